@@ -8,9 +8,9 @@ run: ## serve a directory and mount it until Ctrl-C; RTT=85 puts a line between,
 	@scripts/need run && scripts/run
 test: ## run every test, real mounts in namespaces included; installs what they need
 	@scripts/need test && scripts/test
-bench: ## measure all workloads beside sshfs and local into docs/BENCHMARKS.md; ARGS=--short for a first look
+bench: ## measure all workloads beside sshfs and local into docs/measurements; ARGS=--short for a first look
 	@scripts/need bench && scripts/bench $(ARGS)
-fetch: ; @scripts/need bench && scripts/fetch $(ARGS) ## fetch files as the PODOS File System did, beside its figures, into docs/BENCHMARKS.md
+fetch: ; @scripts/need bench && scripts/fetch $(ARGS) ## fetch files as the PODOS File System did, beside its figures, into docs/measurements
 published: ; @scripts/need bench && scripts/published $(ARGS) ## do what SNFS and an AFS-like system measured of themselves, servers killed, beside their figures
 coherence: ## two clients and a program on the server change one tree, ten minutes a mode; what they saw is judged
 	@scripts/coherence
@@ -29,7 +29,7 @@ fmt: ; cargo fmt --all ## format the code
 sim: ## run the simulation with SEEDS=20000 seeds from FROM=0 on, AHEAD=1: of a mount ahead of its server, RIVALS=1: of exclusive creations; one seed alone tells all
 	@cargo run --quiet -p wirefs-sim -- $(if $(AHEAD),--ahead) $(if $(RIVALS),--rivals) --from $(or $(FROM),0) --seeds $(or $(SEEDS),20000)
 circuits: ## simulate lives of circuits over bad cards with SEEDS=2000 seeds from FROM=0 on
-	@CIRCUIT_FROM=$(or $(FROM),0) CIRCUIT_SEEDS=$(or $(SEEDS),2000) cargo test -q -p wirefs-circuit whatever -- --nocapture
+	@CIRCUIT_FROM=$(or $(FROM),0) CIRCUIT_SEEDS=$(or $(SEEDS),2000) cargo test -q -p wirefs-circuit under_all_faults -- --nocapture
 fuzz: ## run the property tests of all decoders with CASES=20000 cases each
 	PROPTEST_CASES=$(or $(CASES),20000) BOLERO_RANDOM_ITERATIONS=$(or $(CASES),20000) cargo test --release -p wirefs-op -p wirefs-fuse
 metrics: ; @cargo xtask metrics ## figures of the code

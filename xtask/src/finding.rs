@@ -1,57 +1,63 @@
-//! One thing that a check does not accept, with how to mend it.
+//! A violation of a rule, with its fix.
 
 use std::fmt;
 
-/// How much a finding weighs.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Weight {
+enum Severity {
     Error,
     Warning,
 }
 
-/// A place, what is wrong there, and how to mend it. Ordered by file and line.
+/// A location, the violation there, and its fix. Ordered by file and line.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Finding {
     file: String,
     line: usize,
-    weight: Weight,
+    severity: Severity,
     message: String,
-    mend: String,
+    fix: String,
 }
 
 impl Finding {
-    /// A finding that fails the check. `line` counts from 1.
+    /// Returns a finding that fails the check. `line` counts from 1.
     pub(crate) fn error(
         file: &str,
         line: usize,
         message: impl Into<String>,
-        mend: impl Into<String>,
+        fix: impl Into<String>,
     ) -> Finding {
-        Finding { file: file.into(), line, weight: Weight::Error, message: message.into(), mend: mend.into() }
+        Finding {
+            file: file.into(),
+            line,
+            severity: Severity::Error,
+            message: message.into(),
+            fix: fix.into(),
+        }
     }
 
-    /// A finding that is printed but fails nothing. `line` counts from 1.
+    /// Returns a finding that is only printed. `line` counts from 1.
     pub(crate) fn warning(
         file: &str,
         line: usize,
         message: impl Into<String>,
-        mend: impl Into<String>,
+        fix: impl Into<String>,
     ) -> Finding {
-        Finding { weight: Weight::Warning, ..Finding::error(file, line, message, mend) }
+        Finding { severity: Severity::Warning, ..Finding::error(file, line, message, fix) }
     }
 
-    /// Whether this fails the check.
+    /// Returns whether the finding fails the check.
     pub(crate) fn is_error(&self) -> bool {
-        self.weight == Weight::Error
+        self.severity == Severity::Error
     }
 }
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let weight = match self.weight {
-            Weight::Error => "",
-            Weight::Warning => "warning: ",
+        let severity = match self.severity {
+            Severity::Error => "",
+            Severity::Warning => "warning: ",
         };
-        write!(f, "{}:{}: {weight}{}; mend: {}", self.file, self.line, self.message, self.mend)
+        write!(f, "{}:{}: {severity}{}; fix: {}", self.file, self.line, self.message, self.fix)
     }
 }

@@ -1,10 +1,10 @@
-//! `cargo xtask layers`: the crate table of `ARCHITECTURE.md` against what the manifests say.
+//! `cargo xtask layers`: compares the crate table of `ARCHITECTURE.md` with the manifests.
 
 use std::collections::BTreeMap;
 
 use crate::finding::Finding;
-use crate::layers::manifest::{Manifest, Section};
-use crate::layers::table::{Floor, May, PURE_FLOOR_MAX, Row, Table};
+use crate::layers::manifest::{DependencyKind, Manifest};
+use crate::layers::table::{AllowedCrates, CrateRow, CrateTable, Floor, PURE_FLOOR_MAX};
 use crate::tree::Tree;
 
 mod manifest;
@@ -12,18 +12,18 @@ pub(crate) mod table;
 #[cfg(test)]
 mod tests;
 
-/// The page that holds the table.
+/// The page with the table.
 pub(crate) const PAGE: &str = "ARCHITECTURE.md";
 
-/// Compares table and manifests.
+/// Compares the table with the manifests.
 ///
 /// # Errors
-/// The page or its table is missing, or a manifest is not TOML.
+/// Fails if the page or its table is missing, or if a manifest is not valid TOML.
 pub(crate) fn check(tree: &Tree) -> anyhow::Result<Vec<Finding>> {
-    let table = Table::read(tree)?;
+    let table = CrateTable::read(tree)?;
     let manifests = Manifest::read_all(tree)?;
-    let mut findings = arrows(&table);
-    findings.extend(circles(&table));
+    let mut findings = directions(&table);
+    findings.extend(cycles(&table));
     findings.extend(missing(&table, &manifests));
     for manifest in &manifests {
         if let Some(row) = table.rows.get(&manifest.package) {
@@ -33,23 +33,23 @@ pub(crate) fn check(tree: &Tree) -> anyhow::Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// The table itself: arrows point down or stay on their floor, and to rows that exist.
-fn arrows(table: &Table) -> Vec<Finding> {
+/// Checks the table itself: dependencies point to existing rows, on the same floor or below.
+fn directions(table: &CrateTable) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, row) in &table.rows {
-        for target in row.may.names() {
+        for target in row.allowed.names() {
             let Some(below) = table.rows.get(target) else {
                 let message = format!("{name} may depend on {target}, which has no row");
                 findings.push(Finding::error(PAGE, row.line, message, "correct the name or add its row"));
                 continue;
             };
             if below.floor > row.floor {
-                let message = format!("the arrow from {name} to {target} points up");
+                let message = format!("the dependency of {name} on {target} points up");
                 findings.push(Finding::error(
                     PAGE,
                     row.line,
                     message,
-                    "turn it, or move what is shared down",
+                    "reverse it, or move the shared code down",
                 ));
             }
         }
@@ -57,38 +57,39 @@ fn arrows(table: &Table) -> Vec<Finding> {
     findings
 }
 
-/// Arrows on one floor must not close a circle.
-fn circles(table: &Table) -> Vec<Finding> {
-    let closes = |&(name, row): &(&String, &Row)| row.may.names().any(|next| reaches(table, next, name));
+/// Checks that the dependencies on one floor have no cycle.
+fn cycles(table: &CrateTable) -> Vec<Finding> {
+    let closes =
+        |&(name, row): &(&String, &CrateRow)| row.allowed.names().any(|next| reaches(table, next, name));
     let circular = table.rows.iter().filter(closes);
-    let finding = |(name, row): (&String, &Row)| {
+    let finding = |(name, row): (&String, &CrateRow)| {
         Finding::error(
             PAGE,
             row.line,
             format!("{name} depends on itself"),
-            "take one arrow of the circle out",
+            "remove one dependency of the cycle",
         )
     };
     circular.map(finding).collect()
 }
 
-fn reaches(table: &Table, from: &str, goal: &str) -> bool {
+fn reaches(table: &CrateTable, from: &str, goal: &str) -> bool {
     let mut seen = Vec::new();
-    let mut waiting = vec![from];
-    while let Some(name) = waiting.pop() {
+    let mut pending = vec![from];
+    while let Some(name) = pending.pop() {
         if name == goal {
             return true;
         }
         if !seen.contains(&name) {
             seen.push(name);
-            waiting.extend(table.rows.get(name).into_iter().flat_map(|row| row.may.names()));
+            pending.extend(table.rows.get(name).into_iter().flat_map(|row| row.allowed.names()));
         }
     }
     false
 }
 
-/// Each crate has a row and each row a crate.
-fn missing(table: &Table, manifests: &[Manifest]) -> Vec<Finding> {
+/// Checks that each crate has a row and each row a crate.
+fn missing(table: &CrateTable, manifests: &[Manifest]) -> Vec<Finding> {
     let known: BTreeMap<&str, &Manifest> =
         manifests.iter().map(|manifest| (manifest.package.as_str(), manifest)).collect();
     let mut findings = Vec::new();
@@ -102,65 +103,65 @@ fn missing(table: &Table, manifests: &[Manifest]) -> Vec<Finding> {
     }
     for manifest in manifests.iter().filter(|manifest| manifest.folder() != manifest.package) {
         let message = format!("crate {} lies in folder {}", manifest.package, manifest.folder());
-        findings.push(Finding::error(&manifest.path, 1, message, "folder and crate have one name"));
+        findings.push(Finding::error(&manifest.path, 1, message, "give folder and crate the same name"));
     }
     findings
 }
 
-/// What one manifest depends on, against its row.
-fn edges(table: &Table, row: &Row, manifest: &Manifest) -> Vec<Finding> {
+/// Checks the dependencies of one manifest against its row.
+fn edges(table: &CrateTable, row: &CrateRow, manifest: &Manifest) -> Vec<Finding> {
     let mut findings = Vec::new();
     for dependency in &manifest.dependencies {
         let target = dependency.package.as_str();
-        let refusal = match (table.rows.get(target), dependency.section) {
-            (Some(below), Section::Build) => inside(row, target, below),
-            (Some(below), Section::Dev) => inside_for_tests(row, target, below),
-            (None, Section::Build) => outside(table, row, target),
-            (None, Section::Dev) => None,
+        let violation = match (table.rows.get(target), dependency.kind) {
+            (Some(below), DependencyKind::Build) => internal(row, target, below),
+            (Some(below), DependencyKind::Dev) => internal_for_tests(row, target, below),
+            (None, DependencyKind::Build) => external(table, row, target),
+            (None, DependencyKind::Dev) => None,
         };
-        if let Some((why, mend)) = refusal {
+        if let Some((why, fix)) = violation {
             let line = manifest.line_of(&dependency.key);
             findings.push(Finding::error(
                 &manifest.path,
                 line,
                 format!("{} -> {target}: {why}", manifest.package),
-                mend,
+                fix,
             ));
         }
     }
     findings
 }
 
-type Refusal = Option<(String, String)>;
+type Violation = Option<(String, String)>;
 
-fn inside(row: &Row, target: &str, below: &Row) -> Refusal {
+fn internal(row: &CrateRow, target: &str, below: &CrateRow) -> Violation {
     if below.floor == Floor::Proof && row.floor != Floor::Proof {
-        let mend = "what ships never depends on proof; make it a dev-dependency";
-        return Some((format!("{target} is never shipped"), mend.into()));
+        let fix = "shipped crates never depend on proof crates; make it a dev-dependency";
+        return Some((format!("{target} is never shipped"), fix.into()));
     }
-    let is_allowed = match &row.may {
-        May::Any => true,
-        May::Only(names) => names.iter().any(|name| name == target),
+    let is_allowed = match &row.allowed {
+        AllowedCrates::Any => true,
+        AllowedCrates::Only(names) => names.iter().any(|name| name == target),
     };
     (!is_allowed).then(|| {
-        let mend = format!("do without it, or, if the design says so, allow it in the table of {PAGE}");
-        ("the table does not allow this dependency".into(), mend)
+        let fix = format!("remove it, or, if the design allows it, add it to the table of {PAGE}");
+        ("the table does not allow this dependency".into(), fix)
     })
 }
 
-fn inside_for_tests(row: &Row, target: &str, below: &Row) -> Refusal {
-    // A core may be proved together with one beside it: the two sides of a protocol.
+fn internal_for_tests(row: &CrateRow, target: &str, below: &CrateRow) -> Violation {
+    // A test may use a crate of the same floor: the other side of a protocol.
     let points_up = below.floor != Floor::Proof && below.floor > row.floor;
-    if !points_up { None } else { inside(row, target, below) }
+    if !points_up { None } else { internal(row, target, below) }
 }
 
-fn outside(table: &Table, row: &Row, target: &str) -> Refusal {
+fn external(table: &CrateTable, row: &CrateRow, target: &str) -> Violation {
     let Floor::Number(floor) = row.floor else {
         return None;
     };
-    if floor > PURE_FLOOR_MAX || table.pure_outside.iter().any(|name| name == target) {
+    if floor > PURE_FLOOR_MAX || table.pure_external.iter().any(|name| name == target) {
         return None;
     }
-    let mend = format!("do without it, or name it in {PAGE} among the outside crates of floors 0 to 2");
-    Some((format!("floor {floor} does no I/O and takes few crates from outside"), mend))
+    let fix = format!("remove it, or list it in {PAGE} among the outside crates of floors 0 to 2");
+    Some((format!("floor {floor} does no I/O and allows few external crates"), fix))
 }

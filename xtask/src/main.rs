@@ -1,10 +1,11 @@
-//! The checks of this tree, run as `cargo xtask layers`, `cargo xtask tidy` and `cargo xtask metrics`.
+//! Checks of this repository, run as `cargo xtask layers`, `cargo xtask tidy` and `cargo xtask metrics`.
 //!
-//! *Holds*: a check reads the tree and reports; it changes nothing. All findings come at once, each with how to mend it.
+//! *Holds*: a check reads the repository and reports; it changes nothing. All findings are reported at once, each with
+//! its fix.
 //!
 //! *Never*: shipped.
 //!
-//! *Proved by*: unit tests that plant one violation for each check and see it found.
+//! *Proved by*: unit tests that plant one violation per rule and expect its finding.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! `cargo xtask metrics`: the figures of this code base beside what it aims for.
+//! `cargo xtask metrics`: statistics of the code, and their goals.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::tree::Tree;
 #[cfg(test)]
 mod tests;
 
-/// A Markdown table, one row a figure.
+/// Returns a Markdown table with one row per statistic.
 pub(crate) fn table(tree: &Tree) -> String {
     let rows = [
         ("files, lines", files_and_lines(tree), "–"),
@@ -32,7 +32,7 @@ fn files_and_lines(tree: &Tree) -> String {
     format!("{}, {lines}", tree.rust.len())
 }
 
-/// The line count that `percent` of the files do not exceed.
+/// Returns the given percentile of the lines per file.
 fn line_counts(tree: &Tree, percent: usize) -> usize {
     let mut counts: Vec<usize> = tree.rust.iter().map(RustFile::line_count).collect();
     counts.sort_unstable();
@@ -63,7 +63,7 @@ fn lines_outside_tests(file: &RustFile) -> usize {
     starts.filter(|&start| !file.is_test(start)).count()
 }
 
-/// Public items outside tests that have a doc comment; a module is documented inside its file.
+/// Counts public items outside tests that have a doc comment. Modules are excluded: their files have the doc.
 fn documented(tree: &Tree) -> String {
     let items = tree.rust.iter().flat_map(public_items);
     let (documented, all) =
@@ -71,7 +71,7 @@ fn documented(tree: &Tree) -> String {
     format!("{documented} of {all} ({} %)", tenths(documented * 100, all))
 }
 
-/// For each public item of a file, whether it is documented.
+/// Returns for each public item of a file whether it is documented.
 fn public_items(file: &RustFile) -> Vec<bool> {
     let lines: Vec<&str> = file.text.lines().collect();
     let mut start = 0;
@@ -88,7 +88,7 @@ fn public_items(file: &RustFile) -> Vec<bool> {
     items
 }
 
-/// Whether a doc comment stands right above line `number` (counted from 0), attributes passed over.
+/// Returns whether a doc comment precedes line `number` (counted from 0), ignoring attributes.
 fn has_doc(file: &RustFile, lines: &[&str], number: usize) -> bool {
     let is_attribute = |number: usize| {
         let spans = file.attributes.iter().map(|attribute| &attribute.span);
@@ -98,13 +98,13 @@ fn has_doc(file: &RustFile, lines: &[&str], number: usize) -> bool {
     };
     let above = (0..number).rev().find(|&number| !is_attribute(number));
     above.and_then(|number| lines.get(number)).is_some_and(|line| {
-        // In a macro the comment comes from where the macro is used.
+        // In a macro definition the doc comment comes from the macro's caller.
         let line = line.trim();
         line.starts_with("///") || line.starts_with("$(#[")
     })
 }
 
-/// `part / whole` with one digit behind the point.
+/// Formats `part / whole` with one decimal.
 fn tenths(part: usize, whole: usize) -> String {
     let tenths = (part * 10).checked_div(whole).unwrap_or(0);
     format!("{}.{}", tenths / 10, tenths % 10)

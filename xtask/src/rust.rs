@@ -1,4 +1,4 @@
-//! Rust source, taken apart far enough for the checks: what is code, what is comment, what is test.
+//! Parsed Rust source, in as much detail as the checks need: code, comments, attributes, functions and tests.
 
 use crate::rust::attribute::{Attribute, attributes, item_end};
 use crate::rust::function::{Function, functions};
@@ -15,15 +15,15 @@ pub(crate) type Span = std::ops::Range<usize>;
 
 /// One `.rs` file.
 pub(crate) struct RustFile {
-    /// Where it is, from the root.
+    /// The path from the root.
     pub(crate) path: String,
-    /// The text as it is.
+    /// The unchanged text.
     pub(crate) text: String,
-    /// The code alone and the comments alone, each as long as the text.
+    /// The code and the comments, separated, each as long as the text.
     pub(crate) mask: Mask,
-    /// All attributes, in order.
+    /// All attributes, in order of position.
     pub(crate) attributes: Vec<Attribute>,
-    /// All functions that have a body, in order.
+    /// All functions with a body, in order of position.
     pub(crate) functions: Vec<Function>,
     whole_file_is_test: bool,
     test_spans: Vec<Span>,
@@ -31,7 +31,7 @@ pub(crate) struct RustFile {
 }
 
 impl RustFile {
-    /// Takes `text` apart.
+    /// Parses `text`.
     pub(crate) fn new(path: &str, text: &str) -> RustFile {
         let mask = Mask::new(text);
         let attributes = attributes(text, &mask.code);
@@ -57,7 +57,7 @@ impl RustFile {
         }
     }
 
-    /// Marks the files of modules that their parent declares under `#[cfg(test)]`.
+    /// Marks the files of modules that are declared under `#[cfg(test)]`.
     pub(crate) fn mark_test_modules(files: &mut [RustFile]) {
         let declared: Vec<String> = files.iter().flat_map(RustFile::test_modules).collect();
         for file in files {
@@ -68,7 +68,7 @@ impl RustFile {
         }
     }
 
-    /// The modules declared here by `mod name;`: where, and how they are called.
+    /// Returns the positions and names of modules declared by `mod name;`.
     pub(crate) fn declared_modules(&self) -> Vec<(usize, &str)> {
         let code = &self.mask.code;
         words(code, "mod")
@@ -81,7 +81,7 @@ impl RustFile {
             .collect()
     }
 
-    /// Where the modules that this file declares lie: `src/a` for `src/a.rs`, `src` for `src/lib.rs`.
+    /// Returns the folder of the declared modules: `src/a` for `src/a.rs`, `src` for `src/lib.rs`.
     pub(crate) fn module_folder(&self) -> &str {
         let folder = self.path.rsplit_once('/').map_or("", |(folder, _)| folder);
         match self.name() {
@@ -90,27 +90,27 @@ impl RustFile {
         }
     }
 
-    /// The file's name without folder and ending.
+    /// Returns the file name without folder and extension.
     pub(crate) fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or_default().trim_end_matches(".rs")
     }
 
-    /// The line of a byte, counted from 1.
+    /// Returns the line of a byte, counted from 1.
     pub(crate) fn line(&self, at: usize) -> usize {
         self.line_starts.partition_point(|&start| start <= at)
     }
 
-    /// How many lines the file has.
+    /// Returns the number of lines.
     pub(crate) fn line_count(&self) -> usize {
         self.text.lines().count()
     }
 
-    /// Whether a byte belongs to a test.
+    /// Returns whether a byte belongs to a test.
     pub(crate) fn is_test(&self, at: usize) -> bool {
         self.whole_file_is_test || self.test_spans.iter().any(|span| span.contains(&at))
     }
 
-    /// Whether an attribute that `matches` covers a byte.
+    /// Returns whether an attribute for which `matches` is true covers a byte.
     pub(crate) fn is_covered(&self, at: usize, matches: impl Fn(&Attribute) -> bool) -> bool {
         self.attributes.iter().filter(|attribute| matches(attribute)).any(|attribute| {
             attribute.is_inner
@@ -127,12 +127,12 @@ impl RustFile {
     }
 }
 
-/// Whether `c` can be part of an identifier.
+/// Returns whether `c` can be part of an identifier.
 pub(crate) fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Where `word` stands in `code` as a whole word.
+/// Returns the positions of `word` in `code` as a whole word.
 pub(crate) fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     code.match_indices(word).map(|(at, _)| at).filter(move |&at| {
         let before = code.get(..at).and_then(|text| text.chars().next_back());

@@ -1,4 +1,4 @@
-//! The files of the repository, read once and given to each check.
+//! The files of the repository, read once for all checks.
 
 use std::fs;
 use std::path::Path;
@@ -11,39 +11,39 @@ use crate::rust::RustFile;
 const SKIPPED: [&str; 3] = [".git", "target", "try"];
 
 /// One file.
-pub(crate) struct File {
-    /// Where it is, from the root, with `/` between the parts.
+pub(crate) struct SourceFile {
+    /// The path from the root, with `/` as separator.
     pub(crate) path: String,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub(crate) bytes: u64,
-    /// Its text; empty where it is not UTF-8.
+    /// The text; empty if it is not UTF-8.
     pub(crate) text: String,
 }
 
-/// Every file of the repository, and the Rust ones taken apart.
+/// All files of the repository; Rust files are parsed too.
 #[derive(Default)]
 pub(crate) struct Tree {
-    /// All files, in the order of their paths.
-    pub(crate) files: Vec<File>,
+    /// All files, ordered by path.
+    pub(crate) files: Vec<SourceFile>,
     /// The `.rs` files among them.
     pub(crate) rust: Vec<RustFile>,
 }
 
 impl Tree {
-    /// Reads every file beneath `root`, except what builds and runs leave there.
+    /// Reads all files below `root`, except generated ones.
     ///
     /// # Errors
-    /// A folder or file cannot be read.
+    /// Fails if a folder or file cannot be read.
     pub(crate) fn read(root: &Path) -> anyhow::Result<Tree> {
         let mut files = Vec::new();
         read_folder(root, "", &mut files)?;
         Ok(Tree::new(files))
     }
 
-    /// A tree that exists only in memory.
+    /// Returns a tree in memory.
     #[cfg(test)]
     pub(crate) fn of(files: &[(&str, &str)]) -> Tree {
-        let file = |&(path, text): &(&str, &str)| File {
+        let file = |&(path, text): &(&str, &str)| SourceFile {
             path: path.into(),
             bytes: text.len() as u64,
             text: text.into(),
@@ -51,7 +51,7 @@ impl Tree {
         Tree::new(files.iter().map(file).collect())
     }
 
-    fn new(mut files: Vec<File>) -> Tree {
+    fn new(mut files: Vec<SourceFile>) -> Tree {
         files.sort_by(|a, b| a.path.cmp(&b.path));
         let mut rust: Vec<RustFile> = files
             .iter()
@@ -62,13 +62,13 @@ impl Tree {
         Tree { files, rust }
     }
 
-    /// The file at `path`, if there is one.
-    pub(crate) fn file(&self, path: &str) -> Option<&File> {
+    /// Returns the file at `path`, if it exists.
+    pub(crate) fn file(&self, path: &str) -> Option<&SourceFile> {
         self.files.iter().find(|file| file.path == path)
     }
 }
 
-fn read_folder(folder: &Path, prefix: &str, files: &mut Vec<File>) -> anyhow::Result<()> {
+fn read_folder(folder: &Path, prefix: &str, files: &mut Vec<SourceFile>) -> anyhow::Result<()> {
     let entries = fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
     for entry in entries {
         let entry = entry?;
@@ -83,7 +83,7 @@ fn read_folder(folder: &Path, prefix: &str, files: &mut Vec<File>) -> anyhow::Re
         } else if kind.is_file() {
             let content = fs::read(entry.path()).with_context(|| format!("cannot read {path}"))?;
             let bytes = content.len() as u64;
-            files.push(File { path, bytes, text: String::from_utf8(content).unwrap_or_default() });
+            files.push(SourceFile { path, bytes, text: String::from_utf8(content).unwrap_or_default() });
         }
     }
     Ok(())

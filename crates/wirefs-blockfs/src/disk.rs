@@ -1,27 +1,34 @@
-//! Blocks on a disk: a log in segments, of which the oldest is cleaned first.
+//! A block store on a disk: a segmented log with a cleaner.
 //!
 //! ```text
 //!  0000000007.log   0000000008.log   0000000009.log
 //!  [head][block][block][root][free] … [block][root] …   ── each change is appended
-//!   └ cleaned: what is still there is copied behind the end, and synced; then the file goes
+//!   └ cleaned: live blocks are copied to the end of the log and synced; then the file is removed
 //! ```
 //!
-//! What a log says is what its records say one after the other: a crash leaves the records up to some point, and so a state
-//! that was there, with its root and all that it reaches. A segment is synced before the next one begins, so that only the
-//! last one can be torn; there the first record that is not whole is the end, unless a later one says that it was synced:
-//! what was on the disk and is not any more is damage, which no opening passes over. Cleaning from the old end is what makes
-//! records that let go of blocks needless once they are the oldest: the blocks are in no file any more. Where the disk is full,
-//! segments are cleaned of which most is let go of, wherever they stand, with the records that let go of blocks elsewhere; room
-//! for that, and for what a removal writes before it frees anything, is set aside in a file (`reserve`).
+//! The state is the result of replaying all records in order. After a crash, the log holds a prefix of the
+//! records, hence a consistent earlier state with its root and all reachable blocks. A segment is synced
+//! before the next one begins, so only the last one can be torn. There, the first incomplete record is the
+//! end of the log, unless a later root record states that this part was synced. Then the record is damaged,
+//! and opening the store fails.
 //!
-//! Why no embedded store of others: what they are made for (any key, ordered scans, transactions) costs a tree of pages and
-//! a sync or two with each commit, under a tree that has both already; a log needs one append and no sync.
+//! The cleaner usually cleans the oldest segment. Free records in the oldest segment are obsolete, since no
+//! segment holds those blocks anymore. When the disk is full, it cleans the segments with the least live
+//! data and copies their free records. A preallocated file (`reserve`) provides space for cleaning, and for
+//! removals, which write before they free.
+//!
+//! An embedded key-value store would add a page tree and one or two syncs per commit below a tree that
+//! already is copy-on-write. A log needs one append and no sync.
+//!
+//! # Source
+//! Rosenblum and Ousterhout, "The design and implementation of a log-structured file system" (1992): segments
+//! and cleaning.
 
+mod crc32c;
 mod log;
 mod record;
 mod reserve;
 mod segment;
-mod sum;
 #[cfg(test)]
 mod tests;
 mod usage;
@@ -35,36 +42,36 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use wirefs_blocks::id::BlockId;
 use wirefs_blocks::store::{BlockStore, Lost, Room, StoreFault, Wanted};
 
-/// The largest block of a store that is made, in bytes.
+/// The maximum size of a block in a new store, in bytes.
 pub const DISK_PAYLOAD_BYTES: usize = 16 * 1024;
-/// A segment is followed by the next one when it has so many bytes.
+/// The size at which a segment is closed and the next one begins, in bytes.
 const SEGMENT_BYTES: u64 = 8 << 20;
-/// The file that whoever uses the store keeps locked.
+/// The lock file. The process that uses the store holds a lock on it.
 const LOCK_NAME: &str = "lock";
 
-/// Why a store on a disk cannot be opened.
+/// The reason for which a store on a disk cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum DiskFault {
-    /// The system would not.
+    /// A system call failed.
     #[error("{}: {error}", path.display())]
     System {
-        /// Of which file or directory.
+        /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         error: io::Error,
     },
-    /// Another process has it open.
+    /// Another process has the store open.
     #[error("{} is in use by another process", path.display())]
     InUse {
-        /// The store.
+        /// The directory of the store.
         path: PathBuf,
     },
-    /// It is not a store, or a damaged one.
+    /// The directory holds no store, or a damaged one.
     #[error("{}: {what}", path.display())]
     Corrupt {
-        /// Which file.
+        /// The damaged file.
         path: PathBuf,
-        /// What is wrong.
+        /// The kind of damage.
         what: &'static str,
     },
 }
@@ -75,34 +82,35 @@ impl DiskFault {
     }
 }
 
-/// A store in a directory of its own.
+/// A block store in a directory of its own.
 ///
 /// # Guarantee
-/// After a crash of the process nothing is missing; after a crash of the machine all is there that was synced, and of the
-/// rest what came before some point. What a disk cannot give, or gives otherwise than it was synced, is never taken for
-/// something that was not written.
+/// A crash of the process loses nothing. A crash of the machine loses no synced data, and of unsynced data
+/// only the last records. Synced data that the disk does not return, or returns damaged, is reported as
+/// damage and never treated as an incomplete write.
 ///
 /// # Cost
-/// One write for each `register`, `switch_root` and `deregister`; where more than half of the log is let go of, at times a
-/// segment is copied and synced, and where the disk is full, one for each sixteenth of a segment that is let go of. Memory: about 70 bytes for each block.
+/// One write for each `register`, `switch_root` and `deregister`. When more than half of the log is dead,
+/// segments are copied and synced at times; when the disk is full, one for each sixteenth of a segment that
+/// was freed. Memory: about 70 bytes for each block.
 #[derive(Debug)]
 pub struct DiskStore {
     log: Mutex<Log>,
     payload_bytes: usize,
-    /// Bytes that only changes may take that make room.
+    /// The space that only changes may use that free space, in bytes.
     reserved_bytes: u64,
-    /// Keeps others out for as long as it is open.
+    /// Keeps other processes out while the store is open.
     _lock: File,
 }
 
 impl DiskStore {
-    /// Opens the store in a directory; one that has no log, or is not there, becomes one.
+    /// Opens the store in a directory; creates it if the directory is missing or has no log.
     ///
     /// # Errors
     /// See [`DiskFault`].
     ///
     /// # Cost
-    /// Reads what is told of each block, and all of the last segment.
+    /// Reads the record heads of all segments, and the last segment completely.
     pub fn open(directory: &Path) -> Result<DiskStore, DiskFault> {
         DiskStore::open_with(directory, SEGMENT_BYTES)
     }
@@ -122,7 +130,7 @@ impl DiskStore {
         }
         let log = Log::open(directory, DISK_PAYLOAD_BYTES, segment_bytes)?;
         let payload_bytes = log.payload_bytes();
-        // The rest is for cleaning.
+        // One further segment is reserved for cleaning.
         let reserved_bytes = (log::RESERVED_SEGMENTS - 1) * segment_bytes;
         Ok(DiskStore { log: Mutex::new(log), payload_bytes, reserved_bytes, _lock: lock })
     }
@@ -145,17 +153,17 @@ impl BlockStore for DiskStore {
 
     fn register(&self, blocks: &[(BlockId, Bytes)]) -> Result<(), StoreFault> {
         if blocks.iter().any(|(_, bytes)| bytes.len() > self.payload_bytes) {
-            return Err(StoreFault::Broken("a block over the payload"));
+            return Err(StoreFault::Broken("a block larger than the payload"));
         }
         self.log().register(blocks)
     }
 
     fn retrieve(&self, wanted: &Wanted, deliver: &mut dyn FnMut(BlockId, Result<Bytes, Lost>)) {
-        // A hint costs a read of its own here: only what is wanted is read.
+        // Each block costs a read of its own, so hints would cost extra.
         for id in &wanted.ids {
-            let place = self.log().place(*id);
-            // Read without the lock: a file that is cleaned meanwhile stays open here.
-            deliver(*id, place.and_then(|place| place.read()).ok_or(Lost));
+            let reader = self.log().reader(*id);
+            // Reads without the lock: a segment that is cleaned meanwhile stays open here.
+            deliver(*id, reader.and_then(|reader| reader.read()).ok_or(Lost));
         }
     }
 
@@ -178,14 +186,14 @@ impl BlockStore for DiskStore {
     }
 
     fn sync(&self) -> Result<(), StoreFault> {
-        let written = self.log().written()?;
-        // Others append meanwhile. Segments before this one are synced.
-        written.file.sync_data().map_err(|_| {
-            // What was to be written may be dropped by the system after it has told of its failure once.
-            self.log().give_up();
-            StoreFault::Broken("the disk does not take what was written")
+        let active = self.log().active_segment()?;
+        // Other threads append meanwhile. Earlier segments are already synced.
+        active.file.sync_data().map_err(|_| {
+            // After a failed sync, the kernel may drop the dirty pages, and a second sync would succeed.
+            self.log().mark_broken();
+            StoreFault::Broken("syncing to the disk failed")
         })?;
-        self.log().note_synced(&written);
+        self.log().note_synced(&active);
         Ok(())
     }
 

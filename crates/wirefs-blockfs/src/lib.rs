@@ -1,12 +1,13 @@
-//! A block tree as a [`Tree`](wirefs_server::Tree) that answers Op, so that it can be served, mounted and exported.
+//! A block tree as a [`Tree`](wirefs_server::Tree), so that it can be served, mounted and exported.
 //!
-//! *Holds*: what the server's clients believe is recalled before it changes, and each change is one of theirs, so that
-//! nothing of a block tree needs to be watched.
+//! *Holds*: leases are recalled before an object changes. All changes are requests of clients, so the tree
+//! needs no watching for changes from outside.
 //!
-//! *Never*: decisions about blocks, which are `wirefs-blocks`'; protocol.
+//! *Never*: decisions about blocks, which belong to `wirefs-blocks`; protocol.
 //!
-//! *Drive it*: [`BlockFs::open`] over any [`BlockStore`](wirefs_blocks::store::BlockStore); the result goes wherever a tree
-//! goes: `Server::start`, and from there to listeners or to a mount in the same process (`wirefs_driver::mount::LocalDial`).
+//! *Drive it*: [`BlockFs::open`] on any [`BlockStore`](wirefs_blocks::store::BlockStore), then pass the tree
+//! to `Server::start`, and the server to listeners or to a mount in the same process
+//! (`wirefs_driver::mount::LocalDial`).
 //! ```
 //! use std::sync::Arc;
 //! use wirefs_blockfs::{BlockFs, BlockFsOptions};
@@ -22,11 +23,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod answers;
 mod disk;
-mod keeping;
 mod lock;
 mod locks;
+mod maintenance;
+mod replies;
 mod tree;
 
 pub use disk::{DISK_PAYLOAD_BYTES, DiskFault, DiskStore};

@@ -1,4 +1,4 @@
-//! Tlock: takes, tests and releases locks. Threads wait for them here.
+//! Tlock: takes, tests and releases locks. A thread blocks here while its lock is held by another owner.
 
 use crate::locks::Holder;
 use crate::tree::BlockFs;
@@ -13,11 +13,11 @@ impl BlockFs {
             Ok(None) => return,
             Err(errno) => Reply::Error(errno.into()),
         };
-        // Whoever is gone needs no answer.
+        // A closed connection needs no reply.
         let _gone = replies.send(reply);
     }
 
-    /// What is to be answered; none when it was, or nobody wants it any more.
+    /// Returns the reply; `None` if it was sent already or the request was canceled.
     fn answer_lock(
         &self,
         session: SessionKey,
@@ -54,7 +54,7 @@ impl BlockFs {
         })
     }
 
-    /// Waits for a lock and answers, unless the request is given up meanwhile.
+    /// Waits for a lock and replies, unless the request is canceled meanwhile.
     fn wait_for_lock(
         &self,
         session: SessionKey,
@@ -74,13 +74,13 @@ impl BlockFs {
         };
         let reply = self.locked(session, request, replies);
         if replies.send(Reply::Lock(reply)).is_err() {
-            // Withdrawn in the last moment: nobody knows that it was had, so nobody would release it.
-            self.locks().give_back(holder, request.range, &before);
+            // Canceled after the lock was taken: the client will not release a lock that it does not know of.
+            self.locks().undo(holder, request.range, &before);
         }
         Ok(())
     }
 
-    /// The lock is had: with it go the attributes as they are now.
+    /// Builds the reply to a granted lock, with the current attributes.
     fn locked(&self, session: SessionKey, request: &Tlock, replies: &mut dyn Replies) -> Rlock {
         let mut stat: Option<Stat> = self.tree().stat(session.0, &request.target).ok();
         replies.grant(&mut stat.iter_mut().filter(|stat| stat.id.fs == 0));

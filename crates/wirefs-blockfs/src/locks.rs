@@ -1,7 +1,7 @@
 //! The locks that sessions hold on one block tree.
 //!
 //! ```text
-//! session attached ──► may hold ──lock──► held ──unlock, session over──► free
+//! session attached ──► may hold locks ──lock──► held ──unlock, session ends──► free
 //! ```
 
 #[cfg(test)]
@@ -12,14 +12,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use wirefs_op::{Errno, FileId, LockFamily, LockKind, LockRange, LockRanges, lock_ranges};
 use wirefs_server::SessionKey;
 
-/// Holders (owners on a file) that one session may have at most.
+/// The maximum number of holders (owner and file) of one session.
 const HOLDERS_MAX: usize = 4096;
-/// Ranges that one holder may hold at most.
+/// The maximum number of ranges of one holder.
 const RANGES_MAX: usize = 4096;
-/// All bytes of a file.
+/// The range of a whole file.
 const EVERYTHING: LockRange = LockRange { kind: LockKind::Unlock, start: 0, end: u64::MAX, pid: 0 };
 
-/// Who holds or wants locks.
+/// The owner of locks on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Holder {
     pub(crate) id: FileId,
@@ -34,24 +34,25 @@ impl Holder {
         Holder { id, session, owner, is_whole_file: family == LockFamily::Flock }
     }
 
-    /// Whole-file locks have one range, whatever the request says.
+    /// Returns the range to lock: the whole file for `flock`.
     fn range(&self, range: LockRange) -> LockRange {
         if self.is_whole_file { LockRange { kind: range.kind, pid: range.pid, ..EVERYTHING } } else { range }
     }
 }
 
-/// What the holder held before a lock was taken, by which that can be undone.
+/// The ranges that a holder held before a lock; used to undo it.
 #[derive(Debug)]
-pub(crate) struct Before(Vec<LockRange>);
+pub(crate) struct LockUndo(Vec<LockRange>);
 
+/// The locks of all sessions.
 #[derive(Debug, Default)]
-struct Table {
-    /// Those that may hold anything.
+struct HeldLocks {
+    /// Sessions that may hold locks.
     sessions: BTreeSet<SessionKey>,
     held: BTreeMap<Holder, LockRanges>,
 }
 
-impl Table {
+impl HeldLocks {
     fn on_file(&self, id: FileId) -> impl Iterator<Item = (&Holder, &LockRanges)> {
         let first = Holder { id, session: SessionKey(0), owner: 0, is_whole_file: false };
         self.held.range(first..).take_while(move |(holder, _)| holder.id == id)
@@ -64,8 +65,8 @@ impl Table {
         others.into_iter().find_map(|(_, ranges)| ranges.conflict(range))
     }
 
-    /// As [`Table::set`], unless more ranges would come of it than a holder may hold: a lock that is taken or released
-    /// within others leaves two where one was.
+    /// As [`HeldLocks::set`], but fails if the holder would exceed its number of ranges: a lock or unlock
+    /// inside a range splits it.
     fn set_within_bounds(&mut self, holder: Holder, range: LockRange) -> Result<(), Errno> {
         let before = self.held.get(&holder).map(LockRanges::to_vec).unwrap_or_default();
         self.set(holder, range);
@@ -73,12 +74,12 @@ impl Table {
         if count <= RANGES_MAX || count <= before.len() {
             return Ok(());
         }
-        self.put_back(holder, range, &before);
+        self.restore(holder, range, &before);
         Err(Errno::NoLocks)
     }
 
-    /// The holder has again what it had before it changed `range`.
-    fn put_back(&mut self, holder: Holder, range: LockRange, before: &[LockRange]) {
+    /// Restores the ranges that the holder had before it changed `range`.
+    fn restore(&mut self, holder: Holder, range: LockRange, before: &[LockRange]) {
         for range in lock_ranges::restoring(holder.range(range), before) {
             self.set(holder, range);
         }
@@ -93,32 +94,33 @@ impl Table {
     }
 }
 
-/// All sessions' locks on one tree. Nothing here waits.
+/// The locks of all sessions on one tree. No function blocks.
 #[derive(Debug, Default)]
-pub(crate) struct LockTable(Mutex<Table>);
+pub(crate) struct LockTable(Mutex<HeldLocks>);
 
 impl LockTable {
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, HeldLocks> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A session may hold locks from now on.
+    /// Allows a session to hold locks.
     pub(crate) fn begin(&self, session: SessionKey) {
         self.table().sessions.insert(session);
     }
 
-    /// Releases all that a session holds; it gets no more.
+    /// Releases all locks of a session and rejects further ones.
     pub(crate) fn end(&self, session: SessionKey) {
         let mut table = self.table();
         table.sessions.remove(&session);
         table.held.retain(|holder, _| holder.session != session);
     }
 
-    /// Takes a lock now.
+    /// Takes a lock without waiting.
     ///
     /// # Errors
-    /// `WouldBlock`: another holds it; `NoLocks`: a table is full; `Protocol`: the session is over.
-    pub(crate) fn lock(&self, holder: Holder, range: LockRange) -> Result<Before, Errno> {
+    /// `WouldBlock`: another holder has a conflicting lock. `NoLocks`: a limit is reached. `Protocol`: the
+    /// session has ended.
+    pub(crate) fn lock(&self, holder: Holder, range: LockRange) -> Result<LockUndo, Errno> {
         let mut table = self.table();
         if !table.sessions.contains(&holder.session) {
             return Err(Errno::Protocol);
@@ -132,23 +134,23 @@ impl LockTable {
             return Err(Errno::NoLocks);
         }
         table.set_within_bounds(holder, range)?;
-        Ok(Before(before.unwrap_or_default()))
+        Ok(LockUndo(before.unwrap_or_default()))
     }
 
-    /// Releases a range; what is not held is released already.
+    /// Releases a range; unlocked parts of it are ignored.
     ///
     /// # Errors
-    /// `NoLocks`: it would leave more ranges than a holder may hold.
+    /// `NoLocks`: the holder would exceed its number of ranges.
     pub(crate) fn unlock(&self, holder: Holder, range: LockRange) -> Result<(), Errno> {
         self.table().set_within_bounds(holder, LockRange { kind: LockKind::Unlock, ..range })
     }
 
-    /// Undoes a lock that nobody heard of: the holder has again what it had before.
-    pub(crate) fn give_back(&self, holder: Holder, range: LockRange, before: &Before) {
-        self.table().put_back(holder, range, &before.0);
+    /// Undoes a lock whose reply was not delivered.
+    pub(crate) fn undo(&self, holder: Holder, range: LockRange, before: &LockUndo) {
+        self.table().restore(holder, range, &before.0);
     }
 
-    /// The lock that would stand in the way.
+    /// Returns the first conflicting lock.
     pub(crate) fn test(&self, holder: Holder, range: LockRange) -> Option<LockRange> {
         self.table().conflict(&holder, holder.range(range))
     }

@@ -1,72 +1,72 @@
-//! The block tree behind the trait that all trees have.
+//! The implementation of `Tree`.
 
-use crate::answers::Passed;
-use crate::keeping::Keeping;
 use crate::locks::LockTable;
+use crate::maintenance::Maintenance;
+use crate::replies::ForwardedReplies;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
-use wirefs_blocks::id::NodeId;
+use wirefs_blocks::affected::UnrequestedChange;
+use wirefs_blocks::id::WriterId;
 use wirefs_blocks::store::BlockStore;
-use wirefs_blocks::touch::Unasked;
 use wirefs_blocks::tree::{BlockTree, OpenFault, TreeOptions};
 use wirefs_op::message::attach::Watch;
 use wirefs_op::message::version::BootId;
 use wirefs_op::{Errno, FileId, Request, Timestamp, TreePath};
 use wirefs_server::{Attached, Outside, Replies, SessionKey, Tell, Tree};
 
-/// Memory for blocks between operations, in bytes, unless another amount is asked for.
+/// The default budget of the block cache, in bytes.
 const RAM_BYTES_USUAL: usize = 64 * 1024 * 1024;
-/// Steps of collection that are done whenever the server has a moment.
+/// The collection steps in each idle period of the server.
 const COLLECT_STEPS: usize = 16;
 
-/// How a block tree is opened.
+/// The options for opening a block tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockFsOptions {
-    /// The life of what was not synced; see [`BootId`].
+    /// The boot id reported to clients; it changes when unsynced writes may be lost. See [`BootId`].
     pub boot: BootId,
-    /// Memory for blocks between operations, in bytes. With none, each operation retrieves all that it needs.
+    /// The budget of the block cache, in bytes. With 0, each operation retrieves all blocks that it needs.
     pub ram_bytes: usize,
-    /// Who makes the blocks, where several machines make them.
-    pub node: NodeId,
-    /// The user that the tree acts as, and the owner of the root directory of a tree that is made.
+    /// The node that writes blocks, if several nodes share the tree.
+    pub node: WriterId,
+    /// The user as which the tree acts, and the owner of the root directory of a new tree.
     pub uid: u32,
-    /// The group likewise.
+    /// The group as which the tree acts, and that of the root directory of a new tree.
     pub gid: u32,
 }
 
 impl BlockFsOptions {
-    /// A tree of one machine, root's, with 64 MiB of memory.
+    /// The options of an unshared tree of root with a cache of 64 MiB.
     pub fn new(boot: BootId) -> BlockFsOptions {
-        BlockFsOptions { boot, ram_bytes: RAM_BYTES_USUAL, node: NodeId(0), uid: 0, gid: 0 }
+        BlockFsOptions { boot, ram_bytes: RAM_BYTES_USUAL, node: WriterId(0), uid: 0, gid: 0 }
     }
 }
 
-/// A block tree that can be served.
+/// A block tree that a server can export.
 #[derive(Debug)]
 pub struct BlockFs {
     tree: Arc<BlockTree>,
     locks: LockTable,
     options: BlockFsOptions,
-    /// Without it, collection goes on with the changes alone.
-    _keeping: Option<Keeping>,
+    /// Without the thread, only changes run the garbage collection.
+    _maintenance: Option<Maintenance>,
 }
 
 impl BlockFs {
-    /// Opens the tree that a store holds; in a store without a root, an empty one is made.
+    /// Opens the tree in a store; creates an empty one if the store has no root.
     ///
     /// # Errors
-    /// The store fails, or holds something else.
+    /// The store failed, or holds another kind of data.
     pub fn open(store: Arc<dyn BlockStore>, options: BlockFsOptions) -> Result<BlockFs, OpenFault> {
         let BlockFsOptions { boot, ram_bytes, node, uid, gid } = options;
         let tree =
             BlockTree::open(store, TreeOptions { ram_bytes, node, boot, uid, gid }, Box::new(time_of_day))?;
         let tree = Arc::new(tree);
         BlockTree::follow(&tree);
-        let keeping = Keeping::start(&tree).ok();
-        Ok(BlockFs { tree, locks: LockTable::default(), options, _keeping: keeping })
+        let maintenance = Maintenance::start(&tree).ok();
+        Ok(BlockFs { tree, locks: LockTable::default(), options, _maintenance: maintenance })
     }
 
-    /// The block tree itself: its checkpoints, its figures.
+    /// The block tree, for checkpoints and statistics.
     pub fn tree(&self) -> &BlockTree {
         &self.tree
     }
@@ -92,7 +92,7 @@ impl Tree for BlockFs {
     fn serve(&self, session: SessionKey, request: Request, replies: &mut dyn Replies) {
         match &request {
             Request::Lock(lock) => self.lock(session, lock, replies),
-            other => self.tree.serve(session.0, other, &mut Passed(replies)),
+            other => self.tree.serve(session.0, other, &mut ForwardedReplies(replies)),
         }
     }
 
@@ -101,11 +101,13 @@ impl Tree for BlockFs {
         self.tree.end(session.0);
     }
 
-    fn observe(&self, mut tell: Tell) {
-        self.tree.observe(Box::new(move |unasked| {
-            tell(match unasked {
-                Unasked::Changed(touch) => Outside::Changed { id: touch.id, name: touch.name, version: None },
-                Unasked::Everything => Outside::Lost,
+    fn observe(&self, mut notify: Tell) {
+        self.tree.observe(Box::new(move |change| {
+            notify(match change {
+                UnrequestedChange::Object(object) => {
+                    Outside::Changed { id: object.id, name: object.name, version: None }
+                }
+                UnrequestedChange::Everything => Outside::Lost,
             });
         }));
     }
@@ -115,18 +117,18 @@ impl Tree for BlockFs {
         None
     }
 
-    fn before_waiting(&self, tell: fn()) -> bool {
-        self.tree.before_waiting(tell)
+    fn before_waiting(&self, notify: fn()) -> bool {
+        self.tree.before_waiting(notify)
     }
 
-    /// Nobody changes anything here but by a request.
+    /// Only requests modify the tree, so leases on the whole file system are safe.
     fn leases(&self) -> Option<Watch> {
         Some(Watch::Filesystem)
     }
 }
 
 fn time_of_day() -> Timestamp {
-    // Before 1970 it is no time for a file; the clock is set later.
+    // A clock before 1970 is unset; file times are then 0.
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp { secs: i64::try_from(since.as_secs()).unwrap_or(i64::MAX), nanos: since.subsec_nanos() }
 }

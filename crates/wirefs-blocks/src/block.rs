@@ -1,13 +1,13 @@
-//! The kinds of blocks and their bytes.
+//! The kinds of blocks and their encoding.
 //!
 //! ```text
-//! head      2  count  { key  length  value }*        leaves: the heads of objects and what stands beside them
-//! link      3  level  count  { key  id }*            names other blocks, each by the first key that is below it
-//! contents  4  key  data                             bytes of a file, and the key of the item that names them
+//! head      2  count  { key  length  value }*        leaves of the B-tree: items
+//! index     3  level  count  { key  id }*            inner nodes: children with the first key below each
+//! contents  4  key  data                             bytes of a file, and the key of the item that refers to it
 //! root      1  …                                     see `root`
 //! ```
 //!
-//! Keys ascend within a block; each tells its object by the step from the one before it.
+//! Keys ascend within a block. The inode number of a key is encoded as the difference from the preceding key.
 
 mod root;
 #[cfg(test)]
@@ -22,9 +22,9 @@ pub(crate) use root::Root;
 
 const ROOT_CODE: u8 = 1;
 const HEAD_CODE: u8 = 2;
-const LINK_CODE: u8 = 3;
+const INDEX_CODE: u8 = 3;
 const CONTENTS_CODE: u8 = 4;
-/// The fewest bytes of an item and of a child, which bound what a count may say.
+/// The minimum size of an encoded item or child, in bytes. Bounds the count field while decoding.
 const ENTRY_BYTES_MIN: usize = 4;
 
 /// One item of a head block.
@@ -34,20 +34,20 @@ pub(crate) struct Item {
     pub(crate) value: Bytes,
 }
 
-/// One child of a link block.
+/// One child of an index block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Child {
-    /// The first key below it when it was made; none before it is.
+    /// The first key below the child when it was written. No key below it is smaller.
     pub(crate) key: Key,
     pub(crate) id: BlockId,
 }
 
-/// A block.
+/// A decoded block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Block {
     Root(Root),
     Head(Vec<Item>),
-    Link { level: u8, children: Vec<Child> },
+    Index { level: u8, children: Vec<Child> },
     Contents { key: Key, data: Bytes },
 }
 
@@ -67,8 +67,8 @@ impl Block {
                     put_item(item, &mut writer, &mut before);
                 }
             }
-            Block::Link { level, children } => {
-                writer.byte(LINK_CODE);
+            Block::Index { level, children } => {
+                writer.byte(INDEX_CODE);
                 writer.byte(*level);
                 writer.number(children.len() as u64);
                 let (mut before, mut id_before) = (Ino(0), 0);
@@ -85,37 +85,37 @@ impl Block {
         writer.finish()
     }
 
-    /// Decodes a block. What it holds is shared with `bytes`.
+    /// Decodes a block. The result shares the memory of `bytes`.
     pub(crate) fn decode(bytes: Bytes) -> Result<Block, Corrupt> {
         let mut reader = Reader::new(bytes);
         let block = match reader.byte()? {
             ROOT_CODE => Block::Root(Root::take(&mut reader)?),
             HEAD_CODE => Block::Head(take_items(&mut reader)?),
-            LINK_CODE => {
+            INDEX_CODE => {
                 let level = reader.byte()?;
                 if !(1..=LEVELS_MAX).contains(&level) {
-                    return Err(reader.corrupt("no such level"));
+                    return Err(reader.corrupt("an invalid level"));
                 }
-                Block::Link { level, children: take_children(&mut reader)? }
+                Block::Index { level, children: take_children(&mut reader)? }
             }
             CONTENTS_CODE => {
                 let key = Key::take(&mut reader, &mut Ino(0))?;
                 Block::Contents { key, data: reader.rest() }
             }
-            _ => return Err(reader.corrupt("no such kind of block")),
+            _ => return Err(reader.corrupt("an unknown kind of block")),
         };
         reader.end()?;
         Ok(block)
     }
 }
 
-/// Appends an item as it stands in a head block; `before` is the object of the one before it.
+/// Appends the encoding of an item; `before` is the inode number of the preceding item.
 pub(crate) fn put_item(item: &Item, writer: &mut Writer, before: &mut Ino) {
     item.key.put(writer, before);
     writer.string(&item.value);
 }
 
-/// Appends a child as it stands in a link block.
+/// Appends the encoding of a child; `before` and `id_before` are those of the preceding child.
 pub(crate) fn put_child(child: Child, writer: &mut Writer, before: &mut Ino, id_before: &mut u64) {
     child.key.put(writer, before);
     writer.id(child.id, id_before);
@@ -128,7 +128,7 @@ fn take_items(reader: &mut Reader) -> Result<Vec<Item>, Corrupt> {
     for _ in 0..count {
         let key = Key::take(reader, &mut before)?;
         if items.last().is_some_and(|last| last.key >= key) {
-            return Err(reader.corrupt("keys that do not ascend"));
+            return Err(reader.corrupt("keys not in ascending order"));
         }
         let len_max = reader.remaining();
         items.push(Item { key, value: reader.string(len_max)? });
@@ -143,18 +143,18 @@ fn take_children(reader: &mut Reader) -> Result<Vec<Child>, Corrupt> {
     for _ in 0..count {
         let key = Key::take(reader, &mut before)?;
         if children.last().is_some_and(|last| last.key >= key) {
-            return Err(reader.corrupt("keys that do not ascend"));
+            return Err(reader.corrupt("keys not in ascending order"));
         }
         children.push(Child { key, id: reader.id(&mut id_before)? });
     }
     Ok(children)
 }
 
-/// A count that the bytes left over can hold, and at least one: no block of a tree is empty.
+/// Reads an entry count. Fails if it is 0 or larger than the rest of the block can hold.
 fn take_count(reader: &mut Reader) -> Result<usize, Corrupt> {
     let count = reader.fitting::<usize>()?;
     if count == 0 || count > reader.remaining() / ENTRY_BYTES_MIN {
-        return Err(reader.corrupt("a count of what is not there"));
+        return Err(reader.corrupt("a count larger than the block"));
     }
     Ok(count)
 }

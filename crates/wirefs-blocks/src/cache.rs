@@ -1,4 +1,4 @@
-//! The blocks that are kept in memory for the next operation, within a budget.
+//! A cache of decoded blocks with a memory budget.
 
 #[cfg(test)]
 mod tests;
@@ -8,55 +8,57 @@ use crate::id::BlockId;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a decoded item takes beside its bytes, in bytes, about.
+/// The overhead of a decoded item, in bytes (estimate).
 const ITEM_BYTES: usize = 64;
-/// What a decoded child takes, in bytes.
+/// The size of a decoded child, in bytes.
 const CHILD_BYTES: usize = size_of::<Child>();
 
-/// How much a block is worth: those that lead to many others most, those that only came along least.
+/// Eviction class, the first to be evicted first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
-    Unused,
+    Prefetched,
     Contents,
     Head,
-    Link,
+    Index,
 }
 
 fn rank(block: &Block) -> Rank {
     match block {
         Block::Contents { .. } | Block::Root(_) => Rank::Contents,
         Block::Head(_) => Rank::Head,
-        Block::Link { .. } => Rank::Link,
+        Block::Index { .. } => Rank::Index,
     }
 }
 
-/// The memory that a decoded block takes, in bytes, about.
+/// Estimates the memory of a decoded block, in bytes.
 fn weight(block: &Block) -> usize {
     match block {
         Block::Contents { data, .. } => data.len() + ITEM_BYTES,
-        Block::Root(root) => (root.doomed.len() + 8) * 8,
+        Block::Root(root) => (root.free_list.len() + 8) * 8,
         Block::Head(items) => items.iter().map(|item| item.value.len() + ITEM_BYTES).sum(),
-        Block::Link { children, .. } => (children.len() + 1) * CHILD_BYTES,
+        Block::Index { children, .. } => (children.len() + 1) * CHILD_BYTES,
     }
 }
 
-/// Blocks by id. Where the budget is used up, what nobody has used yet goes first, then contents, then heads, then links, and of each kind what was used
-/// longest ago.
+/// Blocks by id. Eviction order: unused prefetched blocks, contents, head blocks, index blocks; least
+/// recently used first within each class.
 #[derive(Debug)]
 pub(crate) struct Cache {
     bytes_max: usize,
-    state: Mutex<State>,
+    state: Mutex<CacheState>,
 }
 
+/// The cached blocks and their eviction order.
 #[derive(Debug, Default)]
-struct State {
+struct CacheState {
     blocks: BTreeMap<BlockId, Slot>,
-    /// What to let go of, the first first.
+    /// Eviction order, first victim first.
     order: BTreeMap<(Rank, u64), BlockId>,
     bytes: usize,
     uses: u64,
 }
 
+/// A cached block.
 #[derive(Debug)]
 struct Slot {
     block: Arc<Block>,
@@ -69,13 +71,13 @@ impl Cache {
         Cache { bytes_max, state: Mutex::default() }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, CacheState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn get(&self, id: BlockId) -> Option<Arc<Block>> {
         let mut state = self.state();
-        let State { blocks, order, uses, .. } = &mut *state;
+        let CacheState { blocks, order, uses, .. } = &mut *state;
         let slot = blocks.get_mut(&id)?;
         order.remove(&(slot.rank, slot.used));
         *uses += 1;
@@ -85,20 +87,20 @@ impl Cache {
         Some(Arc::clone(&slot.block))
     }
 
-    /// Whether a block is there, without making use of it.
+    /// Returns whether a block is cached; does not count as a use.
     pub(crate) fn has(&self, id: BlockId) -> bool {
         self.state().blocks.contains_key(&id)
     }
 
-    /// Keeps a block that was used.
+    /// Inserts a block that was read.
     pub(crate) fn put(&self, id: BlockId, block: Arc<Block>) {
         let rank = rank(&block);
         self.insert(id, block, rank);
     }
 
-    /// Keeps a block that only came along, while there is room for it.
-    pub(crate) fn put_unused(&self, id: BlockId, block: Arc<Block>) {
-        self.insert(id, block, Rank::Unused);
+    /// Inserts a prefetched block, evicting only other prefetched blocks.
+    pub(crate) fn put_prefetched(&self, id: BlockId, block: Arc<Block>) {
+        self.insert(id, block, Rank::Prefetched);
     }
 
     fn insert(&self, id: BlockId, block: Arc<Block>, rank: Rank) {
@@ -119,21 +121,21 @@ impl Cache {
         }
     }
 
-    /// Forgets blocks that are used no more.
-    pub(crate) fn forget(&self, ids: &[BlockId]) {
+    /// Removes blocks that were deregistered.
+    pub(crate) fn evict(&self, ids: &[BlockId]) {
         let mut state = self.state();
         for id in ids {
             state.remove(*id);
         }
     }
 
-    /// Bytes that its blocks take, about.
+    /// The estimated memory of all cached blocks, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.state().bytes
     }
 }
 
-impl State {
+impl CacheState {
     fn remove(&mut self, id: BlockId) {
         if let Some(slot) = self.blocks.remove(&id) {
             self.order.remove(&(slot.rank, slot.used));

@@ -1,5 +1,6 @@
-//! One change: what it does to the present tree, up to the new root.
+//! One change: from the live tree to a new root.
 
+mod affected;
 mod attributes;
 mod checkpoints;
 mod data;
@@ -7,20 +8,19 @@ mod names;
 mod removal;
 mod rename;
 mod seal;
-mod touched;
 mod xattrs;
 
 use crate::block::Block;
+use crate::block_set::BlockSet;
 use crate::geometry::Geometry;
 use crate::halt::Halt;
-use crate::id::{BlockId, Ids};
+use crate::id::{BlockId, IdAllocator};
 use crate::item::Head;
 use crate::key::{Ino, Key};
 use crate::map::{Dropped, Map};
 use crate::opens::Opens;
-use crate::shelf::Shelf;
 use crate::view::View;
-use crate::volume::{Dying, Kept, Volume};
+use crate::volume::{DestroyedTree, StoredCheckpoint, Volume};
 use bytes::Bytes;
 pub(crate) use data::{CopyRange, Progress, check_end, check_file};
 pub(crate) use names::New;
@@ -31,49 +31,50 @@ use std::sync::Arc;
 use wirefs_op::{Errno, FileId, Timestamp};
 pub(crate) use xattrs::check_name;
 
-/// What a change begins with.
+/// The state that a change starts from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Basis<'a> {
     pub(crate) volume: &'a Volume,
-    pub(crate) shelf: &'a Shelf<'a>,
+    pub(crate) block_set: &'a BlockSet<'a>,
     pub(crate) opens: &'a Opens,
     pub(crate) geometry: Geometry,
-    pub(crate) ids: Ids,
+    pub(crate) ids: IdAllocator,
     pub(crate) now: Timestamp,
 }
 
-/// A change under way. Nothing of it is seen by anybody until it is sealed, registered, and its root switched to.
+/// A change in progress. It is invisible to readers until it is sealed, registered, and its root is switched
+/// to.
 #[derive(Debug)]
 pub(crate) struct Change<'a> {
     pub(crate) view: View<'a>,
     basis: Basis<'a>,
-    ids: Ids,
+    ids: IdAllocator,
     next_group: u64,
-    /// Contents that are named no more.
+    /// Contents blocks that are no longer referenced.
     dropped: Vec<Dropped>,
-    /// Objects that lost their last name and whose parts are still there.
+    /// Objects that lost their last name and still have items.
     orphaned: Vec<FileId>,
-    /// Objects that lost or got a name.
+    /// Objects that gained or lost a name.
     renamed: BTreeSet<Ino>,
-    /// Objects without a name that got one.
+    /// Nameless objects that gained a name.
     adopted: Vec<FileId>,
-    /// Files that were cut off, with blocks left beyond their end.
+    /// Truncated files that still have blocks beyond their end.
     trimmed: Vec<FileId>,
-    /// Edits of the table of checkpoints.
+    /// Edits of the checkpoint table.
     table: BTreeMap<Key, Option<Bytes>>,
-    checkpoints: Vec<Kept>,
-    dying: Vec<Dying>,
+    checkpoints: Vec<StoredCheckpoint>,
+    destroyed: Vec<DestroyedTree>,
     next_serial: u32,
     origin: u32,
     since: Option<BlockId>,
-    /// The tree that takes the place of the present one.
+    /// The tree that replaces the live tree.
     restored: Option<BlockId>,
 }
 
 impl<'a> Change<'a> {
     pub(crate) fn new(basis: Basis<'a>) -> Change<'a> {
-        let Basis { volume, shelf, geometry, ids, .. } = basis;
-        let map = Map { shelf, root: Some(volume.root.files) };
+        let Basis { volume, block_set, geometry, ids, .. } = basis;
+        let map = Map { block_set, root: Some(volume.root.files) };
         Change {
             view: View::new(map, geometry, 0),
             basis,
@@ -86,7 +87,7 @@ impl<'a> Change<'a> {
             trimmed: Vec::new(),
             table: BTreeMap::new(),
             checkpoints: volume.checkpoints.clone(),
-            dying: volume.dying.clone(),
+            destroyed: volume.destroyed.clone(),
             next_serial: volume.root.next_serial,
             origin: volume.root.origin,
             since: volume.root.since,
@@ -94,12 +95,12 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// What it began with.
+    /// The state that the change started from.
     pub(crate) fn basis(&self) -> &Basis<'a> {
         &self.basis
     }
 
-    /// What objects that it touches have as their version: the number of this change.
+    /// The version of objects that this change modifies: the number of the change.
     fn version(&self) -> u64 {
         self.basis.volume.root.change + 1
     }
@@ -112,13 +113,13 @@ impl<'a> Change<'a> {
         self.put(Key::head(ino), Some(head.encode()));
     }
 
-    /// Notes a change of attributes.
+    /// Updates `ctime` and version after a change of attributes.
     fn touch(&self, head: &mut Head) {
         head.ctime = self.basis.now;
         head.version = self.version();
     }
 
-    /// Notes a change of contents.
+    /// Updates `mtime`, `ctime` and version after a change of contents.
     fn modify(&self, head: &mut Head) {
         self.touch(head);
         head.mtime = head.ctime;
@@ -128,16 +129,16 @@ impl<'a> Change<'a> {
         FileId { fs: 0, ino: ino.0, generation: head.generation }
     }
 
-    /// Makes a contents block for the item at `key`.
+    /// Adds a contents block for the item at `key`.
     fn add_contents(&mut self, key: Key, data: Bytes) -> Result<BlockId, Halt> {
-        let id = self.ids.issue().ok_or(Errno::NoSpace)?;
+        let id = self.ids.allocate().ok_or(Errno::NoSpace)?;
         self.view.fresh.insert(id, Arc::new(Block::Contents { key, data }));
         Ok(id)
     }
 
-    /// Lets go of a contents block that the item at `key` named.
+    /// Removes the reference of the item at `key` to a contents block.
     fn drop_contents(&mut self, key: Key, id: BlockId) {
-        // What this very change made, nobody has seen.
+        // A block that this change itself created was never registered.
         if self.view.fresh.remove(&id).is_none() {
             self.dropped.push(Dropped { id, key, level: None });
         }

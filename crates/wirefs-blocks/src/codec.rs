@@ -1,23 +1,23 @@
-//! How values become the bytes of a block and back: numbers of seven bits a byte, in one form only, bounded.
+//! The encoding of values in blocks: variable-length integers in canonical (shortest) form, bounds-checked.
 
 #[cfg(test)]
 mod tests;
 
-use crate::id::{BlockId, NodeId};
+use crate::id::{BlockId, WriterId};
 use bytes::Bytes;
 use wirefs_op::{Kind, Timestamp};
 
-/// Bytes that are not what was registered: a fault of the store or of whoever wrote them.
+/// Bytes that do not decode: the store damaged them, or the writer was faulty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("corrupt block: {what} at byte {at}")]
 pub(crate) struct Corrupt {
-    /// What was wrong.
+    /// The kind of damage.
     pub what: &'static str,
-    /// Where, in bytes from the beginning of the block or value.
+    /// The offset in the block or value, in bytes.
     pub at: usize,
 }
 
-/// Collects the bytes of a block or value.
+/// Builds the encoding of a block or value.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Writer {
     bytes: Vec<u8>,
@@ -36,7 +36,7 @@ impl Writer {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Seven bits a byte, the lowest first; the high bit says that more follow.
+    /// LEB128: seven bits per byte, the lowest first; the high bit marks continuation.
     pub(crate) fn number(&mut self, number: u64) {
         let mut rest = number;
         while rest > 0x7f {
@@ -46,18 +46,18 @@ impl Writer {
         self.bytes.push(rest as u8);
     }
 
-    /// Small ones of either sign are short.
+    /// Zigzag encoding: small numbers of either sign are short.
     pub(crate) fn signed(&mut self, number: i64) {
         self.number((number << 1 ^ number >> 63) as u64);
     }
 
-    /// A length and so many bytes.
+    /// A length prefix and the bytes.
     pub(crate) fn string(&mut self, bytes: &[u8]) {
         self.number(bytes.len() as u64);
         self.raw(bytes);
     }
 
-    /// An id, told by the step from the one before it, since ids that stand beside each other were mostly made so.
+    /// An id as the difference from the preceding one, since adjacent ids were mostly allocated together.
     pub(crate) fn id(&mut self, id: BlockId, before: &mut u64) {
         self.signed(id.counter().wrapping_sub(*before) as i64);
         self.number(u64::from(id.node().0));
@@ -82,7 +82,7 @@ impl Writer {
     }
 }
 
-/// Walks over the bytes of a block or value.
+/// Decodes a block or value.
 #[derive(Clone, Debug)]
 pub(crate) struct Reader {
     bytes: Bytes,
@@ -103,7 +103,7 @@ impl Reader {
     }
 
     pub(crate) fn byte(&mut self) -> Result<u8, Corrupt> {
-        let byte = self.bytes.get(self.at).copied().ok_or(self.corrupt("ends within a field"))?;
+        let byte = self.bytes.get(self.at).copied().ok_or(self.corrupt("a truncated field"))?;
         self.at += 1;
         Ok(byte)
     }
@@ -119,7 +119,9 @@ impl Reader {
             number |= bits << shift;
             if byte & 0x80 == 0 {
                 let is_shortest = byte != 0 || shift == 0;
-                return is_shortest.then_some(number).ok_or(self.corrupt("a number in a longer form"));
+                return is_shortest
+                    .then_some(number)
+                    .ok_or(self.corrupt("a number not in its shortest encoding"));
             }
         }
         Err(self.corrupt("a number of more than 64 bits"))
@@ -130,15 +132,15 @@ impl Reader {
         Ok((number >> 1) as i64 ^ -((number & 1) as i64))
     }
 
-    /// A number that must fit another type.
+    /// Reads a number and converts it to a narrower type.
     pub(crate) fn fitting<T: TryFrom<u64>>(&mut self) -> Result<T, Corrupt> {
         let number = self.number()?;
-        T::try_from(number).map_err(|_| self.corrupt("a number over its limit"))
+        T::try_from(number).map_err(|_| self.corrupt("a number out of range"))
     }
 
     pub(crate) fn take(&mut self, len: usize) -> Result<Bytes, Corrupt> {
         if len > self.remaining() {
-            return Err(self.corrupt("ends within a field"));
+            return Err(self.corrupt("a truncated field"));
         }
         let taken = self.bytes.slice(self.at..self.at + len);
         self.at += len;
@@ -154,15 +156,15 @@ impl Reader {
     pub(crate) fn string(&mut self, max: usize) -> Result<Bytes, Corrupt> {
         let len = self.fitting::<usize>()?;
         if len > max {
-            return Err(self.corrupt("a string over its limit"));
+            return Err(self.corrupt("a string longer than its limit"));
         }
         self.take(len)
     }
 
     pub(crate) fn id(&mut self, before: &mut u64) -> Result<BlockId, Corrupt> {
         let counter = before.wrapping_add(self.signed()? as u64);
-        let node = NodeId(self.fitting()?);
-        let id = BlockId::new(counter, node).ok_or(self.corrupt("no such block id"))?;
+        let node = WriterId(self.fitting()?);
+        let id = BlockId::new(counter, node).ok_or(self.corrupt("an invalid block id"))?;
         *before = counter;
         Ok(id)
     }
@@ -170,24 +172,24 @@ impl Reader {
     pub(crate) fn lone_id(&mut self) -> Result<Option<BlockId>, Corrupt> {
         match self.number()? {
             0 => Ok(None),
-            bits => BlockId::from_bits(bits).map(Some).ok_or(self.corrupt("no such block id")),
+            bits => BlockId::from_bits(bits).map(Some).ok_or(self.corrupt("an invalid block id")),
         }
     }
 
     pub(crate) fn timestamp(&mut self) -> Result<Timestamp, Corrupt> {
         let (secs, nanos) = (self.signed()?, self.fitting::<u32>()?);
         if nanos >= 1_000_000_000 {
-            return Err(self.corrupt("nanoseconds of a second or more"));
+            return Err(self.corrupt("nanoseconds out of range"));
         }
         Ok(Timestamp { secs, nanos })
     }
 
     pub(crate) fn kind(&mut self) -> Result<Kind, Corrupt> {
         let code = self.byte()?;
-        Kind::from_code(code).ok_or(self.corrupt("no such kind"))
+        Kind::from_code(code).ok_or(self.corrupt("an unknown file type"))
     }
 
     pub(crate) fn end(&self) -> Result<(), Corrupt> {
-        if self.remaining() == 0 { Ok(()) } else { Err(self.corrupt("bytes left over")) }
+        if self.remaining() == 0 { Ok(()) } else { Err(self.corrupt("trailing bytes")) }
     }
 }

@@ -1,119 +1,120 @@
-//! Taking apart what nothing reaches any more, in steps.
+//! Garbage collection: frees the blocks of destroyed trees in bounded steps, and finds unreachable blocks.
 
 use crate::block::Block;
+use crate::block_set::BlockSet;
 use crate::halt::{Halt, Wants, both};
 use crate::id::BlockId;
 use crate::key::{Key, Part};
-use crate::limits::{AHEAD_MAX, REAP_BLOCKS_MAX};
+use crate::limits::{READAHEAD_MAX, REAP_BLOCKS_MAX};
 use crate::map::member::{Loss, unreached};
 use crate::map::{Dropped, Map};
-use crate::shelf::Shelf;
-use crate::volume::{Dying, Volume};
+use crate::volume::{DestroyedTree, Volume};
 
-/// How far a dying tree has been taken apart.
+/// The progress of destroying one tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reaper {
-    pub(crate) dying: Dying,
+    pub(crate) destroyed: DestroyedTree,
     /// All keys before this one are done.
     cursor: Key,
-    /// Before it there are blocks that are late, which keep those above them.
-    has_late: bool,
+    /// Delayed blocks exist before the cursor; they keep their ancestors registered.
+    has_delayed: bool,
 }
 
-/// What one step came to.
+/// The result of one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reaped {
-    /// Blocks that nothing reaches, each before those that name it.
+    /// Unreachable blocks, children before parents.
     pub(crate) free: Vec<BlockId>,
-    /// Where to go on; `None` when the tree is taken apart.
+    /// The next step; `None` when the tree is destroyed.
     pub(crate) next: Option<Reaper>,
-    /// Nothing more can be done until a block that is late has come, or is gone.
-    pub(crate) is_stuck: bool,
+    /// No progress is possible until a delayed block arrives or is gone.
+    pub(crate) is_blocked: bool,
 }
 
+/// The traversal of one step.
 struct Walk<'a, 's> {
     map: Map<'s>,
-    keepers: &'a [BlockId],
-    /// Blocks that may still be looked at in this step.
+    live_roots: &'a [BlockId],
+    /// The number of blocks that this step may still read.
     budget: usize,
     cursor: Key,
     free: Vec<BlockId>,
     is_gone: &'a dyn Fn(BlockId) -> bool,
-    /// Late ones were found in an earlier step of this walk.
-    had_late: bool,
-    /// Blocks that could not be looked at and may come yet, and those kept on their account.
-    late_count: usize,
+    /// An earlier step of this walk found delayed blocks.
+    had_delayed: bool,
+    /// Delayed blocks, and blocks that stay because of them.
+    delayed_count: usize,
 }
 
 impl Reaper {
-    pub(crate) fn new(dying: Dying) -> Reaper {
-        Reaper { dying, cursor: Key::MIN, has_late: false }
+    pub(crate) fn new(destroyed: DestroyedTree) -> Reaper {
+        Reaper { destroyed, cursor: Key::MIN, has_delayed: false }
     }
 
-    /// Looks at the next blocks of the dying tree. One that cannot be had and is not gone stays, with those that lead to it;
-    /// the walk begins anew after its end then.
+    /// Processes the next blocks of the destroyed tree. A missing block that is not known to be gone stays,
+    /// with its ancestors; the walk then restarts after its end.
     pub(crate) fn step(
         self,
         volume: &Volume,
-        shelf: &Shelf<'_>,
+        block_set: &BlockSet<'_>,
         is_gone: &dyn Fn(BlockId) -> bool,
     ) -> Result<Reaped, Halt> {
-        let keepers = keepers(volume);
+        let live_roots = live_roots(volume);
         let mut walk = Walk {
-            map: Map { shelf, root: Some(self.dying.files) },
-            keepers: &keepers,
+            map: Map { block_set, root: Some(self.destroyed.files) },
+            live_roots: &live_roots,
             budget: REAP_BLOCKS_MAX,
             cursor: self.cursor,
             free: Vec::new(),
             is_gone,
-            had_late: self.has_late,
-            late_count: 0,
+            had_delayed: self.has_delayed,
+            delayed_count: 0,
         };
-        let is_done = walk.take_apart(self.dying.files, None)?;
-        let has_late = self.has_late || walk.late_count > 0;
-        let next = match (is_done, has_late) {
-            (false, _) => Some(Reaper { cursor: walk.cursor, has_late, ..self }),
-            (true, true) => Some(Reaper::new(self.dying)),
+        let is_done = walk.destroy(self.destroyed.files, None)?;
+        let has_delayed = self.has_delayed || walk.delayed_count > 0;
+        let next = match (is_done, has_delayed) {
+            (false, _) => Some(Reaper { cursor: walk.cursor, has_delayed, ..self }),
+            (true, true) => Some(Reaper::new(self.destroyed)),
             (true, false) => None,
         };
-        Ok(Reaped { free: walk.free, next, is_stuck: is_done && has_late })
+        Ok(Reaped { free: walk.free, next, is_blocked: is_done && has_delayed })
     }
 }
 
-/// The trees whose blocks must stay.
-fn keepers(volume: &Volume) -> Vec<BlockId> {
-    let checkpoints = volume.checkpoints.iter().map(|kept| kept.files);
+/// The roots whose blocks must stay.
+fn live_roots(volume: &Volume) -> Vec<BlockId> {
+    let checkpoints = volume.checkpoints.iter().map(|checkpoint| checkpoint.files);
     [volume.root.files].into_iter().chain(checkpoints).collect()
 }
 
 impl Walk<'_, '_> {
-    /// Frees a block with all below it, as far as nothing else reaches them; what it names goes first, so that a walk
-    /// that is broken off finds it again. False when the budget is used up before the end.
-    fn take_apart(&mut self, id: BlockId, level: Option<u8>) -> Result<bool, Halt> {
+    /// Frees a block and its subtree as far as they are unreachable. Children are freed first, so that an
+    /// interrupted walk finds the block again. Returns `false` when the budget is used up.
+    fn destroy(&mut self, id: BlockId, level: Option<u8>) -> Result<bool, Halt> {
         if self.budget == 0 {
             return Ok(false);
         }
         self.budget -= 1;
         let (block, below) = match self.map.describe(id, level) {
             Err(Halt::Lost(lost)) if !(self.is_gone)(lost) => {
-                self.late_count += 1;
+                self.delayed_count += 1;
                 return Ok(true);
             }
-            // Freed before, or lost with all that only it could name.
+            // Freed before, or lost together with its subtree.
             Err(Halt::Lost(_) | Halt::Failed(_)) => return Ok(true),
             outcome => outcome?,
         };
-        if unreached(self.map.shelf, self.keepers, &[block], Loss::MayReach)?.is_empty() {
+        if unreached(self.map.block_set, self.live_roots, &[block], Loss::MayReach)?.is_empty() {
             return Ok(true);
         }
-        let late_before = self.late_count;
+        let delayed_before = self.delayed_count;
         if block.level == Some(0) {
-            let contents = unreached(self.map.shelf, self.keepers, &below, Loss::MayReach)?;
+            let contents = unreached(self.map.block_set, self.live_roots, &below, Loss::MayReach)?;
             self.free.extend(contents.into_iter().map(|contents| contents.id));
         } else if !self.take_children(&below)? {
             return Ok(false);
         }
-        if self.late_count == late_before {
+        if self.delayed_count == delayed_before {
             self.free.push(id);
         }
         Ok(true)
@@ -121,18 +122,18 @@ impl Walk<'_, '_> {
 
     fn take_children(&mut self, children: &[Dropped]) -> Result<bool, Halt> {
         let from = children.partition_point(|child| child.key <= self.cursor).saturating_sub(1);
-        // Some of those that are skipped may be late.
-        self.late_count += usize::from(from > 0 && self.had_late);
+        // Some of the skipped children may be delayed.
+        self.delayed_count += usize::from(from > 0 && self.had_delayed);
         let mut wants = Wants::default();
         for child in children.iter().skip(from) {
-            let done = self.take_apart(child.id, child.level);
+            let done = self.destroy(child.id, child.level);
             if wants.of(done)? == Some(false) {
-                // Where a block below was left in its midst, that is the place.
+                // An interrupted child has already set the cursor further.
                 self.cursor = self.cursor.max(child.key);
                 wants.settle()?;
                 return Ok(false);
             }
-            if wants.len() >= AHEAD_MAX {
+            if wants.len() >= READAHEAD_MAX {
                 break;
             }
         }
@@ -141,19 +142,19 @@ impl Walk<'_, '_> {
     }
 }
 
-/// Which of these blocks, just retrieved, nothing reaches: neither the present tree, nor a checkpoint, nor the table.
-/// All must be older than the volume's root. What is late may reach all that it leads to. While a tree is being taken apart,
-/// none is told.
-pub(crate) fn strays(
+/// Returns the retrieved blocks `ids` that are unreachable from the live tree, the checkpoints and the table.
+/// All must be older than the root of the volume. A delayed block counts as reaching all that its key range
+/// covers. Returns nothing while a tree is being destroyed.
+pub(crate) fn unreachable_blocks(
     volume: &Volume,
-    shelf: &Shelf<'_>,
+    block_set: &BlockSet<'_>,
     ids: &[BlockId],
     is_gone: &dyn Fn(BlockId) -> bool,
 ) -> Result<Vec<BlockId>, Halt> {
     let mut places = Vec::new();
-    let mut strays = Vec::new();
-    for id in ids.iter().filter(|_| volume.dying.is_empty()) {
-        let block = match shelf.block(*id) {
+    let mut unreachable = Vec::new();
+    for id in ids.iter().filter(|_| volume.destroyed.is_empty()) {
+        let block = match block_set.block(*id) {
             Err(Halt::Lost(_)) => continue,
             outcome => outcome?,
         };
@@ -161,21 +162,21 @@ pub(crate) fn strays(
             Block::Root(_) => None,
             Block::Contents { key, .. } => Some((*key, None)),
             Block::Head(items) => items.first().map(|item| (item.key, Some(0))),
-            Block::Link { level, children } => children.first().map(|child| (child.key, Some(*level))),
+            Block::Index { level, children } => children.first().map(|child| (child.key, Some(*level))),
         };
         match place {
             Some((key, level)) => places.push(Dropped { id: *id, key, level }),
-            // Of roots only the present one counts.
-            None => strays.push(*id),
+            // Only the present root is reachable.
+            None => unreachable.push(*id),
         }
     }
-    let is_of_table = |block: &Dropped| matches!(block.key.part, Part::Checkpoint | Part::Dying);
+    let is_of_table = |block: &Dropped| matches!(block.key.part, Part::Checkpoint | Part::DestroyedTree);
     let (of_table, of_files): (Vec<Dropped>, Vec<Dropped>) = places.into_iter().partition(is_of_table);
     let table: Vec<BlockId> = volume.root.table.into_iter().collect();
     let free = both(
-        unreached(shelf, &table, &of_table, Loss::IsFinal(is_gone)),
-        unreached(shelf, &keepers(volume), &of_files, Loss::IsFinal(is_gone)),
+        unreached(block_set, &table, &of_table, Loss::IsFinal(is_gone)),
+        unreached(block_set, &live_roots(volume), &of_files, Loss::IsFinal(is_gone)),
     )?;
-    strays.extend(free.0.into_iter().chain(free.1).map(|block| block.id));
-    Ok(strays)
+    unreachable.extend(free.0.into_iter().chain(free.1).map(|block| block.id));
+    Ok(unreachable)
 }

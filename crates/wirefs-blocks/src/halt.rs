@@ -1,24 +1,25 @@
-//! Why an operation on the tree stops before its end.
+//! The reasons for which an operation on the tree stops early.
 
 use crate::codec::Corrupt;
 use crate::id::BlockId;
 use crate::store::Wanted;
 use wirefs_op::Errno;
 
-/// Operations are plain functions over the blocks at hand. One that lacks blocks stops, says which, and is called again
-/// from its beginning when they are there; it has changed nothing meanwhile.
+/// The reason for which an operation stopped. Operations are plain functions over the blocks in memory. An
+/// operation that lacks blocks returns their ids and is run again from its beginning when they have been
+/// retrieved. It has no side effects until it completes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Halt {
-    /// These blocks are wanted, all at once.
+    /// These blocks must be retrieved.
     Need(Wanted),
-    /// This block was wanted and cannot be had.
+    /// This block is required and cannot be retrieved.
     Lost(BlockId),
-    /// It cannot be done.
+    /// The operation failed.
     Failed(Errno),
 }
 
 impl Halt {
-    /// One block is wanted.
+    /// Requests one block.
     pub(crate) fn need(id: BlockId) -> Halt {
         Halt::Need(Wanted::of([id]))
     }
@@ -31,21 +32,21 @@ impl From<Errno> for Halt {
 }
 
 impl From<Corrupt> for Halt {
-    /// What cannot be understood is as good as lost.
+    /// A corrupt value fails the operation with EIO.
     fn from(_: Corrupt) -> Halt {
         Halt::Failed(Errno::Io)
     }
 }
 
-/// Collects what several parts of an operation want, so that they wait together.
+/// Collects the blocks that several parts of an operation lack, so that they are retrieved together.
 #[derive(Debug, Default)]
 pub(crate) struct Wants(Wanted);
 
 impl Wants {
-    /// Takes the outcome of one part: its value, or nothing while it wants blocks.
+    /// Records the outcome of one part. Returns its value, or `None` while it lacks blocks.
     ///
     /// # Errors
-    /// The part cannot be done.
+    /// The part failed or lost a block.
     pub(crate) fn of<T>(&mut self, outcome: Result<T, Halt>) -> Result<Option<T>, Halt> {
         match outcome {
             Ok(value) => Ok(Some(value)),
@@ -57,21 +58,21 @@ impl Wants {
         }
     }
 
-    /// How many blocks are wanted so far.
+    /// The number of blocks requested so far.
     pub(crate) fn len(&self) -> usize {
         self.0.ids.len()
     }
 
-    /// Goes on only when nothing is wanted.
+    /// Succeeds if no blocks were requested.
     ///
     /// # Errors
-    /// All that is wanted.
+    /// `Need` with all requested blocks.
     pub(crate) fn settle(self) -> Result<(), Halt> {
         if self.0.ids.is_empty() { Ok(()) } else { Err(Halt::Need(self.0)) }
     }
 }
 
-/// Both outcomes, or all that either of them wants. The first one's error counts before the other's.
+/// Returns both results, or the union of the blocks that they need. An error of `one` takes precedence.
 pub(crate) fn both<A, B>(one: Result<A, Halt>, other: Result<B, Halt>) -> Result<(A, B), Halt> {
     match (one, other) {
         (Ok(one), Ok(other)) => Ok((one, other)),

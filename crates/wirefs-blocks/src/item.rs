@@ -1,4 +1,4 @@
-//! What the items of a tree say, one file for each part of an object.
+//! The values of the items in the B-tree, one file for each kind.
 
 mod checkpoint;
 mod entry;
@@ -16,11 +16,11 @@ use crate::key::Part;
 pub(crate) use checkpoint::CheckpointItem;
 pub(crate) use entry::Entry;
 pub(crate) use head::{Body, Head};
-pub(crate) use name::{first_place, last_place};
+pub(crate) use name::{first_position, last_position};
 pub(crate) use run::Run;
 pub(crate) use xattr::{Value, Xattr};
 
-/// The contents blocks that an item names.
+/// Returns the contents blocks that an item refers to.
 pub(crate) fn names_contents(item: &Item) -> Result<Vec<BlockId>, Corrupt> {
     Ok(match item.key.part {
         Part::Run => Run::decode(item.value.clone())?.ids().collect(),
@@ -28,6 +28,6 @@ pub(crate) fn names_contents(item: &Item) -> Result<Vec<BlockId>, Corrupt> {
             Value::Inline(_) => Vec::new(),
             Value::Spilled { ids, .. } => ids,
         },
-        Part::Head | Part::Entry | Part::Dead | Part::Checkpoint | Part::Dying => Vec::new(),
+        Part::Head | Part::Entry | Part::Orphan | Part::Checkpoint | Part::DestroyedTree => Vec::new(),
     })
 }

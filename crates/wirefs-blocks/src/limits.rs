@@ -1,70 +1,72 @@
-//! Every limit of the block tree, named once, with the relations between them checked at compile time.
+//! All limits of the block tree, with compile-time checks of their relations.
 
 use wirefs_op::limits::{NAME_BYTES_MAX, XATTR_BYTES_MAX};
 
-/// The smallest payload that a store may carry in one block, in bytes: what an echo over IPv6's smallest MTU holds.
+/// The minimum block payload of a store, in bytes: the payload of an echo packet at the minimum MTU of IPv6.
 pub const PAYLOAD_BYTES_MIN: usize = 1200;
-/// The largest payload that is used, in bytes.
+/// The maximum block payload, in bytes.
 pub const PAYLOAD_BYTES_MAX: usize = 64 * 1024;
-/// Head and link blocks are at most so large, in bytes, however large the payload: each change writes a path of them.
+/// The maximum size of head and index blocks, in bytes. It bounds write amplification: each change writes a
+/// path of them.
 pub const NODE_BYTES_MAX: usize = 8 * 1024;
-/// A file of at most so many bytes sits in its head block, where that has room for it.
+/// The maximum size of an inline file, in bytes.
 pub const INLINE_BYTES_MAX: usize = 4096;
-/// What a head takes beside the bytes that sit in it, with its key and the block's own fields, at most, in bytes.
+/// The maximum overhead of a head beside its inline data, including its key and the fields of the block, in
+/// bytes.
 pub const HEAD_ROOM_BYTES: usize = 160;
-/// What a contents block takes beside its data, at most, in bytes: its code and its key.
+/// The maximum overhead of a contents block (code and key), in bytes.
 pub const CONTENTS_ROOM_BYTES: usize = 22;
-/// An encoded block id, in bytes at most: the step of the counter and the node.
+/// The maximum size of an encoded block id (counter difference and node), in bytes.
 pub const ID_BYTES_MAX: usize = 11;
-/// Levels of link blocks at most. Sixteen times a fan-out of twenty is more than all block ids.
+/// The maximum height of the B-tree. Sixteen levels with a fan-out of twenty exceed the number of block ids.
 pub const LEVELS_MAX: u8 = 16;
-/// Contents blocks that one run names.
+/// The contents blocks in a run.
 pub const RUN_PIECES: u64 = 32;
-/// Names of one directory, or attributes of one object, whose hashes are the same, at most.
-pub const TWINS_MAX: u64 = 255;
-/// Extended attributes of one object.
+/// The maximum number of directory entries, or attributes of an object, with equal name hashes.
+pub const HASH_COLLISIONS_MAX: u64 = 255;
+/// The maximum number of extended attributes of an object.
 pub const XATTRS_MAX: u32 = 1024;
-/// An attribute's value of at most so many bytes sits beside its object's head.
+/// The maximum size of an inline attribute value, in bytes.
 pub const XATTR_INLINE_BYTES_MAX: usize = 256;
-/// Runs that one step of a search for a hole looks at.
+/// The runs that one step of `SEEK_HOLE` reads.
 pub const SEEK_RUNS_MAX: usize = 64;
-/// The largest file, in bytes: offsets are signed in POSIX.
+/// The maximum file size, in bytes: POSIX offsets are signed.
 pub const SIZE_MAX: u64 = i64::MAX as u64;
-/// Checkpoints at a time.
+/// The maximum number of checkpoints.
 pub const CHECKPOINTS_MAX: usize = 256;
-/// Runs of contents that one change removes at most; more are removed by the changes after it.
+/// The runs that one change removes at most; later changes remove the rest.
 pub const RUNS_REMOVED_MAX: usize = 64;
-/// Blocks of a checkpoint that is being dropped, looked at in one step of collection.
+/// The blocks of a destroyed tree that one step of collection reads.
 pub const REAP_BLOCKS_MAX: usize = 128;
-/// Names of objects that wait to be removed, known at a time; the rest stay in the tree until these are done.
+/// The orphans in memory; further ones are read from the tree when these are done.
 pub const BACKLOG_MAX: usize = 1024;
-/// Blocks that one step of a sweep looks at.
-pub const STRAYS_BATCH: usize = 256;
-/// Bytes of contents that one request has in memory at a time.
+/// The blocks that one step of a sweep reads.
+pub const SWEEP_BATCH: usize = 256;
+/// The file data that one request holds in memory, in bytes.
 pub const WINDOW_BYTES_MAX: usize = 1024 * 1024;
-/// Entries of a directory that one piece of a listing looks at, at most.
+/// The directory entries that one step of a listing reads.
 pub const LISTING_ENTRIES_MAX: usize = 1024;
-/// Neighbouring head blocks that are retrieved at once while a range of keys is walked.
-pub const AHEAD_MAX: usize = 16;
-/// Head blocks behind one that is waited for, which are taken where they come by.
+/// The adjacent head blocks that a scan retrieves in parallel.
+pub const READAHEAD_MAX: usize = 16;
+/// The head blocks that are requested as hints after a required one.
 pub const HINTS_MAX: usize = 8;
-/// Bytes copied by one request at most; whoever wants more asks again.
+/// The maximum number of bytes that one request copies; the client repeats the request for more.
 pub const COPY_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// Ids that are skipped when a tree is opened: more than changes can have used that came to nothing.
+/// Ids skipped when a tree is opened: more than aborted changes can have used.
 pub const IDS_SKIPPED: u64 = 1 << 24;
-/// How often a reader begins again because what it reads was changed, before it asks the changes to wait.
+/// The optimistic attempts of a reader before it blocks changes.
 pub const READ_TRIES_MAX: usize = 4;
-/// Times that one operation may wait for blocks: the levels of a few trees for each of many names.
+/// The maximum number of retrievals in one operation: a few tree heights for each of many path components.
 pub const ROUNDS_MAX: usize = 4096;
-/// Blocks kept free for changes that make room, where a store needs no more.
+/// Blocks reserved for changes that free space, unless the store needs fewer.
 pub const RESERVED_BLOCKS: u64 = 64;
-/// Blocks that a comparison of two trees waits for at once.
-pub const COMPARED_AHEAD_MAX: usize = 256;
-/// Items that may differ where two trees are compared.
+/// The blocks that a comparison of two trees retrieves in parallel.
+pub const COMPARE_BATCH: usize = 256;
+/// The maximum number of differing items in a comparison.
 pub const DIFFERENCES_MAX: usize = 100_000;
 
 const _: () = assert!(NODE_BYTES_MAX <= PAYLOAD_BYTES_MAX, "a node is a block");
-const _: () = assert!(RUN_PIECES <= 32, "a run says in 32 bits which pieces are there");
+const _: () = assert!(RUN_PIECES <= 32, "a run marks its pieces in 32 bits");
 const _: () = assert!(
     (RUN_PIECES as usize) * ID_BYTES_MAX + HEAD_ROOM_BYTES <= PAYLOAD_BYTES_MIN,
     "a run fits the smallest block"
@@ -74,5 +76,5 @@ const _: () = assert!(
         + NAME_BYTES_MAX
         + HEAD_ROOM_BYTES
         <= PAYLOAD_BYTES_MIN,
-    "the largest attribute's contents are named in the smallest block"
+    "the ids of the contents blocks of the largest attribute fit the smallest block"
 );

@@ -1,4 +1,5 @@
-//! A sorted map in blocks: items in head blocks, found through link blocks. Never changed, only rebuilt along a path.
+//! A persistent B-tree: items in head blocks, found through index blocks. It is never modified, only rebuilt
+//! along a path.
 
 pub(crate) mod difference;
 pub(crate) mod member;
@@ -8,11 +9,11 @@ mod rebuild;
 mod tests;
 
 use crate::block::{Block, Child, Item};
+use crate::block_set::BlockSet;
 use crate::halt::{Halt, Wants};
 use crate::id::BlockId;
 use crate::key::Key;
-use crate::limits::{AHEAD_MAX, HINTS_MAX};
-use crate::shelf::Shelf;
+use crate::limits::{HINTS_MAX, READAHEAD_MAX};
 use crate::store::Wanted;
 use bytes::Bytes;
 pub(crate) use rebuild::{Dropped, rebuild};
@@ -20,29 +21,29 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use wirefs_op::Errno;
 
-/// A map as one root sees it. Without a root it is empty.
+/// A map below one root. Without a root it is empty.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Map<'a> {
-    pub(crate) shelf: &'a Shelf<'a>,
+    pub(crate) block_set: &'a BlockSet<'a>,
     pub(crate) root: Option<BlockId>,
 }
 
-/// Where a walk down has come to.
+/// One step of a descent.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     id: BlockId,
-    /// The level that it must be on, where that is known: 0 for head blocks. So no chain of blocks is endless.
+    /// The expected level, if known; 0 for head blocks. It guards against cycles in a corrupt tree.
     level: Option<u8>,
 }
 
 impl Step {
-    /// The step from a link block on `level` to one of its children.
+    /// The step from an index block on `level` to one of its children.
     fn down(level: u8, id: BlockId) -> Step {
         Step { id, level: Some(level - 1) }
     }
 }
 
-/// The child to go on with for a key.
+/// Returns the child that covers a key.
 fn toward(children: &[Child], key: Key) -> usize {
     children.partition_point(|child| child.key <= key).saturating_sub(1)
 }
@@ -52,22 +53,22 @@ impl<'a> Map<'a> {
         self.root.map(|id| Step { id, level: None })
     }
 
-    /// A head or link block on the level where it must be.
+    /// Returns a head or index block; fails if it is on another level.
     fn node(&self, step: Step) -> Result<Arc<Block>, Halt> {
-        let block = self.shelf.block(step.id)?;
+        let block = self.block_set.block(step.id)?;
         let level = match &*block {
             Block::Head(_) => 0,
-            Block::Link { level, .. } => *level,
+            Block::Index { level, .. } => *level,
             Block::Root(_) | Block::Contents { .. } => return Err(Halt::Failed(Errno::Io)),
         };
         let is_expected = step.level.is_none_or(|expected| expected == level);
         is_expected.then_some(block).ok_or(Halt::Failed(Errno::Io))
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     ///
     /// # Cost
-    /// A block wait for each level that is not at hand.
+    /// One retrieval for each level that is not in memory.
     pub(crate) fn get(&self, key: Key) -> Result<Option<Bytes>, Halt> {
         let Some(mut step) = self.start() else { return Ok(None) };
         loop {
@@ -76,12 +77,12 @@ impl<'a> Map<'a> {
                     let found = items.binary_search_by_key(&key, |item| item.key).ok();
                     return Ok(found.and_then(|at| items.get(at)).map(|item| item.value.clone()));
                 }
-                Block::Link { level, children } => {
+                Block::Index { level, children } => {
                     let at = toward(children, key);
                     let child = children.get(at).ok_or(Errno::Io)?;
                     step = Step::down(*level, child.id);
-                    if *level == 1 && !self.shelf.has(child.id) {
-                        return Err(self.need_with_neighbours(child.id, children.get(at + 1..)));
+                    if *level == 1 && !self.block_set.has(child.id) {
+                        return Err(self.need_with_neighbors(child.id, children.get(at + 1..)));
                     }
                 }
                 Block::Root(_) | Block::Contents { .. } => return Err(Halt::Failed(Errno::Io)),
@@ -89,17 +90,17 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Asks for a head block, and for those behind it: they are likely to be of the same directory.
-    fn need_with_neighbours(&self, id: BlockId, behind: Option<&[Child]>) -> Halt {
-        let behind = behind.unwrap_or_default().iter().take(HINTS_MAX).map(|child| child.id);
-        let hints = behind.filter(|id| !self.shelf.has(*id)).collect();
+    /// Requests a head block, and its successors as hints: they are likely to belong to the same directory.
+    fn need_with_neighbors(&self, id: BlockId, following: Option<&[Child]>) -> Halt {
+        let following = following.unwrap_or_default().iter().take(HINTS_MAX).map(|child| child.id);
+        let hints = following.filter(|id| !self.block_set.has(*id)).collect();
         Halt::Need(Wanted { hints, ..Wanted::of([id]) })
     }
 
-    /// The items of a range, the first `limit` of them.
+    /// Returns the first `limit` items of a range.
     ///
     /// # Cost
-    /// As for `get`, and one wait more for each [`AHEAD_MAX`] blocks that the range covers.
+    /// As `get`, and one retrieval for each [`READAHEAD_MAX`] further blocks of the range.
     pub(crate) fn scan(&self, range: RangeInclusive<Key>, limit: usize) -> Result<Vec<Item>, Halt> {
         let mut scan = Scan { map: self, range, limit, items: Vec::new(), wants: Wants::default() };
         if let Some(step) = self.start() {
@@ -111,6 +112,7 @@ impl<'a> Map<'a> {
     }
 }
 
+/// A scan in progress.
 struct Scan<'a, 'm> {
     map: &'m Map<'a>,
     range: RangeInclusive<Key>,
@@ -121,7 +123,7 @@ struct Scan<'a, 'm> {
 
 impl Scan<'_, '_> {
     fn is_over(&self) -> bool {
-        self.items.len() >= self.limit || self.wants.len() >= AHEAD_MAX
+        self.items.len() >= self.limit || self.wants.len() >= READAHEAD_MAX
     }
 
     fn walk(&mut self, step: Step) -> Result<(), Halt> {
@@ -132,17 +134,17 @@ impl Scan<'_, '_> {
                 let within = items.iter().skip(from).take_while(|item| item.key <= *self.range.end());
                 self.items.extend(within.cloned());
             }
-            Block::Link { level, children } => {
+            Block::Index { level, children } => {
                 let from = toward(children, *self.range.start());
-                let behind =
+                let following =
                     children.iter().skip(from + 1).take_while(|child| child.key <= *self.range.end());
-                let within = children.get(from..=from + behind.count()).unwrap_or_default();
+                let within = children.get(from..=from + following.count()).unwrap_or_default();
                 for (at, child) in within.iter().enumerate() {
                     if self.is_over() {
                         break;
                     }
-                    if *level == 1 && !self.map.shelf.has(child.id) {
-                        let need = self.map.need_with_neighbours(child.id, children.get(from + at + 1..));
+                    if *level == 1 && !self.map.block_set.has(child.id) {
+                        let need = self.map.need_with_neighbors(child.id, children.get(from + at + 1..));
                         self.wants.of::<()>(Err(need))?;
                         continue;
                     }

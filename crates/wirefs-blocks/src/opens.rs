@@ -1,44 +1,45 @@
-//! Which objects are open, so that they outlive their names.
+//! Open objects. An open object outlives its last name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use wirefs_op::FileId;
 
-/// Open objects of the present tree.
+/// The open objects of the live tree.
 ///
 /// ```text
-/// open ──last name gone──> orphan ──last fd closed──> backlog ──removed──> gone
-///  └──────────last name gone, no fd: condemned while the change is under way──┘
+/// open ──last name removed──> orphan ──last fd closed──> backlog ──items removed──> gone
+///  └──────────last name removed, no fd: removing, while the change runs──────────────┘
 /// ```
 #[derive(Debug, Default)]
-pub(crate) struct Opens(Mutex<State>);
+pub(crate) struct Opens(Mutex<OpenObjects>);
 
+/// The state behind the lock of [`Opens`].
 #[derive(Debug, Default)]
-struct State {
-    /// How often each is open.
+struct OpenObjects {
+    /// The open count of each object.
     counts: BTreeMap<FileId, usize>,
-    /// Open and without a name.
+    /// Open objects without a name.
     orphans: BTreeSet<FileId>,
-    /// Being removed by the change that is under way: cannot be opened.
-    condemned: BTreeSet<FileId>,
-    /// Without a name, not open, their parts not all removed yet.
+    /// Objects that the running change removes. They cannot be opened.
+    removing: BTreeSet<FileId>,
+    /// Closed objects without a name whose items are not all removed.
     backlog: BTreeSet<FileId>,
-    /// Cut off, their blocks beyond the end not all removed yet.
+    /// Truncated files whose blocks beyond the end are not all removed.
     trims: BTreeSet<FileId>,
 }
 
 impl Opens {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, OpenObjects> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens an object once more; false when it is being removed.
+    /// Increments the open count; returns `false` if the object is being removed.
     pub(crate) fn hold(&self, id: FileId) -> bool {
         let mut state = self.state();
-        if state.condemned.contains(&id) {
+        if state.removing.contains(&id) {
             return false;
         }
-        // Made without a name, and opened by who made it.
+        // Created without a name, and opened by its creator.
         if state.backlog.remove(&id) {
             state.orphans.insert(id);
         }
@@ -46,7 +47,7 @@ impl Opens {
         true
     }
 
-    /// Closes it once.
+    /// Decrements the open count.
     pub(crate) fn release(&self, id: FileId) {
         let mut state = self.state();
         let Some(count) = state.counts.get_mut(&id) else { return };
@@ -59,22 +60,22 @@ impl Opens {
         }
     }
 
-    /// Asks to remove an object's parts; false while it is open. True holds until [`Opens::absolve`].
-    pub(crate) fn condemn(&self, id: FileId) -> bool {
+    /// Marks an object as being removed until [`Opens::end_removals`]; returns `false` if it is open.
+    pub(crate) fn begin_removal(&self, id: FileId) -> bool {
         let mut state = self.state();
         let is_free = !state.counts.contains_key(&id);
         if is_free {
-            state.condemned.insert(id);
+            state.removing.insert(id);
         }
         is_free
     }
 
-    /// The change that condemned objects is over.
-    pub(crate) fn absolve(&self) {
-        self.state().condemned.clear();
+    /// Clears all removal marks at the end of a change.
+    pub(crate) fn end_removals(&self) {
+        self.state().removing.clear();
     }
 
-    /// An object has lost its last name, and its parts are still there.
+    /// Records that an object lost its last name and still has items.
     pub(crate) fn orphan(&self, id: FileId) {
         let mut state = self.state();
         if state.counts.contains_key(&id) {
@@ -84,40 +85,40 @@ impl Opens {
         }
     }
 
-    /// An object has got a name again.
+    /// Records that an object gained a name again.
     pub(crate) fn adopt(&self, id: FileId) {
         let mut state = self.state();
         state.orphans.remove(&id);
         state.backlog.remove(&id);
     }
 
-    /// A file was cut off, and there are blocks left beyond its end.
+    /// Records that a truncated file has blocks beyond its end.
     pub(crate) fn trim(&self, id: FileId) {
         self.state().trims.insert(id);
     }
 
-    /// There is nothing more to be removed of an object, or nothing that can be.
-    pub(crate) fn settled(&self, id: FileId) {
+    /// Records that nothing of an object remains to be removed, or can be.
+    pub(crate) fn mark_clean(&self, id: FileId) {
         let mut state = self.state();
         state.backlog.remove(&id);
         state.trims.remove(&id);
     }
 
-    /// Another tree has become the present one: what is dead in it is to be found out.
-    pub(crate) fn forget_dead(&self) {
+    /// Forgets all orphans because another tree has become the live tree. They are read again from that tree.
+    pub(crate) fn clear_orphans(&self) {
         let mut state = self.state();
         state.orphans.clear();
         state.backlog.clear();
         state.trims.clear();
     }
 
-    /// An object of which something is to be removed.
+    /// Returns the next object to remove or truncate.
     pub(crate) fn next_in_backlog(&self) -> Option<FileId> {
         let state = self.state();
         state.backlog.first().or(state.trims.first()).copied()
     }
 
-    /// How many objects wait for something to be removed.
+    /// The number of objects to remove or truncate.
     pub(crate) fn backlog(&self) -> usize {
         let state = self.state();
         state.backlog.len() + state.trims.len()

@@ -1,138 +1,140 @@
-//! Where blocks are: in memory, on a disk, on the way to another machine and back.
+//! The interface of block stores. Blocks may be in memory, on a disk, or in transit between machines.
 
 mod memory;
 
 use crate::id::BlockId;
 use crate::limits::RESERVED_BLOCKS;
-use crate::turns::Turns;
+use crate::transactions::Transactions;
 use bytes::Bytes;
 pub use memory::MemoryStore;
 use std::collections::BTreeSet;
 
-/// A block that a store no longer has, or never had, or cannot give now ([`BlockStore::is_gone`]).
+/// A block that a store never had, no longer has, or cannot deliver now ([`BlockStore::is_gone`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the block is lost")]
 pub struct Lost;
 
-/// Why a store did not take something.
+/// The reason for which a store rejected a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreFault {
-    /// There is no room. Nothing of what was given was taken; ids of it may have been seen, so none is used again.
+    /// No space. Nothing was stored. Other nodes may have seen the ids, so they must not be reused.
     #[error("the store is full")]
     Full,
-    /// It failed. What was taken is not known.
+    /// The store failed. It is unknown which blocks it stored.
     #[error("the store failed: {0}")]
     Broken(&'static str),
 }
 
-/// The blocks that an operation lacks.
+/// A request for blocks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// Those that it cannot go on without.
+    /// Required blocks.
     pub ids: BTreeSet<BlockId>,
-    /// Those that it is likely to lack next.
+    /// Blocks that are likely to be required next.
     pub hints: BTreeSet<BlockId>,
 }
 
 impl Wanted {
-    /// Just these.
+    /// Requests these blocks, without hints.
     pub fn of(ids: impl IntoIterator<Item = BlockId>) -> Wanted {
         Wanted { ids: ids.into_iter().collect(), hints: BTreeSet::new() }
     }
 
-    /// Wants all that another does as well.
+    /// Adds the blocks of another request.
     pub fn extend(&mut self, other: Wanted) {
         self.ids.extend(other.ids);
         self.hints.extend(other.hints);
     }
 }
 
-/// How much a store holds, in blocks of its payload.
+/// The capacity of a store, in blocks of its payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Room {
-    /// All blocks that it can hold.
+    /// The total number of blocks.
     pub blocks: u64,
-    /// Blocks that it could still take.
+    /// The number of free blocks.
     pub blocks_free: u64,
-    /// Those of them that are kept for changes that make room: a removal writes before it frees anything.
+    /// The free blocks that are reserved for changes that free space: a removal writes before it frees
+    /// anything.
     pub blocks_reserved: u64,
 }
 
 impl Room {
-    /// Room of which the usual part is kept for changes that make more.
+    /// Returns the capacity with the default reservation.
     pub fn new(blocks: u64, blocks_free: u64) -> Room {
         Room { blocks, blocks_free, blocks_reserved: RESERVED_BLOCKS.min(blocks / 8) }
     }
 
-    /// Blocks that changes may take that make no room.
+    /// The free blocks available to changes that do not free space.
     pub fn blocks_available(&self) -> u64 {
         self.blocks_free.saturating_sub(self.blocks_reserved)
     }
 }
 
-/// A block manager: keeps immutable blocks by their ids, and one pointer to the root.
+/// A store of immutable blocks by id, with one root pointer.
 ///
-/// Called from several threads at once; each call may block. The tree registers what is new, then switches the root,
-/// then deregisters what is old: a store that keeps this order across a crash keeps a whole tree.
+/// Called from several threads; each call may block. The tree registers new blocks, then switches the root,
+/// then deregisters old blocks. A store that preserves this order across a crash preserves a consistent tree.
 ///
 /// # Source
 /// PingFS, "PingFS structure": register, retrieve, deregister.
 pub trait BlockStore: Send + Sync + 'static {
-    /// The largest block, in bytes; the same for as long as the store lives.
+    /// The maximum size of a block, in bytes. Constant for the lifetime of the store.
     fn payload_bytes(&self) -> usize;
 
-    /// Takes new blocks, each under an id that was never used before.
+    /// Stores new blocks, each with an id that was never used before.
     ///
     /// # Errors
-    /// [`StoreFault::Full`]: none was taken. [`StoreFault::Broken`]: some may have been.
+    /// [`StoreFault::Full`]: none was stored. [`StoreFault::Broken`]: some may have been.
     fn register(&self, blocks: &[(BlockId, Bytes)]) -> Result<(), StoreFault>;
 
-    /// Delivers each block that is wanted once, in the order in which they come by, and comes back when all have come or
-    /// are given up. All are waited for at once; a hint is delivered where that costs no further wait.
+    /// Delivers each requested block once, in any order, and returns when all have arrived or are lost. The
+    /// requests run in parallel. A hint is delivered only if that adds no wait.
     fn retrieve(&self, wanted: &Wanted, deliver: &mut dyn FnMut(BlockId, Result<Bytes, Lost>));
 
-    /// Whether a block that was not delivered is gone for good. False: it may only be late. What only a late block names must
-    /// stay, and what only one that is gone names can go.
+    /// Returns whether an undelivered block is gone for good. `false`: it may be delayed. Blocks below a
+    /// delayed block must stay; blocks only below one that is gone can be freed.
     fn is_gone(&self, id: BlockId) -> bool {
         let _all_are = id;
         true
     }
 
-    /// Lets go of blocks. Unknown ones do not matter. Whoever waits for one of them is told that it is lost.
+    /// Removes blocks; unknown ids are ignored. A concurrent retrieval of a removed block reports it as lost.
     fn deregister(&self, ids: &[BlockId]);
 
-    /// The ids of registered blocks after `after`, ascending, at most `count_max` of them.
+    /// Returns at most `count_max` ids of registered blocks after `after`, in ascending order.
     fn registered(&self, after: Option<BlockId>, count_max: usize) -> Vec<BlockId>;
 
-    /// The root, if there is one yet.
+    /// Returns the root; `None` if there is none yet.
     ///
     /// # Errors
-    /// The store cannot tell.
+    /// The root is unknown.
     fn root(&self) -> Result<Option<BlockId>, StoreFault>;
 
-    /// Makes another block the root, in one step: after a crash it is this one or the one before.
+    /// Switches the root atomically: after a crash it is the new root or the previous one.
     ///
     /// # Errors
-    /// [`StoreFault::Full`]: it is the one before. [`StoreFault::Broken`]: it is not known which of the two is the root.
+    /// [`StoreFault::Full`]: the previous root is kept. [`StoreFault::Broken`]: either may be the root.
     fn switch_root(&self, root: BlockId) -> Result<(), StoreFault>;
 
-    /// Waits until the present root, and all that it reaches, is as safe as this store can make it.
+    /// Makes the root and all blocks below it durable, as far as this store can.
     ///
     /// # Errors
-    /// It is not.
+    /// They are not durable.
     fn sync(&self) -> Result<(), StoreFault>;
 
-    /// How full it is.
+    /// The capacity and free space.
     fn room(&self) -> Room;
 
-    /// Has `tell` called from now on by each thread that is about to wait in a call. False: it is not.
-    fn before_waiting(&self, tell: fn()) -> bool {
-        let _ = tell;
+    /// Registers a callback that each thread calls before it blocks in this store. Returns `false` if not
+    /// supported.
+    fn before_waiting(&self, notify: fn()) -> bool {
+        let _ = notify;
         false
     }
 
-    /// Where several nodes change one tree: how they take turns.
-    fn turns(&self) -> Option<&dyn Turns> {
+    /// The transactions of a tree that several nodes change; `None` for a store of one node.
+    fn transactions(&self) -> Option<&dyn Transactions> {
         None
     }
 }

@@ -1,12 +1,12 @@
-//! The block tree: one store, its sessions, and how operations come to their blocks.
+//! The block tree: one store, its sessions, and the execution of operations.
 //!
 //! ```text
 //! changes   one at a time: run, register, switch the root, deregister      locks: changes, then state
-//! readers   any number, each on the root that it found                     lock: state, for moments
+//! readers   concurrent, each on the root that it started with              lock: state, briefly
 //! ```
 
 mod checkpoints;
-mod collecting;
+mod collection;
 mod command;
 mod commit;
 mod difference;
@@ -17,33 +17,33 @@ mod listing;
 mod locate;
 mod name;
 mod open;
-mod pieces;
 mod put;
+mod reply_writer;
 mod serve;
 mod session;
 #[cfg(test)]
 mod tests;
-mod turn;
+mod transaction;
 
+use crate::affected::UnrequestedChange;
+use crate::block_set::BlockSet;
 use crate::cache::Cache;
 use crate::collect::Reaper;
 use crate::geometry::Geometry;
 use crate::halt::Halt;
-use crate::id::{Ids, NodeId};
+use crate::id::{IdAllocator, WriterId};
 use crate::key::Ino;
 use crate::limits::{READ_TRIES_MAX, ROUNDS_MAX};
 use crate::opens::Opens;
-use crate::shelf::Shelf;
 use crate::store::{BlockStore, Wanted};
-use crate::touch::Unasked;
 use crate::volume::Volume;
 pub use checkpoints::Checkpoint;
-pub use collecting::Swept;
-pub use difference::{Changed, Difference};
+pub use collection::SweepResult;
+pub use difference::{Difference, DifferenceKind};
 pub(crate) use locate::CHECKPOINTS_NAME;
 use locate::Trees;
 pub use open::OpenFault;
-pub use serve::{Answers, Attached, Stopped};
+pub use serve::{AttachedRoot, ReplySink, RequestAborted};
 use session::Session;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -51,50 +51,50 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use wirefs_op::message::version::BootId;
 use wirefs_op::{Errno, Timestamp};
 
-/// Tells the present time of day.
+/// Returns the current time of day.
 pub type Clock = Box<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// How a tree is opened.
+/// The options for opening a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreeOptions {
-    /// Memory for blocks between operations, in bytes. With none, each operation retrieves all that it needs.
+    /// The budget of the block cache, in bytes. With 0, each operation retrieves all blocks that it needs.
     pub ram_bytes: usize,
-    /// Who makes the blocks.
-    pub node: NodeId,
-    /// The life of what was not synced; see [`BootId`].
+    /// The node that writes blocks.
+    pub node: WriterId,
+    /// The boot id reported to clients; it changes when unsynced writes may be lost. See [`BootId`].
     pub boot: BootId,
-    /// The owner of the root directory of a tree that is made.
+    /// The owner of the root directory of a new tree.
     pub uid: u32,
-    /// Its group.
+    /// The group of the root directory of a new tree.
     pub gid: u32,
 }
 
-/// What a tree has done since it was opened.
+/// Counters since the tree was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Figures {
-    /// Times that an operation waited for blocks. What it wants at one time it waits for once.
+pub struct TreeStatistics {
+    /// Retrievals: each fetches all blocks that an operation lacks at that moment.
     pub waits: u64,
-    /// Blocks that it waited for.
+    /// Blocks that operations requested.
     pub wanted: u64,
-    /// Blocks retrieved, those included that came along.
+    /// Blocks that arrived, hints included.
     pub retrieved: u64,
-    /// Blocks that were wanted and lost.
+    /// Requested blocks that were lost.
     pub lost: u64,
-    /// Blocks registered.
+    /// Registered blocks.
     pub registered: u64,
-    /// Blocks deregistered.
+    /// Deregistered blocks.
     pub deregistered: u64,
-    /// Bytes of memory that blocks between operations take, about.
+    /// The estimated memory of the block cache, in bytes.
     pub ram_bytes: u64,
-    /// Objects and trees that are still to be taken apart.
+    /// Objects and trees that wait for garbage collection.
     pub backlog: u64,
 }
 
-/// A file system of immutable blocks that answers Op.
+/// A copy-on-write file system that serves Op requests.
 ///
 /// # Source
-/// PingFS, "How do we turn an unordered stream of blocks into a filesystem?"; names apart from blocks, the table of
-/// inodes, and collection by the order of ids are ours.
+/// PingFS, "How do we turn an unordered stream of blocks into a filesystem?". Names apart from blocks, the
+/// inode table and garbage collection by the order of ids are ours.
 pub struct BlockTree {
     store: Arc<dyn BlockStore>,
     options: TreeOptions,
@@ -102,38 +102,40 @@ pub struct BlockTree {
     clock: Clock,
     cache: Cache,
     changes: Mutex<Changes>,
-    state: Mutex<State>,
+    state: Mutex<TreeState>,
     opens: Opens,
     counts: Counts,
     observer: Mutex<Option<Observer>>,
-    /// A root that another node made, read before it is gone over to.
+    /// The root of another node, read ahead of the switch to it.
     prepared: Mutex<Option<Volume>>,
-    /// What a thread calls before it waits for the change under way.
+    /// The callback of a thread that is about to block on the running change.
     before_waiting: OnceLock<fn()>,
 }
 
-/// Who hears of what nobody asked for.
-type Observer = Box<dyn FnMut(Unasked) + Send>;
+/// Receives modifications that no request announced.
+type Observer = Box<dyn FnMut(UnrequestedChange) + Send>;
 
-/// What only the change under way may touch.
+/// The state that only the running change may access.
 #[derive(Debug)]
 struct Changes {
-    ids: Ids,
+    ids: IdAllocator,
     reaper: Option<Reaper>,
-    /// What is taken apart has blocks that are late: changes do not wait for them.
-    is_stuck: bool,
-    /// From here on there may be objects that the tree notes as dead and the backlog does not have.
-    dead_unread_from: Option<Ino>,
-    /// It is not known what the store holds: nothing more is changed.
+    /// The collection waits for delayed blocks; changes do not run further steps.
+    is_blocked: bool,
+    /// Orphans from this inode number on may be missing in the backlog.
+    orphans_unread_from: Option<Ino>,
+    /// The contents of the store are unknown; all changes fail.
     is_broken: bool,
 }
 
+/// The state that readers share.
 #[derive(Debug)]
-struct State {
+struct TreeState {
     volume: Arc<Volume>,
     sessions: BTreeMap<u64, Session>,
 }
 
+/// The counters of [`TreeStatistics`].
 #[derive(Debug, Default)]
 struct Counts {
     waits: AtomicU64,
@@ -155,18 +157,18 @@ fn count(counter: &AtomicU64, more: usize) {
 }
 
 impl BlockTree {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, TreeState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Who holds it may wait for room, or for other nodes.
+    /// Locks changes. The holder may wait for space, or for other nodes.
     fn changes(&self) -> MutexGuard<'_, Changes> {
         match self.changes.try_lock() {
             Ok(changes) => changes,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => {
-                if let Some(tell) = self.before_waiting.get() {
-                    tell();
+                if let Some(notify) = self.before_waiting.get() {
+                    notify();
                 }
                 self.changes.lock().unwrap_or_else(PoisonError::into_inner)
             }
@@ -181,84 +183,85 @@ impl BlockTree {
         Arc::clone(&self.state().volume)
     }
 
-    /// Has `tell` called by each thread that is about to wait, for its store or for a change under way. False: the store does not say
-    /// so.
-    pub fn before_waiting(&self, tell: fn()) -> bool {
-        self.store.before_waiting(tell) && self.before_waiting.set(tell).is_ok()
+    /// Registers a callback that each thread calls before it blocks on the store or on a running change.
+    /// Returns `false` if the store does not support it.
+    pub fn before_waiting(&self, notify: fn()) -> bool {
+        self.store.before_waiting(notify) && self.before_waiting.set(notify).is_ok()
     }
 
-    /// What it has done so far.
-    pub fn figures(&self) -> Figures {
-        let told = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let dying = self.volume().dying.len();
-        Figures {
-            waits: told(&self.counts.waits),
-            wanted: told(&self.counts.wanted),
-            retrieved: told(&self.counts.retrieved),
-            lost: told(&self.counts.lost),
-            registered: told(&self.counts.registered),
-            deregistered: told(&self.counts.deregistered),
+    /// Returns the counters.
+    pub fn statistics(&self) -> TreeStatistics {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let destroyed = self.volume().destroyed.len();
+        TreeStatistics {
+            waits: load(&self.counts.waits),
+            wanted: load(&self.counts.wanted),
+            retrieved: load(&self.counts.retrieved),
+            lost: load(&self.counts.lost),
+            registered: load(&self.counts.registered),
+            deregistered: load(&self.counts.deregistered),
             ram_bytes: self.cache.bytes() as u64,
-            backlog: (self.opens.backlog() + dying) as u64,
+            backlog: (self.opens.backlog() + destroyed) as u64,
         }
     }
 
-    /// Calls an operation again and again, each time with the blocks that it lacked the time before.
-    fn run<R>(&self, shelf: &Shelf<'_>, mut op: impl FnMut() -> Result<R, Halt>) -> Result<R, Halt> {
+    /// Runs an operation until it completes; before each retry, retrieves the blocks that it lacked.
+    fn run<R>(&self, block_set: &BlockSet<'_>, mut op: impl FnMut() -> Result<R, Halt>) -> Result<R, Halt> {
         for _ in 0..ROUNDS_MAX {
             match op() {
-                Err(Halt::Need(wanted)) => self.supply(shelf, &wanted),
+                Err(Halt::Need(wanted)) => self.supply(block_set, &wanted),
                 outcome => return outcome,
             }
         }
         Err(Halt::Failed(Errno::Io))
     }
 
-    fn supply(&self, shelf: &Shelf<'_>, wanted: &Wanted) {
+    fn supply(&self, block_set: &BlockSet<'_>, wanted: &Wanted) {
         count(&self.counts.waits, 1);
         count(&self.counts.wanted, wanted.ids.len());
         self.store.retrieve(wanted, &mut |id, block| {
             match (block, wanted.ids.contains(&id)) {
                 (Ok(bytes), true) => {
                     count(&self.counts.retrieved, 1);
-                    shelf.supply(id, Ok(bytes));
+                    block_set.supply(id, Ok(bytes));
                 }
                 (Ok(bytes), false) => {
                     count(&self.counts.retrieved, 1);
-                    shelf.supply_hint(id, bytes);
+                    block_set.supply_hint(id, bytes);
                 }
                 (Err(lost), true) => {
                     count(&self.counts.lost, 1);
-                    shelf.supply(id, Err(lost));
+                    block_set.supply(id, Err(lost));
                 }
-                // It is not known yet whether anybody needs it.
+                // The hint may never be required.
                 (Err(_), false) => {}
             }
         });
-        shelf.give_up(wanted);
+        block_set.give_up(wanted);
     }
 
-    /// Reads the tree. What is found belongs to one root; which one, is told with it.
+    /// Runs a read operation on one root, and returns its result with that volume.
     ///
-    /// A reader holds nobody up and keeps no block from being deregistered: where one is gone because the tree has
-    /// changed, it begins again with the new root.
-    fn look<R>(&self, op: impl Fn(&Trees<'_>) -> Result<R, Halt>) -> Result<(R, Arc<Volume>), Errno> {
-        self.look_in(None, op)
+    /// Readers block neither changes nor deregistration. If a block disappears because the tree has changed,
+    /// the operation restarts on the new root.
+    fn read_tree<R>(&self, op: impl Fn(&Trees<'_>) -> Result<R, Halt>) -> Result<(R, Arc<Volume>), Errno> {
+        self.read_tree_in(None, op)
     }
 
-    /// The same, in the turn of the caller, if it has it: other nodes overtake who has, too.
-    fn look_in<R>(
+    /// As [`read_tree`](Self::read_tree), within the transaction of the caller if it has one. Other nodes may
+    /// commit even then.
+    fn read_tree_in<R>(
         &self,
-        turn: Option<&Changes>,
+        held: Option<&Changes>,
         op: impl Fn(&Trees<'_>) -> Result<R, Halt>,
     ) -> Result<(R, Arc<Volume>), Errno> {
         for attempt in 0..=READ_TRIES_MAX {
-            // A reader that was overtaken too often lets the changes wait.
-            let _changes = (attempt == READ_TRIES_MAX && turn.is_none()).then(|| self.changes());
+            // A reader that restarted too often blocks changes.
+            let _changes = (attempt == READ_TRIES_MAX && held.is_none()).then(|| self.changes());
             let volume = self.volume();
-            let shelf = Shelf::new(&self.cache);
-            let trees = Trees { volume: &volume, shelf: &shelf, geometry: self.geometry };
-            match self.run(&shelf, || op(&trees)) {
+            let block_set = BlockSet::new(&self.cache);
+            let trees = Trees { volume: &volume, block_set: &block_set, geometry: self.geometry };
+            match self.run(&block_set, || op(&trees)) {
                 Ok(found) => return Ok((found, volume)),
                 Err(Halt::Failed(errno)) => return Err(errno),
                 Err(Halt::Lost(_)) if self.volume().id != volume.id => {}

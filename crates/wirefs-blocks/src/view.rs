@@ -1,4 +1,4 @@
-//! One tree of files as an operation sees it: a root, and over it what the operation itself has changed.
+//! A tree of files as seen by an operation: a root overlaid with the edits of the operation.
 
 mod data;
 pub(crate) mod names;
@@ -23,11 +23,11 @@ use wirefs_op::{Errno, Stat};
 pub(crate) struct View<'a> {
     pub(crate) map: Map<'a>,
     pub(crate) geometry: Geometry,
-    /// How ids say which tree it is: 0 for the present one, else a checkpoint's serial.
+    /// The file system id of its objects: 0 for the live tree, else the serial of a checkpoint.
     pub(crate) fs: u32,
-    /// What was changed: new values, or none where an item is gone.
+    /// Edited items; `None` marks a deletion.
     pub(crate) edits: BTreeMap<Key, Option<Bytes>>,
-    /// Contents that were made by this operation.
+    /// Contents blocks that this operation created.
     pub(crate) fresh: BTreeMap<BlockId, Arc<Block>>,
 }
 
@@ -43,15 +43,15 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The items of a range, the first `limit` of them.
+    /// Returns the first `limit` items of a range.
     pub(crate) fn scan(&self, range: RangeInclusive<Key>, limit: usize) -> Result<Vec<Item>, Halt> {
         let edited = self.edits.range(range.clone()).count();
-        // So many that enough are left whatever was removed.
+        // Enough to fill the limit even if all edits are deletions.
         let items = self.map.scan(range.clone(), limit.saturating_add(edited))?;
         if edited == 0 {
             return Ok(items);
         }
-        // Behind the last item found there may be more in the tree than was asked for.
+        // Items after the last one read are unknown.
         let end = match items.last() {
             Some(last) if items.len() == limit.saturating_add(edited) => last.key,
             Some(_) | None => *range.end(),
@@ -64,10 +64,10 @@ impl<'a> View<'a> {
         Ok(left.take(limit).collect())
     }
 
-    /// The head of an object.
+    /// Returns the head of an object.
     ///
     /// # Errors
-    /// `Stale`: there is no such object.
+    /// `Stale`: no such object.
     pub(crate) fn head(&self, ino: Ino) -> Result<Head, Halt> {
         let value = self.get(Key::head(ino))?.ok_or(Errno::Stale)?;
         Ok(Head::decode(value)?)
@@ -81,15 +81,15 @@ impl<'a> View<'a> {
         head.stat(self.fs, ino, self.geometry.piece_bytes())
     }
 
-    /// The data of a contents block.
+    /// Returns the data of a contents block.
     pub(crate) fn contents(&self, id: BlockId) -> Result<Bytes, Halt> {
         let block = match self.fresh.get(&id) {
             Some(block) => Arc::clone(block),
-            None => self.map.shelf.block(id)?,
+            None => self.map.block_set.block(id)?,
         };
         match &*block {
             Block::Contents { data, .. } => Ok(data.clone()),
-            Block::Root(_) | Block::Head(_) | Block::Link { .. } => Err(Halt::Failed(Errno::Io)),
+            Block::Root(_) | Block::Head(_) | Block::Index { .. } => Err(Halt::Failed(Errno::Io)),
         }
     }
 }

@@ -1,118 +1,122 @@
-//! Whole directories' listings, so that a name that is not there costs nothing either.
+//! Cached listings of whole directories, which also answer lookups of absent names without a request.
 
 mod outdated;
 mod packing;
 mod single;
 
-use crate::names::NodeId;
-use crate::trust::{Known, Trust};
+use crate::coherency::{Coherency, Freshness};
+use crate::name_tree::TreeNodeId;
 use outdated::Outdated;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use wirefs_op::{DirEntry, FileId, Stat, Time};
 
-/// Entries remembered over all directories, at most, and of one, unless it is said otherwise. An entry is about 250 bytes.
+/// The default limit of cached entries over all directories, and of one. An entry takes about 250 bytes.
 const ENTRIES_MAX: usize = 262_144;
 
-/// Own changes of one directory remembered for listings that were asked for before them, at most.
+/// The maximal number of own changes per directory that are recorded for listings requested before them.
 const RECENT_MAX: usize = 4096;
-/// How long they are. INVARIANT: a listing asked for before a change has come back within this time, or its carrier is
-/// lost.
+/// The time for which they are recorded. INVARIANT: a listing that was requested before a change arrives
+/// within this time, or its carrier is lost.
 const RECENT_FOR: Duration = Duration::from_secs(60);
 
-/// Names known singly in a directory that was not listed, at most.
+/// The maximal number of single names cached for a directory without a listing.
 const SINGLE_MAX: usize = 4096;
 
-/// What this client made of a name.
+/// The result of an own change of a name.
 #[derive(Clone, Copy, Debug)]
 struct Own {
     stat: Option<Stat>,
-    /// It was so at some moment since its change was sent: others may have changed it between that and the answer.
-    known: Known,
+    /// The freshness of the result. Other clients may have changed the name between the request and the
+    /// reply.
+    freshness: Freshness,
     answered: Time,
 }
 
-/// This client's changes of one directory of late.
+/// Recent own changes in one directory.
 #[derive(Debug, Default)]
 struct Recent {
     names: BTreeMap<Vec<u8>, Own>,
-    /// Listings asked for before this are not believed: something up to it was left out of `names`.
+    /// Listings requested before this time are not cached: `names` lacks a change up to it.
     complete_since: Time,
     last: Time,
 }
 
-/// What a listing says about a name.
+/// The result of a lookup in the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
-    /// It is this.
-    Entry(Box<Entry>),
-    /// It is not there.
-    Absent(Known),
-    /// Nothing is known that may be believed.
-    Unknown,
+pub enum CachedLookup {
+    /// A valid entry.
+    Entry(Box<CachedEntry>),
+    /// A valid negative entry: the name does not exist.
+    Negative(Freshness),
+    /// The cache has no valid information.
+    Miss,
 }
 
-/// An entry of a listing.
+/// A cached directory entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct CachedEntry {
     /// The object's attributes.
     pub stat: Stat,
-    /// As of when it has this name.
-    pub name: Known,
-    /// As of when it has these attributes.
-    pub attributes: Known,
+    /// The freshness of the entry: the name refers to this object.
+    pub name: Freshness,
+    /// The freshness of the attributes.
+    pub attributes: Freshness,
 }
 
 #[derive(Debug)]
 struct Directory {
-    /// Sorted by name.
+    /// The entries, sorted by name.
     listing: Arc<Vec<DirEntry>>,
-    /// What is known of single names since: what this client added or removed, what was asked for.
+    /// Names that differ from the listing: own changes, and results of single lookups. `None`: a negative
+    /// entry.
     patches: BTreeMap<Vec<u8>, Option<Stat>>,
-    /// As of when the names are known that `singly` does not have. `None`: it was never listed.
-    known: Option<Known>,
-    /// The names that are known otherwise: those whose changes were under way then, those that were asked for. `None`: not at all, they
-    /// were taken back.
-    singly: BTreeMap<Vec<u8>, Option<Known>>,
+    /// The freshness of all names that are not in `singles`. `None`: the directory was not listed.
+    listed: Option<Freshness>,
+    /// The freshness of names with one of their own: changes that were pending during the listing, and single
+    /// lookups. `None`: the name was invalidated.
+    singles: BTreeMap<Vec<u8>, Option<Freshness>>,
 }
 
 impl Directory {
-    fn new(listing: Arc<Vec<DirEntry>>, known: Option<Known>) -> Directory {
-        Directory { listing, patches: BTreeMap::new(), known, singly: BTreeMap::new() }
+    fn new(listing: Arc<Vec<DirEntry>>, listed: Option<Freshness>) -> Directory {
+        Directory { listing, patches: BTreeMap::new(), listed, singles: BTreeMap::new() }
     }
 
-    /// As of when it is known what `name` is.
-    fn known(&self, name: &[u8]) -> Option<Known> {
-        self.singly.get(name).copied().unwrap_or(self.known)
+    /// Returns the freshness of one name.
+    fn freshness_of(&self, name: &[u8]) -> Option<Freshness> {
+        self.singles.get(name).copied().unwrap_or(self.listed)
     }
 
-    /// As of when everything in it is known.
-    fn wholly_known(&self) -> Option<Known> {
-        self.singly.values().try_fold(self.known?, |all, known| Some(all.and((*known)?)))
+    /// Returns the freshness of the whole directory.
+    fn freshness(&self) -> Option<Freshness> {
+        self.singles.values().try_fold(self.listed?, |all, freshness| Some(all.and((*freshness)?)))
     }
 
-    /// Whether a listing known so would say less.
-    fn is_better_than(&self, new: Known, trust: &Trust) -> bool {
-        match self.known {
+    /// Returns true if a listing of this freshness would be less useful than the cached one.
+    fn is_better_than(&self, new: Freshness, coherency: &Coherency) -> bool {
+        match self.listed {
             Some(all) if new.at < all.at => true,
-            Some(_) => !trust.holds(new) && self.wholly_known().is_some_and(|all| trust.holds(all)),
-            None => !trust.holds(new),
+            Some(_) => {
+                !coherency.is_leased(new) && self.freshness().is_some_and(|all| coherency.is_leased(all))
+            }
+            None => !coherency.is_leased(new),
         }
     }
 
-    /// It was this as of then, and what the listing says may be older or newer than that.
-    fn put(&mut self, name: &[u8], stat: Option<Stat>, known: Known) {
+    /// Sets a name, independently of the listing, whose data may be older or newer.
+    fn put(&mut self, name: &[u8], stat: Option<Stat>, freshness: Freshness) {
         self.patches.insert(name.to_vec(), stat);
-        self.date(name, known);
+        self.date(name, freshness);
     }
 
-    fn date(&mut self, name: &[u8], known: Known) {
-        let is_covered = |all: Known| known.at >= all.at && known.leased == all.leased;
-        if self.known.is_some_and(is_covered) {
-            self.singly.remove(name);
+    fn date(&mut self, name: &[u8], freshness: Freshness) {
+        let is_covered = |all: Freshness| freshness.at >= all.at && freshness.leased == all.leased;
+        if self.listed.is_some_and(is_covered) {
+            self.singles.remove(name);
         } else {
-            self.singly.insert(name.to_vec(), Some(known));
+            self.singles.insert(name.to_vec(), Some(freshness));
         }
     }
 
@@ -124,7 +128,7 @@ impl Directory {
         self.listing.get(index).map(|entry| &entry.stat)
     }
 
-    /// Puts the single names into the listing.
+    /// Merges the single names into the listing.
     fn merge(&mut self) {
         if self.patches.is_empty() {
             return;
@@ -139,118 +143,125 @@ impl Directory {
     }
 }
 
-/// The listings of all directories.
+/// The cached listings of all directories.
 #[derive(Debug)]
-pub struct Directories {
-    known: BTreeMap<NodeId, Directory>,
-    recent: BTreeMap<NodeId, Recent>,
+pub struct DirectoryCache {
+    cached: BTreeMap<TreeNodeId, Directory>,
+    recent: BTreeMap<TreeNodeId, Recent>,
     outdated: Outdated,
-    /// Names known singly, in directories that were not listed.
+    /// The number of single names in directories without a listing.
     singles: usize,
     entries: usize,
     entries_max: usize,
 }
 
-impl Directories {
-    /// Remembers a complete listing; hands it back sorted. What this client changed since is put right. It is not remembered when
-    /// that was too much, nor when it alone is over the limit.
+impl DirectoryCache {
+    /// Caches a complete listing and returns it sorted. Own changes since its request are applied to the
+    /// cached copy. The listing is not cached if too many own changes were made, or if it exceeds the limit
+    /// alone.
     pub fn store(
         &mut self,
-        dir: NodeId,
+        dir: TreeNodeId,
         mut entries: Vec<DirEntry>,
-        known: Known,
-        trust: &Trust,
+        freshness: Freshness,
+        coherency: &Coherency,
     ) -> Arc<Vec<DirEntry>> {
         entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         entries.dedup_by(|a, b| a.name == b.name);
         let listing = Arc::new(entries);
         let recent = self.recent.get(&dir);
-        let overtaken = recent.is_some_and(|recent| known.at <= recent.complete_since);
-        let mut directory = Directory::new(Arc::clone(&listing), Some(known));
+        let overtaken = recent.is_some_and(|recent| freshness.at <= recent.complete_since);
+        let mut directory = Directory::new(Arc::clone(&listing), Some(freshness));
         for (name, own) in recent.into_iter().flat_map(|recent| &recent.names) {
-            if known.at <= own.answered {
-                directory.put(name, own.stat, own.known);
+            if freshness.at <= own.answered {
+                directory.put(name, own.stat, own.freshness);
             }
         }
-        let older = self.known.get(&dir).is_some_and(|old| old.is_better_than(known, trust));
+        let older = self.cached.get(&dir).is_some_and(|old| old.is_better_than(freshness, coherency));
         if !overtaken && !older && listing.len() <= self.entries_max {
-            self.drop_listing(dir);
+            self.remove_listing(dir);
             self.entries += listing.len();
-            self.known.insert(dir, directory);
+            self.cached.insert(dir, directory);
             self.shrink(dir);
         }
         listing
     }
 
-    /// What may be believed of `name`.
-    pub fn find(&self, dir: NodeId, name: &[u8], trust: &Trust) -> Found {
-        let Some(directory) = self.known.get(&dir) else { return Found::Unknown };
-        let Some(known) = directory.known(name).filter(|known| trust.believes(*known)) else {
-            return Found::Unknown;
+    /// Looks up a name.
+    pub fn find(&self, dir: TreeNodeId, name: &[u8], coherency: &Coherency) -> CachedLookup {
+        let Some(directory) = self.cached.get(&dir) else { return CachedLookup::Miss };
+        let Some(freshness) = directory.freshness_of(name).filter(|freshness| coherency.is_valid(*freshness))
+        else {
+            return CachedLookup::Miss;
         };
         match directory.find(name) {
             Some(stat) => {
-                let attributes = self.attributes_known(stat, known.at);
-                Found::Entry(Box::new(Entry { stat: *stat, name: known, attributes }))
+                let attributes = self.attributes_freshness(stat, freshness.at);
+                CachedLookup::Entry(Box::new(CachedEntry { stat: *stat, name: freshness, attributes }))
             }
-            None => Found::Absent(known),
+            None => CachedLookup::Negative(freshness),
         }
     }
 
-    /// As of when attributes are known that an entry of a listing told, which was asked for at `at`.
-    pub fn attributes_known(&self, stat: &Stat, at: Time) -> Known {
-        Known { at, leased: stat.leased && !self.outdated.is_since(stat.id, at) }
+    /// Returns the freshness of attributes in a listing that was requested at `at`.
+    pub fn attributes_freshness(&self, stat: &Stat, at: Time) -> Freshness {
+        Freshness { at, leased: stat.leased && !self.outdated.is_since(stat.id, at) }
     }
 
-    /// What listings asked for before `now` say of the object's attributes is no longer leased.
+    /// Voids the leases on the object's attributes in all listings requested before `now`.
     pub fn outdate(&mut self, id: FileId, now: Time) {
         self.outdated.note(id, now);
     }
 
-    /// The whole listing, if it may be believed, and as of when it is known.
-    pub fn snapshot(&mut self, dir: NodeId, trust: &Trust) -> Option<(Arc<Vec<DirEntry>>, Known)> {
-        let directory = self.known.get_mut(&dir)?;
-        let known = directory.wholly_known().filter(|known| trust.believes(*known))?;
+    /// Returns the whole listing and its freshness, if it is valid.
+    pub fn snapshot(
+        &mut self,
+        dir: TreeNodeId,
+        coherency: &Coherency,
+    ) -> Option<(Arc<Vec<DirEntry>>, Freshness)> {
+        let directory = self.cached.get_mut(&dir)?;
+        let freshness = directory.freshness().filter(|freshness| coherency.is_valid(*freshness))?;
         let before = directory.listing.len();
         directory.merge();
         self.entries = (self.entries + directory.listing.len()).saturating_sub(before);
-        Some((Arc::clone(&directory.listing), known))
+        Some((Arc::clone(&directory.listing), freshness))
     }
 
-    /// This client made `name` or changed what it is, by a request sent at `known.at` and answered at `now`.
-    pub fn added(&mut self, dir: NodeId, name: &[u8], stat: &Stat, known: Known, now: Time) {
-        self.patch(dir, name, Own { stat: Some(*stat), known, answered: now });
+    /// Records that this client created or changed `name`, by a request sent at `freshness.at` and answered
+    /// at `now`.
+    pub fn added(&mut self, dir: TreeNodeId, name: &[u8], stat: &Stat, freshness: Freshness, now: Time) {
+        self.patch(dir, name, Own { stat: Some(*stat), freshness, answered: now });
     }
 
-    /// This client removed `name`, by a request sent at `known.at` and answered at `now`.
-    pub fn removed(&mut self, dir: NodeId, name: &[u8], known: Known, now: Time) {
-        self.patch(dir, name, Own { stat: None, known, answered: now });
+    /// Records that this client removed `name`, by a request sent at `freshness.at` and answered at `now`.
+    pub fn removed(&mut self, dir: TreeNodeId, name: &[u8], freshness: Freshness, now: Time) {
+        self.patch(dir, name, Own { stat: None, freshness, answered: now });
     }
 
-    /// An entry's attributes changed by this client's doing, sent at `sent`; the listing, if there is one, is to say so.
-    pub fn touched(&mut self, dir: NodeId, name: &[u8], stat: &Stat, sent: Time) {
+    /// Updates the attributes of an entry in the cached listing, after an own change that was sent at `sent`.
+    pub fn touched(&mut self, dir: TreeNodeId, name: &[u8], stat: &Stat, sent: Time) {
         let recent = self.recent.get_mut(&dir).and_then(|recent| recent.names.get_mut(name));
         if let Some(recent) = recent.and_then(|own| own.stat.as_mut()).filter(|recent| recent.id == stat.id) {
             *recent = *stat;
         }
-        // A name that the object was known by before may be gone by now, or another object's.
-        if let Some(directory) = self.known.get_mut(&dir)
-            && directory.find(name).is_some_and(|known| known.id == stat.id)
+        // The object may have lost this name, and another object may have it now.
+        if let Some(directory) = self.cached.get_mut(&dir)
+            && directory.find(name).is_some_and(|directory| directory.id == stat.id)
         {
             directory.patches.insert(name.to_vec(), Some(*stat));
-            if let Some(known) = directory.known(name).filter(|known| sent < known.at) {
-                directory.singly.insert(name.to_vec(), Some(Known { at: sent, ..known }));
+            if let Some(freshness) = directory.freshness_of(name).filter(|freshness| sent < freshness.at) {
+                directory.singles.insert(name.to_vec(), Some(Freshness { at: sent, ..freshness }));
             }
         }
     }
 
-    /// The object that this client made as `name` is known by the number `file` from now on.
-    pub fn identified(&mut self, dir: NodeId, name: &[u8], made: FileId, file: FileId) {
+    /// Replaces the provisional id of an object that this client created as `name` by its id on the server.
+    pub fn identified(&mut self, dir: TreeNodeId, name: &[u8], made: FileId, file: FileId) {
         let recent = self.recent.get_mut(&dir).and_then(|recent| recent.names.get_mut(name));
         if let Some(stat) = recent.and_then(|own| own.stat.as_mut()).filter(|stat| stat.id == made) {
             stat.id = file;
         }
-        if let Some(directory) = self.known.get_mut(&dir)
+        if let Some(directory) = self.cached.get_mut(&dir)
             && let Some(stat) = directory.find(name).filter(|stat| stat.id == made)
         {
             let stat = Stat { id: file, ..*stat };
@@ -258,37 +269,45 @@ impl Directories {
         }
     }
 
-    /// The server said what `name` is; a listing from before is to say so too. Without a listing, what is leased is remembered alone.
-    pub fn found(&mut self, dir: NodeId, name: &[u8], stat: Option<&Stat>, known: Known, trust: &Trust) {
-        if self.is_changed_since(dir, name, known.at) {
+    /// Records the result of a single lookup; `stat` is `None` if the name does not exist. Without a listing,
+    /// only a leased result is cached.
+    pub fn record_lookup(
+        &mut self,
+        dir: TreeNodeId,
+        name: &[u8],
+        stat: Option<&Stat>,
+        freshness: Freshness,
+        coherency: &Coherency,
+    ) {
+        if self.is_changed_since(dir, name, freshness.at) {
             return;
         }
-        if known.leased {
+        if freshness.leased {
             self.make_room(dir);
         }
-        let Some(directory) = self.known.get_mut(&dir) else { return };
-        let before = directory.known(name);
-        if before.is_some_and(|before| known.at < before.at) {
+        let Some(directory) = self.cached.get_mut(&dir) else { return };
+        let before = directory.freshness_of(name);
+        if before.is_some_and(|before| freshness.at < before.at) {
             return;
         }
         let old = before.and(directory.find(name)).copied();
         let is_same = before.is_some() && old.map(Stat::unleased) == stat.copied().map(Stat::unleased);
-        let is_promised = stat.is_some_and(|stat| stat.leased) && old.is_some_and(|old| !old.leased);
-        // What was recalled of the object since the old entry's time would be passed over by the new one's.
+        let is_newly_leased = stat.is_some_and(|stat| stat.leased) && old.is_some_and(|old| !old.leased);
+        // With the new request time, an attribute recall since the old one would go unnoticed.
         let is_recalled = |old: &Stat| before.is_some_and(|before| self.outdated.is_since(old.id, before.at));
-        let is_taken_back = old.is_some_and(|old| old.leased && is_recalled(&old));
-        if !is_same || is_promised || is_taken_back {
+        let is_stale = old.is_some_and(|old| old.leased && is_recalled(&old));
+        if !is_same || is_newly_leased || is_stale {
             directory.patches.insert(name.to_vec(), stat.copied());
         }
-        let singles = directory.singles();
-        directory.date(name, trust.renewed(before, known, is_same));
-        self.singles = self.singles + directory.singles() - singles;
-        if directory.known.is_none() && directory.singly.len() > SINGLE_MAX {
-            self.drop_listing(dir);
+        let singles = directory.single_count();
+        directory.date(name, coherency.renewed(before, freshness, is_same));
+        self.singles = self.singles + directory.single_count() - singles;
+        if directory.listed.is_none() && directory.singles.len() > SINGLE_MAX {
+            self.remove_listing(dir);
         }
     }
 
-    fn patch(&mut self, dir: NodeId, name: &[u8], own: Own) {
+    fn patch(&mut self, dir: TreeNodeId, name: &[u8], own: Own) {
         let recent = self.recent.entry(dir).or_default();
         recent.last = own.answered;
         if recent.names.len() >= RECENT_MAX {
@@ -296,145 +315,152 @@ impl Directories {
             recent.complete_since = own.answered;
         }
         recent.names.insert(name.to_vec(), own);
-        if own.known.leased {
+        if own.freshness.leased {
             self.make_room(dir);
         }
-        if let Some(directory) = self.known.get_mut(&dir) {
-            let singles = directory.singles();
-            directory.put(name, own.stat, own.known);
-            self.singles = self.singles + directory.singles() - singles;
-            // A listing patched many times over is cheaper to ask for again.
+        if let Some(directory) = self.cached.get_mut(&dir) {
+            let singles = directory.single_count();
+            directory.put(name, own.stat, own.freshness);
+            self.singles = self.singles + directory.single_count() - singles;
+            // After many patches, a new listing is cheaper.
             if directory.patches.len() > directory.listing.len() + SINGLE_MAX {
-                if directory.known.is_some() && directory.singly.values().all(Option::is_some) {
+                if directory.listed.is_some() && directory.singles.values().all(Option::is_some) {
                     let before = directory.listing.len();
                     directory.merge();
                     self.entries = (self.entries + directory.listing.len()).saturating_sub(before);
                 } else {
-                    self.drop_listing(dir);
+                    self.remove_listing(dir);
                 }
             }
         }
     }
 
-    /// Whether the directory is known to have nothing in it, as far as that may be believed.
-    pub fn is_known_empty(&self, dir: NodeId) -> bool {
-        self.known.get(&dir).is_some_and(|directory| {
-            let is_gone = |entry: &DirEntry| matches!(directory.patches.get(&entry.name), Some(None));
-            directory.known.is_some()
+    /// Returns true if the cached listing is empty, valid or not.
+    pub fn appears_empty(&self, dir: TreeNodeId) -> bool {
+        self.cached.get(&dir).is_some_and(|directory| {
+            let is_removed = |entry: &DirEntry| matches!(directory.patches.get(&entry.name), Some(None));
+            directory.listed.is_some()
                 && directory.patches.values().all(Option::is_none)
-                && directory.listing.iter().all(is_gone)
+                && directory.listing.iter().all(is_removed)
         })
     }
 
-    /// Whether this client may have changed what `name` is since `at`: what was asked for then may not know of it.
-    pub fn is_changed_since(&self, dir: NodeId, name: &[u8], at: Time) -> bool {
+    /// Returns true if this client may have changed `name` since `at`, so that a reply to an earlier request
+    /// may be out of date.
+    pub fn is_changed_since(&self, dir: TreeNodeId, name: &[u8], at: Time) -> bool {
         self.recent.get(&dir).is_some_and(|recent| {
             at <= recent.complete_since || recent.names.get(name).is_some_and(|own| at <= own.answered)
         })
     }
 
-    /// Whether this client may have changed any name in the directory since `at`.
-    pub fn has_changed_since(&self, dir: NodeId, at: Time) -> bool {
+    /// Returns true if this client may have changed any name in the directory since `at`.
+    pub fn has_changed_since(&self, dir: TreeNodeId, at: Time) -> bool {
         self.recent.get(&dir).is_some_and(|recent| at <= recent.last)
     }
 
-    /// Whether what `name` is was told by an answer to something that was asked for after `at`.
-    pub fn is_known_after(&self, dir: NodeId, name: &[u8], at: Time) -> bool {
-        self.known.get(&dir).and_then(|known| known.known(name)).is_some_and(|known| at < known.at)
+    /// Returns true if the cached state of `name` was requested after `at`.
+    pub fn is_fresher_than(&self, dir: TreeNodeId, name: &[u8], at: Time) -> bool {
+        self.cached
+            .get(&dir)
+            .and_then(|directory| directory.freshness_of(name))
+            .is_some_and(|freshness| at < freshness.at)
     }
 
-    /// This client changed names in the directory at `at`, and nobody said what they are now.
-    pub fn changed(&mut self, dir: NodeId, at: Time) {
+    /// Records that this client changed names in the directory at `at`, with unknown results.
+    pub fn changed(&mut self, dir: TreeNodeId, at: Time) {
         let recent = self.recent.entry(dir).or_default();
         recent.last = at;
         recent.complete_since = at;
         recent.names.clear();
-        self.drop_listing(dir);
+        self.remove_listing(dir);
     }
 
-    /// What `name` is was taken back.
-    pub fn doubt_name(&mut self, dir: NodeId, name: &[u8]) {
+    /// Invalidates one name.
+    pub fn invalidate_name(&mut self, dir: TreeNodeId, name: &[u8]) {
         if let Some(own) = self.recent.get_mut(&dir).and_then(|recent| recent.names.get_mut(name)) {
-            own.known.leased = false;
+            own.freshness.leased = false;
         }
-        if let Some(directory) = self.known.get_mut(&dir) {
+        if let Some(directory) = self.cached.get_mut(&dir) {
             directory.patches.remove(name);
-            let singles = directory.singles();
-            match directory.known {
-                Some(_) => directory.singly.insert(name.to_vec(), None),
-                None => directory.singly.remove(name),
+            let singles = directory.single_count();
+            match directory.listed {
+                Some(_) => directory.singles.insert(name.to_vec(), None),
+                None => directory.singles.remove(name),
             };
-            self.singles = self.singles + directory.singles() - singles;
-            // Much of it is to be asked for again: as a whole then.
-            if directory.singly.len() > directory.listing.len() / 2 + SINGLE_MAX {
-                self.drop_listing(dir);
+            self.singles = self.singles + directory.single_count() - singles;
+            // With many invalid names, a new listing is cheaper.
+            if directory.singles.len() > directory.listing.len() / 2 + SINGLE_MAX {
+                self.remove_listing(dir);
             }
         }
     }
 
-    /// No longer believes what is known of a directory's names.
-    pub fn doubt(&mut self, dir: NodeId) {
+    /// Invalidates all names in a directory.
+    pub fn invalidate(&mut self, dir: TreeNodeId) {
         for own in self.recent.get_mut(&dir).into_iter().flat_map(|recent| recent.names.values_mut()) {
-            own.known.leased = false;
+            own.freshness.leased = false;
         }
-        self.drop_listing(dir);
+        self.remove_listing(dir);
     }
 
-    /// No longer believes what is known of any directory's names.
-    pub fn doubt_all(&mut self) {
+    /// Invalidates all names in all directories.
+    pub fn invalidate_all(&mut self) {
         for own in self.recent.values_mut().flat_map(|recent| recent.names.values_mut()) {
-            own.known.leased = false;
+            own.freshness.leased = false;
         }
-        self.known.clear();
+        self.cached.clear();
         (self.entries, self.singles) = (0, 0);
     }
 
-    /// Whether the listing may be believed.
-    pub fn is_fresh(&self, dir: NodeId, trust: &Trust) -> bool {
-        let known = self.known.get(&dir).and_then(Directory::wholly_known);
-        known.is_some_and(|known| trust.believes(known))
+    /// Returns true if the whole listing is valid.
+    pub fn is_fresh(&self, dir: TreeNodeId, coherency: &Coherency) -> bool {
+        let freshness = self.cached.get(&dir).and_then(Directory::freshness);
+        freshness.is_some_and(|freshness| coherency.is_valid(freshness))
     }
 
-    /// How long the listing is, in entries, and as of when it is known.
-    pub fn extent(&self, dir: NodeId) -> Option<(usize, Known)> {
-        let directory = self.known.get(&dir)?;
-        Some((directory.listing.len(), directory.wholly_known()?))
+    /// Returns the number of entries in the listing, and its freshness.
+    pub fn extent(&self, dir: TreeNodeId) -> Option<(usize, Freshness)> {
+        let directory = self.cached.get(&dir)?;
+        Some((directory.listing.len(), directory.freshness()?))
     }
 
-    /// How many entries are in listings that are leased.
-    pub fn leased(&self, trust: &Trust) -> usize {
-        let is_leased = |directory: &&Directory| directory.known.is_some_and(|known| trust.holds(known));
-        self.known.values().filter(is_leased).map(|directory| directory.listing.len()).sum()
+    /// Returns the number of entries in leased listings.
+    pub fn leased(&self, coherency: &Coherency) -> usize {
+        let is_leased =
+            |directory: &&Directory| directory.listed.is_some_and(|freshness| coherency.is_leased(freshness));
+        self.cached.values().filter(is_leased).map(|directory| directory.listing.len()).sum()
     }
 
-    /// Drops what can no longer be believed, and what is known of directories that nobody asks for any more.
-    pub fn expire(&mut self, trust: &Trust, is_there: impl Fn(NodeId) -> bool) {
-        let may_count = |known: Known| trust.holds(known) || trust.believes(known);
-        let is_of_use = |directory: &Directory| match directory.known {
-            Some(known) => may_count(known),
-            None => directory.singly.values().flatten().any(|known| may_count(*known)),
+    /// Removes data that can no longer become valid, and data of directories for which `exists` returns
+    /// false.
+    pub fn expire(&mut self, coherency: &Coherency, exists: impl Fn(TreeNodeId) -> bool) {
+        let may_be_valid =
+            |freshness: Freshness| coherency.is_leased(freshness) || coherency.is_valid(freshness);
+        let is_useful = |directory: &Directory| match directory.listed {
+            Some(freshness) => may_be_valid(freshness),
+            None => directory.singles.values().flatten().any(|freshness| may_be_valid(*freshness)),
         };
-        let old = self.known.iter().filter(|(dir, directory)| !is_there(**dir) || !is_of_use(directory));
-        let old: Vec<NodeId> = old.map(|(dir, _)| *dir).collect();
+        let old = self.cached.iter().filter(|(dir, directory)| !exists(**dir) || !is_useful(directory));
+        let old: Vec<TreeNodeId> = old.map(|(dir, _)| *dir).collect();
         for dir in old {
-            self.drop_listing(dir);
+            self.remove_listing(dir);
         }
-        self.recent.retain(|_, recent| trust.now < recent.last + RECENT_FOR);
+        self.recent.retain(|_, recent| coherency.now < recent.last + RECENT_FOR);
     }
 
-    fn drop_listing(&mut self, dir: NodeId) {
-        if let Some(known) = self.known.remove(&dir) {
-            self.entries = self.entries.saturating_sub(known.listing.len());
-            self.singles = self.singles.saturating_sub(known.singles());
+    fn remove_listing(&mut self, dir: TreeNodeId) {
+        if let Some(directory) = self.cached.remove(&dir) {
+            self.entries = self.entries.saturating_sub(directory.listing.len());
+            self.singles = self.singles.saturating_sub(directory.single_count());
         }
     }
 
-    fn shrink(&mut self, keep: NodeId) {
+    fn shrink(&mut self, keep: TreeNodeId) {
         while self.entries > self.entries_max {
-            let others = self.known.iter().filter(|(dir, _)| **dir != keep);
-            let oldest = others.min_by_key(|(_, directory)| directory.known.map(|known| known.at));
+            let others = self.cached.iter().filter(|(dir, _)| **dir != keep);
+            let oldest = others.min_by_key(|(_, directory)| directory.listed.map(|freshness| freshness.at));
             let Some(oldest) = oldest.map(|(dir, _)| *dir) else { return };
-            self.drop_listing(oldest);
+            self.remove_listing(oldest);
         }
     }
 }

@@ -1,138 +1,145 @@
-//! Modes: when to validate, when to publish, what to fetch. A mode is a row of data; code asks the three columns only.
+//! Cache modes: when to validate, when to publish, what to fetch. A mode is a table row; code checks only the
+//! three columns.
 
 use std::time::Duration;
 
-/// When something remembered must be asked for again.
+/// When cached data must be validated at the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Validate {
-    /// Never while it is leased, else at each call.
+    /// Never while leased, otherwise at each call.
     Lease,
-    /// Once it is older than this (Op's coherency window).
+    /// When it is older than this (Op's coherency window).
     Window(Duration),
-    /// Contents at each open; names, attributes and listings once they are older than this.
+    /// Contents at each open (close-to-open consistency, as in NFS); names, attributes and listings when
+    /// older than this.
     AtOpen(Duration),
     /// At each call.
     EachCall,
 }
 
-/// When a change is sent, and when its caller goes on. Changes of names and attributes are written through, always.
+/// When a change is sent, and when its call returns. Changes of names and attributes are always written
+/// through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Publish {
-    /// File data is sent at once and its caller goes on; close, fsync and locks wait for the replies.
+    /// File data is sent immediately and the call returns before the reply; close, fsync and locks wait for
+    /// the replies.
     Background,
-    /// The same, but only once there are so many bytes of it in a file, or something else is asked about the file: close, say.
-    Gathered(u32),
-    /// As in the background, and close waits for the server's disk too. Until that has it, data is kept here to be sent again.
+    /// Like `Background`, but data is sent only after this many bytes in one file, or before another request
+    /// for the file, such as close.
+    Coalesced(u32),
+    /// Like `Background`, and close waits until the data is on the server's disk. Until then the client keeps
+    /// it for a replay.
     Committed,
-    /// File data stays here until close or fsync puts it in the place of the file, whole and in one step.
+    /// File data stays on the client until close or fsync, which replaces the file on the server in one
+    /// atomic step.
     Replaced,
-    /// Each change is sent and its reply waited for.
+    /// Each change is sent, and its call waits for the reply.
     EachCall,
 }
 
-/// What is asked for beyond what the caller wants.
+/// The prefetching beyond the requested data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fetch {
-    /// Whole directories, whole small files, blocks ahead of a sequential reader.
+    /// Whole directories, whole small files, and read-ahead of blocks for sequential readers.
     Blocks,
-    /// What is asked for, in whole pieces, and nothing before it is.
-    Asked,
-    /// Whole directories, and of each file that is opened all, as a copy of its own.
+    /// Whole blocks around the requested data, and nothing before a request.
+    OnDemand,
+    /// Whole directories, and at open the whole file, as a private copy.
     Whole,
     /// Nothing.
     Exact,
 }
 
-/// One mode.
+/// A cache mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mode {
-    /// How the user calls it.
+    /// The name in options and messages.
     pub name: &'static str,
-    /// When to validate.
+    /// The validation policy.
     pub validate: Validate,
-    /// When to publish.
+    /// The publishing policy.
     pub publish: Publish,
-    /// What to fetch.
+    /// The fetch policy.
     pub fetch: Fetch,
 }
 
-/// The window when the user names none, as in the Op source.
+/// The default window, as in the original Op.
 const WINDOW: Duration = Duration::from_secs(1);
-/// What is gathered when the user names no size, as in the PODOS source.
-const GATHERED_BYTES: u32 = 1024;
-/// What may be gathered at most, in bytes: more would wait for close longer than it takes to send.
-const GATHERED_BYTES_MAX: u32 = 16 * 1024 * 1024;
+/// The default number of bytes to coalesce, as in the PODOS file system.
+const COALESCED_BYTES: u32 = 1024;
+/// The maximal number of bytes to coalesce. More would make close wait longer than the sending saves.
+const COALESCED_BYTES_MAX: u32 = 16 * 1024 * 1024;
 
 const fn row(name: &'static str, validate: Validate, publish: Publish, fetch: Fetch) -> Mode {
     Mode { name, validate, publish, fetch }
 }
 
-/// All modes, the default first.
+/// All modes; the first one is the default.
 pub const MODES: [Mode; 7] = [
     row("lease", Validate::Lease, Publish::Background, Fetch::Blocks),
     row("window", Validate::Window(WINDOW), Publish::Background, Fetch::Blocks),
     row("session", Validate::AtOpen(WINDOW), Publish::Replaced, Fetch::Whole),
-    row("lazy", Validate::Window(WINDOW), Publish::Gathered(GATHERED_BYTES), Fetch::Blocks),
+    row("lazy", Validate::Window(WINDOW), Publish::Coalesced(COALESCED_BYTES), Fetch::Blocks),
     row("commit", Validate::Window(WINDOW), Publish::Committed, Fetch::Blocks),
     row("direct", Validate::Lease, Publish::EachCall, Fetch::Exact),
     row("strict", Validate::EachCall, Publish::EachCall, Fetch::Exact),
 ];
 
 impl Publish {
-    /// Whether a `write` returns before the server has it.
-    pub fn is_behind(self) -> bool {
+    /// Returns true if `write` returns before the server has the data.
+    pub fn is_write_back(self) -> bool {
         match self {
-            Publish::Background | Publish::Gathered(_) | Publish::Committed | Publish::Replaced => true,
+            Publish::Background | Publish::Coalesced(_) | Publish::Committed | Publish::Replaced => true,
             Publish::EachCall => false,
         }
     }
 
-    /// How many bytes of one file are gathered before they are sent.
-    pub fn gathered_bytes(self) -> u32 {
+    /// Returns the number of bytes of one file that are coalesced before they are sent; 0 for none.
+    pub fn coalesced_bytes(self) -> u32 {
         match self {
-            Publish::Gathered(bytes) => bytes,
+            Publish::Coalesced(bytes) => bytes,
             Publish::Background | Publish::Committed | Publish::Replaced | Publish::EachCall => 0,
         }
     }
 
-    /// Whether close waits for the server's disk.
+    /// Returns true if close waits for the server's disk.
     pub fn is_committed(self) -> bool {
         match self {
             Publish::Committed => true,
-            Publish::Background | Publish::Gathered(_) | Publish::Replaced | Publish::EachCall => false,
+            Publish::Background | Publish::Coalesced(_) | Publish::Replaced | Publish::EachCall => false,
         }
     }
 }
 
 impl Fetch {
-    /// Whether what was read or written is kept for the next who asks.
-    pub fn is_kept(self) -> bool {
+    /// Returns true if data is cached after it was read or written.
+    pub fn is_cached(self) -> bool {
         match self {
-            Fetch::Blocks | Fetch::Asked | Fetch::Whole => true,
+            Fetch::Blocks | Fetch::OnDemand | Fetch::Whole => true,
             Fetch::Exact => false,
         }
     }
 
-    /// Whether each open file is a copy of its own.
-    pub fn is_private(self) -> bool {
+    /// Returns true if each open file has a private copy.
+    pub fn has_private_copies(self) -> bool {
         match self {
             Fetch::Whole => true,
-            Fetch::Blocks | Fetch::Asked | Fetch::Exact => false,
+            Fetch::Blocks | Fetch::OnDemand | Fetch::Exact => false,
         }
     }
 
-    /// Whether directories and contents of files are fetched before anybody asks for them.
-    pub fn is_ahead(self) -> bool {
+    /// Returns true if directories and file contents are prefetched.
+    pub fn prefetches(self) -> bool {
         match self {
             Fetch::Blocks | Fetch::Whole => true,
-            Fetch::Asked | Fetch::Exact => false,
+            Fetch::OnDemand | Fetch::Exact => false,
         }
     }
 
-    /// The same without anything that nobody has asked for.
-    pub fn without_ahead(self) -> Fetch {
+    /// Returns the same policy without prefetching.
+    pub fn without_prefetch(self) -> Fetch {
         match self {
-            Fetch::Blocks | Fetch::Asked => Fetch::Asked,
+            Fetch::Blocks | Fetch::OnDemand => Fetch::OnDemand,
             Fetch::Whole | Fetch::Exact => self,
         }
     }
@@ -146,7 +153,7 @@ impl Default for Mode {
 }
 
 impl Mode {
-    /// How long something may be believed after it was asked for.
+    /// Returns the window of validity after a request; zero if the mode has none.
     pub fn window(&self) -> Duration {
         match self.validate {
             Validate::Window(window) | Validate::AtOpen(window) => window,
@@ -154,15 +161,15 @@ impl Mode {
         }
     }
 
-    /// Whether each open asks, however young what is known.
-    pub fn asks_at_open(&self) -> bool {
+    /// Returns true if each open validates cached data of any age.
+    pub fn validates_at_open(&self) -> bool {
         match self.validate {
             Validate::AtOpen(_) | Validate::EachCall => true,
             Validate::Lease | Validate::Window(_) => false,
         }
     }
 
-    /// Whether it is of use to be promised that changes are told of.
+    /// Returns true if the mode uses leases.
     pub fn takes_leases(&self) -> bool {
         match self.validate {
             Validate::Lease => true,
@@ -170,28 +177,29 @@ impl Mode {
         }
     }
 
-    /// Whether listings may be kept by the kernel, until it is told to drop them.
-    pub fn keeps_listings(&self) -> bool {
-        self.takes_leases() && self.fetch.is_kept()
+    /// Returns true if the kernel may cache listings until they are invalidated.
+    pub fn kernel_caches_listings(&self) -> bool {
+        self.takes_leases() && self.fetch.is_cached()
     }
 
-    /// Whether a mount that is alone may have done a change before the server has.
-    pub fn may_be_ahead(&self) -> bool {
-        self.takes_leases() && self.publish.is_behind()
+    /// Returns true if an exclusive mount may execute changes before the server does.
+    pub fn allows_optimism(&self) -> bool {
+        self.takes_leases() && self.publish.is_write_back()
     }
 
-    /// For how long what is fetched ahead may be expected to be believed, if nobody promises more.
-    pub fn foresight(&self) -> Duration {
+    /// Returns the time for which unleased prefetched data is expected to be valid.
+    pub fn prefetch_window(&self) -> Duration {
         match self.validate {
             Validate::Window(window) | Validate::AtOpen(window) => window,
             Validate::Lease | Validate::EachCall => WINDOW,
         }
     }
 
-    /// Reads `lease`, `window`, `window=500ms`, `window=2s`, `session`, `lazy`, `lazy=4k`, `commit`, `direct`, `strict`.
+    /// Parses `lease`, `window`, `window=500ms`, `window=2s`, `session`, `lazy`, `lazy=4k`, `commit`,
+    /// `direct`, `strict`.
     ///
     /// # Errors
-    /// A sentence for the user.
+    /// Fails with a message for the user if the mode or its value is unknown.
     pub fn parse(text: &str) -> Result<Mode, String> {
         let (name, value) = match text.split_once('=') {
             Some((name, value)) => (name, Some(value)),
@@ -204,7 +212,7 @@ impl Mode {
         };
         match (&mut mode, value) {
             (_, None) => {}
-            (Mode { publish: Publish::Gathered(bytes), .. }, Some(value)) => *bytes = parse_size(value)?,
+            (Mode { publish: Publish::Coalesced(bytes), .. }, Some(value)) => *bytes = parse_size(value)?,
             (Mode { validate: Validate::Window(window), publish: Publish::Background, .. }, Some(value)) => {
                 *window = parse_span(value)?;
             }
@@ -217,10 +225,10 @@ impl Mode {
 impl std::fmt::Display for Mode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (self.validate, self.publish) {
-            (_, Publish::Gathered(bytes)) if bytes % 1024 == 0 => {
+            (_, Publish::Coalesced(bytes)) if bytes % 1024 == 0 => {
                 write!(f, "{}={}k", self.name, bytes / 1024)
             }
-            (_, Publish::Gathered(bytes)) => write!(f, "{}={bytes}", self.name),
+            (_, Publish::Coalesced(bytes)) => write!(f, "{}={bytes}", self.name),
             (Validate::Window(window), Publish::Background) => {
                 write!(f, "{}={}ms", self.name, window.as_millis())
             }
@@ -255,7 +263,7 @@ fn parse_size(text: &str) -> Result<u32, String> {
         _ => return Err(wrong()),
     };
     let bytes = number.checked_mul(factor).ok_or_else(wrong)?;
-    if (1..=GATHERED_BYTES_MAX).contains(&bytes) { Ok(bytes) } else { Err(wrong()) }
+    if (1..=COALESCED_BYTES_MAX).contains(&bytes) { Ok(bytes) } else { Err(wrong()) }
 }
 
 #[cfg(test)]

@@ -1,37 +1,39 @@
-//! The bytes of one file that are known, in pieces that are shared; only what is left of a large one is copied.
+//! The cached bytes of one file, in shared buffers.
 
 use bytes::{Bytes, BytesMut};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Known byte ranges of one file.
+/// Cached byte ranges of one file.
 ///
-/// INVARIANT: pieces are not empty and do not overlap.
+/// INVARIANT: parts are not empty and do not overlap.
 #[derive(Clone, Debug, Default)]
-pub struct Ranges {
-    pieces: BTreeMap<u64, Piece>,
+pub struct CachedRanges {
+    parts: BTreeMap<u64, SharedBytes>,
     bytes: usize,
 }
 
-/// Shared bytes, and how many bytes they were cut from. All of those stay in memory as long as one of them is shared.
+/// A slice of a shared buffer, and the size of the buffer. The whole buffer stays in memory while a slice of
+/// it is shared.
 #[derive(Clone, Debug)]
-struct Piece {
+struct SharedBytes {
     data: Bytes,
     whole: usize,
 }
 
-impl Piece {
-    fn new(data: Bytes) -> Piece {
-        Piece { whole: data.len(), data }
+impl SharedBytes {
+    fn new(data: Bytes) -> SharedBytes {
+        SharedBytes { whole: data.len(), data }
     }
 
-    /// A part: less than half of the whole is copied, so that what is known holds at most twice as much memory.
-    fn part(&self, range: Range<usize>) -> Piece {
+    /// Returns a part. A part of less than half of the buffer is copied, so that cached data holds at most
+    /// twice its size in memory.
+    fn part(&self, range: Range<usize>) -> SharedBytes {
         let data = self.data.slice(range);
         if 2 * data.len() < self.whole {
-            Piece::new(Bytes::copy_from_slice(&data))
+            SharedBytes::new(Bytes::copy_from_slice(&data))
         } else {
-            Piece { data, ..*self }
+            SharedBytes { data, ..*self }
         }
     }
 
@@ -40,136 +42,137 @@ impl Piece {
     }
 }
 
-fn end_of(start: u64, piece: &Piece) -> u64 {
-    start + piece.len() as u64
+fn end_of(start: u64, shared: &SharedBytes) -> u64 {
+    start + shared.len() as u64
 }
 
-impl Ranges {
-    /// Bytes held.
+impl CachedRanges {
+    /// Returns the number of cached bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Takes in bytes; they replace what was known there.
+    /// Inserts bytes, which replace cached ones.
     pub fn insert(&mut self, offset: u64, data: Bytes) {
         if data.is_empty() {
             return;
         }
         self.remove(offset, offset + data.len() as u64);
         self.bytes += data.len();
-        self.pieces.insert(offset, Piece::new(data));
+        self.parts.insert(offset, SharedBytes::new(data));
     }
 
-    /// Takes in bytes where nothing was known; what was known stays.
+    /// Inserts bytes only where none are cached.
     pub fn insert_missing(&mut self, offset: u64, data: &Bytes) {
         let end = offset + data.len() as u64;
-        let whole = Piece::new(data.clone());
+        let whole = SharedBytes::new(data.clone());
         let mut at = offset;
         while let Some((from, to)) = self.first_gap(at, end) {
             let gap = whole.part((from - offset) as usize..(to - offset) as usize);
             self.bytes += gap.len();
-            self.pieces.insert(from, gap);
+            self.parts.insert(from, gap);
             at = to;
         }
     }
 
-    /// Forgets `start..end`.
+    /// Removes `start..end`.
     pub fn remove(&mut self, start: u64, end: u64) {
         if start >= end {
             return;
         }
-        let before = self.pieces.range(..start).next_back().map(|(at, piece)| (*at, piece.clone()));
-        if let Some((at, piece)) = before
-            && end_of(at, &piece) > start
+        let before = self.parts.range(..start).next_back().map(|(at, shared)| (*at, shared.clone()));
+        if let Some((at, shared)) = before
+            && end_of(at, &shared) > start
         {
-            self.put(at, piece.part(0..(start - at) as usize));
-            if end_of(at, &piece) > end {
-                self.put(end, piece.part((end - at) as usize..piece.len()));
+            self.put(at, shared.part(0..(start - at) as usize));
+            if end_of(at, &shared) > end {
+                self.put(end, shared.part((end - at) as usize..shared.len()));
             }
         }
-        let inside: Vec<u64> = self.pieces.range(start..end).map(|(at, _)| *at).collect();
+        let inside: Vec<u64> = self.parts.range(start..end).map(|(at, _)| *at).collect();
         for at in inside {
-            let Some(piece) = self.take(at) else { continue };
-            if end_of(at, &piece) > end {
-                self.put(end, piece.part((end - at) as usize..piece.len()));
+            let Some(shared) = self.take(at) else { continue };
+            if end_of(at, &shared) > end {
+                self.put(end, shared.part((end - at) as usize..shared.len()));
             }
         }
     }
 
-    fn put(&mut self, at: u64, piece: Piece) {
+    fn put(&mut self, at: u64, shared: SharedBytes) {
         self.take(at);
-        if piece.len() > 0 {
-            self.bytes += piece.len();
-            self.pieces.insert(at, piece);
+        if shared.len() > 0 {
+            self.bytes += shared.len();
+            self.parts.insert(at, shared);
         }
     }
 
-    fn take(&mut self, at: u64) -> Option<Piece> {
-        let piece = self.pieces.remove(&at)?;
-        self.bytes -= piece.len();
-        Some(piece)
+    fn take(&mut self, at: u64) -> Option<SharedBytes> {
+        let shared = self.parts.remove(&at)?;
+        self.bytes -= shared.len();
+        Some(shared)
     }
 
-    /// Forgets all from `size` on.
+    /// Removes all bytes from `size` on.
     pub fn truncate(&mut self, size: u64) {
         self.remove(size, u64::MAX);
     }
 
-    /// Forgets all.
+    /// Removes all bytes.
     pub fn clear(&mut self) {
-        self.pieces.clear();
+        self.parts.clear();
         self.bytes = 0;
     }
 
-    /// Where the known bytes that include `offset` end, `limit` at most; `offset` itself when it is unknown.
+    /// Returns the end of the contiguous cached bytes from `offset` on, at most `limit`; `offset` itself if
+    /// it is not cached.
     ///
     /// # Cost
-    /// The pieces between `offset` and `limit`, not those of the whole file.
-    pub fn known_to(&self, offset: u64, limit: u64) -> u64 {
+    /// Proportional to the parts between `offset` and `limit`, not those of the whole file.
+    pub fn cached_to(&self, offset: u64, limit: u64) -> u64 {
         let mut end = offset;
-        let first = self.pieces.range(..=offset).next_back();
-        for (at, piece) in first.into_iter().chain(self.pieces.range(offset.saturating_add(1)..)) {
+        let first = self.parts.range(..=offset).next_back();
+        for (at, shared) in first.into_iter().chain(self.parts.range(offset.saturating_add(1)..)) {
             if *at > end || end >= limit {
                 break;
             }
-            end = end.max(end_of(*at, piece));
+            end = end.max(end_of(*at, shared));
         }
         end.min(limit.max(offset))
     }
 
-    /// Where known bytes begin and end; stretches may follow each other without a gap.
-    pub fn stretches(&self) -> impl Iterator<Item = (u64, u64)> {
-        self.pieces.iter().map(|(at, piece)| (*at, end_of(*at, piece)))
+    /// Returns the start and end of each part; parts may be adjacent.
+    pub fn extents(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.parts.iter().map(|(at, shared)| (*at, end_of(*at, shared)))
     }
 
-    /// `start..end`, if all of it is known. Shares one piece, copies when it takes several.
+    /// Returns `start..end`, if all of it is cached. Shares the buffer if one part has it all, else copies.
     pub fn read(&self, start: u64, end: u64) -> Option<Bytes> {
         if start >= end {
             return Some(Bytes::new());
         }
-        let (at, piece) = self.pieces.range(..=start).next_back()?;
-        if end_of(*at, piece) >= end {
-            return Some(piece.data.slice((start - at) as usize..(end - at) as usize));
+        let (at, shared) = self.parts.range(..=start).next_back()?;
+        if end_of(*at, shared) >= end {
+            return Some(shared.data.slice((start - at) as usize..(end - at) as usize));
         }
-        if self.known_to(start, end) < end {
+        if self.cached_to(start, end) < end {
             return None;
         }
         let mut whole = BytesMut::with_capacity((end - start) as usize);
-        for (at, piece) in self.pieces.range(*at..end) {
+        for (at, shared) in self.parts.range(*at..end) {
             let from = start.saturating_sub(*at) as usize;
-            let to = ((end - at) as usize).min(piece.len());
-            whole.extend_from_slice(piece.data.get(from..to)?);
+            let to = ((end - at) as usize).min(shared.len());
+            whole.extend_from_slice(shared.data.get(from..to)?);
         }
         Some(whole.freeze())
     }
 
-    /// The first unknown stretch of `start..end`.
+    /// Returns the first gap in `start..end`.
     pub fn first_gap(&self, start: u64, end: u64) -> Option<(u64, u64)> {
-        let from = self.known_to(start, end);
+        let from = self.cached_to(start, end);
         if from >= end {
             return None;
         }
-        let to = self.pieces.range(from..end).next().map_or(end, |(at, _)| *at);
+        let to = self.parts.range(from..end).next().map_or(end, |(at, _)| *at);
         Some((from, to))
     }
 }

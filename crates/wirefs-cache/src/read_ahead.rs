@@ -1,43 +1,45 @@
-//! How far to read ahead of one reader: not at all for a random one, as far as the wire holds for a sequential one.
+//! Read-ahead for one open file: none for a random reader, up to twice the bandwidth-delay product for a
+//! sequential one.
 
-/// What a first sequential read asks for beyond itself, in bytes.
+/// The read-ahead at the first sequential read, in bytes.
 const WINDOW_BYTES_MIN: u64 = 256 * 1024;
-/// What is read ahead at most, in bytes; more than the wire holds at 85 ms and 1 Gbit/s.
+/// The maximal read-ahead in bytes; more than the bandwidth-delay product at 85 ms and 1 Gbit/s.
 const WINDOW_BYTES_MAX: u64 = 32 * 1024 * 1024;
-/// What is read ahead before the wire was measured to hold it: so many times what the reader has read in sequence …
-const TRUST_FACTOR: u64 = 8;
-/// … and at most so much, in bytes. The measure alone doubles with each round trip, as in TCP's slow start, and begins anew
-/// where TCP is done with that.
-const TRUST_BYTES_MAX: u64 = 8 * 1024 * 1024;
-/// The kernel's own parallel reads arrive out of order by up to this much, in bytes.
+/// Before the path is measured, the read-ahead is at most this multiple of the sequentially read bytes …
+const RAMP_FACTOR: u64 = 8;
+/// … and at most this many bytes. The estimate alone doubles with each round trip, as in TCP's slow start,
+/// and would start only when TCP has finished its own.
+const RAMP_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// The kernel's parallel reads arrive out of order by up to this many bytes.
 const REORDER_BYTES: u64 = 1024 * 1024;
-/// Who has read so much in sequence, in bytes, reads a large file once from its beginning to its end …
+/// A reader of this many sequential bytes reads a large file once from start to end …
 const LONG_RUN_BYTES: u64 = 16 * 1024 * 1024;
-/// … and hardly comes back to what lies so far behind, in bytes.
-const BEHIND_BYTES: u64 = 4 * 1024 * 1024;
+/// … and is unlikely to return to data this many bytes before its position.
+const PASSED_BYTES: u64 = 4 * 1024 * 1024;
 
-/// One open file's reading pattern.
+/// The reading pattern of one open file.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReadAhead {
-    /// Where the reader has come to.
+    /// The expected offset of the next sequential read.
     next: u64,
-    /// Bytes read in sequence.
+    /// The number of bytes read sequentially.
     run: u64,
     window: u64,
-    /// Up to where it was told that the reader has passed.
+    /// The end of the range that [`take_passed`](Self::take_passed) has returned.
     passed: u64,
 }
 
 impl ReadAhead {
-    /// The pattern of a reader whose data was dropped because others may have changed it: only a second read that follows the first in
-    /// sequence is read ahead of. A first read of a database under each lock asks for nothing more.
-    pub fn anew() -> ReadAhead {
+    /// Creates the pattern of a reader whose data was invalidated because of other clients' changes. Only a
+    /// second, sequential read starts read-ahead: a database that reads its first page under each lock must
+    /// not prefetch.
+    pub fn after_invalidation() -> ReadAhead {
         ReadAhead { next: u64::MAX, ..ReadAhead::default() }
     }
 
-    /// Takes note of a read of `start..end`; tells up to where it pays to have the data, `end` if no further.
-    /// `wire_bytes` is what the wire holds: bandwidth × delay.
-    pub fn wanted(&mut self, start: u64, end: u64, wire_bytes: u64) -> u64 {
+    /// Records an access to `start..end`. Returns the offset up to which data should be fetched, at least `end`.
+    /// `bdp_bytes` is the bandwidth-delay product.
+    pub fn advance(&mut self, start: u64, end: u64, bdp_bytes: u64) -> u64 {
         let near = start <= self.next.saturating_add(REORDER_BYTES)
             && start.saturating_add(REORDER_BYTES) >= self.next;
         let sequential = if self.run == 0 {
@@ -51,16 +53,16 @@ impl ReadAhead {
         }
         self.run = self.run.saturating_add(end - start);
         self.next = self.next.max(end);
-        let trusted = self.run.saturating_mul(TRUST_FACTOR).min(TRUST_BYTES_MAX);
-        let most = (2 * wire_bytes).max(trusted).clamp(4 * WINDOW_BYTES_MIN, WINDOW_BYTES_MAX);
+        let ramp = self.run.saturating_mul(RAMP_FACTOR).min(RAMP_BYTES_MAX);
+        let most = (2 * bdp_bytes).max(ramp).clamp(4 * WINDOW_BYTES_MIN, WINDOW_BYTES_MAX);
         self.window = (self.window * 2).clamp(WINDOW_BYTES_MIN, most);
         self.next.saturating_add(self.window)
     }
 
-    /// What a reader of much in sequence has left far behind since this was last asked. It will hardly come back, and the kernel has
-    /// these pages.
-    pub fn left_behind(&mut self) -> Option<(u64, u64)> {
-        let to = self.next.saturating_sub(BEHIND_BYTES);
+    /// Returns the range that a long sequential reader has passed since the last call. The reader is unlikely
+    /// to return, and the kernel has these pages.
+    pub fn take_passed(&mut self) -> Option<(u64, u64)> {
+        let to = self.next.saturating_sub(PASSED_BYTES);
         if self.run < LONG_RUN_BYTES || to <= self.passed {
             return None;
         }

@@ -1,4 +1,4 @@
-//! Measures each carrier on this machine: MB/s of 128 KiB frames one way, both ways, and small round trips.
+//! Measures each carrier on this machine: MB/s of 128 KiB frames in one and both directions, and small round trips.
 //!
 //! `cargo run --release -p wirefs-carrier --example throughput [seconds] [carrier]`
 
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use wirefs_carrier::tls::{Identity, KnownHosts, TlsDial};
 use wirefs_carrier::{
-    Address, Carrier, Class, Dial, ListenOptions, Listener, Outbox, TcpDial, UnixDial, memory,
+    Address, Carrier, Class, Dial, ListenOptions, Listener, SendQueue, TcpDial, UnixDial, memory,
 };
 use wirefs_op::Frame;
 use wirefs_op::limits::DATA_BYTES_MAX;
@@ -28,11 +28,11 @@ fn frame(data: &Bytes) -> Frame {
     Frame { head, data: data.clone() }
 }
 
-fn meet(dial: &dyn Dial, listener: &Listener) -> Outcome<(Carrier, Carrier)> {
+fn connect_pair(dial: &dyn Dial, listener: &Listener) -> Outcome<(Carrier, Carrier)> {
     std::thread::scope(|scope| {
-        let dialled = scope.spawn(|| dial.dial());
+        let dialed = scope.spawn(|| dial.dial());
         let server = listener.accept()?.finish(TIMEOUT)?;
-        let client = dialled.join().map_err(|_| "the dialling thread failed")??;
+        let client = dialed.join().map_err(|_| "the dialing thread failed")??;
         Ok((client, server))
     })
 }
@@ -44,7 +44,7 @@ fn connect(kind: &str, scratch: &Path) -> Outcome<(Carrier, Carrier)> {
         "unix" => {
             let path = scratch.join("socket");
             let listener = Listener::bind(&Address::Unix(path.clone()), &options)?;
-            meet(&UnixDial::new(path), &listener)
+            connect_pair(&UnixDial::new(path), &listener)
         }
         "tls" => {
             let client = Arc::new(Identity::open(&scratch.join("client"))?);
@@ -54,7 +54,7 @@ fn connect(kind: &str, scratch: &Path) -> Outcome<(Carrier, Carrier)> {
             options.authorized_keys = Some(authorized);
             let listener = Listener::bind(&"tls://127.0.0.1:0".parse()?, &options)?;
             let Address::Tls(host) = listener.address().clone() else { return Err("not tls".into()) };
-            meet(
+            connect_pair(
                 &TlsDial::new(host, client, KnownHosts::new(scratch.join("known_hosts")), TIMEOUT),
                 &listener,
             )
@@ -62,28 +62,28 @@ fn connect(kind: &str, scratch: &Path) -> Outcome<(Carrier, Carrier)> {
         _ => {
             let listener = Listener::bind(&"tcp+plain://127.0.0.1:0".parse()?, &options)?;
             let Address::TcpPlain(host) = listener.address().clone() else { return Err("not tcp".into()) };
-            meet(&TcpDial::new(host, TIMEOUT), &listener)
+            connect_pair(&TcpDial::new(host, TIMEOUT), &listener)
         }
     }
 }
 
-/// Processor seconds that this process has used.
+/// Returns the processor seconds that this process has used.
 fn cpu_seconds() -> f64 {
     let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     used.tv_sec as f64 + used.tv_nsec as f64 / 1e9
 }
 
-/// Pushes for `time` from one or both ends; MB received in sum, per second and per second of one processor. The second
-/// figure says what a busy machine hides.
+/// Pushes for `time` from one or both ends. Returns the MB received in total, per second and per processor second. The
+/// second figure is meaningful on a busy machine too.
 fn bulk(ends: (Carrier, Carrier), both: bool, time: Duration) -> (f64, f64) {
     let data = Bytes::from(vec![7; DATA_BYTES_MAX]);
     let (received, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     let (start, cpu) = (Instant::now(), cpu_seconds());
     std::thread::scope(|scope| {
-        let mut outboxes = Vec::new();
+        let mut send_queues = Vec::new();
         for (index, Carrier { mut source, sink, closer, .. }) in [ends.0, ends.1].into_iter().enumerate() {
-            let outbox = Outbox::start(sink, closer, |_| {});
-            outboxes.push(outbox.clone());
+            let send_queue = SendQueue::start(sink, closer, |_| {});
+            send_queues.push(send_queue.clone());
             let (received, stop, data) = (&received, &stop, &data);
             scope.spawn(move || {
                 while let Ok(Some(body)) = source.receive() {
@@ -92,8 +92,8 @@ fn bulk(ends: (Carrier, Carrier), both: bool, time: Duration) -> (f64, f64) {
             });
             if both || index == 0 {
                 scope.spawn(move || {
-                    while !stop.load(Ordering::Relaxed) && outbox.push_wait(frame(data), Class::Bulk) {
-                        outbox.flush();
+                    while !stop.load(Ordering::Relaxed) && send_queue.push_wait(frame(data), Class::Bulk) {
+                        send_queue.flush();
                     }
                 });
             }
@@ -102,19 +102,19 @@ fn bulk(ends: (Carrier, Carrier), both: bool, time: Duration) -> (f64, f64) {
         let (seconds, cpu) = (start.elapsed().as_secs_f64(), cpu_seconds() - cpu);
         let megabytes = received.load(Ordering::Relaxed) as f64 / 1e6;
         stop.store(true, Ordering::Relaxed);
-        for outbox in outboxes {
-            outbox.close();
+        for send_queue in send_queues {
+            send_queue.close();
         }
         (megabytes / seconds, megabytes / cpu)
     })
 }
 
-/// Round trips of a small frame per second.
+/// Returns round trips of a small frame per second.
 fn round_trips(ends: (Carrier, Carrier), time: Duration) -> Outcome<f64> {
     let (client, server) = ends;
     let mut source = client.source;
-    let out = Outbox::start(client.sink, client.closer, |_| {});
-    let back = Outbox::start(server.sink, server.closer, |_| {});
+    let out = SendQueue::start(client.sink, client.closer, |_| {});
+    let back = SendQueue::start(server.sink, server.closer, |_| {});
     let mut far = server.source;
     std::thread::scope(|scope| {
         scope.spawn(move || {

@@ -1,16 +1,16 @@
-//! Where a peer is, as a person writes it.
+//! Addresses of peers, as users write them.
 
 use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use crate::ether::EtherPlace;
+use crate::ether::EtherAddress;
 
-/// The port of `tls` addresses that name none.
+/// The default port of `tls` addresses.
 pub const TLS_PORT_DEFAULT: u16 = 6440;
 
-/// Where a peer listens, or which login to use.
+/// An address to dial or to listen on, or an ssh login.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Address {
     /// `unix:///path/of/socket`.
@@ -19,13 +19,13 @@ pub enum Address {
     Tls(HostPort),
     /// `tcp+plain://host:port`: neither encrypted nor authenticated.
     TcpPlain(HostPort),
-    /// `ether://MAC@eth0[,eth1]`, and `ether://eth0[,eth1]` to listen: circuits over Ethernet packets.
-    Ether(EtherPlace),
+    /// `ether://MAC@eth0[,eth1]`, and `ether://eth0[,eth1]` to listen: circuits over Ethernet frames.
+    Ether(EtherAddress),
     /// `[user@]host` over the system's ssh.
     Ssh(Login),
 }
 
-/// A host's name or number, and a port.
+/// A host's name or address, and a port.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HostPort {
     /// A name, an IPv4 or an IPv6 address; without brackets.
@@ -34,26 +34,26 @@ pub struct HostPort {
     pub port: u16,
 }
 
-/// A login on another machine, as ssh understands it.
+/// An ssh login.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Login {
-    /// The user there; without one ssh decides.
+    /// The remote user; `None`: ssh decides.
     pub user: Option<String>,
     /// The host, or a `Host` of the ssh configuration; without brackets.
     pub host: String,
 }
 
-/// What `wirefs mount SOURCE` mounts: a directory of a peer.
+/// The source of `wirefs mount SOURCE`: a directory of a peer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Source {
     /// The peer.
     pub address: Address,
-    /// The directory there. For ssh: as the login's shell would resolve it, empty for its home. Otherwise: below the
+    /// The directory. For ssh: as the login shell would resolve it, empty for the home directory. Otherwise: below the
     /// exported directory, without a leading slash, empty for the export itself.
     pub path: Vec<u8>,
 }
 
-/// What is wrong with an address, and what to write instead.
+/// An invalid address: the mistake, and the form to write instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` {what}; {instead}")]
 pub struct AddressError {
@@ -67,10 +67,10 @@ const LISTEN_FORMS: &str =
     "write one of tls://host:port, unix:///path/of/socket, ether://card, tcp+plain://host:port";
 
 impl Source {
-    /// Reads a source from the bytes of a command line; its path may be any bytes.
+    /// Parses a source from the bytes of a command line; its path may be any bytes.
     ///
     /// # Errors
-    /// The text is none of the forms; the error says what to write instead.
+    /// Fails if the text has none of the forms; the error names the form to write instead.
     pub fn parse(text: &[u8]) -> Result<Self, AddressError> {
         let fail = |what, instead| {
             Err(AddressError { text: String::from_utf8_lossy(text).into_owned(), what, instead })
@@ -120,7 +120,7 @@ fn parse_ether(rest: &[u8]) -> Parsed {
     let place = std::str::from_utf8(place).map_err(|_| ("names a card that is not text", FORMS))?;
     let slashes = path.iter().take_while(|&&byte| byte == b'/').count();
     let path = path.get(slashes..).unwrap_or_default().to_vec();
-    Ok(Source { address: Address::Ether(EtherPlace::parse(place)?), path })
+    Ok(Source { address: Address::Ether(EtherAddress::parse(place)?), path })
 }
 
 fn parse_url(rest: &[u8], port_default: Option<u16>, address: fn(HostPort) -> Address) -> Parsed {
@@ -173,7 +173,7 @@ fn clean_host(host: &str) -> Result<String, (&'static str, &'static str)> {
     if host.is_empty() {
         return Err(("names no host", FORMS));
     }
-    // A leading dash would be an option to ssh.
+    // ssh would take a leading dash for an option.
     if host.starts_with('-') || host.chars().any(|c| c.is_whitespace() || c.is_control() || c == '/') {
         return Err(("has a host that is no host name", FORMS));
     }
@@ -214,7 +214,7 @@ fn parse_ssh(text: &[u8]) -> Parsed {
     Ok(Source { address: Address::Ssh(login), path: path.to_vec() })
 }
 
-/// The colon that ends `[user@]host`, behind the brackets of an IPv6 address.
+/// Returns the index of the colon that ends `[user@]host`, after the brackets of an IPv6 address.
 fn login_end(text: &[u8]) -> Option<usize> {
     let open = text.iter().position(|&byte| byte == b'[');
     let colon = text.iter().position(|&byte| byte == b':')?;
@@ -238,7 +238,7 @@ impl FromStr for Source {
 impl FromStr for Address {
     type Err = AddressError;
 
-    /// Reads an address without a path: what `--listen` takes, or `[user@]host:`.
+    /// Parses an address without a path: the argument of `--listen`, or `[user@]host:`.
     fn from_str(text: &str) -> Result<Self, AddressError> {
         let source = Source::parse(text.as_bytes()).map_err(|error| AddressError {
             instead: if error.instead == FORMS { LISTEN_FORMS } else { error.instead },
@@ -256,7 +256,7 @@ impl FromStr for Address {
 }
 
 impl Address {
-    /// The socket's path of a `unix` address.
+    /// Returns the path of a `unix` address.
     pub fn unix_path(&self) -> Option<&Path> {
         match self {
             Self::Unix(path) => Some(path),
@@ -311,7 +311,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// The bytes of a path for messages and system calls.
+/// Returns the bytes of a path.
 pub(crate) fn path_bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
 }

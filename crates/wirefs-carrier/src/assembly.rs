@@ -1,4 +1,4 @@
-//! Cuts a byte stream into message bodies.
+//! Splits a byte stream into message bodies.
 
 mod buffer;
 
@@ -6,19 +6,19 @@ use bytes::Bytes;
 use wirefs_op::limits::{MESSAGE_BYTES_MAX, MESSAGE_BYTES_MIN};
 
 use crate::limits::{READ_BYTES_MAX, READ_BYTES_MIN};
-use crate::lost::{CarrierLost, PeerFault};
+use crate::lost::{CarrierLost, FramingError};
 use buffer::Buffer;
 
-/// What stands before each body: its size, this word included, in bytes.
+/// Bytes of the length prefix of each body; the length includes it.
 pub(crate) const SIZE_WORD_BYTES: usize = 4;
 
-/// The receive buffer of one carrier, and what has arrived in it but is not yet taken.
+/// The receive buffer of one carrier, with the bytes that have arrived and are not yet taken.
 #[derive(Debug)]
 pub(crate) struct Assembly {
     buffer: Buffer,
-    /// How much usually comes at once. Follows the traffic, so that an idle carrier holds little memory.
+    /// The size of the next read. Follows the traffic, so that an idle carrier holds little memory.
     read_bytes: usize,
-    fault: Option<PeerFault>,
+    fault: Option<FramingError>,
 }
 
 impl Assembly {
@@ -26,12 +26,12 @@ impl Assembly {
         Self { buffer: Buffer::new(), read_bytes: READ_BYTES_MIN, fault: None }
     }
 
-    /// Takes the next complete message's body.
+    /// Returns the next complete body.
     ///
     /// # Errors
-    /// The size word is outside what a message can be; every later call says so again.
-    pub(crate) fn next_body(&mut self) -> Result<Option<Bytes>, PeerFault> {
-        let Some(size) = self.front_size()? else { return Ok(None) };
+    /// The length is not that of a valid message; every later call returns the same error.
+    pub(crate) fn next_body(&mut self) -> Result<Option<Bytes>, FramingError> {
+        let Some(size) = self.first_size()? else { return Ok(None) };
         if self.buffer.pending().len() < size {
             return Ok(None);
         }
@@ -39,7 +39,7 @@ impl Assembly {
         Ok(Some(self.buffer.take(size - SIZE_WORD_BYTES)))
     }
 
-    fn front_size(&mut self) -> Result<Option<usize>, PeerFault> {
+    fn first_size(&mut self) -> Result<Option<usize>, FramingError> {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
@@ -49,11 +49,11 @@ impl Assembly {
         size.map(Some)
     }
 
-    /// The size of the message that begins with this word, in bytes.
+    /// Returns the length of the message with this prefix, in bytes.
     ///
     /// # Errors
-    /// No message has that size.
-    pub(crate) fn size_of(word: [u8; SIZE_WORD_BYTES]) -> Result<usize, PeerFault> {
+    /// No valid message has that length.
+    pub(crate) fn size_of(word: [u8; SIZE_WORD_BYTES]) -> Result<usize, FramingError> {
         let size_bytes = u32::from_le_bytes(word);
         let size = size_bytes as usize;
         let what = if size < MESSAGE_BYTES_MIN {
@@ -63,24 +63,24 @@ impl Assembly {
         } else {
             return Ok(size);
         };
-        Err(PeerFault { what, size_bytes })
+        Err(FramingError { what, size_bytes })
     }
 
-    /// Room for the next bytes: at least for the rest of the message at the front.
+    /// Returns space for the next bytes: at least for the rest of the first message.
     pub(crate) fn room(&mut self) -> &mut [u8] {
         let wanted = self.missing().max(self.read_bytes / 4);
         self.buffer.room(wanted, self.read_bytes)
     }
 
-    /// Bytes that the message at the front still lacks, at least one.
+    /// Returns the missing bytes of the first message, at least one.
     fn missing(&mut self) -> usize {
-        match self.front_size() {
+        match self.first_size() {
             Ok(Some(size)) => size.saturating_sub(self.buffer.pending().len()).max(1),
             Ok(None) | Err(_) => 1,
         }
     }
 
-    /// Takes bytes that another buffer received.
+    /// Appends bytes that were received in another buffer.
     pub(crate) fn append(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -95,22 +95,22 @@ impl Assembly {
         }
     }
 
-    /// Whether [`next_body`](Self::next_body) has something to say.
+    /// Returns whether [`next_body`](Self::next_body) has a body or an error.
     pub(crate) fn has_body(&mut self) -> bool {
-        match self.front_size() {
+        match self.first_size() {
             Ok(Some(size)) => self.buffer.pending().len() >= size,
             Ok(None) => false,
             Err(_) => true,
         }
     }
 
-    /// Notes that `count` bytes came into the room.
+    /// Records that `count` bytes were read into the space.
     pub(crate) fn filled(&mut self, count: usize) {
         self.buffer.filled(count);
     }
 
-    /// Notes that `count` bytes came at once when `room` could have.
-    pub(crate) fn came(&mut self, count: usize, room: usize) {
+    /// Records that a read returned `count` bytes for `room` bytes of space.
+    pub(crate) fn record_read(&mut self, count: usize, room: usize) {
         if count == room {
             self.read_bytes = (self.read_bytes * 2).min(READ_BYTES_MAX);
         } else if count < self.read_bytes / 8 {
@@ -118,12 +118,12 @@ impl Assembly {
         }
     }
 
-    /// Whether nothing waits for its rest.
+    /// Returns whether no incomplete message is buffered.
     pub(crate) fn is_empty(&self) -> bool {
         self.buffer.pending().is_empty()
     }
 
-    /// Says what the end of the stream means here.
+    /// Returns the result of `receive` at the end of the stream.
     pub(crate) fn end(&self) -> Result<Option<Bytes>, CarrierLost> {
         match self.buffer.pending().len() {
             0 => Ok(None),

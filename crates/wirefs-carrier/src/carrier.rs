@@ -1,4 +1,4 @@
-//! What every carrier is: a source and a sink of frames, a closer, and a word about the peer.
+//! The parts of every carrier: a frame source, a frame sink, a closer, and information about the peer.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -9,40 +9,40 @@ use bytes::Bytes;
 use wirefs_op::Frame;
 
 use crate::closer::Closer;
-use crate::direct::Direct;
 use crate::gauge::Gauge;
+use crate::in_process::InProcessPeer;
 use crate::lost::CarrierLost;
 use crate::tls::PublicKey;
 
-/// Who is at the other end, for status and for people.
+/// The peer at the other end, for status and messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerInfo {
     /// The kind of carrier: `unix`, `tcp+tls`, `tcp+plain`, `ether`, `ssh`, `stdio` or `memory`.
     pub carrier: &'static str,
-    /// The peer's address as a person would write it.
+    /// The peer's address, as users write it.
     pub address: String,
-    /// The key that the peer proved to own, where the carrier authenticates by keys.
+    /// The key that the peer proved to own; `None` if the carrier has no key authentication.
     pub identity: Option<PublicKey>,
-    /// Set when this dial met the peer for the first time and pinned its key: the known-hosts file it now stands in.
+    /// The known-hosts file, if this dial pinned the peer's key for the first time.
     pub pinned_in: Option<PathBuf>,
 }
 
 impl PeerInfo {
-    /// A peer that has no key.
+    /// Returns the information about a peer without a key.
     pub(crate) fn plain(carrier: &'static str, address: impl Into<String>) -> Self {
         Self { carrier, address: address.into(), identity: None, pinned_in: None }
     }
 }
 
-/// One connection to a peer. Its two directions are independent and usually live in two threads.
+/// One connection to a peer. Its two directions are independent and usually used by two threads.
 pub struct Carrier {
-    /// Where the peer's messages come from.
+    /// The receiving direction.
     pub source: Box<dyn FrameSource>,
-    /// Where messages to the peer go; most callers put an [`crate::Outbox`] in front of it.
+    /// The sending direction; most callers wrap it in a [`crate::SendQueue`].
     pub sink: Box<dyn FrameSink>,
     /// Ends both directions, from any thread.
     pub closer: Closer,
-    /// Who the peer is.
+    /// The peer.
     pub peer: PeerInfo,
 }
 
@@ -54,52 +54,52 @@ impl std::fmt::Debug for Carrier {
 
 /// The receiving direction.
 pub trait FrameSource: Send {
-    /// Blocks for the next message and returns its body, without the size word. `None`: the peer closed between two
-    /// messages.
+    /// Blocks for the next message and returns its body, without the length prefix. Returns `None` if the peer closed
+    /// between two messages.
     ///
     /// # Errors
-    /// The carrier is lost; no later call succeeds.
+    /// Fails if the carrier is lost; all later calls fail too.
     ///
     /// # Cost
-    /// One system call brings as many messages as have arrived. A body over 32 KiB shares the receive buffer (no
-    /// copy), and so keeps [`crate::RECEIVE_BYTES_MAX`] alive for as long as it is held.
+    /// One system call receives all messages that have arrived. A body over 32 KiB shares the receive buffer (no copy),
+    /// and keeps [`crate::RECEIVE_BYTES_MAX`] bytes alive while it is held.
     fn receive(&mut self) -> Result<Option<Bytes>, CarrierLost>;
 }
 
-/// How far a [`FrameSink::send`] came.
+/// The result of a [`FrameSink::send`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendProgress {
-    /// All frames are with the kernel; the queue is empty.
+    /// The kernel has all frames; the queue is empty.
     Drained,
-    /// The kernel takes no more now; see [`FrameSink::wait_writable`]. A frame may be half written: the sink holds its
+    /// The kernel's buffer is full; see [`FrameSink::wait_writable`]. If a frame is half written, the sink keeps the
     /// rest, and the next call continues with it.
     Blocked,
 }
 
 /// The sending direction.
 pub trait FrameSink: Send {
-    /// Writes as much as fits and never blocks. Frames are popped from the front as they are taken, in order.
+    /// Writes as much as fits and never blocks. Pops frames from the front of the queue, in order.
     ///
     /// # Errors
-    /// The carrier is lost; frames taken before may or may not have arrived.
+    /// Fails if the carrier is lost; frames popped before may or may not have arrived.
     ///
     /// # Cost
     /// About one system call per 32 frames; frame data is not copied, except for encryption.
     fn send(&mut self, queue: &mut VecDeque<Frame>) -> Result<SendProgress, CarrierLost>;
 
-    /// Blocks until another [`send`](Self::send) can make progress, at most `timeout`. False: the time passed.
+    /// Blocks until another [`send`](Self::send) can make progress, at most `timeout`. Returns `false` on a timeout.
     ///
     /// # Errors
-    /// The carrier is lost.
+    /// Fails if the carrier is lost.
     fn wait_writable(&mut self, timeout: Duration) -> Result<bool, CarrierLost>;
 
-    /// Looks at what keeps the connection from sending more, where the kernel says.
+    /// Returns a reader of TCP send statistics, if the carrier is a TCP connection.
     fn gauge(&self) -> Option<Gauge> {
         None
     }
 
-    /// The way to the peer by calls, where it is in this process.
-    fn direct(&self) -> Option<Arc<dyn Direct>> {
+    /// Returns the peer for direct calls, if it is in this process.
+    fn in_process(&self) -> Option<Arc<dyn InProcessPeer>> {
         None
     }
 }

@@ -1,10 +1,10 @@
-//! Ending a carrier from any thread.
+//! Closing a carrier from any thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Ends one carrier: wakes its `receive` and its `wait_writable`, tells the peer, ends a child. Cheap to clone; all
-/// clones are the same closer.
+/// Closes one carrier: wakes its `receive` and its `wait_writable`, notifies the peer, ends a child process. Cheap to
+/// clone; all clones are the same closer.
 #[derive(Clone)]
 pub struct Closer {
     inner: Arc<Inner>,
@@ -12,44 +12,44 @@ pub struct Closer {
 
 struct Inner {
     closed: AtomicBool,
-    given_up: AtomicBool,
+    aborted: AtomicBool,
     shut: Box<dyn Fn() + Send + Sync>,
 }
 
 impl Closer {
-    /// Makes a closer that runs `shut` at its first [`close`](Self::close). What `shut` does must last: a `receive`
-    /// that starts after it must return at once.
+    /// Returns a closer that runs `shut` at its first [`close`](Self::close). The effect of `shut` must be permanent: a
+    /// `receive` that starts later must return at once.
     pub fn new(shut: impl Fn() + Send + Sync + 'static) -> Self {
         Self {
             inner: Arc::new(Inner {
                 closed: AtomicBool::new(false),
-                given_up: AtomicBool::new(false),
+                aborted: AtomicBool::new(false),
                 shut: Box::new(shut),
             }),
         }
     }
 
-    /// Ends the carrier. Later calls do nothing.
+    /// Closes the carrier. Later calls do nothing.
     pub fn close(&self) {
         if !self.inner.closed.swap(true, Ordering::SeqCst) {
             (self.inner.shut)();
         }
     }
 
-    /// Ends the carrier, as [`close`](Self::close) does, because it is dead though nobody said so.
-    pub fn give_up(&self) {
+    /// Closes the carrier because it is dead, although neither side closed it.
+    pub fn abort(&self) {
         if !self.is_closed() {
-            self.inner.given_up.store(true, Ordering::SeqCst);
+            self.inner.aborted.store(true, Ordering::SeqCst);
         }
         self.close();
     }
 
-    /// Whether it was ended for being dead.
-    pub fn is_given_up(&self) -> bool {
-        self.inner.given_up.load(Ordering::SeqCst)
+    /// Returns whether it was closed by [`abort`](Self::abort).
+    pub fn is_aborted(&self) -> bool {
+        self.inner.aborted.load(Ordering::SeqCst)
     }
 
-    /// Whether [`close`](Self::close) was called.
+    /// Returns whether [`close`](Self::close) was called.
     pub fn is_closed(&self) -> bool {
         self.inner.closed.load(Ordering::SeqCst)
     }

@@ -1,12 +1,12 @@
-//! Reaching a peer, as often as it takes.
+//! Dialing a peer, any number of times.
 
-mod choose;
 mod error;
+mod options;
 mod tcp;
 mod unix;
 
-pub use choose::DialOptions;
 pub use error::DialError;
+pub use options::DialOptions;
 pub use tcp::TcpDial;
 pub(crate) use tcp::connect;
 pub use unix::UnixDial;
@@ -14,18 +14,18 @@ pub use unix::UnixDial;
 use crate::carrier::Carrier;
 use crate::path::PathStatus;
 
-/// Reaches one peer. The first dial may talk to the person at the terminal; later ones must not.
+/// Dials one peer. The first dial may ask the user at the terminal; later ones must not.
 pub trait Dial: Send + Sync {
-    /// Connects and authenticates, asking the person where the carrier may (ssh passwords).
+    /// Connects and authenticates; asks the user if the carrier may (ssh passwords).
     ///
     /// # Errors
-    /// The peer cannot be reached or is not who it was; the error says what to do.
+    /// Fails if the peer cannot be reached or has another key; the error names the next step.
     ///
     /// # Cost
     /// unix 0, tcp 1, tls 3 round trips; ssh about 8.
     fn dial(&self) -> Result<Carrier, DialError>;
 
-    /// Connects again for a session that exists, with nobody to ask.
+    /// Reconnects for an existing session, without asking the user.
     ///
     /// # Errors
     /// As [`dial`](Self::dial).
@@ -36,23 +36,24 @@ pub trait Dial: Send + Sync {
         self.dial()
     }
 
-    /// Connects once more beside a connection that is in use, by the same carrier: over a way that has none yet, where there is one.
+    /// Makes a further connection beside one in use, by the same carrier; over an unused network path, if there is one.
     ///
     /// # Errors
     /// As [`dial`](Self::dial).
     ///
     /// # Cost
     /// As [`dial_again`](Self::dial_again).
-    fn dial_beside(&self) -> Result<Carrier, DialError> {
+    fn dial_additional(&self) -> Result<Carrier, DialError> {
         self.dial_again()
     }
 
-    /// How many ways lead to the peer that one connection each may take, so that together they bring more.
-    fn ways(&self) -> usize {
+    /// Returns the number of network paths to the peer. One connection for each adds bandwidth.
+    fn path_count(&self) -> usize {
         1
     }
 
-    /// The ways that the last connection takes; none where its carrier has but one, or it is over.
+    /// Returns the network paths of the last connection; empty if its carrier has only one, or the connection has
+    /// ended.
     fn paths(&self) -> Vec<PathStatus> {
         Vec::new()
     }

@@ -1,48 +1,48 @@
-//! Frames over circuits: Ethernet packets beside IP, over one card or several at once.
+//! Frames over circuits: Ethernet frames beside IP, over one or several cards.
 //!
-//! Whoever waits for a frame turns the node meanwhile: receives what the cards have, sends what is due, lets time pass. Who
-//! sends does it in its own thread too. So a request and its reply cross no thread on either side; a thread of its own, the
-//! *keeper*, does the same only where nobody waits.
+//! The threads that wait in `receive()` share the work: one leads, and polls the cards, sends due packets and advances
+//! timers (leader/follower). A sending thread sends its own packets. So a request and its reply need no thread switch
+//! on either side. A background thread does the work while no other thread waits.
 //!
 //! ```text
 //! receive() ─┐ one of them leads          ┌ rings of the cards
-//! receive() ─┼── Engine::lead ── Machine ─┤
-//! keeper ────┘         send() ──────┘     └ sockets of the cards
+//! receive() ─┼── Engine::lead ── Mux ─┤
+//! background ────┘         send() ──────┘     └ sockets of the cards
 //! ```
 //!
-//! Lock order: a card's frames are taken before the machine, or tried beneath it; the wheel before both.
+//! Lock order: a card's frames are locked before the mux, or tried under it; the leader state before both.
 
 mod accept;
-mod bell;
+mod address;
+mod background;
 mod card;
 mod cards;
+mod connection;
 mod dial;
 mod engine;
 mod error;
-mod keeper;
-mod lane;
-mod machine;
+mod event;
+mod handle;
+mod idle;
+mod mux;
 mod node;
-mod owner;
-mod place;
-mod rest;
 mod sink;
 mod source;
 mod spin;
 
 pub(crate) use accept::{EtherArrival, EtherListener};
+pub use address::EtherAddress;
 pub use cards::EtherCards;
 pub use dial::EtherDial;
 pub use error::EtherError;
-pub use place::EtherPlace;
-pub use wirefs_circuit::Counters;
-pub use wirefs_raw::{HardwareAddress, give_up_right, has_right};
+pub use wirefs_circuit::CircuitCounters;
+pub use wirefs_raw::{HardwareAddress, drop_net_raw, has_net_raw as has_right};
 
-/// The type of our frames: local experimental (IEEE 802).
+/// Our EtherType: local experimental (IEEE 802).
 pub(crate) const ETHER_TYPE: u16 = 0x88B5;
-/// The first byte of the server: the client is accepted.
+/// The server's first byte: the client is accepted.
 pub(crate) const GREETING: &[u8] = b"W";
-/// The first byte of the server: its key is not known here.
+/// The server's first byte: the client's key is not authorized.
 pub(crate) const REFUSAL: &[u8] = b"R";
 
 #[cfg(test)]

@@ -1,27 +1,27 @@
 //! Carriers move frames between two peers: unix sockets, TCP with TLS 1.3, plain TCP, ssh, Ethernet.
 //!
-//! *Holds*: frames arrive whole, in the order they were sent, or the carrier says that it is lost; urgent frames overtake
-//! bulk that is not yet with the kernel; no push is left behind without a thread that will write it; every buffer has
-//! a bound in [`limits`]; over TLS and Ethernet both sides have proved their keys before a frame moves.
+//! *Holds*: frames arrive whole and in order, or the carrier reports that it is lost. Urgent frames overtake bulk
+//! frames that the kernel does not have yet. Each pushed frame has a thread that will write it. Every buffer has a
+//! bound in [`limits`]. Over TLS and Ethernet both sides have proved their keys before any frame is accepted.
 //!
-//! *Never*: decisions about messages, sessions, retries; async runtimes; certificates of authorities (keys are pinned).
+//! *Never*: decisions about messages, sessions, retries; async runtimes; certificate authorities (keys are pinned).
 //!
 //! *Drive it*:
 //! ```
-//! use wirefs_carrier::{Class, FrameSource, Outbox, memory};
+//! use wirefs_carrier::{Class, FrameSource, SendQueue, memory};
 //! use wirefs_op::Frame;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let (near, mut far) = memory::pair()?;
-//! let outbox = Outbox::start(near.sink, near.closer, |lost| eprintln!("{lost}"));
-//! outbox.push(Frame { head: vec![7, 0, 0, 0, 100, 1, 0], data: Default::default() }, Class::Urgent);
-//! outbox.flush();
+//! let send_queue = SendQueue::start(near.sink, near.closer, |lost| eprintln!("{lost}"));
+//! send_queue.push(Frame { head: vec![7, 0, 0, 0, 100, 1, 0], data: Default::default() }, Class::Urgent);
+//! send_queue.flush();
 //! assert_eq!(far.source.receive()?.as_deref(), Some(&[100, 1, 0][..]));
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! *Proved by*: one contract suite that runs over every carrier (`tests/suite`), unit tests beside the modules.
+//! *Proved by*: one contract suite that runs over every carrier (`tests/suite`), and unit tests beside the modules.
 
 mod address;
 mod assembly;
@@ -29,15 +29,15 @@ mod carrier;
 mod closer;
 mod congestion;
 mod dial;
-mod direct;
 pub mod ether;
 mod gauge;
+mod in_process;
 pub mod limits;
 mod listen;
 mod lost;
 pub mod memory;
-mod outbox;
 mod path;
+mod send_queue;
 mod socket;
 pub mod ssh;
 mod stdio;
@@ -49,11 +49,11 @@ pub use address::{Address, AddressError, HostPort, Login, Source, TLS_PORT_DEFAU
 pub use carrier::{Carrier, FrameSink, FrameSource, PeerInfo, SendProgress};
 pub use closer::Closer;
 pub use dial::{Dial, DialError, DialOptions, TcpDial, UnixDial};
-pub use direct::{Direct, Hear};
 pub use gauge::{Gauge, SendTimes};
+pub use in_process::{FrameHandler, InProcessPeer};
 pub use limits::RECEIVE_BYTES_MAX;
-pub use listen::{AcceptError, ListenError, ListenOptions, Listener, ListenerCloser, Pending};
-pub use lost::{CarrierLost, PeerFault};
-pub use outbox::{Class, Outbox};
+pub use listen::{AcceptError, ListenError, ListenOptions, Listener, ListenerCloser, PendingConnection};
+pub use lost::{CarrierLost, FramingError};
 pub use path::PathStatus;
+pub use send_queue::{Class, SendQueue};
 pub use stdio::Stdio;

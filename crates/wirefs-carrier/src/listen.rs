@@ -1,4 +1,4 @@
-//! Waiting for peers.
+//! Listening for peers.
 
 mod error;
 mod pending;
@@ -16,37 +16,37 @@ use std::time::Duration;
 use rustix::event::PollFlags;
 
 pub use error::{AcceptError, ListenError};
-pub use pending::Pending;
+pub use pending::PendingConnection;
 use pending::{Arrival, Slot};
 use socket_file::SocketFile;
 
 use crate::address::{Address, HostPort};
 use crate::congestion;
-use crate::ether::{Counters, EtherCards, EtherListener, EtherPlace, HardwareAddress};
+use crate::ether::{CircuitCounters, EtherAddress, EtherCards, EtherListener, HardwareAddress};
 use crate::limits::PENDING_MAX;
 use crate::stream::{Wake, wait};
 use crate::tls::{Identity, TlsAcceptor};
 
-/// How long accepting rests when the process is out of descriptors.
+/// The pause of `accept` when the process is out of file descriptors.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
 
-/// What a listener needs beside its address.
+/// Options of a listener.
 #[derive(Clone, Debug, Default)]
 pub struct ListenOptions {
-    /// The server's own key; needed for `tls` and `ether` addresses.
+    /// The server's key; required for `tls` and `ether` addresses.
     pub identity: Option<Arc<Identity>>,
-    /// The file of keys that may connect; needed for `tls` and `ether` addresses. Read anew at each connection.
+    /// The file of keys that may connect; required for `tls` and `ether` addresses. Read again for each connection.
     pub authorized_keys: Option<PathBuf>,
 }
 
-/// A place where peers arrive. Dropping it stops listening and removes a socket file.
+/// Accepts connections. Dropping it stops listening and removes a socket file.
 #[derive(Debug)]
 pub struct Listener {
     socket: ListenSocket,
     address: Address,
     wake: Arc<Wake>,
     pending: Arc<AtomicUsize>,
-    turned_away: AtomicU64,
+    rejected: AtomicU64,
     warnings: Vec<String>,
     /// Removed with the listener.
     _file: Option<SocketFile>,
@@ -60,14 +60,14 @@ enum ListenSocket {
     Ether(EtherListener),
 }
 
-/// Ends a [`Listener`] from any thread.
+/// Closes a [`Listener`] from any thread.
 #[derive(Clone, Debug)]
 pub struct ListenerCloser {
     wake: Arc<Wake>,
 }
 
 impl ListenerCloser {
-    /// Makes `accept` return [`AcceptError::Closed`], now and from now on.
+    /// Makes `accept` return [`AcceptError::Closed`], now and later.
     pub fn close(&self) {
         self.wake.set();
     }
@@ -77,7 +77,8 @@ impl Listener {
     /// Starts to listen.
     ///
     /// # Errors
-    /// The address is in use, not ours, or of a kind that cannot be listened on; the error says what to do.
+    /// Fails if the address is in use, not ours, or of a kind that cannot be listened on; the error names the next
+    /// step.
     pub fn bind(address: &Address, options: &ListenOptions) -> Result<Self, ListenError> {
         let mut warnings = Vec::new();
         let mut socket_file = None;
@@ -114,28 +115,28 @@ impl Listener {
             address,
             wake: Arc::new(Wake::new().map_err(ListenError::Resources)?),
             pending: Arc::new(AtomicUsize::new(0)),
-            turned_away: AtomicU64::new(0),
+            rejected: AtomicU64::new(0),
             warnings,
             _file: socket_file,
         })
     }
 
-    /// The address, with the port that the system chose where 0 was asked for.
+    /// Returns the address, with the port that the system chose if the requested port was 0.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// What the person who starts the server should know, such as that no key is authorized yet.
+    /// Returns warnings for the administrator, such as that no key is authorized yet.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Connections closed at once because [`PENDING_MAX`] others had not finished their handshake.
-    pub fn turned_away(&self) -> u64 {
-        self.turned_away.load(Ordering::Relaxed)
+    /// Returns the connections closed at once because [`PENDING_MAX`] handshakes were unfinished.
+    pub fn rejected(&self) -> u64 {
+        self.rejected.load(Ordering::Relaxed)
     }
 
-    /// The hardware addresses of the cards of an `ether` listener; none of others.
+    /// Returns the hardware addresses of an `ether` listener's cards; empty for others.
     pub fn hardware(&self) -> Vec<HardwareAddress> {
         match &self.socket {
             ListenSocket::Ether(listener) => listener.hardware(),
@@ -143,7 +144,7 @@ impl Listener {
         }
     }
 
-    /// The cards of an `ether` listener, to dial others over: they see one node, whichever side dials.
+    /// Returns the cards of an `ether` listener, for dialing: peers see one node, whichever side dials.
     pub fn ether_cards(&self) -> Option<EtherCards> {
         match &self.socket {
             ListenSocket::Ether(listener) => Some(listener.cards()),
@@ -151,25 +152,25 @@ impl Listener {
         }
     }
 
-    /// What came over the cards of an `ether` listener and was taken or refused.
-    pub fn counters(&self) -> Option<Counters> {
+    /// Returns the counters of an `ether` listener.
+    pub fn counters(&self) -> Option<CircuitCounters> {
         match &self.socket {
             ListenSocket::Ether(listener) => Some(listener.counters()),
             ListenSocket::Unix(_) | ListenSocket::TcpPlain(_) | ListenSocket::Tls(..) => None,
         }
     }
 
-    /// A handle that ends this listener from another thread.
+    /// Returns a handle that closes this listener from another thread.
     pub fn closer(&self) -> ListenerCloser {
         ListenerCloser { wake: Arc::clone(&self.wake) }
     }
 
-    /// Blocks for the next connection. Its handshake is still to be done, by [`Pending::finish`] on a thread of its own,
-    /// so that a slow peer delays nobody.
+    /// Blocks for the next connection. [`PendingConnection::finish`] does its handshake, on a thread of its own, so
+    /// that a slow peer delays no other.
     ///
     /// # Errors
-    /// [`AcceptError::Closed`] after a close; others when the socket itself is broken.
-    pub fn accept(&self) -> Result<Pending, AcceptError> {
+    /// [`AcceptError::Closed`] after a close; other errors if the socket is broken.
+    pub fn accept(&self) -> Result<PendingConnection, AcceptError> {
         loop {
             let fd = self.socket.fd();
             wait(fd, PollFlags::IN, Some(&self.wake), None).map_err(AcceptError::Io)?;
@@ -178,18 +179,19 @@ impl Listener {
             }
             match self.socket.accept(&self.address) {
                 Ok(arrival) => match Slot::take(&self.pending, PENDING_MAX) {
-                    Some(slot) => return Ok(Pending::new(arrival, slot)),
+                    Some(slot) => return Ok(PendingConnection::new(arrival, slot)),
                     None => {
-                        self.turned_away.fetch_add(1, Ordering::Relaxed);
+                        self.rejected.fetch_add(1, Ordering::Relaxed);
                     }
                 },
                 Err(error) if is_exhausted(&error) => {
-                    // Polling would return at once for as long as the peer waits: look only at the closer for a while.
+                    // Polling the socket would return at once while the peer waits, so wait only for the closer for a
+                    // while.
                     wait(fd, PollFlags::empty(), Some(&self.wake), Some(EXHAUSTED_PAUSE))
                         .map_err(AcceptError::Io)?;
                 }
                 Err(error) if is_fatal(&error) => return Err(AcceptError::Io(error)),
-                // The one connection is gone; the listener is not.
+                // Only this connection failed, not the listener.
                 Err(_) => {}
             }
         }
@@ -222,7 +224,7 @@ impl ListenSocket {
 }
 
 fn bind_ether(
-    place: &EtherPlace,
+    place: &EtherAddress,
     address: &Address,
     options: &ListenOptions,
 ) -> Result<(EtherListener, Vec<String>), ListenError> {
@@ -240,9 +242,9 @@ fn bind_tcp(host: &HostPort, address: &Address) -> Result<TcpListener, ListenErr
     let fail = |error| ListenError::tcp(address, host, error);
     let addresses: Vec<_> = (host.host.as_str(), host.port).to_socket_addrs().map_err(fail)?.collect();
     let listener = TcpListener::bind(addresses.as_slice()).map_err(fail)?;
-    // What is accepted has it from here.
-    congestion::begin(&listener);
-    // A peer that goes away between poll and accept must not block the loop.
+    // Accepted sockets inherit the setting.
+    congestion::prepare(&listener);
+    // A peer that disconnects between poll and accept must not block the loop.
     listener.set_nonblocking(true).map_err(fail)?;
     Ok(listener)
 }

@@ -1,28 +1,28 @@
-//! Why a carrier is gone.
+//! Causes of a lost carrier.
 
 use std::io;
 
-/// The carrier can carry nothing more. The session above outlives it: dial again.
+/// The carrier can transfer nothing more. The session outlives it: dial again.
 #[derive(Debug, thiserror::Error)]
 pub enum CarrierLost {
     /// This side closed it.
     #[error("the connection was closed on this side")]
     Closed,
-    /// The peer is gone while we were sending.
+    /// The peer closed while we were sending.
     #[error("the peer closed the connection")]
     PeerClosed,
-    /// The peer closed in the middle of a message, or without the farewell that its carrier has.
+    /// The peer closed in the middle of a message, or without the close message of its carrier.
     #[error("the connection ended in the middle of a message")]
     Cut {
         /// Bytes of the message that had arrived.
         received_bytes: usize,
     },
-    /// The operating system says so.
+    /// An error of the operating system.
     #[error("the connection failed: {0}")]
     Io(#[from] io::Error),
-    /// The peer sent what no message can be.
+    /// The peer sent an invalid frame.
     #[error(transparent)]
-    PeerFault(#[from] PeerFault),
+    FramingError(#[from] FramingError),
     /// TLS found forged, damaged or unexpected bytes.
     #[error("the encrypted connection failed: {0}")]
     Tls(rustls::Error),
@@ -32,22 +32,22 @@ pub enum CarrierLost {
         /// The line that the server's authorized-keys file lacks.
         line: String,
     },
-    /// The child process that carried the bytes has ended.
+    /// The child process of the carrier has ended.
     #[error("{what}{}", crate::ssh::indented(.stderr))]
     Child {
-        /// What happened, in plain words.
+        /// The event, in plain words.
         what: String,
-        /// The last that the child wrote to its standard error.
+        /// The end of the child's standard error.
         stderr: String,
     },
 }
 
-/// Blame: the peer broke the framing. Nothing that it sends after can be understood.
+/// The peer broke the framing; no later byte can be interpreted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the peer sent a message that {what}: its size word says {size_bytes} bytes")]
-pub struct PeerFault {
-    /// What is wrong with it.
+pub struct FramingError {
+    /// The fault.
     pub what: &'static str,
-    /// The size that the peer announced.
+    /// The message length that the peer sent, in bytes.
     pub size_bytes: u32,
 }

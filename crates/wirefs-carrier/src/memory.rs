@@ -1,4 +1,4 @@
-//! Two carriers joined back to back: both ends in one process.
+//! Two joined carriers in one process.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -6,10 +6,10 @@ use std::os::unix::net::UnixStream;
 use crate::carrier::{Carrier, PeerInfo};
 use crate::stream;
 
-/// Makes two carriers; what one sends the other receives.
+/// Returns two carriers; each receives the other's frames.
 ///
 /// # Errors
-/// The process has no descriptors left.
+/// The process has no file descriptors left.
 pub fn pair() -> io::Result<(Carrier, Carrier)> {
     let (left, right) = UnixStream::pair()?;
     let carrier = |end: UnixStream, name| stream::over_socket(end.into(), PeerInfo::plain("memory", name));

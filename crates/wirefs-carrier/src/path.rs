@@ -1,22 +1,22 @@
-//! What is told of the ways that a carrier takes.
+//! Status of a carrier's network paths.
 
 use std::time::Duration;
 
-/// One of the ways of a carrier that has several, or could have.
+/// One network path of a carrier that has or could have several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathStatus {
-    /// Our network card.
+    /// The local network card.
     pub card: String,
-    /// The hardware address of the peer's.
+    /// The hardware address of the peer's card.
     pub remote: String,
-    /// It carries data.
+    /// The path carries data.
     pub is_up: bool,
-    /// Its measured rate in bytes a second, once that was measured.
+    /// The measured rate in bytes per second; `None` before the first measurement.
     pub rate: Option<u64>,
-    /// Its round trip on average, once that was measured.
+    /// The smoothed RTT; `None` before the first measurement.
     pub rtt: Option<Duration>,
-    /// Bytes of our packets that arrived.
+    /// Bytes of acknowledged packets.
     pub arrived_bytes: u64,
-    /// Bytes of those that were lost and sent anew.
+    /// Bytes of packets that were lost and retransmitted.
     pub lost_bytes: u64,
 }

@@ -1,4 +1,4 @@
-//! How sockets are set up, on both sides.
+//! Socket setup, for both sides.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -17,8 +17,8 @@ use crate::limits::{KEEPALIVE_IDLE, KEEPALIVE_STEP, NOTSENT_BYTES_MAX, TCP_SILEN
 use crate::stream::wait;
 use crate::{congestion, sys};
 
-/// Small frames leave at once, a silent peer is found out, and little waits unsent in the kernel. Buffer sizes stay
-/// with the kernel, whose tuning follows bandwidth × delay.
+/// Sets `TCP_NODELAY`, keepalive, `TCP_USER_TIMEOUT` and a low unsent limit. The kernel tunes the buffer sizes, since
+/// its tuning follows bandwidth × delay.
 pub(crate) fn tune(socket: &TcpStream) -> io::Result<()> {
     socket.set_nodelay(true)?;
     sockopt::set_socket_keepalive(socket, true)?;
@@ -34,7 +34,7 @@ pub(crate) fn connect_tcp(address: &SocketAddr, timeout: Duration) -> io::Result
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(family, SocketType::STREAM, flags, None)?;
-    congestion::begin(&socket);
+    congestion::prepare(&socket);
     match connect(&socket, address) {
         Ok(()) => {}
         Err(Errno::INPROGRESS) => await_connected(&socket, Instant::now() + timeout)?,
@@ -45,7 +45,7 @@ pub(crate) fn connect_tcp(address: &SocketAddr, timeout: Duration) -> io::Result
 }
 
 fn await_connected(socket: &OwnedFd, deadline: Instant) -> io::Result<()> {
-    // A wait that a signal ends says nothing.
+    // A wait ended by a signal means nothing.
     while getpeername(socket).is_err() {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() || !wait(socket, PollFlags::OUT, None, Some(left))? {
@@ -56,10 +56,10 @@ fn await_connected(socket: &OwnedFd, deadline: Instant) -> io::Result<()> {
     Ok(())
 }
 
-/// Connects to a unix socket. A listener that accepts nobody is given up after `timeout`, with `WouldBlock`.
+/// Connects to a unix socket. Fails with `WouldBlock` if the listener accepts no connection within `timeout`.
 pub(crate) fn connect_unix(path: &Path, timeout: Duration) -> io::Result<OwnedFd> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    // On Linux this is also the time that connecting waits for a place in the listener's queue.
+    // On Linux this also limits the wait for room in the listener's backlog.
     sockopt::set_socket_timeout(&socket, Timeout::Send, Some(timeout))?;
     connect(&socket, &SocketAddrUnix::new(path)?)?;
     sockopt::set_socket_timeout(&socket, Timeout::Send, None)?;

@@ -1,7 +1,7 @@
-//! Over the system's ssh, whose configuration, agent, jump hosts and hardware keys then work.
+//! Carriers over the system's ssh, with its configuration, agent, jump hosts and hardware keys.
 //!
-//! `ssh` runs as a child with one end of a socket pair as its standard input and output; `wirefs serve --stdio` answers
-//! there. The child ignores the terminal's interrupts: Ctrl-C is for the mount, which still has changes to send.
+//! `ssh` runs as a child with one end of a socket pair as its standard input and output; the peer is `wirefs serve
+//! --stdio`. The child ignores the terminal's interrupts: Ctrl-C is for the mount, which still has changes to send.
 
 mod child;
 mod command;
@@ -13,7 +13,7 @@ pub use command::SshOptions;
 pub use dial::SshDial;
 pub use install::{InstallError, install_remote};
 
-/// Text of a child's standard error, set off from the message before it.
+/// Returns a child's standard error, indented below a message.
 pub(crate) fn indented(stderr: &str) -> String {
     let lines = stderr.lines().map(str::trim_end).filter(|line| !line.is_empty());
     lines.map(|line| format!("\n  {line}")).collect()

@@ -1,4 +1,4 @@
-//! The far end of ssh: frames over standard input and output.
+//! The remote end of ssh: frames over standard input and output.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -11,23 +11,23 @@ use crate::carrier::{Carrier, PeerInfo};
 use crate::closer::Closer;
 use crate::stream::{Stream, StreamSink, StreamSource, Wake, shut};
 
-/// The first bytes on standard output. Login scripts may print before them: the client skips what they print. The NUL
-/// keeps it apart from any text.
+/// The first bytes on standard output. The client skips output of login scripts before them. The NUL distinguishes them
+/// from any text.
 pub(crate) const GREETING: &[u8] = b"\0wirefs-stdio-1\n";
 
-/// What a pipe is enlarged to, in bytes, where the system allows.
+/// The requested size of pipes, in bytes.
 const PIPE_BYTES: usize = 1024 * 1024;
 
-/// Makes carriers of descriptors that another program has opened.
+/// Makes carriers of inherited file descriptors.
 #[derive(Clone, Copy, Debug)]
 pub struct Stdio;
 
 impl Stdio {
-    /// Takes over this process's standard input and output, for `wirefs serve --stdio`. From then on nothing else can
-    /// disturb the stream: reading standard input finds it empty, and printing goes to standard error.
+    /// Takes over this process's standard input and output, for `wirefs serve --stdio`. From then on no other code can
+    /// disturb the stream: standard input is empty, and output goes to standard error.
     ///
     /// # Errors
-    /// They are closed, or the peer has gone already.
+    /// Fails if they are closed, or the peer has ended.
     pub fn from_std() -> io::Result<Carrier> {
         let input = rustix::io::fcntl_dupfd_cloexec(io::stdin().as_fd(), 3)?;
         let output = rustix::io::fcntl_dupfd_cloexec(io::stdout().as_fd(), 3)?;
@@ -37,19 +37,19 @@ impl Stdio {
         Self::from_fds(input, output)
     }
 
-    /// Takes over two descriptors, which may be pipes or sockets, and greets the client.
+    /// Takes over two descriptors, pipes or sockets, and sends the greeting.
     ///
     /// # Errors
-    /// The peer has gone already.
+    /// Fails if the peer has ended.
     pub fn from_fds(input: OwnedFd, output: OwnedFd) -> io::Result<Carrier> {
-        greet(&output)?;
+        send_greeting(&output)?;
         let wake = Arc::new(Wake::new()?);
         let (input, output) = (Arc::new(input), Arc::new(output));
         let closer = Closer::new({
             let (input, output, wake) = (Arc::clone(&input), Arc::clone(&output), Arc::clone(&wake));
             move || {
                 wake.set();
-                // Does nothing to a pipe, whose end the peer sees when the last owner drops it.
+                // No effect on a pipe; its peer sees the end when the last owner drops it.
                 shut(&input);
                 shut(&output);
             }
@@ -69,16 +69,16 @@ impl Stdio {
 }
 
 fn stream(fd: Arc<OwnedFd>, wake: &Arc<Wake>) -> io::Result<Stream> {
-    // sshd gives its children sockets on some systems and pipes on others.
+    // sshd uses sockets on some systems and pipes on others.
     if FileType::from_raw_mode(fstat(&fd)?.st_mode) == FileType::Socket {
         return Ok(Stream::Socket(fd));
     }
-    // A smaller pipe carries the same bytes, only in more steps; and what is no pipe has no size.
+    // A smaller pipe only needs more system calls; other descriptors have no size.
     let _size = rustix::pipe::fcntl_setpipe_size(&fd, PIPE_BYTES);
     Ok(Stream::Pipe(fd, Arc::clone(wake)))
 }
 
-fn greet(output: &OwnedFd) -> io::Result<()> {
+fn send_greeting(output: &OwnedFd) -> io::Result<()> {
     let mut rest = GREETING;
     while !rest.is_empty() {
         let count = rustix::io::retry_on_intr(|| rustix::io::write(output, rest))?;

@@ -1,4 +1,4 @@
-//! Frames over a byte stream that is a file descriptor: sockets and pipes.
+//! Frames over a byte stream of a file descriptor: sockets and pipes.
 
 mod sink;
 mod source;
@@ -16,12 +16,12 @@ pub(crate) use wake::{Wake, wait};
 use crate::carrier::{Carrier, PeerInfo};
 use crate::closer::Closer;
 
-/// A descriptor that one direction of a carrier uses.
+/// The descriptor of one direction of a carrier.
 #[derive(Clone, Debug)]
 pub(crate) enum Stream {
     /// A socket: `shutdown` wakes its waiters, and single calls can be made non-blocking.
     Socket(Arc<OwnedFd>),
-    /// Anything else, in non-blocking mode; `Wake` ends its waits.
+    /// Another descriptor, in non-blocking mode; `Wake` ends its waits.
     Pipe(Arc<OwnedFd>, Arc<Wake>),
 }
 
@@ -40,13 +40,13 @@ impl Stream {
     }
 }
 
-/// Ends both directions of a socket, which wakes everyone who waits on it, now and later.
+/// Ends both directions of a socket, which wakes all its waiters, now and later.
 pub(crate) fn shut(socket: &OwnedFd) {
-    // The peer may have gone first; then there is nothing left to end.
+    // Fails if the peer has closed first; then nothing is left to do.
     let _gone = rustix::net::shutdown(socket, Shutdown::Both);
 }
 
-/// Makes a carrier of a connected stream socket in blocking mode.
+/// Returns the carrier of a connected stream socket in blocking mode.
 pub(crate) fn over_socket(socket: OwnedFd, peer: PeerInfo) -> Carrier {
     let socket = Arc::new(socket);
     let closer = Closer::new({

@@ -1,4 +1,4 @@
-//! The system calls that no safe wrapper offers.
+//! System calls without a safe wrapper.
 #![expect(unsafe_code, reason = "socket options that rustix does not name")]
 
 use std::io;
@@ -23,18 +23,20 @@ pub(crate) fn set_notsent_lowat(fd: impl AsFd, bytes: u32) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Offsets in the kernel's `struct tcp_info` (linux/tcp.h), in bytes. It only grows at its end, since Linux 4.10 past these.
+/// Offsets in the kernel's `struct tcp_info` (linux/tcp.h), in bytes. The struct only grows at its end; Linux 4.10 has
+/// all of these.
 const MIN_RTT_AT: usize = 148;
 const BUSY_AT: usize = 168;
 const RWND_LIMITED_AT: usize = 176;
 const SNDBUF_LIMITED_AT: usize = 184;
 const TCP_INFO_BYTES: usize = 192;
 
-/// Reads `TCP_INFO`; `None` where it is no TCP socket, or an older kernel says less.
+/// Reads `TCP_INFO`; `None` if the socket is not TCP, or an older kernel returns less.
 pub(crate) fn tcp_send_times(fd: impl AsFd) -> io::Result<Option<SendTimes>> {
     let mut info = [0_u8; TCP_INFO_BYTES];
     let mut length = TCP_INFO_BYTES as libc::socklen_t;
-    // SAFETY: the value points to `length` live bytes that nobody else has, and the kernel writes at most so many.
+    // SAFETY: the value points to `length` live bytes that only this function uses, and the kernel writes at most so
+    // many.
     let result = unsafe {
         libc::getsockopt(
             fd.as_fd().as_raw_fd(),

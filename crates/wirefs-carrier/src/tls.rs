@@ -1,10 +1,11 @@
 //! TLS 1.3 with pinned ed25519 keys: raw public keys (RFC 7250) in place of certificates.
 //!
 //! Both sides prove that they own their key by signing the handshake. The client compares the server's key with its
-//! known-hosts file, the server looks the client's key up in its authorized-keys file. No authority is asked.
+//! known-hosts file; the server looks the client's key up in its authorized-keys file. There is no certificate
+//! authority.
 //!
-//! Bytes inside the TLS stream: from the server one greeting byte once the client is accepted, then messages; from the
-//! client messages.
+//! Bytes inside the TLS stream: the server sends one greeting byte when it has accepted the client, then messages; the
+//! client sends messages.
 
 mod accept;
 mod authorized;
@@ -31,7 +32,7 @@ pub use identity::{Identity, IdentityError};
 pub use key::{Fingerprint, PublicKey};
 pub use known_hosts::{KnownHosts, KnownHostsError};
 
-/// What a client is told when the server does not accept its key.
+/// Returns the message for a client whose key the server does not accept.
 pub(crate) fn explain_refusal(line: &str) -> String {
     format!(
         "the server does not know this key; add this line to the server's authorized-keys file \

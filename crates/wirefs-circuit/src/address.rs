@@ -1,47 +1,47 @@
-//! Who and where: nodes, cards, paths, groups, circuits.
+//! Identifiers of nodes, cards, paths, groups and circuits.
 
 use std::fmt;
 
-/// The hardware address of a card.
+/// The hardware (MAC) address of a network card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Address(pub [u8; Address::BYTES]);
+pub struct CardAddress(pub [u8; CardAddress::BYTES]);
 
-impl Address {
-    /// Its size in bytes.
+impl CardAddress {
+    /// The size in bytes.
     pub const BYTES: usize = 6;
 }
 
-/// One of this node's cards, by its place in [`Config::cards`](crate::Config::cards).
+/// One of this node's cards: its index in [`CircuitConfig::cards`](crate::CircuitConfig::cards).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CardId(pub u8);
 
-/// From one of our cards to one of the peer's.
+/// A network path: a local card and a remote card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Way {
-    /// Ours.
+pub struct NetworkPath {
+    /// The local card.
     pub card: CardId,
-    /// The peer's.
-    pub remote: Address,
+    /// The address of the remote card.
+    pub remote: CardAddress,
 }
 
-/// The ed25519 public key of a node: who it is.
+/// The Ed25519 public key of a node, which is its identity.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeKey(pub [u8; NodeKey::BYTES]);
+pub struct PeerKey(pub [u8; PeerKey::BYTES]);
 
-impl NodeKey {
-    /// Its size in bytes.
+impl PeerKey {
+    /// The size in bytes.
     pub const BYTES: usize = 32;
 }
 
-impl fmt::Debug for NodeKey {
+impl fmt::Debug for PeerKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("NodeKey(")?;
+        f.write_str("PeerKey(")?;
         self.0.iter().take(4).try_for_each(|byte| write!(f, "{byte:02x}"))?;
         f.write_str("…)")
     }
 }
 
-/// A group of a node: all paths to one peer, by its place in the table, and how often that was used before.
+/// A group of a node (all paths to one peer): its slot in the table, and the generation of the slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupId {
     pub(crate) slot: u8,
@@ -49,7 +49,7 @@ pub struct GroupId {
 }
 
 impl GroupId {
-    /// Its size on the wire, in bytes.
+    /// The encoded size, in bytes.
     pub(crate) const BYTES: usize = 3;
 
     pub(crate) fn encode(self) -> [u8; GroupId::BYTES] {
@@ -62,48 +62,48 @@ impl GroupId {
     }
 }
 
-/// What a circuit is for.
+/// The traffic class of a circuit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Class {
-    /// Short messages that somebody waits for: they go first, and over one path.
+pub enum CircuitClass {
+    /// Short messages with low latency. They have priority and use one path.
     Request,
-    /// Long transfers: what is left of all paths.
+    /// Bulk transfers. They use the remaining capacity of all paths.
     Bulk,
 }
 
-/// Which side of a group: the one that dialled or the one that was dialled.
+/// The role of a node in a group: handshake initiator or responder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Side {
-    Dialler,
-    Dialled,
+    Initiator,
+    Responder,
 }
 
-/// A circuit's number in its group, as it is on the wire: who opened it, its class, its place in that side's table, and
-/// how often that place was used before.
+/// The number of a circuit in its group, as encoded on the wire: the opening side, the class, the slot in the
+/// table of that side, and the generation of the slot.
 ///
 /// ```text
-/// bit 31: the dialled side opened it | 30: bulk | 29–28: 0 | 27–16: slot | 15–0: generation
+/// bit 31: opened by the responder | 30: bulk | 29–28: 0 | 27–16: slot | 15–0: generation
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Number(pub(crate) u32);
+pub struct CircuitNumber(pub(crate) u32);
 
-const OPENED_BY_DIALLED: u32 = 1 << 31;
+const OPENED_BY_RESPONDER: u32 = 1 << 31;
 const BULK: u32 = 1 << 30;
 
-impl Number {
-    pub(crate) fn new(opener: Side, class: Class, slot: usize, generation: u16) -> Number {
-        let opener = if opener == Side::Dialled { OPENED_BY_DIALLED } else { 0 };
-        let class = if class == Class::Bulk { BULK } else { 0 };
-        Number(opener | class | (slot as u32 & 0xFFF) << 16 | u32::from(generation))
+impl CircuitNumber {
+    pub(crate) fn new(opener: Side, class: CircuitClass, slot: usize, generation: u16) -> CircuitNumber {
+        let opener = if opener == Side::Responder { OPENED_BY_RESPONDER } else { 0 };
+        let class = if class == CircuitClass::Bulk { BULK } else { 0 };
+        CircuitNumber(opener | class | (slot as u32 & 0xFFF) << 16 | u32::from(generation))
     }
 
     pub(crate) fn opener(self) -> Side {
-        if self.0 & OPENED_BY_DIALLED == 0 { Side::Dialler } else { Side::Dialled }
+        if self.0 & OPENED_BY_RESPONDER == 0 { Side::Initiator } else { Side::Responder }
     }
 
-    /// What the circuit is for.
-    pub fn class(self) -> Class {
-        if self.0 & BULK == 0 { Class::Request } else { Class::Bulk }
+    /// Returns the traffic class of the circuit.
+    pub fn class(self) -> CircuitClass {
+        if self.0 & BULK == 0 { CircuitClass::Request } else { CircuitClass::Bulk }
     }
 
     pub(crate) fn slot(self) -> usize {
@@ -119,8 +119,8 @@ impl Number {
 /// A circuit of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CircuitId {
-    /// Its group.
+    /// The group.
     pub group: GroupId,
-    /// Its number there.
-    pub number: Number,
+    /// The number in the group.
+    pub number: CircuitNumber,
 }

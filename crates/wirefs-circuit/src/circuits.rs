@@ -1,76 +1,78 @@
-//! All circuits of a group: the table in which a number is a place, and who may send next.
+//! The circuits of a group: the tables of both sides, and the send queues.
 //!
-//! Each side opens circuits in a table of its own. A place is used again only when the other side freed it, under the next
-//! generation, so what is late is known by its number.
+//! Each side opens circuits in a table of its own. A slot is reused under the next generation, after the
+//! other side has freed it. A late packet for an earlier use of the slot is thus recognized by its number.
 //!
 //! ```text
-//! opener:  vacant ─ open() ─> open ─ both ends, or reset ─> ended ─ free arrives ─> vacant
-//! other:   vacant ─ data ──> open ─ both ends, or its reset arrives: free is sent ─> vacant
-//!                              └─ own reset ─> ended ─ the opener's reset arrives: free is sent ─> vacant
+//! opener:  vacant ─ open() ─> open ─ both directions end, or reset ─> ended ─ free arrives ─> vacant
+//! peer:    vacant ─ data ──> open ─ both directions end, or reset arrives: free is sent ─> vacant
+//!                             └─ own reset ─> ended ─ the opener's reset arrives: free is sent ─> vacant
 //! ```
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use crate::address::{Class, Number, Side};
+use crate::address::{CircuitClass, CircuitNumber, Side};
 use crate::circuits::circuit::Circuit;
-use crate::flight::{Content, Contents};
 use crate::limits::{CIRCUITS_MAX, CREDIT_POOL};
 use crate::output::Read;
-use crate::wire::part::{CREDIT_BYTES, DATA_HEADER_BYTES, FREE, NOTICE_BYTES, RESET};
+use crate::sent_packets::{SentPart, SentParts};
+use crate::wire::part::{CONTROL_BYTES, CREDIT_BYTES, DATA_HEADER_BYTES, FREE, RESET};
 use crate::wire::writer::Writer;
 
 mod circuit;
 mod incoming;
 
-/// Data is not cut into pieces smaller than this only to fill a packet up, in bytes.
+/// The minimum data to add to a nearly full packet, in bytes.
 const TAIL_BYTES_MIN: usize = 32;
 
-/// What a user has to know.
+/// An event for the user of a circuit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    Opened(Number),
-    Readable(Number),
-    Writable(Number),
-    Finished(Number),
-    Reset(Number),
+    Opened(CircuitNumber),
+    Readable(CircuitNumber),
+    Writable(CircuitNumber),
+    Finished(CircuitNumber),
+    Reset(CircuitNumber),
 }
 
-/// A place in the table.
+/// The state of a slot.
 #[derive(Debug)]
-enum Seat {
+enum SlotState {
     Vacant,
     Open(Box<Circuit>),
-    /// The user is done with it; the peer is not.
+    /// Closed by the user, but not by the peer.
     Ended,
 }
 
+/// A slot in the table of one side.
 #[derive(Debug)]
-struct Place {
+struct Slot {
     generation: u16,
-    seat: Seat,
+    state: SlotState,
 }
 
-impl Place {
+impl Slot {
     fn vacate(&mut self) {
-        self.seat = Seat::Vacant;
+        self.state = SlotState::Vacant;
         self.generation = self.generation.wrapping_add(1);
     }
 }
 
-fn table() -> Vec<Place> {
-    std::iter::repeat_with(|| Place { generation: 0, seat: Seat::Vacant }).take(CIRCUITS_MAX).collect()
+fn table() -> Vec<Slot> {
+    std::iter::repeat_with(|| Slot { generation: 0, state: SlotState::Vacant }).take(CIRCUITS_MAX).collect()
 }
 
+/// The circuits of a group.
 #[derive(Debug)]
 pub(crate) struct Circuits {
     side: Side,
-    mine: Vec<Place>,
-    theirs: Vec<Place>,
-    request: VecDeque<Number>,
-    bulk: VecDeque<Number>,
-    notices: VecDeque<Content>,
+    mine: Vec<Slot>,
+    theirs: Vec<Slot>,
+    request: VecDeque<CircuitNumber>,
+    bulk: VecDeque<CircuitNumber>,
+    control_parts: VecDeque<SentPart>,
     pool: u64,
     pub(crate) events: VecDeque<Event>,
 }
@@ -83,197 +85,198 @@ impl Circuits {
             theirs: table(),
             request: VecDeque::new(),
             bulk: VecDeque::new(),
-            notices: VecDeque::new(),
+            control_parts: VecDeque::new(),
             pool: CREDIT_POOL,
             events: VecDeque::new(),
         }
     }
 
-    fn place(&mut self, number: Number) -> Option<&mut Place> {
+    fn slot(&mut self, number: CircuitNumber) -> Option<&mut Slot> {
         let table = if number.opener() == self.side { &mut self.mine } else { &mut self.theirs };
-        table.get_mut(number.slot()).filter(|place| place.generation == number.generation())
+        table.get_mut(number.slot()).filter(|slot| slot.generation == number.generation())
     }
 
-    fn circuit(&mut self, number: Number) -> Option<&mut Circuit> {
-        match &mut self.place(number)?.seat {
-            Seat::Open(circuit) if circuit.number == number => Some(circuit),
-            Seat::Open(_) | Seat::Vacant | Seat::Ended => None,
+    fn circuit(&mut self, number: CircuitNumber) -> Option<&mut Circuit> {
+        match &mut self.slot(number)?.state {
+            SlotState::Open(circuit) if circuit.number == number => Some(circuit),
+            SlotState::Open(_) | SlotState::Vacant | SlotState::Ended => None,
         }
     }
 
-    /// Opens a circuit whose home is this path; none when all places are taken.
-    pub(crate) fn open(&mut self, class: Class, home: u8) -> Option<Number> {
-        let free = |place: &(usize, &mut Place)| matches!(place.1.seat, Seat::Vacant);
-        let (slot, place) = self.mine.iter_mut().enumerate().find(free)?;
-        let number = Number::new(self.side, class, slot, place.generation);
-        place.seat = Seat::Open(Box::new(Circuit::new(number, home)));
+    /// Opens a circuit with this preferred path; `None` if the table is full.
+    pub(crate) fn open(&mut self, class: CircuitClass, preferred_path: u8) -> Option<CircuitNumber> {
+        let free = |slot: &(usize, &mut Slot)| matches!(slot.1.state, SlotState::Vacant);
+        let (index, slot) = self.mine.iter_mut().enumerate().find(free)?;
+        let number = CircuitNumber::new(self.side, class, index, slot.generation);
+        slot.state = SlotState::Open(Box::new(Circuit::new(number, preferred_path)));
         Some(number)
     }
 
-    /// Takes bytes to be sent; none: there is no such circuit.
-    pub(crate) fn write(&mut self, number: Number, bytes: &mut Bytes) -> Option<usize> {
+    /// Buffers bytes to send; `None` if there is no such circuit.
+    pub(crate) fn write(&mut self, number: CircuitNumber, bytes: &mut Bytes) -> Option<usize> {
         let circuit = self.circuit(number)?;
-        let count = circuit.sending.write(bytes);
+        let count = circuit.send_buffer.write(bytes);
         circuit.wants_room = !bytes.is_empty();
         self.enqueue(number);
         Some(count)
     }
 
-    /// Bytes that were never sent.
-    pub(crate) fn unsent_bytes(&mut self, number: Number) -> Option<u64> {
-        Some(self.circuit(number)?.sending.unsent_bytes())
+    /// Returns the number of bytes that were never sent.
+    pub(crate) fn unsent_bytes(&mut self, number: CircuitNumber) -> Option<u64> {
+        Some(self.circuit(number)?.send_buffer.unsent_bytes())
     }
 
-    /// Says that no more will be written.
-    pub(crate) fn finish(&mut self, number: Number) -> Option<()> {
-        self.circuit(number)?.sending.finish();
+    /// Ends the send direction.
+    pub(crate) fn finish(&mut self, number: CircuitNumber) -> Option<()> {
+        self.circuit(number)?.send_buffer.finish();
         self.enqueue(number);
         Some(())
     }
 
-    /// Gives what arrived next.
-    pub(crate) fn read(&mut self, number: Number) -> Read {
+    /// Returns the next received data.
+    pub(crate) fn read(&mut self, number: CircuitNumber) -> Read {
         let Some(circuit) = self.circuit(number) else {
             return Read::Gone;
         };
-        if let Some(bytes) = circuit.receiving.read() {
+        if let Some(bytes) = circuit.receive_buffer.read() {
             self.grant(number);
             return Read::Data(bytes);
         }
-        circuit.is_readable_told = false;
-        if circuit.receiving.read_end() {
-            self.settle(number);
+        circuit.is_readable_reported = false;
+        if circuit.receive_buffer.read_end() {
+            self.close_if_done(number);
             return Read::End;
         }
         Read::Nothing
     }
 
-    /// Grants more when the window is half used up.
-    fn grant(&mut self, number: Number) {
+    /// Grants more credit once half of the window is used.
+    fn grant(&mut self, number: CircuitNumber) {
         let pool = self.pool;
         let Some(circuit) = self.circuit(number) else {
             return;
         };
-        if circuit.is_credit_queued || !circuit.receiving.is_grant_due() {
+        if circuit.is_credit_queued || !circuit.receive_buffer.is_grant_due() {
             return;
         }
-        let before = circuit.receiving.extra();
-        circuit.receiving.widen(circuit.credit_max(), pool);
-        let taken = circuit.receiving.extra() - before;
+        let before = circuit.receive_buffer.window_growth();
+        circuit.receive_buffer.grow_window(circuit.credit_max(), pool);
+        let taken = circuit.receive_buffer.window_growth() - before;
         circuit.is_credit_queued = true;
         self.pool -= taken;
-        self.notices.push_back(Content::Credit(number));
+        self.control_parts.push_back(SentPart::Credit(number));
     }
 
-    /// Ends a circuit at once, both ways.
-    pub(crate) fn reset(&mut self, number: Number) -> Option<()> {
+    /// Resets a circuit: aborts both directions.
+    pub(crate) fn reset(&mut self, number: CircuitNumber) -> Option<()> {
         self.circuit(number)?;
-        self.remove(number, Seat::Ended);
-        self.notices.push_back(Content::Reset(number));
+        self.remove(number, SlotState::Ended);
+        self.control_parts.push_back(SentPart::Reset(number));
         Some(())
     }
 
-    /// Takes a circuit out of its place.
-    fn remove(&mut self, number: Number, seat: Seat) {
-        let Some(place) = self.place(number) else {
+    /// Removes a circuit from its slot.
+    fn remove(&mut self, number: CircuitNumber, state: SlotState) {
+        let Some(slot) = self.slot(number) else {
             return;
         };
-        let Seat::Open(circuit) = std::mem::replace(&mut place.seat, seat) else {
+        let SlotState::Open(circuit) = std::mem::replace(&mut slot.state, state) else {
             return;
         };
-        self.pool += circuit.receiving.extra();
+        self.pool += circuit.receive_buffer.window_growth();
     }
 
-    /// Ends a circuit that is over both ways.
-    fn settle(&mut self, number: Number) {
+    /// Closes a circuit whose directions have both ended.
+    fn close_if_done(&mut self, number: CircuitNumber) {
         let Some(circuit) = self.circuit(number) else {
             return;
         };
-        if circuit.sending.is_done() && !circuit.is_finished_told {
-            circuit.is_finished_told = true;
+        if circuit.send_buffer.is_done() && !circuit.is_finished_reported {
+            circuit.is_finished_reported = true;
             self.events.push_back(Event::Finished(number));
         }
         let Some(circuit) = self.circuit(number).filter(|circuit| circuit.is_over()) else {
             return;
         };
         let is_freed = circuit.is_freed;
-        self.remove(number, Seat::Ended);
+        self.remove(number, SlotState::Ended);
         if number.opener() != self.side {
             self.free(number);
-        } else if is_freed && let Some(place) = self.place(number) {
-            place.vacate();
+        } else if is_freed && let Some(slot) = self.slot(number) {
+            slot.vacate();
         }
     }
 
-    /// Lets the opener use a place again.
-    fn free(&mut self, number: Number) {
-        if let Some(place) = self.place(number) {
-            place.vacate();
-            self.notices.push_back(Content::Free(number));
+    /// Frees a slot for reuse by the opener.
+    fn free(&mut self, number: CircuitNumber) {
+        if let Some(slot) = self.slot(number) {
+            slot.vacate();
+            self.control_parts.push_back(SentPart::Free(number));
         }
     }
 
-    fn enqueue(&mut self, number: Number) {
+    fn enqueue(&mut self, number: CircuitNumber) {
         let Some(circuit) = self.circuit(number) else {
             return;
         };
-        if circuit.is_queued || !circuit.sending.is_ready() {
+        if circuit.is_queued || !circuit.send_buffer.is_ready() {
             return;
         }
         circuit.is_queued = true;
         self.queue(number.class()).push_back(number);
     }
 
-    fn queue(&mut self, class: Class) -> &mut VecDeque<Number> {
+    fn queue(&mut self, class: CircuitClass) -> &mut VecDeque<CircuitNumber> {
         match class {
-            Class::Request => &mut self.request,
-            Class::Bulk => &mut self.bulk,
+            CircuitClass::Request => &mut self.request,
+            CircuitClass::Bulk => &mut self.bulk,
         }
     }
 
-    /// Whether anything waits to be sent that may go over this path; `open` has a bit for each path with room.
+    /// Returns whether data or control parts can be sent on this path; `open` has a bit for each path with
+    /// free window.
     pub(crate) fn has_work(&self, path: u8, open: u16) -> bool {
-        let may_use = |number: &Number| {
+        let may_use = |number: &CircuitNumber| {
             let table = if number.opener() == self.side { &self.mine } else { &self.theirs };
-            match table.get(number.slot()).map(|place| &place.seat) {
-                Some(Seat::Open(circuit)) => circuit.may_use(path, open),
-                Some(Seat::Vacant | Seat::Ended) | None => false,
+            match table.get(number.slot()).map(|slot| &slot.state) {
+                Some(SlotState::Open(circuit)) => circuit.may_use(path, open),
+                Some(SlotState::Vacant | SlotState::Ended) | None => false,
             }
         };
-        !self.notices.is_empty() || self.bulk.iter().any(may_use) || self.request.iter().any(may_use)
+        !self.control_parts.is_empty() || self.bulk.iter().any(may_use) || self.request.iter().any(may_use)
     }
 
-    /// Writes notices that must not be lost.
-    pub(crate) fn write_notices(&mut self, writer: &mut Writer<'_>, contents: &mut Contents) {
-        while !contents.is_full() && writer.left() >= CREDIT_BYTES.max(NOTICE_BYTES) {
-            let Some(content) = self.notices.pop_front() else {
+    /// Writes queued control parts.
+    pub(crate) fn write_control_parts(&mut self, writer: &mut Writer<'_>, contents: &mut SentParts) {
+        while !contents.is_full() && writer.left() >= CREDIT_BYTES.max(CONTROL_BYTES) {
+            let Some(content) = self.control_parts.pop_front() else {
                 return;
             };
             match content {
-                Content::Credit(number) => {
+                SentPart::Credit(number) => {
                     let Some(circuit) = self.circuit(number) else {
                         continue;
                     };
                     circuit.is_credit_queued = false;
-                    writer.credit(number, circuit.receiving.grant());
+                    writer.credit(number, circuit.receive_buffer.grant());
                 }
-                Content::Reset(number) => writer.notice(RESET, number),
-                Content::Free(number) => writer.notice(FREE, number),
-                Content::Data { .. } => continue,
+                SentPart::Reset(number) => writer.control(RESET, number),
+                SentPart::Free(number) => writer.control(FREE, number),
+                SentPart::Data { .. } => continue,
             }
             contents.push(content);
         }
     }
 
-    /// Writes data: first that of requests, then the rest. `open` has a bit for each path with room.
+    /// Writes data, requests first. `open` has a bit for each path with free window.
     pub(crate) fn write_data(
         &mut self,
         path: u8,
         open: u16,
         writer: &mut Writer<'_>,
-        contents: &mut Contents,
+        contents: &mut SentParts,
     ) {
-        for class in [Class::Request, Class::Bulk] {
+        for class in [CircuitClass::Request, CircuitClass::Bulk] {
             for _ in 0..self.queue(class).len() {
                 if contents.is_full() || writer.left() < DATA_HEADER_BYTES + TAIL_BYTES_MIN {
                     return;
@@ -288,48 +291,50 @@ impl Circuits {
 
     fn write_piece(
         &mut self,
-        number: Number,
+        number: CircuitNumber,
         path: u8,
         open: u16,
         writer: &mut Writer<'_>,
-        contents: &mut Contents,
+        contents: &mut SentParts,
     ) {
         let Some(circuit) = self.circuit(number) else {
             return;
         };
         if circuit.may_use(path, open) {
             let room = (writer.left() - DATA_HEADER_BYTES) as u64;
-            if let Some(piece) = circuit.sending.take(room.min(u64::from(u16::MAX))) {
+            if let Some(piece) = circuit.send_buffer.take(room.min(u64::from(u16::MAX))) {
                 let (offset, bytes, is_last) = (piece.offset, piece.bytes, piece.is_last);
-                let sending = &circuit.sending;
+                let sending = &circuit.send_buffer;
                 writer.data(number, offset, bytes as usize, is_last, |room| sending.copy(offset, room));
-                contents.push(Content::Data { number, offset, bytes, is_last });
+                contents.push(SentPart::Data { number, offset, bytes, is_last });
             }
         }
-        if circuit.sending.is_ready() {
+        if circuit.send_buffer.is_ready() {
             self.queue(number.class()).push_back(number);
         } else {
             circuit.is_queued = false;
         }
     }
 
-    /// Bytes held for users and peers.
+    /// The memory of send and receive buffers, in bytes.
     pub(crate) fn held_bytes(&self) -> u64 {
-        let held = |place: &Place| match &place.seat {
-            Seat::Open(circuit) => circuit.sending.held_bytes() + circuit.receiving.held_bytes(),
-            Seat::Vacant | Seat::Ended => 0,
+        let held = |slot: &Slot| match &slot.state {
+            SlotState::Open(circuit) => {
+                circuit.send_buffer.held_bytes() + circuit.receive_buffer.held_bytes()
+            }
+            SlotState::Vacant | SlotState::Ended => 0,
         };
         self.mine.iter().chain(&self.theirs).map(held).sum()
     }
 
-    /// What has to be told to the peer and was not sent yet.
-    pub(crate) fn notices(&self) -> usize {
-        self.notices.len()
+    /// The number of queued control parts.
+    pub(crate) fn control_parts(&self) -> usize {
+        self.control_parts.len()
     }
 
-    /// Circuits that are open or not yet free on both sides.
-    pub(crate) fn taken(&self) -> usize {
-        self.mine.iter().chain(&self.theirs).filter(|place| !matches!(place.seat, Seat::Vacant)).count()
+    /// The number of circuits that are open, or not yet freed by both sides.
+    pub(crate) fn count(&self) -> usize {
+        self.mine.iter().chain(&self.theirs).filter(|slot| !matches!(slot.state, SlotState::Vacant)).count()
     }
 }
 

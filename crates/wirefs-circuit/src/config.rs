@@ -1,47 +1,47 @@
-//! What a node is made of.
+//! The configuration of a node.
 
 use std::collections::BTreeSet;
 
 use ring::signature::Ed25519KeyPair;
 
-use crate::address::{Address, NodeKey};
+use crate::address::{CardAddress, PeerKey};
 
-/// One network card.
+/// A network card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Card {
-    /// Its hardware address.
-    pub address: Address,
-    /// Bytes that it carries behind an Ethernet header (its MTU).
+    /// The hardware address.
+    pub address: CardAddress,
+    /// The MTU: bytes after the Ethernet header.
     pub packet_bytes: usize,
 }
 
-/// Whose word counts.
+/// The peers that a node accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trust {
-    /// Everybody who proves a key; the driver looks at it.
+pub enum PeerTrust {
+    /// Any peer that proves its key; the driver decides.
     Anyone,
-    /// These.
-    Only(BTreeSet<NodeKey>),
+    /// The peers with these keys.
+    Only(BTreeSet<PeerKey>),
 }
 
-impl Trust {
-    pub(crate) fn covers(&self, key: NodeKey) -> bool {
+impl PeerTrust {
+    pub(crate) fn covers(&self, key: PeerKey) -> bool {
         match self {
-            Trust::Anyone => true,
-            Trust::Only(keys) => keys.contains(&key),
+            PeerTrust::Anyone => true,
+            PeerTrust::Only(keys) => keys.contains(&key),
         }
     }
 }
 
-/// What a node is made of.
+/// The configuration of a node.
 #[derive(Debug)]
-pub struct Config {
-    /// Its key pair: who it is.
+pub struct CircuitConfig {
+    /// The key pair of the node.
     pub identity: Ed25519KeyPair,
-    /// 32 bytes by chance, new for each run: cookies and first group numbers follow from them.
+    /// 32 random bytes, new for each run. Cookies and initial group generations derive from them.
     pub secret: [u8; 32],
-    /// Its cards.
+    /// The network cards.
     pub cards: Vec<Card>,
-    /// Who may be its peer.
-    pub trust: Trust,
+    /// The peers that the node accepts.
+    pub trust: PeerTrust,
 }

@@ -1,55 +1,55 @@
-//! What a node counts.
+//! Packet counters.
 
-/// Why a packet that arrived was dropped.
+/// The reason for which a received packet was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
-    /// No packet of ours, or cut short.
+pub(crate) enum DropReason {
+    /// Not a packet of this protocol, or truncated.
     Malformed,
-    /// For a group that is not, or no more.
-    Unknown,
-    /// Its seal is broken, or it was meant for another place.
+    /// For an unknown or closed group.
+    UnknownGroup,
+    /// Authentication failed: forged, damaged or misdirected.
     Forged,
-    /// It came before, or is too old to know.
+    /// Received before, or older than the anti-replay window.
     Replayed,
-    /// A handshake for which there is no room, no key, no cookie or no trust.
-    Unwelcome,
-    /// Its circuit has no room until an earlier piece comes.
+    /// A handshake that failed for lack of space, keys, a valid cookie or trust.
+    HandshakeRejected,
+    /// The receive buffer of its circuit is full until earlier data arrives.
     NoRoom,
 }
 
-/// Counts since the node was made.
+/// Packet counters since the node was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Packets that were taken.
+pub struct CircuitCounters {
+    /// Accepted packets.
     pub taken: u64,
-    /// Packets dropped: none of ours, or cut short.
+    /// Dropped: not of this protocol, or truncated.
     pub malformed: u64,
-    /// Packets dropped: for a group that is not, or no more.
+    /// Dropped: unknown or closed group.
     pub unknown: u64,
-    /// Packets dropped: forged, damaged, or sent from or to another card than was sealed.
+    /// Dropped: forged, damaged or misdirected.
     pub forged: u64,
-    /// Packets dropped: they came before, or are too old to know.
+    /// Dropped: received before, or older than the anti-replay window.
     pub replayed: u64,
-    /// Handshakes dropped: no room, no key, no trust.
+    /// Dropped handshakes: lack of space, keys or trust.
     pub unwelcome: u64,
-    /// Packets dropped since their circuit waits for an earlier piece; their sender sends them again.
+    /// Dropped because the receive buffer is full until earlier data arrives; the sender retransmits.
     pub no_room: u64,
-    /// Strangers that were asked to come again with a cookie.
+    /// Cookies sent.
     pub cookies: u64,
     /// Packets sent.
     pub sent: u64,
 }
 
-impl Counters {
-    pub(crate) fn count(&mut self, result: Result<(), Refused>) {
+impl CircuitCounters {
+    pub(crate) fn count(&mut self, result: Result<(), DropReason>) {
         let counter = match result {
             Ok(()) => &mut self.taken,
-            Err(Refused::Malformed) => &mut self.malformed,
-            Err(Refused::Unknown) => &mut self.unknown,
-            Err(Refused::Forged) => &mut self.forged,
-            Err(Refused::Replayed) => &mut self.replayed,
-            Err(Refused::Unwelcome) => &mut self.unwelcome,
-            Err(Refused::NoRoom) => &mut self.no_room,
+            Err(DropReason::Malformed) => &mut self.malformed,
+            Err(DropReason::UnknownGroup) => &mut self.unknown,
+            Err(DropReason::Forged) => &mut self.forged,
+            Err(DropReason::Replayed) => &mut self.replayed,
+            Err(DropReason::HandshakeRejected) => &mut self.unwelcome,
+            Err(DropReason::NoRoom) => &mut self.no_room,
         };
         *counter += 1;
     }

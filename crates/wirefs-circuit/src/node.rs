@@ -1,4 +1,4 @@
-//! A node: its cards, its groups, and the handshakes that make them.
+//! A node: its cards, its groups, and the handshakes that create groups.
 
 use std::collections::VecDeque;
 
@@ -6,66 +6,67 @@ use bytes::Bytes;
 use ring::signature::KeyPair;
 use wirefs_op::Time;
 
-use crate::address::{Address, CardId, CircuitId, Class, GroupId, NodeKey, Way};
+use crate::address::{CardAddress, CardId, CircuitClass, CircuitId, GroupId, NetworkPath, PeerKey};
 use crate::circuits::Event;
-use crate::config::{Card, Config, Trust};
-use crate::cookie::Baker;
-use crate::counters::{Counters, Refused};
+use crate::config::{Card, CircuitConfig, PeerTrust};
+use crate::cookie::CookieKey;
+use crate::counters::{CircuitCounters, DropReason};
 use crate::group::Group;
 use crate::handshake::HandshakeKey;
 use crate::limits::{CARD_BYTES_MIN, CARDS_MAX, KEYS_MAX, PACKET_BYTES_MAX, PATHS_MAX};
-use crate::node::dialling::Dialling;
+use crate::node::dialing::Dialing;
 use crate::node::half_open::HalfOpen;
 use crate::node::table::{Slot, Table};
-use crate::output::{Departure, Lost, Misuse, Output, PathState, Read};
+use crate::output::{CircuitMisuse, CircuitOutput, CloseReason, OutgoingPacket, PathState, Read};
 use crate::wire::header::{self, Kind};
 
-mod dialling;
+mod dialing;
 mod half_open;
 mod table;
 
-/// Handshake packets that wait for a card.
+/// The maximum number of queued handshake packets.
 const HANDSHAKES_MAX: usize = 64;
 
-/// A node.
+/// A node: one endpoint of circuits over all of its cards.
 #[derive(Debug)]
-pub struct Node {
+pub struct CircuitNode {
     identity: ring::signature::Ed25519KeyPair,
-    own: NodeKey,
-    baker: Baker,
+    own: PeerKey,
+    cookie_key: CookieKey,
     cards: Vec<Card>,
-    trust: Trust,
-    /// Strangers are answered.
+    trust: PeerTrust,
+    /// Whether hellos of initiators are answered.
     is_accepting: bool,
     keys: Vec<HandshakeKey>,
     table: Table,
-    handshakes: VecDeque<(Way, Bytes)>,
-    outputs: VecDeque<Output>,
-    counters: Counters,
-    /// The group whose turn it is to send.
-    turn: usize,
+    handshakes: VecDeque<(NetworkPath, Bytes)>,
+    outputs: VecDeque<CircuitOutput>,
+    counters: CircuitCounters,
+    /// The group that sends next (round-robin).
+    next_slot: usize,
 }
 
-impl Node {
-    /// Makes a node without peers.
+impl CircuitNode {
+    /// Creates a node without peers.
     ///
     /// # Errors
-    /// The cards are not what a node can have.
-    pub fn new(config: Config) -> Result<Node, Misuse> {
+    /// The number or the MTU of the cards is out of range.
+    pub fn new(config: CircuitConfig) -> Result<CircuitNode, CircuitMisuse> {
         let mut cards = config.cards;
         if cards.is_empty()
             || cards.len() > CARDS_MAX
             || cards.iter().any(|card| card.packet_bytes < CARD_BYTES_MIN)
         {
-            return Err(Misuse::Cards);
+            return Err(CircuitMisuse::Cards);
         }
         cards.iter_mut().for_each(|card| card.packet_bytes = card.packet_bytes.min(PACKET_BYTES_MAX));
-        let own = NodeKey(config.identity.public_key().as_ref().try_into().map_err(|_| Misuse::Cards)?);
+        let own =
+            PeerKey(config.identity.public_key().as_ref().try_into().map_err(|_| CircuitMisuse::Cards)?);
         let [low, high, ..] = config.secret;
-        Ok(Node {
+        Ok(CircuitNode {
             identity: config.identity,
             own,
-            baker: Baker::new(&config.secret),
+            cookie_key: CookieKey::new(&config.secret),
             cards,
             trust: config.trust,
             is_accepting: true,
@@ -73,303 +74,318 @@ impl Node {
             table: Table::new(u16::from_le_bytes([low, high])),
             handshakes: VecDeque::new(),
             outputs: VecDeque::new(),
-            counters: Counters::default(),
-            turn: 0,
+            counters: CircuitCounters::default(),
+            next_slot: 0,
         })
     }
 
-    /// Key pairs for handshakes that the node would like to have; it has room for that many.
+    /// Returns how many ephemeral key pairs the node has space for.
     pub fn keys_wanted(&self) -> usize {
         KEYS_MAX - self.keys.len().min(KEYS_MAX)
     }
 
-    /// Gives it one, which is used once; more than wanted are dropped.
+    /// Adds an ephemeral key pair, which is used once. Surplus ones are dropped.
     pub fn give_key(&mut self, key: HandshakeKey) {
         if self.keys_wanted() > 0 {
             self.keys.push(key);
         }
     }
 
-    /// Changes who may be its peer from now on; groups that stand are not touched.
-    pub fn set_trust(&mut self, trust: Trust) {
+    /// Replaces the set of accepted peers. Existing groups stay.
+    pub fn set_trust(&mut self, trust: PeerTrust) {
         self.trust = trust;
     }
 
-    /// Says whether strangers are answered, as they are at first. One that only dials need not, and should not where another
-    /// program of its machine serves over the same cards.
+    /// Sets whether hellos of initiators are answered; the default is `true`. A node that only dials should
+    /// disable this if another program of the machine serves on the same cards.
     pub fn set_accepting(&mut self, is_accepting: bool) {
         self.is_accepting = is_accepting;
     }
 
-    /// Begins to join a peer over these ways, who must have the expected key, or one that is trusted.
-    /// [`Output::Joined`] or [`Output::Failed`] tells how it ended.
+    /// Starts a handshake with a peer over these network paths. The peer must have the expected key, or else
+    /// a trusted one. The result is [`CircuitOutput::Established`] or [`CircuitOutput::Failed`].
     ///
     /// # Errors
-    /// The ways are not over cards of the node, or all groups are taken.
+    /// A path uses an unknown card, the number of paths is out of range, or the group table is full.
     ///
     /// # Cost
-    /// One and a half round trips until the first data may be sent.
-    pub fn dial(&mut self, now: Time, ways: &[Way], expected: Option<NodeKey>) -> Result<GroupId, Misuse> {
-        let is_over_card = |way: &Way| usize::from(way.card.0) < self.cards.len();
-        if ways.is_empty() || ways.len() > PATHS_MAX || !ways.iter().all(is_over_card) {
-            return Err(Misuse::Ways);
+    /// One and a half round trips until data can be sent.
+    pub fn dial(
+        &mut self,
+        now: Time,
+        network_paths: &[NetworkPath],
+        expected: Option<PeerKey>,
+    ) -> Result<GroupId, CircuitMisuse> {
+        let is_over_card = |network_path: &NetworkPath| usize::from(network_path.card.0) < self.cards.len();
+        if network_paths.is_empty()
+            || network_paths.len() > PATHS_MAX
+            || !network_paths.iter().all(is_over_card)
+        {
+            return Err(CircuitMisuse::Paths);
         }
-        let group = self.table.take().ok_or(Misuse::Full)?;
-        self.table.put(group, Slot::Dialling(Box::new(Dialling::new(now, ways, expected))));
+        let group = self.table.take().ok_or(CircuitMisuse::Full)?;
+        self.table.put(group, Slot::Dialing(Box::new(Dialing::new(now, network_paths, expected))));
         self.tick(now);
         Ok(group)
     }
 
-    /// Takes a packet that a card received from `source`, without its Ethernet header. It is changed in place.
-    pub fn receive(&mut self, now: Time, card: CardId, source: Address, packet: &mut [u8]) {
-        let result = self.sort(now, Way { card, remote: source }, packet);
+    /// Processes a packet that a card received from `source`, without its Ethernet header. Decrypts it in
+    /// place.
+    pub fn receive(&mut self, now: Time, card: CardId, source: CardAddress, packet: &mut [u8]) {
+        let result = self.dispatch(now, NetworkPath { card, remote: source }, packet);
         self.counters.count(result);
     }
 
-    fn sort(&mut self, now: Time, way: Way, packet: &mut [u8]) -> Result<(), Refused> {
-        let (kind, group) = header::decode(packet).ok_or(Refused::Malformed)?;
-        if usize::from(way.card.0) >= self.cards.len() {
-            return Err(Refused::Malformed);
+    fn dispatch(
+        &mut self,
+        now: Time,
+        network_path: NetworkPath,
+        packet: &mut [u8],
+    ) -> Result<(), DropReason> {
+        let (kind, group) = header::decode(packet).ok_or(DropReason::Malformed)?;
+        if usize::from(network_path.card.0) >= self.cards.len() {
+            return Err(DropReason::Malformed);
         }
         match kind {
-            Kind::Hello if !self.is_accepting => Err(Refused::Unwelcome),
-            Kind::Hello => self.take_hello(now, way, group, packet),
-            Kind::Cookie => self.take_cookie(now, way, group, packet),
-            Kind::Reply => self.take_reply(now, way, group, packet),
-            Kind::Finish => self.take_finish(now, way, group, packet),
+            Kind::Hello if !self.is_accepting => Err(DropReason::HandshakeRejected),
+            Kind::Hello => self.take_hello(now, network_path, group, packet),
+            Kind::Cookie => self.take_cookie(now, network_path, group, packet),
+            Kind::Reply => self.take_reply(now, network_path, group, packet),
+            Kind::Finish => self.take_finish(now, network_path, group, packet),
             Kind::Sealed { path } => {
-                let place = self.table.group(group).ok_or(Refused::Unknown)?;
-                let result = place.receive(now, path, way, packet, &self.cards);
-                self.listen(group);
+                let established = self.table.group(group).ok_or(DropReason::UnknownGroup)?;
+                let result = established.receive(now, path, network_path, packet, &self.cards);
+                self.collect_outputs(group);
                 result
             }
         }
     }
 
-    /// Lets time pass.
+    /// Runs due timers.
     pub fn tick(&mut self, now: Time) {
         for id in self.table.ids() {
             match self.table.slot(id) {
-                Some(Slot::Joined(group)) => {
+                Some(Slot::Established(group)) => {
                     group.tick(now);
                     let finish = group.poll_finish(now);
                     let is_gone = group.is_gone(now);
-                    if let Some((way, packet)) = finish {
-                        self.queue(way, packet);
+                    if let Some((network_path, packet)) = finish {
+                        self.queue(network_path, packet);
                     }
-                    self.listen(id);
+                    self.collect_outputs(id);
                     if is_gone {
                         self.table.vacate(id);
                     }
                 }
-                Some(Slot::Dialling(_)) => self.tick_dialling(now, id),
+                Some(Slot::Dialing(_)) => self.tick_dialing(now, id),
                 Some(Slot::HalfOpen(half)) if half.until <= now => self.table.vacate(id),
                 Some(Slot::HalfOpen(_) | Slot::Vacant) | None => {}
             }
         }
     }
 
-    /// The next time at which [`tick`](Node::tick) has something to do; none: never.
+    /// Returns when [`tick`](CircuitNode::tick) must be called next; `None`: not before another event.
     pub fn deadline(&self) -> Option<Time> {
         self.table.slots().filter_map(Slot::deadline).min()
     }
 
-    /// Writes the next packet that is to leave over this card now into `buffer`, which should have room for as many bytes
-    /// as the card carries. None: nothing now.
+    /// Writes the next packet that can be sent on this card into `buffer`, which should have the size of the
+    /// card's MTU. Returns `None` if there is nothing to send now.
     ///
     /// # Cost
-    /// One copy of the data, and its sealing in place.
-    pub fn poll_packet(&mut self, now: Time, card: CardId, buffer: &mut [u8]) -> Option<Departure> {
-        let departure = self.poll_handshake(card, buffer).or_else(|| {
+    /// One copy of the data, and encryption in place.
+    pub fn poll_packet(&mut self, now: Time, card: CardId, buffer: &mut [u8]) -> Option<OutgoingPacket> {
+        let outgoing = self.poll_handshake(card, buffer).or_else(|| {
             let count = self.table.slots().len();
             (0..count).find_map(|step| {
-                let slot = (self.turn + step) % count;
+                let slot = (self.next_slot + step) % count;
                 let group = self.table.group_at(slot)?;
-                let departure = group.poll_packet(now, card, buffer, &self.cards)?;
-                self.turn = slot + 1;
-                Some(departure)
+                let outgoing = group.poll_packet(now, card, buffer, &self.cards)?;
+                self.next_slot = slot + 1;
+                Some(outgoing)
             })
         });
-        self.counters.sent += u64::from(departure.is_some());
-        departure
+        self.counters.sent += u64::from(outgoing.is_some());
+        outgoing
     }
 
-    /// Whether a packet may be to leave now. It is not said of data that a pace holds back, and of keeping a path alive.
+    /// Returns whether a packet may be ready to send. Does not consider pacing and keepalive.
     ///
     /// # Cost
-    /// A tenth of asking for the packet.
+    /// A tenth of that of [`poll_packet`](Self::poll_packet).
     pub fn has_packets(&self, now: Time) -> bool {
         let has = |slot: &Slot| match slot {
-            Slot::Joined(group) => group.has_packets(now),
-            Slot::Vacant | Slot::HalfOpen(_) | Slot::Dialling(_) => false,
+            Slot::Established(group) => group.has_packets(now),
+            Slot::Vacant | Slot::HalfOpen(_) | Slot::Dialing(_) => false,
         };
         !self.handshakes.is_empty() || self.table.slots().any(has)
     }
 
-    fn poll_handshake(&mut self, card: CardId, buffer: &mut [u8]) -> Option<Departure> {
-        let at = self.handshakes.iter().position(|(way, _)| way.card == card)?;
-        let (way, packet) = self.handshakes.remove(at)?;
+    fn poll_handshake(&mut self, card: CardId, buffer: &mut [u8]) -> Option<OutgoingPacket> {
+        let at = self.handshakes.iter().position(|(network_path, _)| network_path.card == card)?;
+        let (network_path, packet) = self.handshakes.remove(at)?;
         buffer.get_mut(..packet.len())?.copy_from_slice(&packet);
-        Some(Departure { destination: way.remote, bytes: packet.len(), is_more: true })
+        Some(OutgoingPacket { destination: network_path.remote, bytes: packet.len(), is_more: true })
     }
 
-    /// Queues a handshake packet; when too many wait, it is as if it were lost.
-    fn queue(&mut self, way: Way, packet: Bytes) {
+    /// Queues a handshake packet; drops it if the queue is full.
+    fn queue(&mut self, network_path: NetworkPath, packet: Bytes) {
         if self.handshakes.len() < HANDSHAKES_MAX {
-            self.handshakes.push_back((way, packet));
+            self.handshakes.push_back((network_path, packet));
         }
     }
 
-    /// What happened since the last call.
-    pub fn poll(&mut self) -> Option<Output> {
+    /// Returns the next event.
+    pub fn poll(&mut self) -> Option<CircuitOutput> {
         self.outputs.pop_front()
     }
 
-    /// Passes on what a group has to tell.
-    fn listen(&mut self, id: GroupId) {
-        let Some(Slot::Joined(group)) = self.table.slot(id) else {
+    /// Moves the events of a group to the outputs.
+    fn collect_outputs(&mut self, id: GroupId) {
+        let Some(Slot::Established(group)) = self.table.slot(id) else {
             return;
         };
         let outputs = &mut self.outputs;
-        if group.circuits.events.is_empty() && group.changes.is_empty() && group.lost().is_none() {
+        if group.circuits.events.is_empty() && group.changes.is_empty() && group.close_reason().is_none() {
             return;
         }
-        if !group.is_told {
+        if !group.is_announced {
             group.circuits.events.clear();
             group.changes.clear();
             return;
         }
         for change in group.changes.drain(..) {
-            let (group, way) = (id, change.way);
+            let (group, path) = (id, change.network_path);
             outputs.push_back(match change.is_up {
-                true => Output::PathUp { group, way },
-                false => Output::PathDown { group, way },
+                true => CircuitOutput::PathUp { group, path },
+                false => CircuitOutput::PathDown { group, path },
             });
         }
         let circuit = |number| CircuitId { group: id, number };
         outputs.extend(group.circuits.events.drain(..).map(|event| match event {
-            Event::Opened(number) => Output::Opened(circuit(number)),
-            Event::Readable(number) => Output::Readable(circuit(number)),
-            Event::Writable(number) => Output::Writable(circuit(number)),
-            Event::Finished(number) => Output::Finished(circuit(number)),
-            Event::Reset(number) => Output::Reset(circuit(number)),
+            Event::Opened(number) => CircuitOutput::Opened(circuit(number)),
+            Event::Readable(number) => CircuitOutput::Readable(circuit(number)),
+            Event::Writable(number) => CircuitOutput::Writable(circuit(number)),
+            Event::Finished(number) => CircuitOutput::Finished(circuit(number)),
+            Event::Reset(number) => CircuitOutput::Reset(circuit(number)),
         }));
-        if let Some(why) = group.lost() {
-            group.is_told = false;
-            outputs.push_back(Output::Lost { group: id, why });
+        if let Some(reason) = group.close_reason() {
+            group.is_announced = false;
+            outputs.push_back(CircuitOutput::Closed { group: id, reason });
         }
     }
 
-    fn told(&mut self, id: GroupId) -> Result<&mut Group, Misuse> {
-        self.table.group(id).filter(|group| group.is_told).ok_or(Misuse::Gone)
+    fn announced_group(&mut self, id: GroupId) -> Result<&mut Group, CircuitMisuse> {
+        self.table.group(id).filter(|group| group.is_announced).ok_or(CircuitMisuse::Gone)
     }
 
     /// Opens a circuit.
     ///
     /// # Errors
-    /// The group is over, or has no place left: some other circuit must end first.
+    /// The group is closed, or its table is full.
     ///
     /// # Cost
-    /// No packet: the peer learns of it by the first data.
-    pub fn open(&mut self, group: GroupId, class: Class) -> Result<CircuitId, Misuse> {
-        let number = self.told(group)?.open(class).ok_or(Misuse::Full)?;
+    /// No packet: the peer learns of the circuit with the first data.
+    pub fn open(&mut self, group: GroupId, class: CircuitClass) -> Result<CircuitId, CircuitMisuse> {
+        let number = self.announced_group(group)?.open(class).ok_or(CircuitMisuse::Full)?;
         Ok(CircuitId { group, number })
     }
 
-    /// Takes bytes from the front of `bytes`, as many as there is room for, and returns how many; when some are left,
-    /// [`Output::Writable`] tells when to come again.
+    /// Buffers bytes from the front of `bytes`, as many as fit, and returns their number. If some are left,
+    /// [`CircuitOutput::Writable`] reports when there is space again.
     ///
     /// # Errors
-    /// The circuit is over.
+    /// The circuit is closed.
     ///
     /// # Cost
     /// No copy: the bytes are shared until they are acknowledged.
-    pub fn write(&mut self, circuit: CircuitId, bytes: &mut Bytes) -> Result<usize, Misuse> {
-        self.told(circuit.group)?.circuits.write(circuit.number, bytes).ok_or(Misuse::Gone)
+    pub fn write(&mut self, circuit: CircuitId, bytes: &mut Bytes) -> Result<usize, CircuitMisuse> {
+        self.announced_group(circuit.group)?.circuits.write(circuit.number, bytes).ok_or(CircuitMisuse::Gone)
     }
 
-    /// Bytes that were written to a circuit and were never sent; none: it is over.
+    /// Returns the number of bytes that were written to a circuit and never sent; `None` if it is closed.
     pub fn unsent_bytes(&mut self, circuit: CircuitId) -> Option<u64> {
-        self.told(circuit.group).ok()?.circuits.unsent_bytes(circuit.number)
+        self.announced_group(circuit.group).ok()?.circuits.unsent_bytes(circuit.number)
     }
 
-    /// Says that no more is written; [`Output::Finished`] tells when the peer has everything.
+    /// Ends the send direction of a circuit; [`CircuitOutput::Finished`] reports when the peer has
+    /// acknowledged all of it.
     ///
     /// # Errors
-    /// The circuit is over.
-    pub fn finish(&mut self, circuit: CircuitId) -> Result<(), Misuse> {
-        self.told(circuit.group)?.circuits.finish(circuit.number).ok_or(Misuse::Gone)
+    /// The circuit is closed.
+    pub fn finish(&mut self, circuit: CircuitId) -> Result<(), CircuitMisuse> {
+        self.announced_group(circuit.group)?.circuits.finish(circuit.number).ok_or(CircuitMisuse::Gone)
     }
 
-    /// Reads what arrived, in the pieces in which it came.
+    /// Returns the next received data, in chunks as received.
     ///
     /// # Cost
-    /// No copy; the bytes were copied once, out of their packet.
+    /// No copy; the data was copied once, out of its packet.
     pub fn read(&mut self, circuit: CircuitId) -> Read {
-        let Ok(group) = self.told(circuit.group) else {
+        let Ok(group) = self.announced_group(circuit.group) else {
             return Read::Gone;
         };
         let read = group.circuits.read(circuit.number);
-        self.listen(circuit.group);
+        self.collect_outputs(circuit.group);
         read
     }
 
-    /// Ends a circuit at once, both ways; what was written may be lost.
+    /// Resets a circuit: aborts both directions. Unacknowledged data may be lost.
     ///
     /// # Errors
-    /// The circuit is over.
-    pub fn reset(&mut self, circuit: CircuitId) -> Result<(), Misuse> {
-        self.told(circuit.group)?.circuits.reset(circuit.number).ok_or(Misuse::Gone)
+    /// The circuit is closed.
+    pub fn reset(&mut self, circuit: CircuitId) -> Result<(), CircuitMisuse> {
+        self.announced_group(circuit.group)?.circuits.reset(circuit.number).ok_or(CircuitMisuse::Gone)
     }
 
-    /// Ends a group, or the dialling of one, and all its circuits; what was written and is not
-    /// [`Finished`](Output::Finished) may be lost.
+    /// Closes a group and its circuits, or cancels a dial. Data that is not
+    /// [`Finished`](CircuitOutput::Finished) may be lost.
     pub fn close(&mut self, now: Time, group: GroupId) {
         match self.table.slot(group) {
-            Some(Slot::Joined(joined)) => {
-                joined.close(now, Lost::Closed);
-                self.listen(group);
+            Some(Slot::Established(joined)) => {
+                joined.close(now, CloseReason::Local);
+                self.collect_outputs(group);
             }
-            Some(Slot::Dialling(_)) => self.table.vacate(group),
+            Some(Slot::Dialing(_)) => self.table.vacate(group),
             Some(Slot::HalfOpen(_) | Slot::Vacant) | None => {}
         }
     }
 
-    /// The peer's key; none: no such group stands.
-    pub fn peer(&mut self, group: GroupId) -> Option<NodeKey> {
-        self.told(group).ok().map(|group| group.peer())
+    /// Returns the key of the peer; `None` if there is no such group.
+    pub fn peer(&mut self, group: GroupId) -> Option<PeerKey> {
+        self.announced_group(group).ok().map(|group| group.peer())
     }
 
-    /// The ways of a group that carry data now, each with its measured rate in bytes a second, if that was measured.
-    pub fn live_ways(&mut self, group: GroupId) -> Vec<(Way, Option<u64>)> {
-        self.told(group).map(|group| group.live_ways()).unwrap_or_default()
+    /// Returns the live paths of a group with their estimated bandwidths in bytes per second, if measured.
+    pub fn live_paths(&mut self, group: GroupId) -> Vec<(NetworkPath, Option<u64>)> {
+        self.announced_group(group).map(|group| group.live_paths()).unwrap_or_default()
     }
 
-    /// All paths of a group, those that are down too; none: no such group stands.
+    /// Returns the state of all paths of a group; empty if there is no such group.
     pub fn paths(&mut self, group: GroupId) -> Vec<PathState> {
-        self.told(group).map(|group| group.path_states()).unwrap_or_default()
+        self.announced_group(group).map(|group| group.path_states()).unwrap_or_default()
     }
 
-    /// The largest packets that were found to pass over each live way, in bytes behind the Ethernet header.
-    pub fn packet_bytes(&mut self, group: GroupId) -> Vec<(Way, usize)> {
-        self.told(group).map(|group| group.packet_bytes()).unwrap_or_default()
+    /// Returns the path MTU of each live path, in bytes after the Ethernet header.
+    pub fn packet_bytes(&mut self, group: GroupId) -> Vec<(NetworkPath, usize)> {
+        self.announced_group(group).map(|group| group.packet_bytes()).unwrap_or_default()
     }
 
-    /// Circuits of a group that have a place in one of its tables.
+    /// Returns the number of circuits in the tables of a group.
     pub fn circuits(&mut self, group: GroupId) -> usize {
-        self.told(group).map(|group| group.circuits.taken()).unwrap_or_default()
+        self.announced_group(group).map(|group| group.circuits.count()).unwrap_or_default()
     }
 
-    /// What was counted since the node was made.
-    pub fn counters(&self) -> &Counters {
+    /// Returns the packet counters since the node was created.
+    pub fn counters(&self) -> &CircuitCounters {
         &self.counters
     }
 
-    /// Bytes held for users, peers and packets under way.
+    /// Returns the memory of buffers and packets in flight, in bytes.
     pub fn held_bytes(&self) -> u64 {
         let held = |slot: &Slot| match slot {
-            Slot::Joined(group) => group.held_bytes(),
-            Slot::Vacant | Slot::HalfOpen(_) | Slot::Dialling(_) => 0,
+            Slot::Established(group) => group.held_bytes(),
+            Slot::Vacant | Slot::HalfOpen(_) | Slot::Dialing(_) => 0,
         };
         self.table.slots().map(held).sum()
     }

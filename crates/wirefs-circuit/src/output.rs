@@ -1,165 +1,166 @@
-//! What a node tells its driver.
+//! The events that a node reports to its driver.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::address::{Address, CircuitId, GroupId, NodeKey, Way};
+use crate::address::{CardAddress, CircuitId, GroupId, NetworkPath, PeerKey};
 
-/// Something that happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Output {
-    /// A group stands: both sides have proved their keys. Circuits may be opened.
-    Joined {
+pub enum CircuitOutput {
+    /// A handshake completed: both sides have proved their keys. Circuits may be opened.
+    Established {
         /// The group.
         group: GroupId,
-        /// Who the peer is.
-        peer: NodeKey,
-        /// Whether we dialled; else the peer did.
-        is_dialled: bool,
+        /// The key of the peer.
+        peer: PeerKey,
+        /// Whether this node dialed the peer.
+        is_initiator: bool,
     },
-    /// A group that was dialled did not come to be; the id is free again.
+    /// A dial failed; the group id is free again.
     Failed {
         /// The group.
         group: GroupId,
-        /// Why.
-        why: DialFault,
+        /// The reason.
+        reason: DialFault,
     },
-    /// A group that stood is over, and all its circuits with it; the id is free again soon.
-    Lost {
+    /// A group and its circuits closed; the group id is free again soon.
+    Closed {
         /// The group.
         group: GroupId,
-        /// Why.
-        why: Lost,
+        /// The reason.
+        reason: CloseReason,
     },
-    /// A path carries data from now on.
+    /// A path became live.
     PathUp {
         /// The group.
         group: GroupId,
         /// The path.
-        way: Way,
+        path: NetworkPath,
     },
-    /// A path carries nothing any more; others take over what was on it.
+    /// A path died; its data is retransmitted on other paths.
     PathDown {
         /// The group.
         group: GroupId,
         /// The path.
-        way: Way,
+        path: NetworkPath,
     },
     /// The peer opened a circuit.
     Opened(CircuitId),
-    /// A circuit has something to be read; not told again until all is read.
+    /// A circuit has data to read. Reported once until all of it is read.
     Readable(CircuitId),
-    /// A circuit that did not take all has room again.
+    /// A circuit with a partial write has buffer space again.
     Writable(CircuitId),
-    /// Everything that was written to a circuit, up to its end, is at the peer.
+    /// The peer has acknowledged everything written to a circuit, including its end.
     Finished(CircuitId),
-    /// The peer ended a circuit at once; what was not read is gone.
+    /// The peer reset a circuit; unread data is discarded.
     Reset(CircuitId),
 }
 
-/// What a read gives.
+/// The result of a read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Read {
     /// The next bytes.
     Data(Bytes),
-    /// Nothing now; [`Output::Readable`] tells when there is more.
+    /// No data now; [`CircuitOutput::Readable`] reports more.
     Nothing,
-    /// The peer finished, and everything was read.
+    /// The peer ended the circuit, and all data was read.
     End,
-    /// There is no such circuit, or no more.
+    /// The circuit is closed or does not exist.
     Gone,
 }
 
-/// Why a dial failed.
+/// The reason for which a dial failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DialFault {
-    /// Nobody answered in time.
-    Silent,
-    /// Who answered has another key than expected, or one that is not trusted.
-    Stranger(NodeKey),
+    /// No reply in time.
+    Timeout,
+    /// The replying node has another key than expected, or an untrusted one.
+    UnexpectedKey(PeerKey),
 }
 
-/// Why a group is over.
+/// The reason for which a group closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lost {
-    /// We closed it.
-    Closed,
+pub enum CloseReason {
+    /// This node closed it.
+    Local,
     /// The peer closed it.
-    PeerClosed,
-    /// Nothing was heard on any path for too long.
-    Silent,
-    /// The peer did what it may not.
-    Fault(PeerFault),
+    Peer,
+    /// Nothing was received on any path for [`IDLE_TIMEOUT`](crate::limits::IDLE_TIMEOUT).
+    IdleTimeout,
+    /// The peer violated the protocol.
+    Fault(CircuitFault),
 }
 
-/// What a peer that proved its key did and may not do.
+/// A protocol violation of an authenticated peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PeerFault {
-    /// A packet's content is nonsense.
+pub enum CircuitFault {
+    /// A packet does not decode.
     Malformed,
-    /// A circuit's number is in no table.
-    Number,
-    /// It sent more than it was granted.
-    Credit,
-    /// It sent beyond the end that it had said.
-    End,
-    /// It acknowledged what was never sent.
-    Acknowledged,
-    /// It has us say more about circuits than there could be to say.
+    /// A circuit number is in no table.
+    CircuitNumber,
+    /// It exceeded its flow-control credit.
+    FlowControl,
+    /// It sent data beyond the final size, or changed the final size.
+    FinalSize,
+    /// It acknowledged a packet that was never sent.
+    UnsentPacketAcked,
+    /// It caused more control parts than a correct peer can.
     Flood,
 }
 
-/// Why a driver's call cannot be.
+/// An invalid call of the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Misuse {
-    /// More cards, or smaller ones, than a node can have; or none.
+pub enum CircuitMisuse {
+    /// The number or the MTU of the cards is out of range.
     Cards,
-    /// A way over a card that is none; or none, or too many.
-    Ways,
-    /// All groups are taken.
+    /// A path uses an unknown card, or the number of paths is out of range.
+    Paths,
+    /// A table is full.
     Full,
-    /// There is no such group or circuit, or no more.
+    /// The group or circuit is closed or does not exist.
     Gone,
 }
 
-impl std::fmt::Display for Misuse {
+impl std::fmt::Display for CircuitMisuse {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Misuse::Cards => "a node has one to eight cards, each for at least 576 bytes",
-            Misuse::Ways => "a dial needs one to eight ways, each over a card of the node",
-            Misuse::Full => "all places are taken",
-            Misuse::Gone => "it is over",
+            CircuitMisuse::Cards => "a node has one to eight cards, each for at least 576 bytes",
+            CircuitMisuse::Paths => "a dial needs one to eight paths, each over a card of the node",
+            CircuitMisuse::Full => "the table is full",
+            CircuitMisuse::Gone => "the group or circuit is closed",
         })
     }
 }
 
-impl std::error::Error for Misuse {}
+impl std::error::Error for CircuitMisuse {}
 
-/// A path of a group, as it is at one moment.
+/// The state of a path of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathState {
-    /// From which card to where.
-    pub way: Way,
-    /// It carries data.
+    /// The cards of the path.
+    pub path: NetworkPath,
+    /// Whether the path carries data.
     pub is_up: bool,
-    /// Its measured rate in bytes a second, once that was measured.
+    /// The estimated bandwidth in bytes per second, once measured.
     pub rate: Option<u64>,
-    /// Its round trip on average, once that was measured.
+    /// The smoothed round-trip time, once measured.
     pub rtt: Option<Duration>,
-    /// Bytes of our packets that arrived since the group stands.
+    /// Bytes of our packets that were acknowledged since the group was established.
     pub arrived_bytes: u64,
-    /// Bytes of those that were lost and sent anew.
+    /// Bytes of our packets that were lost, and retransmitted, since the group was established.
     pub lost_bytes: u64,
 }
 
-/// A packet to be sent: the first bytes of the buffer that was given.
+/// A packet to send: the first bytes of the passed buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Departure {
-    /// The hardware address that it goes to.
-    pub destination: Address,
-    /// Its bytes.
+pub struct OutgoingPacket {
+    /// The destination address.
+    pub destination: CardAddress,
+    /// The size of the packet, in bytes.
     pub bytes: usize,
-    /// Whether another may follow at once. Else it is better to send this one, and to ask again then.
+    /// Whether another packet may follow at once. If not, the driver should send this one before it asks
+    /// again.
     pub is_more: bool,
 }

@@ -1,265 +1,284 @@
-//! One path of a group: from a card of ours to one of the peer's.
+//! One path of a group: a local card and a remote card.
 //!
 //! ```text
-//! dead ─ acknowledged ─> live ─ no acknowledgement in time ─> doubtful ─ none to several questions ─> dead
-//!                          └───────────── acknowledged ──────────┘
+//! dead ─ acknowledgement ─> live ─ probe timeout ─> suspect ─ several probe timeouts ─> dead
+//!                            └──── acknowledgement ────┘
 //! ```
-//! Only a live path gets data. As soon as one is doubtful and others live, these send what was under way on it.
+//! Only live paths carry data. When a path becomes suspect and others are live, its packets in flight are
+//! retransmitted on those. Probe timeouts follow RFC 9002, section 6.2.
 
 use std::time::Duration;
 
 use wirefs_op::Time;
 
-use crate::address::Way;
-use crate::flight::{Flight, NeverSent, Report};
-use crate::limits::{ACK_DELAY_MAX, ACK_EVERY, DOUBTS_MAX, KEEPALIVE, PROBE_WAIT_MAX, PROBE_WAIT_MIN};
-use crate::rate::Rate;
-use crate::replay::Arrived;
+use crate::address::NetworkPath;
+use crate::congestion::CongestionControl;
+use crate::limits::{ACK_DELAY_MAX, ACK_EVERY, KEEPALIVE, PROBE_WAIT_MAX, PROBE_WAIT_MIN, PROBES_MAX};
+use crate::mtu::MtuDiscovery;
+use crate::replay_window::ReplayWindow;
 use crate::rtt::Rtt;
 use crate::seal::PathKeys;
-use crate::sizing::Sizing;
+use crate::sent_packets::{DeliveryReport, SentPackets, UnsentPacketAcked};
 use crate::wire::part::Ack;
 
-/// Packets that a doubtful path may send again to find out, where no other path lives.
-const SPARE_PACKETS: usize = 2;
+/// The packets that a suspect path may send as probes if no other path is live (RFC 9002, section 6.2.4).
+const PROBE_PACKETS: usize = 2;
 
 /// Whether a path carries data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum PathStatus {
     Live,
-    Doubtful,
-    /// Not, or not yet; it is asked again then.
+    Suspect,
+    /// Not validated yet, or failed; it is probed at intervals.
     Dead {
         next: Time,
         wait: Duration,
     },
 }
 
-/// What is to be acknowledged.
+/// The state of acknowledging received packets.
 #[derive(Debug, Default)]
-pub(crate) struct Owed {
-    /// Packets that want to be acknowledged and were not.
+pub(crate) struct PendingAck {
+    /// Ack-eliciting packets that were not acknowledged.
     count: u32,
-    /// When it has to be done.
+    /// When an acknowledgement is due.
     due: Option<Time>,
-    /// When the newest packet came.
+    /// When the newest packet was received.
     newest_at: Time,
 }
 
+/// The transport state of one path.
 #[derive(Debug)]
 pub(crate) struct Path {
-    pub(crate) way: Way,
-    pub(crate) keys_out: PathKeys,
-    pub(crate) keys_in: PathKeys,
-    pub(crate) standing: Standing,
-    pub(crate) flight: Flight,
+    pub(crate) network_path: NetworkPath,
+    pub(crate) send_keys: PathKeys,
+    pub(crate) receive_keys: PathKeys,
+    pub(crate) status: PathStatus,
+    pub(crate) sent_packets: SentPackets,
     pub(crate) rtt: Rtt,
-    pub(crate) rate: Rate,
-    pub(crate) sizing: Sizing,
-    pub(crate) arrived: Arrived,
-    owed: Owed,
-    /// Questions in a row that were not answered.
-    questions: u32,
-    /// Since when an answer is waited for: the last one, or the first packet that wants one.
-    asked_at: Time,
-    /// The peer is to be asked with the next packet.
+    pub(crate) congestion: CongestionControl,
+    pub(crate) mtu: MtuDiscovery,
+    pub(crate) replay_window: ReplayWindow,
+    pending_ack: PendingAck,
+    /// Consecutive probe timeouts.
+    pto_count: u32,
+    /// The start of the probe timeout: the last acknowledgement, or the first packet in flight.
+    timer_started_at: Time,
+    /// The next packet must contain a ping.
     pub(crate) wants_ping: bool,
-    /// Packets that may be sent though the path is doubtful.
-    pub(crate) spare: usize,
-    /// The driver was told that it lives.
-    pub(crate) is_told: bool,
-    /// Bytes of its packets that arrived, and of those that were lost.
-    pub(crate) fates: Fates,
+    /// The packets that may be sent while the path is suspect.
+    pub(crate) probe_packets: usize,
+    /// The driver was notified that the path is live.
+    pub(crate) is_up_reported: bool,
+    /// Totals of acknowledged and lost bytes.
+    pub(crate) totals: PathTotals,
 }
 
-/// What became of the packets of a path, in bytes since the group stands.
+/// Totals of a path since the group was established, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Fates {
+pub(crate) struct PathTotals {
     pub(crate) arrived_bytes: u64,
     pub(crate) lost_bytes: u64,
 }
 
 impl Path {
-    pub(crate) fn new(now: Time, way: Way, keys_out: PathKeys, keys_in: PathKeys, card_bytes: usize) -> Path {
+    pub(crate) fn new(
+        now: Time,
+        network_path: NetworkPath,
+        send_keys: PathKeys,
+        receive_keys: PathKeys,
+        card_bytes: usize,
+    ) -> Path {
         Path {
-            way,
-            keys_out,
-            keys_in,
-            standing: Standing::Dead { next: now, wait: PROBE_WAIT_MIN },
-            flight: Flight::new(),
+            network_path,
+            send_keys,
+            receive_keys,
+            status: PathStatus::Dead { next: now, wait: PROBE_WAIT_MIN },
+            sent_packets: SentPackets::new(),
             rtt: Rtt::new(),
-            rate: Rate::new(),
-            sizing: Sizing::new(card_bytes),
-            arrived: Arrived::new(),
-            owed: Owed::default(),
-            questions: 0,
-            asked_at: now,
+            congestion: CongestionControl::new(),
+            mtu: MtuDiscovery::new(card_bytes),
+            replay_window: ReplayWindow::new(),
+            pending_ack: PendingAck::default(),
+            pto_count: 0,
+            timer_started_at: now,
             wants_ping: true,
-            spare: 0,
-            is_told: false,
-            fates: Fates::default(),
+            probe_packets: 0,
+            is_up_reported: false,
+            totals: PathTotals::default(),
         }
     }
 
     pub(crate) fn is_live(&self) -> bool {
-        self.standing == Standing::Live
+        self.status == PathStatus::Live
     }
 
     pub(crate) fn is_dead(&self) -> bool {
-        matches!(self.standing, Standing::Dead { .. })
+        matches!(self.status, PathStatus::Dead { .. })
     }
 
-    /// Notes a packet that arrived.
-    pub(crate) fn note(&mut self, now: Time, counter: u64, is_asking: bool) {
-        let is_newest = self.arrived.largest().is_none_or(|largest| counter > largest);
-        let is_next = self.arrived.note(counter);
+    /// Records a received packet.
+    pub(crate) fn record_received(&mut self, now: Time, packet_number: u64, is_ack_eliciting: bool) {
+        let is_newest = self.replay_window.largest().is_none_or(|largest| packet_number > largest);
+        let is_next = self.replay_window.record(packet_number);
         if is_newest {
-            self.owed.newest_at = now;
+            self.pending_ack.newest_at = now;
         }
-        if !is_asking {
+        if !is_ack_eliciting {
             return;
         }
-        self.owed.count += 1;
-        let at_once = !is_next || self.owed.count >= ACK_EVERY;
+        self.pending_ack.count += 1;
+        let at_once = !is_next || self.pending_ack.count >= ACK_EVERY;
         let due = if at_once { now } else { now + ACK_DELAY_MAX };
-        self.owed.due = Some(self.owed.due.map_or(due, |before| before.min(due)));
+        self.pending_ack.due = Some(self.pending_ack.due.map_or(due, |before| before.min(due)));
     }
 
-    /// The peer waits for an answer: it is given at once.
-    pub(crate) fn hurry(&mut self, now: Time) {
-        self.owed.due = self.owed.due.map(|_| now);
+    /// Makes a pending acknowledgement due at once.
+    pub(crate) fn acknowledge_now(&mut self, now: Time) {
+        self.pending_ack.due = self.pending_ack.due.map(|_| now);
     }
 
-    pub(crate) fn owes(&self) -> bool {
-        self.owed.due.is_some()
+    pub(crate) fn has_pending_ack(&self) -> bool {
+        self.pending_ack.due.is_some()
     }
 
-    pub(crate) fn owes_now(&self, now: Time) -> bool {
-        self.owed.due.is_some_and(|due| due <= now)
+    pub(crate) fn is_ack_due(&self, now: Time) -> bool {
+        self.pending_ack.due.is_some_and(|due| due <= now)
     }
 
-    /// What to acknowledge, and how long the newest waited; nothing is owed afterwards.
-    pub(crate) fn settle_owed(&mut self, now: Time) -> (Duration, impl Iterator<Item = (u64, u64)>) {
-        self.owed.count = 0;
-        self.owed.due = None;
-        (now.since(self.owed.newest_at), self.arrived.runs())
+    /// Returns the ACK delay and the ACK ranges, and clears the pending acknowledgement.
+    pub(crate) fn take_pending_ack(&mut self, now: Time) -> (Duration, impl Iterator<Item = (u64, u64)>) {
+        self.pending_ack.count = 0;
+        self.pending_ack.due = None;
+        (now.since(self.pending_ack.newest_at), self.replay_window.ranges())
     }
 
-    /// Notes that something leaves that wants an answer, where nothing did.
-    pub(crate) fn asks(&mut self, now: Time) {
-        self.asked_at = now;
+    /// Restarts the probe timeout when the first packet in flight is sent.
+    pub(crate) fn restart_timer(&mut self, now: Time) {
+        self.timer_started_at = now;
     }
 
-    /// Takes what the peer acknowledges. Returns whether the path came back to life.
+    /// Processes an acknowledgement. Returns whether the path became live.
     ///
     /// # Errors
-    /// The peer acknowledges what was never sent.
+    /// The peer acknowledged a packet that was never sent.
     pub(crate) fn acknowledge(
         &mut self,
         now: Time,
         ack: &Ack<'_>,
-        report: &mut Report,
-    ) -> Result<bool, NeverSent> {
-        self.flight.acknowledge(now, ack, &self.rtt, report)?;
-        if !report.is_news() {
+        report: &mut DeliveryReport,
+    ) -> Result<bool, UnsentPacketAcked> {
+        self.sent_packets.acknowledge(now, ack, &self.rtt, report)?;
+        if !report.has_new_acks() {
             return Ok(false);
         }
         if let Some(measured) = report.rtt {
-            self.rtt.note(now, measured, ack.waited);
+            self.rtt.add_sample(now, measured, ack.ack_delay);
         }
-        self.questions = 0;
-        self.spare = 0;
-        self.asked_at = now;
-        self.learn(now, report);
-        let revives = !self.is_told;
-        self.standing = Standing::Live;
-        self.is_told = true;
+        self.pto_count = 0;
+        self.probe_packets = 0;
+        self.timer_started_at = now;
+        self.update(now, report);
+        let revives = !self.is_up_reported;
+        self.status = PathStatus::Live;
+        self.is_up_reported = true;
         Ok(revives)
     }
 
-    /// Learns from what became of packets.
-    fn learn(&mut self, now: Time, report: &mut Report) {
-        self.fates.arrived_bytes += report.arrived_bytes;
-        self.fates.lost_bytes += report.lost_bytes;
-        let flying = self.flight.flying_bytes();
-        let shortest = self.rtt.shortest();
-        self.rate.learn(now, report.arrived_bytes, report.lost_bytes, report.newest, flying, shortest);
-        self.learn_size(now, report);
+    /// Updates congestion control and MTU discovery.
+    fn update(&mut self, now: Time, report: &mut DeliveryReport) {
+        self.totals.arrived_bytes += report.arrived_bytes;
+        self.totals.lost_bytes += report.lost_bytes;
+        let in_flight = self.sent_packets.bytes_in_flight();
+        let min_rtt = self.rtt.min_rtt();
+        self.congestion.on_ack(
+            now,
+            report.arrived_bytes,
+            report.lost_bytes,
+            report.newest,
+            in_flight,
+            min_rtt,
+        );
+        self.update_mtu(now, report);
     }
 
-    /// Learns from what became of packets for their size, once.
-    pub(crate) fn learn_size(&mut self, now: Time, report: &mut Report) {
-        if let Some((bytes, arrived)) = report.sized.take() {
-            self.sizing.learn(now, bytes as usize, arrived);
+    /// Updates MTU discovery once for a report.
+    pub(crate) fn update_mtu(&mut self, now: Time, report: &mut DeliveryReport) {
+        if let Some((bytes, arrived)) = report.mtu_probe.take() {
+            self.mtu.on_probe_result(now, bytes as usize, arrived);
         }
         let (arrived, lost) =
             (std::mem::take(&mut report.has_large_arrived), std::mem::take(&mut report.large_lost));
-        self.sizing.watch(now, arrived, lost);
+        self.mtu.on_large_packets(now, arrived, lost);
     }
 
-    /// When the peer is asked, or asked again.
-    fn question_at(&self) -> Time {
-        match self.standing {
-            Standing::Dead { next, .. } => next,
-            Standing::Live | Standing::Doubtful if self.flight.is_empty() => self.asked_at + KEEPALIVE,
-            Standing::Live | Standing::Doubtful => self.asked_at + self.rtt.patience_after(self.questions),
+    /// Returns the time of the next probe.
+    fn probe_at(&self) -> Time {
+        match self.status {
+            PathStatus::Dead { next, .. } => next,
+            PathStatus::Live | PathStatus::Suspect if self.sent_packets.is_empty() => {
+                self.timer_started_at + KEEPALIVE
+            }
+            PathStatus::Live | PathStatus::Suspect => {
+                self.timer_started_at + self.rtt.probe_timeout_after(self.pto_count)
+            }
         }
     }
 
-    /// The next time at which something happens of itself.
+    /// Returns the time of the next timer.
     pub(crate) fn deadline(&self) -> Time {
-        let loss = self.flight.loss_at();
-        let sizing = self.sizing.deadline().filter(|_| self.is_live() && !self.flight.is_full());
-        [loss, self.owed.due, sizing].into_iter().flatten().fold(self.question_at(), Time::min)
+        let loss = self.sent_packets.loss_at();
+        let mtu = self.mtu.deadline().filter(|_| self.is_live() && !self.sent_packets.is_full());
+        [loss, self.pending_ack.due, mtu].into_iter().flatten().fold(self.probe_at(), Time::min)
     }
 
-    /// Lets time pass. Returns whether the path died now.
-    pub(crate) fn tick(&mut self, now: Time, others_live: bool, report: &mut Report) -> bool {
-        if self.flight.loss_at().is_some_and(|at| at <= now) {
-            self.flight.detect(now, &self.rtt, report);
-            self.learn(now, report);
+    /// Runs due timers. Returns whether the path died.
+    pub(crate) fn tick(&mut self, now: Time, others_live: bool, report: &mut DeliveryReport) -> bool {
+        if self.sent_packets.loss_at().is_some_and(|at| at <= now) {
+            self.sent_packets.detect_losses(now, &self.rtt, report);
+            self.update(now, report);
         }
-        if self.question_at() > now {
+        if self.probe_at() > now {
             return false;
         }
-        let died = self.ask(now, others_live, report);
-        self.learn_size(now, report);
+        let died = self.probe(now, others_live, report);
+        self.update_mtu(now, report);
         died
     }
 
-    /// Asks the peer whether the path lives. Returns whether it died now.
-    fn ask(&mut self, now: Time, others_live: bool, report: &mut Report) -> bool {
+    /// Sends a probe. Returns whether the path died.
+    fn probe(&mut self, now: Time, others_live: bool, report: &mut DeliveryReport) -> bool {
         self.wants_ping = true;
-        self.asked_at = now;
-        match self.standing {
-            Standing::Dead { wait, .. } => {
-                self.flight.give_up(usize::MAX, report);
-                self.standing = Standing::Dead { next: now + wait, wait: (wait * 2).min(PROBE_WAIT_MAX) };
+        self.timer_started_at = now;
+        match self.status {
+            PathStatus::Dead { wait, .. } => {
+                self.sent_packets.declare_lost(usize::MAX, report);
+                self.status = PathStatus::Dead { next: now + wait, wait: (wait * 2).min(PROBE_WAIT_MAX) };
                 false
             }
-            Standing::Live | Standing::Doubtful if self.flight.is_empty() => false,
-            Standing::Live | Standing::Doubtful => self.doubt(now, others_live, report),
+            PathStatus::Live | PathStatus::Suspect if self.sent_packets.is_empty() => false,
+            PathStatus::Live | PathStatus::Suspect => self.handle_timeout(now, others_live, report),
         }
     }
 
-    /// An acknowledgement is late.
-    fn doubt(&mut self, now: Time, others_live: bool, report: &mut Report) -> bool {
-        self.questions += 1;
-        self.standing = Standing::Doubtful;
-        if self.questions >= 2 {
-            self.sizing.fall_back(now);
+    /// Handles a probe timeout. Returns whether the path died.
+    fn handle_timeout(&mut self, now: Time, others_live: bool, report: &mut DeliveryReport) -> bool {
+        self.pto_count += 1;
+        self.status = PathStatus::Suspect;
+        if self.pto_count >= 2 {
+            self.mtu.fall_back(now);
         }
-        if self.questions >= DOUBTS_MAX {
-            self.flight.give_up(usize::MAX, report);
-            self.rate = Rate::new();
+        if self.pto_count >= PROBES_MAX {
+            self.sent_packets.declare_lost(usize::MAX, report);
+            self.congestion = CongestionControl::new();
             self.rtt = Rtt::new();
-            self.spare = 0;
-            self.standing = Standing::Dead { next: now + PROBE_WAIT_MIN, wait: PROBE_WAIT_MIN };
-            return std::mem::replace(&mut self.is_told, false);
+            self.probe_packets = 0;
+            self.status = PathStatus::Dead { next: now + PROBE_WAIT_MIN, wait: PROBE_WAIT_MIN };
+            return std::mem::replace(&mut self.is_up_reported, false);
         }
-        let most = if others_live { usize::MAX } else { SPARE_PACKETS };
-        self.flight.give_up(most, report);
-        self.spare = SPARE_PACKETS;
+        let most = if others_live { usize::MAX } else { PROBE_PACKETS };
+        self.sent_packets.declare_lost(most, report);
+        self.probe_packets = PROBE_PACKETS;
         false
     }
 }

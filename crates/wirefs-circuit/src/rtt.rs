@@ -1,47 +1,51 @@
-//! How long a path takes there and back.
+//! The estimate of the round-trip time of a path.
 
 use std::time::Duration;
 
 use wirefs_op::Time;
 
-use crate::limits::{ACK_DELAY_MAX, PATIENCE_MAX, PATIENCE_MIN};
+use crate::limits::{ACK_DELAY_MAX, PROBE_TIMEOUT_MAX, PROBE_TIMEOUT_MIN};
 
-/// What is taken for the round trip before one was measured.
-const GUESS: Duration = Duration::from_millis(10);
-/// After so long the shortest round trip is measured anew: the way may have changed.
-const SHORTEST_LIFE: Duration = Duration::from_secs(10);
+/// The round-trip time before the first sample.
+const INITIAL_RTT: Duration = Duration::from_millis(10);
+/// The lifetime of the minimum: the route may have changed.
+const MIN_RTT_LIFETIME: Duration = Duration::from_secs(10);
 
+/// Smoothed round-trip time and variation.
+///
 /// # Source
-/// RFC 6298, section 2: smoothed by 1/8, its variation by 1/4.
+/// RFC 6298, section 2: weights 1/8 and 1/4.
 #[derive(Clone, Debug)]
 pub(crate) struct Rtt {
     smoothed: Option<Duration>,
     variation: Duration,
     latest: Duration,
-    shortest: Duration,
-    shortest_at: Time,
+    min_rtt: Duration,
+    min_rtt_at: Time,
 }
 
 impl Rtt {
     pub(crate) fn new() -> Rtt {
         Rtt {
             smoothed: None,
-            variation: GUESS / 2,
-            latest: GUESS,
-            shortest: GUESS,
-            shortest_at: Time::default(),
+            variation: INITIAL_RTT / 2,
+            latest: INITIAL_RTT,
+            min_rtt: INITIAL_RTT,
+            min_rtt_at: Time::default(),
         }
     }
 
-    /// Takes a measured round trip, of which the peer says that it waited `waited` before it acknowledged.
-    pub(crate) fn note(&mut self, now: Time, measured: Duration, waited: Duration) {
-        if self.smoothed.is_none() || measured <= self.shortest || now.since(self.shortest_at) > SHORTEST_LIFE
+    /// Adds a sample. `ack_delay` is the delay that the peer reported.
+    pub(crate) fn add_sample(&mut self, now: Time, measured: Duration, ack_delay: Duration) {
+        if self.smoothed.is_none()
+            || measured <= self.min_rtt
+            || now.since(self.min_rtt_at) > MIN_RTT_LIFETIME
         {
-            self.shortest = measured;
-            self.shortest_at = now;
+            self.min_rtt = measured;
+            self.min_rtt_at = now;
         }
-        // The peer's word counts only as far as it leaves a possible round trip.
-        let own = measured.saturating_sub(waited).max(self.shortest);
+        // The reported delay cannot make the sample smaller than the minimum.
+        let own = measured.saturating_sub(ack_delay).max(self.min_rtt);
         self.latest = own;
         match self.smoothed {
             None => {
@@ -56,34 +60,34 @@ impl Rtt {
     }
 
     pub(crate) fn smoothed(&self) -> Duration {
-        self.smoothed.unwrap_or(GUESS)
+        self.smoothed.unwrap_or(INITIAL_RTT)
     }
 
-    /// As it is on average; none before it was measured.
+    /// Returns the smoothed round-trip time; `None` before the first sample.
     pub(crate) fn measured(&self) -> Option<Duration> {
         self.smoothed
     }
 
-    pub(crate) fn shortest(&self) -> Duration {
-        self.shortest
+    pub(crate) fn min_rtt(&self) -> Duration {
+        self.min_rtt
     }
 
-    /// How long an acknowledgement may take before the path is asked.
-    pub(crate) fn patience(&self) -> Duration {
-        (self.smoothed() + self.variation * 4 + ACK_DELAY_MAX).max(PATIENCE_MIN)
+    /// Returns the probe timeout (RFC 9002, section 6.2.1).
+    pub(crate) fn probe_timeout(&self) -> Duration {
+        (self.smoothed() + self.variation * 4 + ACK_DELAY_MAX).max(PROBE_TIMEOUT_MIN)
     }
 
-    /// The patience after so many questions without an answer.
-    pub(crate) fn patience_after(&self, questions: u32) -> Duration {
-        let patience = self.patience();
-        (patience * (1 << questions.min(8))).min(PATIENCE_MAX.max(patience))
+    /// Returns the probe timeout after this many timeouts in a row: exponential backoff.
+    pub(crate) fn probe_timeout_after(&self, pto_count: u32) -> Duration {
+        let probe_timeout = self.probe_timeout();
+        (probe_timeout * (1 << pto_count.min(8))).min(PROBE_TIMEOUT_MAX.max(probe_timeout))
     }
 
-    /// A packet that is older than this when a later one was acknowledged is lost.
+    /// Returns the age at which a packet counts as lost once a later one is acknowledged.
     ///
     /// # Source
-    /// RFC 9002, section 6.1.2: 9/8 of the round trip.
-    pub(crate) fn overtaken(&self) -> Duration {
+    /// RFC 9002, section 6.1.2: 9/8 of the round-trip time.
+    pub(crate) fn loss_delay(&self) -> Duration {
         (self.smoothed().max(self.latest) * 9 / 8).max(Duration::from_millis(1))
     }
 }

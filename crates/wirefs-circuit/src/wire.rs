@@ -1,4 +1,4 @@
-//! What is in a packet: the clear header, and the parts under the seal.
+//! The wire format: the clear header and the sealed parts.
 
 pub(crate) mod header;
 pub(crate) mod part;

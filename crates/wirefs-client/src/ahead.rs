@@ -1,4 +1,4 @@
-//! Being ahead of the server: changes that were answered before it has them (`docs/design/0015-ahead-of-the-server.md`).
+//! Being ahead of the server: changes that were answered before it has them (`docs/design/0015-optimistic-execution.md`).
 //!
 //! ```text
 //!   alone, a change whose outcome is certain  ->  journal, answer; the request follows in order      (ahead)
@@ -21,7 +21,7 @@ use shown::Shown;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 pub(crate) use unconfirmed::{Made, Unconfirmed};
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 use wirefs_op::message::alone::Ralone;
 use wirefs_op::message::get::GetMode;
 use wirefs_op::message::recall::Trecalled;
@@ -159,24 +159,24 @@ impl Client {
     }
 
     /// Whether what this client knows of the node is what counts: own changes of it are on their way, and nobody else's can be.
-    pub(crate) fn is_ahead(&self, node: NodeId) -> bool {
-        self.files.is_ahead(node) && self.names.node(node).is_some_and(|known| known.known.is_some())
+    pub(crate) fn is_ahead(&self, node: TreeNodeId) -> bool {
+        self.files.is_ahead(node) && self.names.node(node).is_some_and(|known| known.freshness.is_some())
     }
 
     /// Whether an own change of the node may be shown before the server has it.
-    pub(crate) fn can_be_ahead(&self, node: NodeId) -> bool {
+    pub(crate) fn can_be_ahead(&self, node: TreeNodeId) -> bool {
         self.may_be_ahead() && self.is_fresh(node)
     }
 
     /// An own change of the node is about to be shown: what is shown of it is what is known from now on.
-    pub(crate) fn shows_own(&mut self, node: NodeId) {
+    pub(crate) fn shows_own(&mut self, node: TreeNodeId) {
         if let Some(known) = self.names.node_mut(node) {
             known.stat = self.ahead.shown(&known.stat);
         }
     }
 
     /// An own change of the node is on its way whose outcome is known.
-    pub(crate) fn goes_ahead(&mut self, node: NodeId) {
+    pub(crate) fn goes_ahead(&mut self, node: TreeNodeId) {
         self.shows_own(node);
         self.files.write_sent(node, 0);
         self.files.set_ahead(node);
@@ -259,7 +259,7 @@ impl Client {
     }
 
     /// An own change of the node is about to be issued: what the server has told of it was told before.
-    pub(crate) fn note_known(&mut self, node: NodeId) {
+    pub(crate) fn note_known(&mut self, node: TreeNodeId) {
         let known = self.names.node(node).filter(|_| !self.files.is_ahead(node));
         if let Some(at) = known.map(|known| known.stat.ctime) {
             self.note_seen(at);
@@ -364,8 +364,8 @@ impl Client {
 
     /// Whether `close` need not wait for the server to have what was written: the journal has it, and nobody else sees the file before the
     /// server does.
-    pub(crate) fn closes_ahead(&self, node: NodeId) -> bool {
-        self.is_ahead(node) && self.may_be_ahead() && self.config.mode.publish.is_behind()
+    pub(crate) fn closes_ahead(&self, node: TreeNodeId) -> bool {
+        self.is_ahead(node) && self.may_be_ahead() && self.config.mode.publish.is_write_back()
     }
 
     pub(crate) fn note_late(&mut self, what: &'static str, path: TreePath, errno: Errno) {

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use std::ops::Deref;
 use std::time::Duration;
-pub use wirefs_cache::{NodeId, ROOT};
+pub use wirefs_cache::{ROOT, TreeNodeId};
 use wirefs_op::{Errno, FsStat, LockFamily, LockRange, SetStat, Stat};
 
 /// An open file or directory.
@@ -102,40 +102,40 @@ impl Eq for WriteData<'_> {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call<'a> {
     /// Finds a name in a directory; counts one lookup on the node.
-    Lookup { parent: NodeId, name: &'a [u8] },
+    Lookup { parent: TreeNodeId, name: &'a [u8] },
     /// Takes back `count` lookups. Never answered.
-    Forget { node: NodeId, count: u64 },
+    Forget { node: TreeNodeId, count: u64 },
     /// Reads attributes; of the open file where a handle is given.
-    Getattr { node: NodeId, handle: Option<Handle> },
+    Getattr { node: TreeNodeId, handle: Option<Handle> },
     /// Changes attributes. `kill_privileges`: setuid and setgid bits must fall (a change of size by one without the right to keep them).
-    Setattr { node: NodeId, handle: Option<Handle>, set: SetStat, kill_privileges: bool },
+    Setattr { node: TreeNodeId, handle: Option<Handle>, set: SetStat, kill_privileges: bool },
     /// Reads a symbolic link.
-    Readlink { node: NodeId },
+    Readlink { node: TreeNodeId },
     /// Makes a file, device node, pipe or socket. `mode` has the type bits.
-    Mknod { parent: NodeId, name: &'a [u8], mode: u32, umask: u32, rdev: u32 },
+    Mknod { parent: TreeNodeId, name: &'a [u8], mode: u32, umask: u32, rdev: u32 },
     /// Makes a directory.
-    Mkdir { parent: NodeId, name: &'a [u8], mode: u32, umask: u32 },
+    Mkdir { parent: TreeNodeId, name: &'a [u8], mode: u32, umask: u32 },
     /// Makes a symbolic link.
-    Symlink { parent: NodeId, name: &'a [u8], target: &'a [u8] },
+    Symlink { parent: TreeNodeId, name: &'a [u8], target: &'a [u8] },
     /// Removes a name of something that is not a directory.
-    Unlink { parent: NodeId, name: &'a [u8] },
+    Unlink { parent: TreeNodeId, name: &'a [u8] },
     /// Removes an empty directory.
-    Rmdir { parent: NodeId, name: &'a [u8] },
+    Rmdir { parent: TreeNodeId, name: &'a [u8] },
     /// Renames. `flags` are those of `renameat2` (NOREPLACE 1, EXCHANGE 2, WHITEOUT 4).
-    Rename { parent: NodeId, name: &'a [u8], to_parent: NodeId, to_name: &'a [u8], flags: u32 },
+    Rename { parent: TreeNodeId, name: &'a [u8], to_parent: TreeNodeId, to_name: &'a [u8], flags: u32 },
     /// Makes a hard link.
-    Link { node: NodeId, parent: NodeId, name: &'a [u8] },
+    Link { node: TreeNodeId, parent: TreeNodeId, name: &'a [u8] },
     /// Opens a file.
-    Open { node: NodeId, how: OpenHow },
+    Open { node: TreeNodeId, how: OpenHow },
     /// Makes and opens a file.
-    Create { parent: NodeId, name: &'a [u8], mode: u32, umask: u32, how: OpenHow },
+    Create { parent: TreeNodeId, name: &'a [u8], mode: u32, umask: u32, how: OpenHow },
     /// Makes and opens a file without a name in `parent`.
-    Tmpfile { parent: NodeId, mode: u32, umask: u32, how: OpenHow },
+    Tmpfile { parent: TreeNodeId, mode: u32, umask: u32, how: OpenHow },
     /// Reads.
-    Read { node: NodeId, handle: Handle, offset: u64, count: u32 },
+    Read { node: TreeNodeId, handle: Handle, offset: u64, count: u32 },
     /// Writes. `cached`: from the page cache (mmap), on behalf of nobody in particular.
     Write {
-        node: NodeId,
+        node: TreeNodeId,
         handle: Handle,
         offset: u64,
         data: WriteData<'a>,
@@ -143,49 +143,56 @@ pub enum Call<'a> {
         kill_privileges: bool,
     },
     /// `close(2)` of one descriptor. `owner`'s POSIX locks on the file fall.
-    Flush { node: NodeId, handle: Handle, owner: u64 },
+    Flush { node: TreeNodeId, handle: Handle, owner: u64 },
     /// The last descriptor of the open file is gone. `flock_owner` where flock locks of it must fall.
-    Release { node: NodeId, handle: Handle, flock_owner: Option<u64> },
+    Release { node: TreeNodeId, handle: Handle, flock_owner: Option<u64> },
     /// To stable storage.
-    Fsync { node: NodeId, handle: Handle, data_only: bool },
+    Fsync { node: TreeNodeId, handle: Handle, data_only: bool },
     /// Opens a directory.
-    Opendir { node: NodeId },
+    Opendir { node: TreeNodeId },
     /// Lists a directory from `offset` on (0 is the start, else the `next` of an entry). As many entries as fit in
     /// `bytes_max`, each costing `entry_bytes` plus its name, rounded up to 8. With `with_stats`, each entry other than
     /// `.` and `..` counts one lookup on its node. Handle 0: the directory was not opened ([`UNOPENED`]).
-    Readdir { node: NodeId, handle: Handle, offset: u64, bytes_max: u32, entry_bytes: u32, with_stats: bool },
+    Readdir {
+        node: TreeNodeId,
+        handle: Handle,
+        offset: u64,
+        bytes_max: u32,
+        entry_bytes: u32,
+        with_stats: bool,
+    },
     /// Closes a directory.
-    Releasedir { node: NodeId, handle: Handle },
+    Releasedir { node: TreeNodeId, handle: Handle },
     /// A directory's entries to stable storage.
-    Fsyncdir { node: NodeId, handle: Handle, data_only: bool },
+    Fsyncdir { node: TreeNodeId, handle: Handle, data_only: bool },
     /// The whole file system to stable storage.
-    Syncfs { node: NodeId },
+    Syncfs { node: TreeNodeId },
     /// Figures of the file system.
-    Statfs { node: NodeId },
+    Statfs { node: TreeNodeId },
     /// Sets an extended attribute. `flags` are those of `setxattr(2)` (CREATE 1, REPLACE 2).
-    Setxattr { node: NodeId, name: &'a [u8], value: &'a [u8], flags: u32, kill_sgid: bool },
+    Setxattr { node: TreeNodeId, name: &'a [u8], value: &'a [u8], flags: u32, kill_sgid: bool },
     /// Reads an extended attribute; `size_max` 0 asks for its size only.
-    Getxattr { node: NodeId, name: &'a [u8], size_max: u32 },
+    Getxattr { node: TreeNodeId, name: &'a [u8], size_max: u32 },
     /// Lists extended attributes' names, each ended by NUL; `size_max` 0 asks for the size only.
-    Listxattr { node: NodeId, size_max: u32 },
+    Listxattr { node: TreeNodeId, size_max: u32 },
     /// Removes an extended attribute.
-    Removexattr { node: NodeId, name: &'a [u8] },
+    Removexattr { node: TreeNodeId, name: &'a [u8] },
     /// `access(2)`: only asked where the kernel does not check permissions itself. `mask` is R 4, W 2, X 1.
-    Access { node: NodeId, mask: u32 },
+    Access { node: TreeNodeId, mask: u32 },
     /// Which lock would stand in the way (`F_GETLK`).
-    Getlk { node: NodeId, handle: Handle, owner: u64, family: LockFamily, range: LockRange },
+    Getlk { node: TreeNodeId, handle: Handle, owner: u64, family: LockFamily, range: LockRange },
     /// Takes or releases a lock; with `wait` the answer comes when it is there.
-    Setlk { node: NodeId, handle: Handle, owner: u64, family: LockFamily, range: LockRange, wait: bool },
+    Setlk { node: TreeNodeId, handle: Handle, owner: u64, family: LockFamily, range: LockRange, wait: bool },
     /// `fallocate(2)`; `mode` are its flags.
-    Fallocate { node: NodeId, handle: Handle, offset: u64, length: u64, mode: u32 },
+    Fallocate { node: TreeNodeId, handle: Handle, offset: u64, length: u64, mode: u32 },
     /// `lseek(2)` with `SEEK_DATA` (3) or `SEEK_HOLE` (4).
-    Lseek { node: NodeId, handle: Handle, offset: u64, whence: u32 },
+    Lseek { node: TreeNodeId, handle: Handle, offset: u64, whence: u32 },
     /// Copies within the mount, at the server.
     CopyRange {
-        from: NodeId,
+        from: TreeNodeId,
         from_handle: Handle,
         from_offset: u64,
-        to: NodeId,
+        to: TreeNodeId,
         to_handle: Handle,
         to_offset: u64,
         length: u64,
@@ -198,7 +205,7 @@ pub enum Call<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The node.
-    pub node: NodeId,
+    pub node: TreeNodeId,
     /// Its attributes.
     pub stat: Stat,
     /// How long the name may be taken to mean this node.
@@ -281,9 +288,9 @@ pub enum Answer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Invalidate {
     /// A node's attributes and, from `offset` on for `length` bytes (0: to the end), its pages. `offset` < 0: attributes only.
-    Node { node: NodeId, offset: i64, length: i64 },
+    Node { node: TreeNodeId, offset: i64, length: i64 },
     /// All that it gathered of the listing of a directory that it reads without opening it. No call under way holds what this takes.
-    Listing { node: NodeId },
+    Listing { node: TreeNodeId },
     /// What a name means. What is a directory may be where a program works: if the name means the same still, that must not notice.
-    Entry { parent: NodeId, name: Vec<u8>, is_directory: bool },
+    Entry { parent: TreeNodeId, name: Vec<u8>, is_directory: bool },
 }

@@ -1,5 +1,5 @@
 //! Directories in which programs at the server change something: an exclusive creation there waits for the server, since a program may
-//! be making the same name (`docs/design/0030-exclusive-names.md`).
+//! be making the same name (`docs/design/0030-exclusive-creation.md`).
 //!
 //! ```text
 //!   listing learned, changed less than 60 s ago ──► contended for the rest of that time
@@ -12,7 +12,7 @@
 use crate::core::Client;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wirefs_cache::{Found, NodeId, ROOT};
+use wirefs_cache::{CachedLookup, ROOT, TreeNodeId};
 use wirefs_op::message::attach::Watch;
 use wirefs_op::message::put::PutMode;
 use wirefs_op::message::recall::RecallItem;
@@ -79,7 +79,7 @@ fn exclusive_name(request: &Request) -> Option<&[u8]> {
 
 impl Client {
     /// Whether a request creates a name exclusively in `dir` that a program at the server may be creating too.
-    pub(crate) fn has_rivals(&self, request: &Request, dir: Option<NodeId>) -> bool {
+    pub(crate) fn has_rivals(&self, request: &Request, dir: Option<TreeNodeId>) -> bool {
         let Some(name) = exclusive_name(request) else { return false };
         let dir = dir.and_then(|dir| self.names.node(dir));
         let is_contended = dir.is_none_or(|dir| self.contended.is(self.now, dir.stat.id));
@@ -97,20 +97,20 @@ impl Client {
 
     /// Whether a program at the server may have put something else in the place of a node: where one is at work in its directory, and what the
     /// name means has been recalled. The kernel may go on with the node until it has taken in the recall.
-    pub(crate) fn is_place_contended(&self, node: NodeId) -> bool {
+    pub(crate) fn is_place_contended(&self, node: TreeNodeId) -> bool {
         let id = self.names.node(node).map(|known| known.stat.id);
         self.names.links(node).into_iter().any(|(dir, name)| {
             let dir_id = self.names.node(dir).map(|known| known.stat.id);
             let is_contended = dir_id.is_some_and(|dir| self.contended.is(self.now, dir));
             is_contended
-                && !matches!(self.directories.find(dir, &name, &self.trust()),
-                    Found::Entry(found) if Some(found.stat.id) == id)
+                && !matches!(self.directories.find(dir, &name, &self.coherency()),
+                    CachedLookup::Entry(found) if Some(found.stat.id) == id)
         })
     }
 
     /// A directory's listing was learned from the server. Its time of change says how long ago it changed at the latest, by this machine's
     /// clock; the server reports the changes since.
-    pub(crate) fn note_listed(&mut self, dir: NodeId) {
+    pub(crate) fn note_listed(&mut self, dir: TreeNodeId) {
         let Some(stat) = self.names.node(dir).map(|known| known.stat).filter(|_| self.has_journal()) else {
             return;
         };
@@ -132,7 +132,7 @@ impl Client {
                 None => Vec::new(),
             };
             let child = node.zip(item.name.as_ref()).and_then(|(dir, name)| self.names.child(dir, name));
-            let with_names: Vec<NodeId> = node.into_iter().chain(child).collect();
+            let with_names: Vec<TreeNodeId> = node.into_iter().chain(child).collect();
             for known in with_names.into_iter().filter_map(|node| self.names.node(node)) {
                 dirs.extend((known.stat.kind == Kind::Directory).then_some(known.stat.id));
             }
@@ -145,7 +145,7 @@ impl Client {
     }
 
     /// The directories on the way to a node, by each of its names.
-    fn directories_above(&self, node: NodeId) -> Vec<FileId> {
+    fn directories_above(&self, node: TreeNodeId) -> Vec<FileId> {
         let mut above = Vec::new();
         for (parent, _) in self.names.links(node) {
             let mut at = parent;

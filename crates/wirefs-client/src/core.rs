@@ -25,7 +25,9 @@ use crate::trim::{self, Trim};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
-use wirefs_cache::{Directories, Known, Meter, Mode, Names, NodeId, Piece, Shelf};
+use wirefs_cache::{
+    CachePiece, DirectoryCache, Freshness, InactiveListings, Mode, NameTree, PathEstimator, TreeNodeId,
+};
 use wirefs_op::message::attach::Leases as Terms;
 use wirefs_op::message::find::FindMode;
 use wirefs_op::message::get::GotMode;
@@ -138,11 +140,11 @@ pub enum Output {
     /// frame: so the driver must not let it wait for long.
     SendAfter(Frame),
     /// Have the kernel let go of a node that nobody uses, by all its names, when nothing else is to be done. Nothing waits for it.
-    LetGo(NodeId, Vec<(NodeId, Vec<u8>)>),
+    LetGo(TreeNodeId, Vec<(TreeNodeId, Vec<u8>)>),
     /// Look for a piece of contents on disk, then tell [`Client::loaded`]. Comes only where there is a store.
-    Load(Piece),
+    Load(CachePiece),
     /// Keep a piece of contents on disk. The same.
-    Keep(Piece, Bytes),
+    Keep(CachePiece, Bytes),
     /// Append this numbered change to the journal, before anything that follows is done. The body is encoded with [`NOTAG`].
     Journal(u64, Frame),
     /// Have the kernel forget this, which is no name, then answer this call, which may hold the lock of the file or directory in the
@@ -150,7 +152,7 @@ pub enum Output {
     AnswerDropped(Invalidate, CallId, Answer),
     /// Once every call that reads this directory now has been answered and has taken the answer in, say so with this number by
     /// [`Client::readers_passed`]. Nothing waits for that.
-    AwaitReaders(NodeId, u64),
+    AwaitReaders(TreeNodeId, u64),
     /// Answer this call once the local disk has all that the journal was told so far.
     AnswerJournaled(CallId, Answer),
     /// The server's disk has all changes below this number: the journal needs them no more.
@@ -181,20 +183,20 @@ pub struct Client {
     pub(crate) config: Config,
     pub(crate) attachment: Attachment,
     pub(crate) now: Time,
-    pub(crate) names: Names,
-    pub(crate) directories: Directories,
+    pub(crate) names: NameTree,
+    pub(crate) directories: DirectoryCache,
     pub(crate) files: Files,
     pub(crate) stored: Stored,
-    pub(crate) shelf: Shelf,
+    pub(crate) shelf: InactiveListings,
     pub(crate) trim: Trim,
     pub(crate) requests: Requests,
     pub(crate) leases: Leases,
     pub(crate) link: Link,
     pub(crate) data: DataConnections,
     /// Measures what comes in.
-    pub(crate) incoming: Meter,
+    pub(crate) incoming: PathEstimator,
     /// Measures what goes out.
-    pub(crate) outgoing: Meter,
+    pub(crate) outgoing: PathEstimator,
     pub(crate) counters: Counters,
     pub(crate) throttled: Throttled,
     pub(crate) publications: Publications,
@@ -215,7 +217,7 @@ pub struct Client {
     calls: BTreeSet<CallId>,
     abandoned: BTreeSet<CallId>,
     /// The directories in which calls change names, that the kernel may have gathered listings of.
-    changing: BTreeMap<CallId, [Option<NodeId>; 2]>,
+    changing: BTreeMap<CallId, [Option<TreeNodeId>; 2]>,
     outputs: VecDeque<Output>,
 }
 
@@ -223,7 +225,7 @@ impl Client {
     /// A client whose tree is attached and whose connection is up.
     pub fn new(config: Config, attachment: Attachment, now: Time) -> Client {
         let leases = Leases::new(&config.mode, &attachment, now);
-        let root = Known { at: now, leased: attachment.root.leased && leases.are_agreed() };
+        let root = Freshness { at: now, leased: attachment.root.leased && leases.are_agreed() };
         let mut requests = Requests::default();
         // Nothing waits yet that could be given up.
         requests.attached(attachment.ledger, false);
@@ -241,8 +243,8 @@ impl Client {
             requests,
             link: Link::new(now),
             data: DataConnections::default(),
-            incoming: Meter::default(),
-            outgoing: Meter::default(),
+            incoming: PathEstimator::default(),
+            outgoing: PathEstimator::default(),
             counters: Counters::default(),
             throttled: Throttled::default(),
             publications: Publications::default(),
@@ -347,7 +349,7 @@ impl Client {
             Reply::Find(found) => found.data.0.len(),
             _ => 0,
         };
-        self.incoming.delivers(bytes as u64);
+        self.incoming.data_received(bytes as u64);
         let outstanding = self.requests.reply(tag, over, last, bytes)?;
         if outstanding.is_bulk() {
             self.data.brings(self.now, over, bytes, self.requests.bytes_to_come(over));
@@ -383,16 +385,16 @@ impl Client {
     fn measure(&mut self, outstanding: &Outstanding, reply: &Reply, last: bool) {
         let now = self.now;
         if outstanding.first_reply && outstanding.is_prompt() {
-            self.incoming.round_trip(outstanding.arrival, now);
-            self.outgoing.round_trip(outstanding.departure, now);
+            self.incoming.rtt_sample(outstanding.arrival, now);
+            self.outgoing.rtt_sample(outstanding.departure, now);
         }
         let has_data = matches!(reply, Reply::Get(_) | Reply::Find(_));
         if last && has_data && outstanding.asked_bytes() >= 64 * 1024 {
-            self.incoming.arrives(outstanding.arrival, now);
+            self.incoming.reply_received(outstanding.arrival, now);
         }
         if let (Request::Put(put), Reply::Put(_)) = (&outstanding.request, reply) {
-            self.outgoing.delivers(put.data.0.len() as u64);
-            self.outgoing.arrives(outstanding.departure, now);
+            self.outgoing.data_received(put.data.0.len() as u64);
+            self.outgoing.reply_received(outstanding.departure, now);
         }
     }
 
@@ -403,8 +405,8 @@ impl Client {
         self.watch_room();
         self.watch_durable();
         self.watch_locks();
-        let (trust, names) = (self.trust(), &self.names);
-        self.directories.expire(&trust, |dir| names.node(dir).is_some());
+        let (coherency, names) = (self.coherency(), &self.names);
+        self.directories.expire(&coherency, |dir| names.node(dir).is_some());
         self.drop_unused();
         self.names.expire(now);
         self.bound_readings();
@@ -486,7 +488,7 @@ impl Client {
         &mut self,
         id: CallId,
         answer: Answer,
-        node: NodeId,
+        node: TreeNodeId,
         may_have_fallen: bool,
     ) {
         if !may_have_fallen {
@@ -563,7 +565,8 @@ impl Client {
     pub(crate) fn send_waiting(&mut self) {
         while self.link.is_up() {
             let over = self.next_goes_over();
-            let (arrival, departure) = (self.incoming.departs(self.now), self.outgoing.departs(self.now));
+            let (arrival, departure) =
+                (self.incoming.request_sent(self.now), self.outgoing.request_sent(self.now));
             let Some((frame, lane)) = self.requests.next(self.now, over, arrival, departure) else {
                 break;
             };
@@ -596,14 +599,14 @@ impl Client {
     }
 
     /// Takes in attributes: of names, and of the contents that they vouch for.
-    pub(crate) fn learn(&mut self, stat: &Stat, known: Known) -> NodeId {
+    pub(crate) fn learn(&mut self, stat: &Stat, known: Freshness) -> TreeNodeId {
         match self.names.of_file(stat.id) {
             // INVARIANT: while own writes are under way, what the server says is older than what the caller knows.
             Some(node) if self.files.is_writing(node) => node,
             _ => {
-                let trust = self.trust();
-                let (node, counts) = self.names.learn(stat, known, &trust);
-                if counts && self.files.observe(node, stat.version, known, &trust) {
+                let coherency = self.coherency();
+                let (node, counts) = self.names.learn(stat, known, &coherency);
+                if counts && self.files.observe(node, stat.version, known, &coherency) {
                     if self.files.may_kernel_have(node) {
                         self.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
                     }

@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 pub(crate) use uncommitted::Change;
 pub(crate) use unopened::{Ending, Part, Position, Unopened};
-use wirefs_cache::{NodeId, Page};
+use wirefs_cache::{ListingPage, TreeNodeId};
 use wirefs_op::message::target::Fd;
 use wirefs_op::{DirEntry, Errno};
 
@@ -36,10 +36,10 @@ pub(crate) struct Files {
     directories: BTreeMap<Handle, OpenDirectory>,
     pub(crate) unopened: Unopened,
     /// Directories of which the kernel may have kept a listing that is not promised.
-    kept_in_doubt: BTreeSet<NodeId>,
-    contents: BTreeMap<NodeId, Contents>,
+    kept_in_doubt: BTreeSet<TreeNodeId>,
+    contents: BTreeMap<TreeNodeId, Contents>,
     /// Changes of objects that failed when nobody had these open any more who could be told.
-    unheard: BTreeMap<NodeId, Errno>,
+    unheard: BTreeMap<TreeNodeId, Errno>,
     next_handle: u64,
     remembered: Remembered,
     unacknowledged: u64,
@@ -69,7 +69,7 @@ impl Files {
         handle
     }
 
-    pub(crate) fn opened(&mut self, node: NodeId, how: OpenHow, fd: Fd) -> Handle {
+    pub(crate) fn opened(&mut self, node: TreeNodeId, how: OpenHow, fd: Fd) -> Handle {
         let handle = self.next_handle();
         self.open.insert(handle, node, how, fd);
         self.contents.entry(node).or_default();
@@ -89,17 +89,17 @@ impl Files {
     }
 
     /// The open files of a node, in the order in which they were opened.
-    pub(crate) fn handles_of(&self, node: NodeId) -> impl DoubleEndedIterator<Item = Handle> {
+    pub(crate) fn handles_of(&self, node: TreeNodeId) -> impl DoubleEndedIterator<Item = Handle> {
         self.open.of_node(node)
     }
 
     /// The fd to name a node by: that of the handle, else that of any of its open files.
-    pub(crate) fn fd_for(&self, node: NodeId, handle: Option<Handle>) -> Fd {
+    pub(crate) fn fd_for(&self, node: TreeNodeId, handle: Option<Handle>) -> Fd {
         self.open.fd_for(node, handle)
     }
 
     /// The nodes that are open and that no fd reaches.
-    pub(crate) fn without_fd(&self) -> Vec<NodeId> {
+    pub(crate) fn without_fd(&self) -> Vec<TreeNodeId> {
         self.open.without_fd()
     }
 
@@ -137,7 +137,7 @@ impl Files {
     }
 
     /// The entries of an open directory around this one. `None`: they cannot be had.
-    pub(crate) fn page(&mut self, handle: Handle, index: usize) -> Option<Page> {
+    pub(crate) fn page(&mut self, handle: Handle, index: usize) -> Option<ListingPage> {
         let page = self.directory_mut(handle)?.entries.page(index);
         self.unopened.weigh(handle);
         page
@@ -145,7 +145,7 @@ impl Files {
 
     /// About how many bytes the listings of open directories take. What several of them share counts once, and not where it
     /// `counts` elsewhere.
-    pub(crate) fn listing_bytes(&self, counts: impl Fn(NodeId, &Arc<Vec<DirEntry>>) -> bool) -> usize {
+    pub(crate) fn listing_bytes(&self, counts: impl Fn(TreeNodeId, &Arc<Vec<DirEntry>>) -> bool) -> usize {
         listing_bytes(self.directories.values().chain(self.unopened.all()), counts)
     }
 
@@ -153,12 +153,15 @@ impl Files {
     ///
     /// # Cost
     /// Looks at the open directories alone.
-    pub(crate) fn listing_bytes_max(&self, counts: impl Fn(NodeId, &Arc<Vec<DirEntry>>) -> bool) -> usize {
+    pub(crate) fn listing_bytes_max(
+        &self,
+        counts: impl Fn(TreeNodeId, &Arc<Vec<DirEntry>>) -> bool,
+    ) -> usize {
         listing_bytes(self.directories.values(), counts) + self.unopened.bytes()
     }
 
     /// The listings of the open directories of this node are not promised any more, and of what has this name, nothing.
-    pub(crate) fn doubt_directories(&mut self, node: NodeId, name: Option<&[u8]>) {
+    pub(crate) fn doubt_directories(&mut self, node: TreeNodeId, name: Option<&[u8]>) {
         let doubt = |open: &mut OpenDirectory| {
             open.listed.leased = false;
             open.doubted.extend(name.map(<[u8]>::to_vec));
@@ -168,12 +171,12 @@ impl Files {
     }
 
     /// The kernel is about to keep a listing that may not be promised.
-    pub(crate) fn keeps_not(&mut self, node: NodeId) {
+    pub(crate) fn keeps_not(&mut self, node: TreeNodeId) {
         self.kept_in_doubt.insert(node);
     }
 
     /// Whether the kernel may keep its listing of a directory that is being opened; if not, it drops that now.
-    pub(crate) fn keeps_listing(&mut self, node: NodeId) -> bool {
+    pub(crate) fn keeps_listing(&mut self, node: TreeNodeId) -> bool {
         !self.kept_in_doubt.remove(&node)
     }
 
@@ -182,21 +185,21 @@ impl Files {
     }
 
     /// What is known of the file's contents.
-    pub(crate) fn contents(&mut self, node: NodeId) -> &mut Contents {
+    pub(crate) fn contents(&mut self, node: TreeNodeId) -> &mut Contents {
         self.contents.entry(node).or_default()
     }
 
     /// The nodes of whose contents something is known.
-    pub(crate) fn known_nodes(&self) -> impl Iterator<Item = NodeId> {
+    pub(crate) fn known_nodes(&self) -> impl Iterator<Item = TreeNodeId> {
         self.contents.keys().copied()
     }
 
-    pub(crate) fn known(&self, node: NodeId) -> Option<&Contents> {
+    pub(crate) fn known(&self, node: TreeNodeId) -> Option<&Contents> {
         self.contents.get(&node)
     }
 
     /// The node is gone for the kernel: so are its contents, unless something is under way.
-    pub(crate) fn node_forgotten(&mut self, node: NodeId) {
+    pub(crate) fn node_forgotten(&mut self, node: TreeNodeId) {
         self.unheard.remove(&node);
         self.kept_in_doubt.remove(&node);
         let idle = self.contents.get(&node).is_some_and(|contents| {

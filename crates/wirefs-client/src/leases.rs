@@ -4,17 +4,17 @@ use crate::core::{Attachment, Client, Lane, Output};
 use crate::operation::Pending;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wirefs_cache::{Known, Mode, NodeId, Trust};
-use wirefs_lease::{Forgetting, Holder, Serial};
+use wirefs_cache::{Coherency, Freshness, Mode, TreeNodeId};
+use wirefs_lease::{LeaseHolder, PendingRecall, Serial};
 use wirefs_op::message::attach::{Leases as Terms, Watch};
 use wirefs_op::message::ping::Tping;
-use wirefs_op::message::recall::{RESTS, Trecalled};
+use wirefs_op::message::recall::{RELEASE_ALL, Trecalled};
 use wirefs_op::{DirEntry, FileId, NOTAG, Request, Stat, Time};
 
 /// The leases of this client.
 #[derive(Debug)]
 pub(crate) struct Leases {
-    holder: Option<Holder>,
+    holder: Option<LeaseHolder>,
     watch: Watch,
     /// What was asked for up to then is not leased any more.
     since: Time,
@@ -23,9 +23,9 @@ pub(crate) struct Leases {
     /// Recalls that were answered.
     pub(crate) recalls: u64,
     /// Recalls that are answered once an fd of the file is here.
-    pub(crate) acquiring: BTreeMap<NodeId, Vec<Serial>>,
+    pub(crate) acquiring: BTreeMap<TreeNodeId, Vec<Serial>>,
     /// Recalls that wait for fds: how many each.
-    pub(crate) waiting: BTreeMap<Serial, (Forgetting, usize)>,
+    pub(crate) waiting: BTreeMap<Serial, (PendingRecall, usize)>,
 }
 
 fn term(terms: &Terms) -> Duration {
@@ -36,7 +36,7 @@ impl Leases {
     pub(crate) fn new(mode: &Mode, attachment: &Attachment, now: Time) -> Leases {
         let terms = attachment.leases.as_ref().filter(|_| mode.takes_leases());
         Leases {
-            holder: terms.map(|terms| Holder::new(now, term(terms))),
+            holder: terms.map(|terms| LeaseHolder::new(now, term(terms))),
             watch: terms.map_or(Watch::None, |terms| terms.watch),
             since: Time(0),
             holds_any: false,
@@ -55,7 +55,7 @@ impl Leases {
         self.watch
     }
 
-    pub(crate) fn holder_mut(&mut self) -> Option<&mut Holder> {
+    pub(crate) fn holder_mut(&mut self) -> Option<&mut LeaseHolder> {
         self.holder.as_mut()
     }
 
@@ -67,7 +67,7 @@ impl Leases {
     /// A request is being sent.
     pub(crate) fn asked(&mut self, now: Time) {
         if let Some(holder) = &mut self.holder {
-            holder.asked(now);
+            holder.request_sent(now);
         }
     }
 
@@ -90,47 +90,47 @@ impl Leases {
 
 impl Client {
     /// What may be believed now.
-    pub(crate) fn trust(&self) -> Trust {
-        Trust {
+    pub(crate) fn coherency(&self) -> Coherency {
+        Coherency {
             now: self.now,
             window: self.config.mode.window(),
-            asked_after: self.acquired,
+            requested_after: self.acquired,
             leased_since: self.leases.holder.as_ref().map(|_| self.leases.since),
-            is_valid: self.leases.are_valid(self.now),
+            leases_valid: self.leases.are_valid(self.now),
         }
     }
 
     /// As of when attributes are known that the reply to a request sent at `sent` tells.
-    pub(crate) fn known(&mut self, stat: &Stat, sent: Time) -> Known {
+    pub(crate) fn known(&mut self, stat: &Stat, sent: Time) -> Freshness {
         self.known_object(stat.id, stat.leased, sent)
     }
 
     /// The same of anything of an object of which the reply says whether it is leased.
-    pub(crate) fn known_object(&mut self, id: FileId, leased: bool, sent: Time) -> Known {
+    pub(crate) fn known_object(&mut self, id: FileId, leased: bool, sent: Time) -> Freshness {
         let holder = self.leases.holder.as_ref().filter(|_| leased);
         let leased = holder.is_some_and(|holder| !holder.is_overtaken(id, sent));
         self.leases.holds_any |= leased;
-        Known { at: sent, leased }
+        Freshness { at: sent, leased }
     }
 
     /// Whether a name was taken back since a request was sent at `sent`.
-    pub(crate) fn is_name_taken_back(&self, dir: NodeId, name: &[u8], sent: Time) -> bool {
+    pub(crate) fn is_name_taken_back(&self, dir: TreeNodeId, name: &[u8], sent: Time) -> bool {
         let id = self.names.node(dir).map(|dir| dir.stat.id);
         let is_overtaken =
-            |holder: &Holder| id.is_none_or(|id: FileId| holder.is_name_overtaken(id, name, sent));
+            |holder: &LeaseHolder| id.is_none_or(|id: FileId| holder.is_name_overtaken(id, name, sent));
         self.leases.holder.as_ref().is_some_and(is_overtaken)
     }
 
     /// As of when a name is known of which the reply to a request sent at `sent` tells, with a lease on the directory if
     /// `leased`.
-    pub(crate) fn known_name(&mut self, dir: NodeId, name: &[u8], leased: bool, sent: Time) -> Known {
+    pub(crate) fn known_name(&mut self, dir: TreeNodeId, name: &[u8], leased: bool, sent: Time) -> Freshness {
         let leased = leased && self.leases.are_agreed() && !self.is_name_taken_back(dir, name, sent);
         self.leases.holds_any |= leased;
-        Known { at: sent, leased }
+        Freshness { at: sent, leased }
     }
 
     /// Of these entries of a listing asked for at `sent`, what the taken-back names among them mean is not leased either.
-    pub(crate) fn take_back(&self, dir: NodeId, entries: &mut [DirEntry], sent: Time) {
+    pub(crate) fn take_back(&self, dir: TreeNodeId, entries: &mut [DirEntry], sent: Time) {
         let id = self.names.node(dir).map(|dir| dir.stat.id);
         let Some((holder, id)) = self.leases.holder.as_ref().zip(id) else { return };
         for entry in entries.iter_mut().filter(|entry| entry.stat.leased) {
@@ -139,7 +139,13 @@ impl Client {
     }
 
     /// The same of a name that this client changed, where the reply tells what the directory is then.
-    pub(crate) fn known_own(&mut self, dir: NodeId, name: &[u8], stat: Option<&Stat>, sent: Time) -> Known {
+    pub(crate) fn known_own(
+        &mut self,
+        dir: TreeNodeId,
+        name: &[u8],
+        stat: Option<&Stat>,
+        sent: Time,
+    ) -> Freshness {
         self.known_name(dir, name, stat.is_some_and(|stat| stat.leased), sent)
     }
 
@@ -147,7 +153,7 @@ impl Client {
     pub(crate) fn answered(&mut self, sent: Time) {
         let now = self.now;
         if let Some(holder) = self.leases.holder_mut() {
-            holder.answered(now, sent);
+            holder.reply_received(now, sent);
             self.empty();
         }
     }
@@ -156,7 +162,7 @@ impl Client {
     pub fn rest(&mut self, now: Time) {
         self.now = now;
         if self.leases.are_agreed() && self.link.is_up() {
-            let told = Request::Recalled(Trecalled { serial: RESTS }).encode(NOTAG);
+            let told = Request::Recalled(Trecalled { serial: RELEASE_ALL }).encode(NOTAG);
             self.output(Output::Send(told, Lane::Changes));
         }
     }
@@ -165,7 +171,7 @@ impl Client {
     pub(crate) fn leases_lost(&mut self) {
         self.leases.abandon_recalls();
         if let Some(holder) = self.leases.holder_mut() {
-            holder.lost();
+            holder.disconnected();
         }
     }
 
@@ -174,7 +180,7 @@ impl Client {
         let now = self.now;
         match (terms.filter(|_| self.config.mode.takes_leases()), self.leases.holder_mut()) {
             (Some(terms), Some(holder)) => holder.attached(now, term(terms), terms.kept),
-            (Some(terms), None) => self.leases.holder = Some(Holder::new(now, term(terms))),
+            (Some(terms), None) => self.leases.holder = Some(LeaseHolder::new(now, term(terms))),
             (None, Some(_)) => {
                 self.leases.holder = None;
                 self.forget_leased();
@@ -203,19 +209,19 @@ impl Client {
     pub(crate) fn forget_leased(&mut self) {
         self.leases.since = self.now;
         self.leases.holds_any = false;
-        self.directories.doubt_all();
+        self.directories.invalidate_all();
         drop(self.shelf.drain());
         self.doubt_listings();
     }
 
     fn empty(&mut self) {
-        while let Some(empty) = self.leases.holder_mut().and_then(Holder::poll) {
-            if empty.own_too {
+        while let Some(empty) = self.leases.holder_mut().and_then(LeaseHolder::poll) {
+            if empty.own_cache_too {
                 self.forget_leased();
             }
             self.empty_kernel();
             if let Some(holder) = self.leases.holder_mut() {
-                holder.emptied();
+                holder.invalidated();
             }
         }
     }

@@ -4,7 +4,7 @@ use crate::call::{Answer, CallId};
 use crate::core::{Attachment, Client, Output};
 use crate::operation::{self, Pending};
 use std::time::Duration;
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 use wirefs_op::message::error::Rerror;
 use wirefs_op::message::ping::Tping;
 use wirefs_op::wire::Malformed;
@@ -198,7 +198,7 @@ impl Client {
     }
 
     /// What a lookup is answered without asking, by whoever knows that the server is away. The kernel is to get it.
-    pub fn look_up_unreachable(&mut self, now: Time, parent: NodeId, name: &[u8]) -> Answer {
+    pub fn look_up_unreachable(&mut self, now: Time, parent: TreeNodeId, name: &[u8]) -> Answer {
         self.now = now;
         operation::lookup::unreachable(self, parent, name)
     }

@@ -1,5 +1,5 @@
 //! Lent locks: a program's lock at the server may be wider than what it asked for, and what it asks for within that is answered here
-//! (`docs/design/0020-lent-locks.md`).
+//! (`docs/design/0020-lock-delegation.md`).
 //!
 //! ```text
 //!   Exact    the server has of each owner what that owner holds            nothing is answered here
@@ -24,7 +24,7 @@ pub(crate) use file::{Asked, FileLocks, Refusal, Step};
 
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 use wirefs_op::{LockFamily, LockKind, LockRange, Time};
 
 /// With nothing done under a lent lock for so long, what is not held of it is let go of.
@@ -53,12 +53,12 @@ fn whole(kind: LockKind, pid: u32) -> LockRange {
 /// Which of the two families, as a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
-    node: NodeId,
+    node: TreeNodeId,
     is_flock: bool,
 }
 
 impl Key {
-    pub(crate) fn node(self) -> NodeId {
+    pub(crate) fn node(self) -> TreeNodeId {
         self.node
     }
 
@@ -76,7 +76,7 @@ pub(crate) struct Locks {
 }
 
 impl Locks {
-    pub(crate) fn key(node: NodeId, family: LockFamily) -> Key {
+    pub(crate) fn key(node: TreeNodeId, family: LockFamily) -> Key {
         Key { node, is_flock: family == LockFamily::Flock }
     }
 
@@ -90,7 +90,7 @@ impl Locks {
     }
 
     /// Those of one node.
-    pub(crate) fn keys_of(&self, node: NodeId) -> Vec<Key> {
+    pub(crate) fn keys_of(&self, node: TreeNodeId) -> Vec<Key> {
         let first = Key { node, is_flock: false };
         self.files.range(first..=Key { is_flock: true, ..first }).map(|(key, _)| *key).collect()
     }

@@ -41,11 +41,11 @@ use crate::call::{Answer, Call, CallId, Caller, UNOPENED};
 use crate::core::Client;
 use crate::requests::Outstanding;
 pub(crate) use pending::Pending;
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 use wirefs_op::{Errno, Reply, Request};
 
 /// The nodes that the kernel uses by a call: it knows them.
-fn used(call: &Call<'_>) -> [Option<NodeId>; 2] {
+fn used(call: &Call<'_>) -> [Option<TreeNodeId>; 2] {
     match *call {
         Call::Forget { .. } | Call::Interrupt { .. } => [None, None],
         Call::Rename { parent, to_parent, .. } => [Some(parent), Some(to_parent)],
@@ -194,7 +194,7 @@ fn try_start(client: &mut Client, id: CallId, caller: Caller, call: Call<'_>) ->
     }
 }
 
-fn forget(client: &mut Client, node: NodeId, count: u64) {
+fn forget(client: &mut Client, node: TreeNodeId, count: u64) {
     if client.names.node(node).is_some_and(|known| known.is_last_lookup(count)) {
         client.shelve(node);
     }
@@ -203,7 +203,7 @@ fn forget(client: &mut Client, node: NodeId, count: u64) {
 }
 
 /// Forgets the contents of a node if that is gone.
-pub(crate) fn gone(client: &mut Client, node: NodeId) {
+pub(crate) fn gone(client: &mut Client, node: TreeNodeId) {
     if client.names.node(node).is_none() {
         client.files.node_forgotten(node);
         client.stored.node_forgotten(node);

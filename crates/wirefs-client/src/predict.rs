@@ -9,7 +9,7 @@ mod rights;
 use crate::ahead::{Made, Unconfirmed};
 use crate::core::{Client, Output};
 use crate::operation::{self, Pending, attributes, link, make, remove, rename, write};
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 use wirefs_op::message::put::{PutMode, Rput, Tput};
 use wirefs_op::message::target::NOFD;
 use wirefs_op::{FileId, Kind, NOTAG, Reply, Request, SetStat, SetTime, Stat, TreePath};
@@ -21,10 +21,10 @@ const MADE: u64 = 1 << 63;
 struct Foreseen {
     reply: Reply,
     /// What the change is about, except what it makes.
-    nodes: Vec<NodeId>,
-    names: Vec<(NodeId, Vec<u8>)>,
+    nodes: Vec<TreeNodeId>,
+    names: Vec<(TreeNodeId, Vec<u8>)>,
     /// What is to be shown of an object whose attributes the reply does not tell.
-    besides: Option<(NodeId, Stat)>,
+    besides: Option<(TreeNodeId, Stat)>,
     /// Inodes that it takes.
     inodes: u64,
 }
@@ -53,7 +53,7 @@ pub(crate) fn foresee(client: &mut Client, request: Request, pending: Pending) -
 }
 
 /// The directory in which a change makes a name.
-fn made_in(pending: &Pending) -> Option<NodeId> {
+fn made_in(pending: &Pending) -> Option<TreeNodeId> {
     match pending {
         Pending::Make(making) => making.place().map(|(dir, _)| dir),
         Pending::Link(linking) => Some(linking.place().0),
@@ -118,7 +118,7 @@ fn note_made(client: &mut Client, number: u64, made: Option<FileId>) {
 }
 
 /// The file is open from now on; the server's fd comes later.
-fn note_opened(client: &mut Client, number: u64, node: NodeId) {
+fn note_opened(client: &mut Client, number: u64, node: TreeNodeId) {
     let Some(handle) = client.files.handles_of(node).next_back() else { return };
     if let Some(open) = client.files.open_mut(handle) {
         open.fd_asked = true;
@@ -151,7 +151,7 @@ fn path_of(request: &Request) -> TreePath {
 }
 
 /// Chmod, utimes, truncate, and chown to whom it belongs already.
-fn set(client: &Client, put: &Tput, node: NodeId) -> Option<Foreseen> {
+fn set(client: &Client, put: &Tput, node: TreeNodeId) -> Option<Foreseen> {
     let known = client.names.node(node).filter(|_| client.is_fresh(node))?;
     let stat = client.ahead.shown(&known.stat);
     let now = client.time_after(stat.ctime);

@@ -4,7 +4,7 @@ use crate::call::{Caller, Entry};
 use crate::core::Client;
 use crate::operation::session;
 use std::time::Duration;
-use wirefs_cache::{Known, NodeId};
+use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::message::target::{NOFD, Place, Target};
 use wirefs_op::{Cred, Errno, FileId, SetStat, Stat, TreePath};
 
@@ -15,29 +15,29 @@ pub(crate) fn ino_of(id: FileId) -> u64 {
 
 impl Client {
     /// For how long the kernel may believe a name.
-    fn name_ttl(&self, known: Known) -> Duration {
-        let ttl = self.trust().ttl(known);
+    fn name_ttl(&self, known: Freshness) -> Duration {
+        let ttl = self.coherency().ttl(known);
         self.config.name_ttl_max.map_or(ttl, |max| ttl.min(max))
     }
 
     /// For how long the kernel may believe that `name` is not in `parent`.
-    pub(crate) fn absent_ttl(&mut self, parent: NodeId, name: &[u8], known: Known) -> Duration {
+    pub(crate) fn absent_ttl(&mut self, parent: TreeNodeId, name: &[u8], known: Freshness) -> Duration {
         let ttl = self.name_ttl(known);
         // What is promised has to be taken back: it must be remembered that it was told.
-        if known.leased && !ttl.is_zero() && !self.names.tell_absent(parent, name) {
+        if known.leased && !ttl.is_zero() && !self.names.add_negative(parent, name) {
             return Duration::ZERO;
         }
         ttl
     }
 
-    pub(crate) fn is_fresh(&self, node: NodeId) -> bool {
+    pub(crate) fn is_fresh(&self, node: TreeNodeId) -> bool {
         let is_known = !self.files.is_writing(node) || self.files.is_ahead(node);
-        is_known && self.names.node(node).is_some_and(|node| node.is_fresh(&self.trust()))
+        is_known && self.names.node(node).is_some_and(|node| node.is_fresh(&self.coherency()))
     }
 
     /// Whether the kernel may be told of the node what is known of it. With leases a name may be known for long whose attributes are
     /// not: their asking costs nothing more, since whoever looks a name up wants them next.
-    pub(crate) fn may_show(&self, node: NodeId) -> bool {
+    pub(crate) fn may_show(&self, node: TreeNodeId) -> bool {
         !self.config.mode.takes_leases() || self.files.is_writing(node) || self.is_fresh(node)
     }
 
@@ -75,7 +75,7 @@ impl Client {
     }
 
     /// The node's attributes and their remaining time.
-    pub(crate) fn shown_attr(&self, node: NodeId) -> Option<(Stat, Duration)> {
+    pub(crate) fn shown_attr(&self, node: TreeNodeId) -> Option<(Stat, Duration)> {
         let known = self.names.node(node)?;
         if let Some(stat) = session::shown(self, node, &known.stat) {
             return Some((self.present(&stat), Duration::ZERO));
@@ -83,21 +83,25 @@ impl Client {
         let ttl = if self.files.is_writing(node) && !self.files.is_ahead(node) {
             Duration::ZERO
         } else {
-            known.known.map_or(Duration::ZERO, |known| self.trust().ttl(known))
+            known.freshness.map_or(Duration::ZERO, |known| self.coherency().ttl(known))
         };
         Some((self.present(&known.stat), ttl))
     }
 
     /// What a lookup of a name that is known to be this node tells the kernel; counts the lookup.
-    pub(crate) fn entry(&mut self, node: NodeId, name: Known) -> Result<Entry, Errno> {
+    pub(crate) fn entry(&mut self, node: TreeNodeId, name: Freshness) -> Result<Entry, Errno> {
         let (stat, attr_ttl) = self.shown_attr(node).ok_or(Errno::Stale)?;
         let is_held = self.names.node(node).is_some_and(|known| known.is_held_by_kernel());
-        self.names.count(node);
+        self.names.count_lookup(node);
         Ok(Entry { node, stat, entry_ttl: self.name_ttl(name), attr_ttl, is_held })
     }
 
     /// How a request names this node: by an open file's fd where there is one, by path else.
-    pub(crate) fn target(&self, node: NodeId, handle: Option<crate::call::Handle>) -> Result<Target, Errno> {
+    pub(crate) fn target(
+        &self,
+        node: TreeNodeId,
+        handle: Option<crate::call::Handle>,
+    ) -> Result<Target, Errno> {
         let known = self.names.node(node).ok_or(Errno::Stale)?;
         let fd = self.files.fd_for(node, handle);
         let path = match self.names.path(node) {
@@ -110,12 +114,12 @@ impl Client {
     }
 
     /// How a request names an entry.
-    pub(crate) fn place(&self, parent: NodeId, name: &[u8]) -> Result<Place, Errno> {
+    pub(crate) fn place(&self, parent: TreeNodeId, name: &[u8]) -> Result<Place, Errno> {
         let path = self.entry_path(parent, name)?;
         Ok(Place { path, dir: self.names.node(parent).map(|dir| dir.stat.id) })
     }
 
-    pub(crate) fn entry_path(&self, parent: NodeId, name: &[u8]) -> Result<TreePath, Errno> {
+    pub(crate) fn entry_path(&self, parent: TreeNodeId, name: &[u8]) -> Result<TreePath, Errno> {
         if name.len() > wirefs_op::limits::NAME_BYTES_MAX {
             return Err(Errno::NameTooLong);
         }

@@ -5,9 +5,9 @@ use crate::core::{Client, Output};
 use crate::operation::{lock, open};
 use bytes::Bytes;
 use std::collections::BTreeSet;
-use wirefs_cache::{NodeId, ROOT};
-use wirefs_lease::{Forgetting, Item, Serial};
-use wirefs_op::message::recall::{OWN, RecallItem, Rrecall, Trecalled};
+use wirefs_cache::{ROOT, TreeNodeId};
+use wirefs_lease::{LeaseItem, PendingRecall, Serial};
+use wirefs_op::message::recall::{OWN_CHANGE, RecallItem, Rrecall, Trecalled};
 use wirefs_op::message::target::NOFD;
 use wirefs_op::{Kind, NOTAG, Request};
 
@@ -17,27 +17,30 @@ const WAITING_MAX: usize = 4096;
 /// What the kernel is to forget.
 #[derive(Default)]
 struct Forgotten {
-    names: BTreeSet<(NodeId, Vec<u8>)>,
-    nodes: BTreeSet<NodeId>,
+    names: BTreeSet<(TreeNodeId, Vec<u8>)>,
+    nodes: BTreeSet<TreeNodeId>,
 }
 
 impl Client {
     /// The server takes something back.
     pub(crate) fn recalled(&mut self, recall: Rrecall) {
         // What this client did itself to an object that it may know by another name is nobody else's doing.
-        if recall.serial & OWN == 0 {
+        if recall.serial & OWN_CHANGE == 0 {
             self.note_others();
             self.note_contended(&recall.items);
         }
         self.synced.forget();
-        let mut items: Vec<Item> = recall.items.iter().map(item).collect();
+        let mut items: Vec<LeaseItem> = recall.items.iter().map(item).collect();
         let meant =
             recall.items.iter().filter(|item| item.name.is_some()).filter_map(|item| self.meant_by(item));
-        let meant: BTreeSet<NodeId> = meant.collect();
+        let meant: BTreeSet<TreeNodeId> = meant.collect();
         items.extend(
-            meant.iter().filter_map(|node| self.names.node(*node)).map(|known| Item::whole(known.stat.id)),
+            meant
+                .iter()
+                .filter_map(|node| self.names.node(*node))
+                .map(|known| LeaseItem::whole(known.stat.id)),
         );
-        let (now, serial) = (self.now, Serial(recall.serial & !OWN));
+        let (now, serial) = (self.now, Serial(recall.serial & !OWN_CHANGE));
         let Some(holder) = self.leases.holder_mut() else { return };
         let forgetting = holder.recalled(now, serial, &items);
         if recall.items.is_empty() {
@@ -51,13 +54,13 @@ impl Client {
         for node in meant {
             self.forget_meant(node, &mut forgotten);
         }
-        let nodes: Vec<NodeId> = recall.items.iter().filter_map(|item| self.meant_by(item)).collect();
-        if recall.serial & OWN == 0 {
+        let nodes: Vec<TreeNodeId> = recall.items.iter().filter_map(|item| self.meant_by(item)).collect();
+        if recall.serial & OWN_CHANGE == 0 {
             lock::changed_at_server(self, &nodes);
         }
         self.forget_in_kernel(forgotten);
         let wanted = if recall.items.is_empty() { self.files.without_fd() } else { self.about_to_go(&nodes) };
-        let wanted: BTreeSet<NodeId> = wanted.into_iter().collect();
+        let wanted: BTreeSet<TreeNodeId> = wanted.into_iter().collect();
         let asked = wanted.into_iter().filter(|node| self.asks_fd(*node, serial)).count();
         if asked == 0 {
             self.answer_recall(forgetting);
@@ -67,7 +70,7 @@ impl Client {
     }
 
     /// The node that an item is about.
-    fn meant_by(&self, item: &RecallItem) -> Option<NodeId> {
+    fn meant_by(&self, item: &RecallItem) -> Option<TreeNodeId> {
         let node = self.names.of_file(item.id)?;
         match &item.name {
             Some(name) => self.names.child(node, name),
@@ -77,21 +80,21 @@ impl Client {
 
     /// Forgets here what an item names.
     fn forget(&mut self, item: &RecallItem, forgotten: &mut Forgotten) {
-        self.names.doubt_file(item.id);
+        self.names.invalidate_file(item.id);
         self.directories.outdate(item.id, self.now);
         match &item.name {
-            Some(name) => self.shelf.doubt_name(item.id, name),
+            Some(name) => self.shelf.invalidate_name(item.id, name),
             None => drop(self.shelf.take(item.id)),
         }
         let Some(node) = self.names.of_file(item.id) else { return };
         self.files.doubt_directories(node, item.name.as_deref());
         self.doubt_listing(node);
         if let Some(name) = &item.name {
-            self.directories.doubt_name(node, name);
-            self.names.doubt_gone(self.now);
+            self.directories.invalidate_name(node, name);
+            self.names.invalidate_evicted(self.now);
             self.tell_of_name(node, name, forgotten);
         } else {
-            self.directories.doubt(node);
+            self.directories.invalidate(node);
             self.files.doubt_contents(node);
             self.tell_of_all_names(node, forgotten);
         }
@@ -104,10 +107,10 @@ impl Client {
     }
 
     /// Forgets what a recalled name means: who watches a directory hears of what is in it by its names alone.
-    fn forget_meant(&mut self, node: NodeId, forgotten: &mut Forgotten) {
+    fn forget_meant(&mut self, node: TreeNodeId, forgotten: &mut Forgotten) {
         let Some(known) = self.names.node(node) else { return };
         let (id, is_held) = (known.stat.id, known.is_held_by_kernel());
-        self.names.doubt_file(id);
+        self.names.invalidate_file(id);
         self.directories.outdate(id, self.now);
         self.files.doubt_contents(node);
         if is_held {
@@ -115,17 +118,17 @@ impl Client {
         }
     }
 
-    fn tell_of_name(&mut self, dir: NodeId, name: &[u8], forgotten: &mut Forgotten) {
+    fn tell_of_name(&mut self, dir: TreeNodeId, name: &[u8], forgotten: &mut Forgotten) {
         let child = self.names.child(dir, name).and_then(|child| self.names.node(child));
         let is_told = child.is_some_and(|child| child.is_held_by_kernel());
-        if self.names.untell_absent(dir, name) || is_told {
+        if self.names.remove_negative(dir, name) || is_told {
             forgotten.names.insert((dir, name.to_vec()));
         }
     }
 
-    fn tell_of_all_names(&mut self, dir: NodeId, forgotten: &mut Forgotten) {
-        forgotten.names.extend(self.names.told_names(dir).map(|name| (dir, name.to_vec())));
-        forgotten.names.extend(self.names.untell_all_absent(dir).into_iter().map(|name| (dir, name)));
+    fn tell_of_all_names(&mut self, dir: TreeNodeId, forgotten: &mut Forgotten) {
+        forgotten.names.extend(self.names.kernel_names(dir).map(|name| (dir, name.to_vec())));
+        forgotten.names.extend(self.names.remove_negatives(dir).into_iter().map(|name| (dir, name)));
     }
 
     /// Names first: an answer on its way brings attributes with a name, and is waited for by who forgets that.
@@ -142,7 +145,7 @@ impl Client {
     }
 
     /// Tells the kernel to forget what a name means.
-    pub(crate) fn invalidate_name(&mut self, parent: NodeId, name: Vec<u8>) {
+    pub(crate) fn invalidate_name(&mut self, parent: TreeNodeId, name: Vec<u8>) {
         let meant = self.names.child(parent, &name).and_then(|child| self.names.node(child));
         let is_directory = meant.is_some_and(|meant| meant.stat.kind == Kind::Directory);
         self.invalidate(Invalidate::Entry { parent, name, is_directory });
@@ -153,14 +156,14 @@ impl Client {
     pub(crate) fn empty_kernel(&mut self) {
         // First: nothing that a call holds keeps these.
         self.doubt_listings();
-        for dir in self.names.with_absent_names() {
-            for name in self.names.untell_all_absent(dir) {
+        for dir in self.names.directories_with_negatives() {
+            for name in self.names.remove_negatives(dir) {
                 self.invalidate_name(dir, name);
             }
         }
-        let nodes: Vec<NodeId> = self.names.held_by_kernel().collect();
+        let nodes: Vec<TreeNodeId> = self.names.held_by_kernel().collect();
         for node in &nodes {
-            let names: Vec<Vec<u8>> = self.names.told_names(*node).map(<[u8]>::to_vec).collect();
+            let names: Vec<Vec<u8>> = self.names.kernel_names(*node).map(<[u8]>::to_vec).collect();
             for name in names {
                 self.invalidate_name(*node, name);
             }
@@ -171,13 +174,13 @@ impl Client {
     }
 
     /// The open files that go by their names alone, of which those or one on the way to them may be about to change.
-    fn about_to_go(&self, recalled: &[NodeId]) -> Vec<NodeId> {
+    fn about_to_go(&self, recalled: &[TreeNodeId]) -> Vec<TreeNodeId> {
         let mut without = self.files.without_fd();
         without.retain(|node| recalled.iter().any(|recalled| self.is_reached_through(*node, *recalled)));
         without
     }
 
-    fn is_reached_through(&self, node: NodeId, recalled: NodeId) -> bool {
+    fn is_reached_through(&self, node: TreeNodeId, recalled: TreeNodeId) -> bool {
         let mut at = node;
         while at != recalled && at != ROOT {
             let parent = self.names.parent(at);
@@ -187,13 +190,13 @@ impl Client {
             at = parent;
         }
         let is_directory =
-            |node: NodeId| self.names.node(node).is_some_and(|known| known.stat.kind == Kind::Directory);
+            |node: TreeNodeId| self.names.node(node).is_some_and(|known| known.stat.kind == Kind::Directory);
         at == recalled && (at == node || is_directory(at))
     }
 
     /// Asks for an fd of an open file that has none, before it is out of reach; false when that is not possible, or the answer to the
     /// recall must not wait for it: it goes behind own changes, and these may wait for who waits for the answer.
-    fn asks_fd(&mut self, node: NodeId, serial: Serial) -> bool {
+    fn asks_fd(&mut self, node: TreeNodeId, serial: Serial) -> bool {
         if self.leases.waiting.len() >= WAITING_MAX || self.files.fd_for(node, None) != NOFD {
             return false;
         }
@@ -208,7 +211,7 @@ impl Client {
     }
 
     /// The fd that was asked for is here, or cannot be had.
-    pub(crate) fn fd_acquired(&mut self, node: NodeId) {
+    pub(crate) fn fd_acquired(&mut self, node: TreeNodeId) {
         for serial in self.leases.acquiring.remove(&node).unwrap_or_default() {
             let Some((forgetting, left)) = self.leases.waiting.get_mut(&serial) else { continue };
             *left -= 1;
@@ -220,8 +223,8 @@ impl Client {
         }
     }
 
-    fn answer_recall(&mut self, forgetting: Forgetting) {
-        let serial = self.leases.holder_mut().and_then(|holder| holder.forgotten(forgetting));
+    fn answer_recall(&mut self, forgetting: PendingRecall) {
+        let serial = self.leases.holder_mut().and_then(|holder| holder.recall_done(forgetting));
         let Some(Serial(serial)) = serial else { return };
         self.leases.recalls += 1;
         let request = Request::Recalled(Trecalled { serial });
@@ -233,9 +236,9 @@ impl Client {
     }
 }
 
-fn item(item: &RecallItem) -> Item {
+fn item(item: &RecallItem) -> LeaseItem {
     match &item.name {
-        Some(name) => Item::named(item.id, Bytes::copy_from_slice(name)),
-        None => Item::whole(item.id),
+        Some(name) => LeaseItem::named(item.id, Bytes::copy_from_slice(name)),
+        None => LeaseItem::whole(item.id),
     }
 }

@@ -14,7 +14,7 @@ use crate::operation::{self, Pending};
 use crate::present::ino_of;
 use crate::requests::Outstanding;
 use std::collections::BTreeMap;
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 use wirefs_op::message::allocate::Rallocate;
 use wirefs_op::message::copy::Rcopy;
 use wirefs_op::message::error::Rerror;
@@ -102,7 +102,7 @@ impl Client {
         let is_settled = |number: u64, pending: &Pending| {
             again.contains_key(&number) || matches!(pending, Pending::Confirm(_) | Pending::Barrier(_))
         };
-        let departure = self.outgoing.departs(now);
+        let departure = self.outgoing.request_sent(now);
         let settled = self.requests.take_settled(now, departure, is_settled);
         self.forget_below(self.requests.next_number());
         self.journal_again();
@@ -126,14 +126,15 @@ impl Client {
     fn made_again(&mut self, made: &BTreeMap<FileId, Stat>) {
         let others = made.iter().filter(|(id, stat)| **id != stat.id);
         let nodes = others.filter_map(|(id, stat)| Some((self.names.of_file(*id)?, *stat)));
-        let nodes: BTreeMap<NodeId, Stat> = nodes.collect();
-        let is_same = |(node, stat): (&NodeId, &Stat)| {
+        let nodes: BTreeMap<TreeNodeId, Stat> = nodes.collect();
+        let is_same = |(node, stat): (&TreeNodeId, &Stat)| {
             self.names.node(*node).is_some_and(|known| known.stat.size == stat.size)
         };
-        let changed: Vec<NodeId> = nodes.iter().filter(|one| !is_same(*one)).map(|(node, _)| *node).collect();
+        let changed: Vec<TreeNodeId> =
+            nodes.iter().filter(|one| !is_same(*one)).map(|(node, _)| *node).collect();
         // Listings have the former ids too, also of files that no program uses, and by names that none has looked up.
         if made.iter().any(|(id, stat)| *id != stat.id) {
-            self.directories.doubt_all();
+            self.directories.invalidate_all();
         }
         self.all_identified(&nodes);
         for node in changed {

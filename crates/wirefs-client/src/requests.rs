@@ -9,7 +9,7 @@ use crate::data_connections::DataKey;
 use crate::operation::Pending;
 use numbers::{Numbers, Turn};
 use std::collections::{BTreeMap, VecDeque};
-use wirefs_cache::meter::Departure;
+use wirefs_cache::path_estimator::RateSample;
 use wirefs_op::limits::REQUESTS_MAX;
 use wirefs_op::message::get::GetMode;
 use wirefs_op::message::lock::LockAction;
@@ -32,8 +32,8 @@ pub(crate) struct Outstanding {
     /// From when on what its reply tells may be: since it was asked for. Until it was sent, own changes may have been answered that go
     /// behind it; sent again, a change gets the reply that it got first, and a look may be carried out before changes that followed it.
     pub(crate) told_since: Time,
-    pub(crate) arrival: Departure,
-    pub(crate) departure: Departure,
+    pub(crate) arrival: RateSample,
+    pub(crate) departure: RateSample,
     /// Whether this reply is the first.
     pub(crate) first_reply: bool,
     /// Bytes of data that its replies brought.
@@ -174,8 +174,8 @@ impl Requests {
         &mut self,
         now: Time,
         over: Option<DataKey>,
-        arrival: Departure,
-        departure: Departure,
+        arrival: RateSample,
+        departure: RateSample,
     ) -> Option<(Frame, Lane)> {
         if self.sent.len() >= REQUESTS_MAX {
             return None;

@@ -18,7 +18,7 @@
 
 use crate::core::Client;
 use std::collections::BTreeSet;
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 use wirefs_op::message::put::{PutMode, Tput};
 use wirefs_op::{FileId, LockFamily, LockKind, LockRange, Request};
 
@@ -42,7 +42,7 @@ pub(crate) fn is_journal(name: &[u8]) -> bool {
 /// Journals in which a transaction has begun.
 #[derive(Debug, Default)]
 pub(crate) struct Rollback {
-    begun: BTreeSet<NodeId>,
+    begun: BTreeSet<TreeNodeId>,
 }
 
 impl Rollback {
@@ -109,7 +109,7 @@ impl Client {
     }
 
     /// The database that a file is the journal of, going by its one name.
-    fn database_of(&self, node: NodeId) -> Option<NodeId> {
+    fn database_of(&self, node: TreeNodeId) -> Option<TreeNodeId> {
         let [(parent, name)] = self.names.links(node).try_into().ok()?;
         let name: Vec<u8> = name;
         let of = name.strip_suffix(SUFFIX)?;
@@ -117,7 +117,7 @@ impl Client {
     }
 
     /// Whether a sync of this file only says that what is written later is to come later: the database that must wait for it.
-    pub(crate) fn orders_for(&mut self, node: NodeId) -> Option<NodeId> {
+    pub(crate) fn orders_for(&mut self, node: TreeNodeId) -> Option<TreeNodeId> {
         if !self.attachment.has_barriers || !self.may_be_ahead() || !self.rollback.begun.contains(&node) {
             return None;
         }
@@ -131,7 +131,7 @@ impl Client {
     }
 
     /// The same of a directory in which no other name has changed than this one, since the server's disk has it.
-    pub(crate) fn orders_name(&mut self, dir: NodeId, name: &[u8]) -> Option<(NodeId, NodeId)> {
+    pub(crate) fn orders_name(&mut self, dir: TreeNodeId, name: &[u8]) -> Option<(TreeNodeId, TreeNodeId)> {
         let journal = self.names.child(dir, name)?;
         Some((journal, self.orders_for(journal)?))
     }

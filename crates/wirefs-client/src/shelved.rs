@@ -1,4 +1,4 @@
-//! Listings that outlive the kernel's interest in them, and the mount (`docs/design/0010-cache-on-disk.md`).
+//! Listings that outlive the kernel's interest in them, and the mount (`docs/design/0010-disk-cache.md`).
 //!
 //! ```text
 //!   the kernel forgets a directory   ->  its listing goes to the shelf, if it is leased
@@ -13,7 +13,7 @@
 use crate::core::Client;
 use crate::operation::Pending;
 use bytes::Bytes;
-use wirefs_cache::{Known, Node, NodeId, Packed};
+use wirefs_cache::{Freshness, PackedListing, TreeNode, TreeNodeId};
 use wirefs_op::message::ping::Tping;
 use wirefs_op::{FileId, Kind, Request, Stat, Time};
 
@@ -31,9 +31,9 @@ impl Client {
         // Later than what is not leased any more, and earlier than anything that is recalled.
         let at = Time(self.leases.leased_since().0 + 1);
         let root = self.attachment.root;
-        self.learn(&root, Known { at, leased: root.leased });
+        self.learn(&root, Freshness { at, leased: root.leased });
         for (dir, data) in listings {
-            self.shelf.put(dir, Packed::from_data(data, at));
+            self.shelf.put(dir, PackedListing::from_data(data, at));
         }
         if !self.shelf.is_empty() {
             self.leases.hold_some();
@@ -45,29 +45,29 @@ impl Client {
 
     /// Hands out all complete listings that are leased. Call it last: when the connection is gone, so that nothing is recalled after.
     pub fn export(&mut self) -> Vec<(FileId, Bytes)> {
-        for node in self.directories.known() {
+        for node in self.directories.cached() {
             self.shelve(node);
         }
-        let data = |(dir, packed): (FileId, Packed)| Some((dir, packed.into_data()?));
+        let data = |(dir, packed): (FileId, PackedListing)| Some((dir, packed.into_data()?));
         self.shelf.drain().filter_map(data).collect()
     }
 
     /// What is known of a directory's names is put aside, be it that the kernel is about to forget it. Tells whether anything was.
-    pub(crate) fn shelve(&mut self, node: NodeId) -> bool {
+    pub(crate) fn shelve(&mut self, node: TreeNodeId) -> bool {
         let Some(stat) = self.names.node(node).map(|known| known.stat) else { return false };
         // A reply that is still to come to a caller who is gone may tell of an own change. What is ahead of the server may have names in
         // it that the server does not know yet.
         if stat.kind != Kind::Directory || self.has_abandoned() || self.files.is_ahead(node) {
             return false;
         }
-        let (trust, names) = (self.trust(), &self.names);
+        let (coherency, names) = (self.coherency(), &self.names);
         // A node is told of what changes, sooner than the listings that name it.
         let fresh = |told: &Stat| {
             let known = names.of_file(told.id).and_then(|node| names.node(node))?;
-            let leased = known.known.is_some_and(|known| trust.holds(known));
+            let leased = known.freshness.is_some_and(|known| coherency.is_leased(known));
             Some(Stat { leased, ..if leased { known.stat } else { *told } })
         };
-        let packed = self.directories.pack(node, &stat, &trust, fresh);
+        let packed = self.directories.pack(node, &stat, &coherency, fresh);
         let is_any = packed.is_some();
         if let Some(packed) = packed {
             self.shelf.put(stat.id, packed);
@@ -83,7 +83,7 @@ impl Client {
     }
 
     /// A node is used: what was put aside of a directory's names is taken back.
-    pub(crate) fn unshelve(&mut self, node: NodeId) {
+    pub(crate) fn unshelve(&mut self, node: TreeNodeId) {
         if self.shelf.is_empty() {
             return;
         }
@@ -91,17 +91,17 @@ impl Client {
             return;
         };
         if let Some(packed) = self.shelf.take(dir.stat.id) {
-            let trust = self.trust();
-            self.directories.unpack(node, &packed, &trust);
+            let coherency = self.coherency();
+            self.directories.unpack(node, &packed, &coherency);
             self.note_listed(node);
             self.trim.taken = Some(node);
         }
     }
 
     /// Whether a directory's listing is known and believed, be it packed.
-    pub(crate) fn is_listed(&self, node: NodeId) -> bool {
-        let trust = self.trust();
-        let is_packed = |known: &Node| self.shelf.has_whole(known.stat.id, &trust);
-        self.directories.is_fresh(node, &trust) || self.names.node(node).is_some_and(is_packed)
+    pub(crate) fn is_listed(&self, node: TreeNodeId) -> bool {
+        let coherency = self.coherency();
+        let is_packed = |known: &TreeNode| self.shelf.has_whole(known.stat.id, &coherency);
+        self.directories.is_fresh(node, &coherency) || self.names.node(node).is_some_and(is_packed)
     }
 }

@@ -169,11 +169,11 @@ impl Client {
     }
 
     fn lease_status(&self) -> LeaseStatus {
-        let trust = self.trust();
+        let coherency = self.coherency();
         LeaseStatus {
-            objects: self.names.leased(&trust),
-            names: self.directories.leased(&trust),
-            are_valid: trust.is_valid,
+            objects: self.names.leased(&coherency),
+            names: self.directories.leased(&coherency),
+            are_valid: coherency.leases_valid,
             recalls: self.leases.recalls,
             watch: self.leases.watch(),
         }

@@ -16,7 +16,7 @@ use crate::streams::Joined;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use wirefs_cache::{NodeId, PIECE_BYTES, Piece};
+use wirefs_cache::{CachePiece, PIECE_BYTES, TreeNodeId};
 use wirefs_op::{Errno, Time};
 
 /// On a wire with shorter round trips the server is as fast as a disk: only small files are kept, which cost one each.
@@ -37,13 +37,13 @@ pub enum Loaded {
 #[derive(Clone, Copy, Debug)]
 enum Parked {
     Open(Joined),
-    Readlink { call: CallId, node: NodeId },
+    Readlink { call: CallId, node: TreeNodeId },
 }
 
 /// A stretch of a file that waits for a piece; its node is held.
 #[derive(Clone, Copy, Debug)]
 struct Awaited {
-    node: NodeId,
+    node: TreeNodeId,
     handle: Handle,
     start: u64,
     end: u64,
@@ -71,14 +71,14 @@ struct Pieces {
 #[derive(Debug, Default)]
 pub(crate) struct Stored {
     is_on: bool,
-    loading: BTreeMap<Piece, Loading>,
+    loading: BTreeMap<CachePiece, Loading>,
     /// INVARIANT: of nodes that are there.
-    known: BTreeMap<NodeId, Pieces>,
+    known: BTreeMap<TreeNodeId, Pieces>,
 }
 
 impl Stored {
     /// The node is gone.
-    pub(crate) fn node_forgotten(&mut self, node: NodeId) {
+    pub(crate) fn node_forgotten(&mut self, node: TreeNodeId) {
         self.known.remove(&node);
     }
 
@@ -88,17 +88,17 @@ impl Stored {
     }
 
     /// Whether it is known that a piece is not there.
-    fn lacks(&self, node: NodeId, piece: &Piece) -> bool {
+    fn lacks(&self, node: TreeNodeId, piece: &CachePiece) -> bool {
         self.known.get(&node).is_some_and(|pieces| {
             pieces.version == piece.version && (!pieces.any || pieces.missing.contains(&piece.offset))
         })
     }
 
-    fn has_any(&self, node: NodeId, version: u64) -> bool {
+    fn has_any(&self, node: TreeNodeId, version: u64) -> bool {
         self.known.get(&node).is_some_and(|pieces| pieces.version == version && pieces.any)
     }
 
-    fn note(&mut self, node: NodeId, piece: &Piece, loaded: &Loaded) {
+    fn note(&mut self, node: TreeNodeId, piece: &CachePiece, loaded: &Loaded) {
         let fresh = || Pieces { version: piece.version, any: false, missing: BTreeSet::new() };
         let pieces = self.known.entry(node).or_insert_with(fresh);
         if pieces.version != piece.version {
@@ -123,7 +123,7 @@ impl Client {
     }
 
     /// What became of a piece that [`Output::Load`] asked for.
-    pub fn loaded(&mut self, now: Time, piece: Piece, loaded: Loaded) {
+    pub fn loaded(&mut self, now: Time, piece: CachePiece, loaded: Loaded) {
         self.now = now;
         let Some(Loading { awaited, parked }) = self.stored.loading.remove(&piece) else { return };
         if let Some(node) = self.names.of_file(piece.file) {
@@ -142,15 +142,15 @@ impl Client {
         }
     }
 
-    fn take_stored(&mut self, node: NodeId, piece: &Piece, data: &Bytes) {
+    fn take_stored(&mut self, node: TreeNodeId, piece: &CachePiece, data: &Bytes) {
         let known = self.names.node(node).filter(|known| known.stat.version == piece.version);
-        let Some(known) = known.and_then(|known| known.known) else { return };
+        let Some(known) = known.and_then(|known| known.freshness) else { return };
         if self.files.is_writing(node) || self.files.contents(node).is_locked {
             return;
         }
         if !self.files.is_of(node, piece.version) {
-            let trust = self.trust();
-            if self.files.observe(node, piece.version, known, &trust) {
+            let coherency = self.coherency();
+            if self.files.observe(node, piece.version, known, &coherency) {
                 fetch::invalidate_pages(self, node);
             }
         }
@@ -199,20 +199,20 @@ impl Client {
     }
 
     /// The piece of the present version of a node's contents at `offset`, if it may be on disk.
-    fn wanted_piece(&self, node: NodeId, offset: u64) -> Option<Piece> {
+    fn wanted_piece(&self, node: TreeNodeId, offset: u64) -> Option<CachePiece> {
         let is_locked = self.files.known(node).is_some_and(|contents| contents.is_locked);
         let may_load = self.stored.is_on && !is_locked && !self.files.is_writing(node);
         let known = self.names.node(node).filter(|_| may_load)?;
-        let piece = Piece::at(known.stat.id, known.stat.version, known.stat.size, offset)?;
+        let piece = CachePiece::at(known.stat.id, known.stat.version, known.stat.size, offset)?;
         (!self.stored.lacks(node, &piece)).then_some(piece)
     }
 
     /// Whether contents from `offset` on may be on disk.
-    pub(crate) fn may_be_stored(&self, node: NodeId, offset: u64) -> bool {
+    pub(crate) fn may_be_stored(&self, node: TreeNodeId, offset: u64) -> bool {
         self.wanted_piece(node, offset).is_some()
     }
 
-    fn load(&mut self, piece: Piece) -> &mut Loading {
+    fn load(&mut self, piece: CachePiece) -> &mut Loading {
         if !self.stored.loading.contains_key(&piece) {
             self.output(Output::Load(piece));
         }
@@ -220,7 +220,13 @@ impl Client {
     }
 
     /// Looks for unknown contents, from `start` on, on disk first. Tells up to where; none when they are to be asked for.
-    pub(crate) fn load_ahead(&mut self, node: NodeId, handle: Handle, start: u64, end: u64) -> Option<u64> {
+    pub(crate) fn load_ahead(
+        &mut self,
+        node: TreeNodeId,
+        handle: Handle,
+        start: u64,
+        end: u64,
+    ) -> Option<u64> {
         let piece = self.wanted_piece(node, start)?;
         if !self.files.is_of(node, piece.version) {
             return None;
@@ -244,7 +250,7 @@ impl Client {
     }
 
     /// The same of a link's target.
-    pub(crate) fn reads_stored_link(&mut self, call: CallId, node: NodeId) -> bool {
+    pub(crate) fn reads_stored_link(&mut self, call: CallId, node: TreeNodeId) -> bool {
         let piece = self.wanted_piece(node, 0).filter(|_| !self.has_first_piece(node));
         let Some(piece) = piece else { return false };
         self.load(piece).parked.push(Parked::Readlink { call, node });
@@ -253,7 +259,7 @@ impl Client {
 
     /// Whether what an open would bring is here, or on its way behind another; where there is a store, one piece is as much as that
     /// brings.
-    pub(crate) fn has_first_piece(&self, node: NodeId) -> bool {
+    pub(crate) fn has_first_piece(&self, node: TreeNodeId) -> bool {
         let Some(size) = self.names.node(node).map(|known| known.stat.size) else { return false };
         let first = if self.stored.is_on { size.min(PIECE_BYTES) } else { size };
         size == 0 || self.files.known(node).is_some_and(|contents| contents.next_gap(0, first).is_none())
@@ -276,23 +282,22 @@ impl Client {
     }
 
     /// The piece of a node's contents at `offset`, if all of it is known and of a version that the server told.
-    fn complete_piece(&self, node: NodeId, offset: u64) -> Option<(Piece, Bytes)> {
+    fn complete_piece(&self, node: TreeNodeId, offset: u64) -> Option<(CachePiece, Bytes)> {
         let known = self.names.node(node)?;
         let (stat, is_far) = (known.stat, self.incoming.rtt().is_some_and(|rtt| rtt >= WORTH_RTT));
         if !self.files.is_of(node, stat.version) || (stat.size > PIECE_BYTES && !is_far) {
             return None;
         }
-        let piece = Piece::at(stat.id, stat.version, stat.size, offset)?;
+        let piece = CachePiece::at(stat.id, stat.version, stat.size, offset)?;
         let data = self.files.known(node)?.ranges.read(piece.offset, piece.end())?;
         Some((piece, data))
     }
 
     /// All pieces in memory that are worth keeping: what was written is among them.
-    pub fn pieces(&self) -> impl Iterator<Item = (Piece, Bytes)> {
+    pub fn pieces(&self) -> impl Iterator<Item = (CachePiece, Bytes)> {
         self.files.known_nodes().flat_map(move |node| {
             // By what is known, since a file of any size may be a hole.
-            let stretches =
-                self.files.known(node).into_iter().flat_map(|contents| contents.ranges.stretches());
+            let stretches = self.files.known(node).into_iter().flat_map(|contents| contents.ranges.extents());
             let first = |start: u64| start - start % PIECE_BYTES;
             let pieces = stretches.flat_map(|(start, end)| (first(start)..end).step_by(PIECE_BYTES as usize));
             let pieces: BTreeSet<u64> = pieces.collect();

@@ -1,5 +1,5 @@
 //! What is fetched ahead, of its own accord: the listings of a subtree for who walks it, the contents of small files for who reads
-//! them one after the other (`docs/design/0009-streams.md`).
+//! them one after the other (`docs/design/0009-prefetch.md`).
 //!
 //! ```text
 //!   the mount is made                   nothing is known yet
@@ -29,7 +29,7 @@ use std::time::Duration;
 use top::Top;
 use unused::{Item, Unused};
 use walks::{Pace, Walks};
-use wirefs_cache::{NodeId, ROOT};
+use wirefs_cache::{ROOT, TreeNodeId};
 use wirefs_op::Time;
 
 pub(crate) use contents::{Joined, SMALL_BYTES_MAX};
@@ -104,12 +104,12 @@ impl Client {
 
     /// Whether what is asked for now may be expected to be believed for any time at all. Leases count once something was answered.
     pub(crate) fn may_fetch_ahead(&self) -> bool {
-        self.trust().may_last() || (self.leases.are_agreed() && self.link.is_up())
+        self.coherency().allows_caching() || (self.leases.are_agreed() && self.link.is_up())
     }
 
     /// Whether anything is to be asked for ahead.
     fn may_stream(&self) -> bool {
-        self.config.mode.fetch.is_ahead()
+        self.config.mode.fetch.prefetches()
             && !self.streams.is_refused
             && self.now >= self.streams.rests_until
             && self.link.is_up()
@@ -117,14 +117,14 @@ impl Client {
     }
 
     /// A directory's listing is known now.
-    pub(crate) fn directory_listed(&mut self, dir: NodeId) {
+    pub(crate) fn directory_listed(&mut self, dir: TreeNodeId) {
         let pace = self.pace();
         self.streams.walks.listed(dir, pace);
     }
 
     /// A program lists a directory.
-    pub(crate) fn directory_opened(&mut self, dir: NodeId) {
-        if self.config.mode.fetch.is_kept() {
+    pub(crate) fn directory_opened(&mut self, dir: TreeNodeId) {
+        if self.config.mode.fetch.is_cached() {
             let pace = self.pace();
             self.streams.walks.opened(dir, pace);
             self.note_order(dir);
@@ -132,7 +132,7 @@ impl Client {
     }
 
     /// A directory of which nothing is known is asked for: to be listed, or for a name in it.
-    pub(crate) fn directory_missed(&mut self, dir: NodeId) {
+    pub(crate) fn directory_missed(&mut self, dir: TreeNodeId) {
         if dir == ROOT || !self.may_stream() || self.is_coming(dir) {
             return;
         }
@@ -145,7 +145,7 @@ impl Client {
 
     /// Where a walk that has come to a directory began: in that one, or in one above, down from which a program has just listed each
     /// directory. What was streamed from there already is not streamed again.
-    fn walk_top(&mut self, dir: NodeId) -> NodeId {
+    fn walk_top(&mut self, dir: TreeNodeId) -> TreeNodeId {
         let pace = self.pace();
         let (mut top, mut at) = (dir, dir);
         while at != ROOT && self.streams.walks.is_walked_now(at, pace) {
@@ -161,7 +161,7 @@ impl Client {
     }
 
     /// A name was found to be a directory in one that was not listed.
-    pub(crate) fn directory_found(&mut self, parent: NodeId, dir: NodeId) {
+    pub(crate) fn directory_found(&mut self, parent: TreeNodeId, dir: TreeNodeId) {
         if self.may_stream() && !self.is_coming(dir) {
             let pace = self.pace();
             if self.streams.walks.enters(parent, dir, pace) {
@@ -172,7 +172,7 @@ impl Client {
 
     /// Several names of a directory were asked for singly. Whether its listing comes along with those below it: some of the names
     /// were directories.
-    pub(crate) fn streams_instead(&mut self, dir: NodeId) -> bool {
+    pub(crate) fn streams_instead(&mut self, dir: TreeNodeId) -> bool {
         if !self.may_stream() {
             return false;
         }
@@ -188,7 +188,7 @@ impl Client {
     }
 
     /// Whether a stream is under way that will tell of a directory.
-    fn is_coming(&self, dir: NodeId) -> bool {
+    fn is_coming(&self, dir: TreeNodeId) -> bool {
         let (mut at, mut levels) = (dir, 0);
         loop {
             if self.requests.any(|pending| find::tells_of(pending, at, levels)) {
@@ -203,7 +203,7 @@ impl Client {
     }
 
     /// Asks for all below `dir`; if that was done already and did not reach `missed`, for that one and the next.
-    fn stream(&mut self, dir: NodeId, missed: Option<NodeId>) {
+    fn stream(&mut self, dir: TreeNodeId, missed: Option<TreeNodeId>) {
         let pace = self.pace();
         let seen = self.streams.walks.seen(dir, pace);
         if !seen.is_streamed {
@@ -237,7 +237,7 @@ impl Client {
     }
 
     /// A stream from `dir` has ended.
-    pub(crate) fn stream_ended(&mut self, dir: NodeId, told: find::Told) {
+    pub(crate) fn stream_ended(&mut self, dir: TreeNodeId, told: find::Told) {
         if told.directories > 1 && told.believed == 0 {
             self.streams.rests_until = self.now + REST;
         }
@@ -245,7 +245,7 @@ impl Client {
     }
 
     /// The listing of a directory came ahead of who asks for it. `is_known`: it was known already.
-    pub(crate) fn fetched_directory(&mut self, dir: NodeId, is_known: bool) {
+    pub(crate) fn fetched_directory(&mut self, dir: TreeNodeId, is_known: bool) {
         let fate = &mut self.streams.counted.directories;
         fate.fetched += 1;
         if is_known || !self.streams.unused.add(dir, Item::Directory, self.now) {
@@ -256,7 +256,7 @@ impl Client {
     }
 
     /// The contents of a file came ahead of who asks for them.
-    pub(crate) fn fetched_file(&mut self, node: NodeId, bytes: u64, is_known: bool) {
+    pub(crate) fn fetched_file(&mut self, node: TreeNodeId, bytes: u64, is_known: bool) {
         let counted = &mut self.streams.counted;
         counted.files.fetched += 1;
         counted.contents.fetched += bytes;
@@ -278,7 +278,7 @@ impl Client {
     }
 
     /// What was fetched ahead of a node is used now. Tells whether anything was.
-    pub(crate) fn used_ahead(&mut self, node: NodeId) -> bool {
+    pub(crate) fn used_ahead(&mut self, node: TreeNodeId) -> bool {
         let Some(item) = self.streams.unused.remove(node) else { return false };
         let counted = &mut self.streams.counted;
         match item {
@@ -301,13 +301,14 @@ impl Client {
     pub(crate) fn drop_unused(&mut self) {
         let (bytes_max, most) = (self.ahead_bytes_max(), self.unused_max());
         for _ in 0..DROPPED_AT_ONCE {
-            let (trust, names) = (self.trust(), &self.names);
+            let (coherency, names) = (self.coherency(), &self.names);
             let (directories, shelf, files) = (&self.directories, &self.shelf, &self.files);
-            let is_packed = |node| names.node(node).is_some_and(|dir| shelf.has_whole(dir.stat.id, &trust));
-            let is_useless = |node: NodeId, item: Item| match item {
-                Item::Directory => !directories.is_fresh(node, &trust) && !is_packed(node),
+            let is_packed =
+                |node| names.node(node).is_some_and(|dir| shelf.has_whole(dir.stat.id, &coherency));
+            let is_useless = |node: TreeNodeId, item: Item| match item {
+                Item::Directory => !directories.is_fresh(node, &coherency) && !is_packed(node),
                 Item::File(bytes) => {
-                    let is_known = |node| names.node(node).is_some_and(|known| known.is_fresh(&trust));
+                    let is_known = |node| names.node(node).is_some_and(|known| known.is_fresh(&coherency));
                     let contents = files.known(node).map_or(0, |known| known.ranges.bytes() as u64);
                     contents < bytes || !is_known(node)
                 }

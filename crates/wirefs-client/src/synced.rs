@@ -8,7 +8,7 @@ use crate::core::Client;
 use crate::operation::{barrier, commit};
 use crate::rollback;
 use std::collections::{BTreeMap, BTreeSet};
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 use wirefs_op::message::put::PutMode;
 use wirefs_op::{Change, Errno, Request, TreePath};
 
@@ -29,12 +29,12 @@ enum Current {
 /// The directories that were brought to the server's disk of late, or are on their way.
 #[derive(Debug, Default)]
 pub(crate) struct Synced {
-    wanted: BTreeSet<NodeId>,
-    current: BTreeMap<NodeId, Current>,
+    wanted: BTreeSet<TreeNodeId>,
+    current: BTreeMap<TreeNodeId, Current>,
     /// Of these directories, the rollback journals that were made, changed or removed since: by their paths, since nothing else changes
     /// in between.
-    journals: BTreeMap<NodeId, BTreeSet<TreePath>>,
-    under_way: BTreeMap<u64, (NodeId, Vec<CallId>)>,
+    journals: BTreeMap<TreeNodeId, BTreeSet<TreePath>>,
+    under_way: BTreeMap<u64, (TreeNodeId, Vec<CallId>)>,
     next: u64,
 }
 
@@ -56,7 +56,7 @@ impl Synced {
     }
 
     /// The rollback journals of a directory at `path` that were changed since.
-    fn journals_of(&self, dir: NodeId, path: &TreePath) -> Vec<TreePath> {
+    fn journals_of(&self, dir: TreeNodeId, path: &TreePath) -> Vec<TreePath> {
         let is_in = |journal: &&TreePath| journal.split_last().is_none_or(|(parent, _)| parent == *path);
         self.journals
             .get(&dir)
@@ -67,14 +67,14 @@ impl Synced {
             .collect()
     }
 
-    fn want(&mut self, dir: NodeId) {
+    fn want(&mut self, dir: TreeNodeId) {
         if self.wanted.len() >= WANTED_MAX && !self.wanted.contains(&dir) {
             self.wanted.clear();
         }
         self.wanted.insert(dir);
     }
 
-    fn begins(&mut self, dir: NodeId, call: Option<CallId>) -> u64 {
+    fn begins(&mut self, dir: TreeNodeId, call: Option<CallId>) -> u64 {
         self.next += 1;
         self.current.insert(dir, Current::Asked(self.next));
         self.journals.remove(&dir);
@@ -134,13 +134,13 @@ impl Client {
     }
 
     /// The rollback journals of a directory that were made, changed or removed since it was brought to the server's disk.
-    fn journals_since(&self, dir: NodeId) -> Vec<TreePath> {
+    fn journals_since(&self, dir: TreeNodeId) -> Vec<TreePath> {
         let path = self.names.path(dir);
         path.map(|path| self.synced.journals_of(dir, &path)).unwrap_or_default()
     }
 
     /// Sends a barrier for a directory in which nothing has changed but one rollback journal's name, if that is enough.
-    fn order_directory(&mut self, dir: NodeId, journals: &[TreePath]) -> bool {
+    fn order_directory(&mut self, dir: TreeNodeId, journals: &[TreePath]) -> bool {
         let ([journal], Some(Current::Done)) = (journals, self.synced.current.get(&dir)) else {
             return false;
         };
@@ -150,7 +150,7 @@ impl Client {
     }
 
     /// Syncs a directory on a mount that is alone; false where it is to be done as everywhere.
-    pub(crate) fn sync_directory(&mut self, dir: NodeId, call: CallId) -> bool {
+    pub(crate) fn sync_directory(&mut self, dir: TreeNodeId, call: CallId) -> bool {
         if !self.can_be_ahead(dir) {
             return false;
         }
@@ -178,7 +178,7 @@ impl Client {
     }
 
     /// A file is being synced: so is its directory, if that is likely to be next.
-    pub(crate) fn sync_directory_of(&mut self, node: NodeId) {
+    pub(crate) fn sync_directory_of(&mut self, node: TreeNodeId) {
         let has_name = !self.names.links(node).is_empty();
         let dir = self.names.parent(node);
         let is_wanted = has_name && self.synced.wanted.contains(&dir);

@@ -10,8 +10,8 @@
 use crate::core::{Client, Output};
 use std::ops::Bound;
 use std::time::Duration;
-use wirefs_cache::shelf::SHELF_BYTES_MAX;
-use wirefs_cache::{Directories, Known, Names, NodeId, ROOT, Shelf};
+use wirefs_cache::inactive_listings::INACTIVE_BYTES_MAX;
+use wirefs_cache::{DirectoryCache, Freshness, InactiveListings, NameTree, ROOT, TreeNodeId};
 use wirefs_op::{Stat, Time};
 
 /// Nodes known at once, beyond which the kernel is told to forget. One takes about 1 KiB with its names.
@@ -48,9 +48,9 @@ pub(crate) struct Trim {
     /// Before that, they are not even then: few of them could be packed.
     next_try: Time,
     /// The directory whose listing a call took off the shelf last.
-    pub(crate) taken: Option<NodeId>,
+    pub(crate) taken: Option<TreeNodeId>,
     /// The last node that was to go.
-    last: NodeId,
+    last: TreeNodeId,
     /// Memory of the process's receive buffers that holds nothing any more and cannot be given back yet, in bytes.
     unused: usize,
 }
@@ -72,20 +72,20 @@ impl Trim {
 }
 
 /// Names for a client that may use so many bytes; those that are not there among them, a twentieth of that in bytes.
-pub(crate) fn names_within(bytes_max: usize, root: Stat, known: Known) -> Names {
-    let mut names = Names::new(root, known);
-    names.bound_absent((bytes_max / BYTES_PER_ABSENT).max(NAMES_MIN));
+pub(crate) fn names_within(bytes_max: usize, root: Stat, known: Freshness) -> NameTree {
+    let mut names = NameTree::new(root, known);
+    names.limit_negatives((bytes_max / BYTES_PER_ABSENT).max(NAMES_MIN));
     names
 }
 
 /// Listings for a client that may use so many bytes: one long listing may be over the bound until it is packed.
-pub(crate) fn directories_within(bytes_max: usize) -> Directories {
-    Directories::with_limit(Trim::within(bytes_max).entries_max * LONGEST_FACTOR)
+pub(crate) fn directories_within(bytes_max: usize) -> DirectoryCache {
+    DirectoryCache::with_limit(Trim::within(bytes_max).entries_max * LONGEST_FACTOR)
 }
 
 /// A shelf for a client that may use so many bytes.
-pub(crate) fn shelf_within(bytes_max: usize) -> Shelf {
-    Shelf::with_limit((bytes_max / SHELF_PART).clamp(SHELF_BYTES_MIN, SHELF_BYTES_MAX))
+pub(crate) fn shelf_within(bytes_max: usize) -> InactiveListings {
+    InactiveListings::with_limit((bytes_max / SHELF_PART).clamp(SHELF_BYTES_MIN, INACTIVE_BYTES_MAX))
 }
 
 /// What names take in memory, in bytes.
@@ -121,12 +121,14 @@ impl Client {
 
     /// What names take at the moment.
     pub(crate) fn memory(&self) -> MemoryStatus {
-        self.memory_beside(self.files.listing_bytes(|dir, listing| self.directories.counts(dir, listing)))
+        self.memory_beside(self.files.listing_bytes(|dir, listing| self.directories.is_current(dir, listing)))
     }
 
     /// The same, at most. Asked for at each call, so nothing is walked for it.
     fn memory_max(&self) -> MemoryStatus {
-        self.memory_beside(self.files.listing_bytes_max(|dir, listing| self.directories.counts(dir, listing)))
+        self.memory_beside(
+            self.files.listing_bytes_max(|dir, listing| self.directories.is_current(dir, listing)),
+        )
     }
 
     fn memory_beside(&self, open: usize) -> MemoryStatus {
@@ -179,12 +181,12 @@ impl Client {
     /// A quarter of the listings goes to the shelf, those that were asked for first. What is not leased stays: it is old soon. So does
     /// what a call has just taken off, since the next one will use it too.
     fn shelve_oldest(&mut self) {
-        for node in self.directories.by_age() {
+        for node in self.directories.oldest_first() {
             if self.directories.entries() <= self.trim.entries_max / 4 * 3 {
                 return;
             }
             if self.trim.taken != Some(node) && self.shelve(node) {
-                self.directories.forget(node);
+                self.directories.evict(node);
             }
         }
     }
@@ -193,7 +195,8 @@ impl Client {
     fn forget_oldest(&mut self) {
         let surplus = self.names.len().saturating_sub(self.trim.nodes_max / 4 * 3);
         let behind = (Bound::Excluded(self.trim.last), Bound::Unbounded);
-        let oldest: Vec<NodeId> = self.names.idle_files(behind).take(surplus.min(NAMES_AT_ONCE)).collect();
+        let oldest: Vec<TreeNodeId> =
+            self.names.idle_files(behind).take(surplus.min(NAMES_AT_ONCE)).collect();
         self.trim.last = oldest.last().copied().unwrap_or(ROOT);
         for node in oldest {
             let names = self.names.links(node);

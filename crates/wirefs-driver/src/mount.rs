@@ -145,7 +145,7 @@ pub fn connect(plan: MountPlan) -> Result<Connected, ConnectError> {
     let (carrier, recovered, stay) = recover(&plan, carrier)?;
     let left = left.filter(|left| !stay.contains(&left.session));
     let (session, attached, left) = attach(&plan, carrier, left)?;
-    let is_ahead = plan.mode.may_be_ahead();
+    let is_ahead = plan.mode.allows_optimism();
     let journal = plan.journal.as_ref().filter(|_| is_ahead);
     let journal = journal.and_then(|journal| Journal::begin(journal, session, &attached, plan.tell));
     let engine = Arc::new(Engine::new(&plan, session, &attached, store, journal));
@@ -240,9 +240,13 @@ impl Connected {
             threads: plan.threads.max(1),
             posix_acl,
             // Where listings may be kept, which somebody has to take back.
-            spares_opendir: plan.mode.keeps_listings() && attached.attachment.leases.is_some(),
+            spares_opendir: plan.mode.kernel_caches_listings() && attached.attachment.leases.is_some(),
             // A server in this process may take longer than a thread takes to wake; else it says so.
-            reads_in_turn: attached.carrier.sink.direct().is_none_or(|server| server.says_before_waiting()),
+            reads_in_turn: attached
+                .carrier
+                .sink
+                .in_process()
+                .is_none_or(|server| server.announces_blocking()),
             ..SessionOptions::default()
         };
         let front = Arc::clone(&engine);

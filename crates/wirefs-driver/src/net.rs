@@ -21,10 +21,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wirefs_fuse::{MountOptions, Session, SessionOptions};
-use wirefs_node::Record;
+use wirefs_node::NodeRecord;
 
 /// How a node is mounted; `None`: it is not.
-pub type Reach = Box<dyn Fn(&Record) -> Option<MountPlan> + Send>;
+pub type Reach = Box<dyn Fn(&NodeRecord) -> Option<MountPlan> + Send>;
 
 /// How `/net` is made.
 pub struct NetPlan {

@@ -29,8 +29,8 @@ use wirefs_carrier::ether::{EtherCards, HardwareAddress};
 use wirefs_carrier::tls::Identity;
 use wirefs_node::limits::PACKET_BYTES_MAX;
 use wirefs_node::{
-    Config, Counters, Destination, Export, Input, Liveness, Name, Node, NodeKey, Output, Pace, Record,
-    Signer, Trust,
+    Destination, Liveness, Node, NodeConfig, NodeCounters, NodeExport, NodeInput, NodeKey, NodeName,
+    NodeOutput, NodeRecord, PeerTrust, ProbeTiming, Signer,
 };
 use wirefs_op::Time;
 
@@ -44,7 +44,7 @@ pub struct NodePlan {
     /// Its key.
     pub identity: Arc<Identity>,
     /// Its name.
-    pub name: Name,
+    pub name: NodeName,
     /// Where it listens; all addresses of the machine where this is unspecified. The port is that of its export.
     pub listen: SocketAddr,
     /// The cards whose segments it is on; all of them where none is named. Packets that come by others are not heard, but
@@ -57,7 +57,7 @@ pub struct NodePlan {
     /// Whose word counts; `None`: anyone's.
     pub trusted: Option<BTreeSet<NodeKey>>,
     /// What it serves, and where that is.
-    pub export: Option<(Export, PathBuf)>,
+    pub export: Option<(NodeExport, PathBuf)>,
     /// Its cards that are open for Ethernet packets; `None`: it has none.
     pub ether: Option<NodeEther>,
 }
@@ -66,7 +66,7 @@ pub struct NodePlan {
 #[derive(Clone, Debug)]
 pub struct NodeInfo {
     /// What it says of itself.
-    pub record: Record,
+    pub record: NodeRecord,
     /// How it is.
     pub state: Liveness,
     /// For how long.
@@ -144,13 +144,13 @@ impl NodeHost {
             state_for: now.since(view.since),
             holds_name: view.holds_name,
             is_own: view.is_own,
-            heard_from: view.heard_from,
+            heard_from: view.last_source,
         };
         node.nodes().map(info).collect()
     }
 
     /// What was counted since the start.
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> NodeCounters {
         self.shared.lock().0.counters()
     }
 
@@ -169,7 +169,7 @@ impl NodeHost {
 
     /// Says that it goes, and ends.
     pub fn leave(&self) {
-        self.shared.handle(Input::Leave);
+        self.shared.handle(NodeInput::Leave);
         self.shared.is_over.store(true, Ordering::SeqCst);
         self.shared.changed();
         let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
@@ -206,13 +206,13 @@ impl NodeHost {
     fn sockets_of(&self, key: &NodeKey) -> Vec<SocketAddr> {
         let (node, _) = self.shared.lock();
         let Some(view) = node.find(key).filter(|view| view.state.is_up()) else { return Vec::new() };
-        let heard = view.heard_from.map(|from| SocketAddr::new(from.ip(), view.record.port));
+        let heard = view.last_source.map(|from| SocketAddr::new(from.ip(), view.record.port));
         let others = view.record.sockets().filter(|socket| Some(*socket) != heard);
         heard.into_iter().chain(others).collect()
     }
 }
 
-fn config(plan: NodePlan, segment: &Segment) -> Result<Config, SegmentError> {
+fn config(plan: NodePlan, segment: &Segment) -> Result<NodeConfig, SegmentError> {
     let identity = plan.identity;
     let key = NodeKey(*identity.public_key().raw());
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -221,7 +221,7 @@ fn config(plan: NodePlan, segment: &Segment) -> Result<Config, SegmentError> {
     if addresses.is_empty() && !plan.listen.ip().is_unspecified() {
         addresses.push(plan.listen.ip());
     }
-    Ok(Config {
+    Ok(NodeConfig {
         key,
         signer: Signer::new(move |message| identity.sign(message)),
         name: plan.name,
@@ -231,8 +231,8 @@ fn config(plan: NodePlan, segment: &Segment) -> Result<Config, SegmentError> {
         exports: plan.export.into_iter().map(|(export, _)| export).collect(),
         cards: plan.ether.map(|ether| ether.told()).unwrap_or_default(),
         peers: plan.peers,
-        trust: plan.trusted.map_or(Trust::Anyone, Trust::Only),
-        pace: Pace::default(),
+        trust: plan.trusted.map_or(PeerTrust::Anyone, PeerTrust::Only),
+        timing: ProbeTiming::default(),
         seed: born ^ u64::from_le_bytes(key.0.first_chunk().copied().unwrap_or_default()),
     })
 }
@@ -248,7 +248,7 @@ impl Shared {
     fn run(&self) {
         let mut buffer = [0; PACKET_BYTES_MAX + 1];
         let mut figures_at: Option<Instant> = None;
-        self.handle(Input::Tick);
+        self.handle(NodeInput::Tick);
         while !self.is_over.load(Ordering::SeqCst) {
             if figures_at.is_none_or(|at| at.elapsed() >= FIGURES_EACH) {
                 figures_at = Some(Instant::now());
@@ -261,9 +261,9 @@ impl Shared {
             match self.segment.receive(&mut buffer, wait) {
                 Some((from, bytes)) => {
                     let bytes = buffer.get(..bytes).unwrap_or_default();
-                    self.handle(Input::Packet { from, bytes });
+                    self.handle(NodeInput::Packet { from, bytes });
                 }
-                None => self.handle(Input::Tick),
+                None => self.handle(NodeInput::Tick),
             }
         }
     }
@@ -277,12 +277,12 @@ impl Shared {
         };
         let tell = |others: &[SocketAddr]| {
             self.segment.hear(others);
-            self.handle(Input::Registered(others));
+            self.handle(NodeInput::Registered(others));
         };
         registry.run(own, tell, || self.is_over.load(Ordering::SeqCst));
     }
 
-    fn handle(&self, input: Input<'_>) {
+    fn handle(&self, input: NodeInput<'_>) {
         let mut sends = Vec::new();
         let mut has_changed = false;
         {
@@ -290,9 +290,9 @@ impl Shared {
             node.handle(now, input);
             while let Some(output) = node.poll() {
                 match output {
-                    Output::Send { to, packet } => sends.push((to, packet)),
-                    Output::Changed { .. } => has_changed = true,
-                    Output::NameTaken { holder, .. } => {
+                    NodeOutput::Send { to, packet } => sends.push((to, packet)),
+                    NodeOutput::Changed { .. } => has_changed = true,
+                    NodeOutput::NameTaken { holder, .. } => {
                         *self.name_taken.lock().unwrap_or_else(PoisonError::into_inner) = Some(holder);
                         has_changed = true;
                     }

@@ -1,27 +1,27 @@
-//! What is stored: bytes under an id, neither of which the store looks into.
+//! Block ids of the echo store. The store interprets neither ids nor contents.
 
-/// The name of a block. Whoever makes blocks never gives the same name to different bytes.
+/// Identifies a block. The caller never uses one id for two different contents.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BlockId(pub [u8; BlockId::BYTES]);
+pub struct EchoBlockId(pub [u8; EchoBlockId::BYTES]);
 
-impl BlockId {
-    /// Its size in bytes.
+impl EchoBlockId {
+    /// Size of an id in bytes.
     pub const BYTES: usize = 16;
 }
 
-impl From<u128> for BlockId {
-    fn from(number: u128) -> BlockId {
-        BlockId(number.to_be_bytes())
+impl From<u128> for EchoBlockId {
+    fn from(number: u128) -> EchoBlockId {
+        EchoBlockId(number.to_be_bytes())
     }
 }
 
-impl std::fmt::Debug for BlockId {
+impl std::fmt::Debug for EchoBlockId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:032x}", u128::from_be_bytes(self.0))
     }
 }
 
-impl std::fmt::Display for BlockId {
+impl std::fmt::Display for EchoBlockId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         std::fmt::Debug::fmt(self, f)
     }

@@ -1,7 +1,7 @@
-//! The store's own time, which stands still while its driver does.
+//! The store's clock, which stops while the driver makes no calls.
 //!
-//! A suspended machine sleeps for an hour, and its packets wait in the receive buffer for as long. Measured by the
-//! driver's clock they would all be too old; measured by this one they came in time.
+//! A machine may be suspended for an hour while replies wait in the receive buffer. By the driver's clock
+//! those packets would be too old; by this clock they arrive in time.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use wirefs_op::Time;
 
 use crate::limits::STALL_MIN;
 
-/// Turns the driver's time into the store's.
+/// Converts the driver's time to the store's time.
 #[derive(Debug, Default)]
 pub(crate) struct Clock {
     last: Option<Time>,
@@ -17,8 +17,8 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// The store's time at the driver's `now`; it never goes back.
-    pub(crate) fn run(&mut self, now: Time) -> Time {
+    /// Advances to the driver's `now` and returns the store's time, which never goes back.
+    pub(crate) fn advance(&mut self, now: Time) -> Time {
         let last = self.last.unwrap_or(now);
         let now = now.max(last);
         let gap = now - last;
@@ -26,17 +26,17 @@ impl Clock {
             self.stalled += gap - STALL_MIN;
         }
         self.last = Some(now);
-        self.at(now)
+        self.store_time(now)
     }
 
-    /// The store's time at a moment of the driver's that is not before the last one told.
-    fn at(&self, now: Time) -> Time {
+    /// Returns the store's time for a driver's time that is not before the last call.
+    fn store_time(&self, now: Time) -> Time {
         Time(now.0.saturating_sub(u64::try_from(self.stalled.as_nanos()).unwrap_or(u64::MAX)))
     }
 
-    /// The driver's time at a moment of the store's that is still to come.
-    pub(crate) fn driver_time(&self, run: Time) -> Time {
-        run + self.stalled
+    /// Returns the driver's time for a store's time that is not in the past.
+    pub(crate) fn driver_time(&self, store_time: Time) -> Time {
+        store_time + self.stalled
     }
 }
 

@@ -1,112 +1,120 @@
-//! What a store is made from.
+//! Configuration of a store.
 
 use crate::host::HostConfig;
 use crate::limits::{HOSTS_MAX, PACKET_BYTES_MAX, PACKET_BYTES_MIN, WINDOW_PACKETS_MAX};
 use crate::packet::{OVERHEAD_BYTES, Origin};
-use crate::rate::Rate;
+use crate::rate::SendRate;
 use crate::redundancy::{Redundancy, Shape};
-use crate::seal::{Cipher, Key};
+use crate::seal::{Cipher, EchoKey};
 
-/// How honest the store is about where the data is.
+/// The records that the store keeps in memory (`--keep`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// `--keep=index`: nothing of the contents, but of each block enough to notice a loss, repair it, and name it.
+    /// `--keep=index`: per block the data to detect a loss, repair it and report it. No contents.
     Index,
-    /// `--keep=root`: nothing of any block. Beside what is known of the hosts there are the key, one bit for each packet
-    /// that may be under way to each host (so many), and for some seconds the ids of blocks that were dropped. A loss is
-    /// counted when it happens, but which block it was shows when somebody asks for it; copies are not repaired.
+    /// `--keep=root`: no record of any block. The store keeps host state, the key, one bit for each packet
+    /// that may be in flight, and for some seconds the ids of dropped blocks. A loss is counted when it
+    /// happens, but the lost block becomes known only when a reader requests it. Copies are not repaired.
     Root {
-        /// Packets to one host that can be told apart from replayed ones; what is under way longer is lost.
+        /// Number of packets to one host that can be told from replays. Packets in flight beyond that are
+        /// lost.
         window_packets: usize,
     },
 }
 
-/// What a store is made from.
+/// Configuration of a store.
 #[derive(Clone, Debug)]
-pub struct Config {
-    /// The secret under which everything is sealed.
-    pub key: Key,
-    /// What no other run with this key ever used.
+pub struct EchoConfig {
+    /// The secret from which the packet keys are derived.
+    pub key: EchoKey,
+    /// A value that no other run with this key has used.
     pub origin: Origin,
-    /// How it is sealed.
+    /// The AEAD that seals packets.
     pub cipher: Cipher,
-    /// The hosts that answer; [`HostId`](crate::HostId) counts them from 0.
+    /// The hosts to ping; [`HostId`](crate::HostId) counts them from 0.
     pub hosts: Vec<HostConfig>,
-    /// What is remembered.
+    /// The records to keep in memory.
     pub keep: Keep,
-    /// How a block survives the loss of packets.
+    /// The redundancy of each block.
     pub redundancy: Redundancy,
-    /// How much is sent to each host.
-    pub rate: Rate,
-    /// The payload of an echo packet at most, in bytes: what passes all ways unfragmented.
+    /// The send rate for each host.
+    pub rate: SendRate,
+    /// The largest payload of an echo packet in bytes, at most the path MTU without headers.
     pub packet_bytes: usize,
-    /// The memory for contents used last (`--ram`), in bytes; 0 for none.
+    /// The size of the cache for block contents (`--ram`) in bytes; 0 disables the cache.
     pub ram_bytes: usize,
 }
 
-/// What is wrong with a [`Config`].
+/// An invalid [`EchoConfig`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Misuse {
-    /// There must be at least one host and at most [`HOSTS_MAX`].
+pub enum ConfigError {
+    /// The number of hosts is 0 or above [`HOSTS_MAX`].
     Hosts {
-        /// How many were named.
+        /// The number of hosts.
         count: usize,
     },
     /// The packet size is not within [`PACKET_BYTES_MIN`] and [`PACKET_BYTES_MAX`].
     PacketBytes {
-        /// What was asked for.
+        /// The requested size in bytes.
         bytes: usize,
     },
     /// A block would take no packet, or more than [`LANES_MAX`](crate::limits::LANES_MAX).
     Redundancy,
     /// The window is empty or larger than [`WINDOW_PACKETS_MAX`].
     Window {
-        /// What was asked for.
+        /// The requested number of packets.
         packets: usize,
     },
-    /// The key is not one for the cipher.
+    /// The cipher rejects the key.
     Key,
 }
 
-impl std::fmt::Display for Misuse {
+impl std::fmt::Display for ConfigError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Misuse::Hosts { count } => write!(f, "{count} hosts; a store has 1 to {HOSTS_MAX}"),
-            Misuse::PacketBytes { bytes } => {
-                write!(f, "packets of {bytes} bytes; they have {PACKET_BYTES_MIN} to {PACKET_BYTES_MAX}")
+            ConfigError::Hosts { count } => {
+                write!(f, "{count} hosts are named; a store has 1 to {HOSTS_MAX}")
             }
-            Misuse::Redundancy => write!(f, "a block takes 1 to {} packets", crate::limits::LANES_MAX),
-            Misuse::Window { packets } => {
-                write!(f, "a window of {packets} packets; it has 1 to {WINDOW_PACKETS_MAX}")
+            ConfigError::PacketBytes { bytes } => {
+                write!(
+                    f,
+                    "the packet size is {bytes} bytes; it must be {PACKET_BYTES_MIN} to {PACKET_BYTES_MAX}"
+                )
             }
-            Misuse::Key => f.write_str("the key does not fit the cipher"),
+            ConfigError::Redundancy => {
+                write!(f, "a block must take 1 to {} packets", crate::limits::LANES_MAX)
+            }
+            ConfigError::Window { packets } => {
+                write!(f, "the window has {packets} packets; it must have 1 to {WINDOW_PACKETS_MAX}")
+            }
+            ConfigError::Key => f.write_str("the cipher rejects the key"),
         }
     }
 }
 
-impl std::error::Error for Misuse {}
+impl std::error::Error for ConfigError {}
 
-impl Config {
-    /// Checks it, and gives the shape of its redundancy.
+impl EchoConfig {
+    /// Checks the configuration and returns the shape of its redundancy.
     ///
     /// # Errors
-    /// What is wrong.
-    pub(crate) fn check(&self) -> Result<Shape, Misuse> {
+    /// The first [`ConfigError`] found.
+    pub(crate) fn check(&self) -> Result<Shape, ConfigError> {
         if !(1..=HOSTS_MAX).contains(&self.hosts.len()) {
-            return Err(Misuse::Hosts { count: self.hosts.len() });
+            return Err(ConfigError::Hosts { count: self.hosts.len() });
         }
         if !(PACKET_BYTES_MIN..=PACKET_BYTES_MAX).contains(&self.packet_bytes) {
-            return Err(Misuse::PacketBytes { bytes: self.packet_bytes });
+            return Err(ConfigError::PacketBytes { bytes: self.packet_bytes });
         }
         if let Keep::Root { window_packets } = self.keep
             && !(1..=WINDOW_PACKETS_MAX).contains(&window_packets)
         {
-            return Err(Misuse::Window { packets: window_packets });
+            return Err(ConfigError::Window { packets: window_packets });
         }
-        self.redundancy.shape().ok_or(Misuse::Redundancy)
+        self.redundancy.shape().ok_or(ConfigError::Redundancy)
     }
 
-    /// The bytes of the largest piece.
+    /// Returns the size of the largest piece in bytes.
     pub(crate) fn piece_bytes_max(&self) -> usize {
         self.packet_bytes.saturating_sub(OVERHEAD_BYTES)
     }

@@ -1,93 +1,93 @@
-//! What happened, in numbers.
+//! Counters, capacity and memory use of a store.
 
 use crate::packet::OVERHEAD_BYTES;
 
-/// Packets by what became of them, since the store was made.
+/// Packet counts since the store was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Packets of blocks that came back and were sent on.
+pub struct EchoCounters {
+    /// Packets with a piece of a block that came back and were sent again.
     pub circulated: u64,
-    /// Packets sent for the first time: of new blocks, and rebuilt ones.
+    /// First transmissions: packets of new blocks, and rebuilt packets.
     pub launched: u64,
-    /// Packets without content that were sent.
-    pub ballast: u64,
-    /// Packets held back for a part of a lap, to keep copies apart.
+    /// Padding probes sent. They carry no block.
+    pub probes: u64,
+    /// Packets held for a part of a cycle to keep copies apart.
     pub held: u64,
-    /// Packets that had been taken for lost and came after all.
+    /// Packets that were declared lost and arrived later.
     pub late: u64,
-    /// Packets rebuilt from others, or from memory.
+    /// Packets rebuilt from other packets of the block, or from the cache.
     pub rebuilt: u64,
-    /// Packets refused; each changed nothing else.
-    pub refused: Refused,
+    /// Rejected packets. A rejected packet changes nothing but these counters.
+    pub refused: RefusedPackets,
 }
 
-/// Packets that were not taken, by reason.
+/// Rejected packets by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Refused {
-    /// Shorter than a packet can be.
+pub struct RefusedPackets {
+    /// Shorter than the packet overhead.
     pub too_short: u64,
-    /// Of another store, or an earlier run.
+    /// Of another store, or of an earlier run.
     pub foreign: u64,
-    /// Sent to another host than the one it came from.
+    /// Addressed to another host than the one that returned it.
     pub misplaced: u64,
-    /// Forged or damaged.
+    /// Forged or damaged: the AEAD tag does not match.
     pub forged: u64,
-    /// Well sealed nonsense.
+    /// Authentic, but the sealed header is invalid.
     pub malformed: u64,
-    /// Seen before: replayed, doubled by the network, or of an earlier lap.
+    /// Received before: replayed, duplicated by the network, or of an earlier cycle.
     pub replayed: u64,
-    /// Older than a packet may be (`--keep=root`).
+    /// Older than the age limit (`--keep=root`).
     pub stale: u64,
-    /// Of a block that was dropped.
+    /// Of a dropped block.
     pub dropped: u64,
 }
 
-/// What fits, and what is there.
+/// Capacity and use of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capacity {
-    /// Packets that the hosts are given at most.
+    /// Maximum number of packets at all hosts.
     pub packets_max: u64,
-    /// Packets of blocks, those that are with silent hosts included.
+    /// Packets of blocks, those at silent hosts included.
     pub packets: u64,
-    /// Packets that may still be given to hosts.
+    /// Packets that can still be added.
     pub packets_free: u64,
-    /// Of those at most: packets that wait in receive buffers and are not in the network.
+    /// The part of `packets_max` that may wait in receive buffers instead of the network.
     pub parked_max: u64,
     /// Packets that one block takes.
     pub packets_per_block: u64,
-    /// Bytes of the largest block.
+    /// Size of the largest block in bytes.
     pub block_bytes_max: u64,
-    /// Whether more room may still be found.
+    /// Whether the capacity may still grow.
     pub may_grow: bool,
 }
 
 impl Capacity {
-    /// Blocks that fit at most.
+    /// Returns the maximum number of blocks.
     pub fn blocks_max(&self) -> u64 {
         self.packets_max / self.packets_per_block.max(1)
     }
 
-    /// Bytes that fit at most, if all blocks are of the largest size: what `df` calls size.
+    /// Returns the total size in bytes if all blocks have the largest size, as in the size column of `df`.
     pub fn bytes_max(&self) -> u64 {
         self.blocks_max() * self.block_bytes_max
     }
 
-    /// Bytes that fit in addition: what `df` calls available.
+    /// Returns the free size in bytes, as in the available column of `df`.
     pub fn bytes_free(&self) -> u64 {
         self.packets_free / self.packets_per_block.max(1) * self.block_bytes_max
     }
 }
 
-/// The memory of a store, in bytes.
+/// Memory use of a store in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryBytes {
-    /// What is remembered of blocks: the index, or the bits of a store without one.
+    /// The index, or the bits of a store without one.
     pub index: usize,
-    /// Contents on their way out.
-    pub outbox: usize,
-    /// Pieces being put together.
-    pub gathered: usize,
-    /// Contents that the user wants in memory.
+    /// Contents in the send queues.
+    pub send_queue: usize,
+    /// Pieces that wait for the rest of their block.
+    pub collected: usize,
+    /// The block cache (`--ram`).
     pub ram: usize,
 }
 

@@ -1,49 +1,49 @@
-//! Dropped blocks whose packets may still be under way: what a store without an index must know to stop sending them on.
+//! Tombstones of dropped blocks, for a store without an index.
 //!
-//! A block is on the list for longer than a packet is under way. When it leaves the list, whatever was sent before it
-//! was dropped is refused from then on, which the time sealed in each packet tells. So a block that was dropped never
-//! comes back, however late one of its packets is, and the list only has what was dropped lately.
+//! A tombstone lives longer than any packet is in flight. When a tombstone expires, packets sent before that
+//! drop become stale: the sealed send time identifies them. So a dropped block never comes back, however late
+//! a packet is, and the list stays short.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use wirefs_op::Time;
 
-use crate::block::BlockId;
+use crate::block::EchoBlockId;
 use crate::limits::DROPPED_MAX;
 
-/// The blocks that were dropped lately.
+/// The blocks that were dropped recently.
 #[derive(Debug, Default)]
-pub(crate) struct Dropped {
-    blocks: BTreeMap<BlockId, Time>,
-    order: VecDeque<(Time, BlockId)>,
-    /// When the block was dropped that left the list last.
+pub(crate) struct DroppedBlocks {
+    blocks: BTreeMap<EchoBlockId, Time>,
+    order: VecDeque<(Time, EchoBlockId)>,
+    /// The drop time of the tombstone that expired last.
     horizon: Option<Time>,
 }
 
-impl Dropped {
-    /// Whether this block was dropped lately.
-    pub(crate) fn contains(&self, id: BlockId) -> bool {
+impl DroppedBlocks {
+    /// Returns whether this block was dropped recently.
+    pub(crate) fn contains(&self, id: EchoBlockId) -> bool {
         self.blocks.contains_key(&id)
     }
 
-    /// Whether a packet was sent so long ago that its block may have been dropped since.
+    /// Returns whether a packet sent at this time may belong to a block dropped since.
     pub(crate) fn is_stale(&self, sent: Time) -> bool {
         self.horizon.is_some_and(|horizon| sent <= horizon)
     }
 
-    /// Whether the list has no room.
+    /// Returns whether the list is full.
     pub(crate) fn is_full(&self) -> bool {
         self.order.len() >= DROPPED_MAX
     }
 
-    /// Notes a block that is dropped now.
-    pub(crate) fn insert(&mut self, now: Time, id: BlockId) {
+    /// Adds a tombstone for a block dropped now.
+    pub(crate) fn insert(&mut self, now: Time, id: EchoBlockId) {
         self.blocks.insert(id, now);
         self.order.push_back((now, id));
     }
 
-    /// Takes the blocks off the list that were dropped at this time or before.
-    pub(crate) fn forget(&mut self, until: Time) {
+    /// Removes the tombstones of blocks dropped at this time or before.
+    pub(crate) fn expire(&mut self, until: Time) {
         while self.order.front().is_some_and(|&(at, _)| at <= until) {
             let Some((at, id)) = self.order.pop_front() else {
                 return;
@@ -61,27 +61,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn block_is_known_until_its_packets_are_too_old_to_be_taken() {
-        let mut dropped = Dropped::default();
-        dropped.insert(Time(10), BlockId::from(1));
-        dropped.insert(Time(20), BlockId::from(2));
+    fn tombstone_expires_when_its_packets_are_stale() {
+        let mut dropped = DroppedBlocks::default();
+        dropped.insert(Time(10), EchoBlockId::from(1));
+        dropped.insert(Time(20), EchoBlockId::from(2));
         assert!(!dropped.is_stale(Time(0)));
-        dropped.forget(Time(10));
-        assert!(!dropped.contains(BlockId::from(1)));
-        assert!(dropped.contains(BlockId::from(2)));
-        assert!(dropped.is_stale(Time(10)), "as a packet of the first may be");
+        dropped.expire(Time(10));
+        assert!(!dropped.contains(EchoBlockId::from(1)));
+        assert!(dropped.contains(EchoBlockId::from(2)));
+        assert!(dropped.is_stale(Time(10)), "a packet of the first block");
         assert!(!dropped.is_stale(Time(11)));
     }
 
     #[test]
     fn list_is_bounded() {
-        let mut dropped = Dropped::default();
+        let mut dropped = DroppedBlocks::default();
         for number in 0..DROPPED_MAX {
             assert!(!dropped.is_full());
-            dropped.insert(Time(1), BlockId::from(number as u128));
+            dropped.insert(Time(1), EchoBlockId::from(number as u128));
         }
         assert!(dropped.is_full());
-        dropped.forget(Time(1));
+        dropped.expire(Time(1));
         assert!(!dropped.is_full());
     }
 }

@@ -1,216 +1,217 @@
-//! The machine: what a driver calls, and what it is told.
+//! The state machine of the store.
 //!
 //! ```text
-//!                keep, drop, fetch                      poll: Fetched, Missing, Lost, Found, Silent, Answers
+//!                store, drop, fetch                     poll: Fetched, Missing, Lost, Recovered, Silent, Answers
 //!                       |                                    ^
-//!   receive ──> open ── is it out? ──> wanted? damaged? ─────┘
+//!   receive ──> open ── in flight? ──> wanted? damaged? ─────┘
 //!   (packet)      |          |              |        \
 //!              refused    refused       too close     seal ──> Resend (same buffer)
 //!                                       to a copy
 //!                                           |
-//!                                        outbox ──(when due)──> poll_packet
+//!                                       send queue ──(when due)──> poll_packet
 //! ```
 //!
-//! The life of one packet of a block, as the index has it:
+//! The states of one packet of a block in the index:
 //!
 //! | state | becomes | when |
 //! |---|---|---|
-//! | `Here` (waits in the outbox) | `Out` | it is due, and the host's rate allows it |
-//! | `Out` (sent, expected back) | `Out`, with a new number | it comes back and goes out again in the same buffer |
-//! | | `Here` | it comes back too close behind another copy, and is held back |
-//! | | `Overdue` | packets sent well after it came back, or the buffer was empty for too long after it |
-//! | `Overdue` | `Out` | it comes after all |
-//! | | `Here` | it was rebuilt from other packets of the block, or from memory |
+//! | `Queued` (in the send queue) | `InFlight` | it is due, and the host's rate allows it |
+//! | `InFlight` | `InFlight`, with a new number | it comes back and is sent again in the same buffer |
+//! | | `Queued` | it comes back too close behind another copy, and is held |
+//! | | `Overdue` | packets sent well after it came back, or the buffer stayed empty for too long after it |
+//! | `Overdue` | `InFlight` | it arrives after all |
+//! | | `Queued` | it was rebuilt from other packets of the block, or from the cache |
 //!
-//! A block with too few packets that are not overdue is lost, and reported; should one of them come after all, it is
-//! found again.
+//! A block with too few packets that are not overdue is reported as lost. If one of them arrives later, the
+//! block is reported as recovered.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
 use wirefs_op::Time;
 
-use crate::block::BlockId;
+use crate::block::EchoBlockId;
 use crate::clock::Clock;
-use crate::config::{Config, Keep, Misuse};
-use crate::counters::{Capacity, Counters, MemoryBytes};
-use crate::dropped::Dropped;
-use crate::gather::Gather;
+use crate::config::{ConfigError, EchoConfig, Keep};
+use crate::counters::{Capacity, EchoCounters, MemoryBytes};
+use crate::dropped::DroppedBlocks;
 use crate::host::{Host, HostId, HostStatus};
 use crate::index::Index;
 use crate::packet::OVERHEAD_BYTES;
+use crate::piece_collector::PieceCollector;
 use crate::ram::Ram;
-use crate::rate::Rate;
+use crate::rate::SendRate;
 use crate::redundancy::Shape;
 use crate::seal::Sealer;
-use crate::window::Window;
+use crate::window::PacketWindow;
 
 mod drain;
-mod forget;
-mod give;
-mod listen;
-mod place;
+mod drop_block;
+mod fetch;
+mod listing;
+mod placement;
 mod receive;
 mod repair;
 mod send;
-mod take;
-mod watch;
+mod store_block;
+mod timers;
 
-pub use send::Written;
-pub use take::Mark;
+pub use send::WrittenPacket;
+pub use store_block::SyncPoint;
 
-/// What became of a received packet.
+/// The result of receiving a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It was sealed anew where it lies and is to be sent to the same host again, with this number in its header.
+pub enum ReceiveVerdict {
+    /// The packet was sealed again in place. Send it to the same host with this number in its ICMP header.
     Resend(u16),
-    /// It is not to be sent.
+    /// The packet is not sent again.
     Absorb,
 }
 
-/// What the store tells.
+/// An event for the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Output {
-    /// A block that was fetched.
+pub enum EchoOutput {
+    /// A requested block arrived.
     Fetched {
-        /// Its id.
-        id: BlockId,
+        /// The block.
+        id: EchoBlockId,
         /// Its contents.
         block: Bytes,
     },
-    /// A block that passed while the driver [overheard](Echo::overhear): nobody asked for it yet.
+    /// A block passed while the driver [overhears](Echo::overhear). No fetch requested it.
     Passed {
-        /// Its id.
-        id: BlockId,
+        /// The block.
+        id: EchoBlockId,
         /// Its contents.
         block: Bytes,
     },
-    /// A block that was fetched and is not there.
+    /// A requested block does not exist.
     Missing {
-        /// Its id.
-        id: BlockId,
+        /// The block.
+        id: EchoBlockId,
     },
-    /// A block of which too few packets are left. It stays known until it is dropped, for it may be found again.
+    /// Too few packets of a block are left. The block stays known until it is dropped, because it may
+    /// recover.
     Lost {
-        /// Its id.
-        id: BlockId,
+        /// The block.
+        id: EchoBlockId,
     },
-    /// A lost block, a packet of which came after all.
-    Found {
-        /// Its id.
-        id: BlockId,
+    /// Enough packets of a lost block arrived after all.
+    Recovered {
+        /// The block.
+        id: EchoBlockId,
     },
-    /// A host that does not answer any more.
+    /// A host stopped answering.
     Silent {
-        /// Its number.
+        /// The host.
         host: HostId,
     },
-    /// A host that answers now and did not before.
+    /// A host began to answer.
     Answers {
-        /// Its number.
+        /// The host.
         host: HostId,
     },
 }
 
-/// Why something cannot be done.
+/// The reason why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// The hosts carry no more (ENOSPC).
+pub enum EchoRefusal {
+    /// The hosts have no capacity left (ENOSPC).
     NoSpace {
-        /// Whether more room may be found soon.
+        /// Whether the capacity may grow soon.
         may_grow: bool,
     },
-    /// The block is larger than a block can be.
+    /// The block is too large.
     TooLarge {
-        /// What fits, in bytes.
+        /// The largest size in bytes.
         bytes_max: usize,
     },
-    /// There is a block with this id.
+    /// A block with this id exists.
     Exists,
-    /// Too much is waiting already; again when the driver has sent some of it, or some of it was answered.
+    /// Too many requests or packets are queued. Retry when packets were sent or fetches finished.
     Busy,
 }
 
-/// Which hosts a block should be with.
+/// The hosts preferred for a block, by their RTT.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Distance {
-    /// Those with most room.
+    /// Hosts with the most room.
     #[default]
     Any,
-    /// Near ones: read soon, at the price of more packets a second.
+    /// Near hosts: short reads, more packets a second.
     Near,
-    /// Far ones: little work, read late.
+    /// Far hosts: long reads, fewer packets a second.
     Far,
 }
 
-/// What is remembered of blocks.
+/// The records of blocks.
 #[derive(Debug)]
-enum Known {
+enum BlockRecords {
     Index(Index),
-    Root(Root),
+    RootOnly(RootOnlyRecords),
 }
 
-/// What a store remembers that remembers no block.
+/// The records of a store without an index.
 #[derive(Debug)]
-struct Root {
-    /// For each host, which packets are out.
-    windows: Vec<Window>,
-    dropped: Dropped,
-    /// Blocks that somebody waits for, until when.
-    wanted: BTreeMap<BlockId, Time>,
-    /// Blocks that came by since somebody began to listen.
-    heard: Option<BTreeSet<BlockId>>,
+struct RootOnlyRecords {
+    /// The packets in flight to each host.
+    windows: Vec<PacketWindow>,
+    dropped: DroppedBlocks,
+    /// Requested blocks, each with the deadline of its fetch.
+    wanted: BTreeMap<EchoBlockId, Time>,
+    /// Blocks seen since the listing began.
+    listed: Option<BTreeSet<EchoBlockId>>,
 }
 
-/// A block store whose medium is echo packets under way.
+/// A block store whose medium is echo packets in flight.
 #[derive(Debug)]
 pub struct Echo {
     shape: Shape,
-    /// Of hosts that have none of their own.
-    rate: Rate,
-    /// Of what tells replayed packets without an index.
+    /// The rate of hosts without a rate of their own.
+    rate: SendRate,
+    /// The window size in packets of a store without an index.
     window_packets: usize,
     piece_bytes_max: usize,
     sealer: Sealer,
     clock: Clock,
     hosts: Vec<Host>,
-    known: Known,
-    /// Blocks of the index that somebody waits for.
+    records: BlockRecords,
+    /// Number of blocks with a pending fetch.
     wanted_count: usize,
-    /// Whether blocks that pass are told of, although nobody waits for them.
-    overhears: bool,
-    gather: Gather,
+    /// Whether blocks without a pending fetch are reported as they pass.
+    is_overhearing: bool,
+    collector: PieceCollector,
     ram: Ram,
-    outputs: VecDeque<Output>,
-    /// Blocks that were kept since it was made.
-    kept_count: u64,
-    counters: Counters,
-    /// When time's consequences are looked at next, in the store's time.
+    outputs: VecDeque<EchoOutput>,
+    /// Number of blocks stored since the store was created.
+    stored_count: u64,
+    counters: EchoCounters,
+    /// When the next timer tick is due, in the store's time.
     tick_at: Time,
     ticked: Time,
-    /// Groups of the index that are still to be searched for packets that are overdue.
+    /// Buckets of the index still to be searched for overdue packets.
     sweep_left: usize,
-    /// Whether something that is in memory could not be repaired, since no host took it.
+    /// Whether a cached block could not be repaired because no host had room.
     is_unrepaired: bool,
 }
 
 impl Echo {
-    /// Makes an empty store. Nothing is known of the hosts: it asks them first, and takes blocks when they answer.
+    /// Creates an empty store. The store first probes the hosts, and accepts blocks when they answer.
     ///
     /// # Errors
-    /// What is wrong with the config.
-    pub fn new(config: &Config) -> Result<Echo, Misuse> {
+    /// [`ConfigError`].
+    pub fn new(config: &EchoConfig) -> Result<Echo, ConfigError> {
         let shape = config.check()?;
-        let sealer = Sealer::new(config.cipher, &config.key, config.origin).ok_or(Misuse::Key)?;
+        let sealer = Sealer::new(config.cipher, &config.key, config.origin).ok_or(ConfigError::Key)?;
         let hosts = config.hosts.iter().enumerate();
         let hosts = hosts.map(|(number, host)| Host::new(HostId(number as u8), *host, config.rate)).collect();
-        let known = match config.keep {
-            Keep::Index => Known::Index(Index::new(shape.lanes)),
-            Keep::Root { window_packets } => Known::Root(Root {
-                windows: config.hosts.iter().map(|_| Window::new(window_packets)).collect(),
-                dropped: Dropped::default(),
+        let records = match config.keep {
+            Keep::Index => BlockRecords::Index(Index::new(shape.lanes)),
+            Keep::Root { window_packets } => BlockRecords::RootOnly(RootOnlyRecords {
+                windows: config.hosts.iter().map(|_| PacketWindow::new(window_packets)).collect(),
+                dropped: DroppedBlocks::default(),
                 wanted: BTreeMap::new(),
-                heard: None,
+                listed: None,
             }),
         };
         Ok(Echo {
@@ -224,14 +225,14 @@ impl Echo {
             sealer,
             clock: Clock::default(),
             hosts,
-            known,
+            records,
             wanted_count: 0,
-            overhears: false,
-            gather: Gather::new(shape),
+            is_overhearing: false,
+            collector: PieceCollector::new(shape),
             ram: Ram::new(config.ram_bytes),
             outputs: VecDeque::new(),
-            kept_count: 0,
-            counters: Counters::default(),
+            stored_count: 0,
+            counters: EchoCounters::default(),
             tick_at: Time::default(),
             ticked: Time::default(),
             sweep_left: 0,
@@ -239,30 +240,30 @@ impl Echo {
         })
     }
 
-    /// The bytes of the largest block.
+    /// Returns the size of the largest block in bytes.
     pub fn block_bytes_max(&self) -> usize {
         self.shape.block_bytes_max(self.piece_bytes_max)
     }
 
-    /// The bytes of the largest payload of an echo packet that it sends.
+    /// Returns the size of the largest echo payload that the store sends, in bytes.
     pub fn packet_bytes_max(&self) -> usize {
         self.piece_bytes_max + OVERHEAD_BYTES
     }
 
-    /// What is to be told next.
-    pub fn poll(&mut self) -> Option<Output> {
+    /// Returns the next event.
+    pub fn poll(&mut self) -> Option<EchoOutput> {
         self.outputs.pop_front()
     }
 
-    /// When to call [`tick`](Echo::tick) and [`poll_packet`](Echo::poll_packet) again at the latest, if nothing is
-    /// received before.
+    /// Returns when to call [`tick`](Echo::tick) and [`poll_packet`](Echo::poll_packet) again if no packet
+    /// arrives before.
     pub fn deadline(&self) -> Time {
-        let ready = self.hosts.iter().filter_map(Host::ready).min();
+        let ready = self.hosts.iter().filter_map(Host::ready_at).min();
         let next = ready.map_or(self.tick_at, |ready| ready.min(self.tick_at));
         self.clock.driver_time(next)
     }
 
-    /// What fits, and what is there.
+    /// Returns the capacity and its use.
     pub fn capacity(&self) -> Capacity {
         let now = self.ticked;
         Capacity {
@@ -276,54 +277,54 @@ impl Echo {
         }
     }
 
-    /// What happened until now.
-    pub fn counters(&self) -> Counters {
+    /// Returns the packet counts.
+    pub fn counters(&self) -> EchoCounters {
         self.counters
     }
 
-    /// What is known of a host; none of one that the store does not have.
+    /// Returns the status of a host; `None` for an unknown host.
     pub fn status(&self, host: HostId) -> Option<HostStatus> {
         self.hosts.get(usize::from(host.0)).map(Host::status)
     }
 
-    /// The memory that it takes.
+    /// Returns the memory use.
     pub fn memory_bytes(&self) -> MemoryBytes {
-        let index = match &self.known {
-            Known::Index(index) => index.memory_bytes(),
-            Known::Root(root) => root.windows.iter().map(Window::memory_bytes).sum(),
+        let index = match &self.records {
+            BlockRecords::Index(index) => index.memory_bytes(),
+            BlockRecords::RootOnly(root) => root.windows.iter().map(PacketWindow::memory_bytes).sum(),
         };
         MemoryBytes {
             index,
-            outbox: self.hosts.iter().map(|host| host.outbox.bytes()).sum(),
-            gathered: self.gather.bytes(),
+            send_queue: self.hosts.iter().map(|host| host.send_queue.bytes()).sum(),
+            collected: self.collector.bytes(),
             ram: self.ram.bytes(),
         }
     }
 
-    /// The lowest ids of blocks after this one, in order, at most so many; none without an index.
+    /// Returns the lowest ids above `after` in order, at most `count_max`; `None` without an index.
     ///
     /// # Cost
-    /// Looks at all blocks.
-    pub fn ids(&self, after: Option<BlockId>, count_max: usize) -> Option<Vec<BlockId>> {
-        match &self.known {
-            Known::Index(index) => Some(index.ids_after(after, count_max)),
-            Known::Root(_) => None,
+    /// Visits all blocks.
+    pub fn ids(&self, after: Option<EchoBlockId>, count_max: usize) -> Option<Vec<EchoBlockId>> {
+        match &self.records {
+            BlockRecords::Index(index) => Some(index.ids_after(after, count_max)),
+            BlockRecords::RootOnly(_) => None,
         }
     }
 
-    /// Whether a block was kept and not dropped, lost or not; none without an index.
-    pub fn has_block(&self, id: BlockId) -> Option<bool> {
-        match &self.known {
-            Known::Index(index) => Some(index.contains(id)),
-            Known::Root(_) => None,
+    /// Returns whether a block was stored and not dropped, even if it is lost; `None` without an index.
+    pub fn has_block(&self, id: EchoBlockId) -> Option<bool> {
+        match &self.records {
+            BlockRecords::Index(index) => Some(index.contains(id)),
+            BlockRecords::RootOnly(_) => None,
         }
     }
 
-    /// Blocks in the index; none without one.
+    /// Returns the number of blocks in the index; `None` without one.
     pub fn block_count(&self) -> Option<usize> {
-        match &self.known {
-            Known::Index(index) => Some(index.len()),
-            Known::Root(_) => None,
+        match &self.records {
+            BlockRecords::Index(index) => Some(index.len()),
+            BlockRecords::RootOnly(_) => None,
         }
     }
 }

@@ -1,14 +1,15 @@
-//! Arithmetic in the field of 256 elements: what erasure codes compute with.
+//! Arithmetic in GF(256), for erasure codes.
 //!
-//! Bytes are polynomials over {0, 1}; sums are XOR, products are modulo x⁸ + x⁴ + x³ + x² + 1, of which x is a generator.
+//! Bytes are polynomials over {0, 1}. Addition is XOR; multiplication is modulo x⁸ + x⁴ + x³ + x² + 1, of
+//! which x is a generator.
 
 /// The polynomial without its highest term.
 const POLYNOMIAL: u8 = 0x1d;
-/// Elements other than zero.
+/// Number of elements except zero.
 const ORDER: usize = 255;
-/// Powers of the generator, up to the one that is 1 again.
+/// Powers of the generator, up to the exponent that yields 1 again.
 const POWERS: [u8; ORDER + 1] = powers();
-/// Exponents of the generator; that of zero is not used.
+/// Logarithms to the base of the generator; the entry of zero is unused.
 const LOGARITHMS: [u8; 256] = logarithms();
 
 const fn double(value: u8) -> u8 {
@@ -40,16 +41,16 @@ fn logarithm(value: u8) -> usize {
     LOGARITHMS.get(usize::from(value)).copied().map_or(0, usize::from)
 }
 
-/// The element whose product with this is one; zero for zero, which has none.
+/// Returns the multiplicative inverse; zero for zero, which has none.
 pub(crate) fn invert(value: u8) -> u8 {
     if value == 0 { 0 } else { POWERS.get(ORDER - logarithm(value)).copied().unwrap_or(0) }
 }
 
-/// Adds `factor` times each byte of `from` to the byte of `to` in the same place.
+/// Adds `factor` times each byte of `from` to the byte of `to` at the same position.
 ///
 /// # Cost
-/// About a third of a nanosecond a byte: a product is the sum of the doubled factors for which the byte has a bit, which
-/// compilers turn into operations on 16 or 32 bytes at a time.
+/// About 0.3 ns a byte: a product is the sum of the doubled factors for which the byte has a bit. Compilers
+/// vectorize that to 16 or 32 bytes at a time.
 pub(crate) fn add_multiple(to: &mut [u8], from: &[u8], factor: u8) {
     let mut doubled = [factor; 8];
     for bit in 1..8 {
@@ -58,7 +59,7 @@ pub(crate) fn add_multiple(to: &mut [u8], from: &[u8], factor: u8) {
     for (to, &from) in to.iter_mut().zip(from) {
         let mut product = 0;
         for (bit, &multiple) in doubled.iter().enumerate() {
-            // All ones where the byte has this bit.
+            // A mask of all ones if the byte has this bit.
             product ^= 0u8.wrapping_sub((from >> bit) & 1) & multiple;
         }
         *to ^= product;
@@ -69,7 +70,7 @@ pub(crate) fn add_multiple(to: &mut [u8], from: &[u8], factor: u8) {
 mod tests {
     use super::*;
 
-    /// The definition: long multiplication of polynomials.
+    /// Multiplies two polynomials by the definition.
     fn multiply(one: u8, other: u8) -> u8 {
         let mut sum = 0;
         let mut shifted = one;

@@ -1,30 +1,30 @@
-//! One host that answers, and all that is known of it.
+//! State of one host.
 
 use std::time::Duration;
 
 use wirefs_op::Time;
 
-use crate::epoch::Epoch;
-use crate::lap::Lap;
 use crate::limits::{
-    DRIVEN_RATE, FLOOR_PACKETS, OUTBOX_BYTES_MAX, PATIENCE_MIN, PROBE_WAIT_MAX, PROBE_WAIT_MIN,
-    REORDERING_MIN,
+    BUSY_RATE, INITIAL_PACKETS, PROBE_WAIT_MAX, PROBE_WAIT_MIN, REORDERING_WINDOW_MIN, REPLY_TIMEOUT_MIN,
+    SEND_QUEUE_BYTES_MAX,
 };
-use crate::outbox::Outbox;
-use crate::pace::Pace;
-use crate::packet::Sequence;
-use crate::rate::{Governor, Judgement, Rate};
+use crate::monitor_interval::MonitorInterval;
+use crate::packet::PacketSequence;
+use crate::rate::{PathChange, RateController, SendRate};
+use crate::rtt::RttEstimator;
+use crate::send_queue::SendQueue;
 use crate::timeline::Timeline;
+use crate::token_bucket::TokenBucket;
 
-/// Silence of a host that was asked, in times of its patience, after which its packets are taken for lost and it gets no
+/// Reply timeouts without a reply after which a host counts as silent: its packets are lost, and it gets no
 /// new ones.
-const SILENCE: u32 = 3;
-/// The shortest such silence.
+const SILENCE_TIMEOUTS: u32 = 3;
+/// The shortest time after which a host counts as silent.
 const SILENCE_MIN: Duration = Duration::from_millis(200);
-/// The part of what is admitted beyond which more is looked for.
-const DEMAND: f64 = 0.6;
+/// The used part of a host's limit above which the store probes for a higher rate.
+const GROWTH_THRESHOLD: f64 = 0.6;
 
-/// Packets that are allowed at once at most: more than a driver passes on in one turn.
+/// Upper limit of one allowance, in packets; larger than one batch of a driver.
 const ALLOWANCE_MAX: usize = 1_024;
 
 /// The number of a host in its store, below [`HOSTS_MAX`](crate::limits::HOSTS_MAX).
@@ -33,154 +33,157 @@ pub struct HostId(pub u8);
 
 /// Whether a host answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// It was asked and did not answer yet.
+pub enum HostState {
+    /// No reply yet.
     Unknown,
-    /// It answers.
+    /// The host answers.
     Answering,
-    /// It answered once and does not now.
+    /// The host answered before and does not now.
     Silent,
 }
 
-/// What is said about a host from outside.
+/// Configuration of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostConfig {
-    /// How many packets the receive buffer holds, should all of them come at once: the kernel drops what comes on top.
+    /// Capacity of the receive buffer in packets, if all of them arrive at once. The kernel drops the rest.
     pub buffer_packets: u64,
-    /// How many packets more than the wire holds may be admitted, to wait in that buffer. Not storage in the network,
-    /// but on a wire that is short there is no other.
+    /// Packets admitted beyond the capacity of the path, which wait in the receive buffer. They are not
+    /// stored in the network, but a short path stores nothing else.
     pub parked_packets: u64,
-    /// How many packets of room are looked for before the first block comes, with an adaptive rate.
+    /// Capacity in packets for which the store probes before the first block, with an adaptive rate.
     pub goal_packets: u64,
-    /// Its own rate, where it is another than the store's.
-    pub rate: Option<Rate>,
+    /// The rate of this host, if it differs from the store's.
+    pub rate: Option<SendRate>,
 }
 
-/// What is known of a host.
+/// Status of a host.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HostStatus {
-    /// Whether it answers.
-    pub standing: Standing,
-    /// Packets a second that it is sent at most.
+    /// Whether the host answers.
+    pub state: HostState,
+    /// The current send rate in packets per second.
     pub rate: f64,
-    /// From sending a packet to sending it again, lately; none before the first reply.
-    pub lap: Option<Duration>,
-    /// There and back at best, without the time in the receive buffer; none before the first reply.
-    pub way: Option<Duration>,
-    /// Packets of blocks that belong there.
+    /// The cycle time: from one transmission of a packet to its next, the wait in the receive buffer
+    /// included. `None` before the first reply.
+    pub cycle: Option<Duration>,
+    /// The minimum RTT, without the wait in the receive buffer. `None` before the first reply.
+    pub rtt_min: Option<Duration>,
+    /// Packets of blocks assigned to the host.
     pub packets: u64,
-    /// Packets of blocks that it is given at most.
+    /// Maximum number of packets of blocks.
     pub packets_max: u64,
-    /// Packets of blocks that went missing on the way there or back.
+    /// Packets of blocks that were lost.
     pub lost: u64,
-    /// Whether its packets go to other hosts as they come.
+    /// Whether packets move to other hosts as they arrive.
     pub is_draining: bool,
 }
 
-/// What a reply told.
+/// The measurements that one reply yields.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reply {
-    pub(crate) sequence: Sequence,
+    pub(crate) sequence: PacketSequence,
     pub(crate) sent: Time,
     pub(crate) waited: Duration,
 }
 
-/// The record of one host.
+/// State of one host.
 #[derive(Debug)]
 pub(crate) struct Host {
     pub(crate) id: HostId,
     config: HostConfig,
-    pub(crate) line: Timeline,
-    pub(crate) outbox: Outbox,
-    /// Packets of blocks that belong here, wherever they are.
+    pub(crate) timeline: Timeline,
+    pub(crate) send_queue: SendQueue,
+    /// Packets of blocks assigned to this host, in flight or queued.
     pub(crate) assigned: u64,
-    standing: Standing,
-    /// Its packets go to other hosts as they come.
+    state: HostState,
+    /// Packets move to other hosts as they arrive.
     is_draining: bool,
-    governor: Governor,
-    pace: Pace,
-    /// From sending to the next sending.
-    lap: Lap,
-    /// From sending to coming back, without the time in the receive buffer.
-    way: Lap,
-    epoch: Epoch,
-    /// The latest time of sending of those that came back.
+    rate_controller: RateController,
+    bucket: TokenBucket,
+    /// From one transmission of a packet to its next.
+    cycle: RttEstimator,
+    /// The RTT without the wait in the receive buffer.
+    rtt: RttEstimator,
+    interval: MonitorInterval,
+    /// The latest send time of a packet that was answered.
     newest_answered: Option<Time>,
     /// When the receive buffer was last seen empty.
     drained: Time,
-    /// When the first packet was sent after the last reply.
-    asked: Option<Time>,
-    /// Packets without content that may be sent now.
-    ballast_due: usize,
+    /// When the first packet after the last reply was sent.
+    unanswered_since: Option<Time>,
+    /// Padding probes that may be sent now.
+    probes_due: usize,
     probe_at: Time,
     probe_wait: Duration,
-    /// Allowance for packets that overtake one another, doubled each time it proved too small.
-    widened: u32,
+    /// Factor of the reordering window and the reply timeout; doubled after each late reply.
+    tolerance: u32,
     lost: u64,
 }
 
 impl Host {
-    /// Makes the record of a host of which nothing is known.
-    pub(crate) fn new(id: HostId, config: HostConfig, rate: Rate) -> Host {
+    /// Creates the state of a host that has not answered yet.
+    pub(crate) fn new(id: HostId, config: HostConfig, rate: SendRate) -> Host {
         Host {
             id,
             config,
-            line: Timeline::new(),
-            outbox: Outbox::default(),
+            timeline: Timeline::new(),
+            send_queue: SendQueue::default(),
             assigned: 0,
-            standing: Standing::Unknown,
+            state: HostState::Unknown,
             is_draining: false,
-            governor: Governor::new(config.rate.unwrap_or(rate)),
-            pace: Pace::new(),
-            lap: Lap::default(),
-            way: Lap::default(),
-            epoch: Epoch::open(Time::default()),
+            rate_controller: RateController::new(config.rate.unwrap_or(rate)),
+            bucket: TokenBucket::new(),
+            cycle: RttEstimator::default(),
+            rtt: RttEstimator::default(),
+            interval: MonitorInterval::open(Time::default()),
             newest_answered: None,
             drained: Time::default(),
-            asked: None,
-            ballast_due: 0,
+            unanswered_since: None,
+            probes_due: 0,
             probe_at: Time::default(),
             probe_wait: PROBE_WAIT_MIN,
-            widened: 1,
+            tolerance: 1,
             lost: 0,
         }
     }
 
-    /// Whether blocks may be sent to it.
+    /// Returns whether blocks may be sent to the host.
     pub(crate) fn is_answering(&self) -> bool {
-        matches!(self.standing, Standing::Answering)
+        matches!(self.state, HostState::Answering)
     }
 
-    /// Whether it answers, and what it was asked last is not overdue.
-    pub(crate) fn is_prompt(&self) -> bool {
-        self.is_answering() && self.asked.is_none_or(|asked| self.drained - asked <= self.patience())
+    /// Returns whether the host answers and no reply is overdue.
+    pub(crate) fn is_responsive(&self) -> bool {
+        self.is_answering()
+            && self.unanswered_since.is_none_or(|since| self.drained - since <= self.reply_timeout())
     }
 
-    /// From sending to the next sending; none before the first reply.
-    pub(crate) fn lap(&self) -> Option<Duration> {
-        self.lap.smoothed()
+    /// Returns the smoothed cycle time; `None` before the first reply.
+    pub(crate) fn cycle(&self) -> Option<Duration> {
+        self.cycle.smoothed()
     }
 
-    /// The lap as it is, or will be at once, with a driver that does not rest; none before the first reply.
-    pub(crate) fn driven_lap(&self) -> Option<Duration> {
-        let rate = self.governor.rate().clamp(1.0, f64::from(DRIVEN_RATE));
+    /// Returns the cycle time that holds while the driver takes packets at full speed; `None` before the
+    /// first reply.
+    pub(crate) fn busy_cycle(&self) -> Option<Duration> {
+        let rate = self.rate_controller.rate().clamp(1.0, f64::from(BUSY_RATE));
         let waits = Duration::from_secs_f64(self.assigned as f64 / rate);
-        let driven = self.way.smoothed().unwrap_or_default().saturating_add(waits);
-        self.lap().map(|lap| lap.min(driven))
+        let driven = self.rtt.smoothed().unwrap_or_default().saturating_add(waits);
+        self.cycle().map(|cycle| cycle.min(driven))
     }
 
-    /// The shortest time there and back of the last minutes, without the time in the receive buffer.
-    pub(crate) fn shortest(&self) -> Option<Duration> {
-        self.way.shortest()
+    /// Returns the minimum RTT of the last minutes, without the wait in the receive buffer.
+    pub(crate) fn rtt_min(&self) -> Option<Duration> {
+        self.rtt.min()
     }
 
-    /// What a person may want to know of it.
+    /// Returns the status.
     pub(crate) fn status(&self) -> HostStatus {
         HostStatus {
-            standing: self.standing,
-            rate: self.governor.rate(),
-            lap: self.lap.smoothed(),
-            way: self.way.shortest(),
+            state: self.state,
+            rate: self.rate_controller.rate(),
+            cycle: self.cycle.smoothed(),
+            rtt_min: self.rtt.min(),
             packets: self.assigned,
             packets_max: self.limit(),
             lost: self.lost,
@@ -188,30 +191,30 @@ impl Host {
         }
     }
 
-    /// Gives it no new packets, and its packets to others.
+    /// Stops new packets to the host and moves its packets to other hosts.
     pub(crate) fn drain(&mut self) {
         self.is_draining = true;
     }
 
-    /// Whether its packets go to others.
+    /// Returns whether packets move to other hosts.
     pub(crate) fn is_draining(&self) -> bool {
         self.is_draining
     }
 
-    /// Packets of blocks that it is given at most: what is under way at its rate, and what may wait in the buffer.
+    /// Returns the maximum number of packets of blocks: the bandwidth-delay product, plus the parked packets.
     pub(crate) fn limit(&self) -> u64 {
-        let Some(shortest) = self.shortest().filter(|_| self.is_answering() && !self.is_draining) else {
+        let Some(rtt_min) = self.rtt_min().filter(|_| self.is_answering() && !self.is_draining) else {
             return 0;
         };
-        let admitted = self.governor.reliable() * shortest.as_secs_f64();
-        let floor = if self.governor.is_finding() { FLOOR_PACKETS } else { 0 };
+        let admitted = self.rate_controller.reliable() * rtt_min.as_secs_f64();
+        let floor = if self.rate_controller.is_startup() { INITIAL_PACKETS } else { 0 };
         (admitted as u64)
             .max(floor)
             .saturating_add(self.config.parked_packets)
             .min(self.config.buffer_packets)
     }
 
-    /// Packets of blocks that may wait in the receive buffer, of those that it is given.
+    /// Returns how many of those packets may wait in the receive buffer.
     pub(crate) fn parked_max(&self) -> u64 {
         if self.is_answering() && !self.is_draining {
             self.config.parked_packets.min(self.config.buffer_packets)
@@ -220,180 +223,183 @@ impl Host {
         }
     }
 
-    /// Packets of blocks that it could be given more.
+    /// Returns how many packets of blocks can be added.
     pub(crate) fn room(&self) -> u64 {
         self.limit().saturating_sub(self.assigned)
     }
 
-    /// Whether more room may be found.
+    /// Returns whether the limit may grow.
     pub(crate) fn may_grow(&self, now: Time) -> bool {
         if self.is_draining {
             return false;
         }
-        match self.standing {
-            Standing::Unknown => true,
-            Standing::Answering => self.governor.may_grow(now) && self.limit() < self.config.buffer_packets,
-            Standing::Silent => false,
+        match self.state {
+            HostState::Unknown => true,
+            HostState::Answering => {
+                self.rate_controller.may_grow(now) && self.limit() < self.config.buffer_packets
+            }
+            HostState::Silent => false,
         }
     }
 
-    /// Packets that may be received and sent on now, beside those that wait here already.
+    /// Returns how many packets may be received and sent again now, beside the queued ones.
     pub(crate) fn allowance(&mut self, now: Time) -> usize {
-        self.pace.fill(now, self.governor.rate());
-        self.left(now)
+        self.bucket.refill(now, self.rate_controller.rate());
+        self.unreserved(now)
     }
 
-    /// Packets that may be sent beside those that wait here. What waits for a silent host stands back: only what is
-    /// received can show that it answers again.
-    fn left(&self, now: Time) -> usize {
-        let available = self.pace.available().min(ALLOWANCE_MAX);
-        let due = if self.is_answering() { self.outbox.due_count(now, available) } else { 0 };
+    /// Returns how many packets may be sent beside the queued ones. Packets queued for a silent host do not
+    /// count: only a received reply can show that the host answers again.
+    fn unreserved(&self, now: Time) -> usize {
+        let available = self.bucket.available().min(ALLOWANCE_MAX);
+        let due = if self.is_answering() { self.send_queue.due_count(now, available) } else { 0 };
         available - due
     }
 
-    /// Whether one packet may be sent now.
+    /// Returns whether a packet may be sent now.
     pub(crate) fn may_send(&mut self, now: Time) -> bool {
-        self.pace.fill(now, self.governor.rate());
-        self.pace.available() > 0
+        self.bucket.refill(now, self.rate_controller.rate());
+        self.bucket.available() > 0
     }
 
-    /// Whether a packet that could go on may be held back instead: while few are.
+    /// Returns whether a packet may be held in the send queue.
     pub(crate) fn has_room_to_hold(&self) -> bool {
-        self.outbox.bytes() < OUTBOX_BYTES_MAX / 4
+        self.send_queue.bytes() < SEND_QUEUE_BYTES_MAX / 4
     }
 
-    /// When something is to be sent, or something may be received again; none when that depends on others.
-    pub(crate) fn ready(&self) -> Option<Time> {
-        let next = self.pace.ready(1.0, self.governor.rate());
-        let is_waiting_for_tokens = self.pace.available() == 0;
-        let due = self.outbox.due().filter(|_| self.is_answering()).map(|due| due.max(next));
+    /// Returns when a packet is due or may be received again; `None` if that depends on other events.
+    pub(crate) fn ready_at(&self) -> Option<Time> {
+        let next = self.bucket.ready_at(1.0, self.rate_controller.rate());
+        let is_waiting_for_tokens = self.bucket.available() == 0;
+        let due = self.send_queue.due().filter(|_| self.is_answering()).map(|due| due.max(next));
         due.into_iter().chain(is_waiting_for_tokens.then_some(next)).min()
     }
 
-    /// Gives the number of a packet that is sent now.
-    pub(crate) fn send(&mut self, now: Time, is_ballast: bool) -> Sequence {
-        self.pace.pay();
-        self.asked.get_or_insert(now);
-        self.line.send(now, is_ballast)
+    /// Records a transmission and returns the number of the packet.
+    pub(crate) fn send(&mut self, now: Time, is_probe: bool) -> PacketSequence {
+        self.bucket.spend();
+        self.unanswered_since.get_or_insert(now);
+        self.timeline.send(now, is_probe)
     }
 
-    /// Notes that a packet came back. Returns whether the host did not answer before.
+    /// Records a reply. Returns whether the host did not answer before.
     pub(crate) fn answered(&mut self, now: Time, reply: Reply) -> bool {
-        let lap = now - reply.sent;
-        // A wait as long as all of the lap is none: the clocks that told it do not agree, and no way takes no time.
-        let waited = if reply.waited < lap { reply.waited } else { Duration::ZERO };
-        let way = lap - waited;
-        self.lap.note(now, lap);
-        self.way.note(now, way);
-        let arrived = before(now, waited).unwrap_or_default();
-        self.epoch.add_reply(arrived, way);
-        if let Some(shortest) = self.way.shortest() {
-            // What was sent when the queue began that this one waited in.
-            let is_pressed = self.pace.pressed_for() > way;
-            self.governor.hear(arrived, way, self.epoch.loss(), shortest, is_pressed);
+        let cycle = now - reply.sent;
+        // A wait as long as the whole cycle is an error of the clocks: no path takes no time.
+        let waited = if reply.waited < cycle { reply.waited } else { Duration::ZERO };
+        let rtt = cycle - waited;
+        self.cycle.sample(now, cycle);
+        self.rtt.sample(now, rtt);
+        let arrived = earlier(now, waited).unwrap_or_default();
+        self.interval.add_reply(arrived, rtt);
+        if let Some(rtt_min) = self.rtt.min() {
+            // Whether the rate was the limit when the queue began in which this packet waited.
+            let is_rate_limited = self.bucket.limited_for() > rtt;
+            self.rate_controller.on_reply(arrived, rtt, self.interval.loss(), rtt_min, is_rate_limited);
         }
         self.newest_answered = self.newest_answered.max(Some(reply.sent));
-        self.asked = None;
+        self.unanswered_since = None;
         let is_new = !self.is_answering();
         if is_new {
-            self.standing = Standing::Answering;
+            self.state = HostState::Answering;
             self.probe_wait = PROBE_WAIT_MIN;
-            self.governor.begin(FLOOR_PACKETS, way);
+            self.rate_controller.set_initial_rate(INITIAL_PACKETS, rtt);
         }
         is_new
     }
 
-    /// Notes that a packet came back that had been taken for lost: more patience is needed.
-    pub(crate) fn came_late(&mut self) {
-        self.widened = (self.widened * 2).min(8);
+    /// Records that a packet declared lost arrived later, and widens the timeouts.
+    pub(crate) fn tolerate_more(&mut self) {
+        self.tolerance = (self.tolerance * 2).min(8);
     }
 
-    /// Notes that the receive buffer is empty.
+    /// Records that the receive buffer is empty.
     pub(crate) fn drained(&mut self, now: Time) {
         self.drained = now;
     }
 
-    /// How much later a packet may have been sent than one that comes after it.
-    fn reordering(&self) -> Duration {
-        let way = self.way.smoothed().unwrap_or_default();
-        let lap = self.lap.smoothed().unwrap_or_default();
-        let allowed = (self.way.strays() * 4).max(way / 8) * self.widened;
-        allowed.min(lap * 3 / 5).max(REORDERING_MIN)
+    /// Returns by how much a packet may have been sent later than one that arrives after it (the reordering
+    /// window of RACK).
+    fn reordering_window(&self) -> Duration {
+        let rtt = self.rtt.smoothed().unwrap_or_default();
+        let cycle = self.cycle.smoothed().unwrap_or_default();
+        let allowed = (self.rtt.variation() * 4).max(rtt / 8) * self.tolerance;
+        allowed.min(cycle * 3 / 5).max(REORDERING_WINDOW_MIN)
     }
 
-    /// How long a reply may take on the way.
-    fn patience(&self) -> Duration {
-        let way = self.way.smoothed().unwrap_or(PROBE_WAIT_MIN);
-        let extra = (way / 4 * self.widened).min(way * 3 / 4);
-        (way + (self.way.strays() * 4).max(extra)).max(PATIENCE_MIN)
+    /// Returns the longest RTT before a reply is overdue.
+    fn reply_timeout(&self) -> Duration {
+        let rtt = self.rtt.smoothed().unwrap_or(PROBE_WAIT_MIN);
+        let extra = (rtt / 4 * self.tolerance).min(rtt * 3 / 4);
+        (rtt + (self.rtt.variation() * 4).max(extra)).max(REPLY_TIMEOUT_MIN)
     }
 
-    /// Finds what is not expected any more. Returns whether pieces are missing.
+    /// Closes the groups of packets that are no longer expected. Returns whether pieces are missing.
     pub(crate) fn close(&mut self, now: Time) -> bool {
-        let overtaken = self.newest_answered.and_then(|sent| before(sent, self.reordering()));
-        let until = overtaken.max(before(self.drained, self.patience()));
+        let overtaken = self.newest_answered.and_then(|sent| earlier(sent, self.reordering_window()));
+        let until = overtaken.max(earlier(self.drained, self.reply_timeout()));
         let mut missing = 0;
-        while let Some(mark) = until.and_then(|until| self.line.close(until)) {
+        while let Some(mark) = until.and_then(|until| self.timeline.close(until)) {
             missing += mark.pieces.missing();
-            self.epoch.add(&mark);
+            self.interval.add(&mark);
         }
         self.lost += missing;
-        let lap = self.lap.smoothed().unwrap_or_default();
-        self.line.set_lap(lap);
-        if self.epoch.is_whole(lap) {
-            self.judge(now);
+        let cycle = self.cycle.smoothed().unwrap_or_default();
+        self.timeline.set_cycle(cycle);
+        if self.interval.is_whole(cycle) {
+            self.evaluate(now);
         }
         missing > 0
     }
 
-    fn judge(&mut self, now: Time) {
-        let epoch = std::mem::replace(&mut self.epoch, Epoch::open(now));
-        let shortest = self.way.shortest().unwrap_or_default();
-        match self.governor.judge(now, &epoch, shortest, self.assigned) {
-            Judgement::Same => {}
-            Judgement::LongerWay => self.way.forget_shortest(),
+    fn evaluate(&mut self, now: Time) {
+        let interval = std::mem::replace(&mut self.interval, MonitorInterval::open(now));
+        let rtt_min = self.rtt.min().unwrap_or_default();
+        match self.rate_controller.evaluate(now, &interval, rtt_min, self.assigned) {
+            PathChange::Unchanged => {}
+            PathChange::Longer => self.rtt.reset_min(),
         }
     }
 
-    /// Notes whether it fell silent. Returns whether it did so now.
-    pub(crate) fn listen(&mut self) -> bool {
-        let silence = (self.patience() * SILENCE).max(SILENCE_MIN);
-        let is_silent = self.asked.is_some_and(|asked| self.drained - asked > silence);
+    /// Detects whether the host became silent. Returns whether that happened now.
+    pub(crate) fn detect_silence(&mut self) -> bool {
+        let silence = (self.reply_timeout() * SILENCE_TIMEOUTS).max(SILENCE_MIN);
+        let is_silent = self.unanswered_since.is_some_and(|since| self.drained - since > silence);
         if !is_silent || !self.is_answering() {
             return false;
         }
-        self.standing = Standing::Silent;
+        self.state = HostState::Silent;
         self.probe_at = self.drained;
         true
     }
 
-    /// Decides how many packets without content to send: to find room while it is wanted, or to ask whether the host is
-    /// there at all.
-    pub(crate) fn plan_ballast(&mut self, now: Time) {
-        self.pace.fill(now, self.governor.rate());
+    /// Sets the number of padding probes to send: to find a higher rate while capacity is needed, or to test
+    /// whether the host answers.
+    pub(crate) fn plan_probes(&mut self, now: Time) {
+        self.bucket.refill(now, self.rate_controller.rate());
         if self.is_draining {
-            // Nothing more is asked of it.
-            self.ballast_due = 0;
+            // A drained host gets no probes.
+            self.probes_due = 0;
             return;
         }
-        match self.standing {
-            Standing::Answering => {
+        match self.state {
+            HostState::Answering => {
                 let limit = self.limit();
                 let is_wanted = limit < self.config.goal_packets.min(self.config.buffer_packets)
-                    || self.assigned as f64 > limit as f64 * DEMAND;
+                    || self.assigned as f64 > limit as f64 * GROWTH_THRESHOLD;
                 let is_useful = is_wanted && self.may_grow(now);
-                // Nobody else wants what is left now.
-                let of_use = if is_useful { self.left(now) } else { 0 };
-                // A host that has no blocks is asked now and then, so that its distance is known.
-                let is_idle = self.line.out() == 0 && now >= self.probe_at;
+                // No other packets need the rest of the allowance.
+                let of_use = if is_useful { self.unreserved(now) } else { 0 };
+                // A host without blocks is probed once in a while to keep its RTT known.
+                let is_idle = self.timeline.in_flight() == 0 && now >= self.probe_at;
                 if is_idle {
                     self.probe_at = now + PROBE_WAIT_MIN;
                 }
-                self.ballast_due = of_use.max(usize::from(is_idle));
+                self.probes_due = of_use.max(usize::from(is_idle));
             }
-            Standing::Unknown | Standing::Silent => {
-                self.ballast_due = usize::from(now >= self.probe_at);
-                if self.ballast_due > 0 {
+            HostState::Unknown | HostState::Silent => {
+                self.probes_due = usize::from(now >= self.probe_at);
+                if self.probes_due > 0 {
                     self.probe_at = now + self.probe_wait;
                     self.probe_wait = (self.probe_wait * 2).min(PROBE_WAIT_MAX);
                 }
@@ -401,16 +407,16 @@ impl Host {
         }
     }
 
-    /// Takes one of the packets without content that are to be sent.
-    pub(crate) fn take_ballast(&mut self) -> bool {
-        let is_due = self.ballast_due > 0;
-        self.ballast_due = self.ballast_due.saturating_sub(1);
+    /// Takes one of the probes that are due.
+    pub(crate) fn take_probe(&mut self) -> bool {
+        let is_due = self.probes_due > 0;
+        self.probes_due = self.probes_due.saturating_sub(1);
         is_due
     }
 }
 
-/// So long before a time; none before time began.
-fn before(time: Time, span: Duration) -> Option<Time> {
+/// Returns the time `span` before `time`; `None` before time zero.
+fn earlier(time: Time, span: Duration) -> Option<Time> {
     time.0.checked_sub(u64::try_from(span.as_nanos()).ok()?).map(Time)
 }
 

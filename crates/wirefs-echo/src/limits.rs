@@ -1,48 +1,53 @@
-//! Every limit of the block store, named once.
+//! The limits of the block store.
 
 use std::time::Duration;
 
-/// Hosts that one store spreads its blocks over; their number has 6 bits in the index.
+/// Hosts of one store; the index has 6 bits for their number.
 pub const HOSTS_MAX: usize = 64;
-/// Packets that one block may take, redundancy included; their number has a byte in each packet, one value is ballast.
+/// Packets of one block, redundancy included. A packet has one byte for that number; one value marks a
+/// padding probe.
 pub const LANES_MAX: usize = 32;
-/// The largest payload of an echo packet, in bytes: what an IPv4 packet has room for.
+/// The largest payload of an echo packet in bytes: an IPv4 packet without headers.
 pub const PACKET_BYTES_MAX: usize = 65_507;
-/// The smallest, in bytes: what IPv4 passes everywhere (576) without its longest header and that of ICMP.
+/// The smallest maximum payload in bytes: 576, which IPv4 passes everywhere, without the longest IPv4 header
+/// and ICMP's.
 pub const PACKET_BYTES_MIN: usize = 508;
-/// Payload bytes that wait in memory to be sent, on their way out or to keep copies apart; more is refused.
-pub const OUTBOX_BYTES_MAX: usize = 4 << 20;
-/// Payload bytes of pieces collected to put blocks together again.
-pub const GATHERED_BYTES_MAX: usize = 16 << 20;
-/// Blocks that may be waited for at once.
+/// Payload bytes in the send queues. A block beyond that is refused.
+pub const SEND_QUEUE_BYTES_MAX: usize = 4 << 20;
+/// Payload bytes of collected pieces.
+pub const COLLECTED_BYTES_MAX: usize = 16 << 20;
+/// Pending fetches.
 pub const FETCHES_MAX: usize = 65_536;
-/// What may wait to be told when one more block is overheard; the driver hears after each batch of packets.
+/// Events that may be queued when one more block is overheard. The driver polls after each batch of packets.
 pub const PASSED_MAX: usize = 4_096;
-/// Dropped blocks whose packets may still be under way, where no index knows them (`--keep=root`).
+/// Tombstones of dropped blocks in a store without an index (`--keep=root`).
 pub const DROPPED_MAX: usize = 65_536;
-/// Packets to one host that a store without index can tell from replayed ones: one bit each.
+/// Packets to one host that a store without an index can tell from replays: one bit each.
 pub const WINDOW_PACKETS_MAX: usize = 1 << 24;
-/// Marks on the time line of one host; finer ones are merged.
-pub const MARKS_MAX: usize = 128;
-/// The time between two calls of a driver beyond which the store counts itself as having been stopped.
+/// Groups of packets on the timeline of one host; more groups are merged in pairs.
+pub const SEND_GROUPS_MAX: usize = 128;
+/// The time between two driver calls above which the store's clock stops.
 pub const STALL_MIN: Duration = Duration::from_millis(500);
-/// The longest time that the store leaves its driver alone.
+/// The longest time between two timer ticks.
 pub const TICK_MAX: Duration = Duration::from_millis(100);
-/// The shortest time between two looks at the clock's consequences.
+/// The shortest time between two timer ticks.
 pub const TICK_MIN: Duration = Duration::from_micros(200);
-/// Packets that overtake one another by less than this are never taken for lost.
-pub const REORDERING_MIN: Duration = Duration::from_millis(1);
-/// A reply that is late by less than this is never taken for lost, however short the way is.
-pub const PATIENCE_MIN: Duration = Duration::from_millis(10);
-/// The wait between two questions to a host that does not answer, at first.
+/// The smallest reordering window (RACK).
+pub const REORDERING_WINDOW_MIN: Duration = Duration::from_millis(1);
+/// The smallest reply timeout.
+pub const REPLY_TIMEOUT_MIN: Duration = Duration::from_millis(10);
+/// The first interval between probes of a host that does not answer.
 pub const PROBE_WAIT_MIN: Duration = Duration::from_secs(1);
-/// The wait between two questions to a host that does not answer, at last.
+/// The longest interval between probes of a host that does not answer.
 pub const PROBE_WAIT_MAX: Duration = Duration::from_secs(10);
-/// Packets a second that a driver takes of those that wait in the receive buffer while somebody uses the store, unless the host's rate
-/// is lower. Laps that are longer than by that are those of a driver that rests.
-pub const DRIVEN_RATE: u32 = 20_000;
-/// Packets that a host may hold before anything is known of it.
-pub const FLOOR_PACKETS: u64 = 16;
+/// Packets per second that a driver takes from the receive buffer while the store is in use, unless the
+/// host's rate is lower. A longer cycle is that of an idle driver.
+pub const BUSY_RATE: u32 = 20_000;
+/// Packets that a host may hold before its rate is known.
+pub const INITIAL_PACKETS: u64 = 16;
 
-const _: () = assert!(STALL_MIN.as_nanos() > 2 * TICK_MAX.as_nanos(), "a driver in time never looks stopped");
+const _: () = assert!(
+    STALL_MIN.as_nanos() > 2 * TICK_MAX.as_nanos(),
+    "a driver that meets its deadlines never counts as stopped"
+);
 const _: () = assert!(HOSTS_MAX <= 1 << 6, "a host's number has 6 bits in the index");

@@ -1,64 +1,64 @@
-//! Copies of a block are kept apart, so that a reader never waits long for the next.
+//! Keeps the copies of a block apart in time, which shortens the wait of readers.
 //!
-//! Jitter lets copies drift; two that travel side by side are worth one. A copy that comes back too close behind another
-//! is held back until it is as far behind as it should be. The others then have their place too, since all laps are
-//! equally long. While the distance is about right nothing is held, so that hardly any contents are in memory: only what
-//! has drifted by a fifth is set right.
+//! Jitter lets copies drift together, and two adjacent copies are worth one. A copy that comes back too close
+//! behind another is held until the distance is right. All cycles are equally long, so the other copies keep
+//! their places. Copies within tolerance are not held, so few contents are in memory: only a drift of a fifth
+//! is corrected.
 
 use std::time::Duration;
 
-/// The part of the right distance that is near enough: of the average wait it costs 4 %.
+/// The tolerated part of the right distance; the average wait grows by 4 %.
 const TOLERATED: (u32, u32) = (4, 5);
-/// Laps that differ by less than this part are in step.
+/// Cycles that differ by less than 1/8 are in step.
 const IN_STEP: u32 = 8;
 
-/// How long to hold back a copy that just came, if the one of `copies` that was sent last was sent so long `ago`.
-pub(crate) fn hold(lap: Duration, copies: u32, ago: Duration) -> Option<Duration> {
-    let apart = lap / copies.max(1);
+/// Returns how long to hold a copy that just arrived, if the last of `copies` was sent `ago` before now.
+pub(crate) fn hold_time(cycle: Duration, copies: u32, ago: Duration) -> Option<Duration> {
+    let apart = cycle / copies.max(1);
     let (part, whole) = TOLERATED;
     (ago < apart * part / whole).then(|| apart - ago)
 }
 
-/// Whether copies with such laps stay where they are relative to one another.
-pub(crate) fn is_in_step(lap: Duration, other: Duration) -> bool {
-    lap.abs_diff(other) <= lap / IN_STEP
+/// Returns whether copies with these cycles keep their relative positions.
+pub(crate) fn is_in_step(cycle: Duration, other: Duration) -> bool {
+    cycle.abs_diff(other) <= cycle / IN_STEP
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const LAP: Duration = Duration::from_millis(120);
+    const CYCLE: Duration = Duration::from_millis(120);
 
     #[test]
-    fn copies_that_started_anywhere_end_evenly_spread() {
+    fn copies_end_evenly_spread_from_any_start() {
         for copies in 2..6u32 {
             // When each copy comes back next, and when each was sent last.
             let mut back: Vec<Duration> =
-                (0..copies).map(|copy| LAP + Duration::from_millis(u64::from(copy))).collect();
-            let mut sent: Vec<Duration> = back.iter().map(|&back| back - LAP).collect();
+                (0..copies).map(|copy| CYCLE + Duration::from_millis(u64::from(copy))).collect();
+            let mut sent: Vec<Duration> = back.iter().map(|&back| back - CYCLE).collect();
             for _ in 0..copies * 40 {
                 let next = (0..back.len()).min_by_key(|&copy| back[copy]).unwrap();
                 let now = back[next];
                 let others = (0..back.len()).filter(|&copy| copy != next).map(|copy| sent[copy]);
-                // One that is held back is not sent yet.
+                // A held copy is not sent yet.
                 let ago = others.filter(|&sent| sent <= now).max().map(|latest| now - latest).unwrap();
-                sent[next] = now + hold(LAP, copies, ago).unwrap_or_default();
-                back[next] = sent[next] + LAP;
+                sent[next] = now + hold_time(CYCLE, copies, ago).unwrap_or_default();
+                back[next] = sent[next] + CYCLE;
             }
             back.sort_unstable();
-            let even = LAP / copies;
+            let even = CYCLE / copies;
             assert!(back.windows(2).all(|two| two[1] - two[0] >= even * 4 / 5), "{copies}: {back:?}");
-            assert!(back[0] + LAP - back[copies as usize - 1] >= even * 4 / 5, "{copies}: {back:?}");
+            assert!(back[0] + CYCLE - back[copies as usize - 1] >= even * 4 / 5, "{copies}: {back:?}");
         }
     }
 
     #[test]
     fn copy_in_its_place_is_not_held() {
-        assert_eq!(hold(LAP, 2, Duration::from_millis(60)), None);
-        assert_eq!(hold(LAP, 2, Duration::from_millis(49)), None);
-        assert_eq!(hold(LAP, 2, Duration::from_millis(10)), Some(Duration::from_millis(50)));
-        assert!(is_in_step(LAP, LAP * 9 / 8));
-        assert!(!is_in_step(LAP, LAP * 2));
+        assert_eq!(hold_time(CYCLE, 2, Duration::from_millis(60)), None);
+        assert_eq!(hold_time(CYCLE, 2, Duration::from_millis(49)), None);
+        assert_eq!(hold_time(CYCLE, 2, Duration::from_millis(10)), Some(Duration::from_millis(50)));
+        assert!(is_in_step(CYCLE, CYCLE * 9 / 8));
+        assert!(!is_in_step(CYCLE, CYCLE * 2));
     }
 }

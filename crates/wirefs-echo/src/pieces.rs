@@ -1,15 +1,17 @@
-//! A block cut into pieces, and put together again from enough of them: Reed–Solomon over a Cauchy matrix.
+//! Splits a block into pieces and restores it from a sufficient number of them: Reed–Solomon code with a
+//! Cauchy matrix.
 //!
-//! The first pieces are the block itself, cut. Each further piece is a sum of multiples of these, with the factors
-//! 1 / (x + y), x a number of the further piece and y one of the cut piece, all different. Any square part of such a
-//! matrix can be inverted, so any pieces that are enough give the rest.
+//! The data pieces are the block itself. Each parity piece is a linear combination of the data pieces with
+//! the factors 1 / (x + y), where x is the number of the parity piece and y that of the data piece, all
+//! different. Every square submatrix of a Cauchy matrix is invertible, so any sufficient set of pieces yields
+//! the rest.
 //!
-//! Why not a library: those made for thousands of pieces (with transforms in place of a matrix) take a millisecond to
-//! restore a single piece, the time of 150 packets; those made for few are slower than this, and old. See
+//! No library is used: those for thousands of pieces (FFT-based) take a millisecond to restore one piece, the
+//! time of 150 packets; those for few pieces are slower than this code, and old. See
 //! `docs/design/0014-erasure-code.md`.
 //!
 //! # Source
-//! J. Blömer et al., "An XOR-based erasure-resilient coding scheme" (1995), with the field of 256 elements.
+//! J. Blömer et al., "An XOR-based erasure-resilient coding scheme" (1995), over GF(256).
 
 use bytes::Bytes;
 
@@ -17,29 +19,29 @@ use crate::field;
 use crate::limits::LANES_MAX;
 use crate::redundancy::Shape;
 
-/// The x of the first further piece. Those of the cut pieces, y, are below.
-const FURTHER: u8 = 128;
+/// The x of the first parity piece. The y of data pieces are below.
+const PARITY_BASE: u8 = 128;
 
-const _: () = assert!(LANES_MAX <= FURTHER as usize, "x and y are all different");
+const _: () = assert!(LANES_MAX <= PARITY_BASE as usize, "x and y are all different");
 
-/// The factor of a cut piece in a further piece.
-fn factor(further: usize, cut: usize) -> u8 {
+/// Returns the factor of a data piece in a parity piece.
+fn factor(parity: usize, data: usize) -> u8 {
     // Both numbers are below 128, see LANES_MAX.
-    field::invert((FURTHER + further as u8) ^ cut as u8)
+    field::invert((PARITY_BASE + parity as u8) ^ data as u8)
 }
 
-/// A block, and all its pieces on demand.
+/// A block, and its pieces on demand.
 #[derive(Debug)]
-pub(crate) struct Cut {
+pub(crate) struct BlockEncoder {
     shape: Shape,
     piece_bytes: usize,
-    /// The block, filled up with zeros to whole pieces.
+    /// The block, padded with zeros to whole pieces.
     padded: Bytes,
 }
 
-impl Cut {
-    /// Cuts a block. For copies, and where no zeros are needed, nothing is copied.
-    pub(crate) fn new(shape: Shape, block: &Bytes) -> Cut {
+impl BlockEncoder {
+    /// Splits a block. Copies no bytes for copies, and if no padding is needed.
+    pub(crate) fn new(shape: Shape, block: &Bytes) -> BlockEncoder {
         let piece_bytes = shape.piece_bytes(block.len());
         let whole = piece_bytes * shape.needed;
         let padded = if block.len() == whole {
@@ -50,24 +52,24 @@ impl Cut {
             padded.resize(whole, 0);
             Bytes::from(padded)
         };
-        Cut { shape, piece_bytes, padded }
+        BlockEncoder { shape, piece_bytes, padded }
     }
 
-    /// The piece of a lane. For copies it is the block itself, in the same memory.
+    /// Returns the piece of a lane. For copies it shares the memory of the block.
     pub(crate) fn piece(&self, lane: usize) -> Bytes {
         if self.shape.is_copies() {
             return self.padded.clone();
         }
-        let range = |cut: usize| cut * self.piece_bytes..(cut + 1) * self.piece_bytes;
+        let range = |data: usize| data * self.piece_bytes..(data + 1) * self.piece_bytes;
         match lane.checked_sub(self.shape.needed) {
             None => self.padded.slice(range(lane)),
-            Some(further) => {
+            Some(parity) => {
                 let mut piece = vec![0; self.piece_bytes];
-                for cut in 0..self.shape.needed {
+                for data in 0..self.shape.needed {
                     field::add_multiple(
                         &mut piece,
-                        self.padded.get(range(cut)).unwrap_or_default(),
-                        factor(further, cut),
+                        self.padded.get(range(data)).unwrap_or_default(),
+                        factor(parity, data),
                     );
                 }
                 Bytes::from(piece)
@@ -76,17 +78,16 @@ impl Cut {
     }
 }
 
-/// Puts a block together from pieces, of which there is one for each lane that is here, all of the same size. None when
-/// they are too few.
-pub(crate) fn join(shape: Shape, block_bytes: usize, pieces: &[Option<Bytes>]) -> Option<Bytes> {
+/// Restores a block from pieces of equal size, indexed by lane. Returns `None` if there are too few.
+pub(crate) fn reassemble(shape: Shape, block_bytes: usize, pieces: &[Option<Bytes>]) -> Option<Bytes> {
     if shape.is_copies() {
         return pieces.iter().flatten().next().cloned();
     }
-    let (cut, further) = pieces.split_at_checked(shape.needed)?;
-    let restored = restore(cut, further, shape.piece_bytes(block_bytes))?;
+    let (data, parity) = pieces.split_at_checked(shape.needed)?;
+    let restored = restore(data, parity, shape.piece_bytes(block_bytes))?;
     let mut restored = restored.into_iter();
     let mut block = Vec::with_capacity(shape.piece_bytes(block_bytes) * shape.needed);
-    for piece in cut {
+    for piece in data {
         match piece {
             Some(piece) => block.extend_from_slice(piece),
             None => block.extend_from_slice(&restored.next()?),
@@ -96,18 +97,18 @@ pub(crate) fn join(shape: Shape, block_bytes: usize, pieces: &[Option<Bytes>]) -
     (block.len() == block_bytes).then(|| Bytes::from(block))
 }
 
-/// Computes the cut pieces that are missing, in order, from as many further ones. None when those are too few.
-fn restore(cut: &[Option<Bytes>], further: &[Option<Bytes>], piece_bytes: usize) -> Option<Vec<Vec<u8>>> {
+/// Computes the missing data pieces in order from as many parity pieces. Returns `None` if there are too few.
+fn restore(data: &[Option<Bytes>], parity: &[Option<Bytes>], piece_bytes: usize) -> Option<Vec<Vec<u8>>> {
     let missing: Vec<usize> =
-        (0..cut.len()).filter(|&number| cut.get(number).is_some_and(Option::is_none)).collect();
-    let here = further.iter().enumerate().filter_map(|(number, piece)| Some((number, piece.as_ref()?)));
+        (0..data.len()).filter(|&number| data.get(number).is_some_and(Option::is_none)).collect();
+    let here = parity.iter().enumerate().filter_map(|(number, piece)| Some((number, piece.as_ref()?)));
     let mut rows = Vec::with_capacity(missing.len());
     for (number, piece) in here.take(missing.len()) {
-        // What of this piece does not come from the cut pieces that are here comes from those that are missing.
+        // Subtracting the known data pieces leaves a combination of the missing ones.
         let mut rest = piece.to_vec();
         rest.resize(piece_bytes, 0);
         for (place, piece) in
-            cut.iter().enumerate().filter_map(|(place, piece)| Some((place, piece.as_ref()?)))
+            data.iter().enumerate().filter_map(|(place, piece)| Some((place, piece.as_ref()?)))
         {
             field::add_multiple(&mut rest, piece, factor(number, place));
         }
@@ -117,8 +118,8 @@ fn restore(cut: &[Option<Bytes>], further: &[Option<Bytes>], piece_bytes: usize)
     (rows.len() == missing.len()).then(|| solve(rows))?
 }
 
-/// Solves the equations: each says that the sum of the multiples of unknown pieces with these factors is this piece.
-/// None if they do not determine the unknowns, which those of a Cauchy matrix always do.
+/// Solves the linear equations by Gaussian elimination. Returns `None` for a singular matrix, which a Cauchy
+/// matrix never is.
 fn solve(mut rows: Vec<(Vec<u8>, Vec<u8>)>) -> Option<Vec<Vec<u8>>> {
     for column in 0..rows.len() {
         let pivot = (column..rows.len()).find(|&row| value(&rows, row, column) != 0)?;

@@ -1,43 +1,43 @@
-//! The contents that the user wants in memory (`--ram SIZE`): those used last.
+//! Least-recently-used cache of block contents (`--ram SIZE`).
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use crate::block::BlockId;
+use crate::block::EchoBlockId;
 
-/// What the bookkeeping of one block is counted as, in bytes.
+/// Accounted overhead of one block in bytes.
 const ITEM_BYTES: usize = 160;
 
-/// Blocks kept in memory, up to a size.
+/// Blocks in memory, up to a size.
 #[derive(Debug)]
 pub(crate) struct Ram {
     bytes_max: usize,
     bytes: usize,
-    blocks: BTreeMap<BlockId, (u64, Bytes)>,
-    /// The blocks by when they were used.
-    order: BTreeMap<u64, BlockId>,
+    blocks: BTreeMap<EchoBlockId, (u64, Bytes)>,
+    /// The blocks in the order of their last use.
+    order: BTreeMap<u64, EchoBlockId>,
     uses: u64,
 }
 
 impl Ram {
-    /// Makes an empty cache; one of size zero keeps nothing.
+    /// Creates an empty cache; size zero disables it.
     pub(crate) fn new(bytes_max: usize) -> Ram {
         Ram { bytes_max, bytes: 0, blocks: BTreeMap::new(), order: BTreeMap::new(), uses: 0 }
     }
 
-    /// Whether it keeps anything at all.
+    /// Returns whether the cache is enabled.
     pub(crate) fn is_on(&self) -> bool {
         self.bytes_max > 0
     }
 
-    /// The memory that it holds, in bytes.
+    /// Returns the memory use in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// A block, which counts as used by that.
-    pub(crate) fn find(&mut self, id: BlockId) -> Option<Bytes> {
+    /// Returns a block and marks it as used.
+    pub(crate) fn find(&mut self, id: EchoBlockId) -> Option<Bytes> {
         let (used, body) = self.blocks.get_mut(&id)?;
         self.order.remove(used);
         self.uses += 1;
@@ -46,8 +46,8 @@ impl Ram {
         Some(body.clone())
     }
 
-    /// Keeps a block, and lets go of those not used for longest. A block larger than the whole is not kept.
-    pub(crate) fn insert(&mut self, id: BlockId, body: &Bytes) {
+    /// Adds a block and evicts the least recently used ones. A block larger than the cache is not added.
+    pub(crate) fn insert(&mut self, id: EchoBlockId, body: &Bytes) {
         let size = ITEM_BYTES + body.len();
         if size > self.bytes_max {
             return;
@@ -64,12 +64,12 @@ impl Ram {
         self.uses += 1;
         self.bytes += size;
         self.order.insert(self.uses, id);
-        // A part of a larger buffer would keep all of it alive.
+        // A slice of a larger buffer would keep all of it in memory.
         self.blocks.insert(id, (self.uses, Bytes::copy_from_slice(body)));
     }
 
-    /// Lets go of a block.
-    pub(crate) fn remove(&mut self, id: BlockId) {
+    /// Removes a block.
+    pub(crate) fn remove(&mut self, id: EchoBlockId) {
         if let Some((used, body)) = self.blocks.remove(&id) {
             self.order.remove(&used);
             self.bytes -= ITEM_BYTES + body.len();
@@ -82,26 +82,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_used_last_stay_and_the_size_is_kept() {
+    fn recently_used_blocks_stay_within_the_size() {
         let mut ram = Ram::new(10 * (ITEM_BYTES + 100));
         let body = Bytes::from(vec![1; 100]);
         for number in 0..1_000u128 {
-            ram.insert(BlockId::from(number), &body);
-            assert!(ram.find(BlockId::from(0)).is_some(), "used all the time");
+            ram.insert(EchoBlockId::from(number), &body);
+            assert!(ram.find(EchoBlockId::from(0)).is_some(), "used all the time");
             assert!(ram.bytes() <= 10 * (ITEM_BYTES + 100));
         }
         let here: Vec<u128> =
-            (0..1_000).filter(|&number| ram.find(BlockId::from(number)).is_some()).collect();
+            (0..1_000).filter(|&number| ram.find(EchoBlockId::from(number)).is_some()).collect();
         assert_eq!(here, [0, 991, 992, 993, 994, 995, 996, 997, 998, 999]);
-        ram.remove(BlockId::from(995));
-        assert_eq!(ram.find(BlockId::from(995)), None);
+        ram.remove(EchoBlockId::from(995));
+        assert_eq!(ram.find(EchoBlockId::from(995)), None);
         assert_eq!(ram.bytes(), 9 * (ITEM_BYTES + 100));
     }
 
     #[test]
-    fn cache_of_no_size_keeps_nothing() {
+    fn cache_of_size_zero_keeps_nothing() {
         let mut ram = Ram::new(0);
-        ram.insert(BlockId::from(1), &Bytes::new());
-        assert_eq!((ram.find(BlockId::from(1)), ram.bytes()), (None, 0));
+        ram.insert(EchoBlockId::from(1), &Bytes::new());
+        assert_eq!((ram.find(EchoBlockId::from(1)), ram.bytes()), (None, 0));
     }
 }

@@ -1,31 +1,32 @@
-//! How many packets a second a host is sent: as told, or found and held.
+//! Rate control per host: a fixed rate, or an adaptive one.
 //!
-//! The packets of a block store are always under way, so a rate that is a little too high is not corrected by the next
-//! pause: it fills a queue, then the queue drops, and what it drops is data. So the rate is found *before* data needs it,
-//! with packets that carry nothing (ballast), and blocks are admitted only to what was found.
+//! The packets of a block store are always in flight. A rate that is slightly too high is not corrected by
+//! the next pause: it fills a queue, the queue drops packets, and these hold data. So the rate is measured
+//! *before* data needs it, with padding probes, and blocks are admitted only up to the measured rate.
 //!
 //! ```text
-//!       once what was sent so is answered,
-//!            without delay                 queue or loss
-//! Finding ─── ×2 or ×1.25 ─────> Finding ───────────────> Easing ──┬─ it helped ──> Holding (climbs to 95 % of what
-//!                                          queue or loss     ^     │                was answered; looks beyond after
-//!                                  Holding ──────────────────┘     │                30 s, then ever more rarely)
-//!                                     ^                            └─ it did not: the loss or delay is the way's own,
-//!                                     └─────────────────────────────  and is not ours to avoid
+//!        after packets sent at the new rate
+//!        are answered without delay      queue or loss
+//!  Startup ── ×2 or ×1.25 ─────> Startup ─────────────> Backoff ──┬─ improved ──> Steady (climbs to 95 % of the
+//!                                         queue or loss     ^     │               answered rate; probes above it
+//!                                  Steady ──────────────────┘     │               after 30 s, then less often)
+//!                                     ^                           └─ not improved: loss or delay of the path itself,
+//!                                     └────────────────────────────  which the rate does not change
 //! ```
 //!
-//! A delay that has passed while as much was under way as before was no queue of ours: the decrease is taken back at once, on the
-//! word of what was sent before it (`replies`).
+//! A delay that passes while as many packets are in flight as before was not caused by our queue. The backoff
+//! is then undone at once, on the evidence of packets sent before it (`replies`).
 //!
-//! The rate doubles while the host has no blocks, which an excess could cost; with blocks it grows by a quarter at most, and by
-//! less the more of them there are, so that a queue shows well before it is full. Only what an epoch has proved is admitted, never what is being tried.
+//! The rate doubles while the host has no blocks that an excess could lose. With blocks it grows by a quarter
+//! at most, and by less the more blocks there are, so a queue shows well before it is full. Blocks are
+//! admitted only up to the rate that an interval has proved, never up to a rate that is being probed.
 //!
-//! *Delay* is the signal of hosts and links that queue, and comes before any loss. *Loss* is the signal of those that
-//! count (rate limits of ICMP). Loss that stays when the rate falls is the wire's: it costs redundancy, not rate.
+//! *Delay* is the signal of hosts and links that queue, and precedes loss. *Loss* is the signal of ICMP rate
+//! limits. Loss that stays when the rate falls belongs to the link: it needs redundancy, not a lower rate.
 //!
 //! # Source
-//! Additive increase and multiplicative decrease after Chiu and Jain (1989); the rate that is gone back to is what was
-//! *answered*, as in BBR (Cardwell et al., 2016). That a decrease is tried and undone where it changes nothing is ours.
+//! Additive increase and multiplicative decrease after Chiu and Jain (1989); the backoff to the *delivered*
+//! rate after BBR (Cardwell et al., 2016). Undoing a backoff without effect is ours.
 
 mod replies;
 
@@ -33,373 +34,385 @@ use std::time::Duration;
 
 use wirefs_op::Time;
 
-use crate::epoch::Epoch;
+use crate::monitor_interval::MonitorInterval;
 
-/// Part of the answered rate that is gone back to at least, when a queue is deep.
-const CUT_DEEPEST: f64 = 0.5;
-/// Part of the answered rate that is gone back to at most.
-const CUT_LEAST: f64 = 0.85;
-/// Laps in which a queue should be gone.
-const DRAIN_LAPS: f64 = 4.0;
-/// Epochs after which it is judged whether a decrease helped.
-const EASING_EPOCHS: u32 = 6;
-/// What a delay or loss falls to if the decrease helped, as part of what it was.
-const HELPED: f64 = 0.75;
-/// Part of the rate that was answered before which the increase ends.
+/// The smallest backoff factor of the answered rate, for a deep queue.
+const BACKOFF_FACTOR_MIN: f64 = 0.5;
+/// The largest backoff factor of the answered rate.
+const BACKOFF_FACTOR_MAX: f64 = 0.85;
+/// RTTs in which a queue should drain.
+const DRAIN_RTTS: f64 = 4.0;
+/// Monitor intervals after which a backoff is evaluated.
+const BACKOFF_INTERVALS: u32 = 6;
+/// A delay or loss below this ratio of the old value counts as improved.
+const IMPROVED_RATIO: f64 = 0.75;
+/// The part of the answered rate at which the increase ends.
 const CLIMB_END: f64 = 0.95;
-/// Part of the way to that end that is taken in one epoch.
+/// The part of the distance to that end which one interval covers.
 const CLIMB_STEP: f64 = 0.125;
-/// Growth while finding, without blocks at the host.
-const FIND_FAST: f64 = 2.0;
-/// Growth while finding, with blocks at the host, at most.
-const FIND_WITH_BLOCKS: f64 = 0.25;
-/// The same at least.
-const FIND_WITH_BLOCKS_LEAST: f64 = 0.05;
-/// Packets that one step of growth may send too many until that is noticed, a lap later: about half of a small queue.
+/// Growth during startup without blocks at the host.
+const STARTUP_GAIN: f64 = 2.0;
+/// The largest growth during startup with blocks at the host.
+const LOADED_STARTUP_GAIN_MAX: f64 = 0.25;
+/// The smallest growth during startup with blocks at the host.
+const LOADED_STARTUP_GAIN_MIN: f64 = 0.05;
+/// Packets that one growth step may send in excess before it is detected, a cycle later: about half of a
+/// small queue.
 const EXCESS_PACKETS: f64 = 24.0;
-/// Rates that differ by less than this part are the same: two alarms there are no accident.
-const SAME_RATE: f64 = 0.3;
-/// The rate to begin with at most, in packets a second: of a near host, a few packets a lap are many a second.
-const BEGIN_MAX: f64 = 200.0;
-/// Growth when looking beyond what was once too much, at most.
-const BEYOND: f64 = 0.05;
-/// The same at least.
-const BEYOND_LEAST: f64 = 0.01;
-/// Part of what was proved that is relied on; the rest is for what varies.
-const RELIABLE: f64 = 0.8;
-/// Part of what was sent that comes back where nothing on the way is too narrow for it; the rest is for what varies.
-const PASSED: f64 = 0.9;
-/// Part of the rate that must be used for an epoch to prove something about it.
-const LOADED: f64 = 0.75;
-/// Loss above the way's own that counts as a signal.
+/// Rates that differ by less than this ratio are equal: two delays at the same rate are no coincidence.
+const SAME_RATE_RATIO: f64 = 0.3;
+/// The largest initial rate in packets per second: for a near host, a few packets per RTT are many per
+/// second.
+const INITIAL_RATE_MAX: f64 = 200.0;
+/// The largest growth when probing above a rate that was once too high.
+const PROBE_GAIN_MAX: f64 = 0.05;
+/// The smallest growth when probing above that rate.
+const PROBE_GAIN_MIN: f64 = 0.01;
+/// The part of the proved rate up to which blocks are admitted; the rest is a margin for variation.
+const RELIABLE_RATIO: f64 = 0.8;
+/// The part of the sent packets that come back on a path without a bottleneck; the rest is a margin for
+/// variation.
+const DELIVERED_RATIO: f64 = 0.9;
+/// The part of the rate that must be used for an interval to prove it.
+const LOADED_RATIO: f64 = 0.75;
+/// Loss above the base loss that counts as a signal.
 const LOSS_STEP: f64 = 0.05;
 /// Packets that must be missing for a loss to count as a signal.
 const MISSING_MIN: u64 = 4;
-/// The wait before looking beyond, at first.
-const BEYOND_WAIT_MIN: Duration = Duration::from_secs(30);
-/// The wait before looking beyond, at last.
-const BEYOND_WAIT_MAX: Duration = Duration::from_secs(600);
-/// Part of what was proved that causes no queue.
-const LIGHT: f64 = 0.5;
-/// Epochs one after the other whose delay is not taken for a queue of ours, because little was sent.
-const FOREIGN_DELAYS_MAX: u32 = 8;
-/// The slowest rate, in packets a second.
+/// The first wait before probing above a rate that was too high.
+const PROBE_WAIT_MIN: Duration = Duration::from_secs(30);
+/// The longest wait before probing above that rate.
+const PROBE_WAIT_MAX: Duration = Duration::from_secs(600);
+/// The part of the proved rate that cannot cause a queue.
+const LIGHT_RATIO: f64 = 0.5;
+/// Consecutive intervals in which a delay at a light load is not attributed to our queue.
+const UNRELATED_DELAYS_MAX: u32 = 8;
+/// The lowest rate in packets per second.
 const RATE_MIN: f64 = 1.0;
-/// A delay that counts as a queue, on the shortest way.
+/// The smallest delay that counts as a queue, on the shortest path.
 const QUEUE_MIN: Duration = Duration::from_millis(3);
-/// The same on the longest: a queue has as much room there as anywhere, and is heard of later.
+/// The smallest delay that counts as a queue, on the longest path: a queue is as large there and is detected
+/// later.
 const QUEUE_MAX: Duration = Duration::from_millis(8);
 
-/// What the user says about the rate, for each host.
+/// The send rate of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rate {
-    /// So many packets a second.
+pub enum SendRate {
+    /// A fixed rate in packets per second.
     Fixed(u32),
-    /// As many as the host answers without delay and loss, and never more than this many packets a second.
+    /// The highest rate that the host answers without delay and loss.
     Adaptive {
-        /// The most.
-        most: u32,
+        /// The upper limit in packets per second.
+        max: u32,
     },
 }
 
-/// What was seen when the rate was decreased.
+/// Measurements at the time of a backoff.
 #[derive(Clone, Copy, Debug)]
-struct Before {
+struct Observation {
     rate: f64,
     answered: f64,
     loss: f64,
     delay: Duration,
     is_queued: bool,
-    /// The way is too narrow for the rate, as far as the replies tell: they came more slowly than was sent, or not at all.
+    /// The path cannot carry the rate: replies came more slowly than requests were sent, or not at all.
     is_narrow: bool,
-    /// The rate was being found.
-    was_finding: bool,
+    /// The controller was in startup.
+    was_startup: bool,
 }
 
-/// What a delay ended, until it is known whether that was a queue.
+/// The state before a backoff that a delay caused, until the delay is known to be a queue.
 #[derive(Clone, Copy, Debug)]
-struct Suspended {
+struct SavedRate {
     rate: f64,
     stage: Stage,
-    is_beyond: bool,
+    is_probing: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Stage {
-    Finding,
-    Holding,
-    Easing { epochs: u32, before: Before },
+    Startup,
+    Steady,
+    Backoff { intervals_left: u32, before: Observation },
 }
 
-/// Whether what was learned about the way still holds.
+/// Whether the minimum RTT still holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Judgement {
-    /// It does.
-    Same,
-    /// The way has become longer by itself: the shortest time is to be measured anew.
-    LongerWay,
+pub(crate) enum PathChange {
+    /// The minimum RTT holds.
+    Unchanged,
+    /// The path became longer without our queue: measure the minimum RTT again.
+    Longer,
 }
 
-/// The rate of one host.
+/// The rate controller of one host.
 #[derive(Debug)]
-pub(crate) struct Governor {
-    rule: Rate,
+pub(crate) struct RateController {
+    rule: SendRate,
     current: f64,
-    /// What was answered well, of what was sent.
+    /// The highest rate that was answered without delay and loss.
     proved: f64,
     stage: Stage,
     /// Loss that does not depend on the rate.
-    own_loss: f64,
-    /// What was answered when the rate was too high.
-    answered_at_most: Option<f64>,
-    beyond_at: Time,
-    beyond_wait: Duration,
-    /// When the rate was last changed: what was sent before says nothing about it.
+    base_loss: f64,
+    /// The answered rate when the send rate was too high.
+    answered_max: Option<f64>,
+    probe_at: Time,
+    probe_wait: Duration,
+    /// When the rate last changed. Packets sent before say nothing about it.
     changed: Time,
-    /// Replies one after the other that came behind a queue, and since when.
+    /// Consecutive replies behind a queue, and when they began.
     queued_replies: u32,
     queued_since: Time,
-    /// The same of those behind none, after a decrease.
+    /// Consecutive replies without a queue after a backoff, and when they began.
     calm_replies: u32,
     calm_since: Time,
-    /// What was before the present decrease, where a delay was its reason.
-    suspended: Option<Suspended>,
-    /// It is being tried whether more is answered than what was once too much.
-    is_beyond: bool,
-    /// By what part the rate grew last.
+    /// The state before the current backoff, if a delay caused it.
+    saved: Option<SavedRate>,
+    /// The rate is above one that was once too high.
+    is_probing: bool,
+    /// The last relative growth.
     step: f64,
-    /// The rate at which a delay came and went by itself.
-    alarm: Option<f64>,
-    /// When the rate was last decreased, by the clock of the replies.
-    eased: Time,
-    /// Epochs one after the other with a delay that what was sent in them hardly caused.
-    foreign_delays: u32,
+    /// The rate at which a delay came and passed by itself.
+    transient_rate: Option<f64>,
+    /// When the rate was last reduced, by the arrival time of the replies.
+    backed_off_at: Time,
+    /// Consecutive intervals with a delay at a light load.
+    unrelated_delays: u32,
 }
 
-impl Governor {
-    /// Makes one that knows nothing of its host.
-    pub(crate) fn new(rule: Rate) -> Governor {
+impl RateController {
+    /// Creates a controller without measurements.
+    pub(crate) fn new(rule: SendRate) -> RateController {
         let current = match rule {
-            Rate::Fixed(rate) => f64::from(rate),
-            Rate::Adaptive { most } => f64::from(most).min(RATE_MIN * 10.0),
+            SendRate::Fixed(rate) => f64::from(rate),
+            SendRate::Adaptive { max } => f64::from(max).min(RATE_MIN * 10.0),
         };
-        Governor {
+        RateController {
             rule,
             current: current.max(RATE_MIN),
             proved: 0.0,
-            stage: Stage::Finding,
-            own_loss: 0.0,
-            answered_at_most: None,
-            beyond_at: Time::default(),
-            beyond_wait: BEYOND_WAIT_MIN,
+            stage: Stage::Startup,
+            base_loss: 0.0,
+            answered_max: None,
+            probe_at: Time::default(),
+            probe_wait: PROBE_WAIT_MIN,
             changed: Time::default(),
             queued_replies: 0,
             queued_since: Time::default(),
             calm_replies: 0,
             calm_since: Time::default(),
-            suspended: None,
-            is_beyond: false,
+            saved: None,
+            is_probing: false,
             step: 0.0,
-            alarm: None,
-            eased: Time::default(),
-            foreign_delays: 0,
+            transient_rate: None,
+            backed_off_at: Time::default(),
+            unrelated_delays: 0,
         }
     }
 
-    /// The rate now, in packets a second.
+    /// Returns the current rate in packets per second.
     pub(crate) fn rate(&self) -> f64 {
         self.current
     }
 
-    /// What may be relied on, in packets a second: as the user said, or as was proved and is not above what is sent now.
+    /// Returns the rate for admission in packets per second: the fixed rate, or the proved rate capped by the
+    /// current one.
     pub(crate) fn reliable(&self) -> f64 {
         match self.rule {
-            Rate::Fixed(_) => self.current,
-            Rate::Adaptive { .. } => self.proved.min(self.current) * RELIABLE,
+            SendRate::Fixed(_) => self.current,
+            SendRate::Adaptive { .. } => self.proved.min(self.current) * RELIABLE_RATIO,
         }
     }
 
-    /// Whether the host was never sent too much.
-    pub(crate) fn is_finding(&self) -> bool {
-        matches!((self.stage, self.rule), (Stage::Finding, Rate::Adaptive { .. }))
+    /// Returns whether the rate was never too high.
+    pub(crate) fn is_startup(&self) -> bool {
+        matches!((self.stage, self.rule), (Stage::Startup, SendRate::Adaptive { .. }))
     }
 
-    /// Whether more packets would let the rate grow.
+    /// Returns whether more packets would let the rate grow.
     pub(crate) fn may_grow(&self, now: Time) -> bool {
-        let Rate::Adaptive { most } = self.rule else {
+        let SendRate::Adaptive { max } = self.rule else {
             return false;
         };
-        let is_below = self.current < f64::from(most);
+        let is_below = self.current < f64::from(max);
         match self.stage {
-            Stage::Finding => is_below,
-            Stage::Holding => is_below && (self.current < self.climb_end() || now >= self.beyond_at),
-            Stage::Easing { .. } => false,
+            Stage::Startup => is_below,
+            Stage::Steady => is_below && (self.current < self.climb_end() || now >= self.probe_at),
+            Stage::Backoff { .. } => false,
         }
     }
 
-    /// Begins with so many packets a lap, now that the lap is known.
-    pub(crate) fn begin(&mut self, packets: u64, lap: Duration) {
-        if let (Rate::Adaptive { most }, Stage::Finding) = (self.rule, self.stage) {
-            let rate = packets as f64 / lap.as_secs_f64().max(1e-6);
-            self.current = rate.min(BEGIN_MAX).clamp(RATE_MIN, f64::from(most).max(RATE_MIN));
+    /// Sets the initial rate to `packets` per RTT, once the RTT is known.
+    pub(crate) fn set_initial_rate(&mut self, packets: u64, rtt: Duration) {
+        if let (SendRate::Adaptive { max }, Stage::Startup) = (self.rule, self.stage) {
+            let rate = packets as f64 / rtt.as_secs_f64().max(1e-6);
+            self.current = rate.min(INITIAL_RATE_MAX).clamp(RATE_MIN, f64::from(max).max(RATE_MIN));
         }
     }
 
-    /// Judges an epoch, given the shortest time that the way takes, and how many packets of blocks the host has.
-    pub(crate) fn judge(&mut self, now: Time, epoch: &Epoch, shortest: Duration, blocks: u64) -> Judgement {
-        let Rate::Adaptive { most } = self.rule else {
-            return Judgement::Same;
+    /// Evaluates a monitor interval, given the minimum RTT and the number of packets of blocks at the host.
+    pub(crate) fn evaluate(
+        &mut self,
+        now: Time,
+        interval: &MonitorInterval,
+        rtt_min: Duration,
+        blocks: u64,
+    ) -> PathChange {
+        let SendRate::Adaptive { max } = self.rule else {
+            return PathChange::Unchanged;
         };
-        let most = f64::from(most).max(RATE_MIN);
-        let delay = epoch.way().saturating_sub(shortest);
-        let is_queued = is_queue(delay, shortest) && !self.is_foreign(epoch);
-        if !is_queue(delay, shortest) {
-            self.foreign_delays = 0;
+        let max = f64::from(max).max(RATE_MIN);
+        let delay = interval.rtt().saturating_sub(rtt_min);
+        let is_queued = is_queue(delay, rtt_min) && !self.is_unrelated(interval);
+        if !is_queue(delay, rtt_min) {
+            self.unrelated_delays = 0;
         }
-        let loss = epoch.loss();
-        let is_lossy = epoch.missing() >= MISSING_MIN && loss > self.own_loss + LOSS_STEP;
-        if let Stage::Easing { epochs, before } = self.stage {
-            if epochs > 0 {
-                self.stage = Stage::Easing { epochs: epochs - 1, before };
-                return Judgement::Same;
+        let loss = interval.loss();
+        let is_lossy = interval.missing() >= MISSING_MIN && loss > self.base_loss + LOSS_STEP;
+        if let Stage::Backoff { intervals_left, before } = self.stage {
+            if intervals_left > 0 {
+                self.stage = Stage::Backoff { intervals_left: intervals_left - 1, before };
+                return PathChange::Unchanged;
             }
-            return self.settle(now, before, loss, delay);
+            return self.end_backoff(now, before, loss, delay);
         }
         if is_queued || is_lossy {
-            // Where little was sent, what came back says nothing about what would.
-            let is_loaded = epoch.sent_rate() >= LOADED * self.current;
-            let answered = if is_loaded { epoch.answered_rate() } else { self.current };
-            let passed = if self.is_finding() { self.passed() } else { PASSED };
-            let before = Before {
+            // At a low send rate, the answered rate says nothing about the capacity.
+            let is_loaded = interval.sent_rate() >= LOADED_RATIO * self.current;
+            let answered = if is_loaded { interval.answered_rate() } else { self.current };
+            let passed = if self.is_startup() { self.expected_ratio() } else { DELIVERED_RATIO };
+            let before = Observation {
                 rate: self.current,
                 answered,
                 loss,
                 delay,
                 is_queued,
                 is_narrow: is_lossy || answered < passed * self.current,
-                was_finding: self.is_finding(),
+                was_startup: self.is_startup(),
             };
-            self.ease(now, before, shortest);
-        } else if epoch.sent_rate() >= LOADED * self.current && epoch.begun() >= self.changed {
-            self.proved = epoch.sent_rate().min(self.current);
-            let packets_a_lap = blocks as f64 + self.current * shortest.as_secs_f64();
-            self.grow(now, most, blocks > 0, packets_a_lap);
+            self.back_off(now, before, rtt_min);
+        } else if interval.sent_rate() >= LOADED_RATIO * self.current && interval.begun() >= self.changed {
+            self.proved = interval.sent_rate().min(self.current);
+            let packets_per_cycle = blocks as f64 + self.current * rtt_min.as_secs_f64();
+            self.grow(now, max, blocks > 0, packets_per_cycle);
         }
-        // What the wire loses by itself may become less.
-        self.own_loss = self.own_loss.min(self.own_loss * 0.9 + loss * 0.1);
-        Judgement::Same
+        // The loss of the link itself may decrease.
+        self.base_loss = self.base_loss.min(self.base_loss * 0.9 + loss * 0.1);
+        PathChange::Unchanged
     }
 
-    /// Whether a delay has another cause than what was sent: more was sent once, and not delayed. Believed for some
-    /// epochs; then the host has become slower.
-    fn is_foreign(&mut self, epoch: &Epoch) -> bool {
-        let is_light = epoch.sent_rate() < LIGHT * self.proved;
-        self.foreign_delays = if is_light { self.foreign_delays + 1 } else { 0 };
-        is_light && self.foreign_delays <= FOREIGN_DELAYS_MAX
+    /// Returns whether a delay is unrelated to our load, because a higher rate was answered without delay.
+    /// After some intervals the host itself counts as slower.
+    fn is_unrelated(&mut self, interval: &MonitorInterval) -> bool {
+        let is_light = interval.sent_rate() < LIGHT_RATIO * self.proved;
+        self.unrelated_delays = if is_light { self.unrelated_delays + 1 } else { 0 };
+        is_light && self.unrelated_delays <= UNRELATED_DELAYS_MAX
     }
 
-    /// Decreases the rate. Replies that were counted until now are those to what was sent before.
-    fn ease(&mut self, now: Time, before: Before, shortest: Duration) {
-        (self.eased, self.queued_replies, self.calm_replies) = (now, 0, 0);
-        let present = Suspended { rate: self.current, stage: self.stage, is_beyond: self.is_beyond };
-        // What was before the first of several decreases counts.
-        self.suspended = before.is_queued.then_some(self.suspended.unwrap_or(present));
-        let queue_laps = before.delay.as_secs_f64() / shortest.as_secs_f64().max(1e-6);
-        let cut = if before.is_queued { 1.0 - queue_laps / DRAIN_LAPS } else { CUT_LEAST };
+    /// Reduces the rate. The replies counted so far belong to packets sent before.
+    fn back_off(&mut self, now: Time, before: Observation, rtt_min: Duration) {
+        (self.backed_off_at, self.queued_replies, self.calm_replies) = (now, 0, 0);
+        let present = SavedRate { rate: self.current, stage: self.stage, is_probing: self.is_probing };
+        // The state before the first of several backoffs counts.
+        self.saved = before.is_queued.then_some(self.saved.unwrap_or(present));
+        let queue_rtts = before.delay.as_secs_f64() / rtt_min.as_secs_f64().max(1e-6);
+        let cut = if before.is_queued { 1.0 - queue_rtts / DRAIN_RTTS } else { BACKOFF_FACTOR_MAX };
         let before = match self.stage {
-            Stage::Finding | Stage::Holding => before,
-            Stage::Easing { before: first, .. } => {
-                Before { answered: first.answered.min(before.answered), is_narrow: true, ..first }
+            Stage::Startup | Stage::Steady => before,
+            Stage::Backoff { before: first, .. } => {
+                Observation { answered: first.answered.min(before.answered), is_narrow: true, ..first }
             }
         };
         let answered = before.answered.min(before.rate);
-        self.current = (answered * cut.clamp(CUT_DEEPEST, CUT_LEAST)).max(RATE_MIN);
-        self.stage = Stage::Easing { epochs: EASING_EPOCHS, before };
+        self.current = (answered * cut.clamp(BACKOFF_FACTOR_MIN, BACKOFF_FACTOR_MAX)).max(RATE_MIN);
+        self.stage = Stage::Backoff { intervals_left: BACKOFF_INTERVALS, before };
     }
 
-    /// Decides after a decrease whether it helped.
-    fn settle(&mut self, now: Time, before: Before, loss: f64, delay: Duration) -> Judgement {
-        (self.stage, self.suspended) = (Stage::Holding, None);
-        let was_beyond = std::mem::take(&mut self.is_beyond);
-        let has_helped = if before.is_queued {
-            delay.as_secs_f64() < before.delay.as_secs_f64() * HELPED
+    /// Decides after a backoff whether it helped.
+    fn end_backoff(&mut self, now: Time, before: Observation, loss: f64, delay: Duration) -> PathChange {
+        (self.stage, self.saved) = (Stage::Steady, None);
+        let was_probing = std::mem::take(&mut self.is_probing);
+        let has_improved = if before.is_queued {
+            delay.as_secs_f64() < before.delay.as_secs_f64() * IMPROVED_RATIO
         } else {
-            loss < before.loss * HELPED
+            loss < before.loss * IMPROVED_RATIO
         };
-        let is_known =
-            before.was_finding && self.alarm.is_some_and(|rate| (before.rate / rate - 1.0).abs() < SAME_RATE);
-        if has_helped && !before.is_narrow && !was_beyond && !is_known {
-            // The delay went by itself: all that was sent came back in time. Nothing is learned about what would be too much,
-            // unless it happens there once more.
-            self.alarm = Some(before.rate);
-            if before.was_finding {
-                self.stage = Stage::Finding;
+        let is_known = before.was_startup
+            && self.transient_rate.is_some_and(|rate| (before.rate / rate - 1.0).abs() < SAME_RATE_RATIO);
+        if has_improved && !before.is_narrow && !was_probing && !is_known {
+            // The delay passed by itself: all packets came back in time. A limit is learned only if the delay
+            // returns at this rate.
+            self.transient_rate = Some(before.rate);
+            if before.was_startup {
+                self.stage = Stage::Startup;
             }
-            self.current = self.current.max(before.rate * CUT_LEAST);
-            return Judgement::Same;
+            self.current = self.current.max(before.rate * BACKOFF_FACTOR_MAX);
+            return PathChange::Unchanged;
         }
-        if has_helped {
-            self.answered_at_most = Some(before.answered.min(before.rate));
+        if has_improved {
+            self.answered_max = Some(before.answered.min(before.rate));
             self.proved = self.proved.min(before.answered);
-            self.beyond_wait =
-                if was_beyond { (self.beyond_wait * 2).min(BEYOND_WAIT_MAX) } else { BEYOND_WAIT_MIN };
-            self.beyond_at = now + self.beyond_wait;
-            return Judgement::Same;
+            self.probe_wait =
+                if was_probing { (self.probe_wait * 2).min(PROBE_WAIT_MAX) } else { PROBE_WAIT_MIN };
+            self.probe_at = now + self.probe_wait;
+            return PathChange::Unchanged;
         }
         self.current = before.rate;
         if before.is_queued {
-            return Judgement::LongerWay;
+            return PathChange::Longer;
         }
-        self.own_loss = loss;
-        Judgement::Same
+        self.base_loss = loss;
+        PathChange::Unchanged
     }
 
-    /// Part of what was sent that comes back where the way is wide enough: the less it grew, the more.
-    fn passed(&self) -> f64 {
-        PASSED.max(1.0 / (1.0 + self.step / 2.0))
+    /// Returns the part of the sent packets that must come back on a path that carries the rate. The smaller
+    /// the last growth, the larger the part.
+    fn expected_ratio(&self) -> f64 {
+        DELIVERED_RATIO.max(1.0 / (1.0 + self.step / 2.0))
     }
 
-    /// Sends more, by so little, where there are blocks, that what is too much finds room in a queue until it is noticed: that
-    /// takes a lap, in which all packets of the host come round.
-    fn grow(&mut self, now: Time, most: f64, has_blocks: bool, packets_a_lap: f64) {
-        let step = EXCESS_PACKETS / packets_a_lap.max(1.0);
+    /// Increases the rate. With blocks at the host, the step is so small that the excess of one cycle fits in
+    /// a queue.
+    fn grow(&mut self, now: Time, max: f64, has_blocks: bool, packets_per_cycle: f64) {
+        let step = EXCESS_PACKETS / packets_per_cycle.max(1.0);
         let grown = match self.stage {
-            Stage::Finding if has_blocks => {
-                self.step = step.clamp(FIND_WITH_BLOCKS_LEAST, FIND_WITH_BLOCKS);
+            Stage::Startup if has_blocks => {
+                self.step = step.clamp(LOADED_STARTUP_GAIN_MIN, LOADED_STARTUP_GAIN_MAX);
                 self.current * (1.0 + self.step)
             }
-            Stage::Finding => {
-                self.step = FIND_FAST - 1.0;
-                self.current * FIND_FAST
+            Stage::Startup => {
+                self.step = STARTUP_GAIN - 1.0;
+                self.current * STARTUP_GAIN
             }
-            Stage::Holding if self.current < self.climb_end() => {
-                let end = self.climb_end().min(most);
-                // At least a packet a second, so that slow rates get there too.
+            Stage::Steady if self.current < self.climb_end() => {
+                let end = self.climb_end().min(max);
+                // At least one packet per second, so that slow rates reach the end too.
                 (self.current + ((end - self.current) * CLIMB_STEP).max(1.0)).min(end)
             }
-            Stage::Holding if now >= self.beyond_at => {
-                self.step = (step / 2.0).clamp(BEYOND_LEAST, BEYOND);
-                let beyond = self.current * (1.0 + self.step);
-                self.answered_at_most = Some(beyond / CLIMB_END);
-                self.is_beyond = true;
-                beyond
+            Stage::Steady if now >= self.probe_at => {
+                self.step = (step / 2.0).clamp(PROBE_GAIN_MIN, PROBE_GAIN_MAX);
+                let probe_rate = self.current * (1.0 + self.step);
+                self.answered_max = Some(probe_rate / CLIMB_END);
+                self.is_probing = true;
+                probe_rate
             }
-            Stage::Holding | Stage::Easing { .. } => self.current,
+            Stage::Steady | Stage::Backoff { .. } => self.current,
         };
-        let grown = grown.min(most);
+        let grown = grown.min(max);
         if grown != self.current {
             (self.current, self.changed) = (grown, now);
         }
     }
 
     fn climb_end(&self) -> f64 {
-        self.answered_at_most.map_or(f64::INFINITY, |answered| answered * CLIMB_END)
+        self.answered_max.map_or(f64::INFINITY, |answered| answered * CLIMB_END)
     }
 }
 
-/// Whether such a delay is that of a queue.
-fn is_queue(delay: Duration, shortest: Duration) -> bool {
-    delay > (shortest / 4).clamp(QUEUE_MIN, QUEUE_MAX)
+/// Returns whether a delay is large enough to be a queue.
+fn is_queue(delay: Duration, rtt_min: Duration) -> bool {
+    delay > (rtt_min / 4).clamp(QUEUE_MIN, QUEUE_MAX)
 }
 
 #[cfg(test)]

@@ -1,54 +1,56 @@
-//! The seal: what makes a block unreadable, and a packet that we did not send recognisable.
+//! Seals packets: hides the blocks, and makes packets of other senders recognizable.
 //!
-//! A packet is sealed anew for each lap, with the sequence number that it then has. So what passes by is different
-//! bytes each time, nobody can follow a block from lap to lap, and each packet can be told from all others.
+//! A packet is sealed again for each transmission, with its new sequence number. So the bytes on the wire
+//! differ each time, an observer cannot follow a block, and each packet is unique.
 //!
-//! # What is recognised, and at which honesty
+//! # Packets that are recognized, by `--keep` mode
 //!
 //! | packet | `--keep=index` | `--keep=root` |
 //! |---|---|---|
-//! | forged, changed, cut short, from another key | always: the tag | always: the tag |
+//! | forged, changed, cut, from another key | always: the tag | always: the tag |
 //! | of another run or another store with this key | always: its origin | always: its origin |
-//! | sealed for one host, coming from another | always: its number is part of the nonce | always |
-//! | a second time (replayed, doubled by the network) | always: the index knows which sequence number is out | always: one bit a packet under way |
-//! | of an earlier lap of a living block | always: as above | always: its bit is cleared, or it is beyond the bits |
-//! | of a block that was dropped | always: it is not in the index | while the list of dropped blocks has it, and afterwards since its age, sealed inside, is over the limit |
-//! | one that is late because the network held it | comes through, and goes on living, unless its block was repaired meanwhile | comes through within the age limit, else it is lost |
+//! | sealed for one host, returned by another | always: its number is part of the nonce | always |
+//! | received twice (replayed, duplicated) | always: the index has the number in flight | always: one bit per packet in flight |
+//! | of an earlier cycle of a live block | always: as above | always: its bit is cleared, or it is outside the window |
+//! | of a dropped block | always: it is not in the index | by its tombstone, and after that by its sealed send time |
+//! | delayed in the network | accepted, unless its block was repaired meanwhile | accepted within the age limit, else lost |
 //!
-//! One that was sent and did not come back yet may be delivered early or late or never by whoever holds it: no memory
-//! can tell that from the network, and it is the genuine packet.
+//! An attacker who holds back a packet in flight can deliver it early, late or never. No state can tell that
+//! from the network, and the packet is genuine.
 
 use ring::aead::{AES_128_GCM, AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, Tag, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, Salt};
 use wirefs_op::Time;
 
 use crate::host::HostId;
-use crate::packet::{CLEAR_BYTES, Cargo, Clear, Head, OVERHEAD_BYTES, Origin, Sequence, TAG_BYTES};
+use crate::packet::{
+    CLEAR_BYTES, ClearHeader, OVERHEAD_BYTES, Origin, PacketPayload, PacketSequence, SealedHeader, TAG_BYTES,
+};
 
-/// The version of the layout, which is sealed along.
+/// The version of the layout, which is authenticated.
 const VERSION: [u8; 1] = [1];
-/// What the keys that are derived from a secret are for.
+/// The HKDF salt.
 const PURPOSE: &[u8] = b"wirefs-echo 1";
 
-/// The secret of a store. It should be new for each store and come from a good source; the machine does not make it.
+/// The secret of a store. It must be new for each store and come from a good random source.
 #[derive(Clone)]
-pub struct Key(pub [u8; Key::BYTES]);
+pub struct EchoKey(pub [u8; EchoKey::BYTES]);
 
-impl Key {
-    /// Its size in bytes.
+impl EchoKey {
+    /// Size of a key in bytes.
     pub const BYTES: usize = 32;
 }
 
-impl std::fmt::Debug for Key {
+impl std::fmt::Debug for EchoKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Key(secret)")
     }
 }
 
-/// How packets are sealed.
+/// The AEAD that seals packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cipher {
-    /// AES-128-GCM: the fastest where the processor has instructions for it.
+    /// AES-128-GCM: the fastest with AES instructions.
     #[default]
     Aes128Gcm,
     /// AES-256-GCM: a third slower.
@@ -57,18 +59,18 @@ pub enum Cipher {
     ChaCha20Poly1305,
 }
 
-/// What is wrong with a packet that was received.
+/// The reason why a received packet is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PacketFault {
-    /// Too short to be one of ours.
+    /// Shorter than the overhead.
     TooShort,
-    /// From another store, or an earlier run of this one.
+    /// Of another store, or of an earlier run.
     Foreign,
-    /// Sealed for another host than the one it came from.
+    /// Sealed for another host than the one that returned it.
     Misplaced,
-    /// Its seal is broken: forged or damaged.
+    /// The tag does not match: forged or damaged.
     Forged,
-    /// Its seal is good and its content is nonsense.
+    /// Authentic, but the header is invalid.
     Malformed,
 }
 
@@ -85,8 +87,9 @@ impl std::fmt::Debug for Sealer {
 }
 
 impl Sealer {
-    /// Makes one, with a key of its own for this cipher and origin; none if the library refuses it, which it never does.
-    pub(crate) fn new(cipher: Cipher, key: &Key, origin: Origin) -> Option<Sealer> {
+    /// Derives the key of this cipher and origin. Returns `None` if the library rejects it, which does not
+    /// happen.
+    pub(crate) fn new(cipher: Cipher, key: &EchoKey, origin: Origin) -> Option<Sealer> {
         let (algorithm, name) = match cipher {
             Cipher::Aes128Gcm => (&AES_128_GCM, &b"aes-128-gcm"[..]),
             Cipher::Aes256Gcm => (&AES_256_GCM, &b"aes-256-gcm"[..]),
@@ -98,15 +101,19 @@ impl Sealer {
         Some(Sealer { key, origin })
     }
 
-    /// Opens a packet from `host` in place: its number and its head. Its piece is readable from then on.
+    /// Opens a packet from `host` in place and returns its number and header. The piece is then readable.
     ///
     /// # Errors
-    /// What is wrong with it; the packet's bytes are of no use then.
-    pub(crate) fn open(&self, host: HostId, packet: &mut [u8]) -> Result<(Sequence, Head), PacketFault> {
+    /// A [`PacketFault`]; the packet's bytes are then undefined.
+    pub(crate) fn open(
+        &self,
+        host: HostId,
+        packet: &mut [u8],
+    ) -> Result<(PacketSequence, SealedHeader), PacketFault> {
         if packet.len() < OVERHEAD_BYTES {
             return Err(PacketFault::TooShort);
         }
-        let clear = Clear::decode(packet).ok_or(PacketFault::TooShort)?;
+        let clear = ClearHeader::decode(packet).ok_or(PacketFault::TooShort)?;
         if clear.origin != self.origin {
             return Err(PacketFault::Foreign);
         }
@@ -119,28 +126,28 @@ impl Sealer {
         self.key
             .open_in_place_separate_tag(nonce, Aad::from(VERSION), Tag::from(*tag), sealed, 0..)
             .map_err(|_| PacketFault::Forged)?;
-        let head = Head::decode(sealed).ok_or(PacketFault::Malformed)?;
+        let head = SealedHeader::decode(sealed).ok_or(PacketFault::Malformed)?;
         Ok((clear.sequence, head))
     }
 
-    /// Seals a packet in place, behind whose head the piece already stands; it ends with room for the tag. Returns
-    /// whether it could, which a packet of allowed size always can.
+    /// Seals a packet in place. The piece is already behind the header, and the packet ends with room for the
+    /// tag. Returns whether that succeeded, which holds for each allowed size.
     pub(crate) fn seal(
         &self,
         host: HostId,
-        sequence: Sequence,
+        sequence: PacketSequence,
         sent: Time,
-        cargo: Cargo,
+        payload: PacketPayload,
         packet: &mut [u8],
     ) -> bool {
-        let clear = Clear { origin: self.origin, host, sequence }.encode();
+        let clear = ClearHeader { origin: self.origin, host, sequence }.encode();
         let Some((sealed, tag_field)) = packet.split_last_chunk_mut::<TAG_BYTES>() else {
             return false;
         };
         let Some((clear_field, sealed)) = sealed.split_first_chunk_mut::<CLEAR_BYTES>() else {
             return false;
         };
-        let head = Head { sent, cargo }.encode();
+        let head = SealedHeader { sent, payload }.encode();
         let Some(head_field) = sealed.first_chunk_mut() else {
             return false;
         };

@@ -1,47 +1,48 @@
-//! When packets went to a host, and how many of them came back, without a note for each.
+//! Send times and losses of the packets to one host, without a record per packet.
 //!
-//! The packets to one host are numbered in the order of sending. Marks, sixteen to a lap, say when the packets between
-//! two numbers were sent, and count them and what came back. A mark is *closed* when none of it is expected any more:
-//! what was sent in it and did not come is lost. So time and loss of any packet follow from its number.
+//! Packets to one host are numbered in send order. Groups, sixteen per cycle, record when the packets between
+//! two numbers were sent, and count them and their replies. A group is *closed* when none of its packets is
+//! expected any more: those without a reply are lost. So send time and loss of each packet follow from its
+//! number.
 //!
-//! A mark is closed when a packet that was sent well after it has come back (packets that overtake one another allowed
-//! for), or when the receive buffer was seen empty long enough after it. Neither mistakes a slow driver, or a queue that
-//! grows, for loss: then nothing that was sent later has come back either, and the buffer was not empty.
+//! A group is closed when a packet sent well after it was answered (the reordering window is allowed for), or
+//! when the receive buffer was empty long enough after it. Neither rule takes a slow driver or a growing
+//! queue for loss: in both cases no later packet was answered, and the buffer was not empty.
 //!
 //! # Source
-//! The first rule is that of RACK (RFC 8985, section 6.2), with marks in the place of single packets.
+//! The first rule is that of RACK (RFC 8985, 6.2), with groups instead of single packets.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use wirefs_op::Time;
 
-use crate::limits::MARKS_MAX;
-use crate::packet::Sequence;
+use crate::limits::SEND_GROUPS_MAX;
+use crate::packet::PacketSequence;
 
-/// Marks in the time of one lap.
-const MARKS_PER_LAP: u32 = 16;
-/// The shortest time between two marks.
+/// Groups per cycle.
+const GROUPS_PER_CYCLE: u32 = 16;
+/// The shortest time between two groups.
 const SPACING_MIN: Duration = Duration::from_micros(100);
-/// The longest time between two marks.
+/// The longest time between two groups.
 const SPACING_MAX: Duration = Duration::from_secs(1);
 
-/// The packets that were sent within a short time.
+/// Packets sent within a short time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Mark {
-    /// When the first of them was sent.
+pub(crate) struct SendGroup {
+    /// When the first packet was sent.
     pub(crate) begun: Time,
-    /// When the last of them was sent.
+    /// When the last packet was sent.
     pub(crate) ended: Time,
-    /// The number of the first.
+    /// The number of the first packet.
     first: u64,
-    /// How many of them carry pieces of blocks and are still wanted.
+    /// Packets with pieces of blocks that still exist.
     pub(crate) pieces: Tally,
-    /// How many carry nothing.
-    pub(crate) ballast: Tally,
+    /// Padding probes.
+    pub(crate) probes: Tally,
 }
 
-/// Packets sent, and those of them that came back.
+/// Counts of sent and answered packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) sent: u64,
@@ -49,149 +50,156 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Those that did not come back.
+    /// Returns the number of unanswered packets.
     pub(crate) fn missing(self) -> u64 {
         self.sent.saturating_sub(self.answered)
     }
 }
 
-/// The marks of what is still expected from a host.
+/// The open groups of one host.
 #[derive(Debug)]
 pub(crate) struct Timeline {
     next: u64,
-    marks: VecDeque<Mark>,
+    groups: VecDeque<SendGroup>,
     spacing: Duration,
     /// Packets with pieces that are expected back.
-    out: u64,
-    /// The mark of the packet that came back last: the next one is mostly of the same.
+    in_flight: u64,
+    /// The group of the last reply; the next reply is mostly of the same group.
     recent: usize,
 }
 
 impl Timeline {
-    /// Makes an empty time line.
+    /// Creates an empty timeline.
     pub(crate) fn new() -> Timeline {
-        Timeline { next: 0, marks: VecDeque::new(), spacing: SPACING_MIN, out: 0, recent: 0 }
+        Timeline { next: 0, groups: VecDeque::new(), spacing: SPACING_MIN, in_flight: 0, recent: 0 }
     }
 
-    /// Fits the marks to the length of a lap.
-    pub(crate) fn set_lap(&mut self, lap: Duration) {
-        self.spacing = (lap / MARKS_PER_LAP).clamp(SPACING_MIN, SPACING_MAX);
+    /// Adapts the group length to the cycle time.
+    pub(crate) fn set_cycle(&mut self, cycle: Duration) {
+        self.spacing = (cycle / GROUPS_PER_CYCLE).clamp(SPACING_MIN, SPACING_MAX);
     }
 
-    /// Gives the number of a packet that is sent now.
-    pub(crate) fn send(&mut self, now: Time, is_ballast: bool) -> Sequence {
+    /// Records a transmission and returns the number of the packet.
+    pub(crate) fn send(&mut self, now: Time, is_probe: bool) -> PacketSequence {
         let spacing = self.spacing;
-        if self.marks.back().is_none_or(|last| now - last.begun >= spacing) {
-            self.begin_mark(now);
+        if self.groups.back().is_none_or(|last| now - last.begun >= spacing) {
+            self.begin_group(now);
         }
-        if let Some(last) = self.marks.back_mut() {
+        if let Some(last) = self.groups.back_mut() {
             last.ended = now;
-            if is_ballast { &mut last.ballast } else { &mut last.pieces }.sent += 1;
+            if is_probe { &mut last.probes } else { &mut last.pieces }.sent += 1;
         }
-        self.out += u64::from(!is_ballast);
-        let sequence = Sequence(self.next);
+        self.in_flight += u64::from(!is_probe);
+        let sequence = PacketSequence(self.next);
         self.next += 1;
         sequence
     }
 
-    fn begin_mark(&mut self, now: Time) {
-        if self.marks.len() >= MARKS_MAX {
+    fn begin_group(&mut self, now: Time) {
+        if self.groups.len() >= SEND_GROUPS_MAX {
             self.merge();
         }
         let none = Tally::default();
-        self.marks.push_back(Mark { begun: now, ended: now, first: self.next, pieces: none, ballast: none });
+        self.groups.push_back(SendGroup {
+            begun: now,
+            ended: now,
+            first: self.next,
+            pieces: none,
+            probes: none,
+        });
     }
 
-    /// Makes one mark of each two, because the laps became longer than the marks were made for.
+    /// Merges the groups in pairs, because the cycle became longer.
     fn merge(&mut self) {
-        let marks = std::mem::take(&mut self.marks);
-        let mut merged: VecDeque<Mark> = VecDeque::with_capacity(MARKS_MAX);
-        for (number, mark) in marks.into_iter().enumerate() {
+        let groups = std::mem::take(&mut self.groups);
+        let mut merged: VecDeque<SendGroup> = VecDeque::with_capacity(SEND_GROUPS_MAX);
+        for (number, group) in groups.into_iter().enumerate() {
             match merged.back_mut() {
                 Some(last) if number % 2 == 1 => {
-                    last.ended = mark.ended;
-                    for (sum, part) in [(&mut last.pieces, mark.pieces), (&mut last.ballast, mark.ballast)] {
+                    last.ended = group.ended;
+                    for (sum, part) in [(&mut last.pieces, group.pieces), (&mut last.probes, group.probes)] {
                         sum.sent += part.sent;
                         sum.answered += part.answered;
                     }
                 }
-                _ => merged.push_back(mark),
+                _ => merged.push_back(group),
             }
         }
-        self.marks = merged;
+        self.groups = merged;
         self.spacing = (self.spacing * 2).min(SPACING_MAX);
     }
 
-    /// The number of the packet sent last; none before the first.
-    pub(crate) fn newest(&self) -> Option<Sequence> {
-        self.next.checked_sub(1).map(Sequence)
+    /// Returns the number of the packet sent last; `None` before the first.
+    pub(crate) fn newest(&self) -> Option<PacketSequence> {
+        self.next.checked_sub(1).map(PacketSequence)
     }
 
-    /// Packets with lower numbers are not expected any more.
-    pub(crate) fn closed_below(&self) -> Sequence {
-        Sequence(self.marks.front().map_or(self.next, |mark| mark.first))
+    /// Returns the lowest number that is still expected.
+    pub(crate) fn closed_below(&self) -> PacketSequence {
+        PacketSequence(self.groups.front().map_or(self.next, |group| group.first))
     }
 
-    /// Packets with pieces that are expected back.
-    pub(crate) fn out(&self) -> u64 {
-        self.out
+    /// Returns the number of packets with pieces that are expected back.
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.in_flight
     }
 
-    /// About when a packet was sent: the middle of its mark. None when it is not expected any more.
-    pub(crate) fn sent_about(&self, sequence: Sequence) -> Option<Time> {
-        let mark = self.marks.get(self.place(sequence)?)?;
-        Some(mark.begun + (mark.ended - mark.begun) / 2)
+    /// Returns the approximate send time of a packet, the middle of its group; `None` if it is no longer
+    /// expected.
+    pub(crate) fn sent_about(&self, sequence: PacketSequence) -> Option<Time> {
+        let group = self.groups.get(self.place(sequence)?)?;
+        Some(group.begun + (group.ended - group.begun) / 2)
     }
 
-    /// Notes that a packet with a piece came back, for the first time.
-    pub(crate) fn answered(&mut self, sequence: Sequence) {
+    /// Records the first reply to a packet with a piece.
+    pub(crate) fn answered(&mut self, sequence: PacketSequence) {
         let place = self.recent_place(sequence).or_else(|| self.place(sequence));
-        if let Some((place, mark)) = place.and_then(|place| Some((place, self.marks.get_mut(place)?))) {
+        if let Some((place, group)) = place.and_then(|place| Some((place, self.groups.get_mut(place)?))) {
             self.recent = place;
-            mark.pieces.answered += 1;
-            self.out = self.out.saturating_sub(1);
+            group.pieces.answered += 1;
+            self.in_flight = self.in_flight.saturating_sub(1);
         }
     }
 
-    /// Notes that a packet without content came back. Whether it can be the first time: of those sent at about the same
-    /// time, fewer came than were sent.
-    pub(crate) fn ballast_answered(&mut self, sequence: Sequence) -> bool {
-        let mark = self.place(sequence).and_then(|place| self.marks.get_mut(place));
-        let mark = mark.filter(|mark| mark.ballast.answered < mark.ballast.sent);
-        mark.map(|mark| mark.ballast.answered += 1).is_some()
+    /// Records a reply to a padding probe. Returns `false` for a duplicate: all probes of that group were
+    /// answered before.
+    pub(crate) fn probe_answered(&mut self, sequence: PacketSequence) -> bool {
+        let group = self.place(sequence).and_then(|place| self.groups.get_mut(place));
+        let group = group.filter(|group| group.probes.answered < group.probes.sent);
+        group.map(|group| group.probes.answered += 1).is_some()
     }
 
-    /// Notes that a packet with a piece is not wanted any more, so that its absence is no loss.
-    pub(crate) fn forgive(&mut self, sequence: Sequence) {
-        if let Some(mark) = self.place(sequence).and_then(|place| self.marks.get_mut(place)) {
-            mark.pieces.sent = mark.pieces.sent.saturating_sub(1);
-            self.out = self.out.saturating_sub(1);
+    /// Removes a packet whose block was dropped, so that it does not count as lost.
+    pub(crate) fn forget(&mut self, sequence: PacketSequence) {
+        if let Some(group) = self.place(sequence).and_then(|place| self.groups.get_mut(place)) {
+            group.pieces.sent = group.pieces.sent.saturating_sub(1);
+            self.in_flight = self.in_flight.saturating_sub(1);
         }
     }
 
-    /// Closes the oldest mark, if everything in it was sent at `until` or before.
-    pub(crate) fn close(&mut self, until: Time) -> Option<Mark> {
-        if self.marks.front()?.ended > until {
+    /// Closes the oldest group if all its packets were sent at `until` or before.
+    pub(crate) fn close(&mut self, until: Time) -> Option<SendGroup> {
+        if self.groups.front()?.ended > until {
             return None;
         }
-        let mark = self.marks.pop_front()?;
-        self.out = self.out.saturating_sub(mark.pieces.missing());
-        Some(mark)
+        let group = self.groups.pop_front()?;
+        self.in_flight = self.in_flight.saturating_sub(group.pieces.missing());
+        Some(group)
     }
 
-    /// The mark that a number lies in, if it is that of the last one.
-    fn recent_place(&self, sequence: Sequence) -> Option<usize> {
-        let first = self.marks.get(self.recent)?.first;
-        let end = self.marks.get(self.recent + 1).map_or(self.next, |next| next.first);
+    /// Returns the group of the last reply if it contains the number.
+    fn recent_place(&self, sequence: PacketSequence) -> Option<usize> {
+        let first = self.groups.get(self.recent)?.first;
+        let end = self.groups.get(self.recent + 1).map_or(self.next, |next| next.first);
         (first..end).contains(&sequence.0).then_some(self.recent)
     }
 
-    /// The mark that a number lies in.
-    fn place(&self, sequence: Sequence) -> Option<usize> {
+    /// Returns the group that contains the number.
+    fn place(&self, sequence: PacketSequence) -> Option<usize> {
         if sequence.0 >= self.next {
             return None;
         }
-        self.marks.partition_point(|mark| mark.first <= sequence.0).checked_sub(1)
+        self.groups.partition_point(|group| group.first <= sequence.0).checked_sub(1)
     }
 }
 

@@ -1,23 +1,23 @@
-//! One bit for each packet that is out: what a store without an index needs to take each packet once.
+//! One bit per packet in flight, so that a store without an index accepts each packet once.
 
-use crate::packet::Sequence;
+use crate::packet::PacketSequence;
 
-/// The packets sent to one host last, as many as there are bits.
+/// The last packets sent to one host, one bit each.
 #[derive(Debug)]
-pub(crate) struct Window {
+pub(crate) struct PacketWindow {
     words: Vec<u64>,
     /// The number after the highest sent.
     next: u64,
 }
 
-impl Window {
-    /// Makes one for this many packets, rounded up to a power of two of at least 64.
-    pub(crate) fn new(packets: usize) -> Window {
-        Window { words: vec![0; packets.next_power_of_two().div_ceil(64)], next: 0 }
+impl PacketWindow {
+    /// Creates a window for `packets`, rounded up to a power of two of at least 64.
+    pub(crate) fn new(packets: usize) -> PacketWindow {
+        PacketWindow { words: vec![0; packets.next_power_of_two().div_ceil(64)], next: 0 }
     }
 
-    /// Notes that the packet with this number, the next one, goes out. What was sent a whole window ago is forgotten.
-    pub(crate) fn send(&mut self, sequence: Sequence) {
+    /// Records the transmission of the next packet. A packet sent a whole window ago is forgotten.
+    pub(crate) fn send(&mut self, sequence: PacketSequence) {
         self.next = sequence.0 + 1;
         let (word, bit) = self.place(sequence);
         if let Some(word) = self.words.get_mut(word) {
@@ -25,8 +25,8 @@ impl Window {
         }
     }
 
-    /// Takes a packet in: whether it was out. From then on it is not.
-    pub(crate) fn take(&mut self, sequence: Sequence) -> bool {
+    /// Records a reply. Returns whether the packet was in flight.
+    pub(crate) fn take(&mut self, sequence: PacketSequence) -> bool {
         if sequence.0 >= self.next || self.next - sequence.0 > self.words.len() as u64 * 64 {
             return false;
         }
@@ -39,12 +39,12 @@ impl Window {
         was_out
     }
 
-    /// The memory that it takes, in bytes.
+    /// Returns the memory use in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.words.capacity() * size_of::<u64>()
     }
 
-    fn place(&self, sequence: Sequence) -> (usize, u64) {
+    fn place(&self, sequence: PacketSequence) -> (usize, u64) {
         let number = sequence.0 & (self.words.len() as u64 * 64 - 1);
         ((number / 64) as usize, 1 << (number % 64))
     }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use wirefs_client::call::{Answer, Call, CallId, Caller, Entry, Handle, NodeId, PageCache, ROOT};
+use wirefs_client::call::{Answer, Call, CallId, Caller, Entry, Handle, PageCache, ROOT, TreeNodeId};
 use wirefs_fuse::{FileSystem, MountOptions, Reading, Reply, Session, SessionOptions, mount};
 use wirefs_op::{Errno, FileId, Kind, Stat, Timestamp};
 
@@ -31,7 +31,7 @@ fn content(number: u64) -> Bytes {
     (0..FILE_BYTES).map(|place| (number * 7 + place) as u8).collect()
 }
 
-fn stat(node: NodeId) -> Stat {
+fn stat(node: TreeNodeId) -> Stat {
     let is_root = node == ROOT;
     let time = Timestamp { secs: 1, nanos: 0 };
     Stat {
@@ -55,9 +55,9 @@ fn stat(node: NodeId) -> Stat {
 }
 
 /// The file's node; the root has the first number.
-fn file(name: &[u8]) -> Option<NodeId> {
+fn file(name: &[u8]) -> Option<TreeNodeId> {
     let number: u64 = std::str::from_utf8(name).ok()?.strip_prefix("small")?.parse().ok()?;
-    (number < FILES).then_some(NodeId(ROOT.0 + 1 + number))
+    (number < FILES).then_some(TreeNodeId(ROOT.0 + 1 + number))
 }
 
 fn answer(call: &Call<'_>, believing: bool) -> (&'static str, Answer) {

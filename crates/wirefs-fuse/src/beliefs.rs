@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use wirefs_client::call::{Answer, NodeId};
+use wirefs_client::call::{Answer, TreeNodeId};
 
 /// The longest that a name is told for where the kernel cannot be told to forget all of them.
 const NAME_TIME_MAX: Duration = Duration::from_secs(1);
@@ -73,7 +73,7 @@ pub(crate) struct Beliefs {
     /// Any at all: a mount without pays for no lock.
     is_contended: AtomicBool,
     /// Directories, with when they last were contended.
-    contended: Mutex<BTreeMap<NodeId, Instant>>,
+    contended: Mutex<BTreeMap<TreeNodeId, Instant>>,
 }
 
 impl Default for Beliefs {
@@ -114,7 +114,7 @@ impl Beliefs {
     }
 
     /// How long names of a directory may be told for at the moment.
-    pub(crate) fn bounds(&self, directory: NodeId) -> Bounds {
+    pub(crate) fn bounds(&self, directory: TreeNodeId) -> Bounds {
         if self.is_contended_within(directory, CONTENDED_FOR, |_| {}) {
             return Bounds { name: Duration::ZERO, attributes: Duration::ZERO };
         }
@@ -123,13 +123,13 @@ impl Beliefs {
     }
 
     /// Whether no name of the directory is believed, so that none need be taken back. It stays so for another while.
-    pub(crate) fn is_distrusted(&self, directory: NodeId) -> bool {
+    pub(crate) fn is_distrusted(&self, directory: TreeNodeId) -> bool {
         self.is_contended_within(directory, CONTENDED_FOR - CONTENDED_MARGIN, |at| *at = Instant::now())
     }
 
     fn is_contended_within(
         &self,
-        directory: NodeId,
+        directory: TreeNodeId,
         span: Duration,
         renew: impl FnOnce(&mut Instant),
     ) -> bool {
@@ -142,7 +142,7 @@ impl Beliefs {
     }
 
     /// A name is about to be looked up; [`Beliefs::answering`] takes what is given back.
-    pub(crate) fn looked_up(&self, directory: NodeId, name: &[u8]) -> Lookup {
+    pub(crate) fn looked_up(&self, directory: TreeNodeId, name: &[u8]) -> Lookup {
         self.lookups.begin(directory, name)
     }
 
@@ -157,13 +157,13 @@ impl Beliefs {
     }
 
     /// A name is about to be taken back, and how.
-    pub(crate) fn take_back(&self, directory: NodeId, name: &[u8], is_directory: bool) -> TakenBack {
+    pub(crate) fn take_back(&self, directory: TreeNodeId, name: &[u8], is_directory: bool) -> TakenBack {
         self.lookups.take_back(directory, name, is_directory, self.ms())
     }
 
     /// Names of these directories were to be taken back at `since`, but calls are under way there: what it takes that none
     /// that was told before is believed. From now on the directories are contended.
-    pub(crate) fn distrust(&self, directories: &[NodeId], since: Instant) -> Distrust {
+    pub(crate) fn distrust(&self, directories: &[TreeNodeId], since: Instant) -> Distrust {
         let mut contended = self.contended();
         let now = Instant::now();
         contended.retain(|_, at| now.duration_since(*at) < CONTENDED_FOR);
@@ -183,7 +183,7 @@ impl Beliefs {
         distrust
     }
 
-    fn contended(&self) -> MutexGuard<'_, BTreeMap<NodeId, Instant>> {
+    fn contended(&self) -> MutexGuard<'_, BTreeMap<TreeNodeId, Instant>> {
         self.contended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

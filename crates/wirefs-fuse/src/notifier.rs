@@ -10,7 +10,7 @@ use crate::device::Connection;
 use std::io;
 use std::sync::Weak;
 use std::time::{Duration, Instant};
-use wirefs_client::call::{Invalidate, NodeId};
+use wirefs_client::call::{Invalidate, TreeNodeId};
 
 const NOBODYS_NAME: &[u8] = b"\x01wirefs waits for who reads here\x01";
 
@@ -65,7 +65,7 @@ impl Notifier {
     ///
     /// # Cost
     /// One system call, which may wait as that does.
-    pub fn await_readers(&self, dir: NodeId) -> io::Result<()> {
+    pub fn await_readers(&self, dir: TreeNodeId) -> io::Result<()> {
         let Some(connection) = self.connection.upgrade() else {
             return Ok(());
         };
@@ -82,7 +82,7 @@ impl Notifier {
     /// # Cost
     /// One system call (Linux 6.18); else one a name, each of which may wait for calls under way in the directory, and come too late
     /// for who walks it.
-    pub fn let_go(&self, node: NodeId, names: Vec<(NodeId, Vec<u8>)>) -> io::Result<()> {
+    pub fn let_go(&self, node: TreeNodeId, names: Vec<(TreeNodeId, Vec<u8>)>) -> io::Result<()> {
         let Some(connection) = self.connection.upgrade() else {
             return Ok(());
         };
@@ -105,7 +105,7 @@ impl Notifier {
     /// For a directory where it was not needed of late: all names of the mount, with what the kernel knows of those below and
     /// does not use; or 1 s, where the kernel cannot do that. In these directories each look asks from then on, until no name
     /// there was invalidated for a minute.
-    pub fn distrust(&self, directories: &[NodeId], since: Instant) -> io::Result<Duration> {
+    pub fn distrust(&self, directories: &[TreeNodeId], since: Instant) -> io::Result<Duration> {
         let Some(connection) = self.connection.upgrade() else {
             return Ok(Duration::ZERO);
         };
@@ -174,7 +174,7 @@ fn encode(what: &Invalidate, drops: bool) -> Vec<u8> {
 }
 
 /// `count[4] padding[4] spare[8] node[8]…`
-fn encode_prune(node: NodeId) -> Vec<u8> {
+fn encode_prune(node: TreeNodeId) -> Vec<u8> {
     message(notify::PRUNE, |out| {
         put_u32(out, 1);
         put_u32(out, 0);

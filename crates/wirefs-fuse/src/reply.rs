@@ -4,7 +4,7 @@ use crate::answer::{self, Expects};
 use crate::beliefs::Lookup;
 use crate::device::Connection;
 use std::sync::Arc;
-use wirefs_client::call::{Answer, CallId, NodeId};
+use wirefs_client::call::{Answer, CallId, TreeNodeId};
 use wirefs_op::Errno;
 
 /// Answers one call, once, from any thread, now or later. Dropped without an answer, it answers `EIO`: no caller waits
@@ -15,7 +15,7 @@ pub struct Reply {
     lane: usize,
     call: CallId,
     expects: Expects,
-    directory: NodeId,
+    directory: TreeNodeId,
     lookup: Option<Lookup>,
     waiting: bool,
 }
@@ -27,7 +27,7 @@ impl Reply {
         lane: usize,
         call: CallId,
         expects: Expects,
-        directory: NodeId,
+        directory: TreeNodeId,
         lookup: Option<Lookup>,
     ) -> Reply {
         let waiting = expects != Expects::Nothing;

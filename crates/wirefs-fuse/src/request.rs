@@ -12,7 +12,7 @@ use crate::abi::{self, opcode};
 use crate::answer::Expects;
 use crate::init::Offer;
 use crate::operands::{Misshapen, Operands};
-use wirefs_client::call::{Call, CallId, Caller, NodeId, WriteData};
+use wirefs_client::call::{Call, CallId, Caller, TreeNodeId, WriteData};
 use wirefs_op::Errno;
 
 /// What was agreed on in INIT and changes the shape of requests.
@@ -34,7 +34,7 @@ pub struct Header {
     /// Names the request in its answer.
     pub call: CallId,
     /// The file that it is about.
-    pub node: NodeId,
+    pub node: TreeNodeId,
     /// Who asks.
     pub caller: Caller,
 }
@@ -111,7 +111,7 @@ fn header(bytes: &[u8], whole_bytes: usize) -> Result<(Header, Option<Operands<'
     let length = fields.u32()?;
     let opcode = fields.u32()?;
     let call = CallId(fields.u64()?);
-    let node = NodeId(fields.u64()?);
+    let node = TreeNodeId(fields.u64()?);
     let caller = Caller { uid: fields.u32()?, gid: fields.u32()?, pid: fields.u32()? };
     let extension_bytes = usize::from(fields.u16()?) * 8;
     fields.skip(2)?;
@@ -225,7 +225,7 @@ impl<'a> Iterator for Forgets<'a> {
 
     fn next(&mut self) -> Option<Call<'a>> {
         let mut operands = Operands::new(self.pairs);
-        let node = NodeId(operands.u64().ok()?);
+        let node = TreeNodeId(operands.u64().ok()?);
         let count = operands.u64().ok()?;
         self.pairs = operands.rest();
         Some(Call::Forget { node, count })

@@ -80,7 +80,7 @@ impl RemoveOnClose {
         if attributes::file_id(&statx, home) != self.id || attributes::kind(&statx) == Kind::Directory {
             return vec![];
         }
-        vec![Touched::name(self.dir_id, self.name.to_bytes()), Touched::named_besides(self.id)]
+        vec![Touched::name(self.dir_id, self.name.to_bytes()), Touched::with_other_names(self.id)]
     }
 }
 

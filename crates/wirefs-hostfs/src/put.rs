@@ -149,7 +149,7 @@ impl Session {
             && object.kind != Kind::Directory
             && self.look(entry).is_some_and(|found| found.id == object.id)
         {
-            touched.extend([entry.touched(), Touched::named_besides(object.id)]);
+            touched.extend([entry.touched(), Touched::with_other_names(object.id)]);
         }
         replies.touch(&touched)?;
         if let (true, Where::Named(_)) = (removes_now, &subject.place) {

@@ -285,7 +285,7 @@ impl Session {
         let statx = attributes::statx(entry.dir.as_fd(), &entry.name).ok()?;
         let id = attributes::file_id(&statx, self.export.home);
         let has_others = attributes::kind(&statx) != Kind::Directory && statx.stx_nlink > 1;
-        Some(if has_others { Touched::named_besides(id) } else { Touched::object(id) })
+        Some(if has_others { Touched::with_other_names(id) } else { Touched::object(id) })
     }
 
     /// The attributes of what has this name in a directory that is held.

@@ -1,19 +1,21 @@
-//! Workloads measured on several peers, interleaved, over links of several lengths.
+//! Benchmarks: workloads on several file systems, over links of several round-trip times.
 //!
-//! For each length a new pair of hosts; in it, for each run, each workload on each peer in turn, so that a change of
-//! the machine's mood meets all of them alike. What is reported is the median over the runs.
+//! Each round-trip time has a new pair of hosts. Within each run, each workload runs on each peer in turn, so that load
+//! on the machine affects all peers alike. Reports show the median over the runs.
 
+mod environment;
 mod measure;
-pub(crate) mod mount;
+pub mod mount;
 mod peer;
 mod report;
 mod samples;
-mod scene;
+mod test_bed;
 
+pub use environment::{commit, first_line, machine};
 pub use measure::work;
-pub use peer::Peer;
-pub use report::{Markers, Page, Section, to_json, to_markdown};
-pub use samples::{Outcome, Sample, Samples, Series};
+pub use peer::BenchPeer;
+pub use report::{PageMarkers, PageSection, ReportPage, to_json, to_markdown};
+pub use samples::{BenchSample, BenchSamples, SeriesKey, StepOutcome};
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,53 +27,53 @@ use std::time::{Duration, Instant};
 use crate::error::LabError;
 use crate::profile::LinkProfile;
 use crate::program;
-use crate::workload::{Bulk, Place, Scale, Start, Step, Workload};
-use measure::Task;
-use scene::Scene;
+use crate::workload::{BareTransfer, CacheState, Scale, WorkPlace, Workload, WorkloadStep};
+use measure::StepTask;
+use test_bed::BenchTestBed;
 
-/// The most runs of one benchmark.
+/// The maximum number of runs.
 pub const RUNS_MAX: usize = 100;
 
-/// What to measure.
+/// The parameters of one benchmark.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct BenchPlan {
     /// Round-trip times; zero without rate or loss is a plain veth pair.
     pub rtts: Vec<Duration>,
-    /// The most that a TCP socket's receive and send buffers grow to, in bytes; `None`: as large as a host of today has them.
+    /// The maximum of a TCP socket's receive and send buffers, in bytes; `None`: 32 MiB.
     pub buffer_bytes: Option<u64>,
-    /// Everything else about the link.
+    /// All other properties of the link.
     pub profile: LinkProfile,
-    /// Which workloads, in order.
+    /// The workloads, in order.
     pub workloads: Vec<&'static Workload>,
-    /// Which peers, `local` among them: the others are compared with it.
-    pub peers: Vec<Peer>,
-    /// How often.
+    /// The compared peers; includes `local`, the baseline.
+    pub peers: Vec<BenchPeer>,
+    /// The number of runs.
     pub runs: usize,
     /// Whether `scale` was made from [`Scale::SHORT`].
     pub short: bool,
-    /// How much of everything.
+    /// The amount of work per workload.
     pub scale: Scale,
-    /// Whether steps that begin with a long pause are measured.
+    /// Whether steps with a long pause before them run.
     pub pauses: bool,
-    /// A step that takes longer is stopped, and reported as such.
+    /// The time limit of a step; a slower step is stopped and reported as stopped.
     pub limit: Duration,
-    /// How long the trees of a run are left alone before they are mounted.
+    /// The idle time between the creation of the trees of a run and their mounts.
     pub rest: Duration,
     /// The `wirefs` program.
     pub wirefs: PathBuf,
     /// The `wirefs-lab` program, which runs the workloads.
     pub wirefs_lab: PathBuf,
-    /// A directory, not there yet, for trees and mount points.
+    /// A directory for trees and mount points; must not exist yet.
     pub scratch: PathBuf,
-    /// Set from outside, it ends the benchmark soon and in order.
+    /// Set by a signal: the benchmark then fails with [`LabError::Interrupted`] and cleans up.
     pub stop: Arc<AtomicBool>,
 }
 
-impl Plan {
-    /// Fails when a program that the plan needs is not on the machine.
+impl BenchPlan {
+    /// Checks that the required programs are installed.
     ///
     /// # Errors
-    /// [`LabError::MissingProgram`], which says how to install it.
+    /// [`LabError::MissingProgram`], with the install command.
     pub fn check_programs(&self) -> Result<(), LabError> {
         let by_workloads = self.workloads.iter().flat_map(|workload| workload.programs);
         let by_peers = self.peers.iter().flat_map(|peer| peer.programs());
@@ -87,44 +89,45 @@ impl Plan {
         Ok(())
     }
 
-    /// Measures everything; `tell` hears a line as each step is done.
+    /// Measures everything; calls `progress` with a line after each step.
     ///
     /// # Errors
-    /// The first thing that cannot be set up. A step that fails is an [`Outcome`], not an error.
-    pub fn run(&self, tell: &mut dyn FnMut(&str)) -> Result<Samples, LabError> {
+    /// Fails with the first error of setup. A failed step is an [`StepOutcome`], not an error.
+    pub fn run(&self, progress: &mut dyn FnMut(&str)) -> Result<BenchSamples, LabError> {
         self.check_programs()?;
         fs::create_dir(&self.scratch)
             .map_err(|error| LabError::io(format!("make {}", self.scratch.display()), error))?;
-        let _scratch = Scratch(&self.scratch);
-        let mut samples = Samples::default();
+        let _scratch = ScratchDirectory(&self.scratch);
+        let mut samples = BenchSamples::default();
         for rtt in &self.rtts {
-            let scene = Scene::new(self, *rtt)?;
+            let test_bed = BenchTestBed::new(self, *rtt)?;
             for _ in 0..self.runs {
-                for turn in self.prepare(*rtt, &samples, tell)? {
-                    self.run_one(&scene, turn, &mut samples, tell)?;
+                for prepared in self.prepare(*rtt, &samples, progress)? {
+                    self.run_one(&test_bed, prepared, &mut samples, progress)?;
                 }
             }
         }
         Ok(samples)
     }
 
-    /// Makes what one run of each workload on each peer is measured on, and leaves it alone for a while.
+    /// Creates the directories of one run, for all workloads and peers, and waits for the idle time.
     fn prepare(
         &self,
         rtt: Duration,
-        samples: &Samples,
-        tell: &mut dyn FnMut(&str),
-    ) -> Result<Vec<Turn>, LabError> {
+        samples: &BenchSamples,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Vec<PreparedRun>, LabError> {
         let pairs =
             self.workloads.iter().flat_map(|workload| self.peers.iter().map(move |peer| (*workload, *peer)));
         let mut prepared = Vec::new();
         for (workload, peer) in pairs {
-            let is_needed = peer != Peer::Bare && !self.steps(rtt, workload, peer, samples).is_empty();
-            let grounds = is_needed.then(|| Grounds::new(self, workload)).transpose()?;
-            prepared.push(Turn { workload, peer, grounds });
+            let needs_directories =
+                peer != BenchPeer::Bare && !self.steps(rtt, workload, peer, samples).is_empty();
+            let directories = needs_directories.then(|| RunDirectories::new(self, workload)).transpose()?;
+            prepared.push(PreparedRun { workload, peer, directories });
         }
         if self.peers.iter().any(|peer| peer.is_wirefs()) && !self.rest.is_zero() {
-            tell(&format!("the trees rest for {} s", self.rest.as_secs()));
+            progress(&format!("idle for {} s before the mounts", self.rest.as_secs()));
             let until = Instant::now() + self.rest;
             while Instant::now() < until && !self.stop.load(Ordering::Relaxed) {
                 thread::sleep(
@@ -135,93 +138,96 @@ impl Plan {
         if self.stop.load(Ordering::Relaxed) { Err(LabError::Interrupted) } else { Ok(prepared) }
     }
 
-    /// Runs one workload on one peer, once.
+    /// Runs one workload on one peer once.
     fn run_one(
         &self,
-        scene: &Scene<'_>,
-        Turn { workload, peer, grounds }: Turn,
-        samples: &mut Samples,
-        tell: &mut dyn FnMut(&str),
+        test_bed: &BenchTestBed<'_>,
+        PreparedRun { workload, peer, directories }: PreparedRun,
+        samples: &mut BenchSamples,
+        progress: &mut dyn FnMut(&str),
     ) -> Result<(), LabError> {
-        let steps = self.steps(scene.rtt(), workload, peer, samples);
-        let mut record = |step: &'static Step, outcome: Outcome| {
-            tell(&format!(
+        let steps = self.steps(test_bed.rtt(), workload, peer, samples);
+        let mut record = |step: &'static WorkloadStep, outcome: StepOutcome| {
+            progress(&format!(
                 "{} ms  {} {}  {}: {outcome}",
-                scene.rtt().as_millis(),
+                test_bed.rtt().as_millis(),
                 workload.name,
                 step.name,
                 peer.name()
             ));
-            samples.add(Series { rtt: scene.rtt(), workload, step, peer }, outcome);
+            samples.add(SeriesKey { rtt: test_bed.rtt(), workload, step, peer }, outcome);
         };
-        if peer == Peer::Bare {
+        if peer == BenchPeer::Bare {
             for step in steps {
                 let bytes = match step.bulk {
-                    Some(Bulk::Tree) => tree_bytes(&Grounds::new(self, workload)?.export)?,
-                    Some(Bulk::Down | Bulk::Up) | None => self.scale.bulk_bytes,
+                    Some(BareTransfer::Tree) => tree_bytes(&RunDirectories::new(self, workload)?.export)?,
+                    Some(BareTransfer::Down | BareTransfer::Up) | None => self.scale.bulk_bytes,
                 };
-                record(step, scene.transfer(step, bytes)?);
+                record(step, test_bed.transfer(step, bytes)?);
             }
             return Ok(());
         }
-        let Some(grounds) = grounds.filter(|_| !steps.is_empty()) else { return Ok(()) };
-        let mut mount = scene.mount(peer, &grounds.export)?;
+        let Some(directories) = directories.filter(|_| !steps.is_empty()) else { return Ok(()) };
+        let mut mount = test_bed.mount(peer, &directories.export)?;
         for (nth, step) in steps.into_iter().enumerate() {
-            if nth > 0 && step.start == Start::Cold {
+            if nth > 0 && step.cache == CacheState::Cold {
                 drop(mount);
-                mount = scene.mount(peer, &grounds.export)?;
+                mount = test_bed.mount(peer, &directories.export)?;
             }
-            if nth == 0 || step.start == Start::Cold {
-                scene.settle()?;
+            if nth == 0 || step.cache == CacheState::Cold {
+                test_bed.settle()?;
             }
-            match step.start {
-                Start::Warm if nth == 0 => scene.list(mount.path()),
-                Start::Cold | Start::Warm => {}
-                Start::After(pause) => thread::sleep(pause),
+            match step.cache {
+                CacheState::Warm if nth == 0 => test_bed.list(mount.path()),
+                CacheState::Cold | CacheState::Warm => {}
+                CacheState::WarmThenIdle(pause) => thread::sleep(pause),
             }
-            let place =
-                Place { tree: mount.path().to_owned(), local: grounds.local.clone(), scale: self.scale };
-            let outcome = scene.measure(&Task { workload, step, place: &place, limit: self.limit })?;
+            let place = WorkPlace {
+                tree: mount.path().to_owned(),
+                local: directories.local.clone(),
+                scale: self.scale,
+            };
+            let outcome = test_bed.measure(&StepTask { workload, step, place: &place, limit: self.limit })?;
             if self.stop.load(Ordering::Relaxed) {
                 return Err(LabError::Interrupted);
             }
-            let goes_on = matches!(outcome, Outcome::Done(_));
+            let is_done = matches!(outcome, StepOutcome::Done(_));
             record(step, outcome);
-            if !goes_on {
+            if !is_done {
                 break;
             }
         }
         Ok(())
     }
 
-    /// The steps of a workload that are done: up to one that was stopped at the limit, which would be again.
+    /// Returns the steps to run: all up to a step that was stopped before, since it would be stopped again.
     fn steps(
         &self,
         rtt: Duration,
         workload: &'static Workload,
-        peer: Peer,
-        samples: &Samples,
-    ) -> Vec<&'static Step> {
-        let steps = workload.steps.iter().filter(|step| self.takes(step, peer));
+        peer: BenchPeer,
+        samples: &BenchSamples,
+    ) -> Vec<&'static WorkloadStep> {
+        let steps = workload.steps.iter().filter(|step| self.has_step(step, peer));
         steps.take_while(|step| !samples.was_stopped(rtt, workload, step, peer)).collect()
     }
 
-    fn takes(&self, step: &Step, peer: Peer) -> bool {
-        let pause_fits = self.pauses || !matches!(step.start, Start::After(_));
-        pause_fits && (peer != Peer::Bare || step.bulk.is_some())
+    fn has_step(&self, step: &WorkloadStep, peer: BenchPeer) -> bool {
+        let pause_fits = self.pauses || !matches!(step.cache, CacheState::WarmThenIdle(_));
+        pause_fits && (peer != BenchPeer::Bare || step.bulk.is_some())
     }
 }
 
-/// The bytes of all files below a directory.
+/// Returns the number of bytes of all files below a directory.
 fn tree_bytes(root: &Path) -> Result<u64, LabError> {
-    let failed = |error| LabError::io(format!("look at {}", root.display()), error);
-    let (mut bytes, mut waiting) = (0, vec![root.to_owned()]);
-    while let Some(directory) = waiting.pop() {
+    let failed = |error| LabError::io(format!("check {}", root.display()), error);
+    let (mut bytes, mut pending) = (0, vec![root.to_owned()]);
+    while let Some(directory) = pending.pop() {
         for entry in fs::read_dir(directory).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let found = entry.metadata().map_err(failed)?;
             if found.is_dir() {
-                waiting.push(entry.path());
+                pending.push(entry.path());
             } else {
                 bytes += found.len();
             }
@@ -230,61 +236,66 @@ fn tree_bytes(root: &Path) -> Result<u64, LabError> {
     Ok(bytes)
 }
 
-/// Grounds with more than this, in bytes, are removed at once.
+/// Larger run directories, in bytes, are removed at the end of the run.
 const KEPT_BYTES_MAX: u64 = 32 * 1024 * 1024;
-/// So many are kept at most.
+/// The maximum number of kept run directories.
 const KEPT_MAX: usize = 512;
 
-/// The directories of one run of one workload. Large ones are gone when it is done; small ones stay until the benchmark ends: where many
-/// files were just removed, ext4 looks at each of their inodes again for each file that is made (`recently_deleted`), for minutes, and that
-/// would be measured.
-struct Grounds {
+/// The directories of one run of one workload. Large ones are removed after the run, small ones after the benchmark.
+/// Reason: for minutes after many removals, ext4 checks each removed inode again at every file creation
+/// (`recently_deleted`); that would be measured.
+struct RunDirectories {
     root: PathBuf,
-    /// The server's directory.
+    /// The exported directory.
     export: PathBuf,
-    /// The client's own.
+    /// The client's local directory.
     local: PathBuf,
-    may_stay: bool,
+    may_keep: bool,
 }
 
-/// One workload on one peer, and what it is measured on where anything is.
-struct Turn {
+/// One workload on one peer; a bare transfer has no directories.
+struct PreparedRun {
     workload: &'static Workload,
-    peer: Peer,
-    grounds: Option<Grounds>,
+    peer: BenchPeer,
+    directories: Option<RunDirectories>,
 }
 
-impl Grounds {
-    fn new(plan: &Plan, workload: &Workload) -> Result<Grounds, LabError> {
+impl RunDirectories {
+    fn new(plan: &BenchPlan, workload: &Workload) -> Result<RunDirectories, LabError> {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let root = plan.scratch.join(format!("grounds-{number}"));
-        let may_stay = number < KEPT_MAX;
-        let grounds = Grounds { export: root.join("export"), local: root.join("local"), root, may_stay };
-        for directory in [&grounds.export, &grounds.local] {
+        let root = plan.scratch.join(format!("directories-{number}"));
+        let may_keep = number < KEPT_MAX;
+        let directories =
+            RunDirectories { export: root.join("export"), local: root.join("local"), root, may_keep };
+        for directory in [&directories.export, &directories.local] {
             fs::create_dir_all(directory)
                 .map_err(|error| LabError::io(format!("make {}", directory.display()), error))?;
         }
-        let place = Place { tree: grounds.export.clone(), local: grounds.local.clone(), scale: plan.scale };
+        let place = WorkPlace {
+            tree: directories.export.clone(),
+            local: directories.local.clone(),
+            scale: plan.scale,
+        };
         (workload.prepare)(&place)?;
-        Ok(grounds)
+        Ok(directories)
     }
 }
 
-impl Drop for Grounds {
+impl Drop for RunDirectories {
     fn drop(&mut self) {
         let is_small = tree_bytes(&self.root).is_ok_and(|bytes| bytes <= KEPT_BYTES_MAX);
-        if !(self.may_stay && is_small) {
-            // What cannot be removed is removed with the whole scratch directory, or shows up there.
+        if !(self.may_keep && is_small) {
+            // A leftover is removed with the scratch directory, or stays visible there.
             fs::remove_dir_all(&self.root).ok();
         }
     }
 }
 
-/// The directory of a whole benchmark, gone when it is done.
-struct Scratch<'a>(&'a PathBuf);
+/// The directory of the benchmark, removed on drop.
+struct ScratchDirectory<'a>(&'a PathBuf);
 
-impl Drop for Scratch<'_> {
+impl Drop for ScratchDirectory<'_> {
     fn drop(&mut self) {
         fs::remove_dir_all(self.0).ok();
     }

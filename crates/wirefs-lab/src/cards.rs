@@ -1,12 +1,13 @@
-//! A large file read from a node over TLS, over one card and over two, and with one of the two cut on the way.
+//! A large file read from a node over TLS: over one network card, over two, and with one of the two cut during the
+//! read.
 //!
-//! Each read has nodes of its own, so nothing is known before. Within a run all take their turn.
+//! Each read has new nodes, so that nothing is cached. The configurations alternate within a run.
 //!
 //! ```text
-//! server ══ two cards, each with a rate ══ client, which reads /net/server/large
+//! server ══ two cards, each with a limited rate ══ client, which reads /net/server/large
 //! ```
 
-mod pair;
+mod node_pair;
 mod report;
 
 pub use report::to_section;
@@ -17,78 +18,83 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::error::LabError;
-use pair::Pair;
+use node_pair::NodePair;
 
-/// The most runs.
+/// The maximum number of runs.
 pub const RUNS_MAX: usize = 100;
 
-/// Over what the file is read.
+/// The cards over which the file is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Over {
-    /// The first card: the nodes are told of no other.
+pub enum CardUse {
+    /// The first card; the nodes use no other.
     One,
     /// Both.
     Both,
-    /// Both, of which one is cut when a quarter of the file has come.
+    /// Both, one of which is cut after a quarter of the file.
     BothOneCut,
 }
 
-impl Over {
-    /// All of them, in the order of reports.
-    pub const ALL: [Over; 3] = [Over::One, Over::Both, Over::BothOneCut];
+impl CardUse {
+    /// All configurations, in the order of reports.
+    pub const ALL: [CardUse; 3] = [CardUse::One, CardUse::Both, CardUse::BothOneCut];
 
-    /// The words for it.
+    /// Returns the name for reports.
     pub fn name(self) -> &'static str {
         match self {
-            Over::One => "one card",
-            Over::Both => "two cards",
-            Over::BothOneCut => "two cards, one cut at a quarter",
+            CardUse::One => "one card",
+            CardUse::Both => "two cards",
+            CardUse::BothOneCut => "two cards, one cut at a quarter",
         }
     }
 }
 
-/// What to measure.
+/// The parameters of one measurement.
 #[derive(Clone, Debug)]
-pub struct Plan {
-    /// The rates of both cards, in bits a second.
+pub struct CardsPlan {
+    /// The rates of both cards, in bits per second.
     pub rates_bits: [u64; 2],
-    /// How large the file is, in bytes.
+    /// The size of the file, in bytes.
     pub bytes: usize,
-    /// How often.
+    /// The number of runs.
     pub runs: usize,
     /// The `wirefs` program.
     pub wirefs: PathBuf,
-    /// A directory, not there yet, for files and mount points.
+    /// A directory for files and mount points; must not exist yet.
     pub scratch: PathBuf,
-    /// Set from outside, it ends the measurement soon and in order.
+    /// Set by a signal: the measurement then fails with [`LabError::Interrupted`] and cleans up.
     pub stop: Arc<AtomicBool>,
 }
 
 /// One read of the whole file.
 #[derive(Clone, Copy, Debug)]
-pub struct Sample {
-    /// Over what.
-    pub over: Over,
-    /// How long it took.
-    pub span: Duration,
-    /// What has come over each card meanwhile, in bytes.
-    pub came: [u64; 2],
+pub struct CardsSample {
+    /// The cards of the read.
+    pub card_use: CardUse,
+    /// The elapsed time.
+    pub elapsed: Duration,
+    /// Bytes received over each card during the read.
+    pub received_bytes: [u64; 2],
 }
 
-impl Plan {
-    /// Measures everything; `tell` hears a line after each read.
+impl CardsPlan {
+    /// Measures everything; calls `progress` with a line after each read.
     ///
     /// # Errors
-    /// The first thing that cannot be set up or read, and a byte that is wrong.
-    pub fn run(&self, tell: &mut dyn FnMut(&str)) -> Result<Vec<Sample>, LabError> {
-        let pair = Pair::new(self)?;
+    /// Fails with the first error of setup or of a read, and if a byte is wrong.
+    pub fn run(&self, progress: &mut dyn FnMut(&str)) -> Result<Vec<CardsSample>, LabError> {
+        let pair = NodePair::new(self)?;
         let mut samples = Vec::new();
-        for over in (0..self.runs).flat_map(|_| Over::ALL) {
+        for card_use in (0..self.runs).flat_map(|_| CardUse::ALL) {
             if self.stop.load(Ordering::Relaxed) {
                 return Err(LabError::Interrupted);
             }
-            let sample = pair.read(over)?;
-            tell(&format!("{}: {:.2} s, {:?} bytes", over.name(), sample.span.as_secs_f64(), sample.came));
+            let sample = pair.read(card_use)?;
+            progress(&format!(
+                "{}: {:.2} s, {:?} bytes",
+                card_use.name(),
+                sample.elapsed.as_secs_f64(),
+                sample.received_bytes
+            ));
             samples.push(sample);
         }
         Ok(samples)

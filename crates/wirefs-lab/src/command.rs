@@ -1,13 +1,11 @@
-//! The command line: one file per verb.
+//! The command line: one file per subcommand.
 
 mod bench;
 mod cards;
 mod check;
-mod fetch;
+mod host_pair;
 mod link;
 mod many;
-mod pair;
-mod published;
 mod up;
 
 use std::os::unix::process::CommandExt as _;
@@ -17,23 +15,23 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use wirefs_lab::{control, namespace};
 
-/// Hosts as network namespaces, joined by a link that is as long and as bad as you want. Needs root.
+/// Hosts as network namespaces, joined by a link of any delay, loss and rate. Needs root.
 #[derive(Parser)]
 #[command(name = "wirefs-lab", version)]
-struct Line {
+struct CommandLine {
     #[command(subcommand)]
-    verb: Verb,
+    subcommand: LabCommand,
 }
 
 #[derive(Subcommand)]
-enum Verb {
-    /// Makes a server and a client, runs a command on one of them, and removes both.
+enum LabCommand {
+    /// Creates a server and a client, runs a command on one of them, and removes both.
     Link(link::LinkArguments),
-    /// Makes a server and a client, says their names, and keeps them until it is stopped.
+    /// Creates a server and a client, prints their names, and keeps them until a signal arrives.
     Up(up::UpArguments),
-    /// Runs a command in a namespace; what it mounts is seen outside (unlike under `ip netns exec`).
+    /// Runs a command in a namespace; its mounts are visible outside (unlike with `ip netns exec`).
     Exec {
-        /// The namespace, as `ip netns` knows it.
+        /// The namespace, as listed by `ip netns`.
         namespace: String,
         /// The command and its arguments.
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
@@ -41,52 +39,43 @@ enum Verb {
     },
     /// Sends a line to a control socket: cut, heal, counters, set --rtt 10ms …
     Control {
-        /// The socket that `--control` named.
+        /// The socket of the option `--control`.
         socket: PathBuf,
         /// The line.
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
-    /// Measures workloads on wirefs and its peers over links of several lengths.
+    /// Measures workloads on wirefs and other file systems over links of several round-trip times.
     Bench(bench::BenchArguments),
-    /// Does one step of a workload; `bench` runs it so.
+    /// Runs one step of a workload; `bench` starts it.
     #[command(hide = true)]
     Work(bench::WorkArguments),
-    /// Walks a tree of very many files, and says what memory both sides needed, and what the next mount still knows.
+    /// Walks a tree of a million files and reports the memory of both sides and the state of a second mount.
     Many(many::ManyArguments),
-    /// Measures how long it takes to fetch files over one card and two, with load, beside what the source published.
-    Fetch(fetch::FetchArguments),
-    /// Measures how long a large file takes from a node over TLS, over one card, over two, and with one of the two cut on the way.
+    /// Measures the read of a large file from a node over TLS: over one card, over two, and with one of the two cut
+    /// during the read.
     Cards(cards::CardsArguments),
-    /// Measures what SNFS and an AFS-like system published of themselves, killed servers included, beside their figures.
-    Published(published::PublishedArguments),
-    /// Writes a file in pieces and kills a server on the way; `published` runs it so.
-    #[command(hide = true)]
-    WriteBatch(published::BatchArguments),
     /// Measures the lab itself: rate, delay error, round trips.
     Check(check::CheckArguments),
 }
 
-/// Reads the command line and does what it says.
+/// Parses the command line and runs its subcommand.
 pub(crate) fn run() -> ExitCode {
-    let done = match Line::parse().verb {
-        Verb::Link(arguments) => link::run(&arguments),
-        Verb::Up(arguments) => up::run(&arguments),
-        Verb::Exec { namespace, command } => exec(&namespace, &command),
-        Verb::Control { socket, words } => {
-            control::send(&socket, &words.join(" ")).map_err(Into::into).map(|answer| {
-                println!("{answer}");
-                ExitCode::from(u8::from(answer.starts_with("{\"error\"")))
+    let done = match CommandLine::parse().subcommand {
+        LabCommand::Link(arguments) => link::run(&arguments),
+        LabCommand::Up(arguments) => up::run(&arguments),
+        LabCommand::Exec { namespace, command } => exec(&namespace, &command),
+        LabCommand::Control { socket, words } => {
+            control::send(&socket, &words.join(" ")).map_err(Into::into).map(|reply| {
+                println!("{reply}");
+                ExitCode::from(u8::from(reply.starts_with("{\"error\"")))
             })
         }
-        Verb::Bench(arguments) => bench::run(&arguments),
-        Verb::Work(arguments) => bench::work(&arguments),
-        Verb::Many(arguments) => many::run(&arguments),
-        Verb::Fetch(arguments) => fetch::run(&arguments),
-        Verb::Cards(arguments) => cards::run(&arguments),
-        Verb::Published(arguments) => published::run(&arguments),
-        Verb::WriteBatch(arguments) => published::write(&arguments),
-        Verb::Check(arguments) => check::run(&arguments),
+        LabCommand::Bench(arguments) => bench::run(&arguments),
+        LabCommand::Work(arguments) => bench::work(&arguments),
+        LabCommand::Many(arguments) => many::run(&arguments),
+        LabCommand::Cards(arguments) => cards::run(&arguments),
+        LabCommand::Check(arguments) => check::run(&arguments),
     };
     done.unwrap_or_else(|error| {
         eprintln!("wirefs-lab: {error:#}");
@@ -94,9 +83,9 @@ pub(crate) fn run() -> ExitCode {
     })
 }
 
-/// Becomes the command; comes back only when that fails.
+/// Replaces this process with the command; returns only if that fails.
 fn exec(namespace: &str, command: &[String]) -> anyhow::Result<ExitCode> {
-    let (program, arguments) = command.split_first().ok_or_else(|| anyhow::anyhow!("no command is named"))?;
+    let (program, arguments) = command.split_first().ok_or_else(|| anyhow::anyhow!("no command is given"))?;
     let error = namespace::command_inside(namespace, program)?.args(arguments).exec();
     Err(anyhow::Error::new(error).context(format!("run {program}")))
 }

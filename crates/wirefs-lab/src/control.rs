@@ -1,10 +1,10 @@
-//! A socket by which scripts change a running link: one line in, one line of JSON out.
+//! A Unix socket for changes of a running link: a request is one line, the reply one line of JSON.
 //!
-//! | line | what |
+//! | line | effect |
 //! |---|---|
-//! | `cut`, `heal` | cuts or heals both directions |
-//! | `set --rtt 10ms --loss 2%` | changes what is named |
-//! | `counters` | nothing; the answer holds the counters, as every good answer does |
+//! | `cut`, `heal` | cuts or restores both directions |
+//! | `set --rtt 10ms --loss 2%` | changes the given properties |
+//! | `counters` | none; every successful reply has the counters |
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -21,26 +21,26 @@ use crate::emulator::LinkHandle;
 use crate::error::LabError;
 use crate::options::LinkOptions;
 
-/// The longest line, in bytes.
+/// The maximum length of a line, in bytes.
 const LINE_BYTES_MAX: u64 = 4_096;
-/// How long a connection may be idle before the next one is served.
+/// The maximum idle time of a connection; the next one is served after it.
 const IDLE_MAX: Duration = Duration::from_secs(5);
 
-/// A line as it was written.
+/// A parsed request.
 #[derive(Parser)]
 #[command(no_binary_name = true, disable_help_flag = true)]
-enum Line {
+enum ControlLine {
     /// Cuts both directions.
     Cut,
-    /// Heals both directions.
+    /// Restores both directions.
     Heal,
-    /// Changes what is named.
+    /// Changes the given properties.
     Set(LinkOptions),
     /// Reads the counters.
     Counters,
 }
 
-/// A running control socket; dropping it closes and removes it.
+/// A running control socket, closed and removed on drop.
 #[derive(Debug)]
 pub struct ControlSocket {
     path: PathBuf,
@@ -49,21 +49,21 @@ pub struct ControlSocket {
 }
 
 impl ControlSocket {
-    /// Listens at `path` for lines that change `link`. Connections are served one after another.
+    /// Listens at `path` for changes of `link`. Connections are served one after another.
     ///
     /// # Errors
-    /// [`LabError::Io`], also when something stands at `path` already.
+    /// [`LabError::Io`], also if `path` exists already.
     pub fn open(path: &Path, link: LinkHandle) -> Result<ControlSocket, LabError> {
         let listener = UnixListener::bind(path)
             .map_err(|error| LabError::io(format!("listen at {}", path.display()), error))?;
         let closed = Arc::new(AtomicBool::new(false));
-        let seen = Arc::clone(&closed);
+        let is_closed = Arc::clone(&closed);
         let thread = thread::Builder::new()
             .name("control".to_owned())
             .spawn(move || {
-                let connections = listener.incoming().take_while(|_| !seen.load(Ordering::Acquire));
+                let connections = listener.incoming().take_while(|_| !is_closed.load(Ordering::Acquire));
                 for connection in connections.flatten() {
-                    // A script that hangs up early hurts only itself.
+                    // A client that disconnects early loses only its own reply.
                     serve(&connection, &link).ok();
                 }
             })
@@ -75,7 +75,7 @@ impl ControlSocket {
 impl Drop for ControlSocket {
     fn drop(&mut self) {
         self.closed.store(true, Ordering::Release);
-        // Connecting ends the wait for a connection; where that fails the thread has ended by itself.
+        // The connection unblocks `accept`; if it fails, the thread has ended already.
         UnixStream::connect(&self.path).ok();
         if let Some(thread) = self.thread.take() {
             thread.join().ok();
@@ -93,43 +93,43 @@ fn serve(connection: &UnixStream, link: &LinkHandle) -> io::Result<()> {
         if (&mut lines).take(LINE_BYTES_MAX).read_line(&mut line)? == 0 {
             return Ok(());
         }
-        let answer = match obey(&line, link) {
+        let reply = match execute(&line, link) {
             Ok(()) => link.counters().to_json(),
             Err(problem) => format!("{{\"error\":{}}}", quoted(&problem)),
         };
-        writeln!(&*connection, "{answer}")?;
+        writeln!(&*connection, "{reply}")?;
     }
 }
 
-fn obey(line: &str, link: &LinkHandle) -> Result<(), String> {
-    match Line::try_parse_from(line.split_whitespace()).map_err(|error| error.to_string())? {
-        Line::Cut => link.cut(),
-        Line::Heal => link.heal(),
-        Line::Set(options) => {
+fn execute(line: &str, link: &LinkHandle) -> Result<(), String> {
+    match ControlLine::try_parse_from(line.split_whitespace()).map_err(|error| error.to_string())? {
+        ControlLine::Cut => link.cut(),
+        ControlLine::Heal => link.heal(),
+        ControlLine::Set(options) => {
             link.set_profile(options.apply(link.profile())).map_err(|error| error.to_string())?;
         }
-        Line::Counters => {}
+        ControlLine::Counters => {}
     }
     Ok(())
 }
 
-/// Sends one line to the control socket at `path` and gives the answer.
+/// Sends one line to the control socket at `path` and returns the reply.
 ///
 /// # Errors
-/// [`LabError::Io`] when nobody listens there, or no answer comes within 5 s.
+/// [`LabError::Io`] if nothing listens there, or no reply arrives within 5 s.
 pub fn send(path: &Path, line: &str) -> Result<String, LabError> {
     let exchange = || -> io::Result<String> {
         let connection = UnixStream::connect(path)?;
         connection.set_read_timeout(Some(IDLE_MAX))?;
         writeln!(&connection, "{line}")?;
-        let mut answer = String::new();
-        BufReader::new(&connection).read_line(&mut answer)?;
-        Ok(answer.trim_end().to_owned())
+        let mut reply = String::new();
+        BufReader::new(&connection).read_line(&mut reply)?;
+        Ok(reply.trim_end().to_owned())
     };
     exchange().map_err(|error| LabError::io(format!("talk to {}", path.display()), error))
 }
 
-/// `text` as a JSON string.
+/// Returns `text` as a JSON string.
 pub fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {

@@ -1,33 +1,33 @@
-//! What a link has done, counted.
+//! Counters of a link.
 
-/// One direction of a link, counted since the link was made.
+/// The counters of one direction, since the creation of the link.
 ///
-/// `offered + duplicated = delivered + dropped_by_queue + dropped_by_loss + dropped_by_cut + those under way`.
+/// `offered + duplicated = delivered + dropped_by_queue + dropped_by_loss + dropped_by_cut + in flight`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneCounters {
-    /// Frames that a host sent into this direction.
+    /// Frames sent into this direction.
     pub offered_frames: u64,
-    /// Bytes of those, Ethernet headers included.
+    /// Bytes of these frames, Ethernet headers included.
     pub offered_bytes: u64,
-    /// Frames that arrived.
+    /// Delivered frames.
     pub delivered_frames: u64,
-    /// Bytes of those, Ethernet headers included.
+    /// Bytes of these frames, Ethernet headers included.
     pub delivered_bytes: u64,
-    /// Frames that found the queue full.
+    /// Frames dropped at a full queue.
     pub dropped_by_queue: u64,
-    /// Frames that the profile's loss took.
+    /// Frames dropped by the profile's loss.
     pub dropped_by_loss: u64,
-    /// Frames that vanished because the link was cut.
+    /// Frames dropped because the link was cut.
     pub dropped_by_cut: u64,
-    /// Frames in which a bit was flipped.
+    /// Frames with a flipped bit.
     pub corrupted: u64,
-    /// Frames that were doubled.
+    /// Duplicated frames.
     pub duplicated: u64,
-    /// Frames that were held back so that others overtook them.
+    /// Frames delayed so that later ones overtook them.
     pub reordered: u64,
 }
 
-/// One counter: its name, how to read it, how to reach it.
+/// One counter: its name, its getter and its mutable accessor.
 type Column = (&'static str, fn(&LaneCounters) -> u64, fn(&mut LaneCounters) -> &mut u64);
 
 const COLUMNS: [Column; 10] = [
@@ -44,7 +44,7 @@ const COLUMNS: [Column; 10] = [
 ];
 
 impl LaneCounters {
-    /// What was counted after `earlier`, a copy of the same counters.
+    /// Returns the difference to `earlier`, a former copy of the same counters.
     pub fn since(&self, earlier: &LaneCounters) -> LaneCounters {
         let mut difference = LaneCounters::default();
         for (_, read, reach) in COLUMNS {
@@ -53,31 +53,31 @@ impl LaneCounters {
         difference
     }
 
-    /// The counters by name, in the order of their declaration.
+    /// Returns the counters by name, in the order of their declaration.
     pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
         COLUMNS.into_iter().map(|(name, read, _)| (name, read(self)))
     }
 
-    /// The counters as a JSON object.
+    /// Returns the counters as a JSON object.
     pub fn to_json(&self) -> String {
         let fields: Vec<String> = self.named().map(|(name, count)| format!("\"{name}\":{count}")).collect();
         format!("{{{}}}", fields.join(","))
     }
 }
 
-/// Both directions of a link, counted since the link was made.
+/// The counters of both directions, since the creation of the link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {
     /// The direction from the first host to the second.
     pub a_to_b: LaneCounters,
     /// The direction from the second host to the first.
     pub b_to_a: LaneCounters,
-    /// Frames that a host's device refused at delivery (the device was down).
+    /// Frames rejected by the receiving device (which was down).
     pub refused: u64,
 }
 
 impl LinkCounters {
-    /// What was counted after `earlier`, a copy of the same counters.
+    /// Returns the difference to `earlier`, a former copy of the same counters.
     pub fn since(&self, earlier: &LinkCounters) -> LinkCounters {
         LinkCounters {
             a_to_b: self.a_to_b.since(&earlier.a_to_b),
@@ -86,17 +86,17 @@ impl LinkCounters {
         }
     }
 
-    /// Frames that hosts sent, both directions together.
+    /// Returns the frames sent in both directions.
     pub fn offered_frames(&self) -> u64 {
         self.a_to_b.offered_frames + self.b_to_a.offered_frames
     }
 
-    /// Bytes that hosts sent, both directions together.
+    /// Returns the bytes sent in both directions.
     pub fn offered_bytes(&self) -> u64 {
         self.a_to_b.offered_bytes + self.b_to_a.offered_bytes
     }
 
-    /// The counters as a JSON object.
+    /// Returns the counters as a JSON object.
     pub fn to_json(&self) -> String {
         format!(
             "{{\"a_to_b\":{},\"b_to_a\":{},\"refused\":{}}}",

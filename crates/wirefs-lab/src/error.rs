@@ -1,89 +1,89 @@
-//! What can go wrong while a lab is built.
+//! Errors of the lab.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why the lab cannot be built or used.
+/// The reason why a lab cannot be created or used.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// The process may not make network namespaces.
+    /// The process may not create network namespaces.
     #[error(
         "the lab makes network namespaces and TAP devices, which needs root: run it as root or with sudo"
     )]
     NotRoot,
-    /// A program that the lab drives is not on the machine.
+    /// A required program is not installed.
     #[error("`{program}` is missing; {remedy}")]
     MissingProgram {
-        /// The program as it would be typed.
+        /// The name of the program.
         program: String,
-        /// What to do about it.
+        /// The command that installs it.
         remedy: String,
     },
-    /// A program that the lab drives ended with an error.
+    /// A program failed.
     #[error("`{command}` failed: {stderr}")]
     CommandFailed {
         /// The command line.
         command: String,
-        /// What it wrote to its standard error.
+        /// Its error output.
         stderr: String,
     },
     /// A system call failed.
     #[error("cannot {action}: {source}")]
     Io {
-        /// What was tried, as the end of "cannot …".
+        /// The failed action, completing "cannot …".
         action: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A link profile asks for what the link cannot do.
+    /// A link profile is invalid.
     #[error("link profile: {field} {problem}")]
     Profile {
-        /// The field that is wrong.
+        /// The invalid field.
         field: &'static str,
-        /// What is wrong with it.
+        /// The reason.
         problem: String,
     },
-    /// A lab has more links, or a name is longer, than it has room for.
-    #[error("a lab has room for {limit} {what}")]
+    /// A limit of the lab is exceeded.
+    #[error("a lab has room for {limit} {resource}")]
     Full {
-        /// What there are too many of.
-        what: &'static str,
-        /// How many fit.
+        /// The limited resource.
+        resource: &'static str,
+        /// The maximum.
         limit: usize,
     },
-    /// A page of the documentation has no place for what was measured.
+    /// A documentation page has no pair of markers for the results.
     #[error("{} does not have the lines `{begin}` and `{end}` once each, in this order", path.display())]
     Page {
         /// The page.
         path: PathBuf,
-        /// The line before the place.
+        /// The begin marker.
         begin: &'static str,
-        /// The line behind it.
+        /// The end marker.
         end: &'static str,
     },
-    /// Somebody asked for an end.
+    /// A signal ended the run.
     #[error("interrupted")]
     Interrupted,
-    /// A measurement ended without a result.
-    #[error("measuring {what}: {problem}")]
+    /// A measurement failed.
+    #[error("measuring {measurement}: {problem}")]
     Probe {
-        /// What was measured.
-        what: &'static str,
-        /// Why there is no result.
+        /// The measurement.
+        measurement: &'static str,
+        /// The reason.
         problem: String,
     },
 }
 
 impl LabError {
-    /// Says which Debian package has `program`.
-    pub(crate) fn missing(program: impl Into<String>, package: &str) -> LabError {
+    /// Returns the error of a missing program, with its Debian package.
+    pub fn missing(program: impl Into<String>, package: &str) -> LabError {
         LabError::MissingProgram {
             program: program.into(),
             remedy: format!("on Debian: apt-get install {package}"),
         }
     }
 
-    /// Names the action that `source` ended: "cannot `action`: …".
+    /// Returns the error "cannot `action`: `source`".
     pub fn io(action: impl Into<String>, source: impl Into<io::Error>) -> LabError {
         LabError::Io { action: action.into(), source: source.into() }
     }

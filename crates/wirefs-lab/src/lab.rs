@@ -1,4 +1,4 @@
-//! Hosts and the links between them, gone when the lab is dropped.
+//! Hosts and the links between them, removed when the lab is dropped.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,17 +12,17 @@ use crate::error::LabError;
 use crate::namespace::{self, Namespace};
 use crate::profile::LinkProfile;
 use crate::program;
-use crate::tap::End;
+use crate::tap::LinkEnd;
 
-/// The most links of one lab: the third byte of their addresses.
+/// The maximum number of links of a lab, which is the third byte of their addresses.
 pub const LINKS_MAX: u8 = 254;
-/// The most bytes of a lab's or host's name, so that the namespace's name stays a file name.
+/// The maximum bytes of a lab's or host's name, so that the namespace's name is a valid file name.
 pub const NAME_BYTES_MAX: usize = 64;
 
 /// Distinguishes labs of one process that have the same name.
 static LABS: AtomicU32 = AtomicU32::new(0);
 
-/// A set of hosts and links. Dropping it stops the links, ends the processes in its hosts and removes the hosts.
+/// A set of hosts and links. Drop stops the links, kills the processes in its hosts and removes the hosts.
 #[derive(Debug)]
 pub struct Lab {
     name: String,
@@ -31,22 +31,22 @@ pub struct Lab {
     link_count: AtomicU8,
 }
 
-/// A host of a lab: a network namespace. Files and mounts are those of the whole machine.
+/// A host of a lab: a network namespace. Its files and mounts are those of the machine.
 #[derive(Clone, Debug)]
 pub struct Host {
     namespace: Arc<Namespace>,
 }
 
-/// What a device of a host has sent.
+/// The send counters of a device of a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sent {
+pub struct DeviceCounters {
     /// Frames; on a device with offloads these may be larger than the MTU.
     pub frames: u64,
-    /// Bytes of those.
+    /// Bytes of these frames.
     pub bytes: u64,
 }
 
-/// Two hosts joined by a plain veth pair, without an emulator: as near as two hosts get.
+/// Two hosts joined by a plain veth pair, without an emulator.
 #[derive(Clone, Debug)]
 pub struct Patch {
     /// The name of the device in both hosts.
@@ -58,7 +58,7 @@ pub struct Patch {
 }
 
 impl Lab {
-    /// Makes an empty lab, and removes what dead labs left behind.
+    /// Creates an empty lab, and removes leftovers of dead labs.
     ///
     /// # Errors
     /// [`LabError::NotRoot`]; [`LabError::Full`] when the name is too long.
@@ -77,10 +77,10 @@ impl Lab {
         })
     }
 
-    /// Makes a host with its loopback up.
+    /// Creates a host with its loopback device up.
     ///
     /// # Errors
-    /// Those of [`Namespace::new`]; a name that is already taken fails.
+    /// Those of [`Namespace::new`]; fails if the name is taken.
     pub fn host(&self, name: &str) -> Result<Host, LabError> {
         check_name(name)?;
         let host = Host { namespace: Arc::new(Namespace::new(&format!("{}-{name}", self.name))?) };
@@ -91,28 +91,27 @@ impl Lab {
     /// Joins two hosts by an emulated link; the first gets 10.99.N.1, the second 10.99.N.2.
     ///
     /// # Errors
-    /// [`LabError::Profile`], [`LabError::Full`], or those of making the devices.
+    /// [`LabError::Profile`], [`LabError::Full`], or an error of the creation of the devices.
     pub fn link(&self, a: &Host, b: &Host, profile: LinkProfile) -> Result<LinkHandle, LabError> {
         profile.check()?;
         let number = self.next_link()?;
         let ends = [
-            End { namespace: &a.namespace, number, side: 1 },
-            End { namespace: &b.namespace, number, side: 2 },
+            LinkEnd { namespace: &a.namespace, number, side: 1 },
+            LinkEnd { namespace: &b.namespace, number, side: 2 },
         ];
         let link = LinkHandle::start(ends, profile)?;
         self.links.lock().unwrap_or_else(PoisonError::into_inner).push(link.clone());
         Ok(link)
     }
 
-    /// Joins two hosts by a plain veth pair with everything that the kernel does for it; the first gets 10.99.N.1,
-    /// the second 10.99.N.2.
+    /// Joins two hosts by a plain veth pair with all offloads; the first gets 10.99.N.1, the second 10.99.N.2.
     ///
     /// # Errors
-    /// [`LabError::Full`], or those of making the devices.
+    /// [`LabError::Full`], or an error of the creation of the devices.
     pub fn patch(&self, a: &Host, b: &Host) -> Result<Patch, LabError> {
         let number = self.next_link()?;
         let [end_a, end_b] =
-            [(a, 1), (b, 2)].map(|(host, side)| End { namespace: &host.namespace, number, side });
+            [(a, 1), (b, 2)].map(|(host, side)| LinkEnd { namespace: &host.namespace, number, side });
         let device = end_a.device();
         let (name_a, name_b) = (a.namespace.name(), b.namespace.name());
         let mut add = Command::new("ip");
@@ -129,7 +128,9 @@ impl Lab {
         let taken = self.link_count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
             (count < LINKS_MAX).then(|| count + 1)
         });
-        taken.map(|before| before + 1).map_err(|_| LabError::Full { what: "links", limit: LINKS_MAX.into() })
+        taken
+            .map(|before| before + 1)
+            .map_err(|_| LabError::Full { resource: "links", limit: LINKS_MAX.into() })
     }
 }
 
@@ -142,17 +143,17 @@ impl Drop for Lab {
 }
 
 impl Host {
-    /// The name by which `ip netns` knows the host.
+    /// Returns the name in `ip netns`.
     pub fn name(&self) -> &str {
         self.namespace.name()
     }
 
-    /// A command that will run on this host. It sees the caller's mounts, and the caller sees what it mounts.
+    /// Returns a command that runs on this host. The command and the caller see each other's mounts.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         self.namespace.command(program)
     }
 
-    /// Lets TCP sockets that are made on it from now on have buffers of at most `most` bytes, in both directions.
+    /// Limits the buffers of TCP sockets created from now on to `most` bytes, in both directions.
     ///
     /// # Errors
     /// [`LabError::Io`].
@@ -160,15 +161,15 @@ impl Host {
         self.namespace.limit_tcp_buffers(most)
     }
 
-    /// What a device of this host has sent since it was made.
+    /// Returns the frames and bytes that a device of this host has sent since its creation.
     ///
     /// # Errors
-    /// [`LabError::Io`] when there is no such device.
-    pub fn sent(&self, device: &str) -> Result<Sent, LabError> {
-        // The namespace of this very thread; /proc/net would show that of the process.
+    /// [`LabError::Io`] if there is no such device.
+    pub fn sent(&self, device: &str) -> Result<DeviceCounters, LabError> {
+        // The namespace of this thread; /proc/net shows that of the process.
         let table = self.run(|| fs::read_to_string("/proc/thread-self/net/dev"))?;
         let table = table.map_err(|error| LabError::io("read the counters of devices", error))?;
-        Sent::parse(&table, device).ok_or_else(|| {
+        DeviceCounters::parse(&table, device).ok_or_else(|| {
             LabError::io(
                 format!("find the device {device}"),
                 std::io::Error::from(std::io::ErrorKind::NotFound),
@@ -176,27 +177,27 @@ impl Host {
         })
     }
 
-    /// Runs `work` on a thread of this host; sockets that it makes live there. A panic passes through.
+    /// Runs `work` on a thread in this host's namespace; its sockets belong to the namespace. Panics propagate.
     ///
     /// # Errors
-    /// [`LabError::Io`] when the thread cannot enter the namespace.
+    /// [`LabError::Io`] if the thread cannot enter the namespace.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, LabError> {
         self.namespace.run(work)
     }
 }
 
-impl Sent {
-    /// Finds a device in the table that the kernel shows as `/proc/net/dev`.
-    fn parse(table: &str, device: &str) -> Option<Sent> {
+impl DeviceCounters {
+    /// Finds a device in the table of `/proc/net/dev`.
+    fn parse(table: &str, device: &str) -> Option<DeviceCounters> {
         let line = table.lines().find_map(|line| line.trim().strip_prefix(device)?.strip_prefix(':'))?;
         let numbers: Vec<u64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-        // Eight columns of what was received stand before those of what was sent.
-        Some(Sent { bytes: *numbers.get(8)?, frames: *numbers.get(9)? })
+        // Eight receive columns precede the send columns.
+        Some(DeviceCounters { bytes: *numbers.get(8)?, frames: *numbers.get(9)? })
     }
 }
 
 fn check_name(name: &str) -> Result<(), LabError> {
     let fits = name.len() <= NAME_BYTES_MAX && !name.contains('/');
     fits.then_some(())
-        .ok_or(LabError::Full { what: "bytes in a name, none of them `/`", limit: NAME_BYTES_MAX })
+        .ok_or(LabError::Full { resource: "bytes in a name, none of them `/`", limit: NAME_BYTES_MAX })
 }

@@ -1,8 +1,8 @@
-//! One direction of a link as a state machine: which frame leaves when, twice, damaged, or not at all.
+//! One direction of a link as a state machine: decides which frames are delayed, duplicated, corrupted or lost.
 //!
 //! ```text
 //! push ─ cut? ─ room? ─ rate (queue, tail drop) ─ loss? ─ bit flip? ─┬─ in order:  ring ─┬─ poll
-//!                                                                    └─ held back: heap ─┘
+//!                                                                    └─ reordered: heap ─┘
 //! ```
 
 use std::cmp::Reverse;
@@ -14,21 +14,21 @@ use crate::counters::LaneCounters;
 use crate::profile::LaneProfile;
 use crate::random::Random;
 
-/// The most bytes one direction holds; a sender that outruns even this loses frames, counted as dropped by the queue.
+/// The maximum bytes in flight per direction; further frames are dropped, counted as queue drops.
 pub const HELD_BYTES_MAX: u64 = 256 << 20;
-/// The bytes of an Ethernet header, which corruption spares so that the frame still arrives.
+/// The bytes of an Ethernet header, which are never corrupted, so that the frame still arrives.
 const ETHERNET_HEADER_BYTES: usize = 14;
 
-/// A frame under way. The order of fields is the order of leaving.
+/// A frame in flight, ordered by departure.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Held {
+struct QueuedFrame {
     leave: Time,
     sequence: u64,
     frame: Vec<u8>,
 }
 
-/// What chance decides about one frame.
-struct Lot {
+/// The random decisions about one frame.
+struct FrameFate {
     lost: bool,
     duplicated: bool,
     reordered: bool,
@@ -39,28 +39,28 @@ struct Lot {
 
 /// One direction of a link.
 ///
-/// Drive it: [`push`](Lane::push) each frame with the time it was sent; at [`deadline`](Lane::deadline) or later
-/// [`poll`](Lane::poll) until nothing is due.
+/// Usage: [`push`](Lane::push) each frame with the time at which it was sent; at [`deadline`](Lane::deadline) or later,
+/// [`poll`](Lane::poll) until it returns `None`.
 #[derive(Debug)]
 pub struct Lane {
     profile: LaneProfile,
     random: Random,
     cut: bool,
-    /// Frames in order; `leave` never decreases along it.
-    ring: VecDeque<Held>,
-    /// Frames held back, which later ones overtake.
-    heap: BinaryHeap<Reverse<Held>>,
+    /// Frames in order; `leave` never decreases.
+    ring: VecDeque<QueuedFrame>,
+    /// Reordered frames, which later ones overtake.
+    heap: BinaryHeap<Reverse<QueuedFrame>>,
     held_bytes: u64,
-    /// When the rate has sent everything that was pushed so far.
+    /// When the rate limiter has sent all frames pushed so far.
     busy_until: Time,
-    /// When the last frame of the ring leaves.
+    /// The departure of the last frame of the ring.
     last_leave: Time,
     sequence: u64,
     counters: LaneCounters,
 }
 
 impl Lane {
-    /// Makes an empty direction whose random decisions follow from `seed`.
+    /// Creates an empty direction; `seed` determines its random decisions.
     pub fn new(profile: LaneProfile, seed: u64) -> Lane {
         Lane {
             profile,
@@ -76,17 +76,17 @@ impl Lane {
         }
     }
 
-    /// How long and how bad it is now.
+    /// Returns the current profile.
     pub fn profile(&self) -> &LaneProfile {
         &self.profile
     }
 
-    /// Replaces the profile. Frames under way keep their times; new ones stay behind them.
+    /// Replaces the profile. Frames in flight keep their times; new ones do not overtake them.
     pub fn set_profile(&mut self, profile: LaneProfile) {
         self.profile = profile;
     }
 
-    /// Makes everything under way vanish, and everything pushed until [`heal`](Lane::heal).
+    /// Drops all frames in flight, and all frames until [`heal`](Lane::heal).
     pub fn cut(&mut self) {
         self.cut = true;
         self.counters.dropped_by_cut += (self.ring.len() + self.heap.len()) as u64;
@@ -97,24 +97,24 @@ impl Lane {
         self.last_leave = Time::default();
     }
 
-    /// Lets frames pass again.
+    /// Restores the direction.
     pub fn heal(&mut self) {
         self.cut = false;
     }
 
-    /// What was counted since the direction was made.
+    /// Returns the counters since creation.
     pub fn counters(&self) -> &LaneCounters {
         &self.counters
     }
 
-    /// Frames under way.
+    /// Returns the number of frames in flight.
     pub fn held_frames(&self) -> usize {
         self.ring.len() + self.heap.len()
     }
 
-    /// Takes a frame that a host sent at `now` and decides its fate.
+    /// Accepts a frame sent at `now` and decides its fate.
     pub fn push(&mut self, now: Time, mut frame: Vec<u8>) {
-        let lot = self.draw();
+        let fate = self.draw();
         let bytes = frame.len() as u64;
         self.counters.offered_frames += 1;
         self.counters.offered_bytes += bytes;
@@ -126,20 +126,20 @@ impl Lane {
             self.counters.dropped_by_queue += 1;
             return;
         };
-        if lot.lost {
+        if fate.lost {
             self.counters.dropped_by_loss += 1;
             return;
         }
-        if lot.corrupted {
+        if fate.corrupted {
             self.counters.corrupted += 1;
-            flip_bit(&mut frame, lot.bit);
+            flip_bit(&mut frame, fate.bit);
         }
-        let arrive = sent + self.profile.delay + std::time::Duration::from_nanos(lot.jitter_ns);
-        if lot.duplicated {
+        let arrive = sent + self.profile.delay + std::time::Duration::from_nanos(fate.jitter_ns);
+        if fate.duplicated {
             self.counters.duplicated += 1;
             self.hold_in_order(arrive, frame.clone());
         }
-        if lot.reordered {
+        if fate.reordered {
             self.counters.reordered += 1;
             self.hold_back(arrive + self.profile.reorder_delay, frame);
         } else {
@@ -147,7 +147,7 @@ impl Lane {
         }
     }
 
-    /// Gives the next frame that is due at `now`.
+    /// Returns the next frame due at `now`.
     pub fn poll(&mut self, now: Time) -> Option<Vec<u8>> {
         if self.deadline().is_none_or(|due| due > now) {
             return None;
@@ -166,7 +166,7 @@ impl Lane {
         Some(held.frame)
     }
 
-    /// When the next frame leaves; none when nothing is under way.
+    /// Returns the departure of the next frame, `None` if none is in flight.
     pub fn deadline(&self) -> Option<Time> {
         let ring = self.ring.front().map(|held| held.leave);
         let heap = self.heap.peek().map(|Reverse(held)| held.leave);
@@ -176,10 +176,11 @@ impl Lane {
         }
     }
 
-    /// Draws the same count of numbers for every frame, so that changing one probability leaves the others' pattern.
-    fn draw(&mut self) -> Lot {
+    /// Draws the same number of random values for every frame, so that one probability does not change the pattern of
+    /// another.
+    fn draw(&mut self) -> FrameFate {
         let jitter_ns = u64::try_from(self.profile.jitter.as_nanos()).unwrap_or(u64::MAX);
-        Lot {
+        FrameFate {
             lost: self.random.chance(self.profile.loss),
             duplicated: self.random.chance(self.profile.duplicate),
             reordered: self.random.chance(self.profile.reorder),
@@ -189,7 +190,7 @@ impl Lane {
         }
     }
 
-    /// When the rate has sent a frame of this size; none when the queue has no room for it.
+    /// Returns when the rate limiter has sent a frame of this size; `None` if the queue is full.
     fn send(&mut self, now: Time, bytes: u64) -> Option<Time> {
         if self.held_bytes + bytes > HELD_BYTES_MAX {
             return None;
@@ -200,7 +201,7 @@ impl Lane {
         let waiting = self.busy_until.since(now);
         let waiting_bytes = waiting.as_nanos() * u128::from(rate_bits) / 8 / 1_000_000_000;
         let room = u128::from(self.profile.queue_bytes_for(rate_bits));
-        // An idle wire takes any frame: a queue smaller than one frame must not stop everything.
+        // An idle link accepts any frame: a queue smaller than one frame must not block everything.
         if waiting_bytes > 0 && waiting_bytes + u128::from(bytes) > room {
             return None;
         }
@@ -221,14 +222,14 @@ impl Lane {
         self.heap.push(Reverse(held));
     }
 
-    fn held(&mut self, leave: Time, frame: Vec<u8>) -> Held {
+    fn held(&mut self, leave: Time, frame: Vec<u8>) -> QueuedFrame {
         self.sequence += 1;
         self.held_bytes += frame.len() as u64;
-        Held { leave, sequence: self.sequence, frame }
+        QueuedFrame { leave, sequence: self.sequence, frame }
     }
 }
 
-/// Flips one bit behind the Ethernet header, chosen by `bit`; a frame without a payload stays as it is.
+/// Flips one bit after the Ethernet header, chosen by `bit`; a frame without a payload is not changed.
 fn flip_bit(frame: &mut [u8], bit: u64) {
     let payload_bits = frame.len().saturating_sub(ETHERNET_HEADER_BYTES) as u64 * 8;
     if payload_bits == 0 {

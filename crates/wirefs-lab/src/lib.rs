@@ -1,8 +1,8 @@
-//! Hosts, a link between them that is as long and as bad as a test wants, and what is measured over it.
+//! Hosts as network namespaces, emulated links between them, workloads and measurements.
 //!
 //! *Holds*: a frame never leaves the link before its delay has passed; frames keep their order unless the profile
-//! reorders them; with one seed and one sequence of frames and times, the link decides the same again; traffic stays
-//! inside namespaces that the lab made; what the lab made is gone when it is dropped.
+//! reorders them; equal seeds, frames and times give equal decisions of the link; traffic stays inside namespaces of
+//! the lab; dropping the lab removes everything that it created.
 //!
 //! *Never*: shipped, or used by a crate that is.
 //!
@@ -36,19 +36,17 @@ pub mod bench;
 pub mod cards;
 pub mod control;
 pub mod emulator;
-pub mod fetch;
 pub mod lab;
 pub mod namespace;
 mod offloads;
 pub mod options;
 pub mod probe;
-pub mod published;
 pub mod workload;
 
-mod homes;
-mod port;
-mod program;
-mod sshd;
+pub mod homes;
+pub mod port;
+pub mod program;
+pub mod sshd;
 mod sys;
 mod tap;
 

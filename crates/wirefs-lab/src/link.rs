@@ -6,7 +6,7 @@ use crate::counters::LinkCounters;
 use crate::lane::Lane;
 use crate::profile::LinkProfile;
 
-/// A direction of a link between host A, named first, and host B.
+/// A direction of a link between host A, the first, and host B.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the first host to the second.
@@ -20,7 +20,7 @@ impl Direction {
     pub const BOTH: [Direction; 2] = [Direction::AToB, Direction::BToA];
 }
 
-/// A link: two directions that decide independently, from one seed.
+/// A link: two independent directions with one seed.
 #[derive(Debug)]
 pub struct Link {
     a_to_b: Lane,
@@ -31,11 +31,11 @@ pub struct Link {
 }
 
 impl Link {
-    /// Makes an idle link. The profile is taken as it is; [`LinkProfile::check`] it before.
+    /// Creates an idle link. The caller must have validated the profile with [`LinkProfile::check`].
     pub fn new(profile: LinkProfile) -> Link {
         Link {
             a_to_b: Lane::new(profile.a_to_b, profile.seed),
-            // The other half of the seeds, so that the two directions lose different frames.
+            // The complement of the seed, so that the two directions lose different frames.
             b_to_a: Lane::new(profile.b_to_a, !profile.seed),
             mtu: profile.mtu,
             seed: profile.seed,
@@ -43,17 +43,17 @@ impl Link {
         }
     }
 
-    /// Takes a frame that a host sent at `now`.
+    /// Accepts a frame sent at `now`.
     pub fn push(&mut self, now: Time, direction: Direction, frame: Vec<u8>) {
         self.lane_mut(direction).push(now, frame);
     }
 
-    /// Gives the next frame that is due in this direction at `now`.
+    /// Returns the next frame due in this direction at `now`.
     pub fn poll(&mut self, now: Time, direction: Direction) -> Option<Vec<u8>> {
         self.lane_mut(direction).poll(now)
     }
 
-    /// When the next frame leaves in either direction; none when nothing is under way.
+    /// Returns the next departure of either direction, `None` if no frame is in flight.
     pub fn deadline(&self) -> Option<Time> {
         match (self.a_to_b.deadline(), self.b_to_a.deadline()) {
             (Some(a_to_b), Some(b_to_a)) => Some(a_to_b.min(b_to_a)),
@@ -61,7 +61,7 @@ impl Link {
         }
     }
 
-    /// How long and how bad it is now.
+    /// Returns the current profile.
     pub fn profile(&self) -> LinkProfile {
         LinkProfile {
             a_to_b: self.a_to_b.profile().clone(),
@@ -71,28 +71,28 @@ impl Link {
         }
     }
 
-    /// Replaces both directions' profiles; MTU and seed stay as they were made.
+    /// Replaces both directions' profiles; MTU and seed are fixed.
     pub fn set_profile(&mut self, profile: LinkProfile) {
         self.a_to_b.set_profile(profile.a_to_b);
         self.b_to_a.set_profile(profile.b_to_a);
     }
 
-    /// Cuts one direction: what is under way there vanishes, and what is sent until it heals.
+    /// Cuts one direction: drops its frames in flight, and all frames until it is restored.
     pub fn cut(&mut self, direction: Direction) {
         self.lane_mut(direction).cut();
     }
 
-    /// Heals one direction.
+    /// Restores one direction.
     pub fn heal(&mut self, direction: Direction) {
         self.lane_mut(direction).heal();
     }
 
-    /// Counts frames that a host's device did not take.
+    /// Counts frames that a receiving device rejected.
     pub fn count_refused(&mut self, frames: u64) {
         self.refused += frames;
     }
 
-    /// What was counted since the link was made.
+    /// Returns the counters since creation.
     pub fn counters(&self) -> LinkCounters {
         LinkCounters {
             a_to_b: *self.a_to_b.counters(),

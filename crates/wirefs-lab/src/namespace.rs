@@ -1,4 +1,4 @@
-//! A network namespace with a name, as `ip netns` knows it.
+//! A named network namespace, as in `ip netns`.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -14,27 +14,27 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use crate::error::LabError;
 use crate::{program, sys};
 
-/// Where `ip netns` keeps the names.
+/// The directory of the names, as used by `ip netns`.
 const NAMES: &str = "/run/netns";
-/// What the names of all labs begin with; the process id follows.
+/// The prefix of the names of all labs; the process id follows.
 const PREFIX: &str = "wirefs-lab-";
-/// The most entries of a name directory that are looked at.
+/// The maximum number of scanned names.
 const NAMES_MAX: usize = 10_000;
 
-/// What a host of today has, so that one TCP connection fills 500 Mbit/s over 85 ms: at least, at first, at most, bytes.
+/// Minimum, initial and maximum buffer bytes of TCP sockets: enough for one connection of 500 Mbit/s over 85 ms.
 const TCP_BUFFERS: &str = "4096 131072 33554432";
-/// What a socket's buffer has at first, in bytes, unless it may not have so much.
+/// The initial buffer of a socket, in bytes, unless the maximum is smaller.
 const TCP_BUFFER_FIRST: u64 = 131_072;
 /// Settings of a new namespace.
 const SETTINGS: [(&str, &str); 4] = [
     ("ipv4/tcp_rmem", TCP_BUFFERS),
     ("ipv4/tcp_wmem", TCP_BUFFERS),
-    // Router and neighbour discovery of IPv6 would show up among the counted frames.
+    // Router and neighbor discovery of IPv6 would be counted among the frames.
     ("ipv6/conf/all/disable_ipv6", "1"),
     ("ipv6/conf/default/disable_ipv6", "1"),
 ];
 
-/// A network namespace that goes away, with every process in it, when it is dropped.
+/// A network namespace; drop kills its processes and removes it.
 #[derive(Debug)]
 pub struct Namespace {
     name: String,
@@ -42,10 +42,10 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Makes a namespace named after this process, with its loopback up.
+    /// Creates a namespace named after this process, with its loopback device up.
     ///
     /// # Errors
-    /// [`LabError::NotRoot`], or those of running `ip`.
+    /// [`LabError::NotRoot`], or an error of `ip`.
     pub fn new(name: &str) -> Result<Namespace, LabError> {
         if !rustix::process::geteuid().is_root() {
             return Err(LabError::NotRoot);
@@ -66,7 +66,7 @@ impl Namespace {
         self.run(|| {
             for (setting, value) in SETTINGS {
                 let path = format!("/proc/sys/net/{setting}");
-                // A kernel built without IPv6 has nothing to switch off.
+                // A kernel without IPv6 has no such setting.
                 if fs::exists(&path).unwrap_or(false) {
                     fs::write(&path, value).map_err(|error| LabError::io(format!("write {path}"), error))?;
                 }
@@ -75,7 +75,7 @@ impl Namespace {
         })?
     }
 
-    /// Lets TCP sockets that are made in it from now on have buffers of at most `most` bytes, in both directions.
+    /// Limits the buffers of TCP sockets created from now on to `most` bytes, in both directions.
     ///
     /// # Errors
     /// [`LabError::Io`].
@@ -90,22 +90,22 @@ impl Namespace {
         })?
     }
 
-    /// The name by which `ip netns` knows it.
+    /// Returns the name in `ip netns`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// A command that will run inside; its mounts are those of the caller.
+    /// Returns a command that runs inside; it shares the caller's mounts.
     pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         sys::run_in_namespace(&mut command, Arc::clone(&self.file));
         command
     }
 
-    /// Runs `work` on a thread inside; sockets that it makes live there. A panic passes through.
+    /// Runs `work` on a thread inside; its sockets belong to the namespace. Panics propagate.
     ///
     /// # Errors
-    /// [`LabError::Io`] when the thread cannot enter the namespace.
+    /// [`LabError::Io`] if the thread cannot enter the namespace.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, LabError> {
         thread::scope(|scope| {
             let inside = scope.spawn(|| {
@@ -117,7 +117,7 @@ impl Namespace {
         })
     }
 
-    /// The processes inside, this one excepted.
+    /// Returns the processes inside, except this one.
     fn processes(&self) -> Vec<Pid> {
         let Ok(own) = self.file.metadata() else {
             return Vec::new();
@@ -136,19 +136,19 @@ impl Namespace {
 impl Drop for Namespace {
     fn drop(&mut self) {
         for pid in self.processes() {
-            // One that ended in the meantime is what we want.
+            // The process may have ended already.
             kill_process(pid, Signal::KILL).ok();
         }
-        // The name may be gone already when somebody tidied up by hand; nothing is left to do then.
+        // The name may have been removed by hand.
         program::run(Command::new("ip").args(["netns", "del", &self.name]), "iproute2", "").ok();
     }
 }
 
-/// A command that will run inside the namespace that `ip netns` knows by `name`; its mounts are those of the caller
-/// (unlike under `ip netns exec`).
+/// Returns a command that runs inside the namespace `name` of `ip netns`; unlike with `ip netns exec`, it shares the
+/// caller's mounts.
 ///
 /// # Errors
-/// [`LabError::Io`] when there is no such namespace.
+/// [`LabError::Io`] if there is no such namespace.
 pub fn command_inside(name: &str, program: impl AsRef<std::ffi::OsStr>) -> Result<Command, LabError> {
     let mut command = Command::new(program);
     sys::run_in_namespace(&mut command, Arc::new(open_name(name)?));
@@ -160,29 +160,28 @@ fn open_name(name: &str) -> Result<File, LabError> {
     File::open(&path).map_err(|error| LabError::io(format!("open {}", path.display()), error))
 }
 
-/// Removes the namespaces of labs whose process is gone without tidying up, and what still runs in them.
+/// Removes the namespaces of labs whose process died without cleanup, and kills the processes in them.
 pub fn remove_stale() {
     remove(|pid| !fs::exists(format!("/proc/{pid}")).unwrap_or(true));
 }
 
-/// Removes the namespaces of this process, and what still runs in them, because it is about to end without dropping
-/// its labs.
+/// Removes the namespaces of this process, and kills the processes in them, before an exit that drops no lab.
 pub fn remove_own() {
     remove(|pid| pid == std::process::id());
 }
 
-fn remove(is_meant: impl Fn(u32) -> bool) {
+fn remove(is_selected: impl Fn(u32) -> bool) {
     let entries = fs::read_dir(NAMES).into_iter().flatten().flatten();
     for entry in entries.take(NAMES_MAX) {
         let name = entry.file_name().to_string_lossy().into_owned();
-        if maker(&name).is_some_and(&is_meant) {
-            // Dropping it removes it; one that cannot be opened belongs to somebody who is removing it now.
+        if creator_pid(&name).is_some_and(&is_selected) {
+            // Drop removes the namespace; one that cannot be opened is being removed by another process.
             drop(Namespace::open(&name));
         }
     }
 }
 
-/// The process that made the namespace of this name.
-fn maker(name: &str) -> Option<u32> {
+/// Returns the process id in the name of a namespace.
+fn creator_pid(name: &str) -> Option<u32> {
     name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok()
 }

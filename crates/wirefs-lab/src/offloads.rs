@@ -1,4 +1,4 @@
-//! Cards that send and receive each packet by itself, as the cable has it.
+//! Network cards without offloads: packets on a virtual cable then look as on a real one.
 
 use std::io;
 
@@ -8,35 +8,35 @@ use crate::error::LabError;
 use crate::lab::Host;
 use crate::sys;
 
-/// What lets the kernel move up to 64 KiB through a card as if it were one packet.
-const BUNDLING: [u32; 3] = [sys::SET_TSO, sys::SET_GSO, sys::SET_GRO];
-/// The rest of what a card can do for the kernel. A virtual cable does none of it: it has the packets go without checksums.
-const HELP: [u32; 3] = [sys::SET_RXCSUM, sys::SET_TXCSUM, sys::SET_SG];
+/// Segmentation offloads, with which the kernel passes up to 64 KiB as one packet.
+const SEGMENTATION: [u32; 3] = [sys::SET_TSO, sys::SET_GSO, sys::SET_GRO];
+/// Checksum and scatter-gather offloads. A veth pair passes packets without valid checksums.
+const CHECKSUMS_AND_SG: [u32; 3] = [sys::SET_RXCSUM, sys::SET_TXCSUM, sys::SET_SG];
 
 impl Host {
-    /// Has a card of this host neither cut large segments nor join received ones (TSO, GSO and GRO off): a virtual cable then
-    /// carries packets no larger than its MTU, as a real one does.
+    /// Disables segmentation offloads (TSO, GSO and GRO) of a card of this host. A veth pair then carries no packets
+    /// larger than its MTU, like a real cable.
     ///
     /// # Errors
-    /// There is no such card, or it does not let itself be told so.
-    pub fn unbundle(&self, device: &str) -> Result<(), LabError> {
-        self.turn_off(device, &BUNDLING)
+    /// Fails if there is no such card, or if it does not support the change.
+    pub fn disable_segmentation(&self, device: &str) -> Result<(), LabError> {
+        self.turn_off(device, &SEGMENTATION)
     }
 
-    /// The same, and has the kernel make and check checksums and put each packet into one piece: a card without any offload.
+    /// Disables all offloads: segmentation, checksums and scatter-gather.
     ///
     /// # Errors
-    /// As of [`Host::unbundle`].
-    pub fn unaid(&self, device: &str) -> Result<(), LabError> {
-        self.unbundle(device)?;
-        self.turn_off(device, &HELP)
+    /// Same as [`Host::disable_segmentation`].
+    pub fn disable_offloads(&self, device: &str) -> Result<(), LabError> {
+        self.disable_segmentation(device)?;
+        self.turn_off(device, &CHECKSUMS_AND_SG)
     }
 
     fn turn_off(&self, device: &str, features: &[u32]) -> Result<(), LabError> {
-        let failed = |source| LabError::Io { action: format!("turn the offloads of {device} off"), source };
+        let failed = |source| LabError::Io { action: format!("disable the offloads of {device}"), source };
         self.run(|| -> io::Result<()> {
             let any = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
-            features.iter().try_for_each(|what| sys::set_card_feature(&any, device, *what, false))
+            features.iter().try_for_each(|feature| sys::set_card_feature(&any, device, *feature, false))
         })?
         .map_err(failed)
     }

@@ -1,4 +1,4 @@
-//! A link profile as options of a command line.
+//! A link profile as command-line options.
 
 use std::time::Duration;
 
@@ -7,46 +7,46 @@ use clap::Args;
 use crate::profile::{LinkProfile, Probability};
 use crate::units;
 
-/// What to change of a link; what is not named stays.
+/// Changes of a link profile; omitted options keep their values.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct LinkOptions {
     /// Round-trip time, half of it in each direction (85 = 85ms; us, ms, s).
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub rtt: Option<Duration>,
-    /// Up to this is added to each frame's delay, in each direction.
+    /// Maximum random delay added to each frame, in each direction.
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub jitter: Option<Duration>,
-    /// Part of the frames that vanish (1% or 0.01).
+    /// Fraction of lost frames (1% or 0.01).
     #[arg(long, value_name = "PART", value_parser = units::probability)]
     pub loss: Option<Probability>,
-    /// Part of the frames that arrive twice.
+    /// Fraction of duplicated frames.
     #[arg(long, value_name = "PART", value_parser = units::probability)]
     pub duplicate: Option<Probability>,
-    /// Part of the frames that later ones overtake.
+    /// Fraction of frames that later ones overtake.
     #[arg(long, value_name = "PART", value_parser = units::probability)]
     pub reorder: Option<Probability>,
-    /// Part of the frames in which one bit is flipped.
+    /// Fraction of frames with one flipped bit.
     #[arg(long, value_name = "PART", value_parser = units::probability)]
     pub corrupt: Option<Probability>,
     /// Bits per second in each direction (100mbit).
     #[arg(long, value_name = "RATE", value_parser = units::rate_bits)]
     pub rate: Option<u64>,
-    /// Bits per second from the client to the server, when it differs.
+    /// Bits per second from the client to the server, if different.
     #[arg(long, value_name = "RATE", value_parser = units::rate_bits)]
     pub rate_up: Option<u64>,
-    /// Bytes that may wait for the rate (64k, 1m); without it, twice rate × delay.
+    /// Queue size at the rate limit, in bytes (64k, 1m); default: twice rate × delay.
     #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
     pub queue: Option<u64>,
-    /// Largest IP packet, in bytes; only when the link is made.
+    /// Largest IP packet, in bytes; only at creation of the link.
     #[arg(long, value_name = "BYTES")]
     pub mtu: Option<u32>,
-    /// What all random decisions follow from; only when the link is made.
+    /// Seed of all random decisions; only at creation of the link.
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
 }
 
 impl LinkOptions {
-    /// Changes what is named in `profile`, whose first host is the server.
+    /// Returns `profile` with the given options applied; its first host is the server.
     #[must_use]
     pub fn apply(&self, profile: LinkProfile) -> LinkProfile {
         let mut changed = profile.with(|lane| {
@@ -65,7 +65,7 @@ impl LinkOptions {
         changed
     }
 
-    /// A link with what is named, and nothing else wrong with it.
+    /// Returns a perfect link with the given options applied.
     pub fn profile(&self) -> LinkProfile {
         self.apply(LinkProfile::default())
     }

@@ -1,4 +1,4 @@
-//! Waiting until a server listens.
+//! Waits for listening servers.
 
 use std::net::{Ipv4Addr, TcpStream};
 use std::thread;
@@ -7,21 +7,22 @@ use std::time::{Duration, Instant};
 use crate::error::LabError;
 use crate::lab::Host;
 
-/// The longest that a server takes to listen.
+/// The maximum time until a server listens.
 const START_MAX: Duration = Duration::from_secs(20);
-/// Between two looks whether it listens.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// The polling interval.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Waits until somebody on a host listens at this port of it. Looks from the host itself, so nothing is counted on its links.
-pub(crate) fn wait_for(host: &Host, place: (Ipv4Addr, u16), what: &str) -> Result<(), LabError> {
+/// Waits until a process on a host listens at this address and port. Connects from the host itself, so that no link
+/// counts it.
+pub fn wait_for(host: &Host, endpoint: (Ipv4Addr, u16), name: &str) -> Result<(), LabError> {
     let end = Instant::now() + START_MAX;
     host.run(|| {
-        while TcpStream::connect(place).is_err() {
+        while TcpStream::connect(endpoint).is_err() {
             if Instant::now() > end {
-                let problem = format!("does not listen at {}:{} after {START_MAX:?}", place.0, place.1);
-                return Err(LabError::CommandFailed { command: what.to_owned(), stderr: problem });
+                let problem = format!("does not listen at {}:{} after {START_MAX:?}", endpoint.0, endpoint.1);
+                return Err(LabError::CommandFailed { command: name.to_owned(), stderr: problem });
             }
-            thread::sleep(LOOK_EVERY);
+            thread::sleep(POLL_INTERVAL);
         }
         Ok(())
     })?

@@ -1,4 +1,4 @@
-//! Measuring a link from its ends: rate, delay error, round trips.
+//! Measurements of a link from its ends: rate, delay error, round-trip time.
 
 mod delay;
 mod rate;
@@ -15,26 +15,31 @@ use std::time::Duration;
 use crate::error::LabError;
 use crate::lab::Host;
 
-/// The longest that a probe waits for anything before it gives up.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The timeout of each socket operation.
+const IO_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A TCP connection between two hosts, both ends in this process.
-struct Connected {
+/// A TCP connection between two hosts; both ends are in this process.
+struct TcpPair {
     near: TcpStream,
     far: TcpStream,
 }
 
-/// Connects `from` to `to`, which has `address`; neither end waits longer than [`PATIENCE`] for anything.
-fn connect(what: &'static str, from: &Host, to: &Host, address: Ipv4Addr) -> Result<Connected, LabError> {
-    let failed = |error: io::Error| LabError::Probe { what, problem: error.to_string() };
+/// Connects `from` to `to`, which has `address`, with timeouts of [`IO_TIMEOUT`] on both ends.
+fn connect(
+    measurement: &'static str,
+    from: &Host,
+    to: &Host,
+    address: Ipv4Addr,
+) -> Result<TcpPair, LabError> {
+    let failed = |error: io::Error| LabError::Probe { measurement, problem: error.to_string() };
     let listener = to.run(|| TcpListener::bind((address, 0)))?.map_err(failed)?;
     let at: SocketAddr = listener.local_addr().map_err(failed)?;
-    let near = from.run(|| TcpStream::connect_timeout(&at, PATIENCE))?.map_err(failed)?;
+    let near = from.run(|| TcpStream::connect_timeout(&at, IO_TIMEOUT))?.map_err(failed)?;
     let (far, _) = listener.accept().map_err(failed)?;
     for end in [&near, &far] {
-        end.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
-        end.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
+        end.set_read_timeout(Some(IO_TIMEOUT)).map_err(failed)?;
+        end.set_write_timeout(Some(IO_TIMEOUT)).map_err(failed)?;
         end.set_nodelay(true).map_err(failed)?;
     }
-    Ok(Connected { near, far })
+    Ok(TcpPair { near, far })
 }

@@ -1,18 +1,18 @@
-//! How long and how bad a link is.
+//! The delay, loss and rate of a link.
 
 use std::time::Duration;
 
 use crate::error::LabError;
 
-/// The longest one-way delay, jitter or hold-back that a link takes.
+/// The maximum one-way delay, jitter or reorder delay.
 pub const DELAY_MAX: Duration = Duration::from_secs(60);
-/// The smallest MTU of a link, in bytes: what IPv4 demands.
+/// The minimum MTU of a link, in bytes, as required by IPv4.
 pub const MTU_MIN: u32 = 576;
-/// The largest MTU of a link, in bytes: what a TAP device takes.
+/// The maximum MTU of a link, in bytes, as supported by TAP devices.
 pub const MTU_MAX: u32 = 65_521;
 /// The MTU of Ethernet, in bytes.
 pub const MTU_ETHERNET: u32 = 1_500;
-/// The smallest queue that a rate gets when no queue is named, in bytes: a hundred full frames.
+/// The minimum of the default queue size, in bytes: a hundred full frames.
 pub const QUEUE_BYTES_FLOOR: u64 = 150_000;
 
 /// A probability between 0 and 1.
@@ -20,47 +20,47 @@ pub const QUEUE_BYTES_FLOOR: u64 = 150_000;
 pub struct Probability(f64);
 
 impl Probability {
-    /// What never happens.
+    /// Probability 0.
     pub const NEVER: Probability = Probability(0.0);
-    /// What always happens.
+    /// Probability 1.
     pub const ALWAYS: Probability = Probability(1.0);
 
-    /// Takes a number between 0 and 1; nothing else is a probability.
+    /// Returns the probability, `None` if the number is not between 0 and 1.
     pub fn new(value: f64) -> Option<Probability> {
         (0.0..=1.0).contains(&value).then_some(Probability(value))
     }
 
-    /// Takes hundredths, `0..=100`; more counts as certain.
+    /// Returns the probability of `hundredths` percent; values above 100 count as 100.
     pub fn percent(hundredths: u8) -> Probability {
         Probability(f64::from(hundredths.min(100)) / 100.0)
     }
 
-    /// The number between 0 and 1.
+    /// Returns the number between 0 and 1.
     pub fn value(self) -> f64 {
         self.0
     }
 }
 
-/// One direction of a link.
+/// The properties of one direction of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LaneProfile {
-    /// Time from the end of sending a frame to its arrival; no frame is faster.
+    /// The time from the end of sending a frame to its arrival; no frame is faster.
     pub delay: Duration,
-    /// Up to this is added to the delay of each frame, evenly spread. Frames keep their order.
+    /// The maximum random addition to each delay, uniformly distributed. Frames keep their order.
     pub jitter: Duration,
-    /// Part of the frames that vanish on the wire (they have used its rate).
+    /// The fraction of lost frames. Lost frames still consume the rate.
     pub loss: Probability,
-    /// Part of the frames that arrive twice.
+    /// The fraction of duplicated frames.
     pub duplicate: Probability,
-    /// Part of the frames that are held back by [`reorder_delay`](Self::reorder_delay), so that later ones overtake.
+    /// The fraction of frames delayed by [`reorder_delay`](Self::reorder_delay), so that later ones overtake.
     pub reorder: Probability,
-    /// How long a reordered frame is held back.
+    /// The additional delay of a reordered frame.
     pub reorder_delay: Duration,
-    /// Part of the frames in which one bit behind the Ethernet header is flipped.
+    /// The fraction of frames with one flipped bit after the Ethernet header.
     pub corrupt: Probability,
-    /// Bits per second of whole frames (Ethernet header included, preamble and checksum not); none = unlimited.
+    /// Bits per second of whole frames (Ethernet header included, preamble and checksum not); `None`: unlimited.
     pub rate_bits: Option<u64>,
-    /// Bytes that may wait for the rate; what comes on top is dropped. None = twice rate × delay, at least
+    /// The queue size at the rate limit, in bytes; more is dropped. `None`: twice rate × delay, at least
     /// [`QUEUE_BYTES_FLOOR`].
     pub queue_bytes: Option<u64>,
 }
@@ -82,7 +82,7 @@ impl Default for LaneProfile {
 }
 
 impl LaneProfile {
-    /// The bytes that may wait for a rate of `rate_bits` per second.
+    /// Returns the queue size for a rate of `rate_bits` per second, in bytes.
     pub fn queue_bytes_for(&self, rate_bits: u64) -> u64 {
         let product = u128::from(rate_bits) * self.delay.as_nanos() * 2 / 8 / 1_000_000_000;
         self.queue_bytes.unwrap_or_else(|| u64::try_from(product).unwrap_or(u64::MAX).max(QUEUE_BYTES_FLOOR))
@@ -106,16 +106,16 @@ impl LaneProfile {
     }
 }
 
-/// Both directions of a link, and what they share.
+/// The properties of a link: both directions, MTU and seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkProfile {
     /// The direction from the first host to the second.
     pub a_to_b: LaneProfile,
     /// The direction from the second host to the first.
     pub b_to_a: LaneProfile,
-    /// The largest IP packet, in bytes. Fixed when the link is made.
+    /// The largest IP packet, in bytes. Fixed at creation.
     pub mtu: u32,
-    /// What all random decisions follow from. Fixed when the link is made.
+    /// The seed of all random decisions. Fixed at creation.
     pub seed: u64,
 }
 
@@ -126,17 +126,17 @@ impl Default for LinkProfile {
 }
 
 impl LinkProfile {
-    /// The same in both directions, with the MTU of Ethernet and seed 1.
+    /// Returns the same lane in both directions, with the MTU of Ethernet and seed 1.
     pub fn symmetric(lane: LaneProfile) -> LinkProfile {
         LinkProfile { a_to_b: lane.clone(), b_to_a: lane, mtu: MTU_ETHERNET, seed: 1 }
     }
 
-    /// A clean link with this round-trip time, half of it in each direction.
+    /// Returns a perfect link with this round-trip time, half of it in each direction.
     pub fn rtt(rtt: Duration) -> LinkProfile {
         LinkProfile::symmetric(LaneProfile { delay: rtt / 2, ..LaneProfile::default() })
     }
 
-    /// Changes both directions.
+    /// Returns the profile with both directions changed.
     #[must_use]
     pub fn with(mut self, change: impl Fn(&mut LaneProfile)) -> LinkProfile {
         change(&mut self.a_to_b);
@@ -144,7 +144,7 @@ impl LinkProfile {
         self
     }
 
-    /// Checks that the link can do what is asked.
+    /// Validates the profile.
     ///
     /// # Errors
     /// [`LabError::Profile`], naming the field.

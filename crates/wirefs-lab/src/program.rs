@@ -1,4 +1,4 @@
-//! Running the system's own programs, with errors that say what to do.
+//! Runs programs of the system, with helpful errors.
 
 use std::io::{ErrorKind, Write as _};
 use std::path::PathBuf;
@@ -6,14 +6,14 @@ use std::process::{Command, Output, Stdio};
 
 use crate::error::LabError;
 
-/// Where programs are that ordinary users do not have in their PATH.
+/// The directories of system programs, which ordinary users may not have in PATH.
 const SYSTEM_DIRECTORIES: [&str; 2] = ["/usr/sbin", "/sbin"];
 
-/// Runs `command` to its end, with `input` on its standard input; `package` has it on Debian.
+/// Runs `command` until it ends, with `input` on its standard input; `package` is its Debian package.
 ///
 /// # Errors
-/// [`LabError::MissingProgram`], [`LabError::CommandFailed`] with what it wrote, or [`LabError::Io`].
-pub(crate) fn run(command: &mut Command, package: &str, input: &str) -> Result<Output, LabError> {
+/// [`LabError::MissingProgram`], [`LabError::CommandFailed`] with its error output, or [`LabError::Io`].
+pub fn run(command: &mut Command, package: &str, input: &str) -> Result<Output, LabError> {
     let shown = shown(command);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| match error.kind() {
@@ -21,7 +21,7 @@ pub(crate) fn run(command: &mut Command, package: &str, input: &str) -> Result<O
         _ => LabError::io(format!("start `{shown}`"), error),
     })?;
     if let Some(mut stdin) = child.stdin.take() {
-        // A program that ends without reading its input says why by its exit status.
+        // A program that ends without reading its input reports the reason in its exit status.
         stdin.write_all(input.as_bytes()).ok();
     }
     let output =
@@ -29,24 +29,24 @@ pub(crate) fn run(command: &mut Command, package: &str, input: &str) -> Result<O
     if output.status.success() {
         return Ok(output);
     }
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    let stderr = if said.is_empty() { output.status.to_string() } else { said };
+    let stderr_text = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    let stderr = if stderr_text.is_empty() { output.status.to_string() } else { stderr_text };
     Err(LabError::CommandFailed { command: shown, stderr })
 }
 
-/// Where a program is: in the directories of PATH, or those of the system's own programs.
+/// Finds a program in PATH or in the directories of system programs.
 ///
 /// # Errors
 /// [`LabError::MissingProgram`].
-pub(crate) fn find(name: &str, package: &str) -> Result<PathBuf, LabError> {
+pub fn find(name: &str, package: &str) -> Result<PathBuf, LabError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let directories = std::env::split_paths(&path).chain(SYSTEM_DIRECTORIES.map(PathBuf::from));
     let mut programs = directories.map(|directory| directory.join(name));
     programs.find(|program| program.is_file()).ok_or_else(|| LabError::missing(name, package))
 }
 
-/// The command line as a person would type it, near enough for a message.
-pub(crate) fn shown(command: &Command) -> String {
+/// Returns the command line for messages.
+pub fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }

@@ -1,24 +1,24 @@
-//! A small random number generator whose whole run follows from its seed.
+//! A small seeded random number generator.
 
 use crate::profile::Probability;
 
-/// The xoshiro256++ generator, filled from a seed by SplitMix64.
+/// The xoshiro256++ generator, seeded by SplitMix64.
 ///
 /// # Source
-/// D. Blackman, S. Vigna, "Scrambled linear pseudorandom number generators" (2021), written from the recurrences.
+/// D. Blackman, S. Vigna, "Scrambled linear pseudorandom number generators" (2021), implemented from the recurrences.
 #[derive(Clone, Debug)]
 pub struct Random {
     state: [u64; 4],
 }
 
 impl Random {
-    /// Makes the generator of `seed`; equal seeds give equal sequences.
+    /// Returns the generator of `seed`; equal seeds give equal sequences.
     pub fn new(seed: u64) -> Random {
         let mut mix = seed;
         Random { state: std::array::from_fn(|_| split_mix(&mut mix)) }
     }
 
-    /// Draws 64 uniform bits.
+    /// Returns 64 uniform bits.
     pub fn next_u64(&mut self) -> u64 {
         let [s0, s1, s2, s3] = self.state;
         let drawn = s0.wrapping_add(s3).rotate_left(23).wrapping_add(s0);
@@ -27,14 +27,14 @@ impl Random {
         drawn
     }
 
-    /// Draws whether an event of this probability happens; always uses exactly one number of the sequence.
+    /// Returns true with this probability; always consumes exactly one number of the sequence.
     pub fn chance(&mut self, probability: Probability) -> bool {
-        // 53 bits are what a double holds exactly, so the value lies in [0, 1) and probability 1 always happens.
+        // A double holds 53 bits exactly, so the value is in [0, 1), and probability 1 always returns true.
         let unit = (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
         unit < probability.value()
     }
 
-    /// Draws a number below `bound`, or 0 when `bound` is 0; always uses exactly one number of the sequence.
+    /// Returns a number below `bound`, or 0 if `bound` is 0; always consumes exactly one number of the sequence.
     pub fn below(&mut self, bound: u64) -> u64 {
         let wide = u128::from(self.next_u64()) * u128::from(bound);
         // The high half of the product is below `bound`, so it fits.

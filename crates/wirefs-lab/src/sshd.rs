@@ -1,4 +1,4 @@
-//! An sshd on the server that knows one throw-away key, and sshfs to it with its defaults.
+//! An sshd on the server with one temporary key, and sshfs mounts of it with default options.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -10,23 +10,23 @@ use crate::error::LabError;
 use crate::lab::Host;
 use crate::{port, program};
 
-/// Every port of the server is free.
+/// Any port of the server is free.
 const PORT: u16 = 2_222;
-/// Where sshd locks itself in; the service that is not running here would have made it.
+/// The privilege separation directory of sshd, which its service would have created.
 const PRIVILEGE_DIRECTORY: &str = "/run/sshd";
 
-/// A running sshd; dropping it stops it.
-pub(crate) struct Sshd {
+/// A running sshd, killed on drop.
+pub struct Sshd {
     process: Child,
     address: Ipv4Addr,
     state: PathBuf,
 }
 
 impl Sshd {
-    /// Makes keys and configuration in `state` and starts sshd on a host, at one of its addresses.
-    pub(crate) fn start(server: &Host, address: Ipv4Addr, state: &Path) -> Result<Sshd, LabError> {
+    /// Creates keys and configuration in `state` and starts sshd on a host, at one of its addresses.
+    pub fn start(server: &Host, address: Ipv4Addr, state: &Path) -> Result<Sshd, LabError> {
         let failed = |error| LabError::io(format!("set up sshd in {}", state.display()), error);
-        // Keys that others can read are refused.
+        // ssh rejects keys that other users can read.
         fs::DirBuilder::new().recursive(true).mode(0o700).create(state).map_err(failed)?;
         fs::create_dir_all(PRIVILEGE_DIRECTORY).map_err(failed)?;
         for key in ["host", "user"] {
@@ -55,8 +55,8 @@ impl Sshd {
         Ok(sshd)
     }
 
-    /// sshfs from a client, with its defaults; only what ssh needs to find this server is said.
-    pub(crate) fn mount_command(&self, client: &Host, export: &Path, at: &Path) -> Command {
+    /// Returns the command that mounts with sshfs on a client, with default options except for port and keys.
+    pub fn mount_command(&self, client: &Host, export: &Path, at: &Path) -> Command {
         let mut sshfs = client.command("sshfs");
         sshfs.arg(format!("root@{}:{}", self.address, export.display())).arg(at);
         sshfs.args(["-p", &PORT.to_string(), "-F", "/dev/null"]);

@@ -1,5 +1,5 @@
-//! The few system calls that have no safe wrapper: attaching a TAP device, real-time priority, code between fork and
-//! exec, waiting for a signal.
+//! System calls without a safe wrapper: attaching a TAP device, real-time priority, code between fork and exec,
+//! signals.
 
 #![expect(
     unsafe_code,
@@ -18,7 +18,7 @@ use rustix::fd::{AsFd, AsRawFd, BorrowedFd};
 use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, ioctl};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// The bytes of a device name, its closing zero included.
+/// The bytes of a device name, including the terminating zero.
 const NAME_BYTES: usize = libc::IFNAMSIZ;
 
 /// The argument of TUNSETIFF: `struct ifreq` with its flags.
@@ -54,10 +54,10 @@ unsafe impl Ioctl for AttachTap {
 const _: () =
     assert!(size_of::<InterfaceRequest>() == size_of::<libc::ifreq>(), "the kernel copies a whole ifreq");
 
-/// Turns an open `/dev/net/tun` into a TAP device called `name` in the network namespace that it was opened in.
+/// Turns an open `/dev/net/tun` into a TAP device `name` in the network namespace in which it was opened.
 ///
 /// # Errors
-/// What the kernel says; `InvalidInput` when the name is longer than 15 bytes.
+/// The error of the kernel; `InvalidInput` if the name is longer than 15 bytes.
 pub(crate) fn attach_tap(tun: BorrowedFd<'_>, name: &str) -> io::Result<()> {
     let mut padded = [0; NAME_BYTES];
     let room = padded.get_mut(..name.len()).filter(|room| room.len() < NAME_BYTES);
@@ -70,17 +70,17 @@ pub(crate) fn attach_tap(tun: BorrowedFd<'_>, name: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Requests of SIOCETHTOOL that turn a feature of a card on or off (`linux/ethtool.h`).
+/// Requests of SIOCETHTOOL that switch a feature of a card (`linux/ethtool.h`); this one: TCP segmentation offload.
 pub(crate) const SET_TSO: u32 = 0x1f;
-/// Cutting of large segments by the kernel, behind all of its layers.
+/// Generic segmentation offload.
 pub(crate) const SET_GSO: u32 = 0x24;
-/// Joining of received packets.
+/// Generic receive offload.
 pub(crate) const SET_GRO: u32 = 0x2c;
-/// Packets in several pieces of memory.
+/// Scatter-gather.
 pub(crate) const SET_SG: u32 = 0x19;
-/// Checksums of what is sent, made by the card.
+/// Transmit checksum offload.
 pub(crate) const SET_TXCSUM: u32 = 0x17;
-/// Checksums of what is received, looked at by the card.
+/// Receive checksum offload.
 pub(crate) const SET_RXCSUM: u32 = 0x15;
 
 /// `struct ethtool_value`.
@@ -90,10 +90,10 @@ struct CardFeature {
     value: u32,
 }
 
-/// Turns a feature of a network card on or off.
+/// Switches a feature of a network card on or off.
 ///
 /// # Errors
-/// What the kernel says; `InvalidInput` when the name is longer than 15 bytes.
+/// The error of the kernel; `InvalidInput` if the name is longer than 15 bytes.
 pub(crate) fn set_card_feature(socket: impl AsFd, name: &str, request: u32, is_on: bool) -> io::Result<()> {
     let mut feature = CardFeature { request, value: u32::from(is_on) };
     // SAFETY: `ifreq` is plain data for which all zeros is a value.
@@ -104,26 +104,26 @@ pub(crate) fn set_card_feature(socket: impl AsFd, name: &str, request: u32, is_o
     }
     asked.ifr_name.iter_mut().zip(name.bytes()).for_each(|(to, from)| *to = from as libc::c_char);
     asked.ifr_ifru.ifru_data = (&raw mut feature).cast();
-    // SAFETY: the request and what it points to live through the call; for these requests the kernel reads the name and both
+    // SAFETY: the request and its target live through the call; for these requests the kernel reads the name and both
     // words of the feature, and writes nothing beyond them.
     let answer = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut asked) };
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Gives the calling thread a real-time priority, so that it runs as soon as its time has come.
+/// Gives the calling thread a real-time priority, so that it wakes up on time.
 ///
 /// # Errors
-/// `PermissionDenied` where the process may not.
-pub(crate) fn prefer_this_thread(priority: c_int) -> io::Result<()> {
+/// `PermissionDenied` without the privilege.
+pub(crate) fn set_realtime_priority(priority: c_int) -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: priority };
     // SAFETY: the kernel reads `parameters`, which lives through the call; 0 names the calling thread.
     let answer = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) };
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Makes `command` run in a network namespace; its mounts, files and everything else stay those of the caller.
+/// Makes `command` run in a network namespace; it shares mounts and files with the caller.
 ///
-/// It blocks no signals even where the caller does: a program that inherits [`EndSignals`]' mask could not be ended.
+/// The command blocks no signals: with the inherited mask of [`EndSignals`] it could not be terminated.
 pub(crate) fn run_in_namespace(command: &mut Command, namespace: Arc<File>) {
     let enter = move || {
         unblock_signals();
@@ -135,7 +135,7 @@ pub(crate) fn run_in_namespace(command: &mut Command, namespace: Arc<File>) {
     unsafe { command.pre_exec(enter) };
 }
 
-/// Makes `command` block no signals even where the caller does, as with [`EndSignals`]: else it could not be ended.
+/// Unblocks all signals in `command`: with the inherited mask of [`EndSignals`] it could not be terminated.
 pub fn run_without_blocked_signals(command: &mut Command) {
     let unblock = || {
         unblock_signals();
@@ -154,16 +154,16 @@ fn unblock_signals() {
     }
 }
 
-/// A set of the signals that ask a program to end, which this thread and those it starts no longer die of.
+/// The termination signals, blocked in this thread and in the threads that it starts.
 pub struct EndSignals {
     set: libc::sigset_t,
 }
 
 impl EndSignals {
-    /// Blocks SIGINT, SIGTERM and SIGHUP. Call it before other threads start, so that they inherit it.
+    /// Blocks SIGINT, SIGTERM and SIGHUP. Must be called before other threads start, which inherit the mask.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub fn block() -> io::Result<EndSignals> {
         let mut set = MaybeUninit::<libc::sigset_t>::uninit();
         // SAFETY: `sigemptyset` fills the set before it is used; the other calls only read or change that set and
@@ -179,10 +179,10 @@ impl EndSignals {
         if error == 0 { Ok(EndSignals { set }) } else { Err(io::Error::from_raw_os_error(error)) }
     }
 
-    /// Waits for one of them and gives its number.
+    /// Waits for one of the signals and returns its number.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub fn wait(&self) -> io::Result<i32> {
         let mut signal = 0;
         // SAFETY: both pointers are to values that live through the call.

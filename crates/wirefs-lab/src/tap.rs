@@ -1,8 +1,8 @@
-//! A TAP device: the end of a link inside a namespace, whose frames this process reads and writes.
+//! A TAP device: the end of a link inside a namespace; this process reads and writes its frames.
 //!
-//! Chosen by measurement against AF_PACKET sockets on veth ends without offloads: 4.8 against 8.2 µs of CPU a frame,
-//! 1.3 against 0.74 Gbit/s of TCP through one forwarding thread on two cores. Frames come out of a TAP already cut to
-//! the MTU and with real checksums, so there are no offloads to switch off.
+//! Measured against AF_PACKET sockets on veth ends without offloads: 4.8 against 8.2 µs of CPU per frame, and 1.3
+//! against 0.74 Gbit/s of TCP through one forwarding thread on two cores. Frames of a TAP device already have the size
+//! of the MTU and real checksums, so there are no offloads to disable.
 
 use std::fs::File;
 use std::io;
@@ -15,26 +15,26 @@ use crate::error::LabError;
 use crate::namespace::Namespace;
 use crate::{program, sys};
 
-/// Frames that the device holds for a reader that is late; at 500 Mbit/s this is 0.2 s of full frames.
+/// Frames that the device queues for a late reader; 0.2 s of full frames at 500 Mbit/s.
 const DEVICE_QUEUE_FRAMES: u32 = 8_192;
 
-/// Where one end of a link stands.
-pub(crate) struct End<'a> {
-    /// The host it is in.
+/// One end of a link.
+pub(crate) struct LinkEnd<'a> {
+    /// The namespace of the host.
     pub(crate) namespace: &'a Namespace,
-    /// The number of the link in its lab, which names the device.
+    /// The number of the link in its lab; part of the device name.
     pub(crate) number: u8,
     /// The host part of the address: 1 or 2.
     pub(crate) side: u8,
 }
 
-impl End<'_> {
-    /// The IPv4 address of this end.
+impl LinkEnd<'_> {
+    /// Returns the IPv4 address of this end.
     pub(crate) fn address(&self) -> Ipv4Addr {
         Ipv4Addr::new(10, 99, self.number, self.side)
     }
 
-    /// The name of the device.
+    /// Returns the name of the device.
     pub(crate) fn device(&self) -> String {
         format!("link{}", self.number)
     }
@@ -44,10 +44,10 @@ impl End<'_> {
         format!("02:00:0a:63:{:02x}:{side:02x}", self.number)
     }
 
-    /// Makes the TAP device, without blocking reads.
+    /// Creates the TAP device with non-blocking reads.
     ///
     /// # Errors
-    /// [`LabError::Io`] where the kernel has no TUN/TAP or refuses it.
+    /// [`LabError::Io`] if the kernel has no TUN/TAP or denies access.
     pub(crate) fn open_tap(&self) -> Result<File, LabError> {
         let device = self.device();
         self.namespace.run(|| {
@@ -60,17 +60,17 @@ impl End<'_> {
         })?
     }
 
-    /// Gives the device its addresses and brings it up.
+    /// Assigns the addresses and brings the device up.
     ///
-    /// The neighbour is entered by hand: on a long path the far host is no neighbour, and asking for its hardware
-    /// address would cost a round trip that no real wide-area link has.
+    /// The neighbor entry is static: ARP would cost a round trip of the emulated distance, which no real wide-area link
+    /// has.
     ///
     /// # Errors
-    /// Those of running `ip`.
+    /// An error of `ip`.
     pub(crate) fn bring_up(&self, mtu: u32) -> Result<(), LabError> {
         let (device, address) = (self.device(), self.address());
         let far_side = 3 - self.side;
-        let far = End { namespace: self.namespace, number: self.number, side: far_side }.address();
+        let far = LinkEnd { namespace: self.namespace, number: self.number, side: far_side }.address();
         let (mac, far_mac) = (self.mac(self.side), self.mac(far_side));
         let script = format!(
             "link set {device} address {mac} mtu {mtu} txqueuelen {DEVICE_QUEUE_FRAMES}\n\
@@ -85,7 +85,7 @@ impl End<'_> {
     }
 }
 
-/// Reads one frame into `buffer`; false when there is none, or the device is going away.
+/// Reads one frame into `buffer`; returns false if there is none, or if the device is being removed.
 pub(crate) fn read_frame(tap: &File, frame_bytes_max: usize, buffer: &mut Vec<u8>) -> bool {
     buffer.clear();
     buffer.reserve(frame_bytes_max);
@@ -95,7 +95,7 @@ pub(crate) fn read_frame(tap: &File, frame_bytes_max: usize, buffer: &mut Vec<u8
 /// Writes one frame.
 ///
 /// # Errors
-/// What the kernel says, such as when the device is down.
+/// The error of the kernel, for example if the device is down.
 pub(crate) fn write_frame(tap: &File, frame: &[u8]) -> io::Result<()> {
     rustix::io::write(tap, frame)?;
     Ok(())

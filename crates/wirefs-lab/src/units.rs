@@ -1,13 +1,13 @@
-//! Times, rates, sizes and probabilities as people write them.
+//! Parsers of times, rates, sizes and probabilities on the command line.
 
 use std::time::Duration;
 
 use crate::profile::Probability;
 
-/// Reads a time: `85` or `85ms` are milliseconds; `us`, `s` and `min` work too.
+/// Parses a time: `85` or `85ms` are milliseconds; `us`, `s` and `min` work too.
 ///
 /// # Errors
-/// What is wrong with the text, for the person who wrote it.
+/// A message for the user.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = number_and_unit(text)?;
     let seconds_per_unit = match unit.as_str() {
@@ -20,10 +20,10 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * seconds_per_unit).map_err(|error| error.to_string())
 }
 
-/// Reads a rate in bits per second: `100mbit`, `1gbit`, `64kbit`, or a plain number of bits.
+/// Parses a rate in bits per second: `100mbit`, `1gbit`, `64kbit`, or a plain number of bits.
 ///
 /// # Errors
-/// What is wrong with the text, for the person who wrote it.
+/// A message for the user.
 pub fn rate_bits(text: &str) -> Result<u64, String> {
     let (number, unit) = number_and_unit(text)?;
     let bits_per_unit = match unit.trim_end_matches("/s") {
@@ -36,10 +36,10 @@ pub fn rate_bits(text: &str) -> Result<u64, String> {
     whole(number * bits_per_unit, "a rate is at least one bit per second")
 }
 
-/// Reads a size in bytes: `64k`, `1m`, `256MiB` (powers of 1024), or a plain number.
+/// Parses a size in bytes: `64k`, `1m`, `256MiB` (powers of 1024), or a plain number.
 ///
 /// # Errors
-/// What is wrong with the text, for the person who wrote it.
+/// A message for the user.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let (number, unit) = number_and_unit(text)?;
     let bytes_per_unit = match unit.trim_end_matches('b').trim_end_matches('i') {
@@ -52,10 +52,10 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     whole(number * bytes_per_unit, "a size is at least one byte")
 }
 
-/// Reads a probability: `1%`, `0.01`.
+/// Parses a probability: `1%`, `0.01`.
 ///
 /// # Errors
-/// What is wrong with the text, for the person who wrote it.
+/// A message for the user.
 pub fn probability(text: &str) -> Result<Probability, String> {
     let (number, unit) = number_and_unit(text)?;
     let value = match unit.as_str() {

@@ -1,7 +1,7 @@
-//! The work that people do on files, in steps that are measured one by one. One file per workload.
+//! Typical file work, in steps that are measured one by one. One file per workload.
 //!
-//! A workload is data: how its tree is made on the server, and for each step what is run on the mounted tree, by the
-//! real program where there is one. Contents follow from a fixed seed, so every run sees the same tree.
+//! A workload is data: a function that creates its tree on the server, and one function per step on the mounted tree,
+//! with the real program if there is one. A fixed seed determines the contents, so every run sees the same tree.
 
 mod bulk_read;
 mod bulk_write;
@@ -49,89 +49,87 @@ pub static ALL: [&Workload; 17] = [
     &sqlite::WORKLOAD,
 ];
 
-/// A piece of work: a tree, and steps on it.
+/// A tree, and steps on it.
 #[derive(Debug)]
 pub struct Workload {
-    /// The word for it on the command line and in reports.
+    /// The name on the command line and in reports.
     pub name: &'static str,
-    /// What it does at this scale, for reports.
+    /// Describes the work at this scale, for reports.
     pub about: fn(&Scale) -> String,
-    /// Programs that it runs, each with the Debian package that has it.
+    /// The programs it needs, each with its Debian package.
     pub programs: &'static [(&'static str, &'static str)],
-    /// Makes the tree in [`Place::tree`], which is an empty directory on the server, and what it needs in
-    /// [`Place::local`].
-    pub prepare: fn(&Place) -> Result<(), LabError>,
-    /// What is measured, in this order on one tree.
-    pub steps: &'static [Step],
+    /// Creates the tree in [`WorkPlace::tree`], an empty directory on the server, and further files in [`WorkPlace::local`].
+    pub prepare: fn(&WorkPlace) -> Result<(), LabError>,
+    /// The measured steps, in this order on one tree.
+    pub steps: &'static [WorkloadStep],
 }
 
 /// One measured step.
 #[derive(Debug)]
-pub struct Step {
-    /// The word for it; empty when it is the only one.
+pub struct WorkloadStep {
+    /// The name; empty if it is the only step.
     pub name: &'static str,
-    /// What the mount has seen before.
-    pub start: Start,
-    /// Does it, on the mounted tree.
-    pub run: fn(&Place) -> Result<(), LabError>,
-    /// The bare transfer that it can be compared with.
-    pub bulk: Option<Bulk>,
+    /// The state of the cache before the step.
+    pub cache: CacheState,
+    /// Runs the step on the mounted tree.
+    pub run: fn(&WorkPlace) -> Result<(), LabError>,
+    /// The bare transfer that the step is compared with.
+    pub bulk: Option<BareTransfer>,
 }
 
-/// What a mount has seen when a step begins.
+/// The state of a mount's cache when a step begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Start {
-    /// Nothing: it was mounted for this step.
+pub enum CacheState {
+    /// Empty: newly mounted.
     Cold,
-    /// The steps before; when there are none, a listing of the root.
+    /// Filled by the previous steps, or by a listing of the root if there are none.
     Warm,
-    /// The same, and then nothing for this long.
-    After(Duration),
+    /// The same, then idle for this time.
+    WarmThenIdle(Duration),
 }
 
-/// A bare transfer that a step is compared with.
+/// A bare transfer for comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bulk {
-    /// [`Scale::bulk_bytes`] from the server to the client: the step is such a transfer itself.
+pub enum BareTransfer {
+    /// [`Scale::bulk_bytes`] from the server to the client; the step itself is such a transfer.
     Down,
     /// The same from the client to the server.
     Up,
-    /// As many bytes as the files of its tree have, from the server to the client: what the step has to bring over, whatever else it
-    /// takes.
+    /// All bytes of the files of the tree, from the server to the client: the minimum that the step has to transfer.
     Tree,
 }
 
-/// Where a workload does its work.
+/// The directories and the scale of a workload.
 #[derive(Clone, Debug)]
-pub struct Place {
-    /// The tree: the server's directory while it is prepared, the mount of it while it is measured.
+pub struct WorkPlace {
+    /// The tree: the exported directory during preparation, its mount during measurement.
     pub tree: PathBuf,
-    /// A directory outside the mount, on the client's own disk.
+    /// A directory outside the mount, on the client's local disk.
     pub local: PathBuf,
-    /// How much of everything.
+    /// The amount of work.
     pub scale: Scale,
 }
 
-/// How much of everything.
+/// The amount of work per workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale {
     /// Files of a source tree.
     pub files: usize,
-    /// Directories that they lie in.
+    /// Directories of a source tree.
     pub directories: usize,
     /// Files of a listed directory.
     pub listed: usize,
-    /// Files that are created.
+    /// Created files.
     pub creates: usize,
-    /// C files that are compiled.
+    /// Compiled C files.
     pub units: usize,
     /// Saves of an editor.
     pub saves: usize,
-    /// Files that processes read at once.
+    /// Files read by parallel processes.
     pub parallel_files: usize,
     /// Random reads.
     pub random_reads: usize,
-    /// Bytes of the file that they read from.
+    /// Bytes of the file for random reads.
     pub random_bytes: u64,
     /// Transactions of a database.
     pub transactions: usize,
@@ -140,7 +138,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// The numbers that the goals are stated for.
+    /// The scale of the stated goals.
     pub const FULL: Scale = Scale {
         files: 2_000,
         directories: 100,
@@ -154,7 +152,7 @@ impl Scale {
         transactions: 200,
         bulk_bytes: 256 << 20,
     };
-    /// A tenth or so, for a first look.
+    /// ErrorContext a tenth, for a quick run.
     pub const SHORT: Scale = Scale {
         files: 200,
         directories: 10,
@@ -171,7 +169,7 @@ impl Scale {
 }
 
 impl Scale {
-    /// The scale that a command line asks for.
+    /// Returns the scale for the options of a command line.
     pub fn of(short: bool, bulk_bytes: Option<u64>) -> Scale {
         let scale = if short { Scale::SHORT } else { Scale::FULL };
         Scale { bulk_bytes: bulk_bytes.unwrap_or(scale.bulk_bytes), ..scale }
@@ -179,19 +177,19 @@ impl Scale {
 }
 
 impl Workload {
-    /// The workload of this name.
+    /// Returns the workload of this name.
     pub fn named(name: &str) -> Option<&'static Workload> {
         ALL.into_iter().find(|workload| workload.name == name)
     }
 
-    /// The step of this name.
-    pub fn step(&self, name: &str) -> Option<&'static Step> {
+    /// Returns the step of this name.
+    pub fn step(&self, name: &str) -> Option<&'static WorkloadStep> {
         self.steps.iter().find(|step| step.name == name)
     }
 }
 
-impl Place {
-    /// A path in the tree.
+impl WorkPlace {
+    /// Returns a path in the tree.
     fn at(&self, path: impl AsRef<Path>) -> PathBuf {
         self.tree.join(path)
     }

@@ -1,45 +1,46 @@
-//! The server's side: who was granted what, who has to be told before it changes, and who waits for that.
+//! The server's side of leases: grants, recalls, and the changes that wait for recalls.
 
-mod chain;
 mod changes;
 mod delivery;
+mod directory_locks;
+mod external;
 mod grants;
+mod held_leases;
+mod holder_state;
 mod holders;
 mod job;
-mod knowledge;
 mod missed;
-mod named;
-mod outside;
-mod standing;
+mod name_recalls;
 mod touched;
-mod turns;
+mod version_chain;
 
 use crate::limits;
-use crate::recall::{Item, Serial};
+use crate::recall::{LeaseItem, Serial};
 use bytes::Bytes;
-use chain::Chains;
 use changes::Changes;
-pub use holders::Joined;
+use directory_locks::{DirectoryLocks, Ticket};
+use external::UnattributedReport;
+use holder_state::{HolderState, TickOutcome};
+pub use holders::JoinOutcome;
 use job::Job;
-use outside::Doubt;
-use standing::{Passed, Standing};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
-use turns::{Ticket, Turns};
+use version_chain::VersionChains;
 use wirefs_op::{FileId, Time};
 
-/// One holder: a session that takes leases. Named by the driver; the same when the session is taken up again.
+/// A holder: a session that takes leases. The driver chooses the key, which stays the same when the session
+/// reconnects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HolderKey(pub u64);
 
-/// One request that is worked on. Named by the driver; never reused.
+/// A request in execution. The driver chooses the key and never reuses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct JobKey(pub u64);
 
-/// How long the grantor waits, and how much it keeps. All from `limits`, unless a test wants it otherwise.
+/// The grantor's timeouts and limits. The default takes all values from [`limits`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// See [`limits::TERM`]; clients are told the same.
+pub struct LeaseConfig {
+    /// See [`limits::TERM`]; sent to clients when they attach.
     pub term: Duration,
     /// See [`limits::MARGIN`].
     pub margin: Duration,
@@ -47,121 +48,126 @@ pub struct Config {
     pub answer: Duration,
     /// See [`limits::ANSWER_MAX`].
     pub answer_max: Duration,
-    /// See [`limits::FORGET_AFTER`].
-    pub forget_after: Duration,
+    /// See [`limits::REMOVE_AFTER`].
+    pub remove_after: Duration,
     /// See [`limits::HOLDERS_MAX`].
     pub holders_max: usize,
-    /// See [`limits::KNOWN_MAX`].
-    pub known_max: usize,
+    /// See [`limits::LEASES_MAX`].
+    pub leases_max: usize,
 }
 
-impl Default for Config {
-    fn default() -> Config {
-        Config {
+impl Default for LeaseConfig {
+    fn default() -> LeaseConfig {
+        LeaseConfig {
             term: limits::TERM,
             margin: limits::MARGIN,
             answer: limits::ANSWER,
             answer_max: limits::ANSWER_MAX,
-            forget_after: limits::FORGET_AFTER,
+            remove_after: limits::REMOVE_AFTER,
             holders_max: limits::HOLDERS_MAX,
-            known_max: limits::KNOWN_MAX,
+            leases_max: limits::LEASES_MAX,
         }
     }
 }
 
-/// Something that a job is about to change.
+/// An object that a job is about to change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Touched {
-    /// The object; of a name the directory that it is in.
+    /// The object; for a change of a name, its directory.
     pub id: FileId,
-    /// The one name whose meaning changes. Without it everything of the object may change.
+    /// The name whose entry changes. `None`: all attributes and contents of the object may change.
     pub name: Option<Bytes>,
-    /// No other job that touches the same object exclusively runs between this touch and the end: for directories whose
-    /// names change.
+    /// Excludes other jobs that touch the same object exclusively, from this touch to the job's end. Used for
+    /// directories whose names change.
     pub exclusive: bool,
-    /// The holder on whose behalf it is changed does not know that this is what changes, such as the file that a rename
-    /// replaces: its own lease is recalled as well. The job does not wait for that, since the recall is there before the
-    /// reply; if neither comes through, the recall comes again.
-    pub surprise: bool,
+    /// Also recalls the lease of the holder that requested the change. Used for objects that the requester
+    /// cannot foresee, such as the file that a rename replaces. The job does not wait for this recall,
+    /// because the recall arrives before the reply; if the connection breaks, the recall is sent again.
+    pub recall_own: bool,
 }
 
-/// Whether a job may change what it touched.
+/// The result of [`Grantor::touch`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Touch {
-    /// Nobody else believes anything about it, and nobody is granted it before the job ends.
+pub enum TouchOutcome {
+    /// The job may change the object: no other holder has a lease on it, and none is granted before the job
+    /// ends.
     Clear,
-    /// Not yet. The job must change nothing, be put away, and be carried out from its beginning at [`Output::Retry`].
+    /// The job must wait. It must change nothing and run again from its beginning at
+    /// [`GrantorOutput::Retry`].
     Parked,
 }
 
-/// All that a grantor does.
+/// The actions that a grantor requests from the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Output {
-    /// Tell a holder to forget.
+pub enum GrantorOutput {
+    /// Send a recall to a holder.
     Recall {
-        /// Whom.
+        /// The holder.
         holder: HolderKey,
-        /// What its answer repeats.
+        /// The serial that the holder's answer repeats.
         serial: Serial,
-        /// What it has to forget; none: everything that it has.
-        items: Vec<Item>,
+        /// The objects and names to invalidate; empty: everything.
+        items: Vec<LeaseItem>,
     },
-    /// Carry out this parked job from its beginning.
+    /// Run this parked job again from its beginning.
     Retry(JobKey),
-    /// Close the connection of this holder, and answer nothing more that comes over it.
+    /// Close the connection of this holder and answer nothing more that arrives on it.
     Expel(HolderKey),
-    /// Nothing is known of this holder any more; if it joins, it starts afresh.
-    Forgotten(HolderKey),
-    /// Look at this again and say with [`Grantor::changed_outside`] how it is now: it changed while a job of ours changed
-    /// the object too, and it may have been either.
-    Verify(Item),
+    /// The state of this holder was discarded; its next join starts without leases.
+    HolderRemoved(HolderKey),
+    /// Check the current version of this object and report it with [`Grantor::external_change`]. The object
+    /// changed while a job of the server also changed it, so the reported change may be either.
+    Verify(LeaseItem),
 }
 
 /// The leases of one server.
 ///
-/// # What the driver owes
-/// - It polls after each call, and puts recalls in that order into the holder's connection, ahead of what waits there.
-///   A reply that is queued after a recall never overtakes it; one that was queued before may come later.
-/// - For each request of a holder, but the one by which it [`join`](Self::join)s, it calls [`heard`](Self::heard) before
-///   anything else that concerns it, and polls, so that what the holder missed goes out ahead of the reply.
-/// - A job that reads calls [`begin`](Self::begin), reads, calls [`grant`](Self::grant) and queues its reply in one step
-///   with it, then calls [`end`](Self::end).
-/// - A job that changes calls [`begin`](Self::begin), finds what it will change, calls [`touch`](Self::touch) until it is
-///   all [`Touch::Clear`], and only then changes anything; [`end`](Self::end) comes after the last change, also when it
-///   failed. Each attempt begins anew.
-/// - A job that cannot be put away, since it has changed something before, may go on: [`went_on`](Self::went_on) is called
-///   before its end.
-/// - It touches on behalf of a holder only while the connection that asked is still the holder's; after that on behalf of
-///   nobody, since nobody learns from a reply what the change led to.
-/// - What a job found without exclusive right to its directory it looks for again after the touch that gave the right.
+/// # Contract
+/// - The driver polls after each call and puts recalls in that order into the holder's connection, ahead of
+///   queued messages. A reply that is queued after a recall never overtakes it; one that was queued before
+///   may arrive later.
+/// - For each request of a holder except the one by which it [`join`](Self::join)s, the driver first calls
+///   [`renew`](Self::renew) and polls, so that missed recalls leave before the reply.
+/// - A job that reads calls [`begin`](Self::begin), reads, calls [`grant`](Self::grant) and queues its reply
+///   in one step with it, then calls [`end`](Self::end).
+/// - A job that changes calls [`begin`](Self::begin), resolves the objects that it will change, and calls
+///   [`touch`](Self::touch) until all are [`TouchOutcome::Clear`]. Only then does it change anything.
+///   [`end`](Self::end) follows the last change, also after a failure. Each attempt starts with `begin`.
+/// - A job that has already changed something and cannot be parked may go on; the driver calls
+///   [`proceeded`](Self::proceeded) before its end.
+/// - A job touches on behalf of a holder only while the requesting connection is still the holder's.
+///   Afterwards it passes `None`, since no reply informs the holder of the result.
+/// - After a touch that locked a directory, the job looks up again the names that it resolved before it had
+///   the lock.
 ///
 /// # Cost
-/// A granted object costs a look-up in two small maps and one in a set; a touch one look-up for each holder.
+/// A grant costs two lookups in small maps and one in a set for each object; a touch costs one lookup for
+/// each holder.
 #[derive(Debug)]
 pub struct Grantor {
-    config: Config,
-    /// Until then no change passes.
+    config: LeaseConfig,
+    /// No change runs before this time, after an unclean restart.
     recovering_until: Option<Time>,
-    holders: BTreeMap<HolderKey, Standing>,
-    /// Holders with recalls that were not handed out.
+    holders: BTreeMap<HolderKey, HolderState>,
+    /// Holders with recalls that were not returned by [`poll`](Self::poll) yet.
     unsent: BTreeSet<HolderKey>,
     jobs: BTreeMap<JobKey, Job>,
-    /// Which jobs touch an object, and who may be granted it nonetheless.
+    /// The jobs that touch each object, each with the holder that may be granted the object nonetheless.
     touching: BTreeMap<FileId, Vec<(JobKey, Option<HolderKey>)>>,
     parked: BTreeMap<Ticket, JobKey>,
-    turns: Turns,
+    directory_locks: DirectoryLocks,
     tickets: u64,
     changes: Changes,
-    own: Chains,
-    /// Reports that may be of own changes.
-    doubts: BTreeMap<Item, Doubt>,
-    outputs: VecDeque<Output>,
+    own: VersionChains,
+    /// External change reports that may describe changes of the server's own jobs.
+    unattributed: BTreeMap<LeaseItem, UnattributedReport>,
+    outputs: VecDeque<GrantorOutput>,
 }
 
 impl Grantor {
-    /// A grantor without holders. After an unclean end of the server, leases of its last run may still be believed: then
-    /// no change passes before `recovering_until`, which is `term + margin` after the start.
-    pub fn new(config: Config, recovering_until: Option<Time>) -> Grantor {
+    /// Creates a grantor without holders. After an unclean end of the server, clients may still use leases of
+    /// its last run: no change then runs before `recovering_until`, which is `term + margin` after the start.
+    pub fn new(config: LeaseConfig, recovering_until: Option<Time>) -> Grantor {
         Grantor {
             config,
             recovering_until,
@@ -170,96 +176,97 @@ impl Grantor {
             jobs: BTreeMap::new(),
             touching: BTreeMap::new(),
             parked: BTreeMap::new(),
-            turns: Turns::default(),
+            directory_locks: DirectoryLocks::default(),
             tickets: 0,
             changes: Changes::default(),
-            own: Chains::default(),
-            doubts: BTreeMap::new(),
+            own: VersionChains::default(),
+            unattributed: BTreeMap::new(),
             outputs: VecDeque::new(),
         }
     }
 
-    /// The next thing to do.
-    pub fn poll(&mut self) -> Option<Output> {
+    /// Returns the next action for the driver.
+    pub fn poll(&mut self) -> Option<GrantorOutput> {
         while self.outputs.is_empty()
             && let Some(key) = self.unsent.pop_first()
         {
-            if let Some(standing) = self.holders.get_mut(&key) {
-                standing.flush(&mut self.outputs);
+            if let Some(state) = self.holders.get_mut(&key) {
+                state.flush(&mut self.outputs);
             }
         }
         self.outputs.pop_front()
     }
 
-    /// When to call [`tick`](Self::tick) next.
+    /// Returns the time when [`tick`](Self::tick) is due.
     pub fn deadline(&self) -> Option<Time> {
-        let holders = self.holders.values().map(|standing| standing.deadline(&self.config));
-        holders.chain(self.recovering_until).chain(self.doubts_end()).min()
+        let holders = self.holders.values().map(|state| state.deadline(&self.config));
+        holders.chain(self.recovering_until).chain(self.reports_expire_at()).min()
     }
 
-    /// Lets time pass: silent holders are fenced, those that do not answer expelled, the long silent forgotten.
+    /// Advances the clock: fences silent holders, expels holders that do not answer recalls, removes holders
+    /// that were silent for long.
     pub fn tick(&mut self, now: Time) {
         self.recovering_until = self.recovering_until.filter(|until| now < *until);
-        self.end_doubts(now);
-        let passed = self.holders.iter_mut().map(|(key, standing)| (*key, standing.pass(now, &self.config)));
-        for (key, passed) in passed.collect::<Vec<_>>() {
-            match passed {
-                Passed::Stays => {}
-                Passed::Expelled => {
-                    self.outputs.push_back(Output::Expel(key));
-                    self.orphan(now, key);
+        self.expire_reports(now);
+        let outcome = self.holders.iter_mut().map(|(key, state)| (*key, state.tick(now, &self.config)));
+        for (key, outcome) in outcome.collect::<Vec<_>>() {
+            match outcome {
+                TickOutcome::Stays => {}
+                TickOutcome::Expelled => {
+                    self.outputs.push_back(GrantorOutput::Expel(key));
+                    self.detach(now, key);
                 }
-                Passed::Forgotten => {
-                    self.outputs.push_back(Output::Forgotten(key));
-                    self.forget(key);
+                TickOutcome::Removed => {
+                    self.outputs.push_back(GrantorOutput::HolderRemoved(key));
+                    self.remove(key);
                 }
             }
         }
         self.retry();
     }
 
-    /// Whether a holder was granted this object, and nothing of it was recalled as a whole since.
-    pub fn is_known(&self, id: FileId) -> bool {
-        self.holders.values().any(|standing| standing.knowledge().knows(id))
+    /// Returns true if a holder was granted this object and the whole object was not recalled since.
+    pub fn is_leased(&self, id: FileId) -> bool {
+        self.holders.values().any(|state| state.leases().contains(id))
     }
 
-    /// Objects that all holders know, and those that they are told to forget with everything else.
-    pub fn known(&self) -> usize {
-        self.holders.values().map(|standing| standing.knowledge().len()).sum()
+    /// Returns the number of granted leases over all holders, including those in an unanswered recall of
+    /// everything.
+    pub fn leased_objects(&self) -> usize {
+        self.holders.values().map(|state| state.leases().len()).sum()
     }
 
-    /// Bytes that the sets of known objects take.
-    pub fn known_bytes(&self) -> usize {
-        self.holders.values().map(|standing| standing.knowledge().bytes()).sum()
+    /// Returns the memory of the lease sets in bytes.
+    pub fn lease_bytes(&self) -> usize {
+        self.holders.values().map(|state| state.leases().bytes()).sum()
     }
 
-    /// Whether this holder can be told things, and nobody else believes anything.
-    pub fn is_only_one(&self, holder: HolderKey) -> bool {
-        let believes_nothing =
-            |(key, standing): (&HolderKey, &Standing)| *key == holder || standing.is_idle();
-        self.holders.get(&holder).is_some_and(Standing::is_grantable)
+    /// Returns true if this holder is connected and no other holder may use any lease.
+    pub fn is_sole_holder(&self, holder: HolderKey) -> bool {
+        let holds_nothing = |(key, state): (&HolderKey, &HolderState)| *key == holder || state.is_idle();
+        self.holders.get(&holder).is_some_and(HolderState::is_grantable)
             && self.recovering_until.is_none()
-            && self.holders.iter().all(believes_nothing)
+            && self.holders.iter().all(holds_nothing)
     }
 
-    /// A number for something else than a recall that this holder is told and answers.
+    /// Returns a fresh serial for a message to this holder that is not a recall but is answered like one.
     pub fn next_serial(&mut self, holder: HolderKey) -> Option<Serial> {
-        self.holders.get_mut(&holder).map(Standing::next_serial)
+        self.holders.get_mut(&holder).map(HolderState::next_serial)
     }
 
-    /// Holders at present, the silent ones included.
+    /// Returns the number of holders, including silent ones.
     pub fn holders(&self) -> usize {
         self.holders.len()
     }
 
-    /// Jobs that wait at present.
+    /// Returns the number of jobs that wait.
     pub fn parked(&self) -> usize {
         self.parked.len()
     }
 
-    /// Whether no lease is out and none may be believed, so that a server that starts anew need not wait.
+    /// Returns true if no client can use any lease, so that a restarted server need not wait.
     pub fn is_idle(&self) -> bool {
-        self.recovering_until.is_none() && self.holders.values().all(Standing::is_idle)
+        self.recovering_until.is_none() && self.holders.values().all(HolderState::is_idle)
     }
 }
 

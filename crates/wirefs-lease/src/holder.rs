@@ -1,209 +1,216 @@
-//! The client's side: until when leases may be believed, what recalls have overtaken, and when to forget everything.
+//! The client's side of leases: their expiry, recalls that race with replies, and invalidation of all cached
+//! data.
 
 mod overtaken;
 
 use crate::limits::{DRIFT, MARGIN, RENEWAL};
-use crate::recall::{Item, Serial};
+use crate::recall::{LeaseItem, Serial};
 use overtaken::Overtaken;
 use std::time::Duration;
 use wirefs_op::{FileId, Time};
 
-/// Everything that was learned under leases is to be emptied out of where the client cannot take back single answers: the
-/// kernel's caches. The client says [`emptied`](Holder::emptied) afterwards, and believes nothing before.
+/// A request to invalidate the kernel's caches, since the leases have expired or are void. The client calls
+/// [`invalidated`](LeaseHolder::invalidated) afterwards; no lease is valid before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Empty {
-    /// The server lets changes pass after this.
+pub struct FullInvalidation {
+    /// The time after which the server lets changes run.
     pub by: Time,
-    /// Whether the client's own cache has to be emptied as well: the server does not know any more what it granted.
-    /// Without it, what is cached counts again once a request is answered.
-    pub own_too: bool,
+    /// True if the client must invalidate its own cache too, because the server lost its record of the
+    /// leases. Otherwise cached data is valid again after the next reply.
+    pub own_cache_too: bool,
 }
 
-/// A recall that is being forgotten, to be handed back with [`Holder::forgotten`].
+/// A recall whose invalidation is in progress; ends with [`LeaseHolder::recall_done`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Forgetting {
+pub struct PendingRecall {
     serial: Serial,
     connection: u64,
 }
 
-/// Whether a connection is up.
+/// The state of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Link {
-    /// Attached, since then.
+enum ConnectionState {
+    /// Attached since this time.
     Up(Time),
     Down,
 }
 
-/// The leases of one session, as its client sees them.
+/// The leases of one session, on the client.
 ///
-/// Leases count from the sending of the last request that was answered, for the term that the server told. Each answer
-/// goes to [`answered`](Holder::answered) before what it says is looked at. The clock is one that goes on while the machine
-/// sleeps.
+/// Leases are valid for the server's term, from the time when the last answered request was sent (Gray and
+/// Cheriton, 1989). The client passes each reply to [`reply_received`](LeaseHolder::reply_received) before it
+/// uses the contents. The clock must advance while the machine sleeps.
 ///
-/// # What the client owes
-/// - It hands a recall in as soon as it comes, forgets what it names, the kernel's caches last, and then answers it. The
-///   forgetting must not wait for a request of its own.
-/// - When the connection is lost it forgets, with the kernel, what its changes may have changed whose replies did not come.
-/// - A request that is sent again over another connection counts as sent then. (The server promises nothing in the reply to
-///   a change that it had received before: what it promised then may have been recalled since.)
-/// - Whatever it learned from a reply that [`is_overtaken`](Holder::is_overtaken) it does not take as leased.
-/// - It gives nothing to the kernel to keep while [`is_valid`](Holder::is_valid) is false.
+/// # Contract
+/// - The client passes a recall to [`recalled`](LeaseHolder::recalled) as soon as it arrives, invalidates the
+///   items in its own cache, then in the kernel's, and then answers. The invalidation must not wait for a
+///   request of its own.
+/// - When the connection is lost, the client and the kernel invalidate the objects of all changes whose
+///   replies did not arrive.
+/// - A request that is sent again on another connection counts as sent then. The server grants no lease in
+///   the reply to a change that it had already executed, since that lease may have been recalled meanwhile.
+/// - The client treats data of a reply for which [`is_overtaken`](LeaseHolder::is_overtaken) returns true as
+///   not leased.
+/// - The client lets the kernel cache nothing while [`is_valid`](LeaseHolder::is_valid) is false.
 #[derive(Debug)]
-pub struct Holder {
+pub struct LeaseHolder {
     term: Duration,
-    link: Link,
-    /// How many connections were lost before.
+    state: ConnectionState,
+    /// The number of connections lost so far.
     connection: u64,
-    /// When the last request that was answered had been sent.
+    /// The sending time of the last request that was answered.
     answered: Option<Time>,
-    /// When the last request was sent.
-    asked: Time,
-    /// Leases counted, and nobody was told yet that they do not.
-    is_counting: bool,
-    empty: Option<Empty>,
-    /// How often the client was told to empty and has not said that it did.
-    emptying: u32,
+    /// The sending time of the last request.
+    last_sent: Time,
+    /// Leases were valid, and their expiry was not reported yet.
+    has_leases: bool,
+    requested: Option<FullInvalidation>,
+    /// The number of invalidations that were requested and not finished.
+    running: u32,
     overtaken: Overtaken,
 }
 
-impl Holder {
-    /// A session that has attached at `now`, to a server that names this term.
-    pub fn new(now: Time, term: Duration) -> Holder {
-        Holder {
+impl LeaseHolder {
+    /// Creates the state of a session that has attached at `now` to a server with this term.
+    pub fn new(now: Time, term: Duration) -> LeaseHolder {
+        LeaseHolder {
             term,
-            link: Link::Up(now),
+            state: ConnectionState::Up(now),
             connection: 0,
             answered: None,
-            asked: now,
-            is_counting: false,
-            empty: None,
-            emptying: 0,
+            last_sent: now,
+            has_leases: false,
+            requested: None,
+            running: 0,
             overtaken: Overtaken::default(),
         }
     }
 
-    /// The session is attached again. Leases count again from the first request that is sent from now on and answered;
-    /// unless they were `kept`, everything is to be forgotten first.
-    pub fn attached(&mut self, now: Time, term: Duration, kept: bool) {
+    /// Records that the session is attached again. Leases become valid with the first request that is sent
+    /// from now on and answered. Unless the server has `retained` them, all cached data must be invalidated
+    /// first.
+    pub fn attached(&mut self, now: Time, term: Duration, retained: bool) {
         self.tick(now);
-        self.link = Link::Up(now);
-        self.asked = now;
-        if !kept {
+        self.state = ConnectionState::Up(now);
+        self.last_sent = now;
+        if !retained {
             self.overtaken.everything(now);
-            self.tell_to_empty(now, true);
+            self.invalidate_all(now, true);
         }
         self.term = term;
     }
 
-    /// The connection is gone. Nothing is believed before a request is answered again; what the kernel has counts until the
-    /// term is over.
-    pub fn lost(&mut self) {
-        self.link = Link::Down;
+    /// Records that the connection is lost. No lease is valid before a request is answered again; the
+    /// kernel's caches are valid until the term ends.
+    pub fn disconnected(&mut self) {
+        self.state = ConnectionState::Down;
         self.connection += 1;
     }
 
-    /// A request is being sent.
-    pub fn asked(&mut self, now: Time) {
-        self.asked = self.asked.max(now);
+    /// Records that a request is sent.
+    pub fn request_sent(&mut self, now: Time) {
+        self.last_sent = self.last_sent.max(now);
     }
 
-    /// A reply came to the request that was sent at `sent`, any reply.
-    pub fn answered(&mut self, now: Time, sent: Time) {
-        // Leases that are over by now are over, even if nobody was told yet: this answer begins anew.
+    /// Records a reply to the request that was sent at `sent`.
+    pub fn reply_received(&mut self, now: Time, sent: Time) {
+        // Expired leases stay expired even if that was not reported yet: this reply starts a new term.
         self.tick(now);
-        match self.link {
-            Link::Up(since) if sent >= since => {
+        match self.state {
+            ConnectionState::Up(since) if sent >= since => {
                 self.answered = self.answered.max(Some(sent));
-                self.is_counting |= now < sent + self.term;
+                self.has_leases |= now < sent + self.term;
             }
-            Link::Up(_) | Link::Down => {}
+            ConnectionState::Up(_) | ConnectionState::Down => {}
         }
     }
 
-    /// Whether what was learned under leases may be believed.
+    /// Returns true if leased data may be used.
     pub fn is_valid(&self, now: Time) -> bool {
         self.valid_until().is_some_and(|until| now < until)
     }
 
-    /// Until when leases may be believed, if nothing more is answered: [`Holder::lost`] ends it sooner.
+    /// Returns the time when leases expire without further replies. [`LeaseHolder::disconnected`] ends them
+    /// earlier.
     pub fn valid_until(&self) -> Option<Time> {
-        let Link::Up(since) = self.link else { return None };
+        let ConnectionState::Up(since) = self.state else { return None };
         let answered = self.answered.filter(|sent| *sent >= since)?;
-        let is_emptying = self.empty.is_some() || self.emptying > 0;
-        (!is_emptying).then(|| answered + self.term)
+        let is_invalidating = self.requested.is_some() || self.running > 0;
+        (!is_invalidating).then(|| answered + self.term)
     }
 
-    /// When a client that holds something should send a request, if it sends none before.
+    /// Returns the time when a client with leases should send a request to renew them.
     pub fn renewal_at(&self) -> Option<Time> {
-        match self.link {
-            Link::Up(_) => Some(self.asked + RENEWAL),
-            Link::Down => None,
+        match self.state {
+            ConnectionState::Up(_) => Some(self.last_sent + RENEWAL),
+            ConnectionState::Down => None,
         }
     }
 
-    /// A recall came, perhaps ahead of the reply to the attaching.
-    pub fn recalled(&mut self, now: Time, serial: Serial, items: &[Item]) -> Forgetting {
+    /// Records a recall. It may arrive before the reply to the attach.
+    pub fn recalled(&mut self, now: Time, serial: Serial, items: &[LeaseItem]) -> PendingRecall {
         if items.is_empty() {
             self.overtaken.everything(now);
         }
         for item in items {
             self.overtaken.item(now, item);
         }
-        Forgetting { serial, connection: self.connection }
+        PendingRecall { serial, connection: self.connection }
     }
 
-    /// What a recall named is forgotten, by the kernel too. Gives back the number to answer with; none when the connection
-    /// is gone by which it came: what was not answered comes again, and a server that started anew counts from the
-    /// beginning.
-    pub fn forgotten(&self, forgetting: Forgetting) -> Option<Serial> {
-        (forgetting.connection == self.connection).then_some(forgetting.serial)
+    /// Returns the serial to answer with, once the recalled items are invalidated in the client and the
+    /// kernel. Returns `None` if the recall arrived on an earlier connection: the server sends unanswered
+    /// recalls again, and a restarted server restarts the numbering.
+    pub fn recall_done(&self, pending: PendingRecall) -> Option<Serial> {
+        (pending.connection == self.connection).then_some(pending.serial)
     }
 
-    /// Whether anything about an object was recalled since a request was sent at `sent`, so that what its reply tells of
-    /// the object's attributes, contents or listing is not under a lease.
+    /// Returns true if the object was recalled, wholly or in part, since a request was sent at `sent`. The
+    /// attributes, contents and listing in its reply are then not leased.
     pub fn is_overtaken(&self, id: FileId, sent: Time) -> bool {
         self.overtaken.object(id, sent)
     }
 
-    /// The same of what one name in a directory means.
+    /// Like [`is_overtaken`](Self::is_overtaken), for the entry of one name in a directory.
     pub fn is_name_overtaken(&self, directory: FileId, name: &[u8], sent: Time) -> bool {
         self.overtaken.name(directory, name, sent)
     }
 
-    /// No request from before `oldest` is under way any more; none at all without it.
+    /// Discards records of recalls from before `oldest`, the sending time of the oldest pending request; of
+    /// all recalls without one.
     pub fn prune(&mut self, oldest: Option<Time>) {
         self.overtaken.prune(oldest);
     }
 
-    /// When to call [`tick`](Self::tick) next.
+    /// Returns the time when [`tick`](Self::tick) is due.
     pub fn deadline(&self) -> Option<Time> {
-        self.answered.filter(|_| self.is_counting).map(|sent| sent + self.term)
+        self.answered.filter(|_| self.has_leases).map(|sent| sent + self.term)
     }
 
-    /// Lets time pass.
+    /// Advances the clock: requests an invalidation when the leases have expired.
     pub fn tick(&mut self, now: Time) {
         if self.deadline().is_some_and(|over| over <= now) {
-            self.tell_to_empty(now, false);
+            self.invalidate_all(now, false);
         }
     }
 
-    /// What is to be emptied, once for each time.
-    pub fn poll(&mut self) -> Option<Empty> {
-        let empty = self.empty.take()?;
-        self.emptying += 1;
-        Some(empty)
+    /// Returns a requested invalidation, once each.
+    pub fn poll(&mut self) -> Option<FullInvalidation> {
+        let request = self.requested.take()?;
+        self.running += 1;
+        Some(request)
     }
 
-    /// Everything is empty that one [`poll`](Self::poll) told to.
-    pub fn emptied(&mut self) {
-        self.emptying = self.emptying.saturating_sub(1);
+    /// Records that one invalidation from [`poll`](Self::poll) is finished.
+    pub fn invalidated(&mut self) {
+        self.running = self.running.saturating_sub(1);
     }
 
-    fn tell_to_empty(&mut self, now: Time, own_too: bool) {
+    fn invalidate_all(&mut self, now: Time, own_cache_too: bool) {
         let over = self.answered.map_or(now, |sent| sent + self.term);
-        let own_too = own_too || self.empty.is_some_and(|empty| empty.own_too);
-        self.empty = Some(Empty { by: over + (MARGIN - DRIFT), own_too });
-        self.is_counting = false;
+        let own_cache_too = own_cache_too || self.requested.is_some_and(|request| request.own_cache_too);
+        self.requested = Some(FullInvalidation { by: over + (MARGIN - DRIFT), own_cache_too });
+        self.has_leases = false;
     }
 }
 

@@ -1,27 +1,27 @@
-//! The bytes of a file, with holes.
+//! File contents with holes.
 
 use std::collections::BTreeMap;
 
-/// Bytes are kept in pages of this size; a page that is not there is a hole.
+/// The page size. A missing page is a hole.
 pub(crate) const PAGE_BYTES: u64 = 4096;
 
-/// A file's bytes. What was never written, or was punched out, reads as zeros.
+/// The bytes of a file. Unwritten and punched ranges read as zeros.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Contents {
+pub(crate) struct FileContents {
     size: u64,
     pages: BTreeMap<u64, Vec<u8>>,
 }
 
-/// The part of one page that a range of bytes covers.
-struct Part {
+/// The range of one page that a range covers.
+struct PageRange {
     page: u64,
-    /// First byte within the page.
+    /// The first byte within the page.
     start: usize,
     len: usize,
 }
 
-/// Cuts a range at the borders of pages.
-fn parts(offset: u64, len: u64) -> impl Iterator<Item = Part> {
+/// Splits a range at page boundaries.
+fn page_ranges(offset: u64, len: u64) -> impl Iterator<Item = PageRange> {
     let end = offset.saturating_add(len);
     let mut at = offset;
     std::iter::from_fn(move || {
@@ -30,36 +30,36 @@ fn parts(offset: u64, len: u64) -> impl Iterator<Item = Part> {
         }
         let start = at % PAGE_BYTES;
         let len = (PAGE_BYTES - start).min(end - at);
-        let part = Part { page: at / PAGE_BYTES, start: start as usize, len: len as usize };
+        let range = PageRange { page: at / PAGE_BYTES, start: start as usize, len: len as usize };
         at += len;
-        Some(part)
+        Some(range)
     })
 }
 
-impl Contents {
+impl FileContents {
     pub(crate) fn size(&self) -> u64 {
         self.size
     }
 
-    /// Bytes that take up room.
+    /// Returns the number of allocated bytes.
     pub(crate) fn allocated(&self) -> u64 {
         self.pages.len() as u64 * PAGE_BYTES
     }
 
-    /// The first bytes of the pages that are there.
+    /// Returns the offsets of the allocated pages.
     pub(crate) fn page_offsets(&self) -> impl Iterator<Item = u64> {
         self.pages.keys().map(|page| page * PAGE_BYTES)
     }
 
-    /// Up to `count` bytes from `offset`; fewer at the end.
+    /// Returns up to `count` bytes from `offset`; fewer at the end of the file.
     pub(crate) fn read(&self, offset: u64, count: u64) -> Vec<u8> {
         let count = count.min(self.size.saturating_sub(offset));
         let mut bytes = Vec::new();
-        for part in parts(offset, count) {
-            let page = self.pages.get(&part.page);
-            match page.and_then(|page| page.get(part.start..part.start + part.len)) {
+        for range in page_ranges(offset, count) {
+            let page = self.pages.get(&range.page);
+            match page.and_then(|page| page.get(range.start..range.start + range.len)) {
                 Some(data) => bytes.extend_from_slice(data),
-                None => bytes.resize(bytes.len() + part.len, 0),
+                None => bytes.resize(bytes.len() + range.len, 0),
             }
         }
         bytes
@@ -67,12 +67,12 @@ impl Contents {
 
     pub(crate) fn write(&mut self, offset: u64, data: &[u8]) {
         let mut rest = data;
-        for part in parts(offset, data.len() as u64) {
-            let (now, later) = rest.split_at(part.len);
+        for range in page_ranges(offset, data.len() as u64) {
+            let (now, later) = rest.split_at(range.len);
             rest = later;
-            let page = self.pages.entry(part.page).or_insert_with(|| vec![0; PAGE_BYTES as usize]);
-            if let Some(place) = page.get_mut(part.start..part.start + part.len) {
-                place.copy_from_slice(now);
+            let page = self.pages.entry(range.page).or_insert_with(|| vec![0; PAGE_BYTES as usize]);
+            if let Some(target) = page.get_mut(range.start..range.start + range.len) {
+                target.copy_from_slice(now);
             }
         }
         if !data.is_empty() {
@@ -80,7 +80,7 @@ impl Contents {
         }
     }
 
-    /// Makes a range read as zeros; whole pages of it become holes. The size stays.
+    /// Zeros a range; its whole pages become holes. The size stays.
     pub(crate) fn punch(&mut self, offset: u64, len: u64) {
         let end = offset.saturating_add(len);
         let within: Vec<u64> =
@@ -106,7 +106,7 @@ impl Contents {
         self.size = size;
     }
 
-    /// Whether all bytes of a range (as far as the file goes) are zero.
+    /// Returns whether all bytes of a range, up to the end of the file, are zero.
     pub(crate) fn is_zero(&self, offset: u64, end: u64) -> bool {
         let pages = self.pages.range(offset / PAGE_BYTES..=end / PAGE_BYTES);
         pages.into_iter().all(|(number, page)| {
@@ -117,14 +117,14 @@ impl Contents {
         })
     }
 
-    /// The next page at or after `offset`; `None` when only a hole follows.
+    /// Returns the next data at or after `offset`; `None` if only a hole follows.
     pub(crate) fn next_data(&self, offset: u64) -> Option<u64> {
         let page = self.pages.range(offset / PAGE_BYTES..).next().map(|(page, _)| page * PAGE_BYTES)?;
         let data = page.max(offset);
         (data < self.size).then_some(data)
     }
 
-    /// The next hole at or after `offset`; the end of the file counts as one.
+    /// Returns the next hole at or after `offset`; the end of the file counts as one.
     pub(crate) fn next_hole(&self, offset: u64) -> u64 {
         let mut page = offset / PAGE_BYTES;
         while self.pages.contains_key(&page) {

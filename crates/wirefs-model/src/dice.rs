@@ -1,16 +1,16 @@
-//! Random choices that a seed determines.
+//! Seeded random choices.
 
 /// A source of random choices: SplitMix64, the same on every machine.
 #[derive(Clone, Debug)]
 pub struct Dice(u64);
 
 impl Dice {
-    /// The source that belongs to this seed.
+    /// Returns the generator of this seed.
     pub fn new(seed: u64) -> Dice {
         Dice(seed)
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     pub fn word(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let word = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -18,17 +18,17 @@ impl Dice {
         word ^ (word >> 31)
     }
 
-    /// A number below `end`; 0 when that is 0.
+    /// Returns a number below `end`; 0 if `end` is 0.
     pub fn below(&mut self, end: u64) -> u64 {
         self.word().checked_rem(end).unwrap_or(0)
     }
 
-    /// True in `part` of `whole` cases.
+    /// Returns true in `part` of `whole` cases.
     pub fn chance(&mut self, part: u64, whole: u64) -> bool {
         self.below(whole) < part
     }
 
-    /// One of these.
+    /// Returns a random element.
     pub fn one_of<T: Copy + Default>(&mut self, choices: &[T]) -> T {
         let at = self.below(choices.len() as u64) as usize;
         choices.get(at).copied().unwrap_or_default()

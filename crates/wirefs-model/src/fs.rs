@@ -1,15 +1,15 @@
-//! The reference file system: inodes, names, and what POSIX (as Linux reads it) says each operation does to them.
-//! Symbolic links are never followed here, permissions never checked.
+//! The reference file system: inodes, names, and the effects of each operation according to POSIX on Linux. It never
+//! follows symbolic links and never checks permissions.
 
 mod attributes;
-mod disk;
+mod crash_disk;
 mod inode;
 mod io;
 mod names;
 mod rename;
 
-pub(crate) use disk::Disk;
-pub(crate) use inode::{Body, Ino, Inode, New};
+pub(crate) use crash_disk::CrashDisk;
+pub(crate) use inode::{Inode, InodeBody, ModelIno, NewInode};
 pub(crate) use names::check_target;
 pub(crate) use rename::check_flags;
 
@@ -17,34 +17,34 @@ use std::collections::BTreeMap;
 use wirefs_op::{Errno, Kind, Timestamp};
 
 /// The root directory.
-pub(crate) const ROOT: Ino = Ino(1);
+pub(crate) const ROOT: ModelIno = ModelIno(1);
 
-/// Where no time is set, the clock is a counter, whose seconds start here: later than any time that a test sets.
-pub(crate) const COUNTED_SECS: i64 = 1 << 40;
+/// Without a set time, the clock is a counter. Its seconds start here, later than any time that a test sets.
+pub(crate) const COUNTER_START_SECS: i64 = 1 << 40;
 
-/// A whole file system in memory.
+/// A file system in memory.
 #[derive(Clone, Debug)]
-pub(crate) struct Fs {
-    inodes: BTreeMap<Ino, Inode>,
+pub(crate) struct ModelFs {
+    inodes: BTreeMap<ModelIno, Inode>,
     ticks: u64,
-    /// Numbers of inodes that were lost by a power cut: they are used again, as xfs does.
+    /// Inode numbers lost in a power cut, which are used again, as on xfs.
     lost: Vec<u64>,
-    /// The time that was set, and the last one that was given to anything.
+    /// The set time, and the last time given to an inode.
     clock: Option<(Timestamp, Timestamp)>,
 }
 
-impl Fs {
-    pub(crate) fn new() -> Fs {
-        let mut fs = Fs { inodes: BTreeMap::new(), ticks: 0, lost: Vec::new(), clock: None };
+impl ModelFs {
+    pub(crate) fn new() -> ModelFs {
+        let mut fs = ModelFs { inodes: BTreeMap::new(), ticks: 0, lost: Vec::new(), clock: None };
         let entries = BTreeMap::new();
-        fs.add(Body::Directory { entries, parent: ROOT }, &New::of(Kind::Directory, 0o755));
+        fs.add(InodeBody::Directory { entries, parent: ROOT }, &NewInode::of(Kind::Directory, 0o755));
         if let Some(root) = fs.inodes.get_mut(&ROOT) {
             root.nlink = 1;
         }
         fs
     }
 
-    /// Counts on; no two calls give the same.
+    /// Increments and returns the counter.
     fn tick(&mut self) -> u64 {
         self.ticks += 1;
         self.ticks
@@ -57,11 +57,11 @@ impl Fs {
                 *last = (*now).max(last.next());
                 *last
             }
-            None => Timestamp { secs: COUNTED_SECS + tick as i64, nanos: 0 },
+            None => Timestamp { secs: COUNTER_START_SECS + tick as i64, nanos: 0 },
         }
     }
 
-    /// It is this time from now on. The first time that is set is the one at which all that is there was made.
+    /// Sets the time. The first call also sets the times of all existing inodes.
     pub(crate) fn set_time(&mut self, now: Timestamp) {
         if self.clock.is_none() {
             self.inodes.values_mut().for_each(|inode| (inode.mtime, inode.ctime) = (now, now));
@@ -69,10 +69,10 @@ impl Fs {
         self.clock = Some((now, self.clock.map_or(now, |(_, last)| last)));
     }
 
-    fn add(&mut self, body: Body, new: &New) -> Ino {
-        // The counter is also the source of inode numbers. The root's is the first.
+    fn add(&mut self, body: InodeBody, new: &NewInode) -> ModelIno {
+        // The counter is also the source of inode numbers; the root has the first.
         let now = self.now();
-        let ino = Ino(self.lost.pop().unwrap_or(self.ticks));
+        let ino = ModelIno(self.lost.pop().unwrap_or(self.ticks));
         let inode = Inode {
             body,
             mode: new.mode & 0o7777,
@@ -92,16 +92,16 @@ impl Fs {
         ino
     }
 
-    pub(crate) fn inode(&self, ino: Ino) -> Result<&Inode, Errno> {
+    pub(crate) fn inode(&self, ino: ModelIno) -> Result<&Inode, Errno> {
         self.inodes.get(&ino).ok_or(Errno::Stale)
     }
 
-    fn inode_mut(&mut self, ino: Ino) -> Result<&mut Inode, Errno> {
+    fn inode_mut(&mut self, ino: ModelIno) -> Result<&mut Inode, Errno> {
         self.inodes.get_mut(&ino).ok_or(Errno::Stale)
     }
 
-    /// Notes a change of attributes.
-    fn touch(&mut self, ino: Ino) {
+    /// Records a change of attributes.
+    fn touch(&mut self, ino: ModelIno) {
         let now = self.now();
         let version = self.ticks;
         if let Some(inode) = self.inodes.get_mut(&ino) {
@@ -110,30 +110,30 @@ impl Fs {
         }
     }
 
-    /// Notes a change of contents.
-    fn modify(&mut self, ino: Ino) {
+    /// Records a change of contents.
+    fn modify(&mut self, ino: ModelIno) {
         self.touch(ino);
         if let Some(inode) = self.inodes.get_mut(&ino) {
             inode.mtime = inode.ctime;
         }
     }
 
-    /// Keeps an inode although it may lose its last name.
-    pub(crate) fn hold(&mut self, ino: Ino) {
+    /// Keeps an inode alive even without names.
+    pub(crate) fn hold(&mut self, ino: ModelIno) {
         if let Some(inode) = self.inodes.get_mut(&ino) {
             inode.holds += 1;
         }
     }
 
-    /// Gives back a hold.
-    pub(crate) fn release(&mut self, ino: Ino) {
+    /// Releases one hold.
+    pub(crate) fn release(&mut self, ino: ModelIno) {
         if let Some(inode) = self.inodes.get_mut(&ino) {
             inode.holds = inode.holds.saturating_sub(1);
         }
-        self.forget_if_unused(ino);
+        self.free_if_unused(ino);
     }
 
-    fn forget_if_unused(&mut self, ino: Ino) {
+    fn free_if_unused(&mut self, ino: ModelIno) {
         if self.inodes.get(&ino).is_some_and(|inode| inode.nlink == 0 && inode.holds == 0 && ino != ROOT) {
             self.inodes.remove(&ino);
         }

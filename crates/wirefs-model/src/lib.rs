@@ -1,14 +1,15 @@
-//! The reference tree, plain and obviously right, and random operations that compare other trees and mounts with it.
+//! The reference tree, simple and evidently correct, and random operations that compare other trees and mounts with it.
 //!
-//! *Holds*: [`ModelTree`] does what Linux does on a plain directory, error for error, as root sees it: permissions are
-//! not checked, locks not granted, and time is a counter. One seed gives one sequence of operations, everywhere.
+//! *Holds*: [`ModelTree`] behaves like a plain directory on Linux, including errors, as seen by root: it does not check
+//! permissions, grants no locks, and its time is a counter. One seed gives one sequence of operations, on every
+//! machine.
 //!
-//! *Never*: shipped; a clock or randomness other than the seed. The model itself makes no system call: only
-//! [`posix::DirectoryWorld`] does.
+//! *Never*: shipped; clocks; randomness other than the seed. The model makes no system call; only
+//! [`posix::DirectoryExecutor`] does.
 //!
 //! *Drive it*: [`run_posix`] compares directories (a plain one, or several mounts of one export) with the model through
-//! system calls; [`run_op`] compares any [`Tree`](wirefs_server::Tree) with it through Op requests, and
-//! [`run_touches`] what such a tree says before it changes something.
+//! system calls; [`run_op`] compares any [`Tree`](wirefs_server::Tree) with it through Op requests; [`run_touches`]
+//! checks the announcements that such a tree makes before changes.
 //!
 //! ```
 //! use wirefs_model::{ModelTree, run_op};
@@ -18,8 +19,8 @@
 //! # Ok::<(), wirefs_model::Mismatch>(())
 //! ```
 //!
-//! *Proved by*: `tests/suite`: the local kernel and the model do the same for thousands of operations, and so do the
-//! exported host directory and the model; what once differed is kept as a test of its own.
+//! *Proved by*: `tests/suite`: the local kernel and the model agree for thousands of operations, and so do the exported
+//! host directory and the model; each former difference is a regression test.
 
 mod contents;
 mod dice;

@@ -1,27 +1,27 @@
-//! What is reported when a world and the model part.
+//! The report of a difference between a tree and the model.
 
 use std::collections::VecDeque;
 use std::fmt;
 
-/// How many operations before a mismatch are shown.
+/// The number of reported operations before a mismatch.
 const HISTORY_MAX: usize = 40;
-/// How much of each outcome is shown, in characters.
+/// The reported characters of each outcome.
 const OUTCOME_CHARS_MAX: usize = 100;
 
-/// A world that did not do what the model did.
+/// The first operation whose result differs from the model's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
-    /// The seed of the sequence; `None` for a given one.
+    /// The seed of the sequence; `None` if the operations were given.
     pub seed: Option<u64>,
     /// The number of the operation, from 0.
     pub step: usize,
-    /// What was asked.
-    pub asked: String,
-    /// What the model answers.
+    /// The operation.
+    pub operation: String,
+    /// The outcome of the model.
     pub model: String,
-    /// What the world answered.
-    pub world: String,
-    /// The last operations, this one included, with the directory that each was done in and what came of it.
+    /// The outcome of the other tree.
+    pub actual: String,
+    /// The last operations, including this one, with their outcomes and the directories in which they ran.
     pub history: Vec<String>,
 }
 
@@ -31,11 +31,11 @@ impl fmt::Display for Mismatch {
             writeln!(f, "  {line}")?;
         }
         match self.seed {
-            Some(seed) => writeln!(f, "seed {seed}, step {}: {}", self.step, self.asked)?,
-            None => writeln!(f, "step {}: {}", self.step, self.asked)?,
+            Some(seed) => writeln!(f, "seed {seed}, step {}: {}", self.step, self.operation)?,
+            None => writeln!(f, "step {}: {}", self.step, self.operation)?,
         }
         writeln!(f, "  model: {}", self.model)?;
-        write!(f, "  world: {}", self.world)
+        write!(f, "  actual: {}", self.actual)
     }
 }
 
@@ -43,10 +43,10 @@ impl std::error::Error for Mismatch {}
 
 /// The last operations.
 #[derive(Debug, Default)]
-pub(crate) struct History(VecDeque<String>);
+pub(crate) struct OperationHistory(VecDeque<String>);
 
-impl History {
-    pub(crate) fn note(&mut self, asked: &str, outcome: &impl fmt::Debug) {
+impl OperationHistory {
+    pub(crate) fn record(&mut self, operation: &str, outcome: &impl fmt::Debug) {
         if self.0.len() == HISTORY_MAX {
             self.0.pop_front();
         }
@@ -55,7 +55,7 @@ impl History {
         if outcome.len() < whole.len() {
             outcome.push('…');
         }
-        self.0.push_back(format!("{asked} -> {outcome}"));
+        self.0.push_back(format!("{operation} -> {outcome}"));
     }
 
     pub(crate) fn lines(&self) -> Vec<String> {

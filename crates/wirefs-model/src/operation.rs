@@ -1,24 +1,24 @@
-//! One random operation, in the terms of a program: paths, open files, system calls.
+//! One operation as a program sees it: paths, open files, system calls.
 
 pub(crate) mod random;
 
 use std::fmt;
 use wirefs_op::Timestamp;
 
-/// A relative path, as a program writes it.
+/// A relative path.
 pub type Path = String;
 
-/// One of a few places for open files. An operation on an empty one is left out; an open that succeeds closes what was
-/// there.
+/// An index of the open files. An operation on an empty slot is skipped; a successful open closes the former file of
+/// the slot.
 pub type Slot = usize;
 
 /// The number of slots.
 pub const SLOTS: usize = 5;
 
-/// How a file is opened: the bits of `open(2)`.
+/// The flags of `open(2)`.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "named as the flags are")]
-pub struct How {
+pub struct OpenFlags {
     pub read: bool,
     pub write: bool,
     pub create: bool,
@@ -29,7 +29,7 @@ pub struct How {
     pub directory: bool,
 }
 
-impl fmt::Debug for How {
+impl fmt::Debug for OpenFlags {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bits = [
             (self.read, "read"),
@@ -46,17 +46,17 @@ impl fmt::Debug for How {
     }
 }
 
-/// Bytes that one number determines.
+/// Bytes determined by a number.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Pattern {
-    /// How many bytes.
+    /// The number of bytes.
     pub len: usize,
-    /// Which.
+    /// The seed.
     pub seed: u8,
 }
 
 impl Pattern {
-    /// The bytes; none of them zero, so that they differ from a hole.
+    /// Returns the bytes. None is zero, so that they differ from a hole.
     pub fn bytes(self) -> Vec<u8> {
         let byte = |at: usize| (at as u64).wrapping_mul(31).wrapping_add(u64::from(self.seed)) % 255 + 1;
         (0..self.len).map(|at| byte(at + at / 251) as u8).collect()
@@ -69,16 +69,16 @@ impl fmt::Debug for Pattern {
     }
 }
 
-/// A time to set, or none.
-pub type SetTo = Option<Timestamp>;
+/// A time to set, or `None`.
+pub type TimeToSet = Option<Timestamp>;
 
-/// What is done with an open file.
+/// A system call on an open file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
     missing_docs,
     reason = "the fields are the operands of the system call that the variant is named after"
 )]
-pub enum OnFile {
+pub enum FileCall {
     Close,
     Read {
         offset: u64,
@@ -111,13 +111,13 @@ pub enum OnFile {
     Sync,
 }
 
-/// What is done with names.
+/// A system call on names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
     missing_docs,
     reason = "the fields are the operands of the system call that the variant is named after"
 )]
-pub enum OnName {
+pub enum NameCall {
     List { path: Path },
     Mkdir { path: Path, mode: u32 },
     Mkfifo { path: Path, mode: u32 },
@@ -129,18 +129,18 @@ pub enum OnName {
     Readlink { path: Path },
 }
 
-/// What is done with the object at a path.
+/// A system call on the object at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
     missing_docs,
     reason = "the fields are the operands of the system call that the variant is named after"
 )]
-pub enum OnObject {
+pub enum ObjectCall {
     Stat { follow: bool },
     Truncate { size: u64 },
     Chmod { mode: u32 },
     Chown { uid: u32, gid: u32 },
-    SetTimes { atime: SetTo, mtime: SetTo },
+    SetTimes { atime: TimeToSet, mtime: TimeToSet },
     SetXattr { name: String, value: Pattern, flags: u32 },
     ReadXattr { name: String },
     ListXattrs,
@@ -152,43 +152,45 @@ pub enum OnObject {
 pub enum Operation {
     /// Opens a file into a slot.
     Open {
-        /// Which slot.
+        /// The slot.
         slot: Slot,
-        /// What to open.
+        /// The path.
         path: Path,
-        /// How.
-        how: How,
+        /// The flags.
+        open_flags: OpenFlags,
         /// The permission bits of a new file.
         mode: u32,
     },
-    /// Works on the file that is open in a slot.
-    File(Slot, OnFile),
-    /// Works on names.
-    Name(OnName),
-    /// Works on the object at a path.
-    Object(Path, OnObject),
+    /// A system call on the file in a slot.
+    File(Slot, FileCall),
+    /// A system call on names.
+    Name(NameCall),
+    /// A system call on the object at a path.
+    Object(Path, ObjectCall),
 }
 
 impl Operation {
-    /// Asks for the attributes of what is at a path, a link itself.
+    /// Returns an `lstat` of a path.
     pub fn stat(path: &str) -> Operation {
-        Operation::Object(path.into(), OnObject::Stat { follow: false })
+        Operation::Object(path.into(), ObjectCall::Stat { follow: false })
     }
 
-    /// The paths that it names.
+    /// Returns the paths of the operation.
     pub fn paths(&self) -> Vec<&str> {
         match self {
             Operation::Open { path, .. } | Operation::Object(path, _) => vec![path],
             Operation::File(_, _) => vec![],
-            Operation::Name(OnName::Link { from, to } | OnName::Rename { from, to, .. }) => vec![from, to],
+            Operation::Name(NameCall::Link { from, to } | NameCall::Rename { from, to, .. }) => {
+                vec![from, to]
+            }
             Operation::Name(
-                OnName::List { path }
-                | OnName::Mkdir { path, .. }
-                | OnName::Mkfifo { path, .. }
-                | OnName::Symlink { path, .. }
-                | OnName::Unlink { path }
-                | OnName::Rmdir { path }
-                | OnName::Readlink { path },
+                NameCall::List { path }
+                | NameCall::Mkdir { path, .. }
+                | NameCall::Mkfifo { path, .. }
+                | NameCall::Symlink { path, .. }
+                | NameCall::Unlink { path }
+                | NameCall::Rmdir { path }
+                | NameCall::Readlink { path },
             ) => vec![path],
         }
     }

@@ -1,72 +1,72 @@
-//! Random Op requests to a tree and to the model beside it, their replies compared.
+//! Random Op requests to a tree and to the model; compares the replies.
 
+mod announcements;
 mod client;
-mod collected;
+mod collected_replies;
 mod compare;
 mod objects;
+mod reply_outcome;
 mod request;
-mod told;
-mod touching;
 
 use crate::dice::Dice;
-use crate::mismatch::{History, Mismatch};
-use crate::ops::client::Client;
+use crate::mismatch::{Mismatch, OperationHistory};
+use crate::ops::client::TreeClient;
 use crate::tree::ModelTree;
-use request::Ask;
-use told::Told;
-pub use touching::run_touches;
+pub use announcements::run_touches;
+use reply_outcome::ReplyOutcome;
+use request::RandomRequest;
 use wirefs_op::message::version::BootId;
 use wirefs_server::Tree;
 
-/// The whole trees are compared after each so many requests, and at the end.
+/// The number of requests between two comparisons of the whole trees.
 const SNAPSHOT_EVERY: usize = 100;
 
-/// Asks an empty `tree` the `requests` random requests that `seed` determines, and compares each answer with the
-/// model's. The tree must not check permissions, or act as a user who may do everything.
+/// Sends the `requests` random requests of `seed` to an empty `tree` and compares each reply with the model's. The tree
+/// must not check permissions, or must act as a privileged user.
 ///
 /// # Errors
-/// The first difference.
+/// Returns the first difference.
 pub fn run_op(seed: u64, requests: usize, tree: &dyn Tree) -> Result<(), Mismatch> {
     let model = ModelTree::new(BootId(1));
-    let mut run = Run {
+    let mut run = TreeComparison {
         seed,
         step: 0,
-        model: Client::attach(&model).map_err(|errno| unusable(seed, &errno.to_string()))?,
-        other: Client::attach(tree).map_err(|errno| unusable(seed, &errno.to_string()))?,
-        history: History::default(),
+        model: TreeClient::attach(&model).map_err(|errno| unusable(seed, &errno.to_string()))?,
+        other: TreeClient::attach(tree).map_err(|errno| unusable(seed, &errno.to_string()))?,
+        history: OperationHistory::default(),
     };
     run.adopt_root()?;
     let mut dice = Dice::new(seed);
     for _ in 0..requests {
-        run.step(&model, &Ask::random(&mut dice))?;
+        run.step(&model, &RandomRequest::random(&mut dice))?;
     }
     run.compare_all()?;
-    run.model.leave();
-    run.other.leave();
+    run.model.end_session();
+    run.other.end_session();
     Ok(())
 }
 
-fn unusable(seed: u64, why: &str) -> Mismatch {
+fn unusable(seed: u64, reason: &str) -> Mismatch {
     Mismatch {
         seed: Some(seed),
         step: 0,
-        asked: "to attach".into(),
+        operation: "attach".into(),
         model: "an empty tree".into(),
-        world: why.into(),
+        actual: reason.into(),
         history: vec![],
     }
 }
 
-struct Run<'a> {
+struct TreeComparison<'a> {
     seed: u64,
     step: usize,
-    model: Client<'a>,
-    other: Client<'a>,
-    history: History,
+    model: TreeClient<'a>,
+    other: TreeClient<'a>,
+    history: OperationHistory,
 }
 
-impl Run<'_> {
-    /// Gives the model's root the attributes of the other's.
+impl TreeComparison<'_> {
+    /// Sets the attributes of the model's root to those of the other tree.
     fn adopt_root(&mut self) -> Result<(), Mismatch> {
         let root = self.other.root();
         let set = wirefs_op::SetStat {
@@ -75,58 +75,62 @@ impl Run<'_> {
             gid: Some(root.gid),
             ..wirefs_op::SetStat::default()
         };
-        self.model.perform(&Ask::set_root(set));
+        self.model.perform(&RandomRequest::set_root(set));
         self.compare_all()
     }
 
-    fn step(&mut self, model: &ModelTree, ask: &Ask) -> Result<(), Mismatch> {
-        self.answer(model, ask)?;
+    fn step(&mut self, model: &ModelTree, request: &RandomRequest) -> Result<(), Mismatch> {
+        self.answer(model, request)?;
         self.settle()
     }
 
-    /// Both do it, and tell the same.
-    fn answer(&mut self, model: &ModelTree, ask: &Ask) -> Result<(), Mismatch> {
-        let seek = match ask {
-            Ask::Seek { which, offset, hole } => {
+    /// Executes the request on both trees and compares the outcomes.
+    fn answer(&mut self, model: &ModelTree, request: &RandomRequest) -> Result<(), Mismatch> {
+        let seek = match request {
+            RandomRequest::Seek { which, offset, hole } => {
                 self.model.target(which).map(|target| (target, *offset, *hole))
             }
             _ => None,
         };
-        let told = self.other.perform(ask);
-        if ask.zeroes() && told.is_unsupported() {
-            // Not each file system zeroes in place; nothing was changed.
+        let actual = self.other.perform(request);
+        if request.zeros_range() && actual.is_unsupported() {
+            // Not every file system can zero ranges in place; nothing was changed.
             return Ok(());
         }
-        let expected = self.model.perform(ask);
-        if expected != Told::LeftOut {
-            self.history.note(&format!("{}: {ask:?}", self.step), &told);
+        let expected = self.model.perform(request);
+        if expected != ReplyOutcome::Skipped {
+            self.history.record(&format!("{}: {request:?}", self.step), &actual);
         }
         let agrees = match seek {
-            Some((target, offset, hole)) if expected != Told::LeftOut => {
-                let answer = told.place();
-                // What seeking in a directory means is left to the file system.
+            Some((target, offset, hole)) if expected != ReplyOutcome::Skipped => {
+                let answer = actual.place();
+                // The meaning of a seek in a directory is up to the file system.
                 expected.is_wrong_kind()
-                    || expected.allows(&told, true)
+                    || expected.allows(&actual, true)
                     || answer.is_some_and(|answer| {
-                        model.may_seek_answer(self.model.session(), &target, offset, hole, answer)
+                        model.is_allowed_seek_result(self.model.session(), &target, offset, hole, answer)
                     })
             }
-            _ => expected.allows(&told, self.counts_subdirectories()),
+            _ => expected.allows(&actual, self.counts_subdirectories()),
         };
         if !agrees {
-            return Err(self.mismatch(format!("{ask:?}"), format!("{expected:?}"), format!("{told:?}")));
+            return Err(self.mismatch(
+                format!("{request:?}"),
+                format!("{expected:?}"),
+                format!("{actual:?}"),
+            ));
         }
         Ok(())
     }
 
-    /// Takes over what the last request opened and closed.
+    /// Applies the changes of open files by the last request.
     fn settle(&mut self) -> Result<(), Mismatch> {
         self.model.settle();
         self.other.settle();
         let (expected, shared) = (self.model.sharing(), self.other.sharing());
         if expected != shared {
-            let asked = "which slots share an fd".into();
-            return Err(self.mismatch(asked, format!("{expected:?}"), format!("{shared:?}")));
+            let operation = "which slots share an fd".into();
+            return Err(self.mismatch(operation, format!("{expected:?}"), format!("{shared:?}")));
         }
         self.step += 1;
         if self.step.is_multiple_of(SNAPSHOT_EVERY) {
@@ -135,7 +139,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Whether the other tree's directories count their subdirectories among their links.
+    /// Returns whether the other tree's directories count their subdirectories as links.
     fn counts_subdirectories(&self) -> bool {
         self.other.root().nlink == 2
     }
@@ -143,16 +147,16 @@ impl Run<'_> {
     fn compare_all(&mut self) -> Result<(), Mismatch> {
         let counts = self.counts_subdirectories();
         compare::everything(&mut self.model, &mut self.other, counts)
-            .map_err(|(asked, model, other)| self.mismatch(asked, model, other))
+            .map_err(|(operation, model, other)| self.mismatch(operation, model, other))
     }
 
-    fn mismatch(&self, asked: String, model: String, world: String) -> Mismatch {
+    fn mismatch(&self, operation: String, model: String, actual: String) -> Mismatch {
         Mismatch {
             seed: Some(self.seed),
             step: self.step,
-            asked,
+            operation,
             model,
-            world,
+            actual,
             history: self.history.lines(),
         }
     }

@@ -1,4 +1,4 @@
-//! The same operations in several worlds: in the model, and through system calls in directories, compared step by step.
+//! Executes the same operations on the model and through system calls in directories, compared step by step.
 
 mod directory;
 mod model;
@@ -6,15 +6,15 @@ mod outcome;
 mod runner;
 mod snapshot;
 
-pub use directory::{Abilities, DirectoryWorld};
-pub use model::ModelWorld;
-pub use outcome::{Outcome, Seen};
+pub use directory::{DirectoryExecutor, FsFeatures};
+pub use model::ModelExecutor;
+pub use outcome::{ObservedStat, OperationOutcome};
 pub use runner::{run_operations, run_posix};
 
 use crate::operation::Operation;
 
-/// Something that a program can work on.
-pub trait World {
-    /// Does it and tells what a program would have seen.
-    fn perform(&mut self, operation: &Operation) -> Outcome;
+/// Executes operations.
+pub trait Executor {
+    /// Executes an operation and returns its outcome for a program.
+    fn perform(&mut self, operation: &Operation) -> OperationOutcome;
 }

@@ -1,14 +1,14 @@
-//! The model as a tree that answers Op.
+//! The model as a tree that serves Op.
 
 mod file;
 mod find;
-mod finds;
 mod get;
 mod name;
+mod preconditions;
 mod put;
 mod touch;
 
-use crate::fs::{Disk, Fs, Ino, ROOT};
+use crate::fs::{CrashDisk, ModelFs, ModelIno, ROOT};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use wirefs_op::limits::FDS_MAX;
@@ -18,11 +18,11 @@ use wirefs_op::message::version::BootId;
 use wirefs_op::{Errno, FileId, Kind, Reply, Request, Stat, Timestamp, TreePath};
 use wirefs_server::{Attached, Outside, Parked, Replies, SessionKey, Tell, Touched, Tree};
 
-/// The reference tree: all in memory, one lock around it, no permissions checked, no locks granted.
+/// The reference tree: in memory, with one lock, without permission checks, without locks for clients.
 pub struct ModelTree {
-    state: Mutex<State>,
-    /// Who hears of what changes although no request asks for it.
-    tell: Mutex<Option<Tell>>,
+    state: Mutex<ModelState>,
+    /// Receives changes that no request caused.
+    observer: Mutex<Option<Tell>>,
 }
 
 impl std::fmt::Debug for ModelTree {
@@ -32,83 +32,83 @@ impl std::fmt::Debug for ModelTree {
 }
 
 #[derive(Debug)]
-struct State {
-    fs: Fs,
-    sessions: BTreeMap<SessionKey, Session>,
+struct ModelState {
+    fs: ModelFs,
+    sessions: BTreeMap<SessionKey, ModelSession>,
     boot: BootId,
-    /// Where power cuts are played.
-    disk: Option<Disk>,
+    /// The durable states, if power cuts are simulated.
+    disk: Option<CrashDisk>,
 }
 
-/// One client's view.
+/// The state of one client.
 #[derive(Debug)]
-struct Session {
-    root: Ino,
-    files: BTreeMap<Fd, Kept>,
+struct ModelSession {
+    root: ModelIno,
+    files: BTreeMap<Fd, HeldFile>,
 }
 
-/// A file kept open.
+/// An open file.
 #[derive(Debug)]
-struct Kept {
-    ino: Ino,
-    /// The name to remove when it is closed.
-    remove: Option<(Ino, Vec<u8>)>,
+struct HeldFile {
+    ino: ModelIno,
+    /// The name to remove when the file is closed.
+    remove: Option<(ModelIno, Vec<u8>)>,
 }
 
-/// The object that a request means.
+/// The target of a request.
 #[derive(Clone, Copy, Debug)]
-struct Object {
-    ino: Ino,
+struct ResolvedObject {
+    ino: ModelIno,
     kind: Kind,
-    /// Where it is kept open already.
+    /// The fd, if it is open already.
     fd: Option<Fd>,
 }
 
 impl ModelTree {
-    /// An empty tree. `boot` names this run of the server.
+    /// Returns an empty tree with the boot id `boot`.
     pub fn new(boot: BootId) -> ModelTree {
-        ModelTree::of(Fs::new(), boot, None)
+        ModelTree::of(ModelFs::new(), boot, None)
     }
 
-    fn of(fs: Fs, boot: BootId, disk: Option<Disk>) -> ModelTree {
-        let state = State { fs, sessions: BTreeMap::new(), boot, disk };
-        ModelTree { state: Mutex::new(state), tell: Mutex::new(None) }
+    fn of(fs: ModelFs, boot: BootId, disk: Option<CrashDisk>) -> ModelTree {
+        let state = ModelState { fs, sessions: BTreeMap::new(), boot, disk };
+        ModelTree { state: Mutex::new(state), observer: Mutex::new(None) }
     }
 
-    /// The same tree, which remembers from now on what its disk has for certain, and what perhaps.
+    /// Starts recording the durable states, for [`after_power_cut`](Self::after_power_cut).
     ///
     /// # Cost
-    /// A copy of all of it for each change up to the next commit of everything.
+    /// A copy of the tree for each change since the last commit of everything.
     pub fn on_a_disk(self) -> ModelTree {
         let mut state = self.state();
-        state.disk = Some(Disk::new(&state.fs));
+        state.disk = Some(CrashDisk::new(&state.fs));
         drop(state);
         self
     }
 
-    /// It is this time there from now on, until another one is set. Times of change never go down, and no two are equal; all that was there
-    /// before the first was made then.
+    /// Sets the time until the next call. Change times are strictly increasing. The first call also sets the times of
+    /// all existing inodes.
     pub fn set_time(&self, now: Timestamp) {
         self.state().fs.set_time(now);
     }
 
-    /// The tree as it is found when its machine, which now lost power, is there again: names are those after some change, and each file
-    /// is what it was after some change. `choose` picks a number below its argument; 0 always is what the disk has for certain.
+    /// Returns the tree after a power cut and a restart: its names are those of some earlier state, and each file is in
+    /// some earlier state. `choose` picks a number below its argument; 0 always picks the durable state.
     pub fn after_power_cut(&self, boot: BootId, choose: &mut dyn FnMut(u64) -> u64) -> ModelTree {
         let state = self.state();
         let fs = state.disk.as_ref().map_or_else(|| state.fs.clone(), |disk| disk.after_power_cut(choose));
-        let disk = Disk::new(&fs);
+        let disk = CrashDisk::new(&fs);
         ModelTree::of(fs, boot, Some(disk))
     }
 
-    /// Another tree that is the same now, without sessions.
+    /// Returns an equal tree without sessions.
     pub fn copy(&self) -> ModelTree {
         let state = self.state();
         ModelTree::of(state.fs.clone(), state.boot, None)
     }
 
-    /// Whether a tree with the same contents may answer a seek so.
-    pub(crate) fn may_seek_answer(
+    /// Returns whether `answer` is an allowed result of a seek in a tree with the same contents.
+    pub(crate) fn is_allowed_seek_result(
         &self,
         session: SessionKey,
         target: &Target,
@@ -118,10 +118,10 @@ impl ModelTree {
     ) -> bool {
         let state = self.state();
         let object = state.locate(session, target);
-        object.is_ok_and(|object| state.fs.may_seek_answer(object.ino, offset, hole, answer))
+        object.is_ok_and(|object| state.fs.is_allowed_seek_result(object.ino, offset, hole, answer))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ModelState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -130,20 +130,20 @@ impl Tree for ModelTree {
     fn attach(&self, session: SessionKey, path: &TreePath) -> Result<Attached, Errno> {
         let mut state = self.state();
         let root = state.walk(ROOT, path)?;
-        // Nobody changes anything here but by a request.
+        // Only requests change this tree, so the grant is always valid.
         let stat = Stat { leased: true, ..state.fs.stat(root)? };
         if stat.kind != Kind::Directory {
             return Err(Errno::NotDirectory);
         }
-        // A session that is resumed keeps its open files.
-        state.sessions.entry(session).or_insert_with(|| Session { root, files: BTreeMap::new() });
+        // A resumed session keeps its open files.
+        state.sessions.entry(session).or_insert_with(|| ModelSession { root, files: BTreeMap::new() });
         Ok(Attached { root: stat, uid: 0, gid: 0, acts_for_callers: true, read_only: false })
     }
 
     fn serve(&self, session: SessionKey, request: Request, replies: &mut dyn Replies) {
-        // Collected first: sending may wait, and the lock is for the tree alone.
-        let answers = self.state().answer(session, &request, replies);
-        for reply in answers.unwrap_or_default() {
+        // Collected first: sending may block, and the lock must not be held meanwhile.
+        let outgoing = self.state().execute(session, &request, replies);
+        for reply in outgoing.unwrap_or_default() {
             if replies.send(reply).is_err() {
                 return;
             }
@@ -154,21 +154,23 @@ impl Tree for ModelTree {
         let mut changed = Vec::new();
         let mut state = self.state();
         let ended = state.sessions.remove(&session);
-        for kept in ended.into_iter().flat_map(|session| session.files.into_values()) {
-            if let Some((dir, name)) = &kept.remove {
-                changed.extend(state.removal_touches(*dir, name, kept.ino));
+        for held in ended.into_iter().flat_map(|session| session.files.into_values()) {
+            if let Some((dir, name)) = &held.remove {
+                changed.extend(state.removal_touches(*dir, name, held.ino));
             }
-            state.close_kept(kept);
+            state.close_held(held);
         }
         drop(state);
-        let mut tell = self.tell.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut observer = self.observer.lock().unwrap_or_else(PoisonError::into_inner);
         for Touched { id, name, .. } in changed {
-            tell.iter_mut().for_each(|tell| tell(Outside::Changed { id, name: name.clone(), version: None }));
+            observer
+                .iter_mut()
+                .for_each(|notify| notify(Outside::Changed { id, name: name.clone(), version: None }));
         }
     }
 
-    fn observe(&self, tell: Tell) {
-        *self.tell.lock().unwrap_or_else(PoisonError::into_inner) = Some(tell);
+    fn observe(&self, observer: Tell) {
+        *self.observer.lock().unwrap_or_else(PoisonError::into_inner) = Some(observer);
     }
 
     fn leases(&self) -> Option<Watch> {
@@ -176,30 +178,30 @@ impl Tree for ModelTree {
     }
 }
 
-impl State {
-    /// Does it, and tells the replies: nothing while others must hear of it first.
-    fn answer(
+impl ModelState {
+    /// Executes a request and returns its replies; none while the request is parked.
+    fn execute(
         &mut self,
         session: SessionKey,
         request: &Request,
         replies: &mut dyn Replies,
     ) -> Result<Vec<Reply>, Parked> {
         replies.touch(&self.touches(session, request))?;
-        replies.begins(&mut || self.finds(session, request));
+        replies.begins(&mut || self.state_before(session, request));
         let outcome = match request {
             Request::Get(get) => self.get(session, get, replies),
             Request::Find(find) => self.find(session, find, replies),
-            other => self.answer_once(session, other).map(|reply| vec![reply]),
+            other => self.single_reply(session, other).map(|reply| vec![reply]),
         };
         if let Some(disk) = self.disk.as_mut().filter(|_| request.is_change()) {
             disk.changed(&self.fs);
         }
-        let mut answers = outcome.unwrap_or_else(|errno| vec![Reply::Error(errno.into())]);
-        replies.grant(&mut answers.iter_mut().flat_map(stats));
-        Ok(answers)
+        let mut outgoing = outcome.unwrap_or_else(|errno| vec![Reply::Error(errno.into())]);
+        replies.grant(&mut outgoing.iter_mut().flat_map(stats));
+        Ok(outgoing)
     }
 
-    fn answer_once(&mut self, session: SessionKey, request: &Request) -> Result<Reply, Errno> {
+    fn single_reply(&mut self, session: SessionKey, request: &Request) -> Result<Reply, Errno> {
         Ok(match request {
             Request::Put(put) => Reply::Put(self.put(session, put)?),
             Request::Remove(remove) => Reply::Remove(self.remove(session, remove)?),
@@ -225,33 +227,34 @@ impl State {
         })
     }
 
-    fn session(&self, session: SessionKey) -> Result<&Session, Errno> {
+    fn session(&self, session: SessionKey) -> Result<&ModelSession, Errno> {
         self.sessions.get(&session).ok_or(Errno::Protocol)
     }
 
-    fn files(&mut self, session: SessionKey) -> Result<&mut BTreeMap<Fd, Kept>, Errno> {
+    fn files(&mut self, session: SessionKey) -> Result<&mut BTreeMap<Fd, HeldFile>, Errno> {
         self.sessions.get_mut(&session).map(|session| &mut session.files).ok_or(Errno::Protocol)
     }
 
-    fn walk(&self, root: Ino, path: &TreePath) -> Result<Ino, Errno> {
+    fn walk(&self, root: ModelIno, path: &TreePath) -> Result<ModelIno, Errno> {
         path.names().try_fold(root, |dir, name| self.fs.lookup(dir, name))
     }
 
-    /// The object that `target` means: by its fd where that is this object, else by its path, where it must be.
-    fn locate(&self, session: SessionKey, target: &Target) -> Result<Object, Errno> {
+    /// Returns the target of a request: by its fd if that is the expected object, otherwise by its path, where the
+    /// object must be.
+    fn locate(&self, session: SessionKey, target: &Target) -> Result<ResolvedObject, Errno> {
         let view = self.session(session)?;
-        let is_kept = |ino: Ino| view.files.get(&target.fd).is_some_and(|kept| kept.ino == ino);
-        let kept = view.files.get(&target.fd).map(|kept| kept.ino);
-        let ino = match (target.id, kept) {
+        let is_held = |ino: ModelIno| view.files.get(&target.fd).is_some_and(|held| held.ino == ino);
+        let held = view.files.get(&target.fd).map(|held| held.ino);
+        let ino = match (target.id, held) {
             (Some(id), Some(ino)) if ino.id() == id => ino,
-            (expected, _) => self.meant(self.walk(view.root, &target.path), expected)?,
+            (expected, _) => self.check_id(self.walk(view.root, &target.path), expected)?,
         };
         let kind = self.fs.inode(ino)?.kind();
-        Ok(Object { ino, kind, fd: is_kept(ino).then_some(target.fd) })
+        Ok(ResolvedObject { ino, kind, fd: is_held(ino).then_some(target.fd) })
     }
 
-    /// What was found, if it is what the client expected.
-    fn meant(&self, found: Result<Ino, Errno>, expected: Option<FileId>) -> Result<Ino, Errno> {
+    /// Returns the inode if it has the expected id.
+    fn check_id(&self, found: Result<ModelIno, Errno>, expected: Option<FileId>) -> Result<ModelIno, Errno> {
         match (found, expected) {
             (Ok(ino), Some(id)) if ino.id() != id => Err(Errno::Stale),
             (Err(Errno::NotFound | Errno::NotDirectory), Some(_)) => Err(Errno::Stale),
@@ -259,67 +262,70 @@ impl State {
         }
     }
 
-    /// The directory at `path`.
+    /// Returns the directory at `path`.
     fn directory(
         &self,
         session: SessionKey,
         path: &TreePath,
         expected: Option<FileId>,
-    ) -> Result<Ino, Errno> {
+    ) -> Result<ModelIno, Errno> {
         let found = self.walk(self.session(session)?.root, path);
-        let is_directory = |ino: &Ino| self.fs.inode(*ino).is_ok_and(|inode| inode.is_directory());
-        self.meant(found.and_then(|ino| Some(ino).filter(is_directory).ok_or(Errno::NotDirectory)), expected)
+        let is_directory = |ino: &ModelIno| self.fs.inode(*ino).is_ok_and(|inode| inode.is_directory());
+        self.check_id(
+            found.and_then(|ino| Some(ino).filter(is_directory).ok_or(Errno::NotDirectory)),
+            expected,
+        )
     }
 
-    /// The directory of `place` and the name in it; the root is no entry.
-    fn entry<'a>(&self, session: SessionKey, place: &'a Place) -> Result<(Ino, &'a [u8]), Errno> {
+    /// Returns the directory of `place` and the name in it; the root is not an entry.
+    fn entry<'a>(&self, session: SessionKey, place: &'a Place) -> Result<(ModelIno, &'a [u8]), Errno> {
         let (dir, name) = place.path.split_last().ok_or(Errno::Busy)?;
         Ok((self.directory(session, &dir, place.dir)?, name))
     }
 
-    fn stat(&self, ino: Ino) -> Option<Stat> {
+    fn stat(&self, ino: ModelIno) -> Option<Stat> {
         self.fs.stat(ino).ok()
     }
 
-    /// Keeps an object open, under the number that it has or a new one.
-    fn keep(&mut self, session: SessionKey, object: Object) -> Result<Fd, Errno> {
+    /// Keeps an object open; returns its existing or a new fd.
+    fn keep(&mut self, session: SessionKey, object: ResolvedObject) -> Result<Fd, Errno> {
         if let Some(fd) = object.fd {
             return Ok(fd);
         }
         let files = self.files(session)?;
         let free = (0..FDS_MAX as u16).map(Fd).find(|fd| !files.contains_key(fd));
         let Some(fd) = free else { return Ok(NOFD) };
-        files.insert(fd, Kept { ino: object.ino, remove: None });
+        files.insert(fd, HeldFile { ino: object.ino, remove: None });
         self.fs.hold(object.ino);
         Ok(fd)
     }
 
-    /// Closes what is kept under the object's number.
-    fn close(&mut self, session: SessionKey, object: Object) -> Result<(), Errno> {
+    /// Closes the object's fd.
+    fn close(&mut self, session: SessionKey, object: ResolvedObject) -> Result<(), Errno> {
         let Some(fd) = object.fd else { return Ok(()) };
-        if let Some(kept) = self.files(session)?.remove(&fd) {
-            self.close_kept(kept);
+        if let Some(held) = self.files(session)?.remove(&fd) {
+            self.close_held(held);
         }
         Ok(())
     }
 
-    fn close_kept(&mut self, kept: Kept) {
-        if let Some((dir, name)) = kept.remove {
-            self.remove_if_still(dir, &name, kept.ino);
+    fn close_held(&mut self, held: HeldFile) {
+        if let Some((dir, name)) = held.remove {
+            self.remove_if_unchanged(dir, &name, held.ino);
         }
-        self.fs.release(kept.ino);
+        self.fs.release(held.ino);
     }
 
-    /// Removes a name if it is still this object's.
-    fn remove_if_still(&mut self, dir: Ino, name: &[u8], ino: Ino) {
+    /// Removes a name if it still belongs to this inode.
+    fn remove_if_unchanged(&mut self, dir: ModelIno, name: &[u8], ino: ModelIno) {
         if self.fs.lookup(dir, name) == Ok(ino) {
-            // A directory is not removed so; the name then stays.
+            // Unlink fails for a directory; its name then stays.
             let _ = self.fs.unlink(dir, name);
         }
     }
 }
 
-/// The attributes that a reply tells, those in listings apart.
+/// Returns the attributes in a reply, except those in listings.
 fn stats(reply: &mut Reply) -> impl Iterator<Item = &mut Stat> {
     let stats = match reply {
         Reply::Get(get) => [get.stat.as_mut(), None, None],

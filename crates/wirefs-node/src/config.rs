@@ -1,82 +1,82 @@
-//! What a node is told at its start.
+//! Configuration of a node.
 
-use crate::key::{Name, NodeKey};
-use crate::record::{EtherCard, Export};
-use crate::seal::Signer;
+use crate::key::{NodeKey, NodeName};
+use crate::record::{EtherCard, NodeExport};
+use crate::signature::Signer;
 use core::net::{IpAddr, SocketAddr};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// What a node is told at its start.
+/// Configuration of a node.
 #[derive(Debug)]
-pub struct Config {
+pub struct NodeConfig {
     /// Its key.
     pub key: NodeKey,
     /// Signs with that key.
     pub signer: Signer,
-    /// What it wants to be called.
-    pub name: Name,
-    /// The time of day, in milliseconds since 1970. A later start must have a later one.
+    /// The name it claims.
+    pub name: NodeName,
+    /// Start time in milliseconds since 1970. A later start must have a later one.
     pub born: u64,
-    /// Where it listens, over UDP and TCP.
+    /// UDP and TCP port.
     pub port: u16,
-    /// Where it can be reached, the best first.
+    /// Its addresses, best first.
     pub addresses: Vec<IpAddr>,
-    /// What it serves.
-    pub exports: Vec<Export>,
-    /// Where it answers Ethernet packets.
+    /// Its exports.
+    pub exports: Vec<NodeExport>,
+    /// Cards on which it answers Ethernet frames.
     pub cards: Vec<EtherCard>,
-    /// Nodes on other segments. They are told that this one is here until they answer.
+    /// Nodes on other segments. This node announces itself there until it gets an answer.
     pub peers: Vec<SocketAddr>,
-    /// Whose word counts.
-    pub trust: Trust,
-    /// How fast it notices.
-    pub pace: Pace,
-    /// Chance for this run.
+    /// The keys that may join.
+    pub trust: PeerTrust,
+    /// Intervals and timeouts of failure detection.
+    pub timing: ProbeTiming,
+    /// Seed of the pseudorandom generator.
     pub seed: u64,
 }
 
-/// Whose word counts.
+/// The keys that may join.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trust {
-    /// Whoever can send packets to the node.
+pub enum PeerTrust {
+    /// Any node that can send packets to this one.
     Anyone,
-    /// Who has one of these keys.
+    /// Nodes with one of these keys.
     Only(BTreeSet<NodeKey>),
 }
 
-impl Trust {
+impl PeerTrust {
     pub(crate) fn admits(&self, key: &NodeKey) -> bool {
         match self {
-            Trust::Anyone => true,
-            Trust::Only(keys) => keys.contains(key),
+            PeerTrust::Anyone => true,
+            PeerTrust::Only(keys) => keys.contains(key),
         }
     }
 }
 
-/// How fast a node notices that another is gone.
+/// Intervals and timeouts of failure detection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pace {
-    /// Between two probes of this node's.
-    pub turn: Duration,
-    /// How long the answer to a probe may take before others are asked to probe too.
-    pub patience: Duration,
-    /// How long theirs may take before the node is suspected.
-    pub helped_patience: Duration,
-    /// How long a suspect has to say that it lives.
-    pub suspicion: Duration,
-    /// How many others are asked.
+pub struct ProbeTiming {
+    /// The protocol period: the interval between two probes.
+    pub probe_interval: Duration,
+    /// Timeout of a direct ping; then ping requests are sent.
+    pub ack_timeout: Duration,
+    /// Timeout of the ping requests; then the node is suspected.
+    pub indirect_timeout: Duration,
+    /// Time that a suspect has to refute.
+    pub suspicion_timeout: Duration,
+    /// Number of ping requests (SWIM: k).
     pub helpers: usize,
 }
 
-impl Default for Pace {
-    /// Dead within 2 s of its end, on a segment of a few nodes.
-    fn default() -> Pace {
-        Pace {
-            turn: Duration::from_millis(250),
-            patience: Duration::from_millis(150),
-            helped_patience: Duration::from_millis(250),
-            suspicion: Duration::from_millis(1_000),
+impl Default for ProbeTiming {
+    /// Detects a failure within 2 s, on a segment of a few nodes.
+    fn default() -> ProbeTiming {
+        ProbeTiming {
+            probe_interval: Duration::from_millis(250),
+            ack_timeout: Duration::from_millis(150),
+            indirect_timeout: Duration::from_millis(250),
+            suspicion_timeout: Duration::from_millis(1_000),
             helpers: 3,
         }
     }

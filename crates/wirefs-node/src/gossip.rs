@@ -1,56 +1,58 @@
-//! News that are passed on with every packet, the least told first, until each was told often enough.
+//! Dissemination: recent updates piggybacked on every packet, the least often sent first, until each was sent often
+//! enough.
 
 use crate::key::NodeKey;
 use crate::limits::GOSSIP_MAX;
 use std::collections::BTreeMap;
 
-/// Each piece of news is told so often for each doubling of the nodes.
+/// Transmissions of an update for each doubling of the number of nodes.
 const TIMES_EACH: u32 = 4;
 
-/// Which form a piece of news has.
+/// The form in which an update is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// The node's word.
+pub(crate) enum UpdateKind {
+    /// The node's record.
     Record,
-    /// How the node is.
+    /// A claim about the node's state.
     Claim,
 }
 
-/// News on their way.
+/// Updates being disseminated.
 ///
 /// # Source
-/// SWIM (Das, Gupta, Motivala, 2002), section 4.1: λ log n times each, the least told first.
+/// SWIM (Das, Gupta, Motivala, 2002), section 4.1: λ log n transmissions of each update, the least often sent first.
 #[derive(Debug, Default)]
 pub(crate) struct Gossip {
-    news: BTreeMap<NodeKey, (Form, u32)>,
+    updates: BTreeMap<NodeKey, (UpdateKind, u32)>,
 }
 
 impl Gossip {
-    /// There is news of a node. What was on its way about it is out of date.
-    pub(crate) fn add(&mut self, key: NodeKey, form: Form) {
-        if self.news.len() < GOSSIP_MAX || self.news.contains_key(&key) {
-            self.news.insert(key, (form, 0));
+    /// Queues an update of a node. It replaces an older one.
+    pub(crate) fn add(&mut self, key: NodeKey, kind: UpdateKind) {
+        if self.updates.len() < GOSSIP_MAX || self.updates.contains_key(&key) {
+            self.updates.insert(key, (kind, 0));
         }
     }
 
-    pub(crate) fn forget(&mut self, key: &NodeKey) {
-        self.news.remove(key);
+    pub(crate) fn remove(&mut self, key: &NodeKey) {
+        self.updates.remove(key);
     }
 
-    /// What to tell, the least told first.
-    pub(crate) fn next(&self) -> Vec<(NodeKey, Form)> {
-        let mut news: Vec<_> = self.news.iter().map(|(key, (form, told))| (*told, *key, *form)).collect();
-        news.sort_by_key(|(told, key, _)| (*told, *key));
-        news.into_iter().map(|(_, key, form)| (key, form)).collect()
+    /// Returns the updates to send, the least often sent first.
+    pub(crate) fn next(&self) -> Vec<(NodeKey, UpdateKind)> {
+        let mut updates: Vec<_> =
+            self.updates.iter().map(|(key, (kind, sent))| (*sent, *key, *kind)).collect();
+        updates.sort_by_key(|(sent, key, _)| (*sent, *key));
+        updates.into_iter().map(|(_, key, kind)| (key, kind)).collect()
     }
 
-    /// It was told once more, among so many nodes.
-    pub(crate) fn told(&mut self, key: &NodeKey, nodes: usize) {
+    /// Counts a transmission of an update; drops it after enough of them for this number of nodes.
+    pub(crate) fn record_send(&mut self, key: &NodeKey, nodes: usize) {
         let doublings = usize::BITS - nodes.saturating_add(1).leading_zeros();
-        if let Some((_, told)) = self.news.get_mut(key) {
-            *told += 1;
-            if *told >= TIMES_EACH * doublings {
-                self.news.remove(key);
+        if let Some((_, sent)) = self.updates.get_mut(key) {
+            *sent += 1;
+            if *sent >= TIMES_EACH * doublings {
+                self.updates.remove(key);
             }
         }
     }

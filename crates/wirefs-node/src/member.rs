@@ -1,25 +1,25 @@
-//! One node, as another knows it.
+//! One node in the table of another.
 
-use crate::record::{Record, SignedRecord};
+use crate::record::{NodeRecord, SignedRecord};
 use crate::replay::ReplayWindow;
 use core::net::SocketAddr;
 use wirefs_op::Time;
 
-/// How a node is.
+/// The state of a node, as in SWIM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Liveness {
-    /// It answers.
+    /// The node answers probes.
     Alive,
-    /// It did not answer, and has a moment to say that it lives.
+    /// The node did not answer a probe, and may still refute.
     Suspect,
-    /// It has said nothing.
+    /// The node did not refute in time.
     Dead,
-    /// It went by its own will.
+    /// The node announced that it leaves.
     Left,
 }
 
 impl Liveness {
-    /// Whether it counts as being there.
+    /// Returns whether the node counts as a member.
     pub fn is_up(self) -> bool {
         matches!(self, Liveness::Alive | Liveness::Suspect)
     }
@@ -38,24 +38,24 @@ impl Liveness {
     }
 }
 
-/// A node as the table has it.
+/// A node in the table.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
     pub(crate) signed: SignedRecord,
     pub(crate) state: Liveness,
-    /// Since when it is in this state.
+    /// The time of the last change of `state`.
     pub(crate) since: Time,
-    /// Since when it is there.
+    /// The time of the last change from down to up.
     pub(crate) up_since: Time,
-    /// When a suspect is dead.
+    /// The end of the suspicion timeout.
     pub(crate) dead_at: Time,
-    /// Its name leads to it.
+    /// Its name resolves to it.
     pub(crate) holds_name: bool,
-    /// Where its last packet came from.
-    pub(crate) heard_from: Option<SocketAddr>,
+    /// Source address of its last packet.
+    pub(crate) last_source: Option<SocketAddr>,
     pub(crate) window: ReplayWindow,
-    /// When it was last told that it counts as dead, or that its name is taken.
-    pub(crate) told_at: Option<Time>,
+    /// The last time it was notified that it is suspected or dead, or that another node holds its name.
+    pub(crate) notified_at: Option<Time>,
 }
 
 impl Member {
@@ -67,24 +67,25 @@ impl Member {
             up_since: now,
             dead_at: now,
             holds_name: false,
-            heard_from: None,
+            last_source: None,
             window: ReplayWindow::default(),
-            told_at: None,
+            notified_at: None,
         }
     }
 
-    pub(crate) fn record(&self) -> &Record {
+    pub(crate) fn record(&self) -> &NodeRecord {
         &self.signed.record
     }
 
-    /// Where packets to it go; until it was heard, the first that it names.
+    /// Returns the address for packets to it.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         self.addresses().next()
     }
 
-    /// Where it may be: there where it was heard from, and until then all that it names, since some may lead nowhere from here.
+    /// Returns its possible addresses: the source of its last packet, or before the first packet all addresses of its
+    /// record, since some may be unreachable from here.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
-        let named = self.heard_from.is_none().then(|| self.record().sockets());
-        self.heard_from.into_iter().chain(named.into_iter().flatten())
+        let candidates = self.last_source.is_none().then(|| self.record().sockets());
+        self.last_source.into_iter().chain(candidates.into_iter().flatten())
     }
 }

@@ -1,144 +1,144 @@
-//! The machine.
+//! The state machine of one node.
 
 mod own;
 mod receive;
 mod send;
-mod turns;
+mod timers;
 
-use crate::chance::Chance;
-use crate::config::{Config, Pace, Trust};
-use crate::gossip::{Form, Gossip};
+use crate::config::{NodeConfig, PeerTrust, ProbeTiming};
+use crate::gossip::{Gossip, UpdateKind};
 use crate::key::NodeKey;
-use crate::limits::{PACKETS_MAX, PEERS_MAX, REGISTERED_MAX, STALL};
+use crate::limits::{PACKETS_MAX, PEERS_MAX, REGISTERED_MAX, STALL_MIN};
 use crate::member::{Liveness, Member};
-use crate::output::{Counters, Destination, Input, NodeView, Output};
-use crate::probing::Probing;
-use crate::table::Table;
+use crate::output::{Destination, NodeCounters, NodeInput, NodeOutput, NodeView};
+use crate::probes::Probes;
+use crate::random::SplitMix64;
+use crate::table::MemberTable;
 use core::net::SocketAddr;
 use own::Own;
 use std::collections::VecDeque;
-use turns::Turns;
+use timers::Timers;
 use wirefs_op::Time;
 
-/// One node, and what it knows of the others.
+/// One node, and its view of the others.
 ///
 /// # Source
-/// SWIM (Das, Gupta, Motivala, 2002): probes in turn, with the help of others, suspicion, refutation, news that ride on
-/// probes. Ours: signatures, names, and that a machine that did not run excuses the others.
+/// SWIM (Das, Gupta, Motivala, 2002): round-robin probing, indirect probes, suspicion, refutation, gossip piggybacked
+/// on probes. Ours: signatures, names, and longer deadlines after a stall of this machine.
 #[derive(Debug)]
 pub struct Node {
     own: Own,
-    table: Table,
-    probing: Probing,
+    table: MemberTable,
+    probes: Probes,
     gossip: Gossip,
-    turns: Turns,
-    outputs: VecDeque<Output>,
+    timers: Timers,
+    outputs: VecDeque<NodeOutput>,
     peers: Vec<SocketAddr>,
-    /// Those of a registry.
+    /// Addresses from a registry.
     registered: Vec<SocketAddr>,
-    trust: Trust,
-    pace: Pace,
-    chance: Chance,
-    counters: Counters,
+    trust: PeerTrust,
+    timing: ProbeTiming,
+    random: SplitMix64,
+    counters: NodeCounters,
 }
 
 impl Node {
-    /// A node that has not announced itself yet; `None` where its key does not sign.
-    pub fn new(config: Config) -> Option<Node> {
+    /// Returns a node that has not announced itself yet; `None` if its key does not sign.
+    pub fn new(config: NodeConfig) -> Option<Node> {
         let mut peers = config.peers.clone();
         peers.truncate(PEERS_MAX);
-        let (trust, pace, chance) = (config.trust.clone(), config.pace, Chance(config.seed));
+        let (trust, timing, random) = (config.trust.clone(), config.timing, SplitMix64(config.seed));
         Some(Node {
             own: Own::new(config)?,
-            table: Table::default(),
-            probing: Probing::default(),
+            table: MemberTable::default(),
+            probes: Probes::default(),
             gossip: Gossip::default(),
-            turns: Turns::default(),
+            timers: Timers::default(),
             outputs: VecDeque::new(),
             peers,
             registered: Vec::new(),
             trust,
-            pace,
-            chance,
-            counters: Counters::default(),
+            timing,
+            random,
+            counters: NodeCounters::default(),
         })
     }
 
-    /// Takes what happens, at its time. Times never go back.
-    pub fn handle(&mut self, now: Time, input: Input<'_>) {
-        self.excuse(now);
+    /// Processes an event at time `now`. Times never go back.
+    pub fn handle(&mut self, now: Time, input: NodeInput<'_>) {
+        self.extend_deadlines(now);
         match input {
-            Input::Packet { from, bytes } => self.receive(now, from, bytes),
-            Input::Tick => {}
-            Input::Figures { load_percent, free_bytes, all_bytes } => {
-                self.own.tell_figures(now, load_percent, free_bytes, all_bytes);
+            NodeInput::Packet { from, bytes } => self.receive(now, from, bytes),
+            NodeInput::Tick => {}
+            NodeInput::Load { load_percent, free_bytes, all_bytes } => {
+                self.own.update_load(now, load_percent, free_bytes, all_bytes);
             }
-            Input::Registered(peers) => {
+            NodeInput::Registered(peers) => {
                 self.registered = peers.iter().take(REGISTERED_MAX).copied().collect()
             }
-            Input::Leave => self.leave(),
+            NodeInput::Leave => self.leave(),
         }
-        self.take_turns(now);
-        self.turns.awaited = self.deadline();
+        self.run_timers(now);
+        self.timers.next_call = self.deadline();
     }
 
-    /// What is to be done.
-    pub fn poll(&mut self) -> Option<Output> {
+    /// Returns the next effect to carry out.
+    pub fn poll(&mut self) -> Option<NodeOutput> {
         self.outputs.pop_front()
     }
 
-    /// When [`Node::handle`] is to be called at the latest.
+    /// Returns the latest time for the next call of [`Node::handle`].
     pub fn deadline(&self) -> Option<Time> {
         let suspects = self.table.suspects().map(|(_, member)| member.dead_at).min();
-        [self.turns.deadline(), self.probing.deadline(), suspects].into_iter().flatten().min()
+        [self.timers.deadline(), self.probes.deadline(), suspects].into_iter().flatten().min()
     }
 
-    /// The nodes that are known: this one first, then by their keys.
+    /// Returns the known nodes: this one first, then the others by key.
     pub fn nodes(&self) -> impl Iterator<Item = NodeView<'_>> {
         let own = NodeView {
             record: &self.own.signed.record,
             state: if self.own.signed.record.leaving { Liveness::Left } else { Liveness::Alive },
             since: self.own.started.unwrap_or_default(),
-            holds_name: !self.own.gave_way,
+            holds_name: !self.own.yielded_name,
             is_own: true,
-            heard_from: None,
+            last_source: None,
         };
         std::iter::once(own).chain(self.table.iter().map(|(_, member)| view(member)))
     }
 
-    /// One of the others.
+    /// Returns one of the other nodes.
     pub fn find(&self, key: &NodeKey) -> Option<NodeView<'_>> {
         self.table.find(key).map(view)
     }
 
-    /// What was counted since the start.
-    pub fn counters(&self) -> Counters {
+    /// Returns the counters since the start.
+    pub fn counters(&self) -> NodeCounters {
         self.counters
     }
 
-    fn push(&mut self, output: Output) {
-        let can_be_lost = matches!(output, Output::Send { .. });
+    fn push(&mut self, output: NodeOutput) {
+        let can_be_lost = matches!(output, NodeOutput::Send { .. });
         if !can_be_lost || self.outputs.len() < PACKETS_MAX {
             self.outputs.push_back(output);
         }
     }
 
-    /// This machine did not run for a while: what the others did not do meanwhile proves nothing.
-    fn excuse(&mut self, now: Time) {
-        let late = self.turns.awaited.map(|awaited| now.since(awaited)).unwrap_or_default();
-        if late >= STALL {
-            self.probing.excuse(late);
-            self.table.excuse(late);
-            self.own.excuse(now, late);
+    /// Extends all deadlines after a stall of this machine: silence of other nodes during the stall proves nothing.
+    fn extend_deadlines(&mut self, now: Time) {
+        let late = self.timers.next_call.map(|next_call| now.since(next_call)).unwrap_or_default();
+        if late >= STALL_MIN {
+            self.probes.extend_deadlines(late);
+            self.table.extend_deadlines(late);
+            self.own.extend_deadlines(now, late);
         }
     }
 
-    /// A node is otherwise than it was: names are settled, others told.
-    fn changed(&mut self, key: NodeKey, form: Form) {
-        self.table.settle_names(self.own.name());
-        self.gossip.add(key, form);
+    /// After a change of a node: assigns names, queues gossip, reports the change.
+    fn publish_change(&mut self, key: NodeKey, kind: UpdateKind) {
+        self.table.assign_names(self.own.name());
+        self.gossip.add(key, kind);
         if let Some(state) = self.table.find(&key).map(|member| member.state) {
-            self.push(Output::Changed { key, state });
+            self.push(NodeOutput::Changed { key, state });
         }
     }
 
@@ -149,7 +149,7 @@ impl Node {
         }
     }
 
-    /// Tells the segment, the peers, and the others where they are.
+    /// Announces this node on the segment, to the peers, and to all nodes that are up.
     fn announce_to_all(&mut self) {
         self.announce();
         let others: Vec<SocketAddr> = self
@@ -159,12 +159,12 @@ impl Node {
             .flat_map(|(_, member)| member.addresses())
             .collect();
         for address in others {
-            self.send(Destination::Address(address), crate::packet::About::Announce, &[]);
+            self.send(Destination::Address(address), crate::packet::Message::Announce, &[]);
         }
     }
 }
 
-/// How often a node that goes says so: nobody acknowledges it.
+/// Copies of the leave message; it is not acknowledged.
 const LEAVE_TIMES: usize = 2;
 
 fn view(member: &Member) -> NodeView<'_> {
@@ -174,7 +174,7 @@ fn view(member: &Member) -> NodeView<'_> {
         since: member.since,
         holds_name: member.holds_name,
         is_own: false,
-        heard_from: member.heard_from,
+        last_source: member.last_source,
     }
 }
 

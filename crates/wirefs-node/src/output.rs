@@ -1,70 +1,71 @@
-//! What comes in and what goes out.
+//! Inputs, outputs, views and counters of a [`crate::Node`].
 
-use crate::key::{Name, NodeKey};
+use crate::key::{NodeKey, NodeName};
 use crate::member::Liveness;
-use crate::record::Record;
+use crate::record::NodeRecord;
 use core::net::SocketAddr;
 use wirefs_op::Time;
 
-/// What happens to a node.
+/// An event for a node.
 #[derive(Clone, Copy, Debug)]
-pub enum Input<'a> {
-    /// A packet came.
+pub enum NodeInput<'a> {
+    /// A packet arrived.
     Packet {
-        /// From there.
+        /// The source address.
         from: SocketAddr,
-        /// Its bytes.
+        /// The packet.
         bytes: &'a [u8],
     },
     /// Time has passed.
     Tick,
-    /// How its machine does. Told to others when it matters, and not often.
-    Figures {
-        /// Processes that ran or wanted to, in hundredths.
+    /// Load and free space of this machine. Published only if they changed noticeably, at most once in
+    /// [`crate::limits::LOAD_INTERVAL`].
+    Load {
+        /// Load average in hundredths: processes that ran or were runnable.
         load_percent: u16,
-        /// Room that is left, in bytes.
+        /// Free space, in bytes.
         free_bytes: u64,
-        /// All room, in bytes.
+        /// Total space, in bytes.
         all_bytes: u64,
     },
-    /// Where nodes are by the word of a registry, in place of what it said before. They are told that this one is here until
-    /// they answer; nothing else is believed of them.
+    /// Addresses of nodes from a registry; they replace the previous ones. This node announces itself there until it
+    /// gets an answer. Nothing else in the registry is trusted.
     Registered(&'a [SocketAddr]),
-    /// It goes.
+    /// This node leaves.
     Leave,
 }
 
-/// Where a packet goes.
+/// The destination of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// To all on the segment.
+    /// All nodes on the segment.
     Segment,
-    /// To one.
+    /// One address.
     Address(SocketAddr),
 }
 
-/// What a node does.
+/// An effect that the driver carries out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Output {
-    /// A packet to send.
+pub enum NodeOutput {
+    /// Send a packet.
     Send {
-        /// Where to.
+        /// The destination.
         to: Destination,
-        /// Its bytes.
+        /// The packet.
         packet: Vec<u8>,
     },
-    /// Another node is otherwise than it was.
+    /// The state or the record of another node has changed.
     Changed {
-        /// Which.
+        /// The node.
         key: NodeKey,
-        /// How it is now.
+        /// Its new state.
         state: Liveness,
     },
-    /// Another has this node's name, and keeps it. This one should go, or come again with another name.
+    /// Another node holds this node's name and keeps it. This node should leave, or start again under another name.
     NameTaken {
         /// The name.
-        name: Name,
-        /// Who has it.
+        name: NodeName,
+        /// The node that holds it.
         holder: NodeKey,
     },
 }
@@ -72,43 +73,43 @@ pub enum Output {
 /// One node of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct NodeView<'a> {
-    /// What it says of itself.
-    pub record: &'a Record,
-    /// How it is.
+    /// Its signed statement about itself.
+    pub record: &'a NodeRecord,
+    /// Its liveness.
     pub state: Liveness,
-    /// Since when.
+    /// The time of the last change of `state`.
     pub since: Time,
-    /// Its name leads to it, and to no other.
+    /// Its name resolves to it.
     pub holds_name: bool,
-    /// It is this one.
+    /// It is this node.
     pub is_own: bool,
-    /// Where its last packet came from.
-    pub heard_from: Option<SocketAddr>,
+    /// Source address of its last packet.
+    pub last_source: Option<SocketAddr>,
 }
 
-/// What was counted since the start.
+/// Counters since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct NodeCounters {
     /// Packets sent.
     pub sent: u64,
-    /// Packets that counted.
+    /// Packets accepted.
     pub received: u64,
-    /// Packets that were none.
+    /// Packets that could not be parsed.
     pub malformed: u64,
-    /// Packets or records whose signature is not their node's.
+    /// Packets or records with a wrong signature.
     pub forged: u64,
-    /// Packets that had counted already.
+    /// Packets rejected by the replay window.
     pub replayed: u64,
-    /// Records that were older than what is known.
-    pub old: u64,
-    /// Packets of nodes that are not trusted, or did not say who they are.
-    pub strangers: u64,
-    /// Nodes for which the table had no room.
-    pub full: u64,
-    /// Times that a node was suspected by this one.
+    /// Records older than the known one.
+    pub stale: u64,
+    /// Packets and records of untrusted keys, and packets without a record of their unknown sender.
+    pub untrusted: u64,
+    /// Records of new nodes that did not fit the table.
+    pub table_full: u64,
+    /// Nodes that this node began to suspect.
     pub suspicions: u64,
-    /// Times that this node said that it lives.
+    /// Times that this node raised its incarnation to refute a suspicion.
     pub refutations: u64,
-    /// Turns to probe that it took: the periods of the protocol that passed for it.
-    pub turns: u64,
+    /// Protocol periods: probe intervals that this node has run.
+    pub probe_periods: u64,
 }

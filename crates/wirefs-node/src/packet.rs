@@ -1,64 +1,64 @@
-//! Packets: a head, what it is about, and behind that any number of parts that are passed on. All of it is signed.
+//! Packets: a header, a message, and any number of updates for dissemination. The sender signs all of it.
 //!
 //! ```text
-//! "WFN1" 4 · sender's key 32 · number 8 · kind 1 · what it is about · parts … · signature 64
-//!   announce 0 · ping 1: nonce 8 · ack 2: nonce 8 · favour 3: nonce 8, key 32 · vouch 4: nonce 8
+//! "WFN1" 4 · sender's key 32 · number 8 · kind 1 · message · updates … · signature 64
+//!   announce 0 · ping 1: nonce 8 · ack 2: nonce 8 · ping request 3: nonce 8, key 32 · indirect ack 4: nonce 8
 //!   pull 5: after key 32 · table 6: more 1
-//! parts
-//!   record 1: state 1, length 2, record · claim 2: state 1, key 32, incarnation 8 · taken 3: settled 1, length 2, record
+//! updates
+//!   record 1: state 1, length 2, record · claim 2: state 1, key 32, incarnation 8 · name conflict 3: settled 1, length 2, record
 //! ```
 
 use crate::key::NodeKey;
 use crate::limits::PACKET_BYTES_MAX;
 use crate::member::Liveness;
 use crate::record::SignedRecord;
-use crate::seal::{SIGNATURE_BYTES, Signer, is_signed};
+use crate::signature::{SIGNATURE_BYTES, Signer, is_signed};
 use crate::wire::Reader;
 
 const PURPOSE: &[u8] = b"wirefs node packet\0";
 const MAGIC: &[u8; 4] = b"WFN1";
 
-/// What a packet is about.
+/// The message of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum About {
-    /// Nothing but its parts.
+pub(crate) enum Message {
+    /// No message, only updates.
     Announce,
-    /// Answer this.
+    /// Asks for an ack.
     Ping { nonce: u64 },
-    /// The answer.
+    /// Answers a ping.
     Ack { nonce: u64 },
-    /// Ping another for me, and vouch for it.
-    Favour { nonce: u64, target: NodeKey },
-    /// It has answered.
-    Vouch { nonce: u64 },
-    /// Tell what you know of nodes whose keys come after this one.
+    /// Asks for a ping to `target` on behalf of the sender (SWIM `ping-req`).
+    PingRequest { nonce: u64, target: NodeKey },
+    /// The target of a ping request has answered.
+    IndirectAck { nonce: u64 },
+    /// Requests the records of nodes whose keys come after this one.
     Pull { after: NodeKey },
-    /// What I know; there may be more behind the last one.
-    Table { more: bool },
+    /// A page of the sender's table; `more`: there are records after the last one.
+    TablePage { more: bool },
 }
 
-/// One piece of news.
+/// A membership update.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    /// A node's word, and how it is.
+pub(crate) enum Update {
+    /// A node's record, and its state.
     Record { state: Liveness, signed: SignedRecord },
-    /// How a node is whose word is known.
+    /// The state of a node whose record is known.
     Claim { state: Liveness, key: NodeKey, incarnation: u64 },
-    /// Your name is this node's. `settled`: it had it long before you came.
-    Taken { settled: bool, signed: SignedRecord },
+    /// The receiver's name belongs to this node. `settled`: the node held it well before the receiver started.
+    NameConflict { settled: bool, signed: SignedRecord },
 }
 
-/// A packet as it was received.
+/// A received packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Packet {
     pub(crate) sender: NodeKey,
     pub(crate) number: u64,
-    pub(crate) about: About,
-    pub(crate) parts: Vec<Part>,
+    pub(crate) message: Message,
+    pub(crate) updates: Vec<Update>,
 }
 
 impl Packet {
-    /// Reads a packet, without a look at its signature; `None` where it is none.
+    /// Parses a packet, without verifying its signature; `None` if it is malformed.
     pub(crate) fn read(bytes: &[u8]) -> Option<Packet> {
         if bytes.len() > PACKET_BYTES_MAX {
             return None;
@@ -69,24 +69,24 @@ impl Packet {
             return None;
         }
         let (sender, number) = (NodeKey(reader.array()?), reader.u64()?);
-        let about = read_about(&mut reader)?;
-        let mut parts = Vec::new();
+        let message = read_message(&mut reader)?;
+        let mut updates = Vec::new();
         while !reader.is_empty() {
-            parts.push(read_part(&mut reader)?);
+            updates.push(read_update(&mut reader)?);
         }
-        Some(Packet { sender, number, about, parts })
+        Some(Packet { sender, number, message, updates })
     }
 
-    /// The last node that a page of a table tells of.
+    /// Returns the key of the last node in a page of a table.
     pub(crate) fn page_end(&self) -> Option<NodeKey> {
-        let told = self.parts.iter().filter_map(|part| match part {
-            Part::Record { signed, .. } => Some(signed.record.key),
-            Part::Claim { .. } | Part::Taken { .. } => None,
+        let keys = self.updates.iter().filter_map(|update| match update {
+            Update::Record { signed, .. } => Some(signed.record.key),
+            Update::Claim { .. } | Update::NameConflict { .. } => None,
         });
-        told.filter(|key| *key != self.sender).max()
+        keys.filter(|key| *key != self.sender).max()
     }
 
-    /// Whether its sender signed it.
+    /// Returns whether the sender signed the packet.
     ///
     /// # Cost
     /// One ed25519 verification.
@@ -95,32 +95,32 @@ impl Packet {
     }
 }
 
-fn read_about(reader: &mut Reader<'_>) -> Option<About> {
+fn read_message(reader: &mut Reader<'_>) -> Option<Message> {
     Some(match reader.u8()? {
-        0 => About::Announce,
-        1 => About::Ping { nonce: reader.u64()? },
-        2 => About::Ack { nonce: reader.u64()? },
-        3 => About::Favour { nonce: reader.u64()?, target: NodeKey(reader.array()?) },
-        4 => About::Vouch { nonce: reader.u64()? },
-        5 => About::Pull { after: NodeKey(reader.array()?) },
-        6 => About::Table { more: reader.u8()? != 0 },
+        0 => Message::Announce,
+        1 => Message::Ping { nonce: reader.u64()? },
+        2 => Message::Ack { nonce: reader.u64()? },
+        3 => Message::PingRequest { nonce: reader.u64()?, target: NodeKey(reader.array()?) },
+        4 => Message::IndirectAck { nonce: reader.u64()? },
+        5 => Message::Pull { after: NodeKey(reader.array()?) },
+        6 => Message::TablePage { more: reader.u8()? != 0 },
         _ => return None,
     })
 }
 
-fn read_part(reader: &mut Reader<'_>) -> Option<Part> {
+fn read_update(reader: &mut Reader<'_>) -> Option<Update> {
     match reader.u8()? {
         1 => {
             let state = Liveness::from_code(reader.u8()?)?;
-            Some(Part::Record { state, signed: read_record(reader)? })
+            Some(Update::Record { state, signed: read_record(reader)? })
         }
         2 => {
             let state = Liveness::from_code(reader.u8()?)?;
-            Some(Part::Claim { state, key: NodeKey(reader.array()?), incarnation: reader.u64()? })
+            Some(Update::Claim { state, key: NodeKey(reader.array()?), incarnation: reader.u64()? })
         }
         3 => {
             let settled = reader.u8()? != 0;
-            Some(Part::Taken { settled, signed: read_record(reader)? })
+            Some(Update::NameConflict { settled, signed: read_record(reader)? })
         }
         _ => None,
     }
@@ -131,12 +131,12 @@ fn read_record(reader: &mut Reader<'_>) -> Option<SignedRecord> {
     SignedRecord::read(reader.bytes(usize::from(length))?)
 }
 
-/// A packet that is being put together.
+/// A packet that is being composed.
 #[derive(Debug)]
 pub(crate) struct Draft(Vec<u8>);
 
 impl Draft {
-    pub(crate) fn new(sender: NodeKey, number: u64, about: About) -> Draft {
+    pub(crate) fn new(sender: NodeKey, number: u64, message: Message) -> Draft {
         let mut out = Vec::with_capacity(PACKET_BYTES_MAX);
         out.extend_from_slice(MAGIC);
         out.extend_from_slice(&sender.0);
@@ -145,38 +145,38 @@ impl Draft {
             out.push(kind);
             out.extend_from_slice(&nonce.to_le_bytes());
         };
-        match about {
-            About::Announce => out.push(0),
-            About::Ping { nonce: number } => nonce(&mut out, 1, number),
-            About::Ack { nonce: number } => nonce(&mut out, 2, number),
-            About::Favour { nonce: number, target } => {
+        match message {
+            Message::Announce => out.push(0),
+            Message::Ping { nonce: number } => nonce(&mut out, 1, number),
+            Message::Ack { nonce: number } => nonce(&mut out, 2, number),
+            Message::PingRequest { nonce: number, target } => {
                 nonce(&mut out, 3, number);
                 out.extend_from_slice(&target.0);
             }
-            About::Vouch { nonce: number } => nonce(&mut out, 4, number),
-            About::Pull { after } => {
+            Message::IndirectAck { nonce: number } => nonce(&mut out, 4, number),
+            Message::Pull { after } => {
                 out.push(5);
                 out.extend_from_slice(&after.0);
             }
-            About::Table { more } => out.extend_from_slice(&[6, u8::from(more)]),
+            Message::TablePage { more } => out.extend_from_slice(&[6, u8::from(more)]),
         }
         Draft(out)
     }
 
-    /// Appends a part if there is room for it.
-    pub(crate) fn put(&mut self, part: &PartOf<'_>) -> bool {
+    /// Appends an update. Returns `false` and appends nothing if it does not fit.
+    pub(crate) fn put(&mut self, update: &UpdateRef<'_>) -> bool {
         let start = self.0.len();
-        match part {
-            PartOf::Record(state, signed) => {
+        match update {
+            UpdateRef::Record(state, signed) => {
                 self.0.extend_from_slice(&[1, state.code()]);
                 self.put_record(signed);
             }
-            PartOf::Claim(state, key, incarnation) => {
+            UpdateRef::Claim(state, key, incarnation) => {
                 self.0.extend_from_slice(&[2, state.code()]);
                 self.0.extend_from_slice(&key.0);
                 self.0.extend_from_slice(&incarnation.to_le_bytes());
             }
-            PartOf::Taken(settled, signed) => {
+            UpdateRef::NameConflict(settled, signed) => {
                 self.0.extend_from_slice(&[3, u8::from(*settled)]);
                 self.put_record(signed);
             }
@@ -193,7 +193,7 @@ impl Draft {
         self.0.extend_from_slice(&signed.bytes);
     }
 
-    /// Signs it.
+    /// Signs the packet.
     pub(crate) fn finish(mut self, signer: &Signer) -> Option<Vec<u8>> {
         let signature = signer.sign(PURPOSE, &self.0)?;
         self.0.extend_from_slice(&signature);
@@ -201,12 +201,12 @@ impl Draft {
     }
 }
 
-/// A part that is to be written.
+/// An update to encode.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum PartOf<'a> {
+pub(crate) enum UpdateRef<'a> {
     Record(Liveness, &'a SignedRecord),
     Claim(Liveness, NodeKey, u64),
-    Taken(bool, &'a SignedRecord),
+    NameConflict(bool, &'a SignedRecord),
 }
 
 #[cfg(test)]

@@ -1,18 +1,18 @@
-//! What a node says of itself, signed, so that others can pass it on.
+//! A node's signed statement about itself, which others can relay.
 //!
 //! ```text
 //! version 1 · key 32 · born 8 · incarnation 8 · edition 8 · flags 1 · name text · port 2
 //! · addresses 1 + n × (family 1, 4 or 16) · exports 1 + n × (name text, flags 1) · load 2 · free 8 · all 8
-//! · cards, where a flag says that there are some: 1 + n × (hardware 6, network 4, prefix 1) · signature 64
+//! · cards, if the flag is set: 1 + n × (hardware 6, network 4, prefix 1) · signature 64
 //! ```
 
-use crate::key::{Name, NodeKey};
+use crate::key::{NodeKey, NodeName};
 use crate::limits::{ADDRESSES_MAX, CARDS_MAX, EXPORTS_MAX, RECORD_BYTES_MAX};
-use crate::seal::{SIGNATURE_BYTES, Signer, is_signed};
+use crate::signature::{SIGNATURE_BYTES, Signer, is_signed};
 use crate::wire::{Reader, put_address, put_text};
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// What every signature of a record begins with.
+/// The prefix of every signed record.
 const PURPOSE: &[u8] = b"wirefs node record\0";
 const VERSION: u8 = 1;
 const LEAVING: u8 = 1;
@@ -22,89 +22,90 @@ const ACTS_FOR_CALLERS: u8 = 2;
 
 /// A tree that a node serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Export {
-    /// What it is called.
-    pub name: Name,
-    /// It refuses all changes.
+pub struct NodeExport {
+    /// Its name.
+    pub name: NodeName,
+    /// All changes are rejected.
     pub read_only: bool,
-    /// Its server checks rights as each caller, so that all users of a machine may be let in.
+    /// The server checks permissions as the calling user, so that all users of a machine may have access.
     pub acts_for_callers: bool,
 }
 
-/// A network card over which a node answers Ethernet packets of its own kind, beside IP.
+/// A network card on which a node answers Ethernet frames of our protocol, beside IP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EtherCard {
     /// Its hardware address.
     pub hardware: [u8; 6],
-    /// The network that it is in: who has a card in the same one is taken to be on the same segment.
+    /// Its IP network. Cards in the same network are assumed to be on the same segment.
     pub network: Ipv4Addr,
-    /// How many bits of that count.
+    /// The prefix length of the network, in bits.
     pub prefix: u8,
 }
 
 impl EtherCard {
-    /// Whether the other one is in the same network.
-    pub fn is_beside(&self, other: &EtherCard) -> bool {
+    /// Returns whether both cards are in the same network.
+    pub fn is_same_network(&self, other: &EtherCard) -> bool {
         (self.network, self.prefix) == (other.network, other.prefix)
     }
 }
 
-/// Which card of one node reaches which of another: each at most once, in the order in which the nodes name them. Where two
-/// of both are in one network, the first reaches the first.
-pub fn pairs<'a>(ours: &'a [EtherCard], theirs: &'a [EtherCard]) -> Vec<(usize, &'a EtherCard)> {
+/// Pairs cards of two nodes that are in the same network, each at most once, in the order of the records. Returns
+/// indexes into `ours` with the partner in `theirs`.
+pub fn pair_cards<'a>(ours: &'a [EtherCard], theirs: &'a [EtherCard]) -> Vec<(usize, &'a EtherCard)> {
     let mut free: Vec<&EtherCard> = theirs.iter().collect();
-    let mut pairs = Vec::new();
+    let mut pair_cards = Vec::new();
     for (index, card) in ours.iter().enumerate() {
-        if let Some(at) = free.iter().position(|other| card.is_beside(other)) {
-            pairs.push((index, free.remove(at)));
+        if let Some(at) = free.iter().position(|other| card.is_same_network(other)) {
+            pair_cards.push((index, free.remove(at)));
         }
     }
-    pairs
+    pair_cards
 }
 
-/// What a node says of itself.
+/// A node's statement about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
-    /// Who says it.
+pub struct NodeRecord {
+    /// The node.
     pub key: NodeKey,
-    /// What it is called.
-    pub name: Name,
-    /// When it was started, in milliseconds since 1970 by its clock: of two that claim a name at once, the earlier has it.
+    /// Its name.
+    pub name: NodeName,
+    /// Start time in milliseconds since 1970 by the node's clock. Of two nodes that claim a name at once, the earlier
+    /// gets it.
     pub born: u64,
-    /// Grows with each start, and whenever the node refutes that it is dead.
+    /// Grows with each start, and whenever the node refutes a suspicion.
     pub incarnation: u64,
     /// Grows with each change within an incarnation.
     pub edition: u64,
-    /// It goes by its own will.
+    /// The node leaves.
     pub leaving: bool,
-    /// Where it listens, over UDP for packets of this kind and over TCP for its export.
+    /// UDP port for packets of this protocol, and TCP port of the export.
     pub port: u16,
-    /// Where it can be reached, the best first.
+    /// Its addresses, best first.
     pub addresses: Vec<IpAddr>,
-    /// What it serves.
-    pub exports: Vec<Export>,
-    /// Processes that ran or wanted to, on average over a minute, in hundredths.
+    /// Its exports.
+    pub exports: Vec<NodeExport>,
+    /// Load average over a minute, in hundredths.
     pub load_percent: u16,
-    /// Room that is left where its export is, in bytes.
+    /// Free space of the exported file system, in bytes.
     pub free_bytes: u64,
-    /// All room there, in bytes.
+    /// Total space of the exported file system, in bytes.
     pub all_bytes: u64,
-    /// Where it answers Ethernet packets; none where it does not.
+    /// Cards on which it answers Ethernet frames; may be empty.
     pub cards: Vec<EtherCard>,
 }
 
-impl Record {
-    /// Which of two records of one node is the later one.
+impl NodeRecord {
+    /// Returns the sort key of the records of one node; the larger one is later.
     pub(crate) fn order(&self) -> (u64, u64) {
         (self.incarnation, self.edition)
     }
 
-    /// Where it can be reached, the best first.
+    /// Returns its socket addresses, best first.
     pub fn sockets(&self) -> impl Iterator<Item = SocketAddr> {
         self.addresses.iter().map(|address| SocketAddr::new(*address, self.port))
     }
 
-    /// Signs it; `None` where the signer refuses.
+    /// Signs the record; `None` if the signer refuses.
     pub(crate) fn sign(self, signer: &Signer) -> Option<SignedRecord> {
         let mut bytes = Vec::with_capacity(RECORD_BYTES_MAX);
         self.put(&mut bytes);
@@ -140,14 +141,14 @@ impl Record {
         }
     }
 
-    fn read(reader: &mut Reader<'_>) -> Option<Record> {
+    fn read(reader: &mut Reader<'_>) -> Option<NodeRecord> {
         if reader.u8()? != VERSION {
             return None;
         }
         let key = NodeKey(reader.array()?);
         let (born, incarnation, edition) = (reader.u64()?, reader.u64()?, reader.u64()?);
         let flags = reader.u8()?;
-        let name = Name::new(reader.text()?)?;
+        let name = NodeName::new(reader.text()?)?;
         let port = reader.u16()?;
         let count = usize::from(reader.u8()?);
         if count > ADDRESSES_MAX {
@@ -158,10 +159,10 @@ impl Record {
         if count > EXPORTS_MAX {
             return None;
         }
-        let exports = (0..count).map(|_| read_export(reader)).collect::<Option<Vec<Export>>>()?;
+        let exports = (0..count).map(|_| read_export(reader)).collect::<Option<Vec<NodeExport>>>()?;
         let (load_percent, free_bytes, all_bytes) = (reader.u16()?, reader.u64()?, reader.u64()?);
         let cards = if flags & HAS_CARDS == 0 { Vec::new() } else { read_cards(reader)? };
-        Some(Record {
+        Some(NodeRecord {
             key,
             name,
             born,
@@ -179,10 +180,14 @@ impl Record {
     }
 }
 
-fn read_export(reader: &mut Reader<'_>) -> Option<Export> {
-    let name = Name::new(reader.text()?)?;
+fn read_export(reader: &mut Reader<'_>) -> Option<NodeExport> {
+    let name = NodeName::new(reader.text()?)?;
     let flags = reader.u8()?;
-    Some(Export { name, read_only: flags & READ_ONLY != 0, acts_for_callers: flags & ACTS_FOR_CALLERS != 0 })
+    Some(NodeExport {
+        name,
+        read_only: flags & READ_ONLY != 0,
+        acts_for_callers: flags & ACTS_FOR_CALLERS != 0,
+    })
 }
 
 fn put_card(out: &mut Vec<u8>, card: &EtherCard) {
@@ -203,26 +208,26 @@ fn read_cards(reader: &mut Reader<'_>) -> Option<Vec<EtherCard>> {
     (0..count).map(card).collect()
 }
 
-/// A record with its signature, as it travels.
+/// A record with its signature, as encoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SignedRecord {
-    pub(crate) record: Record,
+    pub(crate) record: NodeRecord,
     pub(crate) bytes: Vec<u8>,
 }
 
 impl SignedRecord {
-    /// Reads a record, without a look at its signature; `None` where it is none.
+    /// Parses a record, without verifying its signature; `None` if it is malformed.
     pub(crate) fn read(bytes: &[u8]) -> Option<SignedRecord> {
         if bytes.len() > RECORD_BYTES_MAX {
             return None;
         }
         let (text, _) = bytes.split_at_checked(bytes.len().checked_sub(SIGNATURE_BYTES)?)?;
         let mut reader = Reader::new(text);
-        let record = Record::read(&mut reader)?;
+        let record = NodeRecord::read(&mut reader)?;
         reader.is_empty().then(|| SignedRecord { record, bytes: bytes.to_vec() })
     }
 
-    /// Whether its node signed it.
+    /// Returns whether its node signed the record.
     ///
     /// # Cost
     /// One ed25519 verification.

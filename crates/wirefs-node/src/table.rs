@@ -1,16 +1,16 @@
-//! The other nodes: what they say of themselves, how they are, whose name is whose.
+//! The other nodes: records, states, and ownership of names.
 //!
 //! | a node is | becomes | when |
 //! |---|---|---|
 //! | unknown | alive | its record comes |
-//! | alive | suspect | a probe fails, or another says of this incarnation that it is suspected, or dead |
+//! | alive | suspect | a probe fails, or another node claims that this incarnation is suspect or dead |
 //! | suspect | alive | its record comes with a higher incarnation |
-//! | suspect | dead | it does not in time, by this node's own clock |
+//! | suspect | dead | its suspicion timeout expires, by this node's own clock |
 //! | dead, left | alive | its record comes with a higher incarnation |
 //! | any | left | its record says so |
-//! | dead, left | unknown | after an hour, or to make room for one that came itself |
+//! | dead, left | unknown | after an hour, or to make room for a node that announced itself |
 
-use crate::key::{Name, NodeKey};
+use crate::key::{NodeKey, NodeName};
 use crate::limits::{DEAD_KEPT, NODES_MAX};
 use crate::member::{Liveness, Member};
 use crate::record::SignedRecord;
@@ -18,35 +18,35 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use wirefs_op::Time;
 
-/// What became of a record.
+/// The result of merging a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Learned {
-    /// A node that was not known or not there.
-    Came,
-    /// A node that was there says something new: an incarnation, an edition.
-    Newer {
-        /// It was suspected, and lives.
+pub(crate) enum RecordOutcome {
+    /// A node that was unknown or down is up.
+    Joined,
+    /// A later record of a node that is up.
+    Updated {
+        /// The node was suspected, and refuted that.
         refuted: bool,
     },
-    /// It goes.
+    /// The node leaves.
     Left,
-    /// What was known.
-    Same,
-    /// Older than what is known.
-    Old,
-    /// No signature of its node.
-    Forged,
-    /// No room.
-    Full,
+    /// The record is already known.
+    Unchanged,
+    /// The record is older than the known one.
+    Stale,
+    /// The signature is not its node's.
+    BadSignature,
+    /// The table has no room.
+    TableFull,
 }
 
 /// The other nodes.
 #[derive(Debug, Default)]
-pub(crate) struct Table {
+pub(crate) struct MemberTable {
     members: BTreeMap<NodeKey, Member>,
 }
 
-impl Table {
+impl MemberTable {
     pub(crate) fn find(&self, key: &NodeKey) -> Option<&Member> {
         self.members.get(key)
     }
@@ -68,16 +68,16 @@ impl Table {
         self.members.len()
     }
 
-    /// Those that are there.
-    pub(crate) fn up(&self) -> Vec<NodeKey> {
+    /// Returns the nodes that are up.
+    pub(crate) fn reachable(&self) -> Vec<NodeKey> {
         self.members.iter().filter(|(_, member)| member.state.is_up()).map(|(key, _)| *key).collect()
     }
 
-    /// Takes a node's word from another. For a node that has not come itself nobody is forgotten.
-    pub(crate) fn learn_passed_on(&mut self, now: Time, signed: SignedRecord) -> Learned {
+    /// Merges a record that another node relayed. A dead node is not evicted for a node that has not announced itself.
+    pub(crate) fn merge_relayed(&mut self, now: Time, signed: SignedRecord) -> RecordOutcome {
         match self.members.contains_key(&signed.record.key) || self.has_room() {
-            true => self.learn(now, signed),
-            false => Learned::Full,
+            true => self.merge_own(now, signed),
+            false => RecordOutcome::TableFull,
         }
     }
 
@@ -85,31 +85,31 @@ impl Table {
         self.members.len() + 1 < NODES_MAX
     }
 
-    /// Takes a node's word from itself.
-    pub(crate) fn learn(&mut self, now: Time, signed: SignedRecord) -> Learned {
+    /// Merges a record that its own node sent.
+    pub(crate) fn merge_own(&mut self, now: Time, signed: SignedRecord) -> RecordOutcome {
         let Some(member) = self.members.get_mut(&signed.record.key) else {
             return self.admit(now, signed);
         };
         let (known, new) = (member.record().order(), signed.record.order());
         if new < known {
-            return Learned::Old;
+            return RecordOutcome::Stale;
         }
         if member.signed == signed {
-            return Learned::Same;
+            return RecordOutcome::Unchanged;
         }
-        // Two records of one order: the first one counts.
+        // Of two records with the same order, the first one counts.
         if new == known {
-            return Learned::Old;
+            return RecordOutcome::Stale;
         }
         if !signed.is_genuine() {
-            return Learned::Forged;
+            return RecordOutcome::BadSignature;
         }
-        let (before, is_new_life) = (member.state, new.0 > known.0);
+        let (before, is_new_incarnation) = (member.state, new.0 > known.0);
         let leaving = signed.record.leaving;
-        // A name that it takes from now on may be another's already.
+        // Another node may hold the new name.
         member.holds_name &= member.record().name == signed.record.name;
         member.signed = signed;
-        let after = match (leaving, is_new_life, before) {
+        let after = match (leaving, is_new_incarnation, before) {
             (true, _, _) => Liveness::Left,
             (false, true, _) => Liveness::Alive,
             (false, false, before) => before,
@@ -121,55 +121,54 @@ impl Table {
         match (before.is_up(), after.is_up()) {
             (false, true) => {
                 member.up_since = now;
-                Learned::Came
+                RecordOutcome::Joined
             }
-            (true, false) => Learned::Left,
+            (true, false) => RecordOutcome::Left,
             (true, true) => {
-                Learned::Newer { refuted: before == Liveness::Suspect && after == Liveness::Alive }
+                RecordOutcome::Updated { refuted: before == Liveness::Suspect && after == Liveness::Alive }
             }
-            (false, false) => Learned::Same,
+            (false, false) => RecordOutcome::Unchanged,
         }
     }
 
-    fn admit(&mut self, now: Time, signed: SignedRecord) -> Learned {
+    fn admit(&mut self, now: Time, signed: SignedRecord) -> RecordOutcome {
         if signed.record.leaving {
-            return Learned::Same;
+            return RecordOutcome::Unchanged;
         }
         if !signed.is_genuine() {
-            return Learned::Forged;
+            return RecordOutcome::BadSignature;
         }
         if !self.has_room() && !self.make_room() {
-            return Learned::Full;
+            return RecordOutcome::TableFull;
         }
         self.members.insert(signed.record.key, Member::new(signed, now));
-        Learned::Came
+        RecordOutcome::Joined
     }
 
-    /// Forgets the node that has been dead for longest.
+    /// Evicts the node that has been dead for longest.
     fn make_room(&mut self) -> bool {
-        let gone = self.members.iter().filter(|(_, member)| !member.state.is_up());
-        let oldest = gone.min_by_key(|(_, member)| member.since).map(|(key, _)| *key);
+        let down = self.members.iter().filter(|(_, member)| !member.state.is_up());
+        let oldest = down.min_by_key(|(_, member)| member.since).map(|(key, _)| *key);
         oldest.is_some_and(|key| self.members.remove(&key).is_some())
     }
 
-    /// Takes another's word on how a node is. Only what it says of the incarnation that is known counts: so nobody can say
-    /// of a node what it could not refute. And nobody's word is a death: whoever is called dead is a suspect here, and has its
-    /// moment. So one that was cut off, and thinks all others dead, harms nobody when it is back. Says whether anything
-    /// changed.
-    pub(crate) fn claim(
+    /// Merges a claim about a node's state. Only a claim about the known incarnation counts, so a node can refute all
+    /// claims about itself. A claim of death only makes the node a suspect here: a node that was partitioned, and
+    /// believes all others dead, harms none when it rejoins. Returns whether anything changed.
+    pub(crate) fn merge_claim(
         &mut self,
         now: Time,
         key: &NodeKey,
         incarnation: u64,
         state: Liveness,
-        suspicion: Duration,
+        suspicion_timeout: Duration,
     ) -> bool {
         let Some(member) = self.members.get_mut(key).filter(|m| m.record().incarnation == incarnation) else {
             return false;
         };
         let counts = match (member.state, state) {
             (Liveness::Alive, Liveness::Suspect | Liveness::Dead) => true,
-            // Only its own word says that it left.
+            // Only a node's own record makes it left.
             (_, Liveness::Left | Liveness::Alive)
             | (Liveness::Suspect | Liveness::Dead | Liveness::Left, Liveness::Suspect | Liveness::Dead) => {
                 false
@@ -178,13 +177,13 @@ impl Table {
         if counts {
             member.state = Liveness::Suspect;
             member.since = now;
-            member.dead_at = now + suspicion;
+            member.dead_at = now + suspicion_timeout;
         }
         counts
     }
 
-    /// A suspect whose time is over is dead. Says whether it was one.
-    pub(crate) fn give_up(&mut self, now: Time, key: &NodeKey) -> bool {
+    /// Declares a suspect dead. Returns whether it was one.
+    pub(crate) fn declare_dead(&mut self, now: Time, key: &NodeKey) -> bool {
         let Some(member) = self.members.get_mut(key).filter(|m| m.state == Liveness::Suspect) else {
             return false;
         };
@@ -193,8 +192,8 @@ impl Table {
         true
     }
 
-    /// Suspects whose time is over.
-    pub(crate) fn overdue(&self, now: Time) -> Vec<NodeKey> {
+    /// Returns the suspects whose timeout has expired.
+    pub(crate) fn expired_suspects(&self, now: Time) -> Vec<NodeKey> {
         self.suspects().filter(|(_, member)| member.dead_at <= now).map(|(key, _)| *key).collect()
     }
 
@@ -202,43 +201,43 @@ impl Table {
         self.members.iter().filter(|(_, member)| member.state == Liveness::Suspect)
     }
 
-    /// All suspects get so much more time.
-    pub(crate) fn excuse(&mut self, span: Duration) {
+    /// Extends all suspicion timeouts after a stall.
+    pub(crate) fn extend_deadlines(&mut self, span: Duration) {
         for member in self.members.values_mut() {
             member.dead_at = member.dead_at + span;
         }
     }
 
-    /// Forgets those that have been dead for long.
-    pub(crate) fn forget(&mut self, now: Time) -> Vec<NodeKey> {
+    /// Removes nodes that have been dead for long.
+    pub(crate) fn remove_expired(&mut self, now: Time) -> Vec<NodeKey> {
         let is_old = |member: &Member| !member.state.is_up() && now.since(member.since) >= DEAD_KEPT;
-        let old = self.members.iter().filter(|(_, member)| is_old(member));
-        let old: Vec<NodeKey> = old.map(|(key, _)| *key).collect();
-        for key in &old {
+        let stale = self.members.iter().filter(|(_, member)| is_old(member));
+        let stale: Vec<NodeKey> = stale.map(|(key, _)| *key).collect();
+        for key in &stale {
             self.members.remove(key);
         }
-        old
+        stale
     }
 
-    /// Who has this name.
-    pub(crate) fn holder(&self, name: &Name) -> Option<&Member> {
+    /// Returns the node that holds a name.
+    pub(crate) fn holder(&self, name: &NodeName) -> Option<&Member> {
         self.members.values().find(|member| member.holds_name && member.record().name == *name)
     }
 
-    /// Settles whose name is whose, after a node came, went, or changed its name: who has it keeps it while it is there; of
-    /// those that want a name that is free, the one that was started first gets it. `own`: the name that this node has.
-    pub(crate) fn settle_names(&mut self, own: Option<&Name>) {
+    /// Assigns names after a node joined, left, or changed its name. A holder keeps its name while it is up. A free
+    /// name goes to the claimant that started first. `own`: the name that this node holds.
+    pub(crate) fn assign_names(&mut self, own: Option<&NodeName>) {
         for member in self.members.values_mut() {
             member.holds_name &= member.state.is_up() && Some(&member.record().name) != own;
         }
-        let mut wanting: Vec<(u64, NodeKey)> = self
+        let mut claimants: Vec<(u64, NodeKey)> = self
             .members
             .iter()
             .filter(|(_, member)| member.state.is_up() && !member.holds_name)
             .map(|(key, member)| (member.record().born, *key))
             .collect();
-        wanting.sort_unstable();
-        for (_, key) in wanting {
+        claimants.sort_unstable();
+        for (_, key) in claimants {
             let Some(name) = self.members.get(&key).map(|member| member.record().name.clone()) else {
                 continue;
             };

@@ -1,8 +1,8 @@
-//! Bytes of packets and records: integers are little-endian, texts begin with their length in one byte.
+//! Encoding of packets and records: integers are little-endian, strings have a length of one byte.
 
 use core::net::IpAddr;
 
-/// What is left of bytes that a stranger may have written.
+/// A cursor over untrusted bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a>(&'a [u8]);
 
@@ -42,7 +42,7 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(self.bytes(usize::from(length))?).ok()
     }
 
-    /// A family, 4 or 6, and the address.
+    /// Reads a family, 4 or 6, and an address.
     pub(crate) fn address(&mut self) -> Option<IpAddr> {
         match self.u8()? {
             4 => self.array::<4>().map(IpAddr::from),
@@ -52,7 +52,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Appends a text of at most 255 bytes, which every text here is.
+/// Appends a string of at most 255 bytes; longer ones do not occur.
 pub(crate) fn put_text(out: &mut Vec<u8>, text: &str) {
     let length = u8::try_from(text.len()).unwrap_or(u8::MAX);
     out.push(length);

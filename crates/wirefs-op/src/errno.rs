@@ -1,9 +1,9 @@
-//! The answer to the application: a closed set of errors that travels as Linux's numbers.
+//! The error codes returned to programs: a closed set, sent as Linux's numbers.
 
 #[cfg(test)]
 mod tests;
 
-/// Why a request failed, in the terms of POSIX. The wire carries the Linux number beside a text for people.
+/// The reason why a request failed, in POSIX terms. The wire carries the Linux number and a text for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u16)]
 pub enum Errno {
@@ -146,17 +146,17 @@ impl Errno {
         Errno::Cancelled,
     ];
 
-    /// The Linux number.
+    /// Returns the Linux number.
     pub fn code(self) -> u16 {
         self as u16
     }
 
-    /// The error with this Linux number; what the protocol does not know is `Io`.
+    /// Returns the error with this Linux number; `Io` for a number outside the protocol.
     pub fn from_code(code: u16) -> Errno {
         Errno::ALL.into_iter().find(|errno| errno.code() == code).unwrap_or(Errno::Io)
     }
 
-    /// What `strerror` would say.
+    /// Returns the text of `strerror`.
     pub fn text(self) -> &'static str {
         match self {
             Errno::NotPermitted => "operation not permitted",

@@ -1,7 +1,7 @@
 //! The listings of a subtree, packed into the data of Rfind: directories, each followed by its entries.
 //!
-//! *Holds*: what stands in one message is told against what stands before it in the same message, so each message is
-//! understood without the others; each record has exactly one form.
+//! *Holds*: a record is encoded as a difference to the previous record of the same message, so each message
+//! is decoded without the others. Each record has exactly one encoding.
 //!
 //! *Drive it*:
 //!
@@ -43,37 +43,37 @@ pub use writer::FindWriter;
 /// A directory whose entries follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FindDirectory {
-    /// Where it is, from the target of the request on; the root is the target itself.
+    /// The path relative to the target of the request; the root is the target itself.
     pub path: TreePath,
-    /// Its attributes as they were before its listing began.
+    /// The directory's attributes before its listing began.
     pub stat: Stat,
-    /// Its listing starts here; else it goes on from an earlier message.
+    /// True if the listing starts in this message; false if it continues from an earlier one.
     pub begins: bool,
-    /// With the entries that follow in this message, its listing is complete.
+    /// True if the listing is complete with the entries in this message.
     pub ends: bool,
 }
 
-/// An entry of the directory before it.
+/// An entry of the preceding directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FindEntry {
     /// The name.
     pub name: Vec<u8>,
-    /// The object's attributes, of the link itself when it is one.
+    /// The attributes of the object; of a symbolic link, its own.
     pub stat: Stat,
-    /// All of a regular file's contents, or a link's target: `stat.size` bytes.
+    /// The contents of a regular file or the target of a symbolic link: `stat.size` bytes.
     pub contents: Option<Bytes>,
 }
 
 /// One record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FindRecord {
-    /// A directory; what follows are its entries.
+    /// A directory, followed by its entries.
     Directory(FindDirectory),
     /// An entry.
     Entry(FindEntry),
 }
 
-/// The bits of a record's first byte.
+/// The bits in the first byte of a record.
 mod record_bits {
     pub(super) const DIRECTORY: u8 = 1;
     pub(super) const BEGIN: u8 = 2;
@@ -86,7 +86,7 @@ mod record_bits {
     pub(super) const OF_ENTRY: u8 = CONTENTS | OF_BOTH;
 }
 
-/// Whether an object of this kind may bring its contents along.
+/// Returns true if an object of this kind may carry its contents.
 fn has_contents(kind: Kind) -> bool {
     match kind {
         Kind::File | Kind::Symlink => true,
@@ -94,7 +94,7 @@ fn has_contents(kind: Kind) -> bool {
     }
 }
 
-/// How many bytes two names have in common from their start on.
+/// Returns the length of the common prefix of two names, in bytes.
 fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }

@@ -1,4 +1,5 @@
-//! A message as it travels: `size[4] type[1] tag[2] …`, its trailing data kept apart so that it is never copied.
+//! An encoded message: `size[4] type[1] tag[2] …`, with its trailing data in a buffer of its own, so that
+//! data is never copied.
 
 use bytes::Bytes;
 
@@ -13,12 +14,13 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// The number of bytes on the wire, the size word included.
+    /// Returns the size on the wire in bytes, including the size word.
     pub fn wire_len(&self) -> usize {
         self.head.len() + self.data.len()
     }
 
-    /// The whole message in one buffer, without the size word: what a carrier hands to the decoder on the other side.
+    /// Returns the whole message in one buffer without the size word, as a carrier passes it to the decoder
+    /// on the other side.
     pub fn to_body(&self) -> Bytes {
         let mut body = Vec::with_capacity(self.wire_len());
         body.extend_from_slice(self.head.get(4..).unwrap_or_default());

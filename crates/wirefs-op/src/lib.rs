@@ -1,10 +1,10 @@
-//! The Op protocol, second edition: its messages as values, and the one form in which they travel.
+//! The Op protocol, second edition: its messages as values, and their encoding.
 //!
-//! *Holds*: a message that decodes is within every limit of [`limits`]; names and paths in it are clean (no empty
-//! component, no `.` or `..`, no NUL); decoding what was encoded gives the same value; contents are shared with the
-//! buffer that they came in or go out of, never copied.
+//! *Holds*: a decoded message is within every limit of [`limits`]. Its names and paths are clean: no empty
+//! component, no `.` or `..`, no NUL. Decoding an encoded value returns the same value. Contents are shared
+//! with the received or sent buffer, never copied.
 //!
-//! *Never*: clocks, files, sockets, threads, randomness; a panic on what a peer sent.
+//! *Never*: clocks, files, sockets, threads, randomness; a panic caused by a peer's bytes.
 //!
 //! *Drive it*:
 //!
@@ -27,8 +27,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! *Proved by*: golden bytes beside each message; round trips, hostile bytes and fuzz targets in `tests/suite`;
-//! `docs/PROTOCOL.md`, each of whose examples a test decodes and encodes again.
+//! *Proved by*: golden bytes beside each message; round trips, hostile bytes and fuzz targets in
+//! `tests/suite`; `docs/PROTOCOL.md`, whose examples a test decodes and encodes again.
 
 pub mod errno;
 pub mod find_listing;

@@ -1,4 +1,4 @@
-//! A directory's entries, packed into the data of Rget: `name[s] next[8] stat` after each other.
+//! Directory entries, packed into the data of Rget: a sequence of `name[s] next[8] stat`.
 
 #[cfg(test)]
 mod tests;
@@ -29,7 +29,7 @@ impl Wire for DirEntry {
     }
 }
 
-/// Packs entries until the next would pass a limit.
+/// Packs entries until the next one would exceed a limit.
 #[derive(Debug)]
 pub struct ListingWriter {
     writer: Writer,
@@ -37,12 +37,12 @@ pub struct ListingWriter {
 }
 
 impl ListingWriter {
-    /// Starts a listing of at most `bytes_max` bytes.
+    /// Creates a listing of at most `bytes_max` bytes.
     pub fn new(bytes_max: usize) -> ListingWriter {
         ListingWriter { writer: Writer::bare(), bytes_max }
     }
 
-    /// Adds an entry; false, and nothing added, when it does not fit any more.
+    /// Adds an entry. Returns false and adds nothing if it does not fit.
     pub fn push(&mut self, entry: &DirEntry) -> bool {
         let before = self.writer.len();
         entry.put(&mut self.writer);
@@ -53,12 +53,12 @@ impl ListingWriter {
         fits
     }
 
-    /// Whether it holds no entry.
+    /// Returns true if no entry was added.
     pub fn is_empty(&self) -> bool {
         self.writer.is_empty()
     }
 
-    /// The packed entries.
+    /// Returns the packed entries.
     pub fn finish(self) -> Bytes {
         Bytes::from(self.writer.into_bytes())
     }
@@ -67,7 +67,7 @@ impl ListingWriter {
 /// Unpacks entries.
 ///
 /// # Errors
-/// The bytes are not whole entries with clean names.
+/// Fails if the bytes are not complete entries with clean names.
 pub fn entries(data: Bytes) -> Result<Vec<DirEntry>, Malformed> {
     let mut reader = Reader::new(data);
     let mut entries = Vec::new();

@@ -1,15 +1,17 @@
-//! Names that programs use as locks: the name is created exclusively, and the program that created it holds the lock until it removes or
-//! renames it.
+//! Lock files: names that programs create exclusively. The program that created the name holds the lock until
+//! it removes or renames it.
 //!
-//! Both sides use the list: a client asks the server for each of these names (`docs/design/0030-exclusive-names.md`), and a server
+//! Both sides use the list: a client asks the server for each of these names (`docs/design/0030-exclusive-creation.md`), and a server
 //! reports the changes of other programs before it answers.
 
-/// Names of locks begin so: `lockfile`, `.lock-wscript`, Emacs's `.#notes`, LibreOffice's `.~lock.table.ods#`, `LCK..ttyS0`.
+/// The prefixes of lock files: `lockfile`, `.lock-wscript`, Emacs's `.#notes`, LibreOffice's
+/// `.~lock.table.ods#`, `LCK..ttyS0`.
 const BEGINNINGS: [&[u8]; 5] = [b"lock", b".lock", b".#", b".~lock.", b"lck.."];
-/// Names of locks end so: `index.lock`, `mbox.lck`, `frontend-lock`, `SingletonLock`, `sshd.pid`, vim's `.notes.swp`, `notes~`.
+/// The suffixes of lock files: `index.lock`, `mbox.lck`, `frontend-lock`, `SingletonLock`, `sshd.pid`, vim's
+/// `.notes.swp`, `notes~`.
 const ENDINGS: [&[u8]; 8] = [b".lock", b".lck", b"-lock", b"_lock", b"singletonlock", b".pid", b".swp", b"~"];
 
-/// Whether programs use such a name as a lock. Upper and lower case count the same.
+/// Returns true if programs use such a name as a lock file. The comparison ignores case.
 pub fn is_lock_name(name: &[u8]) -> bool {
     let begins = |with: &&[u8]| name.get(..with.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(with));
     let ends = |with: &&[u8]| {

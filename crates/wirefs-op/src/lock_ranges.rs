@@ -1,28 +1,28 @@
-//! The byte ranges that one holder has locked, for whoever keeps a table of locks.
+//! The byte ranges that one owner has locked, for tables of locks.
 
 use crate::stat::{LockKind, LockRange};
 
-/// Ranges that do not overlap, in order. None is an unlocked one.
+/// Locked ranges, ordered and not overlapping. None has the kind `Unlock`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LockRanges(Vec<LockRange>);
 
 impl LockRanges {
-    /// How many ranges there are.
+    /// Returns the number of ranges.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether nothing is locked.
+    /// Returns true if nothing is locked.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// All of them, in order.
+    /// Returns all ranges in order.
     pub fn to_vec(&self) -> Vec<LockRange> {
         self.0.clone()
     }
 
-    /// What `range` says holds from now on for its bytes.
+    /// Sets the lock of the bytes of `range`, replacing or removing earlier ones.
     pub fn set(&mut self, range: LockRange) {
         let mut ranges: Vec<_> = self.0.iter().flat_map(|held| without(*held, range)).collect();
         if range.kind != LockKind::Unlock {
@@ -38,7 +38,7 @@ impl LockRanges {
         }
     }
 
-    /// A range here that stands in the way of `wanted`.
+    /// Returns a range that conflicts with `wanted`.
     pub fn conflict(&self, wanted: LockRange) -> Option<LockRange> {
         let is_shared = |held: &LockRange| held.kind == LockKind::Read && wanted.kind == LockKind::Read;
         self.0.iter().find(|held| overlap(held, &wanted) && !is_shared(held)).copied()
@@ -49,20 +49,20 @@ fn overlap(one: &LockRange, other: &LockRange) -> bool {
     one.start <= other.end && other.start <= one.end
 }
 
-/// Whether `next` starts where `last` ends and is the same lock otherwise.
+/// Returns true if `next` directly follows `last` and is otherwise the same lock.
 fn continues(last: &LockRange, next: &LockRange) -> bool {
     last.kind == next.kind && last.pid == next.pid && last.end.checked_add(1) == Some(next.start)
 }
 
-/// The parts of `held` outside of `range`.
+/// Returns the parts of `held` outside `range`.
 fn without(held: LockRange, range: LockRange) -> impl Iterator<Item = LockRange> {
     let before = (held.start < range.start).then(|| LockRange { end: held.end.min(range.start - 1), ..held });
     let after = (held.end > range.end).then(|| LockRange { start: held.start.max(range.end + 1), ..held });
     before.into_iter().chain(after)
 }
 
-/// The changes that lead back to `before` within the bytes of `range`. Locks that were held come first: none is let go
-/// of that the holder had.
+/// Returns the changes that restore the locks `before` within the bytes of `range`. Locks come first, so that
+/// the owner never loses one that it had.
 pub fn restoring(range: LockRange, before: &[LockRange]) -> Vec<LockRange> {
     let mut gaps = LockRanges(vec![LockRange { kind: LockKind::Write, ..range }]);
     let mut back = Vec::new();

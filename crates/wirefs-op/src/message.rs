@@ -1,7 +1,7 @@
-//! The messages: one file per operation, request and reply beside each other.
+//! The messages: one file per operation, with its request and reply.
 //!
-//! Type codes are even for requests and the next odd number for replies, as in 9P, whose numbers are kept where the
-//! operation is the same.
+//! Type codes are even for requests; the reply has the next odd number, as in 9P. Operations that 9P has too
+//! keep its numbers.
 
 pub mod allocate;
 pub mod alone;
@@ -35,11 +35,12 @@ use crate::Frame;
 use crate::wire::{Malformed, Reader, Wire, Writer};
 use bytes::Bytes;
 
-/// Names one outstanding request of a session; the reply carries it.
+/// Identifies an outstanding request of a session; the reply repeats it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tag(pub u16);
 
-/// The tag of messages that belong to no request: Tversion and a server's complaint about the whole conversation.
+/// The tag of messages that belong to no request: Tversion, unsolicited messages, and an error of the whole
+/// connection.
 pub const NOTAG: Tag = Tag(u16::MAX);
 
 macro_rules! messages {
@@ -49,27 +50,27 @@ macro_rules! messages {
         pub enum $name { $($(#[$vdoc])* $variant($type),)* }
 
         impl $name {
-            /// The type byte.
+            /// Returns the type byte.
             pub fn code(&self) -> u8 {
                 match self { $($name::$variant(_) => $code,)* }
             }
 
-            /// The name of the message, without its T or R.
+            /// Returns the name of the message, without its T or R.
             pub fn name(&self) -> &'static str {
                 match self { $($name::$variant(_) => stringify!($variant),)* }
             }
 
-            /// Encodes it. The data is shared, not copied.
+            /// Encodes the message. Its data is shared, not copied.
             pub fn encode(&self, tag: Tag) -> Frame {
                 let mut writer = Writer::message(self.code(), tag.0);
                 match self { $($name::$variant(body) => body.put(&mut writer),)* }
                 writer.finish()
             }
 
-            /// Decodes a message body (what follows the size word). Data is shared with `body`, not copied.
+            /// Decodes a message without its size word. Data is shared with `body`, not copied.
             ///
             /// # Errors
-            /// Not such a message, or beyond a limit; the peer is to blame.
+            /// Fails if the bytes are not a valid message or exceed a limit, which is the peer's fault.
             pub fn decode(body: Bytes) -> Result<(Tag, $name), Malformed> {
                 let mut reader = Reader::new(body);
                 let code = u8::take(&mut reader)?;
@@ -86,15 +87,15 @@ macro_rules! messages {
 }
 
 messages! {
-    /// What a client asks.
+    /// A request, from client to server.
     Request {
-        /// Agrees on the protocol; the first message of a connection.
+        /// Negotiates the protocol; the first message of a connection.
         100 Version(version::Tversion),
-        /// Names the tree to work on.
+        /// Selects the tree.
         104 Attach(attach::Tattach),
-        /// Gives up on an earlier request.
+        /// Cancels an earlier request.
         108 Flush(flush::Tflush),
-        /// Asks for a sign of life.
+        /// Checks that the server is alive.
         110 Ping(ping::Tping),
         /// Removes a name.
         122 Remove(remove::Tremove),
@@ -108,13 +109,13 @@ messages! {
         136 Link(link::Tlink),
         /// Reads and changes extended attributes.
         138 Xattr(xattr::Txattr),
-        /// Asks for the file system's figures.
+        /// Reads the figures of the file system (`statvfs`).
         140 Statfs(statfs::Tstatfs),
         /// Takes, tests and releases locks.
         142 Lock(lock::Tlock),
-        /// Allocates, punches, zeroes.
+        /// Allocates space, punches holes, zeroes ranges.
         144 Allocate(allocate::Tallocate),
-        /// Copies a range at the server.
+        /// Copies a range on the server.
         146 Copy(copy::Tcopy),
         /// Finds data and holes.
         148 Seek(seek::Tseek),
@@ -122,57 +123,57 @@ messages! {
         150 Commit(commit::Tcommit),
         /// Lists a subtree.
         152 Find(find::Tfind),
-        /// Says that what was recalled is forgotten; never answered.
+        /// Reports that recalled leases are no longer used; has no reply.
         160 Recalled(recall::Trecalled),
-        /// Says which number the next change has; never answered.
+        /// Sets the number of the next change; has no reply.
         162 Number(number::Tnumber),
     }
 }
 
 messages! {
-    /// What a server answers.
+    /// A reply, from server to client.
     Reply {
-        /// To Tversion.
+        /// Replies to Tversion.
         101 Version(version::Rversion),
-        /// To Tattach.
+        /// Replies to Tattach.
         105 Attach(attach::Rattach),
-        /// To any request: it failed.
+        /// Replies to any request that failed.
         107 Error(error::Rerror),
-        /// To Tflush.
+        /// Replies to Tflush.
         109 Flush(flush::Rflush),
-        /// To Tping.
+        /// Replies to Tping.
         111 Ping(ping::Rping),
-        /// To Tremove.
+        /// Replies to Tremove.
         123 Remove(remove::Rremove),
-        /// To Tget; several for one request.
+        /// Replies to Tget; several for one request.
         131 Get(get::Rget),
-        /// To Tput.
+        /// Replies to Tput.
         133 Put(put::Rput),
-        /// To Trename.
+        /// Replies to Trename.
         135 Rename(rename::Rrename),
-        /// To Tlink.
+        /// Replies to Tlink.
         137 Link(link::Rlink),
-        /// To Txattr.
+        /// Replies to Txattr.
         139 Xattr(xattr::Rxattr),
-        /// To Tstatfs.
+        /// Replies to Tstatfs.
         141 Statfs(statfs::Rstatfs),
-        /// To Tlock.
+        /// Replies to Tlock.
         143 Lock(lock::Rlock),
-        /// To Tallocate.
+        /// Replies to Tallocate.
         145 Allocate(allocate::Rallocate),
-        /// To Tcopy.
+        /// Replies to Tcopy.
         147 Copy(copy::Rcopy),
-        /// To Tseek.
+        /// Replies to Tseek.
         149 Seek(seek::Rseek),
-        /// To Tcommit.
+        /// Replies to Tcommit.
         151 Commit(commit::Rcommit),
-        /// To Tfind; several for one request.
+        /// Replies to Tfind; several for one request.
         153 Find(find::Rfind),
-        /// Unasked: takes leases back.
+        /// Unsolicited: recalls leases.
         161 Recall(recall::Rrecall),
-        /// Unasked: whether other sessions are there.
+        /// Unsolicited: grants or recalls the exclusive session.
         163 Alone(alone::Ralone),
-        /// Unasked: another connection would bring more.
+        /// Unsolicited: another connection would increase the throughput.
         165 Limited(limited::Rlimited),
     }
 }

@@ -1,4 +1,4 @@
-//! Paths within a tree: clean by construction, so that nothing past the decoder has to ask again.
+//! Paths within a tree. They are clean by construction, so that only the decoder validates them.
 
 #[cfg(test)]
 mod tests;
@@ -13,7 +13,7 @@ use bytes::Bytes;
 #[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TreePath(Bytes);
 
-/// Whether a directory may have an entry of this name.
+/// Returns true if a directory may have an entry of this name.
 pub fn is_name(name: &[u8]) -> bool {
     !name.is_empty()
         && name.len() <= NAME_BYTES_MAX
@@ -23,18 +23,18 @@ pub fn is_name(name: &[u8]) -> bool {
 }
 
 impl TreePath {
-    /// The root of the tree.
+    /// Returns the root of the tree.
     pub fn root() -> TreePath {
         TreePath(Bytes::new())
     }
 
-    /// Takes clean bytes; `None` when they are not.
+    /// Creates a path from bytes; `None` if they are not clean.
     pub fn from_bytes(bytes: Bytes) -> Option<TreePath> {
         let clean = bytes.is_empty() || bytes.split(|byte| *byte == b'/').all(is_name);
         (clean && bytes.len() <= PATH_BYTES_MAX).then_some(TreePath(bytes))
     }
 
-    /// The path from these names, the root's first; `None` when one is not clean or the whole is too long.
+    /// Creates a path from names, outermost first; `None` if one is not clean or the path is too long.
     pub fn from_names<'a>(names: impl IntoIterator<Item = &'a [u8]>) -> Option<TreePath> {
         let mut bytes = Vec::new();
         for name in names {
@@ -46,18 +46,19 @@ impl TreePath {
         TreePath::from_bytes(Bytes::from(bytes))
     }
 
-    /// The entry of this name in the directory that `self` is.
+    /// Returns the path of an entry in the directory at this path; `None` if the name is not clean or the
+    /// path is too long.
     pub fn join(&self, name: &[u8]) -> Option<TreePath> {
         is_name(name).then_some(())?;
         TreePath::from_names(self.names().chain([name]))
     }
 
-    /// The names, the root's entry first.
+    /// Returns the names, outermost first.
     pub fn names(&self) -> impl DoubleEndedIterator<Item = &[u8]> {
         self.0.split(|byte| *byte == b'/').filter(|name| !name.is_empty())
     }
 
-    /// The directory and the name in it; `None` for the root.
+    /// Returns the parent directory and the name in it; `None` for the root.
     pub fn split_last(&self) -> Option<(TreePath, &[u8])> {
         if self.0.is_empty() {
             return None;
@@ -68,12 +69,12 @@ impl TreePath {
         }
     }
 
-    /// The bytes, as they travel.
+    /// Returns the bytes of the encoded path.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// Whether this is the root.
+    /// Returns true if the path is the root.
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
@@ -91,7 +92,7 @@ impl Wire for TreePath {
     }
     fn take(reader: &mut Reader) -> Result<Self, Malformed> {
         let bytes = reader.string(PATH_BYTES_MAX)?;
-        // Copied: paths stay in tables for as long as a file is open, and must not keep a whole message with them.
+        // Copied: paths stay in tables while files are open, and must not keep whole messages in memory.
         TreePath::from_bytes(Bytes::copy_from_slice(&bytes))
             .ok_or(reader.malformed("a path that is not clean"))
     }

@@ -1,8 +1,8 @@
-//! What a file is: its identity and its attributes, as `stat[n]` carries them.
+//! The identity and the attributes of a file, as encoded in `stat[n]`.
 
 use crate::time::Timestamp;
 
-/// What kind of object a name stands for.
+/// The kind of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Kind {
@@ -34,17 +34,17 @@ impl Kind {
         Kind::BlockDevice,
     ];
 
-    /// The kind with this wire code.
+    /// Returns the kind with this wire code.
     pub fn from_code(code: u8) -> Option<Kind> {
         Kind::ALL.get(usize::from(code)).copied()
     }
 
-    /// The kind that the file type bits of a POSIX `st_mode` name.
+    /// Returns the kind for the file type bits of a POSIX `st_mode`.
     pub fn from_mode(mode: u32) -> Option<Kind> {
         Kind::ALL.into_iter().find(|kind| kind.mode_bits() == mode & 0o170_000)
     }
 
-    /// The file type bits of `st_mode`.
+    /// Returns the file type bits of `st_mode`.
     pub fn mode_bits(self) -> u32 {
         match self {
             Kind::File => 0o100_000,
@@ -58,28 +58,30 @@ impl Kind {
     }
 }
 
-/// Which object it is, whatever its name: file system, inode, generation. Two objects that ever lived in one export
-/// have different ids (as far as the server's file system tells birth times apart).
+/// The identity of an object, independent of its names: file system, inode number, generation. Two objects
+/// that ever existed in one export have different ids, as far as the server's file system distinguishes birth
+/// times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileId {
-    /// The file system within the export; 0 is the one that the export's root is on.
+    /// The file system within the export; 0 is that of the export's root.
     pub fs: u32,
     /// The inode number.
     pub ino: u64,
-    /// Tells apart objects that used one inode number after each other.
+    /// Distinguishes objects that used the same inode number one after the other.
     pub generation: u32,
 }
 
 impl FileId {
-    /// The number of no file system: no server gives out an id that has it.
+    /// The `fs` of provisional ids. No server assigns it to a file system.
     pub const PROVISIONAL: u32 = u32::MAX;
 
-    /// What the change with this number creates, in requests that are sent behind it before its reply has come.
+    /// Returns the id of the object that the change with this number creates, for requests that are sent
+    /// before its reply has arrived.
     pub fn provisional(number: u64) -> FileId {
         FileId { fs: FileId::PROVISIONAL, ino: number, generation: 0 }
     }
 
-    /// The number of the change that creates the object, if that is how the id names it.
+    /// Returns the number of the change that creates the object, if the id is provisional.
     pub fn provisional_number(self) -> Option<u64> {
         (self == FileId::provisional(self.ino)).then_some(self.ino)
     }
@@ -88,13 +90,14 @@ impl FileId {
 /// The attributes of an object, in POSIX terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stat {
-    /// Which object.
+    /// The identity.
     pub id: FileId,
-    /// Its kind.
+    /// The kind.
     pub kind: Kind,
-    /// Changes whenever contents or attributes do; compares for equality only (the source's `qid.vers`, wider).
+    /// The change attribute: differs whenever contents or attributes differ; compare for equality only (RFC
+    /// 8881, 5.8.1.4; `qid.vers` in 9P).
     pub version: u64,
-    /// Permission bits, `0..=0o7777`; the file type is in `kind`.
+    /// The permission bits, `0..=0o7777`; the file type is in `kind`.
     pub mode: u32,
     /// The number of hard links.
     pub nlink: u32,
@@ -116,15 +119,16 @@ pub struct Stat {
     pub mtime: Timestamp,
     /// Last change of attributes or contents.
     pub ctime: Timestamp,
-    /// Whether extended attributes (ACLs among them) are known to be absent. False also when nobody looked.
+    /// True if the object is known to have no extended attributes and no ACLs. False if it has some, or if
+    /// that was not checked.
     pub without_xattrs: bool,
-    /// Whether the server will recall the object before it changes. Decided for each reply anew, and no attribute of the
-    /// object: [`Stat::unleased`] compares what is.
+    /// True if the server will recall the object before it changes. This is a property of the reply, not of
+    /// the object: [`Stat::unleased`] removes it.
     pub leased: bool,
 }
 
 impl Stat {
-    /// An object of which nothing is known but which it is and its kind: all else is 0, or not known.
+    /// Returns attributes with only the identity and kind set; all other fields are 0 or false.
     pub const fn blank(id: FileId, kind: Kind) -> Stat {
         let never = Timestamp { secs: 0, nanos: 0 };
         Stat {
@@ -147,28 +151,28 @@ impl Stat {
         }
     }
 
-    /// POSIX `st_mode`: type and permission bits together.
+    /// Returns the POSIX `st_mode`: type and permission bits together.
     pub fn st_mode(&self) -> u32 {
         self.kind.mode_bits() | (self.mode & 0o7777)
     }
 
-    /// The attributes alone, without what the server promised about them: what to compare when a change is looked for.
+    /// Returns the attributes without the lease flag, for comparisons.
     #[must_use]
     pub fn unleased(self) -> Stat {
         Stat { leased: false, ..self }
     }
 }
 
-/// A time to be set.
+/// A new value of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SetTime {
-    /// The server's present time.
+    /// The server's current time.
     Now,
     /// This time.
     At(Timestamp),
 }
 
-/// Which attributes to change, and to what; absent ones stay (the source's Wstat).
+/// The attributes to change, and their new values; absent ones stay (Twstat in 9P).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SetStat {
     /// Permission bits.
@@ -186,13 +190,13 @@ pub struct SetStat {
 }
 
 impl SetStat {
-    /// Whether nothing would change.
+    /// Returns true if no attribute would change.
     pub fn is_empty(&self) -> bool {
         *self == SetStat::default()
     }
 }
 
-/// Figures of the file system behind an object, as `statvfs` has them.
+/// The figures of a file system, as in `statvfs`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FsStat {
     /// Size of a block in bytes, the unit of the block counts.
@@ -216,37 +220,37 @@ pub struct FsStat {
 pub struct DirEntry {
     /// The name: no `/`, no NUL, never `.` or `..`.
     pub name: Vec<u8>,
-    /// Where the listing goes on after this entry; opaque, chosen by the server, never 0.
+    /// The position in the listing after this entry: opaque, chosen by the server, never 0.
     pub next: u64,
-    /// The object's attributes, of the link itself when it is one.
+    /// The attributes of the object; of a symbolic link, its own.
     pub stat: Stat,
 }
 
-/// On whose behalf an object is created. Counts only at a server that may act for others (one run by root).
+/// The owner of a new object. Used only by a server that may act for other users (run by root).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Cred {
     /// The caller's user id.
     pub uid: u32,
     /// The caller's group id.
     pub gid: u32,
-    /// The caller's umask, applied by the server, where a default ACL may replace it.
+    /// The caller's umask. The server applies it, unless a default ACL replaces it.
     pub umask: u32,
 }
 
 /// A byte-range lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LockRange {
-    /// What kind of lock.
+    /// The kind of lock.
     pub kind: LockKind,
-    /// First byte.
+    /// The first byte.
     pub start: u64,
-    /// Last byte, included; `u64::MAX` for "to the end, however long".
+    /// The last byte, inclusive; `u64::MAX` for the end of the file at any size.
     pub end: u64,
-    /// The process that holds or wants it, on its own machine; for people only.
+    /// The process that holds or requests the lock, on its own machine; for people only.
     pub pid: u32,
 }
 
-/// The kinds of a lock request.
+/// The kind of a lock request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum LockKind {
@@ -254,11 +258,11 @@ pub enum LockKind {
     Read = 0,
     /// Exclusive.
     Write = 1,
-    /// None: releases.
+    /// Releases the lock.
     Unlock = 2,
 }
 
-/// The two lock families, which do not see each other (as on a local Linux file system).
+/// The two lock families, which do not conflict with each other (as on a local Linux file system).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum LockFamily {

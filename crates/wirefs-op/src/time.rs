@@ -1,4 +1,4 @@
-//! Time as a value: the core never reads a clock, it is told.
+//! Time as a value: the core never reads a clock; callers pass the time.
 
 #[cfg(test)]
 mod tests;
@@ -6,12 +6,12 @@ mod tests;
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
-/// A point on the driver's monotonic clock, in nanoseconds since that driver started.
+/// A point in time on the driver's monotonic clock, in nanoseconds since the driver started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(pub u64);
 
 impl Time {
-    /// The time that passed since `earlier`; zero when `earlier` is later.
+    /// Returns the time elapsed since `earlier`; zero if `earlier` is later.
     pub fn since(self, earlier: Time) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -31,7 +31,8 @@ impl Sub<Time> for Time {
     }
 }
 
-/// Wall-clock time of a file, as POSIX has it: seconds since 1970 (may be negative) and nanoseconds below 10⁹.
+/// The wall-clock time of a file, as in POSIX: seconds since 1970 (may be negative) and nanoseconds below
+/// 10⁹.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp {
     /// Seconds since 1970-01-01 00:00 UTC.
@@ -41,7 +42,7 @@ pub struct Timestamp {
 }
 
 impl Timestamp {
-    /// The next one, a nanosecond later; the last one is its own.
+    /// Returns the timestamp one nanosecond later; saturates.
     #[must_use]
     pub fn next(self) -> Timestamp {
         if self.nanos < 999_999_999 {
@@ -50,7 +51,7 @@ impl Timestamp {
         self.secs.checked_add(1).map_or(self, |secs| Timestamp { secs, nanos: 0 })
     }
 
-    /// So much later; the last one at most.
+    /// Returns the timestamp later by `passed`; saturates.
     #[must_use]
     pub fn after(self, passed: Duration) -> Timestamp {
         let nanos = self.nanos + passed.subsec_nanos();
@@ -59,13 +60,13 @@ impl Timestamp {
         Timestamp { secs, nanos: nanos % 1_000_000_000 }
     }
 
-    /// To the second, in UTC, as ISO 8601 has it without separators: `20231114T221320Z`.
+    /// Formats the time in UTC, to the second, in the basic format of ISO 8601: `20231114T221320Z`.
     ///
     /// # Source
-    /// The days by H. Hinnant, "chrono-compatible low-level date algorithms", `civil_from_days`.
+    /// H. Hinnant, "chrono-compatible low-level date algorithms", `civil_from_days`.
     pub fn in_utc(self) -> String {
         let (days, second) = (self.secs.div_euclid(86_400), self.secs.rem_euclid(86_400));
-        // Years begin in March, so that a leap day is the last one; 400 of them are an era.
+        // Years begin in March, so that the leap day is the last day; 400 years are an era.
         let shifted = days + 719_468;
         let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
         let year_of_era =

@@ -1,4 +1,4 @@
-//! How values become bytes and back: little endian, in field order, bounded.
+//! Encoding and decoding of values: little endian, in field order, with limits.
 
 mod reader;
 mod set;
@@ -10,24 +10,24 @@ pub use reader::Reader;
 pub use text::{Data, Text};
 pub use writer::Writer;
 
-/// Bytes that are not a message of this protocol: the peer's fault, never ours.
+/// A decoding error: the bytes are not a valid message, which is the peer's fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed message: {what} at byte {at}")]
 pub struct Malformed {
-    /// What was wrong.
+    /// The violated rule.
     pub what: &'static str,
-    /// Where: bytes from the message's type byte on.
+    /// The offset from the message's type byte, in bytes.
     pub at: usize,
 }
 
-/// A value that has one form on the wire.
+/// A value with exactly one encoding.
 pub trait Wire: Sized {
-    /// Appends it.
+    /// Appends the encoded value.
     fn put(&self, writer: &mut Writer);
-    /// Reads it.
+    /// Decodes a value.
     ///
     /// # Errors
-    /// The bytes are not such a value.
+    /// Fails if the bytes are not a valid value.
     fn take(reader: &mut Reader) -> Result<Self, Malformed>;
 }
 
@@ -58,7 +58,7 @@ impl Wire for bool {
     }
 }
 
-/// `present[1]` and, when 1, the value.
+/// Encoded as `present[1]`, followed by the value if that is 1.
 impl<T: Wire> Wire for Option<T> {
     fn put(&self, writer: &mut Writer) {
         self.is_some().put(writer);
@@ -71,7 +71,7 @@ impl<T: Wire> Wire for Option<T> {
     }
 }
 
-/// Declares a struct whose wire form is its fields in order; a decoded one may be refused as a whole.
+/// Declares a struct that is encoded as its fields in order; an optional rule rejects decoded values.
 macro_rules! wire_struct {
     ($(#[$doc:meta])* pub struct $name:ident { $($(#[$field_doc:meta])* $field:ident : $type:ty,)* }
         $(refused when |$it:ident| $refused:expr, $what:literal)?) => {
@@ -83,7 +83,7 @@ macro_rules! wire_struct {
 }
 pub(crate) use wire_struct;
 
-/// Gives an existing struct the wire form "its fields in order".
+/// Implements the encoding of an existing struct as its fields in order.
 macro_rules! wire_fields {
     ($name:ident { $($field:ident),* } $(refused when |$it:ident| $refused:expr, $what:literal)?) => {
         impl $crate::wire::Wire for $name {
@@ -105,7 +105,7 @@ macro_rules! wire_fields {
 }
 pub(crate) use wire_fields;
 
-/// Declares the wire form of a closed enum of codes.
+/// Implements the encoding of a closed enum of codes.
 macro_rules! wire_codes {
     ($name:ident: $int:ty, $what:literal, [$($variant:ident),*]) => {
         impl $crate::wire::Wire for $name {

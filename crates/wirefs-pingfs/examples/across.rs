@@ -1,4 +1,5 @@
-//! Has one tree in pings on two nodes and measures after how many round trips a file that was written on one is read on the other.
+//! Replicates a tree on two nodes, and measures how many round trips after a write on one node the file is
+//! readable on the other.
 //!
 //! `cargo build --release -p wirefs -p wirefs-pingfs --examples --bins`, then as root
 //! `target/release/examples/across [round trip in ms] [files] [option of wirefs echo …]`
@@ -14,12 +15,12 @@ use wirefs_lab::{Host, Lab, LinkHandle, LinkProfile};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// For so long the nodes are waited for, and a file.
+/// Limit of the waits for nodes and files.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Bytes of a file: less than a block.
+/// Size of a file in bytes; less than a block.
 const FILE_BYTES: usize = 1_000;
 
-/// A node: a host with a line of its own to the one that answers pings.
+/// A node: a host with its own line to the hub that answers pings.
 struct Node {
     host: Host,
     link: LinkHandle,
@@ -35,22 +36,22 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) -> Outcome<()> {
     let end = Instant::now() + PATIENCE;
     while !is_so() {
         if Instant::now() >= end {
-            return Err(format!("waited in vain for {what}").into());
+            return Err(format!("timed out waiting for {what}").into());
         }
         std::thread::sleep(Duration::from_millis(5));
     }
     Ok(())
 }
 
-/// Has this host answer who asks in the name of somebody on another of its lines.
-fn answer_strangers() -> std::io::Result<()> {
+/// Makes the hub answer pings whose source address is on another of its lines.
+fn accept_foreign_sources() -> std::io::Result<()> {
     for device in fs::read_dir("/proc/sys/net/ipv4/conf")? {
         fs::write(device?.path().join("rp_filter"), "0")?;
     }
     Ok(())
 }
 
-/// The one in the middle of these, in parts of a round trip.
+/// Returns the median as a multiple of the round trip.
 fn median(mut times: Vec<Duration>, rtt: Duration) -> f64 {
     times.sort_unstable();
     times.get(times.len() / 2).copied().unwrap_or_default().as_secs_f64() / rtt.as_secs_f64()
@@ -68,7 +69,7 @@ fn mount(wirefs: &Path, nodes: &[Node], number: usize, key: &Path, options: &[St
     run(command)
 }
 
-/// Times of one kind: the changes on one node, and reading the file on the other at once.
+/// Times of one kind: changes on one node, and the reads on the other right after them.
 #[derive(Default)]
 struct Times {
     changed: Vec<Duration>,
@@ -77,7 +78,7 @@ struct Times {
 }
 
 impl Times {
-    /// Changes a file, reads it at the other node, and notes what that took.
+    /// Changes a file, reads it on the other node, and records the times.
     fn note(&mut self, at: &Path, text: &str, change: impl FnOnce() -> std::io::Result<()>) -> Outcome<()> {
         let begun = Instant::now();
         change()?;
@@ -85,7 +86,7 @@ impl Times {
         let found = fs::read_to_string(at)?;
         let ended = Instant::now();
         if found != text {
-            return Err(format!("{} is not what was written", at.display()).into());
+            return Err(format!("{} differs from the written contents", at.display()).into());
         }
         self.changed.push(answered - begun);
         self.read.push(ended - answered);
@@ -104,7 +105,8 @@ impl Times {
     }
 }
 
-/// How long after a write begins a program at the other node has read what is written, which reads all the time.
+/// Returns the time from the start of a write until a polling program on the other node reads the new
+/// contents.
 fn until_seen(at: &Path, text: &str, change: impl FnOnce() -> std::io::Result<()>) -> Outcome<Duration> {
     let begun = Instant::now();
     std::thread::scope(|scope| {
@@ -121,7 +123,7 @@ fn until_seen(at: &Path, text: &str, change: impl FnOnce() -> std::io::Result<()
     })
 }
 
-/// Writes files on one node, and into one that is open, and reads each on the other at once.
+/// Writes new files and open files on one node, and reads each on the other at once.
 fn measure(from: &Path, to: &Path, files: usize, rtt: Duration) -> Outcome<()> {
     let (mut whole, mut calls, mut seen) = (Times::default(), Times::default(), Vec::new());
     for number in 0..files {
@@ -149,7 +151,8 @@ fn main() -> Outcome<()> {
     let rtt = Duration::from_millis(arguments.first().map_or(Ok(10), |word| word.parse())?);
     let files: usize = arguments.get(1).map_or(Ok(100), |word| word.parse())?;
     let options: Vec<String> = arguments.iter().skip(2).cloned().collect();
-    let wirefs = std::env::current_exe()?.parent().ok_or("the program is nowhere")?.with_file_name("wirefs");
+    let wirefs =
+        std::env::current_exe()?.parent().ok_or("the program has no directory")?.with_file_name("wirefs");
     let dir = std::env::temp_dir().join(format!("wirefs-across-{}", std::process::id()));
 
     let lab = Lab::new("across")?;
@@ -162,7 +165,7 @@ fn main() -> Outcome<()> {
         fs::create_dir_all(&mountpoint)?;
         nodes.push(Node { host, link, mountpoint });
     }
-    hub.run(answer_strangers)??;
+    hub.run(accept_foreign_sources)??;
     let key = dir.join("key");
     fs::write(&key, "a secret of both of these nodes")?;
     for number in 0..nodes.len() {

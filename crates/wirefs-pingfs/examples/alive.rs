@@ -1,5 +1,5 @@
-//! Keeps blocks in echo packets for a while, then reads all of them and compares each byte; and measures the CPU time a
-//! packet in turns beside a bare loop that only swaps type and checksum.
+//! Keeps blocks in echo packets for a while, then reads and compares all of them. Also measures the CPU time
+//! per packet in alternation with a bare loop that only swaps type and checksum.
 //!
 //! `cargo run --release -p wirefs-pingfs --example alive [host] [blocks] [seconds] [copies | K+M]`
 
@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use wirefs_blocks::id::{BlockId, NodeId};
+use wirefs_blocks::id::{BlockId, WriterId};
 use wirefs_blocks::store::{BlockStore, Wanted};
 use wirefs_echo::Redundancy;
 use wirefs_pingfs::{EchoOptions, EchoStore};
@@ -16,9 +16,9 @@ use wirefs_raw::charge_bytes;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Blocks that are read at once.
+/// Blocks read at once.
 const READ_BATCH: usize = 4_096;
-/// Blocks that are kept at once.
+/// Blocks stored at once.
 const KEEP_BATCH: usize = 256;
 
 fn content(counter: u64, bytes: usize) -> Bytes {
@@ -39,7 +39,7 @@ fn redundancy(text: &str) -> Outcome<Redundancy> {
     })
 }
 
-/// Reads all of them: how many were right, wrong, and lost.
+/// Reads all blocks. Returns how many are right, wrong, and lost.
 fn read_all(store: &EchoStore, ids: &[BlockId], bytes: usize) -> (usize, usize, usize) {
     let (mut right, mut wrong, mut lost) = (0, 0, 0);
     for batch in ids.chunks(READ_BATCH) {
@@ -64,7 +64,7 @@ fn main() -> Outcome<()> {
     options.buffer_bytes = usize::try_from(blocks * 4)? * charge_bytes(options.payload_bytes_max);
     let store = EchoStore::open(options)?;
     let bytes = store.payload_bytes();
-    let ids: Vec<BlockId> = (1..=blocks).filter_map(|counter| BlockId::new(counter, NodeId(0))).collect();
+    let ids: Vec<BlockId> = (1..=blocks).filter_map(|counter| BlockId::new(counter, WriterId(0))).collect();
     let begun = Instant::now();
     for batch in ids.chunks(KEEP_BATCH) {
         let new: Vec<_> = batch.iter().map(|&id| (id, content(id.counter(), bytes))).collect();

@@ -1,4 +1,4 @@
-//! Mounts over an emulated line of a certain length and reads small files there, uncached.
+//! Mounts over an emulated line and measures uncached reads of small files.
 //!
 //! `cargo build --release -p wirefs -p wirefs-pingfs --examples`, then as root
 //! `target/release/examples/distance [round trip in ms] [reads] [option of wirefs echo …]`
@@ -30,7 +30,7 @@ fn main() -> Outcome<()> {
     let reads = arguments.get(1).map_or("300", String::as_str);
     let options: Vec<&str> = arguments.iter().skip(2).map(String::as_str).collect();
     let here = std::env::current_exe()?;
-    let examples = here.parent().ok_or("the program is nowhere")?;
+    let examples = here.parent().ok_or("the program has no directory")?;
     let (reader, wirefs) = (examples.join("read_file"), examples.with_file_name("wirefs"));
     let dir = std::env::temp_dir().join(format!("wirefs-distance-{}", std::process::id()));
     std::fs::create_dir_all(&dir)?;

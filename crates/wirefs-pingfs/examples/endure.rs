@@ -1,8 +1,8 @@
-//! Keeps files in pings on an emulated line that loses some, reads them all the time, and says what of them was lost.
+//! Keeps files in pings on a lossy emulated line, reads them continuously, and reports the losses.
 //!
 //! `cargo build --release -p wirefs -p wirefs-pingfs --examples --bins`, then as root
-//! `target/release/examples/endure SECONDS LOSS [option of wirefs echo …]`, with the loss of pings in percent, half of it each
-//! way. The line's round trip takes 85 ms.
+//! `target/release/examples/endure SECONDS LOSS [option of wirefs echo …]`, where LOSS is the loss of pings
+//! in percent, half of it each way. The round trip of the line is 85 ms.
 
 use std::error::Error;
 use std::path::Path;
@@ -16,11 +16,11 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 const RTT: Duration = Duration::from_millis(85);
 const FILES: usize = 5;
 const FILE_BYTES: usize = 2_000;
-/// Between two rounds of reading.
+/// Pause between two rounds of reads.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Runs a program to its end; what it printed.
-fn told(host: &Host, program: &Path, words: &[&str]) -> Outcome<String> {
+/// Runs a program to its end and returns its output.
+fn output_of(host: &Host, program: &Path, words: &[&str]) -> Outcome<String> {
     let mut command: Command = host.command(program.to_string_lossy().as_ref());
     let output = command.args(words).output()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -35,7 +35,7 @@ fn content(number: usize) -> Vec<u8> {
     (0..FILE_BYTES).map(|place| (number * 31 + place * 7 + place / 256) as u8).collect()
 }
 
-/// Reads all files again and again; how often, and how many bytes were wrong or could not be read.
+/// Reads all files repeatedly. Returns the number of rounds, and of wrong or unreadable bytes.
 fn watch(dir: &Path, time: Duration) -> (usize, usize) {
     let (begun, mut rounds, mut lost) = (Instant::now(), 0, 0);
     while begun.elapsed() < time {
@@ -53,11 +53,11 @@ fn watch(dir: &Path, time: Duration) -> (usize, usize) {
 
 fn main() -> Outcome<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let number = |index: usize| arguments.get(index).ok_or("say for how long, and how much is lost");
+    let number = |index: usize| arguments.get(index).ok_or("usage: endure SECONDS LOSS [option …]");
     let (seconds, percent): (u64, f64) = (number(0)?.parse()?, number(1)?.parse()?);
     let options: Vec<&str> = arguments.iter().skip(2).map(String::as_str).collect();
     let here = std::env::current_exe()?;
-    let wirefs = here.parent().ok_or("the program is nowhere")?.with_file_name("wirefs");
+    let wirefs = here.parent().ok_or("the program has no directory")?.with_file_name("wirefs");
     let dir = std::env::temp_dir().join(format!("wirefs-endure-{}", std::process::id()));
     std::fs::create_dir_all(&dir)?;
     let mountpoint = dir.to_string_lossy().into_owned();
@@ -70,15 +70,15 @@ fn main() -> Outcome<()> {
     let address = link.address_b().to_string();
     let mut words = vec!["echo", &mountpoint, "--host", &address, "--discard"];
     words.extend(&options);
-    told(&near, &wirefs, &words)?;
+    output_of(&near, &wirefs, &words)?;
     let watched = near.run(|| {
         for number in 0..FILES {
             std::fs::write(dir.join(format!("file{number}")), content(number))?;
         }
         Ok::<_, std::io::Error>(watch(&dir, Duration::from_secs(seconds)))
     })?;
-    let status = told(&near, &wirefs, &["echo", "status", &mountpoint]);
-    told(&near, &wirefs, &["umount", &mountpoint])?;
+    let status = output_of(&near, &wirefs, &["echo", "status", &mountpoint]);
+    output_of(&near, &wirefs, &["umount", &mountpoint])?;
     std::fs::remove_dir(&dir)?;
     let (rounds, lost) = watched?;
     let status = status?;

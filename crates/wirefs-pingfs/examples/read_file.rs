@@ -1,9 +1,9 @@
-//! Reads small files as a program does (open, read, close), one after the other with pauses, and says how long it took.
+//! Reads small files one after the other (open, read, close) with pauses, and prints the times.
 //!
 //! `cargo run --release -p wirefs-pingfs --example read_file DIR [reads] [pause in microseconds] [prepare]`
 //!
-//! With `prepare` it writes the files first: 16 of 100 bytes. The pause should be longer than a round trip, so that what
-//! came by for one read is not there any more for the next.
+//! With `prepare` it writes the files first: 16 of 100 bytes. The pause should be longer than a round trip,
+//! so that the blocks of one read are no longer buffered for the next.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ fn main() -> Outcome<()> {
     }
     let (mut times, mut wrong) = (Vec::with_capacity(reads), 0);
     for nth in 0..reads {
-        // Another file each time, in an order without a pattern that matters, and at no fixed phase of a round trip.
+        // A different file each time, in an irregular order, and at varying phases of a round trip.
         let number = nth * 7 + nth / FILES;
         std::thread::sleep(pause + pause * ((nth * 37 % 101) as u32) / 101);
         let begun = Instant::now();
@@ -47,12 +47,12 @@ fn main() -> Outcome<()> {
     let at = |hundredths: usize| times.get(times.len() * hundredths / 100).copied().unwrap_or_default();
     let mean = times.iter().sum::<Duration>().as_secs_f64() / times.len().max(1) as f64;
     let squares = times.iter().map(|time| (time.as_secs_f64() - mean).powi(2)).sum::<f64>();
-    let strays = (squares / times.len().max(1) as f64).sqrt();
+    let deviation = (squares / times.len().max(1) as f64).sqrt();
     println!(
         "{reads} reads: mean {:.2?}, median {:.2?}, standard deviation {:.2?}, 5 % {:.2?}, 95 % {:.2?}; {wrong} wrong",
         Duration::from_secs_f64(mean),
         at(50),
-        Duration::from_secs_f64(strays),
+        Duration::from_secs_f64(deviation),
         at(5),
         at(95)
     );

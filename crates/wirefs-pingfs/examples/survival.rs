@@ -1,7 +1,8 @@
-//! How long data lives on a line that loses packets, in virtual time: the time to the first unreadable byte against the loss
-//! of packets, for copies and codes, with an index (losses are noticed and repaired) and without.
+//! Simulates how long data survives on a lossy line: the time to the first unreadable byte by packet loss,
+//! for copies and codes, with an index (losses are repaired) and without.
 //!
-//! `cargo run --release -p wirefs-pingfs --example survival [seconds at most] [blocks] [round trip in ms] [seeds]`
+//! `cargo run --release -p wirefs-pingfs --example survival [seconds at most] [blocks] [round trip in ms]
+//! [seeds]`
 
 use std::error::Error;
 use std::time::Duration;
@@ -9,23 +10,23 @@ use std::time::Duration;
 use wirefs_echo::{Keep, Redundancy};
 use wirefs_lab::Probability;
 
-#[path = "../../wirefs-echo/tests/suite/world.rs"]
+#[path = "../../wirefs-echo/tests/suite/simulation.rs"]
 #[expect(
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
     dead_code,
-    reason = "it is a world of tests"
+    reason = "it is a test module"
 )]
-mod world;
+mod sim;
 
-use world::{Site, World, id, ms};
+use sim::{HostProfile, Simulation, id, ms};
 
-/// Losses of the line there and back together, as parts.
+/// Round-trip loss probabilities.
 const LOSSES: [f64; 7] = [0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1];
-/// How often a store without an index is read to see whether all is there.
-const LOOK_EACH: Duration = Duration::from_secs(2);
-/// The bytes of a block, whatever it is cut into.
+/// Interval at which a store without an index is read completely.
+const READ_INTERVAL: Duration = Duration::from_secs(2);
+/// Size of a block in bytes.
 const BLOCK_BYTES: usize = 1_000;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -36,40 +37,38 @@ struct Trial {
     keep: Keep,
     blocks: u64,
     rtt: Duration,
-    most: Duration,
+    max: Duration,
 }
 
 impl Trial {
-    /// The time until something cannot be read; none when that did not happen.
+    /// Returns the time until a block cannot be read; `None` if all survive.
     fn run(&self, seed: u64) -> Outcome<Option<Duration>> {
-        let mut world = World::answering(&[Site::at(self.rtt)], seed, |config| {
+        let mut sim = Simulation::answering(&[HostProfile::at(self.rtt)], seed, |config| {
             (config.redundancy, config.keep) = (self.redundancy, self.keep);
         });
-        (0..self.blocks).for_each(|number| world.keep(number, BLOCK_BYTES));
+        (0..self.blocks).for_each(|number| sim.store_block(number, BLOCK_BYTES));
         // Copies find their places first.
-        world.run(self.rtt * 10);
+        sim.run(self.rtt * 10);
         let loss = Probability::new(self.loss).ok_or("no such loss")?;
-        let lossy = Site::at(self.rtt).with(|way| way.loss = loss).way;
-        world.ways.iter_mut().for_each(|way| way.lane.set_profile(lossy.clone()));
-        let (begun, end) = (world.now, world.now + self.most);
+        let lossy = HostProfile::at(self.rtt).with(|path| path.loss = loss).path;
+        sim.paths.iter_mut().for_each(|path| path.lane.set_profile(lossy.clone()));
+        let (begun, end) = (sim.now, sim.now + self.max);
         match self.keep {
             Keep::Index => {
-                world.run_until(end, |world| !world.lost.is_empty());
-                Ok((!world.lost.is_empty()).then(|| world.now - begun))
+                sim.run_until(end, |sim| !sim.lost.is_empty());
+                Ok((!sim.lost.is_empty()).then(|| sim.now - begun))
             }
             Keep::Root { .. } => {
-                while world.now < end {
-                    world.run(LOOK_EACH);
-                    let now = world.now;
-                    world.missing.clear();
-                    let asked = (0..self.blocks).try_for_each(|number| world.echo.fetch(now, id(number)));
-                    asked.map_err(|refusal| format!("{refusal:?}"))?;
+                while sim.now < end {
+                    sim.run(READ_INTERVAL);
+                    let now = sim.now;
+                    sim.missing.clear();
+                    let fetched = (0..self.blocks).try_for_each(|number| sim.echo.fetch(now, id(number)));
+                    fetched.map_err(|refusal| format!("{refusal:?}"))?;
                     let count = self.blocks as usize;
-                    world.fetched.clear();
-                    world.run_until(now + ms(60_000), |world| {
-                        world.fetched.len() + world.missing.len() >= count
-                    });
-                    if !world.missing.is_empty() {
+                    sim.fetched.clear();
+                    sim.run_until(now + ms(60_000), |sim| sim.fetched.len() + sim.missing.len() >= count);
+                    if !sim.missing.is_empty() {
                         return Ok(Some(now - begun));
                     }
                 }
@@ -82,12 +81,12 @@ impl Trial {
 fn main() -> Outcome<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let number = |index: usize, default: u64| arguments.get(index).map_or(Ok(default), |word| word.parse());
-    let (most, blocks) = (Duration::from_secs(number(0, 600)?), number(1, 20)?);
+    let (max, blocks) = (Duration::from_secs(number(0, 600)?), number(1, 20)?);
     let (rtt, seeds) = (ms(number(2, 85)?), number(3, 3)?);
     println!(
         "{blocks} blocks of {BLOCK_BYTES} bytes at {} ms; median of {seeds}, {} s at most",
         rtt.as_millis(),
-        most.as_secs()
+        max.as_secs()
     );
     let heads: Vec<String> = LOSSES.iter().map(|loss| format!("{} %", loss * 100.0)).collect();
     println!("| | {} |\n|---|{}", heads.join(" | "), "---|".repeat(LOSSES.len()));
@@ -102,7 +101,7 @@ fn main() -> Outcome<()> {
             ("8+4", code(8, 4)),
         ] {
             let cells = LOSSES.iter().map(|&loss| {
-                let trial = Trial { loss, redundancy, keep, blocks, rtt, most };
+                let trial = Trial { loss, redundancy, keep, blocks, rtt, max };
                 let times: Outcome<Vec<Option<Duration>>> = (0..seeds).map(|seed| trial.run(seed)).collect();
                 let mut times = times?;
                 times.sort_by_key(|time| time.unwrap_or(Duration::MAX));

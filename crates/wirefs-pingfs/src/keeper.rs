@@ -1,48 +1,49 @@
-//! The thread that sends on what comes back while nobody waits.
+//! The keeper thread, which sends packets again while no caller polls.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::circuit::Zeal;
-use crate::limits::{QUIET_AFTER, STAND_BACK};
-use crate::store::Shared;
-use crate::tempo;
+use crate::echo_driver::PollBudget;
+use crate::limits::{KEEPER_BACKOFF, QUIET_AFTER};
+use crate::pacing;
+use crate::store::StoreShared;
 
-/// The longest that the keeper leaves the circuit alone: below what the machine takes for a stop.
+/// The longest pause of the keeper; the state machine takes a longer one for a stall.
 const PAUSE_MAX: Duration = Duration::from_millis(200);
-/// The shortest pause where a host is far: its packets are sent on as they come.
+/// The shortest pause with a far host, whose packets are sent again as they arrive.
 const PAUSE_FAR_MIN: Duration = Duration::from_micros(50);
 
-/// Turns the circuit until the store is dropped.
-pub(crate) fn run(shared: &Arc<Shared>) {
+/// Polls until the store is dropped.
+pub(crate) fn run(shared: &Arc<StoreShared>) {
     while !shared.is_over() {
-        // Whoever waits for a packet takes it off the socket itself, with no thread to be woken in between.
-        if shared.driver_count() > 0 {
-            std::thread::sleep(STAND_BACK);
+        // A caller that waits for a packet reads the socket itself, so no thread switch is between the packet
+        // and the caller.
+        if shared.poller_count() > 0 {
+            std::thread::sleep(KEEPER_BACKOFF);
             continue;
         }
         let mut core = shared.lock();
-        // Somebody began to wait before the lock was had: what comes now is theirs to take.
-        if shared.driver_count() > 0 {
+        // A caller began to wait before the lock was acquired.
+        if shared.poller_count() > 0 {
             continue;
         }
-        let is_all_near = core.circuit.ways.iter().all(|way| way.is_near || way.is_gone);
-        let is_quiet = core.stirred.elapsed() >= QUIET_AFTER;
-        let zeal = if is_quiet { Zeal::Quiet } else { Zeal::Idle };
-        let count = core.turn(zeal);
+        let is_all_near = core.driver.paths.iter().all(|path| path.is_near || path.is_gone);
+        let is_quiet = core.last_use.elapsed() >= QUIET_AFTER;
+        let budget = if is_quiet { PollBudget::Quiet } else { PollBudget::Idle };
+        let count = core.poll_once(budget);
         let is_broken = core.broken.is_some();
-        let rest = core.circuit.rest(zeal);
-        let near = core.circuit.ways.iter().filter(|way| way.is_near && !way.is_gone);
-        let pause_near = tempo::pause_min(is_quiet, near.map(|way| &way.tempo));
+        let events = core.driver.next_wait(budget);
+        let near = core.driver.paths.iter().filter(|path| path.is_near && !path.is_gone);
+        let pause_near = pacing::pause_min(is_quiet, near.map(|path| &path.pacing));
         core.is_quiet = is_quiet;
         drop(core);
-        let least = match (is_all_near, is_broken, count) {
+        let wait_min = match (is_all_near, is_broken, count) {
             (_, true, _) => PAUSE_MAX,
             (true, false, _) => pause_near,
             (false, false, 0) => PAUSE_FAR_MIN,
             (false, false, _) => continue,
         };
-        rest.wait(Some(shared.bell()), least, PAUSE_MAX);
-        shared.hush();
+        events.wait(Some(shared.wakeup()), wait_min, PAUSE_MAX);
+        shared.clear_wakeup();
     }
 }

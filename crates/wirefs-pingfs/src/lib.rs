@@ -1,29 +1,30 @@
-//! A block store in running order whose blocks are in ICMP echo packets: on their way to hosts and back, nowhere else.
+//! A block store in ICMP echo packets that circulate between this machine and the hosts it pings.
 //!
 //! ```text
-//!   tree ── register, retrieve, deregister ──> EchoStore ──> Circuit ──> echo machine (wirefs-echo)
-//!                                                 |             └─────> raw sockets (wirefs-raw) ── pings ──> hosts
-//!                                               keeper: the thread that sends on what comes back while nobody waits
+//!   tree ── register, retrieve, deregister ──> EchoStore ──> EchoDriver ──> echo state machine (wirefs-echo)
+//!                                                 |              └──────> raw sockets (wirefs-raw) ── pings ──> hosts
+//!                                               keeper: the thread that polls while no caller does
 //! ```
 //!
-//! *Holds*: only hosts that the caller names are pinged, and each is measured before it is given a block; what was
-//! admitted is what the hosts carry and what the receive buffers hold, should all of it come at once; whoever waits for a
-//! block turns the circuit itself, so no thread has to be woken between a packet and its reader.
+//! *Holds*: only hosts that the caller names are pinged, and each is measured before it gets a block. No more
+//! is admitted than the hosts carry and the receive buffers hold if all packets arrive at once. A caller that
+//! waits for a block polls the sockets itself, so no thread switch is between a packet and its reader.
 //!
-//! *Never*: contents in memory but those on their way out and, for two round trips, those that somebody waited for; decisions about loss, rate or
-//! admission, which are the echo machine's; a file, but the one that [`save`](save::write) is told to write.
+//! *Never*: contents in memory except those being sent and, for two round trips, those that a caller waited
+//! for; decisions about loss, rate or admission, which the echo state machine makes; files, except the one
+//! that [`save`](save::write) writes.
 //!
-//! *Drive it*: [`EchoStore::open`] measures the hosts and starts the keeper; then it is a
+//! *Drive it*: [`EchoStore::open`] measures the hosts and starts the keeper. The result is a
 //! [`BlockStore`](wirefs_blocks::store::BlockStore).
 //!
 //! ```no_run
 //! use std::path::Path;
-//! use wirefs_blocks::id::{BlockId, NodeId};
+//! use wirefs_blocks::id::{BlockId, WriterId};
 //! use wirefs_blocks::store::{BlockStore, Wanted};
 //! use wirefs_pingfs::{EchoOptions, EchoStore, save};
 //!
 //! let store = EchoStore::open(EchoOptions::new(vec!["192.0.2.1:0".parse()?]))?;
-//! let id = BlockId::new(1, NodeId(0)).ok_or("it is one")?;
+//! let id = BlockId::new(1, WriterId(0)).ok_or("a valid id")?;
 //! store.register(&[(id, "some block".into())])?;
 //! store.switch_root(id)?;
 //! store.retrieve(&Wanted::of([id]), &mut |id, block| println!("{id}: {block:?}"));
@@ -31,26 +32,27 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! *Proved by*: unit tests of the file format and the ages; `tests/suite`, which needs root: real pings in namespaces.
+//! *Proved by*: unit tests of the file format and the ages; `tests/suite`, which needs root: real pings in
+//! namespaces.
 
 pub mod limits;
 
 mod ages;
-mod circuit;
-mod doubt;
+mod echo_driver;
 mod keeper;
+mod missing_blocks;
 pub mod nodes;
 pub mod options;
+mod pacing;
+mod pending_reads;
 mod recent;
 pub mod save;
 pub mod status;
 mod store;
 pub mod survey;
-mod tempo;
-mod waiting;
 
-pub use nodes::{CommonStore, NodeOptions};
+pub use nodes::{NodeOptions, ReplicatedStore};
 pub use options::EchoOptions;
 pub use status::{EchoStatus, HostReport};
 pub use store::{EchoStore, OpenError};
-pub use survey::{Refused, Survey};
+pub use survey::{HostSurvey, SurveyError};

@@ -1,123 +1,128 @@
-//! Every limit of the running store, named once.
+//! The limits of the running store.
 
 use std::time::Duration;
 
-/// Packets of a near host that may wait in the receive buffer, unless the user says otherwise.
+/// Default number of parked packets of a near host: packets that may wait in the receive buffer.
 pub const PARKED_PACKETS: u64 = 4_096;
-/// The same of a host that is not near: a tree needs some room before the rate is found, and on a way of few milliseconds.
-pub const PARKED_FAR: u64 = 256;
-/// Packets of room that are looked for in the network before the first block comes.
+/// Default number of parked packets of a far host: a tree needs some room before the rate is known, and on
+/// paths of a few milliseconds.
+pub const PARKED_PACKETS_FAR: u64 = 256;
+/// Packets of network capacity for which the store probes before the first block.
 pub const GOAL_PACKETS: u64 = 4_096;
-/// A host that answers sooner than this is near: the wire to it holds next to nothing, so its packets wait in the buffer.
+/// A host with a shorter RTT is near: the path to it holds almost nothing, so its packets wait in the receive
+/// buffer.
 pub const NEAR: Duration = Duration::from_millis(1);
-/// The receive buffer of one host, in bytes, unless the user says otherwise. A limit; nothing is set aside.
+/// Default receive buffer of one host in bytes. A limit; no memory is reserved.
 pub const BUFFER_BYTES: usize = 64 << 20;
-/// The payload of an echo packet at most, in bytes, unless the user says otherwise: what Ethernet passes.
+/// Default maximum payload of an echo packet in bytes, for Ethernet.
 pub const PAYLOAD_BYTES: usize = 1_472;
-/// Packets a second to one host at most, unless the user says otherwise.
+/// Default maximum rate to one host in packets per second.
 pub const RATE_MAX: u32 = 10_000;
-/// The same to a host of this machine.
+/// Default maximum rate to a loopback host in packets per second.
 pub const RATE_MAX_LOOPBACK: u32 = 1_000_000;
-/// Packets a second that the keeper takes from a near host while nobody waits: they keep as well where they are.
-pub const IDLE_RATE: u32 = wirefs_echo::limits::DRIVEN_RATE;
-/// Nobody has asked for anything for so long: the keeper takes its time with near hosts.
+/// Packets per second that the keeper takes from a near host while no caller waits. The others stay in the
+/// receive buffer.
+pub const IDLE_RATE: u32 = wirefs_echo::limits::BUSY_RATE;
+/// Time without a request after which the store is quiet, and the keeper polls near hosts more slowly.
 pub const QUIET_AFTER: Duration = Duration::from_secs(1);
-/// Packets a second that it takes from a near host then, at least.
+/// The smallest number of packets per second that the keeper takes from a near host while the store is quiet.
 pub const QUIET_RATE: u32 = 1_000;
-/// For so long a packet waits for its turn then, where that rate is too low for it.
-pub const QUIET_LAP_SECS: u64 = 2;
-/// And it looks no more often than this.
+/// The longest cycle time while the store is quiet, in seconds; the keeper exceeds `QUIET_RATE` if needed.
+pub const QUIET_CYCLE_SECS: u64 = 2;
+/// The shortest pause of the keeper while the store is quiet.
 pub const QUIET_PAUSE_MIN: Duration = Duration::from_millis(50);
-/// The keeper looks at near hosts no more often than this.
+/// The shortest pause of the keeper with near hosts.
 pub const KEEPER_PAUSE_MIN: Duration = Duration::from_millis(1);
-/// For so long the keeper stands back while others turn the circuit, before it looks again.
-pub const STAND_BACK: Duration = Duration::from_millis(1);
-/// Packets of a near host that whoever waits takes at first, and twice as many each time that what is wanted was not among them.
+/// How long the keeper pauses while callers poll.
+pub const KEEPER_BACKOFF: Duration = Duration::from_millis(1);
+/// Packets of a near host that a waiting caller takes first; doubled with each poll.
 pub const NEXT_PACKETS: usize = 4;
-/// Packets of a near host that are looked into before any is sent on.
-pub const GLANCE_PACKETS: usize = 16;
-/// For so long a call waits for a lock in silence, as for the keeper, which is done soon: another thread takes as long to wake.
-pub const MOMENT: Duration = Duration::from_micros(30);
-/// Whoever waits looks up at the latest after this.
+/// Packets of a near host that a caller peeks at before any is sent again.
+pub const PEEK_PACKETS: usize = 16;
+/// How long a call spins for a lock before it announces a wait. A thread switch takes as long.
+pub const SPIN_MAX: Duration = Duration::from_micros(30);
+/// The longest wait of a polling caller.
 pub const WAIT_MAX: Duration = Duration::from_millis(20);
-/// The same where several wait, since one takes what wakes another.
+/// The longest wait of one of several polling callers, since one may take the packet that another waits for.
 pub const SHARED_WAIT_MAX: Duration = Duration::from_millis(1);
-/// For so long a block that counts as lost is waited for, should it only be late.
-pub const GRACE: Duration = Duration::from_secs(1);
-/// For so long a block is waited for whose hosts neither answer nor are found silent.
+/// How long a retrieval waits for a block that counts as lost, which may only be late.
+pub const LATE_GRACE: Duration = Duration::from_secs(1);
+/// How long a retrieval waits for a block whose hosts neither answer nor count as silent.
 pub const RETRIEVE_WAIT: Duration = Duration::from_secs(30);
-/// For so long a caller waits for room that may still be found.
+/// How long a caller waits for room while the capacity may grow.
 pub const ROOM_WAIT: Duration = Duration::from_secs(3);
-/// For so long it is waited for room where no host answers: it may only have been held up.
+/// How long a caller waits for room while no host answers, which may only be delayed.
 pub const SILENCE_WAIT: Duration = Duration::from_secs(20);
-/// For so long a host is waited for before the store counts as without hosts.
+/// How long opening a store waits for the first host to answer.
 pub const ANSWER_WAIT: Duration = Duration::from_secs(5);
-/// For so long the hosts' rates are looked for before there are blocks.
+/// How long opening a store measures the hosts' rates before there are blocks.
 pub const SEARCH_WAIT: Duration = Duration::from_secs(1);
-/// For so long [`sync`](wirefs_blocks::store::BlockStore::sync) waits for what is new to be under way.
+/// How long [`sync`](wirefs_blocks::store::BlockStore::sync) waits for new blocks to be sent.
 pub const SYNC_WAIT: Duration = Duration::from_secs(10);
-/// For so long the first echo of a host is waited for.
-pub const SURVEY_PATIENCE: Duration = Duration::from_secs(1);
-/// Whole payloads that a host is sent before it is used.
+/// How long the survey of a host waits for a reply.
+pub const SURVEY_TIMEOUT: Duration = Duration::from_secs(1);
+/// Full-size packets that a survey sends to a host.
 pub const SURVEY_PACKETS: usize = 20;
-/// The wait between two of them.
+/// Interval between the packets of a survey.
 pub const SURVEY_STEP: Duration = Duration::from_millis(2);
-/// The part of them that may go missing.
+/// The largest acceptable loss in a survey.
 pub const SURVEY_LOSS_MAX: f64 = 0.5;
-/// For so many round trips a block is kept that came by for a reader: the next one that is needed may just have passed.
-pub const RECENT_LAPS: u32 = 2;
-/// For so long at least a block is kept that came by for a reader: what the calls take that make up one read of a file.
+/// Round trips for which a block that arrived for a reader is kept: the next needed block may just have
+/// passed.
+pub const RECENT_RTTS: u32 = 2;
+/// The shortest time for which such a block is kept: the duration of the calls of one file read.
 pub const RECENT_MIN: Duration = Duration::from_millis(1);
-/// Contents of blocks that just came by for a reader, kept until their packets are back, in bytes.
+/// Contents of such blocks in bytes.
 pub const RECENT_BYTES_MAX: usize = 256 << 10;
-/// A block that has been missing for so long is gone: no packet lives longer (RFC 9293 takes two minutes for it).
+/// A block missing for this long is gone: no packet lives longer (RFC 9293 uses two minutes).
 pub const GONE_AFTER: Duration = Duration::from_secs(120);
-/// Missing blocks of which it is known since when.
-pub const DOUBTS_MAX: usize = 65_536;
-/// Contents of blocks that passed while somebody waited, in bytes.
+/// Missing blocks whose times are recorded.
+pub const MISSING_BLOCKS_MAX: usize = 65_536;
+/// Contents of blocks overheard while a caller waited, in bytes.
 pub const OVERHEARD_BYTES_MAX: usize = 1 << 20;
-/// Blocks that are fetched at once to be written to a file.
+/// Blocks fetched at once when a tree is saved.
 pub const SAVE_BATCH: usize = 256;
-/// Marks of when blocks were registered; finer ones are merged.
+/// Marks of registration times; more marks are merged in pairs.
 pub const AGES_MAX: usize = 256;
-/// Packets under way to one host that a store without index (`--keep=root`) can tell from replayed ones.
+/// Packets in flight to one host that a store without an index (`--keep=root`) can tell from replays.
 pub const WINDOW_PACKETS: usize = 1 << 20;
-/// Turns of the circuit in which a block of another node's may find its place.
+/// Attempts to store a block of another node.
 pub const ACCEPT_TRIES_MAX: usize = 8;
-/// Between two signs of life of a node.
-pub const BEAT: Duration = Duration::from_millis(250);
-/// What a node does not answer is sent again after so long at least.
+/// Interval of heartbeats between nodes.
+pub const HEARTBEAT: Duration = Duration::from_millis(250);
+/// The shortest interval of retransmissions between nodes.
 pub const RETRY_MIN: Duration = Duration::from_millis(100);
-/// The same at most.
+/// The longest interval of retransmissions between nodes.
 pub const RETRY_MAX: Duration = Duration::from_secs(1);
-/// A node of which nothing was heard for so long is left out.
+/// Silence after which a node is removed.
 pub const DEAD_AFTER: Duration = Duration::from_secs(5);
-/// For so long a node looks for others before it makes a tree of its own.
-pub const FOUND_WAIT: Duration = Duration::from_secs(3);
-/// For so long a node that came waits until it has all blocks of the others.
+/// How long a node looks for others before it creates a tree.
+pub const DISCOVERY_WAIT: Duration = Duration::from_secs(3);
+/// How long a joining node waits for all blocks of the others.
 pub const JOIN_WAIT: Duration = Duration::from_secs(120);
-/// For so long a node that goes waits for the others' consent.
+/// How long a leaving node waits for the others to accept.
 pub const LEAVE_WAIT: Duration = Duration::from_secs(15);
-/// For so long a change waits for its turn, or for the others to have it.
-pub const TURN_WAIT: Duration = Duration::from_secs(60);
-/// The same where the change before waited in vain: who comes now has waited behind that one.
-pub const TURN_WAIT_CUT_OFF: Duration = Duration::from_secs(5);
-/// For so long the others' copies of a block are waited for that is lost here.
-pub const HEAL_WAIT: Duration = Duration::from_secs(3);
-/// The receive buffer for letters, in bytes.
-pub const LETTERS_BYTES: usize = 16 << 20;
-/// Letters that are read before others may have the desk.
-pub const LETTERS_MAX: usize = 256;
-/// Blocks that others were told to let go of: copies of them that come late are not taken.
-pub const TOMBS_MAX: usize = 65_536;
-/// Blocks let go of that are told with the next root.
+/// How long a change waits for the write token, or for the other nodes to accept its root.
+pub const TRANSACTION_WAIT: Duration = Duration::from_secs(60);
+/// The same after a change that timed out: later changes have already waited behind it.
+pub const TRANSACTION_WAIT_CUT_OFF: Duration = Duration::from_secs(5);
+/// How long a retrieval waits for the other nodes' copies of a block lost here.
+pub const COPY_WAIT: Duration = Duration::from_secs(3);
+/// The receive buffer for control packets in bytes.
+pub const CONTROL_BUFFER_BYTES: usize = 16 << 20;
+/// Control packets processed before the replica's lock is released.
+pub const CONTROL_BATCH_MAX: usize = 256;
+/// Tombstones of blocks deleted on request of another node: late copies of them are rejected.
+pub const TOMBSTONES_MAX: usize = 65_536;
+/// Freed blocks to be announced with the next root.
 pub const FREED_MAX: usize = 65_536;
-/// Copies that wait to be sent, by those who asked for them.
+/// Requests for copies that wait.
 pub const COPIES_MAX: usize = 64;
-/// Blocks that are fetched at once to be copied to another node.
+/// Blocks fetched at once to be copied to another node.
 pub const COPY_BATCH: usize = 64;
 
-const _: () = assert!(BEAT.as_millis() * 10 <= DEAD_AFTER.as_millis(), "the dead were silent for many beats");
-const _: () = assert!(RETRY_MAX.as_millis() * 4 < DEAD_AFTER.as_millis(), "what is sent again comes in time");
 const _: () =
-    assert!(WAIT_MAX.as_millis() < 500, "whoever turns the circuit never looks stopped to the machine");
+    assert!(HEARTBEAT.as_millis() * 10 <= DEAD_AFTER.as_millis(), "a dead node missed many heartbeats");
+const _: () =
+    assert!(RETRY_MAX.as_millis() * 4 < DEAD_AFTER.as_millis(), "several retransmissions fit in the timeout");
+const _: () = assert!(WAIT_MAX.as_millis() < 500, "a polling caller never counts as stopped");

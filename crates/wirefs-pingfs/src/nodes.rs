@@ -1,22 +1,22 @@
-//! Several nodes with one tree: the machine of `wirefs-echo` in running order.
+//! A replicated store: one tree on several nodes, each with all blocks.
 //!
 //! ```text
-//!   tree ── begin, register, agree ──> CommonStore ──> EchoStore (own packets)
-//!    ↑ prepare, go_over                    │ desk: machine, letters
-//!    └── checker <──────────────────────── │ ──── driver: the thread that reads letters and keeps time
-//!                                       Courier ── pings in the other's name ──> host ──> other node
+//!   tree ── begin, register, agree ──> ReplicatedStore ──> EchoStore (own packets)
+//!    ↑ prepare, switch_to                    │ replica: state machine, control channel
+//!    └── checker <───────────────────────── │ ──── control loop: the thread that reads control packets and ticks
+//!                                       EchoRelay ── pings with the other's source address ──> host ──> other node
 //! ```
 //!
-//! Each new block goes to each other node in a letter: an echo request with that node's address as its source, so that the host's
-//! reply goes there. The node takes it into packets of its own.
+//! Each new block is sent to each other node: an echo request carries that node's address as its source, so
+//! the host's reply goes there. The receiving node stores the block in packets of its own.
 
+mod background;
 mod checker;
-mod desk;
-mod driver;
-mod errands;
+mod control_loop;
+mod local_replica;
 mod open;
+mod replicated_store;
 mod status;
-mod store;
 #[cfg(test)]
 mod tests;
 
@@ -28,85 +28,85 @@ use std::time::Instant;
 
 use ring::hkdf::{HKDF_SHA256, Salt};
 use rustix::fd::OwnedFd;
-use wirefs_echo::Key;
-use wirefs_raw::Courier;
+use wirefs_echo::EchoKey;
+use wirefs_raw::EchoRelay;
 
 use crate::store::EchoStore;
-use desk::Desk;
-use errands::Errands;
+use background::BackgroundTasks;
+use local_replica::LocalReplica;
 
 pub use open::JoinError;
 pub use status::{NodeReport, NodesStatus};
 
-/// Which node it is, and whom it knows.
+/// Configuration of a node.
 #[derive(Clone, Debug)]
 pub struct NodeOptions {
-    /// Its number, which no other node has.
+    /// The number of the node, unique among all nodes.
     pub node: u16,
-    /// Addresses of others. One that comes later names all who are there.
+    /// Addresses of other nodes. A node that joins later names all current ones.
     pub peers: Vec<Ipv4Addr>,
-    /// What all of them share.
-    pub key: Key,
+    /// The shared key of all nodes.
+    pub key: EchoKey,
 }
 
-/// The shortest secret that a key is made of, in bytes.
+/// The shortest secret for a key in bytes.
 pub const KEY_BYTES_MIN: usize = 16;
 
-/// The key of what is in a file; none where that is too short to be a secret.
-pub fn key_of(secret: &[u8]) -> Option<Key> {
+/// Derives the key from the contents of a key file; `None` if they are too short.
+pub fn key_of(secret: &[u8]) -> Option<EchoKey> {
     if secret.len() < KEY_BYTES_MIN {
         return None;
     }
     let extracted = Salt::new(HKDF_SHA256, b"wirefs-pingfs nodes").extract(secret);
-    let mut key = [0; Key::BYTES];
+    let mut key = [0; EchoKey::BYTES];
     extracted.expand(&[b"key"], HKDF_SHA256).ok()?.fill(&mut key).ok()?;
-    Some(Key(key))
+    Some(EchoKey(key))
 }
 
-/// A block store that has its tree together with those of other nodes. Dropping it is the end of this node.
-pub struct CommonStore {
-    commons: Arc<Commons>,
+/// A block store that shares its tree with other nodes. Dropping it ends this node.
+pub struct ReplicatedStore {
+    shared: Arc<NodeShared>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What callers, the driver and the checker share. Whoever holds the desk may take the errands, and then the echo store.
-pub(crate) struct Commons {
+/// State shared by callers, the control loop and the checker. Lock order: replica, tasks, echo store.
+pub(crate) struct NodeShared {
     echo: Arc<EchoStore>,
-    courier: Courier,
+    relay: EchoRelay,
     begun: Instant,
-    desk: Mutex<Desk>,
-    /// A turn has begun or ended, or the node has left.
+    replica: Mutex<LocalReplica>,
+    /// Signals that a transaction began or ended, or the node left.
     changed: Condvar,
-    errands: Mutex<Errands>,
-    /// There is something for the checker to do.
-    called: Condvar,
+    tasks: Mutex<BackgroundTasks>,
+    /// Signals a task for the checker.
+    task_added: Condvar,
     is_over: AtomicBool,
-    /// Readable when the driver should look again at once.
-    bell: OwnedFd,
+    /// Readable when the control loop should run at once.
+    wakeup: OwnedFd,
 }
 
-impl Commons {
-    fn desk(&self) -> MutexGuard<'_, Desk> {
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+impl NodeShared {
+    fn replica(&self) -> MutexGuard<'_, LocalReplica> {
+        self.replica.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The same in a call: who waits for it says so before.
-    fn desk_in_call(&self) -> MutexGuard<'_, Desk> {
-        self.echo.shared().lock_in_call(&self.desk)
+    /// Locks the replica in a call, and announces a wait.
+    fn replica_for_call(&self) -> MutexGuard<'_, LocalReplica> {
+        self.echo.shared().lock_mutex_for_call(&self.replica)
     }
 
-    fn errands(&self) -> MutexGuard<'_, Errands> {
-        self.errands.lock().unwrap_or_else(PoisonError::into_inner)
+    fn tasks(&self) -> MutexGuard<'_, BackgroundTasks> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Acquire)
     }
 
-    /// Has the driver look again at once.
-    fn ring(&self) {
-        // It can only fail when it has been rung very often and not heard: then it is readable anyway.
-        let _rung = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+    /// Wakes the control loop.
+    fn wake(&self) {
+        // A write fails only if the counter is full, and then the descriptor is readable anyway.
+        let _rung = rustix::io::write(&self.wakeup, &1u64.to_ne_bytes());
     }
 
     fn now(&self) -> wirefs_echo::Time {
@@ -114,21 +114,21 @@ impl Commons {
     }
 }
 
-impl Drop for CommonStore {
+impl Drop for ReplicatedStore {
     fn drop(&mut self) {
-        self.commons.is_over.store(true, Ordering::Release);
-        self.commons.ring();
-        self.commons.called.notify_all();
-        self.commons.changed.notify_all();
+        self.shared.is_over.store(true, Ordering::Release);
+        self.shared.wake();
+        self.shared.task_added.notify_all();
+        self.shared.changed.notify_all();
         for thread in self.threads.drain(..) {
-            // One that panicked has nothing more to do either.
+            // A thread that panicked needs no cleanup either.
             let _ended = thread.join();
         }
     }
 }
 
-impl std::fmt::Debug for CommonStore {
+impl std::fmt::Debug for ReplicatedStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CommonStore").field("echo", &self.commons.echo).finish_non_exhaustive()
+        f.debug_struct("ReplicatedStore").field("echo", &self.shared.echo).finish_non_exhaustive()
     }
 }

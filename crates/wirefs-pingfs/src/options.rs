@@ -1,4 +1,4 @@
-//! What a store is to be like.
+//! Options of a store.
 
 use std::net::SocketAddr;
 
@@ -6,58 +6,59 @@ use wirefs_echo::{Keep, Redundancy};
 
 use crate::limits::{BUFFER_BYTES, PAYLOAD_BYTES};
 
-/// How much is sent to each host.
+/// The send rate to each host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Pace {
-    /// As much as it answers without delay and loss, found and held; never more than the default limits.
+pub enum RateOption {
+    /// The highest rate without delay and loss, up to the default limit.
     #[default]
-    Found,
-    /// The same with a limit of the user's, in packets a second.
-    FoundBelow(u32),
-    /// So many packets a second.
+    Adaptive,
+    /// The same with this limit in packets per second.
+    AdaptiveBelow(u32),
+    /// A fixed rate in packets per second.
     Fixed(u32),
 }
 
-/// What is remembered of blocks.
+/// The records of blocks in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Honesty {
-    /// Of each block enough to notice a loss, repair it, and name it; nothing of the contents.
+pub enum KeepOption {
+    /// Per block the data to detect a loss, repair it and report it; no contents.
     #[default]
     Index,
-    /// The root's id and the key, as in the source. Losses are noticed by whoever asks for the block.
+    /// The root's id and the key, as in the original PingFS. A loss is detected by a reader that requests the
+    /// block.
     Root,
 }
 
-/// What a store is to be like.
+/// Options of a store.
 #[derive(Clone, Debug)]
 pub struct EchoOptions {
-    /// The hosts that are pinged; ports mean nothing.
+    /// The hosts to ping; ports are ignored.
     pub hosts: Vec<SocketAddr>,
-    /// How a block survives the loss of packets.
+    /// The redundancy of blocks.
     pub redundancy: Redundancy,
-    /// What is remembered of blocks.
-    pub honesty: Honesty,
-    /// How much is sent to each host.
-    pub pace: Pace,
-    /// The payload of an echo packet at most, in bytes; less where a way passes less.
+    /// The records of blocks in memory.
+    pub keep: KeepOption,
+    /// The send rate to each host.
+    pub rate: RateOption,
+    /// The largest payload of an echo packet in bytes; less where a path MTU is smaller.
     pub payload_bytes_max: usize,
-    /// The size of blocks, in bytes, where it must be a certain one: that of a tree that is loaded.
+    /// The required block size in bytes, if any: that of a tree to be loaded.
     pub block_bytes: Option<usize>,
-    /// The receive buffer of each host at most, in bytes of the kernel's accounting.
+    /// The largest receive buffer of each host, in bytes of the kernel's accounting.
     pub buffer_bytes: usize,
-    /// Packets of each host that may wait in that buffer instead of the network; `None`: a few thousand for near hosts,
-    /// since the wire to them holds nothing, and none for others.
+    /// Packets per host that may wait in that buffer instead of the network. `None`: the default for near
+    /// hosts, whose path holds nothing, and that for far hosts.
     pub parked_packets: Option<u64>,
 }
 
 impl EchoOptions {
-    /// The defaults for these hosts.
+    /// Returns the default options for these hosts.
     pub fn new(hosts: Vec<SocketAddr>) -> EchoOptions {
         EchoOptions {
             hosts,
             redundancy: Redundancy::Copies(1),
-            honesty: Honesty::Index,
-            pace: Pace::Found,
+            keep: KeepOption::Index,
+            rate: RateOption::Adaptive,
             payload_bytes_max: PAYLOAD_BYTES,
             block_bytes: None,
             buffer_bytes: BUFFER_BYTES,
@@ -65,10 +66,10 @@ impl EchoOptions {
         }
     }
 
-    pub(crate) fn keep(&self) -> Keep {
-        match self.honesty {
-            Honesty::Index => Keep::Index,
-            Honesty::Root => Keep::Root { window_packets: crate::limits::WINDOW_PACKETS },
+    pub(crate) fn keep_mode(&self) -> Keep {
+        match self.keep {
+            KeepOption::Index => Keep::Index,
+            KeepOption::Root => Keep::Root { window_packets: crate::limits::WINDOW_PACKETS },
         }
     }
 }

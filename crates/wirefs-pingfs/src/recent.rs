@@ -1,10 +1,11 @@
-//! Blocks that just came by for a reader, or while one waited, for two round trips.
+//! Blocks that arrived in the last two round trips, for a reader or while one waited.
 //!
-//! A program that opens and reads a file asks for the same few blocks several times within microseconds. Without this each
-//! of these questions would wait until the packet has come round again, a whole round trip later. Nothing stays longer than
-//! two of them (or a millisecond, where a round trip is shorter), used or not, so it is no cache: who asks again later gets what
-//! the network carries. And what passes while somebody waits is what is needed next, as like as not: a block that names
-//! others comes before, between or behind them, and who hears all of them waits for the last one only.
+//! A program that opens and reads a file requests the same few blocks several times within microseconds.
+//! Without this buffer each request would wait a whole round trip for the packet to return. No block stays
+//! longer than two round trips (or a millisecond, if those are shorter), used or not. So this is no cache: a
+//! later request gets what the network carries. Blocks that pass while a reader waits are likely to be needed
+//! next. A block may pass before the block that names it, so a reader with all of them waits only for the
+//! last.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
@@ -12,22 +13,22 @@ use std::time::Instant;
 use bytes::Bytes;
 use wirefs_blocks::id::BlockId;
 
-/// Blocks in the order in which they came.
+/// Blocks in the order of arrival.
 #[derive(Debug)]
-pub(crate) struct Recent {
+pub(crate) struct RecentBlocks {
     bytes_max: usize,
     blocks: BTreeMap<BlockId, (Bytes, Instant)>,
     order: VecDeque<(Instant, BlockId)>,
     bytes: usize,
 }
 
-impl Recent {
-    /// Makes an empty one for so many bytes.
-    pub(crate) fn new(bytes_max: usize) -> Recent {
-        Recent { bytes_max, blocks: BTreeMap::new(), order: VecDeque::new(), bytes: 0 }
+impl RecentBlocks {
+    /// Creates an empty buffer of `bytes_max` bytes.
+    pub(crate) fn new(bytes_max: usize) -> RecentBlocks {
+        RecentBlocks { bytes_max, blocks: BTreeMap::new(), order: VecDeque::new(), bytes: 0 }
     }
 
-    /// Keeps a block until `until`, if it is not there already; the oldest go where there is no room.
+    /// Keeps a block until `until`, unless it is there already. Evicts the oldest blocks if there is no room.
     pub(crate) fn put(&mut self, id: BlockId, block: &Bytes, until: Instant) {
         if block.len() > self.bytes_max || self.blocks.contains_key(&id) {
             return;
@@ -41,19 +42,19 @@ impl Recent {
         }
     }
 
-    /// A block that is still there.
+    /// Returns a block that has not expired.
     pub(crate) fn find(&self, id: BlockId, now: Instant) -> Option<Bytes> {
         self.blocks.get(&id).filter(|(_, until)| *until > now).map(|(block, _)| block.clone())
     }
 
-    /// Forgets one.
+    /// Removes a block.
     pub(crate) fn remove(&mut self, id: BlockId) {
         if let Some((block, _)) = self.blocks.remove(&id) {
             self.bytes -= block.len();
         }
     }
 
-    /// Forgets those whose time is over. A block may leave a little later than one that came before it.
+    /// Removes expired blocks. A block may leave slightly later than one that arrived before it.
     pub(crate) fn expire(&mut self, now: Instant) {
         while self.order.front().is_some_and(|(until, _)| *until <= now) {
             if let Some((until, id)) = self.order.pop_front()
@@ -64,7 +65,7 @@ impl Recent {
         }
     }
 
-    /// The contents that it holds, in bytes.
+    /// Returns the size of the contents in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -74,17 +75,17 @@ impl Recent {
 mod tests {
     use super::*;
     use std::time::Duration;
-    use wirefs_blocks::id::NodeId;
+    use wirefs_blocks::id::WriterId;
 
     const BYTES_MAX: usize = 64_000;
 
     fn id(counter: u64) -> BlockId {
-        BlockId::new(counter, NodeId(0)).unwrap()
+        BlockId::new(counter, WriterId(0)).unwrap()
     }
 
     #[test]
-    fn block_stays_until_its_time_is_over_and_use_makes_it_no_longer() {
-        let (begun, mut recent) = (Instant::now(), Recent::new(BYTES_MAX));
+    fn block_expires_on_time_even_if_it_is_used() {
+        let (begun, mut recent) = (Instant::now(), RecentBlocks::new(BYTES_MAX));
         let until = begun + Duration::from_millis(4);
         recent.put(id(1), &Bytes::from_static(b"block"), until);
         let late = begun + Duration::from_millis(3);
@@ -96,8 +97,8 @@ mod tests {
     }
 
     #[test]
-    fn dropped_block_is_forgotten_at_once_and_memory_is_bounded() {
-        let (begun, mut recent) = (Instant::now(), Recent::new(BYTES_MAX));
+    fn removed_block_is_gone_at_once_and_memory_is_bounded() {
+        let (begun, mut recent) = (Instant::now(), RecentBlocks::new(BYTES_MAX));
         let until = begun + Duration::from_secs(1);
         let block = Bytes::from(vec![7; 1_000]);
         for counter in 1..=2 * (BYTES_MAX as u64 / 1_000) {

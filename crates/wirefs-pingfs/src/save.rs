@@ -1,14 +1,14 @@
-//! A tree in a file: what `--save` writes and `--load` reads.
+//! A tree in a file: the format of `--save` and `--load`.
 //!
 //! ```text
 //! | "WFSECHO1" 8 | payload 4 | root 8 | { id 8 | length 4 | bytes … } for each block | 0 8 | SHA-256 of all before 32 |
 //! ```
 //!
-//! Numbers are big-endian; *payload* is the size of blocks that the tree was made for, in bytes. The blocks are in the
-//! order of their ids. Contents are as they are in the tree: whoever may read the file may read them. A block that was
-//! lost before is not in the file, and is lost when that is loaded too; the rest is not.
+//! Numbers are big-endian. *Payload* is the block size of the tree in bytes. The blocks are in the order of
+//! their ids. The contents are not encrypted. A block that was lost before is missing in the file, and is
+//! lost after a load too; the rest is intact.
 //!
-//! The file is written under another name and renamed when it is on the disk: under its own name it is whole or not there.
+//! The file is written under another name, synced, and renamed. So a file with the final name is complete.
 
 #[cfg(test)]
 mod tests;
@@ -27,10 +27,10 @@ use wirefs_blocks::store::{BlockStore, StoreFault, Wanted};
 use crate::limits::SAVE_BATCH;
 
 const MAGIC: &[u8; 8] = b"WFSECHO1";
-/// The bytes before the first block.
+/// Size of the header in bytes.
 const HEAD_BYTES: usize = 20;
 
-/// Why a tree cannot be saved or loaded.
+/// The reason why a tree cannot be saved or loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum SaveError {
     /// The file cannot be written or read.
@@ -40,42 +40,42 @@ pub enum SaveError {
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The file is no tree, or not all of one.
-    #[error("{path} is not a tree that --save wrote, or is damaged: {what}", path = .path.display())]
+    /// The file is no tree, or incomplete.
+    #[error("{path} is not a file written by --save, or is damaged: {what}", path = .path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         what: &'static str,
     },
     /// The root block is lost, and the tree with it.
-    #[error("block {0}, the root of the tree, is lost, so there is nothing to be saved")]
+    #[error("the root block {0} is lost, so the tree cannot be saved")]
     Lost(BlockId),
     /// The store has no tree.
-    #[error("there is no tree to be saved")]
+    #[error("there is no tree to save")]
     NoRoot,
-    /// The store does not take the blocks.
-    #[error("the hosts do not take the tree: {0}")]
+    /// The store rejects the blocks.
+    #[error("the hosts do not accept the tree: {0}")]
     Store(#[from] StoreFault),
 }
 
-/// What is in a file.
+/// Summary of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Saved {
-    /// The size of blocks that the tree was made for, in bytes.
+    /// The block size of the tree in bytes.
     pub payload_bytes: usize,
-    /// Its root.
+    /// The root of the tree.
     pub root: BlockId,
-    /// Blocks in the file.
+    /// Number of blocks in the file.
     pub blocks: u64,
-    /// Blocks that were lost when it was written; 0 of a file that was read, which does not know.
+    /// Number of blocks that were lost when the file was written; 0 for a file that was read.
     pub lost: u64,
 }
 
-/// A file that is written or read along with the digest of what passed.
+/// A file with a running digest of its contents.
 struct Digested<T> {
     inner: T,
     digest: Context,
@@ -108,10 +108,10 @@ impl<T: Read> Digested<T> {
     }
 }
 
-/// Writes the tree of a store, which nobody changes meanwhile, to a file.
+/// Writes the tree of a store to a file. The tree must not change meanwhile.
 ///
 /// # Errors
-/// [`SaveError`]; a file of this name that was there before still is then.
+/// [`SaveError`]; an existing file of this name is then unchanged.
 pub fn write(store: &dyn BlockStore, path: &Path) -> Result<Saved, SaveError> {
     let root = store.root()?.ok_or(SaveError::NoRoot)?;
     let ids = store.registered(None, usize::MAX);
@@ -125,7 +125,7 @@ pub fn write(store: &dyn BlockStore, path: &Path) -> Result<Saved, SaveError> {
         Ok(saved)
     });
     if outcome.is_err() {
-        // What is left of it is of no use.
+        // An incomplete file is useless.
         let _gone = std::fs::remove_file(&part);
     }
     outcome
@@ -143,12 +143,12 @@ fn write_part(
     ids: &[BlockId],
     failed: impl Fn(io::Error) -> SaveError + Copy,
 ) -> Result<Saved, SaveError> {
-    // What an earlier run left there has rights of its own, and a link leads elsewhere.
+    // A left-over file may have other permissions, and a symbolic link leads elsewhere.
     match std::fs::remove_file(part) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
         Ok(()) | Err(_) => {}
     }
-    // Only for whoever saves it: it holds what the seal kept from everybody.
+    // For the owner alone: the file is not encrypted.
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(part);
     let mut out = Digested::new(BufWriter::new(file.map_err(failed)?));
     let mut saved = Saved { payload_bytes: store.payload_bytes(), root, blocks: 0, lost: 0 };
@@ -179,7 +179,7 @@ fn write_part(
     Ok(saved)
 }
 
-/// The blocks that are there, in the order of their ids.
+/// Returns the existing blocks in the order of their ids.
 fn fetch(store: &dyn BlockStore, ids: &[BlockId]) -> Vec<(BlockId, Bytes)> {
     let mut blocks = Vec::with_capacity(ids.len());
     store.retrieve(&Wanted::of(ids.iter().copied()), &mut |id, block| {
@@ -189,7 +189,7 @@ fn fetch(store: &dyn BlockStore, ids: &[BlockId]) -> Vec<(BlockId, Bytes)> {
     blocks
 }
 
-/// A file that was found whole.
+/// A file that was checked completely.
 #[derive(Debug)]
 pub struct SavedFile {
     path: PathBuf,
@@ -207,20 +207,20 @@ impl SavedFile {
             head.blocks += 1;
         }
         if !finish(reader).map_err(|error| blame(path, error))? {
-            return Err(damaged(path, "its digest is that of other bytes"));
+            return Err(damaged(path, "its digest does not match"));
         }
         Ok(SavedFile { path: path.to_path_buf(), head })
     }
 
-    /// What is in it.
+    /// Returns the summary of the file.
     pub fn head(&self) -> Saved {
         self.head
     }
 
-    /// Registers its blocks in an empty store and makes its root the root.
+    /// Registers the blocks in an empty store and sets its root.
     ///
     /// # Errors
-    /// [`SaveError`]; the store is of no use then.
+    /// [`SaveError`]; the store is then unusable.
     pub fn load(&self, store: &dyn BlockStore) -> Result<(), SaveError> {
         let (mut reader, head) = begin(&self.path)?;
         loop {
@@ -232,7 +232,7 @@ impl SavedFile {
             }
         }
         if !finish(reader).map_err(|error| blame(&self.path, error))? {
-            return Err(damaged(&self.path, "it was changed while it was read"));
+            return Err(damaged(&self.path, "it changed while it was read"));
         }
         Ok(store.switch_root(head.root)?)
     }
@@ -249,15 +249,15 @@ fn begin(path: &Path) -> Result<(Reader, Saved), SaveError> {
     let number = |bytes: &[u8]| bytes.iter().fold(0u64, |sum, &byte| (sum << 8) | u64::from(byte));
     let root = BlockId::from_bits(number(rest));
     match (magic == MAGIC, root, number(payload) as usize) {
-        (false, _, _) => Err(damaged(path, "it begins with something else")),
+        (false, _, _) => Err(damaged(path, "it has no wirefs header")),
         (true, Some(root), payload_bytes @ 1..=PAYLOAD_BYTES_MAX) => {
             Ok((reader, Saved { payload_bytes, root, blocks: 0, lost: 0 }))
         }
-        (true, _, _) => Err(damaged(path, "its head makes no sense")),
+        (true, _, _) => Err(damaged(path, "its header is invalid")),
     }
 }
 
-/// Reads the next block; none behind the last.
+/// Reads the next block; `None` after the last.
 fn next(reader: &mut Reader, head: &Saved) -> io::Result<Option<(BlockId, Bytes)>> {
     let nonsense = || io::Error::from(io::ErrorKind::InvalidData);
     let bits = u64::from_be_bytes(reader.take()?);
@@ -274,7 +274,7 @@ fn next(reader: &mut Reader, head: &Saved) -> io::Result<Option<(BlockId, Bytes)
     Ok(Some((id, bytes.into())))
 }
 
-/// Reads the digest: whether it is that of what was read, and the end.
+/// Reads the digest. Returns whether it matches and the file ends there.
 fn finish(mut reader: Reader) -> io::Result<bool> {
     let digest = reader.digest.finish();
     let mut written = [0; SHA256_OUTPUT_LEN];
@@ -287,11 +287,11 @@ fn damaged(path: &Path, what: &'static str) -> SaveError {
     SaveError::Damaged { path: path.to_path_buf(), what }
 }
 
-/// Tells a damaged file from one that cannot be read.
+/// Distinguishes a damaged file from a read error.
 fn blame(path: &Path, source: io::Error) -> SaveError {
     match source.kind() {
         io::ErrorKind::UnexpectedEof => damaged(path, "it ends early"),
-        io::ErrorKind::InvalidData => damaged(path, "a block makes no sense"),
+        io::ErrorKind::InvalidData => damaged(path, "a block is invalid"),
         _ => SaveError::File { action: "read", path: path.to_path_buf(), source },
     }
 }

@@ -1,98 +1,98 @@
-//! What a store does, for people and programs.
+//! Status of a store.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
 use wirefs_blocks::id::BlockId;
-use wirefs_echo::{Capacity, Counters, HostId, MemoryBytes, Standing};
+use wirefs_echo::{Capacity, EchoCounters, HostId, HostState, MemoryBytes};
 
 use crate::options::EchoOptions;
 use crate::store::{EchoStore, unpacked};
 
-/// What is known of one host, and under way to it.
+/// Status of one host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostReport {
     /// The host.
     pub host: IpAddr,
-    /// Whether it answers.
-    pub standing: Standing,
-    /// Whether its packets go to the others as they come.
+    /// Whether the host answers.
+    pub state: HostState,
+    /// Whether its packets move to other hosts as they arrive.
     pub is_draining: bool,
-    /// Packets a second that it is sent at most.
+    /// The current send rate in packets per second.
     pub rate: f64,
-    /// There and back at best, lately.
+    /// The recent minimum RTT.
     pub rtt: Option<Duration>,
-    /// From sending a packet to sending it again, the wait in the receive buffer included.
-    pub lap: Option<Duration>,
-    /// Packets of blocks that belong there.
+    /// The cycle time: RTT plus the wait in the receive buffer.
+    pub cycle: Option<Duration>,
+    /// Packets of blocks at the host.
     pub packets: u64,
-    /// Packets of blocks that it is given at most.
+    /// Maximum number of packets of blocks.
     pub packets_max: u64,
-    /// Their payload, in bytes, by the average of those that came.
+    /// Payload of those packets in bytes, estimated from the average received payload.
     pub bytes: u64,
-    /// Packets of blocks that went missing.
+    /// Packets of blocks that were lost.
     pub lost: u64,
-    /// Packets that came back.
+    /// Received packets.
     pub received_packets: u64,
-    /// Packets sent.
+    /// Sent packets.
     pub sent_packets: u64,
-    /// Packets given up because the way became too narrow for them.
+    /// Packets discarded because the path MTU became too small.
     pub too_large: u64,
-    /// Packets that the kernel dropped at the receive buffer; it should stay zero.
+    /// Packets that the kernel dropped at the receive buffer; should be zero.
     pub dropped: u32,
-    /// The payload that it was found to echo whole, in bytes.
+    /// The largest payload that the host echoes, in bytes.
     pub payload_bytes: usize,
 }
 
-/// What a store does.
+/// Status of a store.
 #[derive(Clone, Debug)]
 pub struct EchoStatus {
-    /// How long it has been open.
+    /// Time since the store was opened.
     pub up: Duration,
-    /// What it was made from.
+    /// The options of the store.
     pub options: EchoOptions,
-    /// The bytes of a block.
+    /// The block size in bytes.
     pub block_bytes: usize,
-    /// Each host, in the order in which they were named.
+    /// The hosts in the order in which they were named.
     pub hosts: Vec<HostReport>,
-    /// What fits, and what is there.
+    /// Capacity and use.
     pub capacity: Capacity,
-    /// Packets by what became of them.
-    pub counters: Counters,
-    /// The memory that it takes.
+    /// Packet counts.
+    pub counters: EchoCounters,
+    /// Memory use.
     pub memory: MemoryBytes,
-    /// Contents that just came by for a reader or while one waited, in bytes.
+    /// Contents of recent and overheard blocks, in bytes.
     pub recent_bytes: usize,
-    /// Blocks that it has; none where it does not know.
+    /// Number of blocks; `None` without an index.
     pub blocks: Option<u64>,
-    /// Blocks lost and not found again, since it was opened.
+    /// Blocks lost and not recovered since the store was opened.
     pub blocks_lost: u64,
-    /// For how long the oldest block has been going round; none where it does not know.
+    /// Age of the oldest block; `None` if unknown.
     pub oldest: Option<Duration>,
-    /// Why it works no more.
+    /// The reason why the store is broken.
     pub broken: Option<&'static str>,
 }
 
 impl EchoStore {
-    /// What it does now.
+    /// Returns the status.
     ///
     /// # Cost
-    /// Looks at the id of each block.
+    /// Visits the id of each block.
     pub fn status(&self) -> EchoStatus {
         let core = self.shared().lock();
-        let echo = &core.circuit.echo;
-        let ways = core.circuit.ways.iter().enumerate();
-        let hosts = ways.filter(|(_, way)| !way.is_gone).filter_map(|(number, way)| {
+        let echo = &core.driver.echo;
+        let paths = core.driver.paths.iter().enumerate();
+        let hosts = paths.filter(|(_, path)| !path.is_gone).filter_map(|(number, path)| {
             let status = echo.status(HostId(number as u8))?;
-            let traffic = way.traffic;
+            let traffic = path.traffic;
             let average = traffic.received_bytes.checked_div(traffic.received_packets).unwrap_or(0);
             Some(HostReport {
-                host: way.survey.host,
-                standing: status.standing,
+                host: path.survey.host,
+                state: status.state,
                 is_draining: status.is_draining,
                 rate: status.rate,
-                rtt: status.way,
-                lap: status.lap,
+                rtt: status.rtt_min,
+                cycle: status.cycle,
                 packets: status.packets,
                 packets_max: status.packets_max,
                 bytes: average * status.packets,
@@ -100,8 +100,8 @@ impl EchoStore {
                 received_packets: traffic.received_packets,
                 sent_packets: traffic.sent_packets,
                 too_large: traffic.too_large,
-                dropped: way.socket.memory().map_or(0, |memory| memory.dropped),
-                payload_bytes: way.survey.payload_bytes,
+                dropped: path.socket.buffer_usage().map_or(0, |memory| memory.dropped),
+                payload_bytes: path.survey.payload_bytes,
             })
         });
         let oldest: Option<BlockId> = echo.ids(None, 1).and_then(|ids| unpacked(*ids.first()?));

@@ -13,23 +13,23 @@ use std::time::Instant;
 use rustix::fd::OwnedFd;
 use wirefs_blocks::id::BlockId;
 use wirefs_blocks::store::Lost;
-use wirefs_echo::{HostId, Output};
+use wirefs_echo::{EchoOutput, HostId};
 
-use crate::ages::Ages;
-use crate::circuit::{Circuit, Zeal};
-use crate::doubt::Doubt;
-use crate::limits::{MOMENT, RECENT_LAPS, RECENT_MIN};
+use crate::ages::BlockAges;
+use crate::echo_driver::{EchoDriver, PollBudget};
+use crate::limits::{RECENT_MIN, RECENT_RTTS, SPIN_MAX};
+use crate::missing_blocks::MissingBlocks;
 use crate::options::EchoOptions;
-use crate::recent::Recent;
-use crate::waiting::{Ticket, Waiting};
+use crate::pending_reads::{PendingReads, ReadId};
+use crate::recent::RecentBlocks;
 
 pub use open::OpenError;
 
 const SOCKET_FAILED: &str = "a raw socket failed";
 
-/// A block store whose blocks are in echo packets. Dropping it is the end of all blocks.
+/// A block store in echo packets. Dropping it loses all blocks.
 pub struct EchoStore {
-    shared: Arc<Shared>,
+    shared: Arc<StoreShared>,
     options: EchoOptions,
     block_bytes: usize,
     packet_bytes: usize,
@@ -37,61 +37,61 @@ pub struct EchoStore {
     keeper: Option<JoinHandle<()>>,
 }
 
-/// What callers and the keeper share.
-pub(crate) struct Shared {
-    core: Mutex<Core>,
-    /// Callers that turn the circuit themselves now: the keeper stands back.
-    drivers: AtomicUsize,
+/// State shared by callers and the keeper.
+pub(crate) struct StoreShared {
+    core: Mutex<StoreCore>,
+    /// Number of callers that poll the sockets themselves; the keeper then pauses.
+    pollers: AtomicUsize,
     is_over: AtomicBool,
-    /// Readable when the keeper should look again at once.
-    bell: OwnedFd,
-    /// What callers call before they wait.
+    /// Readable when the keeper should run at once.
+    wakeup: OwnedFd,
+    /// A function that threads call before they wait.
     before_waiting: OnceLock<fn()>,
 }
 
-/// What the lock protects.
-pub(crate) struct Core {
-    pub(crate) circuit: Circuit,
-    pub(crate) waiting: Waiting,
-    pub(crate) ages: Ages,
-    /// What came for those who waited.
-    pub(crate) recent: Recent,
-    /// What passed while somebody waited.
-    pub(crate) overheard: Recent,
-    /// Blocks that are missing.
-    pub(crate) doubt: Doubt,
+/// State under the lock.
+pub(crate) struct StoreCore {
+    pub(crate) driver: EchoDriver,
+    pub(crate) pending_reads: PendingReads,
+    pub(crate) ages: BlockAges,
+    /// Blocks that arrived for a reader.
+    pub(crate) recent: RecentBlocks,
+    /// Blocks overheard while a reader waited.
+    pub(crate) overheard: RecentBlocks,
+    /// The missing blocks.
+    pub(crate) missing_blocks: MissingBlocks,
     pub(crate) root: Option<BlockId>,
-    /// Blocks reported lost and not found again.
+    /// Blocks reported lost and not recovered.
     pub(crate) lost_count: u64,
-    /// When somebody asked for something last.
-    pub(crate) stirred: Instant,
-    /// The keeper sleeps for longer than usual.
+    /// When the store was last used.
+    pub(crate) last_use: Instant,
+    /// The keeper pauses longer than usual.
     pub(crate) is_quiet: bool,
-    /// Why the store works no more.
+    /// The reason why the store is broken.
     pub(crate) broken: Option<&'static str>,
 }
 
-/// A caller that turns the circuit itself.
-pub(crate) struct Driving<'a>(&'a Shared);
+/// A caller that polls the sockets itself.
+pub(crate) struct ActivePoller<'a>(&'a StoreShared);
 
-impl Drop for Driving<'_> {
+impl Drop for ActivePoller<'_> {
     fn drop(&mut self) {
-        self.0.drivers.fetch_sub(1, Ordering::AcqRel);
+        self.0.pollers.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
-impl Shared {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Core> {
+impl StoreShared {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, StoreCore> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The same in a call: who waits for it says so before.
-    pub(crate) fn enter(&self) -> MutexGuard<'_, Core> {
-        self.lock_in_call(&self.core)
+    /// Locks the state in a call, and announces a wait.
+    pub(crate) fn lock_for_call(&self) -> MutexGuard<'_, StoreCore> {
+        self.lock_mutex_for_call(&self.core)
     }
 
-    /// Locks something in a call: where another holds it for longer than a moment, the calling thread says that it is about to wait.
-    pub(crate) fn lock_in_call<'a, T>(&self, mutex: &'a Mutex<T>) -> MutexGuard<'a, T> {
+    /// Locks a mutex in a call. Announces a wait if the mutex stays locked for longer than a moment.
+    pub(crate) fn lock_mutex_for_call<'a, T>(&self, mutex: &'a Mutex<T>) -> MutexGuard<'a, T> {
         let mut begun = None;
         loop {
             match mutex.try_lock() {
@@ -99,228 +99,230 @@ impl Shared {
                 Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
                 Err(TryLockError::WouldBlock) => {}
             }
-            if begun.get_or_insert_with(Instant::now).elapsed() >= MOMENT {
+            if begun.get_or_insert_with(Instant::now).elapsed() >= SPIN_MAX {
                 break;
             }
             std::hint::spin_loop();
         }
-        self.tell_waiting();
+        self.announce_wait();
         mutex.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the keeper stand back while the caller turns the circuit.
-    pub(crate) fn drive(&self) -> Driving<'_> {
-        self.drivers.fetch_add(1, Ordering::AcqRel);
-        Driving(self)
+    /// Makes the keeper pause while the caller polls.
+    pub(crate) fn begin_polling(&self) -> ActivePoller<'_> {
+        self.pollers.fetch_add(1, Ordering::AcqRel);
+        ActivePoller(self)
     }
 
-    pub(crate) fn driver_count(&self) -> usize {
-        self.drivers.load(Ordering::Acquire)
+    pub(crate) fn poller_count(&self) -> usize {
+        self.pollers.load(Ordering::Acquire)
     }
 
-    /// The calling thread is about to wait.
-    pub(crate) fn tell_waiting(&self) {
-        if let Some(tell) = self.before_waiting.get() {
-            tell();
+    /// Announces that the calling thread is about to wait.
+    pub(crate) fn announce_wait(&self) {
+        if let Some(announce) = self.before_waiting.get() {
+            announce();
         }
     }
 
-    /// Has `tell` called before callers wait; false: another is.
-    pub(crate) fn before_waiting(&self, tell: fn()) -> bool {
-        self.before_waiting.set(tell).is_ok()
+    /// Registers a function to be called before callers wait. Returns `false` if another one is registered.
+    pub(crate) fn before_waiting(&self, announce: fn()) -> bool {
+        self.before_waiting.set(announce).is_ok()
     }
 
     pub(crate) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Acquire)
     }
 
-    pub(crate) fn bell(&self) -> &OwnedFd {
-        &self.bell
+    pub(crate) fn wakeup(&self) -> &OwnedFd {
+        &self.wakeup
     }
 
-    /// Has the keeper look again at once.
-    pub(crate) fn ring(&self) {
-        // It can only fail when it has been rung very often and not heard: then it is readable anyway.
-        let _rung = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+    /// Wakes the keeper.
+    pub(crate) fn wake(&self) {
+        // A write fails only if the counter is full, and then the descriptor is readable anyway.
+        let _rung = rustix::io::write(&self.wakeup, &1u64.to_ne_bytes());
     }
 
-    /// The keeper has heard.
-    pub(crate) fn hush(&self) {
-        let _silent = rustix::io::read(&self.bell, &mut [0; 8]);
+    /// Resets the wakeup descriptor.
+    pub(crate) fn clear_wakeup(&self) {
+        let _silent = rustix::io::read(&self.wakeup, &mut [0; 8]);
     }
 }
 
-/// The machine's name of a block.
-pub(crate) fn packed(id: BlockId) -> wirefs_echo::BlockId {
-    wirefs_echo::BlockId::from(u128::from(id.bits()))
+/// Converts a tree's block id to the echo store's.
+pub(crate) fn packed(id: BlockId) -> wirefs_echo::EchoBlockId {
+    wirefs_echo::EchoBlockId::from(u128::from(id.bits()))
 }
 
-/// The tree's name of a block; none of what is no block of a tree.
-pub(crate) fn unpacked(id: wirefs_echo::BlockId) -> Option<BlockId> {
+/// Converts an echo store's block id to the tree's; `None` if it is none.
+pub(crate) fn unpacked(id: wirefs_echo::EchoBlockId) -> Option<BlockId> {
     BlockId::from_bits(u64::try_from(u128::from_be_bytes(id.0)).ok()?)
 }
 
-impl Core {
-    /// Turns the circuit once and hears what it tells. Returns how many packets came.
-    pub(crate) fn turn(&mut self, zeal: Zeal) -> usize {
+impl StoreCore {
+    /// Polls once and processes the events. Returns the number of received packets.
+    pub(crate) fn poll_once(&mut self, budget: PollBudget) -> usize {
         if self.broken.is_some() {
             return 0;
         }
-        let count = match self.circuit.turn(zeal) {
+        let count = match self.driver.poll_once(budget) {
             Ok(count) => count,
             Err(_) => {
                 self.broken = Some(SOCKET_FAILED);
                 0
             }
         };
-        self.hear();
+        self.process_outputs();
         let now = Instant::now();
         self.recent.expire(now);
         self.overheard.expire(now);
         count
     }
 
-    /// Looks into the next packets of near hosts, at most so many, for what somebody waits for.
-    pub(crate) fn glance(&mut self, most: usize) {
+    /// Peeks at the next packets of near hosts, at most `max` each, and delivers their blocks to pending
+    /// reads.
+    pub(crate) fn peek(&mut self, max: usize) {
         let mut seen = Vec::new();
-        if self.broken.is_none() && self.circuit.glance(most, |id, block| seen.push((id, block))).is_err() {
+        if self.broken.is_none() && self.driver.peek(max, |id, block| seen.push((id, block))).is_err() {
             self.broken = Some(SOCKET_FAILED);
         }
-        let until = (!seen.is_empty()).then(|| self.kept_until());
+        let until = (!seen.is_empty()).then(|| self.recent_deadline());
         for ((id, block), until) in seen.into_iter().zip(until.into_iter().cycle()) {
             if let Some(id) = unpacked(id) {
                 self.overheard.put(id, &block, until);
-                self.waiting.came(id, &Ok(block));
+                self.pending_reads.deliver(id, &Ok(block));
             }
         }
     }
 
-    /// Hears what the machine tells.
-    pub(crate) fn hear(&mut self) {
+    /// Processes the events of the echo state machine.
+    pub(crate) fn process_outputs(&mut self) {
         let mut until = None;
-        while let Some(output) = self.circuit.echo.poll() {
+        while let Some(output) = self.driver.echo.poll() {
             match output {
-                Output::Fetched { id, block } => self.came(id, Ok(block)),
-                Output::Passed { id, block } => {
-                    let until = *until.get_or_insert_with(|| self.kept_until());
+                EchoOutput::Fetched { id, block } => self.block_arrived(id, Ok(block)),
+                EchoOutput::Passed { id, block } => {
+                    let until = *until.get_or_insert_with(|| self.recent_deadline());
                     if let Some(id) = unpacked(id) {
-                        self.doubt.settle(id);
+                        self.missing_blocks.settle(id);
                         self.overheard.put(id, &block, until);
                     }
                 }
-                Output::Missing { id } => self.came(id, Err(Lost)),
-                Output::Lost { id } => {
+                EchoOutput::Missing { id } => self.block_arrived(id, Err(Lost)),
+                EchoOutput::Lost { id } => {
                     self.lost_count += 1;
                     if let Some(id) = unpacked(id) {
-                        self.doubt.lose(id, Instant::now());
+                        self.missing_blocks.lose(id, Instant::now());
                     }
                 }
-                Output::Found { id } => {
+                EchoOutput::Recovered { id } => {
                     self.lost_count = self.lost_count.saturating_sub(1);
                     if let Some(id) = unpacked(id) {
-                        self.doubt.settle(id);
+                        self.missing_blocks.settle(id);
                     }
                 }
-                // The status tells how each host stands.
-                Output::Silent { .. } | Output::Answers { .. } => {}
+                // The status reports the state of each host.
+                EchoOutput::Silent { .. } | EchoOutput::Answers { .. } => {}
             }
         }
     }
 
-    fn came(&mut self, id: wirefs_echo::BlockId, block: Result<bytes::Bytes, Lost>) {
+    fn block_arrived(&mut self, id: wirefs_echo::EchoBlockId, block: Result<bytes::Bytes, Lost>) {
         let Some(id) = unpacked(id) else { return };
-        self.waiting.came(id, &block);
+        self.pending_reads.deliver(id, &block);
         match block {
             Ok(block) => {
-                self.doubt.settle(id);
-                self.recent.put(id, &block, self.kept_until());
+                self.missing_blocks.settle(id);
+                self.recent.put(id, &block, self.recent_deadline());
             }
-            Err(Lost) => self.doubt.miss(id, Instant::now()),
+            Err(Lost) => self.missing_blocks.miss(id, Instant::now()),
         }
     }
 
-    /// Until when a block is kept that passes now: until its packet is back, and another that is needed with it.
-    fn kept_until(&self) -> Instant {
+    /// Returns until when a block that passes now is kept: until its packet returns, and another one needed
+    /// with it.
+    fn recent_deadline(&self) -> Instant {
         let hosts =
-            (0..self.circuit.ways.len()).filter_map(|number| self.circuit.echo.status(HostId(number as u8)));
-        let rtt = hosts.filter_map(|host| host.way).max().unwrap_or_default();
-        Instant::now() + (rtt * RECENT_LAPS).max(RECENT_MIN)
+            (0..self.driver.paths.len()).filter_map(|number| self.driver.echo.status(HostId(number as u8)));
+        let rtt = hosts.filter_map(|host| host.rtt_min).max().unwrap_or_default();
+        Instant::now() + (rtt * RECENT_RTTS).max(RECENT_MIN)
     }
 
-    /// A block that passed a moment ago.
-    pub(crate) fn at_hand(&self, id: BlockId) -> Option<bytes::Bytes> {
+    /// Returns a block that passed recently.
+    pub(crate) fn recent_block(&self, id: BlockId) -> Option<bytes::Bytes> {
         let now = Instant::now();
         self.recent.find(id, now).or_else(|| self.overheard.find(id, now))
     }
 
-    /// Somebody asks for something. True: the keeper is to be woken.
-    pub(crate) fn stir(&mut self) -> bool {
-        self.stirred = Instant::now();
+    /// Records a use of the store. Returns whether the keeper must be woken.
+    pub(crate) fn note_use(&mut self) -> bool {
+        self.last_use = Instant::now();
         std::mem::take(&mut self.is_quiet)
     }
 
-    /// Somebody begins to wait for these.
-    pub(crate) fn begin_to_wait(&mut self, ids: BTreeSet<BlockId>) -> Ticket {
-        self.circuit.echo.overhear(true);
-        self.waiting.begin(ids)
+    /// Starts a read of these blocks.
+    pub(crate) fn begin_wait(&mut self, ids: BTreeSet<BlockId>) -> ReadId {
+        self.driver.echo.overhear(true);
+        self.pending_reads.begin(ids)
     }
 
-    /// Somebody waits no more.
-    pub(crate) fn end_to_wait(&mut self, ticket: Ticket) {
-        self.waiting.end(ticket);
-        self.circuit.echo.overhear(!self.waiting.is_empty());
+    /// Ends a read.
+    pub(crate) fn end_wait(&mut self, read: ReadId) {
+        self.pending_reads.end(read);
+        self.driver.echo.overhear(!self.pending_reads.is_empty());
     }
 
-    /// A block is let go of.
-    pub(crate) fn forget(&mut self, id: BlockId) {
-        self.doubt.settle(id);
+    /// Forgets a block that is deleted.
+    pub(crate) fn forget_block(&mut self, id: BlockId) {
+        self.missing_blocks.settle(id);
         self.recent.remove(id);
         self.overheard.remove(id);
     }
 }
 
 impl EchoStore {
-    pub(crate) fn shared(&self) -> &Shared {
+    pub(crate) fn shared(&self) -> &StoreShared {
         &self.shared
     }
 
-    /// Whether a block is there, as far as its index knows.
+    /// Returns whether the index has a block.
     pub(crate) fn has(&self, id: BlockId) -> bool {
-        self.shared.enter().circuit.echo.has_block(packed(id)) == Some(true)
+        self.shared.lock_for_call().driver.echo.has_block(packed(id)) == Some(true)
     }
 
-    /// Whether a block that it knows is missing.
+    /// Returns whether a block is missing.
     pub(crate) fn misses(&self, id: BlockId) -> bool {
-        self.shared.enter().doubt.missing(id).is_some()
+        self.shared.lock_for_call().missing_blocks.missing(id).is_some()
     }
 
-    /// Blocks that it knows and that are lost, so many at most.
+    /// Returns lost blocks, at most `count_max`.
     pub(crate) fn lost(&self, count_max: usize) -> Vec<BlockId> {
-        self.shared.lock().doubt.lost(count_max)
+        self.shared.lock().missing_blocks.lost(count_max)
     }
 
-    /// The hosts that it pings.
+    /// Returns the pinged hosts.
     pub(crate) fn hosts(&self) -> Vec<IpAddr> {
         let core = self.shared.lock();
-        core.circuit.ways.iter().filter(|way| !way.is_gone).map(|way| way.survey.host).collect()
+        core.driver.paths.iter().filter(|path| !path.is_gone).map(|path| path.survey.host).collect()
     }
 
-    /// The largest payload of a packet to all hosts, in bytes.
+    /// Returns the largest payload for all hosts in bytes.
     pub(crate) fn packet_bytes(&self) -> usize {
         self.packet_bytes
     }
 
-    /// What it was made from.
+    /// Returns the options of the store.
     pub fn options(&self) -> &EchoOptions {
         &self.options
     }
 
-    /// The bytes of a block.
+    /// Returns the block size in bytes.
     pub(crate) fn block_bytes(&self) -> usize {
         self.block_bytes
     }
 
-    /// When it was opened.
+    /// Returns when the store was opened.
     pub(crate) fn begun(&self) -> Instant {
         self.begun
     }
@@ -329,9 +331,9 @@ impl EchoStore {
 impl Drop for EchoStore {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::Release);
-        self.shared.ring();
+        self.shared.wake();
         if let Some(keeper) = self.keeper.take() {
-            // One that panicked has nothing more to do either.
+            // A keeper that panicked needs no cleanup either.
             let _ended = keeper.join();
         }
     }

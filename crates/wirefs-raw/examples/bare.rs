@@ -1,4 +1,5 @@
-//! Measures the bare loop that a block store of echo packets cannot beat: what comes back is sent again, unlooked at.
+//! Measures the lower bound for a block store in echo packets: a loop that sends each reply again without
+//! processing.
 //!
 //! `cargo run --release -p wirefs-raw --example bare [host] [packets] [payload bytes] [seconds] [stamps]`
 
@@ -6,7 +7,7 @@ use std::error::Error;
 use std::time::{Duration, Instant};
 
 use wirefs_raw::limits::BATCH_PACKETS_MAX;
-use wirefs_raw::{Batch, EchoSocket, Ident, Sequence};
+use wirefs_raw::{EchoIdent, EchoSequence, EchoSocket, PacketBatch};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -15,17 +16,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     let packets: usize = word(1, "1000").parse()?;
     let payload_bytes: usize = word(2, "1472").parse()?;
     let span = Duration::from_secs(word(3, "3").parse()?);
-    let socket = EchoSocket::open((host, 0).into(), Ident(std::process::id() as u16))?;
+    let socket = EchoSocket::open((host, 0).into(), EchoIdent(std::process::id() as u16))?;
     if word(4, "no") == "stamps" {
-        socket.note_arrivals()?;
+        socket.enable_timestamps()?;
     }
     let room = socket.reserve(packets + BATCH_PACKETS_MAX, payload_bytes)?;
-    let mut batch = Batch::new(payload_bytes);
+    let mut batch = PacketBatch::new(payload_bytes);
     let mut sent = 0;
     while sent < packets {
         batch.clear();
         while sent < packets
-            && batch.push(|payload| Some((payload_bytes.min(payload.len()), Sequence(sent as u16))))
+            && batch.push(|payload| Some((payload_bytes.min(payload.len()), EchoSequence(sent as u16))))
         {
             sent += 1;
         }
@@ -33,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             socket.send(&mut batch)?;
         }
     }
-    let held = socket.memory()?;
+    let held = socket.buffer_usage()?;
     println!(
         "room for {room}; holding {} bytes, {} a packet",
         held.held_bytes,
@@ -47,7 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         batches += 1;
         batch.exchange(|_, waited| {
             waited_sum += waited;
-            Some(Sequence(0))
+            Some(EchoSequence(0))
         });
         while !batch.is_sent() {
             socket.send(&mut batch)?;
@@ -61,7 +62,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         cpu.as_secs_f64() / wall.as_secs_f64() * 100.0,
         circulated as f64 / batches as f64,
         waited_sum / u32::try_from(circulated.max(1))?,
-        socket.memory()?.dropped,
+        socket.buffer_usage()?.dropped,
     );
     Ok(())
 }

@@ -1,48 +1,50 @@
-//! Keeps blocks in echo packets that go round, reads them back, and measures what that costs beside a bare loop, which
-//! sends what comes back again unlooked at: in turns of a fifth of a second, so that both see the same machine.
+//! Keeps blocks in circulating echo packets, reads them, and compares the CPU time with a bare loop that
+//! sends each reply again without processing. Both alternate every fifth of a second, to run under the same
+//! load.
 //!
-//! `cargo run --release -p wirefs-raw --example circulate [host] [blocks] [payload bytes] [seconds] [copies] [index|root]`
+//! `cargo run --release -p wirefs-raw --example circulate [host] [blocks] [payload bytes] [seconds] [copies]
+//! [index|root]`
 
 use std::error::Error;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use wirefs_echo::{
-    BlockId, Cipher, Config, Distance, Echo, HostConfig, HostId, Keep, Key, Origin, Output, Rate, Redundancy,
-    Refusal, Time, Verdict,
+    Cipher, Distance, Echo, EchoBlockId, EchoConfig, EchoKey, EchoOutput, EchoRefusal, HostConfig, HostId,
+    Keep, Origin, ReceiveVerdict, Redundancy, SendRate, Time,
 };
 use wirefs_raw::limits::BATCH_PACKETS_MAX;
-use wirefs_raw::{Batch, EchoSocket, Ident, Sequence};
+use wirefs_raw::{EchoIdent, EchoSequence, EchoSocket, PacketBatch};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 const HOST: HostId = HostId(0);
 const SLICE: Duration = Duration::from_millis(200);
 
-/// A store, and the socket that its one host is reached by.
-struct Circuit {
+/// A store and the socket of its host.
+struct StoreDriver {
     echo: Echo,
     socket: EchoSocket,
-    batch: Batch,
+    batch: PacketBatch,
     start: Instant,
 }
 
-impl Circuit {
+impl StoreDriver {
     fn now(&self) -> Time {
         Time(u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
     /// Receives and sends once.
-    fn turn(&mut self) -> Outcome<()> {
-        let most = self.echo.allowance(self.now(), HOST);
-        let arrivals = self.socket.receive(&mut self.batch, most)?;
+    fn poll_once(&mut self) -> Outcome<()> {
+        let max = self.echo.allowance(self.now(), HOST);
+        let arrivals = self.socket.receive(&mut self.batch, max)?;
         let now = self.now();
         let echo = &mut self.echo;
         self.batch.exchange(|packet, waited| match echo.receive(now, HOST, waited, packet) {
-            Verdict::Resend(number) => Some(Sequence(number)),
-            Verdict::Absorb => None,
+            ReceiveVerdict::Resend(number) => Some(EchoSequence(number)),
+            ReceiveVerdict::Absorb => None,
         });
-        if arrivals.is_drained && most > 0 {
+        if arrivals.is_drained && max > 0 {
             echo.drained(now, HOST);
         }
         echo.tick(now);
@@ -51,7 +53,7 @@ impl Circuit {
         }
         self.batch.clear();
         while self.batch.push(|room| {
-            echo.poll_packet(now, HOST, room).map(|written| (written.bytes, Sequence(written.number)))
+            echo.poll_packet(now, HOST, room).map(|written| (written.bytes, EchoSequence(written.number)))
         }) {}
         while !self.batch.is_sent() {
             self.socket.send(&mut self.batch)?;
@@ -59,35 +61,37 @@ impl Circuit {
         Ok(())
     }
 
-    fn keep(&mut self, id: u32, bytes: usize) -> Outcome<()> {
+    fn store_block(&mut self, id: u32, bytes: usize) -> Outcome<()> {
         loop {
-            match self.echo.keep(
+            match self.echo.store_block(
                 self.now(),
-                BlockId::from(u128::from(id)),
+                EchoBlockId::from(u128::from(id)),
                 content(id, bytes).into(),
                 Distance::Any,
             ) {
                 Ok(()) => return Ok(()),
-                Err(Refusal::Busy | Refusal::NoSpace { may_grow: true }) => self.turn()?,
+                Err(EchoRefusal::Busy | EchoRefusal::NoSpace { may_grow: true }) => self.poll_once()?,
                 Err(other) => return Err(format!("{other:?}").into()),
             }
         }
     }
 
-    /// Reads a block, and checks it.
+    /// Reads and checks a block.
     fn read(&mut self, id: u32, bytes: usize) -> Outcome<Duration> {
-        let asked = Instant::now();
-        let wanted = BlockId::from(u128::from(id));
+        let started = Instant::now();
+        let wanted = EchoBlockId::from(u128::from(id));
         self.echo.fetch(self.now(), wanted).map_err(|refusal| format!("{refusal:?}"))?;
         loop {
-            self.turn()?;
+            self.poll_once()?;
             while let Some(output) = self.echo.poll() {
                 match output {
-                    Output::Fetched { id: got, block } if got == wanted => {
+                    EchoOutput::Fetched { id: got, block } if got == wanted => {
                         assert_eq!(block, content(id, bytes), "block {id}");
-                        return Ok(asked.elapsed());
+                        return Ok(started.elapsed());
                     }
-                    Output::Missing { .. } | Output::Lost { .. } => return Err(format!("{output:?}").into()),
+                    EchoOutput::Missing { .. } | EchoOutput::Lost { .. } => {
+                        return Err(format!("{output:?}").into());
+                    }
                     _ => {}
                 }
             }
@@ -98,18 +102,19 @@ impl Circuit {
 /// The bare loop with as many packets.
 struct Bare {
     socket: EchoSocket,
-    batch: Batch,
+    batch: PacketBatch,
 }
 
 impl Bare {
     fn open(host: IpAddr, packets: usize, packet_bytes: usize) -> Outcome<Bare> {
-        let socket = EchoSocket::open((host, 0).into(), Ident(!(std::process::id() as u16)))?;
+        let socket = EchoSocket::open((host, 0).into(), EchoIdent(!(std::process::id() as u16)))?;
         socket.reserve(packets + BATCH_PACKETS_MAX, packet_bytes)?;
-        let mut bare = Bare { socket, batch: Batch::new(packet_bytes) };
+        let mut bare = Bare { socket, batch: PacketBatch::new(packet_bytes) };
         let mut sent = 0;
         while sent < packets {
             bare.batch.clear();
-            while sent < packets && bare.batch.push(|room| Some((packet_bytes.min(room.len()), Sequence(0))))
+            while sent < packets
+                && bare.batch.push(|room| Some((packet_bytes.min(room.len()), EchoSequence(0))))
             {
                 sent += 1;
             }
@@ -125,20 +130,21 @@ impl Bare {
         Ok(())
     }
 
-    fn turn(&mut self) -> Outcome<u64> {
+    fn poll_once(&mut self) -> Outcome<u64> {
         let arrivals = self.socket.receive(&mut self.batch, BATCH_PACKETS_MAX)?;
-        self.batch.exchange(|_, _| Some(Sequence(0)));
+        self.batch.exchange(|_, _| Some(EchoSequence(0)));
         self.send()?;
         Ok(arrivals.replies as u64)
     }
 }
 
-/// CPU time a packet while `turn` is called for a slice of time; it says how many packets it passed on.
-fn cost(mut turn: impl FnMut() -> Outcome<u64>) -> Outcome<Duration> {
+/// Returns the CPU time per packet while `poll` runs for a slice of time. `poll` returns the number of
+/// packets it sent again.
+fn cost(mut poll: impl FnMut() -> Outcome<u64>) -> Outcome<Duration> {
     let (begun, cpu) = (Instant::now(), cpu_time());
     let mut packets = 0;
     while begun.elapsed() < SLICE {
-        packets += turn()?;
+        packets += poll()?;
     }
     Ok((cpu_time() - cpu).div_f64(packets.max(1) as f64))
 }
@@ -158,24 +164,24 @@ fn cpu_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-fn open(host: IpAddr, blocks: u64, packet_bytes: usize, copies: u8, is_root: bool) -> Outcome<Circuit> {
-    let socket = EchoSocket::open((host, 0).into(), Ident(std::process::id() as u16))?;
+fn open(host: IpAddr, blocks: u64, packet_bytes: usize, copies: u8, is_root: bool) -> Outcome<StoreDriver> {
+    let socket = EchoSocket::open((host, 0).into(), EchoIdent(std::process::id() as u16))?;
     let packets = blocks * u64::from(copies) + BATCH_PACKETS_MAX as u64;
     let room = socket.reserve(usize::try_from(packets)?, packet_bytes)? as u64;
     let host = HostConfig { buffer_packets: room, parked_packets: packets, goal_packets: 0, rate: None };
     let window_packets = usize::try_from(packets * 2)?;
-    let echo = Echo::new(&Config {
-        key: Key([7; 32]),
+    let echo = Echo::new(&EchoConfig {
+        key: EchoKey([7; 32]),
         origin: Origin(1),
         cipher: Cipher::default(),
         hosts: vec![host],
         keep: if is_root { Keep::Root { window_packets } } else { Keep::Index },
         redundancy: Redundancy::Copies(copies),
-        rate: Rate::Fixed(u32::MAX),
+        rate: SendRate::Fixed(u32::MAX),
         packet_bytes,
         ram_bytes: 0,
     })?;
-    Ok(Circuit { echo, socket, batch: Batch::new(packet_bytes), start: Instant::now() })
+    Ok(StoreDriver { echo, socket, batch: PacketBatch::new(packet_bytes), start: Instant::now() })
 }
 
 fn main() -> Outcome<()> {
@@ -185,30 +191,30 @@ fn main() -> Outcome<()> {
     let packet_bytes = word(2, "1472").parse()?;
     let span = Duration::from_secs(word(3, "3").parse()?);
     let copies = word(4, "1").parse()?;
-    let mut circuit = open(
+    let mut driver = open(
         word(0, "127.0.0.1").parse()?,
         u64::from(blocks),
         packet_bytes,
         copies,
         word(5, "index") == "root",
     )?;
-    let bytes = circuit.echo.block_bytes_max();
+    let bytes = driver.echo.block_bytes_max();
     for id in 0..blocks {
-        circuit.keep(id, bytes)?;
+        driver.store_block(id, bytes)?;
     }
     let settle = Instant::now();
     while settle.elapsed() < Duration::from_millis(500) {
-        circuit.turn()?;
+        driver.poll_once()?;
     }
     let host = word(0, "127.0.0.1").parse()?;
     let mut bare = Bare::open(host, blocks as usize * usize::from(copies), packet_bytes)?;
     let (begun, mut bare_costs, mut costs, mut ratios) = (Instant::now(), Vec::new(), Vec::new(), Vec::new());
     while begun.elapsed() < span {
-        let without = cost(|| bare.turn())?;
+        let without = cost(|| bare.poll_once())?;
         let with = cost(|| {
-            let before = circuit.echo.counters().circulated;
-            circuit.turn()?;
-            Ok(circuit.echo.counters().circulated - before)
+            let before = driver.echo.counters().circulated;
+            driver.poll_once()?;
+            Ok(driver.echo.counters().circulated - before)
         })?;
         bare_costs.push(without.as_secs_f64() * 1e6);
         costs.push(with.as_secs_f64() * 1e6);
@@ -220,17 +226,17 @@ fn main() -> Outcome<()> {
         median(costs),
         median(bare_costs),
         median(ratios),
-        circuit.echo.memory_bytes().index,
-        circuit.socket.memory()?.dropped,
+        driver.echo.memory_bytes().index,
+        driver.socket.buffer_usage()?.dropped,
     );
     let reads = (0..blocks).step_by((blocks as usize / 200).max(1));
-    let mut times = reads.map(|id| circuit.read(id, bytes)).collect::<Outcome<Vec<_>>>()?;
+    let mut times = reads.map(|id| driver.read(id, bytes)).collect::<Outcome<Vec<_>>>()?;
     times.sort_unstable();
     println!(
         "{} blocks read and equal; median {:?}; {:?}",
         times.len(),
         times.get(times.len() / 2),
-        circuit.echo.counters()
+        driver.echo.counters()
     );
     Ok(())
 }

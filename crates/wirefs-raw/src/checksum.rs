@@ -1,12 +1,12 @@
 //! The Internet checksum.
 
-/// Computes the Internet checksum of `bytes`, whose own checksum field is zero, in the order in which it is stored.
+/// Returns the Internet checksum of `bytes`, whose checksum field is zero, in storage order.
 ///
 /// # Cost
 /// One pass over the bytes, no copy.
 ///
 /// # Source
-/// RFC 1071: the sum does not depend on the order of bytes within words, nor on the width in which it is added up.
+/// RFC 1071: the sum does not depend on the byte order within words, nor on the width of the addition.
 pub fn checksum(bytes: &[u8]) -> [u8; 2] {
     let mut words = bytes.chunks_exact(4);
     let mut sum: u64 = 0;
@@ -24,7 +24,7 @@ pub fn checksum(bytes: &[u8]) -> [u8; 2] {
     (!fold(sum)).to_ne_bytes()
 }
 
-/// Adds the carries back in until 16 bits are left.
+/// Adds the carries until 16 bits are left.
 fn fold(mut sum: u64) -> u16 {
     while sum > u64::from(u16::MAX) {
         sum = (sum & u64::from(u16::MAX)) + (sum >> 16);

@@ -1,63 +1,63 @@
-//! What can go wrong with a raw socket, in words for the person who reads them.
+//! Errors of raw sockets, with messages for the user.
 
 use std::io;
 use std::net::IpAddr;
 
-/// Why a raw socket cannot be opened or used.
+/// The reason why a raw socket cannot be opened or used.
 #[derive(Debug, thiserror::Error)]
 pub enum RawError {
-    /// The process may not open raw sockets.
+    /// The process lacks CAP_NET_RAW.
     #[error(
-        "raw sockets need the right CAP_NET_RAW: run as root, or give the program the right with \
+        "raw sockets need the capability CAP_NET_RAW: run as root, or grant it to the program with \
          `setcap cap_net_raw+ep PROGRAM`"
     )]
     NotPermitted,
-    /// The kernel or this network namespace has no such protocol.
-    #[error("this machine has no {family} here, so {host} cannot be reached")]
+    /// The kernel or this network namespace does not support the protocol.
+    #[error("{family} is not available here, so {host} cannot be reached")]
     NoFamily {
         /// "IPv4" or "IPv6".
         family: &'static str,
-        /// The host that was wanted.
+        /// The requested host.
         host: IpAddr,
     },
-    /// No way leads to the host.
+    /// No route leads to the host.
     #[error("no route to {host}: {source}")]
     Unreachable {
-        /// The host that was wanted.
+        /// The requested host.
         host: IpAddr,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The host does not echo what it is sent.
-    #[error("{host} does not answer pings: it is down, or it, or a firewall on the way, does not want them")]
+    /// The host does not answer.
+    #[error("{host} does not answer pings: it is down, or it or a firewall on the path drops them")]
     NoAnswer {
         /// The host.
         host: IpAddr,
     },
-    /// There is no such interface here.
+    /// The interface does not exist.
     #[error("there is no network interface {interface} here; `ip link` lists them")]
     NoInterface {
-        /// The interface that was wanted.
+        /// The requested interface.
         interface: String,
     },
-    /// The interface is none of Ethernet.
+    /// The interface is not an Ethernet interface.
     #[error("{interface} is not an Ethernet interface")]
     NotEthernet {
-        /// The interface that was wanted.
+        /// The requested interface.
         interface: String,
     },
     /// A system call failed.
     #[error("cannot {action}: {source}")]
     Io {
-        /// What was tried, as the end of "cannot …".
+        /// The attempted action, as the end of "cannot …".
         action: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl RawError {
-    /// Names what was tried.
+    /// Returns a constructor for a failed action.
     pub(crate) fn io(action: &'static str) -> impl Fn(io::Error) -> RawError {
         move |source| RawError::Io { action, source }
     }

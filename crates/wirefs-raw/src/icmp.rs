@@ -8,20 +8,20 @@ use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, sockopt};
 
-use crate::batch::{Batch, IPV4_AT, MESSAGE_AT};
+use crate::batch::{IPV4_AT, MESSAGE_AT, PacketBatch};
 use crate::error::RawError;
-use crate::icmp::header::Ident;
+use crate::icmp::header::EchoIdent;
 use crate::limits::{BATCH_PACKETS_MAX, ERRORS_PER_CALL_MAX};
-use crate::sys::{self, Received};
+use crate::sys::{self, ReceivedDatagram};
 
-pub mod courier;
 mod filter;
 pub mod header;
 pub mod memory;
 mod options;
 mod path;
+pub mod relay;
 
-/// Which Internet protocol.
+/// The Internet protocol version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// IPv4, ICMP (RFC 792).
@@ -30,54 +30,55 @@ pub enum Family {
     V6,
 }
 
-/// A raw socket that exchanges echo messages with one host: it receives that host's replies which carry its ident, and
-/// nothing else; what it sends is never cut into fragments, here or on the way.
+/// A raw socket that exchanges echo messages with one host. It receives only that host's replies with its
+/// identifier. Its packets are never fragmented.
 #[derive(Debug)]
 pub struct EchoSocket {
     fd: OwnedFd,
     host: IpAddr,
     family: Family,
-    ident: Ident,
+    ident: EchoIdent,
 }
 
-/// What one receive brought.
+/// The result of a receive call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrivals {
     /// Echo replies in the batch.
     pub replies: usize,
-    /// Packets that were no whole echo reply of ours, or too large for the batch; they are gone.
-    pub others: usize,
-    /// Whether the socket is empty now.
+    /// Discarded packets: no complete echo reply with this identifier, or too large for the batch.
+    pub discarded: usize,
+    /// Whether the socket is now empty.
     pub is_drained: bool,
 }
 
-/// What one send achieved.
+/// The result of a send call.
 #[derive(Debug)]
 pub struct Departures {
     /// Packets that the kernel took.
     pub packets: usize,
-    /// Packets that are larger than the way to the host; they are given up.
+    /// Discarded packets, larger than the path MTU.
     pub too_large: usize,
-    /// Why the rest of the batch waits; none when nothing does.
+    /// The reason why the rest of the batch waits; `None` if nothing waits.
     pub blocked: Option<Blocked>,
 }
 
-/// Why packets cannot be sent now. They stay in the batch; sending it again later is safe.
+/// The reason why packets cannot be sent now. They stay in the batch and can be sent later.
 #[derive(Debug)]
 pub enum Blocked {
-    /// The device's queue or the socket's own is full: again when the socket is writable, or after a moment.
+    /// The device's queue or the socket's is full. Retry when the socket is writable, or after a moment.
     Full,
-    /// The system refuses, as when a link is down or a firewall forbids it: again after a while.
+    /// The system refuses, for example because a link is down or a firewall forbids it. Retry after a while.
     Refused(io::Error),
 }
 
 impl EchoSocket {
-    /// Opens a socket for this host. The port of `host` means nothing; its scope says through which device a link-local
-    /// IPv6 address is reached.
+    /// Opens a socket for this host. The port of `host` is ignored; its scope selects the device of a
+    /// link-local IPv6 address.
     ///
     /// # Errors
-    /// [`RawError::NotPermitted`] without CAP_NET_RAW, [`RawError::NoFamily`], [`RawError::Unreachable`] without a route.
-    pub fn open(host: SocketAddr, ident: Ident) -> Result<EchoSocket, RawError> {
+    /// [`RawError::NotPermitted`] without CAP_NET_RAW, [`RawError::NoFamily`], [`RawError::Unreachable`]
+    /// without a route.
+    pub fn open(host: SocketAddr, ident: EchoIdent) -> Result<EchoSocket, RawError> {
         let (domain, protocol, family, family_name) = match host {
             SocketAddr::V4(_) => (AddressFamily::INET, ipproto::ICMP, Family::V4, "IPv4"),
             SocketAddr::V6(_) => (AddressFamily::INET6, ipproto::ICMPV6, Family::V6, "IPv6"),
@@ -93,7 +94,7 @@ impl EchoSocket {
                     other => RawError::io("open a raw ICMP socket")(other.into()),
                 }
             })?;
-        // First of all, so that nothing that is not ours is ever queued.
+        // First of all, so that no foreign packet is queued.
         filter::install(fd.as_fd(), family, ident).map_err(RawError::io("set the filter of a raw socket"))?;
         options::set(fd.as_fd(), family)?;
         rustix::net::connect(&fd, &host)
@@ -101,40 +102,41 @@ impl EchoSocket {
         Ok(EchoSocket { fd, host: host.ip(), family, ident })
     }
 
-    /// The host that answers.
+    /// Returns the host.
     pub fn host(&self) -> IpAddr {
         self.host
     }
 
-    /// Which Internet protocol is spoken with it.
+    /// Returns the Internet protocol version.
     pub fn family(&self) -> Family {
         self.family
     }
 
-    /// Notes from now on when each packet comes, so that [`Batch::exchange`] knows how long it waited here.
+    /// Enables receive timestamps, so that [`PacketBatch::exchange`] knows how long each packet waited in the
+    /// socket.
     ///
     /// # Errors
     /// [`RawError::Io`].
-    pub fn note_arrivals(&self) -> Result<(), RawError> {
-        options::note_arrivals(self.fd.as_fd())
+    pub fn enable_timestamps(&self) -> Result<(), RawError> {
+        options::enable_timestamps(self.fd.as_fd())
     }
 
-    /// Receives up to `most` packets without waiting, replacing what was in the batch.
+    /// Receives up to `max` packets without blocking and replaces the contents of the batch.
     ///
     /// # Cost
-    /// One system call; two when it finds the socket empty behind fewer than `most`.
+    /// One system call; two if the socket is empty after fewer than `max`.
     ///
     /// # Errors
-    /// [`RawError::Io`]. ICMP errors that others reported meanwhile are taken off the socket and are none: a packet that
-    /// does not come back tells as much, and cannot be forged by anybody who knows only addresses.
-    pub fn receive(&self, batch: &mut Batch, most: usize) -> Result<Arrivals, RawError> {
-        let most = most.min(BATCH_PACKETS_MAX);
+    /// [`RawError::Io`]. Reported ICMP errors are discarded and no error: a missing reply says as much, and
+    /// cannot be forged with the addresses alone.
+    pub fn receive(&self, batch: &mut PacketBatch, max: usize) -> Result<Arrivals, RawError> {
+        let max = max.min(BATCH_PACKETS_MAX);
         let at = match self.family {
             Family::V4 => IPV4_AT,
             Family::V6 => MESSAGE_AT,
         };
-        let mut received = [Received::default(); BATCH_PACKETS_MAX];
-        let count = self.receive_slots(batch, &mut received, at, most)?;
+        let mut received = [ReceivedDatagram::default(); BATCH_PACKETS_MAX];
+        let count = self.receive_slots(batch, &mut received, at, max)?;
         let now = received.first().and_then(|first| first.arrived).map(|_| sys::wall_clock());
         let mut replies = 0;
         for (index, one) in received.iter().take(count).enumerate() {
@@ -143,33 +145,33 @@ impl EchoSocket {
             replies += usize::from(message.is_some());
             batch.note(message, waited);
         }
-        Ok(Arrivals { replies, others: count - replies, is_drained: count < most })
+        Ok(Arrivals { replies, discarded: count - replies, is_drained: count < max })
     }
 
     fn receive_slots(
         &self,
-        batch: &mut Batch,
-        received: &mut [Received; BATCH_PACKETS_MAX],
+        batch: &mut PacketBatch,
+        received: &mut [ReceivedDatagram; BATCH_PACKETS_MAX],
         at: usize,
-        most: usize,
+        max: usize,
     ) -> Result<usize, RawError> {
         let (arena, slot_bytes) = batch.slots();
-        if most == 0 {
+        if max == 0 {
             return Ok(0);
         }
         for _ in 0..ERRORS_PER_CALL_MAX {
-            match sys::receive(self.fd.as_fd(), arena, at, slot_bytes, received, most) {
+            match sys::receive(self.fd.as_fd(), arena, at, slot_bytes, received, max) {
                 Ok(count) => return Ok(count),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(0),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => self.forget_errors()?,
+                Err(_) => self.clear_errors()?,
             }
         }
         Ok(0)
     }
 
-    /// Finds the echo message in what was received: where in the slot it begins, and its bytes.
-    fn message(&self, batch: &Batch, index: usize, at: usize, bytes: usize) -> Option<(usize, usize)> {
+    /// Returns the offset in the slot and the size of the echo message in a received packet.
+    fn message(&self, batch: &PacketBatch, index: usize, at: usize, bytes: usize) -> Option<(usize, usize)> {
         let datagram = batch.received(index, at, bytes);
         let header_bytes = match self.family {
             Family::V4 => usize::from(datagram.first()? & 0x0f) * 4,
@@ -179,14 +181,14 @@ impl EchoSocket {
         header::is_reply(message, self.family, self.ident).then_some((at + header_bytes, message.len()))
     }
 
-    /// Sends what the batch has to be sent, as far as the kernel takes it without waiting.
+    /// Sends the packets of the batch that the kernel takes without blocking.
     ///
     /// # Cost
-    /// One system call while the kernel takes everything; one pass over each IPv4 message for its checksum.
+    /// One system call if the kernel takes all packets; one pass over each IPv4 message for its checksum.
     ///
     /// # Errors
-    /// [`RawError::Io`] when the socket itself is broken.
-    pub fn send(&self, batch: &mut Batch) -> Result<Departures, RawError> {
+    /// [`RawError::Io`] if the socket is broken.
+    pub fn send(&self, batch: &mut PacketBatch) -> Result<Departures, RawError> {
         batch.write_headers(|message, sequence| {
             header::write_request(message, self.family, self.ident, sequence);
         });
@@ -194,13 +196,13 @@ impl EchoSocket {
         let mut errors = 0;
         let mut ranges: [Range<usize>; BATCH_PACKETS_MAX] = std::array::from_fn(|_| 0..0);
         loop {
-            let count = batch.leaving(&mut ranges);
+            let count = batch.queued(&mut ranges);
             if count == 0 {
                 return Ok(departures);
             }
             match sys::send(self.fd.as_fd(), batch.arena(), ranges.get(..count).unwrap_or_default()) {
                 Ok(sent) => {
-                    batch.take_off(sent);
+                    batch.mark_sent(sent);
                     departures.packets += sent;
                     errors = 0;
                 }
@@ -209,12 +211,12 @@ impl EchoSocket {
                     departures.blocked = Some(Blocked::Full);
                     return Ok(departures);
                 }
-                // It may be what another reported before, and then the next try goes through.
-                Err(_) if errors < ERRORS_PER_CALL_MAX && self.forget_errors().is_ok() && errors == 0 => {
+                // An earlier ICMP error may be reported here, and then the next attempt succeeds.
+                Err(_) if errors < ERRORS_PER_CALL_MAX && self.clear_errors().is_ok() && errors == 0 => {
                     errors += 1
                 }
                 Err(error) if error.raw_os_error() == Some(libc::EMSGSIZE) => {
-                    batch.take_off(1);
+                    batch.mark_sent(1);
                     departures.too_large += 1;
                     errors = 0;
                 }
@@ -226,8 +228,8 @@ impl EchoSocket {
         }
     }
 
-    /// Empties the queue of ICMP errors, which would take room from packets.
-    fn forget_errors(&self) -> Result<(), RawError> {
+    /// Empties the queue of ICMP errors, which uses the receive buffer.
+    fn clear_errors(&self) -> Result<(), RawError> {
         for _ in 0..ERRORS_PER_CALL_MAX {
             if !sys::take_queued_error(self.fd.as_fd()).map_err(RawError::io("read a socket's errors"))? {
                 break;
@@ -236,8 +238,8 @@ impl EchoSocket {
         Ok(())
     }
 
-    /// The largest IP packet that the system believes to pass unfragmented to the host, in bytes: that of the device,
-    /// or less where a router said so.
+    /// Returns the path MTU in bytes as known to the system: that of the device, or less if a router reported
+    /// it.
     ///
     /// # Errors
     /// [`RawError::Io`].
@@ -246,7 +248,7 @@ impl EchoSocket {
             Family::V4 => sockopt::ip_mtu(&self.fd),
             Family::V6 => sockopt::ipv6_mtu(&self.fd),
         };
-        Ok(mtu.map_err(|errno| RawError::io("ask for the path's MTU")(errno.into()))? as usize)
+        Ok(mtu.map_err(|errno| RawError::io("read the path MTU")(errno.into()))? as usize)
     }
 }
 

@@ -1,4 +1,5 @@
-//! The system calls that have no safe wrapper: receiving and sending in batches, packet filters, socket memory.
+//! System calls without a safe wrapper: batched reception and transmission, packet filters, socket memory,
+//! receive rings.
 
 #![expect(
     unsafe_code,
@@ -14,32 +15,32 @@ use std::time::Duration;
 
 use crate::limits::BATCH_PACKETS_MAX;
 
-/// Room for one control message with a `timespec`, in 8-byte words so that it is aligned: the header takes 2, the time 2.
+/// Room for one control message with a `timespec`, in aligned 8-byte words: 2 for the header, 2 for the time.
 const CONTROL_WORDS: usize = 4;
 
-/// One datagram that was received.
+/// A received datagram.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Received {
-    /// Its bytes in the slot.
+pub(crate) struct ReceivedDatagram {
+    /// Its size in the slot in bytes.
     pub(crate) bytes: usize,
     /// Whether the slot was too small for it.
     pub(crate) is_cut: bool,
-    /// When it came, on the clock of [`wall_clock`]; none when the socket does not note it.
+    /// Its arrival time by [`wall_clock`]; `None` without timestamps.
     pub(crate) arrived: Option<Duration>,
 }
 
-/// Receives datagrams without waiting, each into a slot of its own: the first at `offset`, the next `slot_bytes` on.
-/// Returns how many; zero never, since then there is an error, `WouldBlock` when nothing waits.
+/// Receives datagrams without blocking, each into its own slot: the first at `offset`, the next `slot_bytes`
+/// further. Returns their number, at least one.
 ///
 /// # Errors
-/// What the system says, and errors that were pending on the socket.
+/// The system's error, or a pending error of the socket; `WouldBlock` if no datagram waits.
 pub(crate) fn receive(
     fd: BorrowedFd<'_>,
     arena: &mut [u8],
     offset: usize,
     slot_bytes: usize,
-    received: &mut [Received; BATCH_PACKETS_MAX],
-    most: usize,
+    received: &mut [ReceivedDatagram; BATCH_PACKETS_MAX],
+    max: usize,
 ) -> io::Result<usize> {
     let mut slices = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; BATCH_PACKETS_MAX];
     let mut controls = [[0u64; CONTROL_WORDS]; BATCH_PACKETS_MAX];
@@ -48,7 +49,7 @@ pub(crate) fn receive(
     let slots = arena.chunks_exact_mut(slot_bytes).filter_map(|slot| slot.get_mut(offset..));
     let mut count = 0;
     for (((message, slice), control), slot) in
-        messages.iter_mut().zip(&mut slices).zip(&mut controls).zip(slots.take(most))
+        messages.iter_mut().zip(&mut slices).zip(&mut controls).zip(slots.take(max))
     {
         *slice = libc::iovec { iov_base: slot.as_mut_ptr().cast(), iov_len: slot.len() };
         message.msg_hdr.msg_iov = slice;
@@ -71,7 +72,7 @@ pub(crate) fn receive(
     };
     let filled = usize::try_from(result).map_err(|_| io::Error::last_os_error())?;
     for (to, message) in received.iter_mut().zip(&messages).take(filled) {
-        *to = Received {
+        *to = ReceivedDatagram {
             bytes: message.msg_len as usize,
             is_cut: message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
             arrived: arrival(&message.msg_hdr),
@@ -80,7 +81,7 @@ pub(crate) fn receive(
     Ok(filled)
 }
 
-/// The arrival time among the control messages of a received datagram.
+/// Returns the arrival time in the control messages of a datagram.
 fn arrival(header: &libc::msghdr) -> Option<Duration> {
     // SAFETY: the kernel filled the control buffer of this header and set its length; `CMSG_FIRSTHDR` gives null or a
     // pointer to a whole `cmsghdr` within it, which is aligned since the buffer consists of 8-byte words.
@@ -93,11 +94,11 @@ fn arrival(header: &libc::msghdr) -> Option<Duration> {
     Some(Duration::new(u64::try_from(time.tv_sec).ok()?, u32::try_from(time.tv_nsec).ok()?))
 }
 
-/// Sends these ranges of `arena` as one datagram each, to the peer that the socket is connected to, without waiting.
-/// Returns how many were taken, at least one.
+/// Sends these ranges of `arena` as one datagram each to the connected peer, without blocking. Returns how
+/// many were taken, at least one.
 ///
 /// # Errors
-/// What the system says of the first, and errors that were pending on the socket: then none was taken.
+/// The system's error for the first datagram, or a pending error of the socket: then none was taken.
 pub(crate) fn send(fd: BorrowedFd<'_>, arena: &[u8], ranges: &[Range<usize>]) -> io::Result<usize> {
     let mut slices = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; BATCH_PACKETS_MAX];
     // SAFETY: as in `receive`.
@@ -117,10 +118,10 @@ pub(crate) fn send(fd: BorrowedFd<'_>, arena: &[u8], ranges: &[Range<usize>]) ->
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
-/// Takes one entry off the socket's queue of ICMP errors; false when it is empty.
+/// Takes one entry off the socket's queue of ICMP errors. Returns `false` if it is empty.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub(crate) fn take_queued_error(fd: BorrowedFd<'_>) -> io::Result<bool> {
     // SAFETY: as in `receive`; a header without slice and control asks for nothing to be written.
     let mut header: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
@@ -134,10 +135,10 @@ pub(crate) fn take_queued_error(fd: BorrowedFd<'_>) -> io::Result<bool> {
     }
 }
 
-/// Sets a socket option to a value without pointers in it.
+/// Sets a socket option to a value without pointers.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub(crate) fn set_option<T: Plain>(
     fd: impl AsFd,
     level: libc::c_int,
@@ -157,7 +158,7 @@ pub(crate) fn set_option<T: Plain>(
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// What a socket option may be set to here: integers, in which any bytes are a value and no pointer hides.
+/// Values of socket options: integers without pointers, for which all bytes are valid.
 pub(crate) trait Plain: Copy {}
 impl Plain for libc::c_int {}
 impl Plain for u32 {}
@@ -166,13 +167,13 @@ impl Plain for RingRequest {}
 
 /// One step of a packet filter: code, jump if true, jump if false, operand.
 pub(crate) type FilterStep = (u16, u8, u8, u32);
-/// The most steps of a filter here.
+/// Maximum number of filter steps.
 const FILTER_STEPS_MAX: usize = 8;
 
-/// Attaches a packet filter (classic BPF), which the kernel checks before it accepts it.
+/// Attaches a packet filter (classic BPF), which the kernel verifies.
 ///
 /// # Errors
-/// What the system says; `InvalidInput` for a filter of more than 8 steps.
+/// The system's error; `InvalidInput` for a filter of more than 8 steps.
 pub(crate) fn attach_filter(fd: BorrowedFd<'_>, steps: &[FilterStep]) -> io::Result<()> {
     let mut program = [libc::sock_filter { code: 0, jt: 0, jf: 0, k: 0 }; FILTER_STEPS_MAX];
     if steps.len() > program.len() {
@@ -196,14 +197,14 @@ pub(crate) fn attach_filter(fd: BorrowedFd<'_>, steps: &[FilterStep]) -> io::Res
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Words of the kernel's account of a socket's memory: up to and with the count of packets it dropped.
+/// Number of words of `SO_MEMINFO` up to the count of dropped packets.
 pub(crate) const MEMORY_WORDS: usize = libc::SK_MEMINFO_DROPS as usize + 1;
 
-/// The kernel's account of a socket's memory: bytes held by received packets first, the limit of these second, packets
-/// dropped last.
+/// Returns the kernel's accounting of a socket's memory: bytes of received packets first, their limit second,
+/// dropped packets last.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub(crate) fn memory(fd: BorrowedFd<'_>) -> io::Result<[u32; MEMORY_WORDS]> {
     let mut words = [0u32; MEMORY_WORDS];
     let mut bytes = size_of_val(&words) as libc::socklen_t;
@@ -220,16 +221,16 @@ pub(crate) fn memory(fd: BorrowedFd<'_>) -> io::Result<[u32; MEMORY_WORDS]> {
     if result == 0 { Ok(words) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The wall clock, by which the kernel notes arrivals, since 1970.
+/// Returns the wall clock, which the kernel uses for timestamps, since 1970.
 pub(crate) fn wall_clock() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
     Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
 }
 
-/// The bytes of a hardware address of Ethernet.
+/// Size of an Ethernet hardware address in bytes.
 pub(crate) const HARDWARE_BYTES: usize = 6;
 
-/// A link-layer address with nothing in it.
+/// Returns an empty link-layer address.
 fn no_link_address() -> libc::sockaddr_ll {
     libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as libc::c_ushort,
@@ -242,10 +243,10 @@ fn no_link_address() -> libc::sockaddr_ll {
     }
 }
 
-/// Binds a packet socket to one interface and one type of frames; before that it receives nothing.
+/// Binds a packet socket to one interface and one frame type. Before that it receives nothing.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub(crate) fn bind_link(fd: BorrowedFd<'_>, interface: u32, ether_type: u16) -> io::Result<()> {
     let index = i32::try_from(interface).map_err(|_| io::ErrorKind::InvalidInput)?;
     let address =
@@ -261,10 +262,10 @@ pub(crate) fn bind_link(fd: BorrowedFd<'_>, interface: u32, ether_type: u16) -> 
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The hardware address of the interface that a packet socket is bound to; none where it is not Ethernet.
+/// Returns the hardware address of the interface of a packet socket; `None` if it is not Ethernet.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub(crate) fn hardware_address(fd: BorrowedFd<'_>) -> io::Result<Option<[u8; HARDWARE_BYTES]>> {
     let mut address = no_link_address();
     let mut bytes = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
@@ -278,10 +279,10 @@ pub(crate) fn hardware_address(fd: BorrowedFd<'_>) -> io::Result<Option<[u8; HAR
     Ok(address.sll_addr.first_chunk().copied().filter(|_| is_ethernet))
 }
 
-/// The MTU of an interface, in bytes.
+/// Returns the MTU of an interface in bytes.
 ///
 /// # Errors
-/// What the system says; `InvalidInput` for a name that no interface can have.
+/// The system's error; `InvalidInput` for an invalid interface name.
 pub(crate) fn interface_mtu(fd: BorrowedFd<'_>, name: &str) -> io::Result<usize> {
     // SAFETY: `ifreq` is plain data for which all zeros is a value.
     let mut request: libc::ifreq = unsafe { MaybeUninit::zeroed().assume_init() };
@@ -300,30 +301,31 @@ pub(crate) fn interface_mtu(fd: BorrowedFd<'_>, name: &str) -> io::Result<usize>
     usize::try_from(mtu).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// What a packet socket is asked for as its receive ring: the kernel's `tpacket_req`.
+/// The request for a receive ring: the kernel's `tpacket_req`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct RingRequest {
-    /// Bytes of a block: whole pages.
+    /// Size of a block in bytes: whole pages.
     pub(crate) block_bytes: u32,
     pub(crate) blocks: u32,
-    /// Bytes of a slot, header included: a multiple of 16.
+    /// Size of a slot in bytes, header included: a multiple of 16.
     pub(crate) slot_bytes: u32,
     pub(crate) slots: u32,
 }
 
 /// `TPACKET_V2`.
 const RING_VERSION: libc::c_int = 1;
-/// The slot is the program's; else the kernel's.
+/// The slot belongs to the program; else to the kernel.
 const SLOT_IS_OURS: u32 = 1;
-/// In a slot: the frame's bytes on the wire, its bytes here (32 bits each), and where they begin (16 bits).
+/// Offsets in a slot: the frame's size on the wire, its size here (32 bits each), and its offset (16 bits).
 const SLOT_LENGTH_AT: usize = 4;
 const SLOT_BYTES_AT: usize = 8;
 const SLOT_FRAME_AT: usize = 12;
-/// What the kernel puts before a frame in its slot, Ethernet header included, in bytes.
+/// Size of the kernel's header in a slot in bytes, Ethernet header included.
 pub(crate) const SLOT_HEADER_BYTES: usize = 80;
 
-/// The memory of a receive ring, shared with the kernel: a slot belongs to one side at a time, as its first word says.
+/// The memory of a receive ring, shared with the kernel. The first word of a slot tells to which side it
+/// belongs.
 #[derive(Debug)]
 pub(crate) struct RingMemory {
     start: std::ptr::NonNull<u8>,
@@ -336,10 +338,10 @@ unsafe impl Send for RingMemory {}
 // SAFETY: as above: what `&self` allows is an atomic load.
 unsafe impl Sync for RingMemory {}
 
-/// Has a bound packet socket receive into a ring from now on, and maps it.
+/// Makes a bound packet socket receive into a ring, and maps the ring.
 ///
 /// # Errors
-/// What the system says, as of a lack of memory.
+/// The system's error, for example for lack of memory.
 pub(crate) fn receive_ring(fd: BorrowedFd<'_>, request: &RingRequest) -> io::Result<RingMemory> {
     set_option(fd, libc::SOL_PACKET, libc::PACKET_VERSION, &RING_VERSION)?;
     set_option(fd, libc::SOL_PACKET, libc::PACKET_RX_RING, request)?;
@@ -372,12 +374,13 @@ impl RingMemory {
         Some(unsafe { self.start.add(at).cast::<AtomicU32>().as_ref() })
     }
 
-    /// Whether the slot that begins at `at` holds a frame.
+    /// Returns whether the slot at `at` holds a frame.
     pub(crate) fn is_ours(&self, at: usize) -> bool {
         self.status(at).is_some_and(|status| status.load(Ordering::Acquire) & SLOT_IS_OURS != 0)
     }
 
-    /// The frame in the slot of `slot_bytes` bytes that begins at `at`; none: it was cut, or its slot is the kernel's.
+    /// Returns the frame in the slot of `slot_bytes` bytes at `at`; `None` if it was truncated or the slot
+    /// belongs to the kernel.
     pub(crate) fn frame(&mut self, at: usize, slot_bytes: usize) -> Option<&mut [u8]> {
         if !self.is_ours(at) || at.checked_add(slot_bytes)? > self.bytes {
             return None;
@@ -392,7 +395,7 @@ impl RingMemory {
         if bytes < length { None } else { slot.get_mut(frame) }
     }
 
-    /// Gives a slot back to the kernel.
+    /// Returns a slot to the kernel.
     pub(crate) fn give_back(&mut self, at: usize) {
         if let Some(status) = self.status(at) {
             status.store(0, Ordering::Release);

@@ -1,7 +1,7 @@
 //! What the numbered changes of one session have created, so that requests may name it by the number of the change.
 //!
-//! A client that goes ahead of the server sends requests about an object before it knows its id (PROTOCOL.md, "Naming what
-//! is still to be created").
+//! A client that goes ahead of the server sends requests about an object before it knows its id (PROTOCOL.md, "Objects
+//! without an id").
 
 use std::collections::BTreeMap;
 use wirefs_op::limits::LEDGER_MAX;

@@ -1,7 +1,7 @@
 //! Every limit of the server, named once.
 
 use std::time::Duration;
-use wirefs_lease::limits::{HANDOVER_MAX, HOLDERS_MAX, MARGIN, TERM};
+use wirefs_lease::limits::{EXCLUSIVE_RECALL_MAX, HOLDERS_MAX, MARGIN, TERM};
 use wirefs_op::limits::{DATA_BYTES_MAX, MESSAGE_BYTES_MAX, REQUESTS_MAX};
 
 /// Connections at a time.
@@ -33,7 +33,7 @@ pub const RECOVERY: Duration = Duration::from_secs(TERM.as_secs() + MARGIN.as_se
 /// How long who comes waits for somebody who is alone, at the longest: it is expelled when its time is over, and believes what
 /// it was told for a while still.
 pub const PATIENCE: Duration =
-    Duration::from_secs(HANDOVER_MAX.as_secs() + TERM.as_secs() + 2 * MARGIN.as_secs());
+    Duration::from_secs(EXCLUSIVE_RECALL_MAX.as_secs() + TERM.as_secs() + 2 * MARGIN.as_secs());
 
 const _: () = assert!(MSIZE_MIN <= MESSAGE_BYTES_MAX, "a client that takes our largest reply can be served");
 const _: () = assert!(

@@ -9,7 +9,7 @@ use crate::program::{Busy, NAMES, Place};
 use crate::truth::Glance;
 use crate::world::World;
 use std::time::Duration;
-use wirefs_client::call::{Handle, NodeId};
+use wirefs_client::call::{Handle, TreeNodeId};
 use wirefs_op::{FileId, Kind, Stat, Time};
 
 /// So many own changes of one file that may be lost or not are tried in all ways.
@@ -116,7 +116,7 @@ impl World {
         &mut self,
         index: usize,
         from: Time,
-        node: NodeId,
+        node: TreeNodeId,
         (offset, count): (u64, u64),
         data: &[u8],
     ) {
@@ -192,7 +192,7 @@ impl World {
     }
 
     /// Data written before a successful sync is at the server, unless its program got an error.
-    pub(crate) fn check_synced(&mut self, index: usize, from: Time, node: NodeId, handle: Handle) {
+    pub(crate) fn check_synced(&mut self, index: usize, from: Time, node: TreeNodeId, handle: Handle) {
         self.record.checks += 1;
         let Some(seat) = self.seats.get(index).filter(|seat| seat.program.writes(handle)) else { return };
         let Some((file, _)) = seat.program.nodes.get(&node).copied() else { return };

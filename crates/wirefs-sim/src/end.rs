@@ -4,7 +4,7 @@ use crate::program::{Closing, Deed, NAMES, Place};
 use crate::world::World;
 use std::time::Duration;
 use wirefs_client::Fate;
-use wirefs_client::call::{NodeId, ROOT};
+use wirefs_client::call::{ROOT, TreeNodeId};
 use wirefs_op::{FileId, Kind};
 use wirefs_server::limits::GRACE;
 
@@ -61,7 +61,7 @@ impl World {
         while self.seats.get(index).is_some_and(|seat| seat.program.busy().next().is_some()) && self.step() {}
     }
 
-    fn see_directory(&mut self, index: usize, node: NodeId, dir: FileId, depth: usize) {
+    fn see_directory(&mut self, index: usize, node: TreeNodeId, dir: FileId, depth: usize) {
         if depth > DEPTH_MAX || self.has_failed() {
             return;
         }
@@ -80,7 +80,7 @@ impl World {
         }
     }
 
-    fn see_file(&mut self, index: usize, node: NodeId) {
+    fn see_file(&mut self, index: usize, node: TreeNodeId) {
         self.see(index, Deed::Stat(node));
         self.see(index, Deed::Open(node, false));
         let Some(handle) = self.seats.get(index).and_then(|seat| seat.program.last_opened(node)) else {

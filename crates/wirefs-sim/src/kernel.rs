@@ -11,14 +11,14 @@ mod matter;
 use listings::Listings;
 use matter::Matter;
 use std::collections::{BTreeMap, BTreeSet};
-use wirefs_cache::Ranges;
-use wirefs_client::call::{Call, CallId, Handle, Invalidate, NodeId, ROOT};
+use wirefs_cache::CachedRanges;
+use wirefs_client::call::{Call, CallId, Handle, Invalidate, ROOT, TreeNodeId};
 use wirefs_op::{FileId, Stat, Time, Timestamp};
 
 const PAGE_BYTES: u64 = 4096;
 
 /// A name in a directory.
-pub(crate) type Place = (NodeId, Vec<u8>);
+pub(crate) type Place = (TreeNodeId, Vec<u8>);
 
 /// A call under way, as far as something is taken in by its answer.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ struct Asked {
     /// Names that were forgotten meanwhile: who forgets them waits for lookups and listings of their directory.
     forgotten: BTreeSet<Place>,
     /// Nodes that were forgotten behind one of those.
-    forgotten_behind: BTreeSet<NodeId>,
+    forgotten_behind: BTreeSet<TreeNodeId>,
     /// Something changes names in the directory at the same time, or the file that is read: what comes is not kept.
     is_vain: bool,
 }
@@ -86,13 +86,13 @@ fn holds_a_lock(call: &Call<'_>) -> bool {
 /// One kernel.
 #[derive(Debug, Default)]
 pub(crate) struct Kernel {
-    pub(crate) ids: BTreeMap<NodeId, FileId>,
-    names: BTreeMap<Place, Believed<Option<NodeId>>>,
-    attributes: BTreeMap<NodeId, Believed<Stat>>,
-    pages: BTreeMap<NodeId, Ranges>,
+    pub(crate) ids: BTreeMap<TreeNodeId, FileId>,
+    names: BTreeMap<Place, Believed<Option<TreeNodeId>>>,
+    attributes: BTreeMap<TreeNodeId, Believed<Stat>>,
+    pages: BTreeMap<TreeNodeId, CachedRanges>,
     listings: Listings,
     /// The times and sizes that the pages came under.
-    dated: BTreeMap<NodeId, (Timestamp, u64)>,
+    dated: BTreeMap<TreeNodeId, (Timestamp, u64)>,
     /// Files that are opened past the pages.
     pub(crate) bypassing: BTreeSet<Handle>,
     asked: BTreeMap<CallId, Asked>,
@@ -100,7 +100,7 @@ pub(crate) struct Kernel {
     locking: BTreeSet<CallId>,
     /// Counts what is forgotten.
     clock: u64,
-    forgotten: BTreeMap<NodeId, u64>,
+    forgotten: BTreeMap<TreeNodeId, u64>,
 }
 
 impl Kernel {
@@ -109,19 +109,19 @@ impl Kernel {
     }
 
     /// What a name is, if it is believed: a node, or that it is not there.
-    pub(crate) fn name(&self, dir: NodeId, name: &[u8], now: Time) -> Option<Option<NodeId>> {
+    pub(crate) fn name(&self, dir: TreeNodeId, name: &[u8], now: Time) -> Option<Option<TreeNodeId>> {
         let believed = self.names.get(&(dir, name.to_vec()))?;
         (now < believed.until).then_some(believed.what)
     }
 
     /// A node's attributes, if they are believed.
-    pub(crate) fn attributes(&self, node: NodeId, now: Time) -> Option<Stat> {
+    pub(crate) fn attributes(&self, node: TreeNodeId, now: Time) -> Option<Stat> {
         let believed = self.attributes.get(&node)?;
         (now < believed.until).then_some(believed.what)
     }
 
     /// So many bytes from an offset on, if they are there, as far as the file goes.
-    pub(crate) fn pages(&self, node: NodeId, offset: u64, count: u64, size: u64) -> Option<Vec<u8>> {
+    pub(crate) fn pages(&self, node: TreeNodeId, offset: u64, count: u64, size: u64) -> Option<Vec<u8>> {
         let end = size.min(offset + count);
         if end <= offset {
             return Some(Vec::new());
@@ -139,13 +139,13 @@ impl Kernel {
     }
 
     /// All attributes that are believed at this time.
-    pub(crate) fn believed_attributes(&self, now: Time) -> impl Iterator<Item = (NodeId, &Stat)> {
+    pub(crate) fn believed_attributes(&self, now: Time) -> impl Iterator<Item = (TreeNodeId, &Stat)> {
         let believed = self.attributes.iter().filter(move |(_, believed)| now < believed.until);
         believed.map(|(node, believed)| (*node, &believed.what))
     }
 
     /// What follows a position in a directory that is not opened, if the kernel has it.
-    pub(crate) fn listing(&mut self, dir: NodeId, position: u64) -> Option<Vec<(Vec<u8>, FileId, u64)>> {
+    pub(crate) fn listing(&mut self, dir: TreeNodeId, position: u64) -> Option<Vec<(Vec<u8>, FileId, u64)>> {
         self.listings.read(dir, position)
     }
 
@@ -215,23 +215,23 @@ impl Kernel {
     }
 
     /// What is being read of the node is not kept: its pages are locked, and dropped when they come.
-    fn reads_in_vain(&mut self, node: NodeId) {
+    fn reads_in_vain(&mut self, node: TreeNodeId) {
         for asked in self.asked.values_mut() {
             asked.is_vain |= matches!(asked.matter, Matter::Contents(read, _) if read == node);
         }
     }
 
     /// Whether somebody holds a directory, for whom waits who is to forget a name in it.
-    pub(crate) fn is_held(&self, dir: NodeId) -> bool {
+    pub(crate) fn is_held(&self, dir: TreeNodeId) -> bool {
         self.asked.values().any(|asked| asked.matter.locks(dir))
     }
 
-    fn drop_pages(&mut self, node: NodeId) {
+    fn drop_pages(&mut self, node: TreeNodeId) {
         self.pages.remove(&node);
         self.reads_in_vain(node);
     }
 
-    fn drop_node(&mut self, node: NodeId) {
+    fn drop_node(&mut self, node: TreeNodeId) {
         self.ids.remove(&node);
         self.listings.forget(node);
         self.pages.remove(&node);
@@ -240,7 +240,7 @@ impl Kernel {
         self.names.retain(|(parent, _), believed| *parent != node && believed.what != Some(node));
     }
 
-    fn doubt_attributes(&mut self, node: NodeId) {
+    fn doubt_attributes(&mut self, node: TreeNodeId) {
         self.clock += 1;
         self.attributes.remove(&node);
         self.forgotten.insert(node, self.clock);

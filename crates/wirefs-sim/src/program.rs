@@ -8,7 +8,7 @@ mod start;
 
 use own::Own;
 use std::collections::{BTreeMap, BTreeSet};
-use wirefs_client::call::{CallId, Entry, Handle, NodeId, ROOT};
+use wirefs_client::call::{CallId, Entry, Handle, ROOT, TreeNodeId};
 use wirefs_op::{FileId, Kind, LockKind, Time};
 
 /// Names that the programs use in each directory.
@@ -19,7 +19,7 @@ const THREADS: usize = 3;
 /// A name in a directory, and which directory that is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    pub(crate) node: NodeId,
+    pub(crate) node: TreeNodeId,
     pub(crate) dir: FileId,
     pub(crate) name: &'static [u8],
 }
@@ -30,7 +30,7 @@ pub(crate) enum Renaming {
     Create,
     Mkdir,
     Symlink,
-    Link(NodeId),
+    Link(TreeNodeId),
     Unlink,
     Rmdir,
     /// With the flags of `renameat2`.
@@ -49,42 +49,42 @@ pub(crate) enum Closing {
 #[derive(Clone, Debug)]
 pub(crate) enum Deed {
     Look(Place),
-    Stat(NodeId),
+    Stat(TreeNodeId),
     Names(Renaming, Vec<Place>),
-    Open(NodeId, bool),
+    Open(TreeNodeId, bool),
     /// The attributes are looked at first, then the contents.
     Read {
-        node: NodeId,
+        node: TreeNodeId,
         handle: Handle,
         offset: u64,
         count: u32,
         has_attributes: bool,
     },
     Write {
-        node: NodeId,
+        node: TreeNodeId,
         handle: Handle,
         own: usize,
     },
     Set {
-        node: NodeId,
+        node: TreeNodeId,
         own: usize,
     },
-    Close(NodeId, Handle, Closing),
+    Close(TreeNodeId, Handle, Closing),
     /// A lock on all of the file is taken or released.
-    Lock(NodeId, Handle, LockKind),
+    Lock(TreeNodeId, Handle, LockKind),
     List {
-        node: NodeId,
+        node: TreeNodeId,
         dir: FileId,
         handle: Option<Handle>,
         offset: u64,
         listed: Vec<(Vec<u8>, FileId)>,
     },
-    CloseList(NodeId, Handle),
+    CloseList(TreeNodeId, Handle),
 }
 
 impl Deed {
     /// The nodes that it uses.
-    pub(crate) fn nodes(&self) -> Vec<NodeId> {
+    pub(crate) fn nodes(&self) -> Vec<TreeNodeId> {
         match self {
             Deed::Look(place) => vec![place.node],
             Deed::Names(renaming, places) => {
@@ -124,7 +124,7 @@ pub(crate) struct Busy {
 /// An open file.
 #[derive(Clone, Copy, Debug)]
 struct Open {
-    node: NodeId,
+    node: TreeNodeId,
     handle: Handle,
     writes: bool,
 }
@@ -142,8 +142,8 @@ pub(crate) struct Locked {
 #[derive(Debug, Default)]
 pub(crate) struct Program {
     threads: Vec<Option<Busy>>,
-    pub(crate) nodes: BTreeMap<NodeId, (FileId, Kind)>,
-    lookups: BTreeMap<NodeId, u64>,
+    pub(crate) nodes: BTreeMap<TreeNodeId, (FileId, Kind)>,
+    lookups: BTreeMap<TreeNodeId, u64>,
     handles: Vec<Open>,
     pub(crate) own: Vec<Own>,
     /// The last lock on each file, held or released: nothing that is read later is older than its grant.
@@ -151,7 +151,7 @@ pub(crate) struct Program {
     /// A change of names was given up, and may be done later.
     pub(crate) has_given_up: bool,
     /// What was looked up last.
-    pub(crate) found: Option<NodeId>,
+    pub(crate) found: Option<TreeNodeId>,
 }
 
 impl Program {
@@ -168,20 +168,20 @@ impl Program {
         self.threads.iter().flatten()
     }
 
-    fn uses(&self, node: NodeId) -> bool {
+    fn uses(&self, node: TreeNodeId) -> bool {
         self.busy().any(|busy| busy.deed.nodes().contains(&node))
             || self.handles.iter().any(|open| open.node == node)
     }
 
     /// Whether a program writes the file, or changes its attributes: a kernel lets one at a time.
-    fn is_writing(&self, node: NodeId) -> bool {
+    fn is_writing(&self, node: TreeNodeId) -> bool {
         self.busy().any(|busy| match busy.deed {
             Deed::Write { node: of, .. } | Deed::Set { node: of, .. } => of == node,
             _ => false,
         })
     }
 
-    fn is_reading(&self, node: NodeId) -> bool {
+    fn is_reading(&self, node: TreeNodeId) -> bool {
         self.busy().any(|busy| matches!(busy.deed, Deed::Read { node: of, .. } if of == node))
     }
 
@@ -189,7 +189,7 @@ impl Program {
         self.busy().any(|busy| matches!(busy.deed, Deed::Names(..)))
     }
 
-    fn place(&self, node: NodeId, name: &'static [u8]) -> Option<Place> {
+    fn place(&self, node: TreeNodeId, name: &'static [u8]) -> Option<Place> {
         let (dir, _) = *self.nodes.get(&node)?;
         Some(Place { node, dir, name })
     }
@@ -201,12 +201,12 @@ impl Program {
     }
 
     /// The open files.
-    pub(crate) fn opened(&self) -> Vec<(NodeId, Handle)> {
+    pub(crate) fn opened(&self) -> Vec<(TreeNodeId, Handle)> {
         self.handles.iter().map(|open| (open.node, open.handle)).collect()
     }
 
     /// A call on the file has failed, which tells of all that was written to it before.
-    fn may_have_lost(&mut self, node: NodeId) {
+    fn may_have_lost(&mut self, node: TreeNodeId) {
         let Some((file, _)) = self.nodes.get(&node).copied() else { return };
         self.own.iter_mut().filter(|own| own.file == file).for_each(|own| own.may_be_lost = true);
     }
@@ -217,12 +217,12 @@ impl Program {
     }
 
     /// Under which handle a file was opened last.
-    pub(crate) fn last_opened(&self, node: NodeId) -> Option<Handle> {
+    pub(crate) fn last_opened(&self, node: TreeNodeId) -> Option<Handle> {
         self.handles.iter().rev().find(|open| open.node == node).map(|open| open.handle)
     }
 
     /// The files that it knows.
-    fn files(&self) -> BTreeSet<NodeId> {
+    fn files(&self) -> BTreeSet<TreeNodeId> {
         let files = self.nodes.iter().filter(|(_, (_, kind))| *kind == Kind::File);
         files.map(|(node, _)| *node).collect()
     }

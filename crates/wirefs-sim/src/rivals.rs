@@ -12,7 +12,7 @@ use crate::world::{Event, World};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wirefs_cache::Mode;
-use wirefs_client::call::{Answer, Call, CallId, Entry, Handle, NodeId, OpenHow, ROOT};
+use wirefs_client::call::{Answer, Call, CallId, Entry, Handle, OpenHow, ROOT, TreeNodeId};
 use wirefs_model::Dice;
 use wirefs_op::message::remove::Tremove;
 use wirefs_op::message::target::Place;
@@ -47,7 +47,7 @@ enum Step {
     EndList(Handle),
     Look,
     Make(Kind),
-    Close(NodeId, Handle),
+    Close(TreeNodeId, Handle),
     Hold(Kind),
     Remove(Kind),
 }
@@ -63,7 +63,7 @@ struct Task {
 #[derive(Debug, Default)]
 pub(crate) struct Rivals {
     tasks: BTreeMap<(usize, usize), Task>,
-    dirs: BTreeMap<usize, NodeId>,
+    dirs: BTreeMap<usize, TreeNodeId>,
     /// Which program holds a name; `None` within: the one at the server.
     held: BTreeMap<&'static [u8], Option<usize>>,
     kinds: BTreeMap<&'static [u8], Kind>,

@@ -116,7 +116,7 @@ impl Seat {
     }
 
     pub(crate) fn keeps_listings(&self) -> bool {
-        self.config.mode.keeps_listings()
+        self.config.mode.kernel_caches_listings()
     }
 
     /// Whether nothing is on its way.

@@ -12,7 +12,7 @@ use crate::truth::Truth;
 use crate::wire::{Line, Packet, Way, Wire};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wirefs_client::call::{Answer, CallId, NodeId};
+use wirefs_client::call::{Answer, CallId, TreeNodeId};
 use wirefs_journal::Job as DiskJob;
 use wirefs_model::{Dice, ModelTree};
 use wirefs_op::message::version::BootId;
@@ -50,7 +50,7 @@ pub(crate) enum Event {
     Noticed(usize, u64),
     Answered(usize, u64, CallId, Box<Answer>),
     /// Whether who read a directory has what it was told.
-    Passed(usize, u64, NodeId, u64),
+    Passed(usize, u64, TreeNodeId, u64),
     /// A program does something.
     Think(usize, u64, usize),
     /// A client's disk has done something for the journal, with so many entries of a segment.

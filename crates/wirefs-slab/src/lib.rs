@@ -1,13 +1,13 @@
-//! Memory in large pages that is filled from its front and shared without copies.
+//! Memory in huge pages, filled from the front and shared without copies.
 //!
-//! Data that is kept, such as what a mount reads ahead or has just written, needs fresh memory, and the kernel hands that
-//! out in pages of 4 KiB, each with a fault that costs several times as much as filling it. A [`Slab`] is one page of
-//! 2 MiB where the system has such pages, with one fault; where it has none, it is memory like any other.
+//! Buffered data, such as read-ahead or recently written data, needs fresh memory. The kernel provides it in pages of 4
+//! KiB, each with a page fault that costs several times as much as filling it. A [`Slab`] is one huge page of 2 MiB if
+//! the system has them, with one fault; otherwise it is ordinary memory.
 //!
-//! *Holds*: what is shared never changes while anybody holds it; a slab goes back when the last share of it is dropped;
-//! at most [`FREE_SLABS_MAX`] slabs are kept for the next who need one.
+//! *Holds*: shared bytes never change while a share exists. A slab is freed with its last share. At most
+//! [`FREE_SLABS_MAX`] free slabs are kept for reuse.
 //!
-//! *Never*: knowledge of what the bytes mean.
+//! *Never*: interpretation of the bytes.
 //!
 //! *Drive it*:
 //! ```

@@ -1,4 +1,4 @@
-//! A slab, its shares, and the slabs that nobody needs at the moment.
+//! Slabs, their shares, and the list of free slabs.
 
 use crate::sys::Memory;
 use bytes::Bytes;
@@ -6,21 +6,21 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bytes in a slab: the size of a large page on the usual machines.
+/// Bytes in a slab: the size of a huge page on common machines.
 pub const SLAB_BYTES: usize = 2 * 1024 * 1024;
-/// Slabs that the process keeps for the next who need one, at most.
+/// Free slabs that the process keeps for reuse.
 pub const FREE_SLABS_MAX: usize = 8;
 
 static FREE: Mutex<Vec<Memory>> = Mutex::new(Vec::new());
-/// Bytes of all slabs of the process, the free ones among them.
+/// Bytes of all slabs of the process, including free ones.
 static MAPPED_BYTES: AtomicUsize = AtomicUsize::new(0);
-/// Bytes of all shares that live.
+/// Bytes of all existing shares.
 static SHARED_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// Bytes of the process's slabs that are in no share: memory that is held, and of use to nobody at the moment.
+/// Returns the bytes of the process's slabs that are in no share: memory that is held but unused.
 ///
 /// # Cost
-/// Two loads. Another thread may be between two steps, so it is off by some shares at most.
+/// Two atomic loads. A concurrent change may be half visible, so the result is off by a few shares at most.
 pub fn unused_bytes() -> usize {
     MAPPED_BYTES.load(Ordering::Relaxed).saturating_sub(SHARED_BYTES.load(Ordering::Relaxed))
 }
@@ -29,40 +29,40 @@ fn free() -> MutexGuard<'static, Vec<Memory>> {
     FREE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A stretch of memory: shared bytes, then filled ones that are not shared yet, then room.
+/// A memory area: shared bytes, then filled bytes that are not shared yet, then free space.
 ///
-/// INVARIANT: `shared <= filled <= SLAB_BYTES`, and all shares lie below `shared`.
+/// INVARIANT: `shared <= filled <= SLAB_BYTES`, and all shares are below `shared`.
 #[derive(Debug)]
 pub struct Slab {
-    memory: Arc<Held>,
+    memory: Arc<SlabMemory>,
     shared: usize,
     filled: usize,
 }
 
-/// The memory of a slab, as long as the slab or a share of it lives.
+/// The memory of a slab; lives as long as the slab or a share of it.
 #[derive(Debug)]
-struct Held(Option<Memory>);
+struct SlabMemory(Option<Memory>);
 
-impl Held {
-    // INVARIANT: the memory is taken out only when the value is dropped.
+impl SlabMemory {
+    // INVARIANT: the memory is taken only on drop.
     fn shared(&self, range: Range<usize>) -> &[u8] {
         self.0.as_ref().map_or(&[], |memory| memory.shared(range))
     }
 
-    /// Only for a slab's room, while the slab is borrowed mutably itself.
+    /// Only for a slab's free space, while the slab is borrowed mutably.
     fn exclusive(&self, range: Range<usize>) -> &mut [u8] {
         self.0.as_ref().map_or(&mut [], |memory| memory.exclusive(range))
     }
 }
 
-impl Drop for Held {
+impl Drop for SlabMemory {
     fn drop(&mut self) {
         let mut free = free();
         if free.len() < FREE_SLABS_MAX {
             free.extend(self.0.take());
         }
         drop(free);
-        // What is left is given back to the system here, outside the lock.
+        // Excess memory is unmapped here, outside the lock.
         if self.0.take().is_some() {
             MAPPED_BYTES.fetch_sub(SLAB_BYTES, Ordering::Relaxed);
         }
@@ -71,12 +71,12 @@ impl Drop for Held {
 
 /// Shared bytes.
 struct Share {
-    memory: Arc<Held>,
+    memory: Arc<SlabMemory>,
     range: Range<usize>,
 }
 
 impl Share {
-    fn new(memory: Arc<Held>, range: Range<usize>) -> Share {
+    fn new(memory: Arc<SlabMemory>, range: Range<usize>) -> Share {
         SHARED_BYTES.fetch_add(range.len(), Ordering::Relaxed);
         Share { memory, range }
     }
@@ -101,41 +101,41 @@ impl Default for Slab {
 }
 
 impl Slab {
-    /// An empty slab.
+    /// Returns an empty slab.
     ///
     /// # Cost
-    /// None if one is free, else a system call, and a page fault of some 100 µs at the first use.
+    /// None if a free slab exists, else a system call, and a page fault of about 100 µs at the first use.
     pub fn new() -> Slab {
-        let kept = free().pop();
-        let memory = kept.unwrap_or_else(|| {
+        let reused = free().pop();
+        let memory = reused.unwrap_or_else(|| {
             MAPPED_BYTES.fetch_add(SLAB_BYTES, Ordering::Relaxed);
             Memory::map(SLAB_BYTES)
         });
-        Slab { memory: Arc::new(Held(Some(memory))), shared: 0, filled: 0 }
+        Slab { memory: Arc::new(SlabMemory(Some(memory))), shared: 0, filled: 0 }
     }
 
-    /// Bytes that are filled and not shared yet.
+    /// Returns the bytes that are filled and not shared yet.
     pub fn pending(&self) -> &[u8] {
         self.memory.shared(self.shared..self.filled)
     }
 
-    /// Bytes of room.
+    /// Returns the bytes of free space.
     pub fn room_bytes(&self) -> usize {
         SLAB_BYTES - self.filled
     }
 
-    /// The room behind what is filled; what stands there means nothing.
+    /// Returns the free space after the filled bytes; its contents are arbitrary.
     pub fn room(&mut self) -> &mut [u8] {
         // No share reaches beyond `shared`, and `pending` borrows the slab.
         self.memory.exclusive(self.filled..SLAB_BYTES)
     }
 
-    /// Notes that the first `count` bytes of the room are filled; no more than there is room for.
+    /// Marks the first `count` bytes of the free space as filled; at most all of it.
     pub fn filled(&mut self, count: usize) {
         self.filled = self.filled.saturating_add(count).min(SLAB_BYTES);
     }
 
-    /// Shares the first `count` of the pending bytes; all of them when there are fewer.
+    /// Shares the first `count` pending bytes, or all if there are fewer.
     ///
     /// # Cost
     /// One small allocation; no copy.
@@ -146,18 +146,18 @@ impl Slab {
         Bytes::from_owner(Share::new(Arc::clone(&self.memory), range))
     }
 
-    /// Passes over the first `count` of the pending bytes.
+    /// Skips the first `count` pending bytes.
     pub fn skip(&mut self, count: usize) {
         self.shared = self.shared.saturating_add(count).min(self.filled);
     }
 
-    /// Begins anew at the front if nothing is pending and nobody holds a share. Whether it did.
+    /// Makes the whole slab free space, if nothing is pending and no share exists. Returns whether it did.
     pub fn rewind(&mut self) -> bool {
-        let is_alone = self.shared == self.filled && Arc::get_mut(&mut self.memory).is_some();
-        if is_alone {
+        let is_unshared = self.shared == self.filled && Arc::get_mut(&mut self.memory).is_some();
+        if is_unshared {
             (self.shared, self.filled) = (0, 0);
         }
-        is_alone
+        is_unshared
     }
 }
 

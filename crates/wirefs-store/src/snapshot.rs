@@ -1,11 +1,12 @@
-//! What a mount knew when it ended: its session, and complete listings that were leased to it.
+//! The state of an unmounted mount: its session, and complete listings that were leased to it.
 //!
 //! ```text
 //!  head:   "wirefs snapshot 1\n"  session[16]  root[16]  length[4] identity[length]  sum[16]
 //!  chunk:  length[4]  sum[16]  (directory[16] length[4] listing[length])…     sum over length and what follows
 //!  end:    0[4]  sum[16] over all sums before
 //! ```
-//! Integers are little endian; an id is `fs[4] ino[8] generation[4]`. A file that is cut short has no end and is not believed.
+//! Integers are little-endian; an id is `fs[4] ino[8] generation[4]`. A truncated file has no end record and is
+//! rejected.
 
 use crate::limits::{CHUNK_BYTES, IDENTITY_BYTES_MAX, SNAPSHOT_BYTES_MAX};
 use crate::sum::{SUM_BYTES, Sum, sum};
@@ -18,30 +19,30 @@ use wirefs_op::message::version::SessionId;
 /// The name of the file.
 pub(crate) const NAME: &str = "snapshot";
 const MAGIC: &[u8] = b"wirefs snapshot 1\n";
-/// Bytes of a file's id.
+/// Bytes of a file id.
 pub(crate) const ID_BYTES: usize = 16;
 
-/// What a mount leaves to the next one.
+/// The state that a mount saves for the next one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The session, a secret.
+    /// The session id, a secret.
     pub session: SessionId,
-    /// Which directory was mounted.
+    /// The mounted directory.
     pub root: FileId,
-    /// Who the server was, where its carrier tells.
+    /// The server's identity, if its carrier has one.
     pub identity: Vec<u8>,
-    /// Directories and their packed listings.
+    /// Directories and their encoded listings.
     pub listings: Vec<(FileId, Bytes)>,
 }
 
-/// What was left.
+/// The result of reading a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Taken {
-    /// A mount that ended in order left this.
-    Sound(Snapshot),
-    /// Something that cannot be believed.
+pub enum LoadedSnapshot {
+    /// A snapshot of a cleanly unmounted mount.
+    Valid(Snapshot),
+    /// A damaged snapshot.
     Damaged,
-    /// Nothing.
+    /// No snapshot.
     None,
 }
 
@@ -54,7 +55,7 @@ pub(crate) fn id_bytes(id: FileId) -> [u8; ID_BYTES] {
     bytes
 }
 
-/// Takes an id; none when there are too few bytes.
+/// Reads an id; `None` if there are too few bytes.
 pub(crate) fn take_id(from: &mut impl Buf) -> Option<FileId> {
     Some(FileId {
         fs: from.try_get_u32_le().ok()?,
@@ -63,12 +64,15 @@ pub(crate) fn take_id(from: &mut impl Buf) -> Option<FileId> {
     })
 }
 
-/// Writes all of it and waits until the disk has it. What would be too much is left out.
+/// Writes and fsyncs the snapshot. Listings beyond the limit are omitted.
 pub(crate) fn write(file: File, snapshot: &Snapshot) -> io::Result<()> {
     let mut out = Sums { out: BufWriter::with_capacity(CHUNK_BYTES, &file), sums: Vec::new(), written: 0 };
     let identity = snapshot.identity.get(..IDENTITY_BYTES_MAX).unwrap_or(&snapshot.identity);
     let length = (identity.len() as u32).to_le_bytes();
-    out.put(&[MAGIC, &snapshot.session.0, &id_bytes(snapshot.root), &length, identity], Place::Behind)?;
+    out.put(
+        &[MAGIC, &snapshot.session.0, &id_bytes(snapshot.root), &length, identity],
+        ChecksumPosition::AfterData,
+    )?;
     let mut chunk = Vec::with_capacity(CHUNK_BYTES);
     for (dir, listing) in &snapshot.listings {
         if out.written + (chunk.len() + listing.len()) as u64 + CHUNK_BYTES as u64 > SNAPSHOT_BYTES_MAX {
@@ -93,10 +97,10 @@ pub(crate) fn write(file: File, snapshot: &Snapshot) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Where a checksum stands.
-enum Place {
-    Ahead,
-    Behind,
+/// The position of a checksum.
+enum ChecksumPosition {
+    AfterLength,
+    AfterData,
 }
 
 struct Sums<'a> {
@@ -107,20 +111,20 @@ struct Sums<'a> {
 
 impl Sums<'_> {
     fn chunk(&mut self, chunk: &[u8]) -> io::Result<()> {
-        self.put(&[&(chunk.len() as u32).to_le_bytes(), chunk], Place::Ahead)
+        self.put(&[&(chunk.len() as u32).to_le_bytes(), chunk], ChecksumPosition::AfterLength)
     }
 
-    /// Writes parts and their checksum; one that stands ahead comes behind the first part.
-    fn put(&mut self, parts: &[&[u8]], place: Place) -> io::Result<()> {
+    /// Writes parts and their checksum; `AfterLength` puts it after the first part.
+    fn put(&mut self, parts: &[&[u8]], position: ChecksumPosition) -> io::Result<()> {
         let sum = sum(parts);
         for (index, part) in parts.iter().enumerate() {
             self.out.write_all(part)?;
             self.written += part.len() as u64;
-            if index == 0 && matches!(place, Place::Ahead) {
+            if index == 0 && matches!(position, ChecksumPosition::AfterLength) {
                 self.out.write_all(&sum)?;
             }
         }
-        if matches!(place, Place::Behind) {
+        if matches!(position, ChecksumPosition::AfterData) {
             self.out.write_all(&sum)?;
         }
         self.written += SUM_BYTES as u64;
@@ -129,7 +133,7 @@ impl Sums<'_> {
     }
 }
 
-/// Reads all of it; none when anything of it is damaged.
+/// Reads the snapshot; `None` if any byte is wrong.
 pub(crate) fn read(file: File) -> Option<Snapshot> {
     let length = file.metadata().ok()?.len();
     if length > SNAPSHOT_BYTES_MAX {

@@ -1,4 +1,5 @@
-//! Checksums: the first half of SHA-256, which hardware computes. They tell damage, not malice: who may write here is the user.
+//! Checksums: the first half of SHA-256, which has hardware support. They detect damage, not attacks: only the user can
+//! write here.
 
 use ring::digest::{Context, SHA256};
 
@@ -8,7 +9,7 @@ pub const SUM_BYTES: usize = 16;
 /// A checksum.
 pub type Sum = [u8; SUM_BYTES];
 
-/// The checksum of parts that stand behind each other.
+/// Returns the checksum of the concatenated parts.
 pub fn sum(parts: &[&[u8]]) -> Sum {
     let mut context = Context::new(&SHA256);
     for part in parts {
@@ -22,7 +23,7 @@ pub fn sum(parts: &[&[u8]]) -> Sum {
     sum
 }
 
-/// A name for a file that stands for these parts, in hexadecimal digits.
+/// Returns a file name derived from the parts, in hexadecimal digits.
 pub fn name(parts: &[&[u8]]) -> String {
     sum(parts).iter().map(|byte| format!("{byte:02x}")).collect()
 }

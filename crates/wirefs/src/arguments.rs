@@ -1,4 +1,4 @@
-//! What can be written on the command line.
+//! The command line.
 
 mod echo;
 mod fsync;
@@ -211,13 +211,13 @@ pub(crate) struct Mount {
     /// Let other users of this machine in
     #[arg(long)]
     pub(crate) allow_other: bool,
-    /// Told by the process that starts the background one: report there on standard output.
+    /// Set by the process that starts the background one: report on standard output.
     #[arg(long, hide = true)]
     pub(crate) reports: bool,
     /// `mount -f`: do everything but the mount.
     #[arg(long, hide = true)]
     pub(crate) fake: bool,
-    /// What mount(8) hands to its helpers.
+    /// Options that mount(8) passes to its helpers.
     #[arg(short = 's', hide = true)]
     pub(crate) sloppy: bool,
     #[arg(short = 'n', hide = true)]
@@ -282,7 +282,7 @@ pub(crate) struct Checkpoint {
     pub(crate) action: CheckpointAction,
 }
 
-/// What to do with checkpoints.
+/// Actions on checkpoints.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CheckpointAction {
     /// Keep the tree as it is now
@@ -339,10 +339,10 @@ pub(crate) struct Doctor {
     pub(crate) json: bool,
 }
 
-/// The names under which mount(8) calls its helpers.
+/// The program names under which mount(8) calls its helpers.
 const HELPER_PREFIXES: [&str; 2] = ["mount.fuse.wirefs", "mount.wirefs"];
 
-/// Turns what mount(8) and its helpers write into `wirefs mount …`: the program called as `mount.fuse.wirefs`, or
+/// Converts calls by mount(8) and its helpers to `wirefs mount …`: the program called as `mount.fuse.wirefs`, or
 /// `wirefs SOURCE MOUNTPOINT -o …`.
 pub(crate) fn with_command(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = words.into_iter().collect();
@@ -350,7 +350,7 @@ pub(crate) fn with_command(words: impl IntoIterator<Item = OsString>) -> Vec<OsS
     let name = called.as_deref().and_then(|path| path.file_name()).unwrap_or_default();
     let is_helper = HELPER_PREFIXES.iter().any(|prefix| name.to_string_lossy().starts_with(prefix));
     if is_helper {
-        // For mount(8) -f means fake; for people it means foreground.
+        // `-f` of mount(8) means fake; `-f` of a user means foreground.
         for word in words.iter_mut().skip(1).filter(|word| *word == "-f") {
             *word = "--fake".into();
         }
@@ -362,13 +362,13 @@ pub(crate) fn with_command(words: impl IntoIterator<Item = OsString>) -> Vec<OsS
     words
 }
 
-/// No command has a colon in it, and each source has.
+/// No command contains a colon; every source does.
 fn is_source(word: &OsStr) -> bool {
     let bytes = word.as_encoded_bytes();
     !bytes.starts_with(b"-") && bytes.contains(&b':')
 }
 
-/// Reads a span of time: `500ms`, `10s`, `2m`, or seconds without a unit.
+/// Parses a duration: `500ms`, `10s`, `2m`, or seconds without a unit.
 pub(crate) fn parse_span(text: &str) -> Result<Duration, String> {
     let wrong = || format!("`{text}` is not a span of time; write 500ms, 10s or 2m");
     let (number, unit) = split_unit(text).ok_or_else(wrong)?;
@@ -382,7 +382,7 @@ pub(crate) fn parse_span(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_millis(ms))
 }
 
-/// Reads a size in bytes: `64M`, `1G`, `512K`, or bytes without a unit.
+/// Parses a size in bytes: `64M`, `1G`, `512K`, or bytes without a unit.
 pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
     let wrong = || format!("`{text}` is not a size; write 64M or 1G");
     let (number, unit) = split_unit(text).ok_or_else(wrong)?;

@@ -1,4 +1,4 @@
-//! A block tree of this machine, as a source of `wirefs mount` and of `wirefs serve`.
+//! Local block trees, as sources of `wirefs mount` and of `wirefs serve`.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -14,23 +14,23 @@ use crate::failure::failure;
 use crate::mountpoint::hash;
 use crate::serve::boot;
 
-/// Blocks of a tree in memory, at most: 4 GiB, were each of them full.
+/// The maximum number of blocks of a tree in memory: 4 GiB of full blocks.
 const MEMORY_BLOCKS_MAX: u64 = 1 << 18;
 
-/// Where the blocks are.
+/// The store of the blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Blocks {
-    /// `blocks+memory:`, gone with the process.
+    /// `blocks+memory:`, lost at the end of the process.
     Memory,
     /// `blocks:///DIR`.
     Directory(PathBuf),
 }
 
 impl Blocks {
-    /// The block tree that a source names; `None`: it names something else.
+    /// Returns the block tree that a source names; `None` if it names something else.
     ///
     /// # Errors
-    /// It is written wrongly.
+    /// Fails if the text is malformed.
     pub(crate) fn parse(source: &OsStr) -> Result<Option<Blocks>> {
         let bytes = source.as_bytes();
         if bytes == b"blocks+memory:" {
@@ -48,10 +48,10 @@ impl Blocks {
         }
     }
 
-    /// Opens the tree, or makes it where there is none.
+    /// Opens the tree; makes it if there is none.
     ///
     /// # Errors
-    /// The store cannot be opened, or holds no tree.
+    /// Fails if the store cannot be opened, or has no tree.
     pub(crate) fn open(&self) -> Result<(BlockFs, BootId)> {
         let (store, boot): (Arc<dyn BlockStore>, BootId) = match self {
             Blocks::Memory => {
@@ -65,10 +65,10 @@ impl Blocks {
     }
 }
 
-/// The life of what ends with this process.
+/// Returns a boot id for data that is lost at the end of this process.
 pub(crate) fn boot_of_process() -> BootId {
-    let life = format!("{}-{:?}", std::process::id(), std::time::SystemTime::now());
-    BootId(hash(life.as_bytes()))
+    let text = format!("{}-{:?}", std::process::id(), std::time::SystemTime::now());
+    BootId(hash(text.as_bytes()))
 }
 
 #[cfg(test)]
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_tree_is_told_from_other_sources() {
+    fn block_tree_sources_are_recognized() {
         let parsed = |text: &str| Blocks::parse(OsStr::new(text)).ok();
         assert_eq!(parsed("blocks+memory:"), Some(Some(Blocks::Memory)));
         assert_eq!(parsed("blocks:///a b"), Some(Some(Blocks::Directory("/a b".into()))));

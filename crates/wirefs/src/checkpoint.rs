@@ -1,4 +1,4 @@
-//! `wirefs checkpoint`: makes, lists, compares, restores and drops checkpoints of a block tree, through its mount.
+//! `wirefs checkpoint`: creates, lists, compares, restores and drops checkpoints of a block tree, through its mount.
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -12,14 +12,14 @@ use rustix::io::Errno;
 use crate::arguments::{Checkpoint, CheckpointAction};
 use crate::failure::failure;
 
-/// The directory of a tree's checkpoints, while there are any.
+/// The directory of a tree's checkpoints; exists only if there are any.
 const DIRECTORY: &str = ".checkpoints";
-/// The attribute by which a tree is told what to do.
+/// The extended attribute for commands to a tree.
 const COMMAND: &str = "wirefs.checkpoint";
-/// The longest value of an attribute, in bytes.
+/// The maximum value of an attribute, in bytes.
 const VALUE_BYTES_MAX: usize = 64 * 1024;
 
-/// Does it, or prints what was asked for.
+/// Runs the command.
 pub(crate) fn run(arguments: &Checkpoint) -> Result<()> {
     match &arguments.action {
         CheckpointAction::Create { mountpoint, name } => command(mountpoint, "create", name),
@@ -34,12 +34,12 @@ fn command(mountpoint: &Path, verb: &str, name: &OsStr) -> Result<()> {
     let value = [verb.as_bytes(), b" ", name.as_bytes()].concat();
     rustix::fs::setxattr(mountpoint, COMMAND, &value, XattrFlags::empty())
         .map_err(|errno| explained(errno, mountpoint, name))?;
-    // What the kernel believed of the tree before is forgotten once this is answered, whatever the answer is (S-141).
+    // The kernel's caches of the old tree are invalid once this is answered, with any result (S-141).
     let _forgotten = rustix::fs::getxattr(mountpoint, COMMAND, &mut [0_u8; 1]);
     Ok(())
 }
 
-/// What an errno means for a checkpoint.
+/// Explains an errno for a checkpoint.
 fn explained(errno: Errno, mountpoint: &Path, name: &OsStr) -> anyhow::Error {
     let (shown, name) = (mountpoint.display(), name.to_string_lossy());
     match errno {
@@ -97,13 +97,13 @@ fn diff(mountpoint: &Path, from: &OsStr, to: Option<&OsStr>) -> Result<()> {
     Ok(())
 }
 
-/// All that an attribute of several values tells. `names` stand behind the number of entries that are skipped.
+/// Returns all entries of an attribute with several values. `names` follow the number of entries to skip.
 fn entries(mountpoint: &Path, prefix: &str, names: Option<&[u8]>) -> Result<Vec<Vec<u8>>> {
     let directory: PathBuf = mountpoint.join(DIRECTORY);
     let asked = OsStr::from_bytes(names.unwrap_or_default());
     let failed = |errno| explained(errno, mountpoint, asked);
     if !directory.exists() {
-        // None, or no block tree: a command without sense, which changes nothing, tells which.
+        // No checkpoints, or no block tree: an empty command, which changes nothing, distinguishes them.
         return match (rustix::fs::setxattr(mountpoint, COMMAND, b"", XattrFlags::empty()), names) {
             (Err(Errno::INVAL), None) => Ok(Vec::new()),
             (Err(Errno::INVAL), Some(_)) => Err(failed(Errno::NOENT)),
@@ -111,15 +111,15 @@ fn entries(mountpoint: &Path, prefix: &str, names: Option<&[u8]>) -> Result<Vec<
             (Ok(()), _) => Err(failed(Errno::OPNOTSUPP)),
         };
     }
-    let behind = names.map(|names| [b".", names].concat()).unwrap_or_default();
+    let suffix = names.map(|names| [b".", names].concat()).unwrap_or_default();
     let mut found: Vec<Vec<u8>> = Vec::new();
     let mut buffer = vec![0; VALUE_BYTES_MAX];
     loop {
-        let name = [prefix.as_bytes(), found.len().to_string().as_bytes(), &behind].concat();
+        let name = [prefix.as_bytes(), found.len().to_string().as_bytes(), &suffix].concat();
         let len = rustix::fs::getxattr(&directory, name.as_slice(), &mut buffer).map_err(failed)?;
-        let told = buffer.get(..len).context("an attribute is longer than it can be")?;
+        let value = buffer.get(..len).context("an attribute is longer than it can be")?;
         let before = found.len();
-        found.extend(told.split(|byte| *byte == 0).filter(|entry| !entry.is_empty()).map(<[u8]>::to_vec));
+        found.extend(value.split(|byte| *byte == 0).filter(|entry| !entry.is_empty()).map(<[u8]>::to_vec));
         if found.len() == before {
             return Ok(found);
         }

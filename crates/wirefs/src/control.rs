@@ -1,12 +1,12 @@
-//! The control socket of a mount: how `status`, `sync` and `umount` talk to the process that serves it.
+//! The control socket of a mount: `status`, `sync` and `umount` use it to talk to the process of the mount.
 //!
-//! One JSON object a line each way. A request has one answer, and `sync` has any number of `progress` before it.
+//! One JSON object per line in each direction. A request has one reply; `sync` has any number of `progress` before it.
 
 pub(crate) mod address;
 mod client;
 mod server;
 
-pub(crate) use client::{Line, find, find_all};
+pub(crate) use client::{ControlClient, find, find_all};
 pub(crate) use server::ControlSocket;
 
 use std::net::IpAddr;
@@ -16,59 +16,59 @@ use serde::{Deserialize, Serialize};
 use crate::echo::{EchoReport, Plan};
 use crate::status::Report;
 
-/// A line in either direction is at most this long, in bytes.
+/// The maximum length of a line, in bytes.
 const LINE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// What is asked of a mount.
+/// A request to a mount.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
-pub(crate) enum Ask {
-    /// What it does.
+pub(crate) enum ControlRequest {
+    /// Return the status.
     Status,
     /// Wait until everything is on the server's disk.
     Sync,
-    /// What is under way, of a tree in echo packets.
+    /// Return the status of a PingFS.
     Echo,
-    /// What is to become of such a tree when it is unmounted.
+    /// Set the action at unmount, of a PingFS.
     End {
-        /// That.
+        /// The action.
         plan: Plan,
     },
-    /// A host more, of a tree in echo packets.
+    /// Add a host to a PingFS.
     AddHost {
         /// Its address.
         host: IpAddr,
     },
-    /// A host less.
+    /// Drain a host of a PingFS.
     DrainHost {
         /// Its address.
         host: IpAddr,
     },
 }
 
-/// What it answers.
+/// A reply of a mount.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
-pub(crate) enum Told {
-    /// To [`Ask::Status`].
+pub(crate) enum ControlReply {
+    /// To [`ControlRequest::Status`].
     Status(Box<Report>),
-    /// To [`Ask::Sync`], once a second until it is done.
+    /// To [`ControlRequest::Sync`], once a second until it is done.
     Progress {
-        /// Written by programs and not yet at the server, in bytes.
+        /// Bytes written by programs that the server does not have yet.
         unacknowledged_bytes: u64,
     },
-    /// To [`Ask::Echo`].
+    /// To [`ControlRequest::Echo`].
     Echo(Box<EchoReport>),
-    /// It is done.
+    /// Success.
     Done,
-    /// It could not be done.
+    /// Failure.
     Failed {
-        /// In words for people.
+        /// The message for the user.
         message: String,
     },
 }
 
-/// The socket's name in the runtime directory.
+/// Returns the socket's name in the runtime directory.
 fn socket_name(mountpoint: &std::path::Path) -> String {
     format!("{}.sock", crate::mountpoint::file_name(mountpoint))
 }

@@ -1,4 +1,4 @@
-//! `wirefs doctor`: checks this machine, and says how to mend what is missing.
+//! `wirefs doctor`: checks this machine, and tells how to fix problems.
 
 mod files;
 mod machine;
@@ -13,13 +13,13 @@ use serde::Serialize;
 use crate::arguments;
 use crate::terminal::say;
 
-/// How a check came out.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum State {
-    /// As it should be.
+enum CheckState {
+    /// No problem.
     Ok,
-    /// Something does not work, or not for everyone.
+    /// Something does not work, or not for every user.
     Warn,
     /// wirefs does not work.
     Bad,
@@ -29,23 +29,23 @@ enum State {
 #[derive(Debug, Serialize)]
 struct Finding {
     check: &'static str,
-    state: State,
+    state: CheckState,
     found: String,
-    /// How to mend it; none where nothing is to be done.
+    /// The fix; `None` if nothing is to be done.
     mend: Option<String>,
 }
 
 impl Finding {
     fn ok(check: &'static str, found: impl Into<String>) -> Finding {
-        Finding { check, state: State::Ok, found: found.into(), mend: None }
+        Finding { check, state: CheckState::Ok, found: found.into(), mend: None }
     }
 
     fn warn(check: &'static str, found: impl Into<String>, mend: impl Into<String>) -> Finding {
-        Finding { check, state: State::Warn, found: found.into(), mend: Some(mend.into()) }
+        Finding { check, state: CheckState::Warn, found: found.into(), mend: Some(mend.into()) }
     }
 
     fn bad(check: &'static str, found: impl Into<String>, mend: impl Into<String>) -> Finding {
-        Finding { check, state: State::Bad, found: found.into(), mend: Some(mend.into()) }
+        Finding { check, state: CheckState::Bad, found: found.into(), mend: Some(mend.into()) }
     }
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn run(arguments: &arguments::Doctor) -> Result<ExitCode> {
     } else {
         print(&findings);
     }
-    let is_bad = findings.iter().any(|finding| finding.state == State::Bad);
+    let is_bad = findings.iter().any(|finding| finding.state == CheckState::Bad);
     Ok(if is_bad { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -66,9 +66,9 @@ fn print(findings: &[Finding]) {
     let colours = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     for finding in findings {
         let (word, colour) = match finding.state {
-            State::Ok => ("ok  ", "32"),
-            State::Warn => ("warn", "33"),
-            State::Bad => ("BAD ", "31"),
+            CheckState::Ok => ("ok  ", "32"),
+            CheckState::Warn => ("warn", "33"),
+            CheckState::Bad => ("BAD ", "31"),
         };
         let word = if colours { format!("\x1b[{colour}m{word}\x1b[0m") } else { word.to_owned() };
         say!("{word}  {:<16} {}", finding.check, finding.found);

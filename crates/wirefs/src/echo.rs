@@ -1,4 +1,4 @@
-//! `wirefs echo`: mounts a tree whose blocks are in echo packets on their way to hosts and back.
+//! `wirefs echo`: mounts a PingFS, a tree whose blocks are in ICMP echo packets in flight.
 
 mod ending;
 mod hosts;
@@ -17,34 +17,34 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result};
 use wirefs_blockfs::{BlockFs, BlockFsOptions};
-use wirefs_blocks::id::NodeId;
+use wirefs_blocks::id::WriterId;
 use wirefs_blocks::store::BlockStore;
 use wirefs_cache::Mode;
 use wirefs_echo::Redundancy;
 use wirefs_op::message::version::BootId;
-use wirefs_pingfs::options::{Honesty, Pace};
+use wirefs_pingfs::options::{KeepOption, RateOption};
 use wirefs_pingfs::save::SavedFile;
-use wirefs_pingfs::{CommonStore, EchoOptions, EchoStore, NodeOptions};
+use wirefs_pingfs::{EchoOptions, EchoStore, NodeOptions, ReplicatedStore};
 use wirefs_server::Tree;
 
 use crate::arguments::{self, EchoCommand, EchoMount, Keep};
 use crate::blocks::boot_of_process;
 use crate::failure::failure;
-use crate::mount::{self, Opening, Origin};
+use crate::mount::{self, Origin, TreeOpener};
 use crate::terminal::note;
 
-/// What this process serves: one mount, whose blocks are here.
+/// The mount of this process, with its store.
 struct Served {
     store: Arc<EchoStore>,
-    /// With whom it has its tree together.
-    nodes: Option<Arc<CommonStore>>,
+    /// The nodes that share the tree.
+    nodes: Option<Arc<ReplicatedStore>>,
     ending: Ending,
 }
 
-/// The store of this process, once it is open. A process serves one mount, and its control socket must find it.
+/// The store of this process, once it is open. A process serves one mount, and its control socket must find the store.
 static SERVED: OnceLock<Served> = OnceLock::new();
 
-/// Mounts, or shows what is under way.
+/// Mounts, or shows the status.
 pub(crate) fn run(arguments: &arguments::Echo, words: &[OsString]) -> Result<ExitCode> {
     match (&arguments.command, &arguments.mount) {
         (Some(EchoCommand::Status(arguments)), _) => status::run(arguments).map(|()| ExitCode::SUCCESS),
@@ -61,8 +61,8 @@ fn mount(arguments: &EchoMount, words: &[OsString]) -> Result<ExitCode> {
     let ending = Ending::of(arguments)?;
     let nodes = nodes::options(arguments)?;
     let ram_bytes = arguments.ram.unwrap_or(0);
-    let open: Opening = Box::new(move || open(options, nodes, load.as_ref(), ending, ram_bytes / 2));
-    let code = mount::run_origin(&as_mount(arguments), words, Origin::Here(open))?;
+    let open: TreeOpener = Box::new(move || open(options, nodes, load.as_ref(), ending, ram_bytes / 2));
+    let code = mount::run_origin(&as_mount(arguments), words, Origin::Local(open))?;
     if let Some(Served { store, nodes, ending }) = SERVED.get() {
         let go_on = nodes.as_ref().is_some_and(|nodes| nodes::leave(nodes));
         if !go_on || ending.plan() != Plan::Undecided {
@@ -72,9 +72,10 @@ fn mount(arguments: &EchoMount, words: &[OsString]) -> Result<ExitCode> {
     Ok(code)
 }
 
-/// The same as arguments of `wirefs mount`. Without `--ram` nothing of the contents is kept here, by the kernel neither.
+/// Returns the equivalent arguments of `wirefs mount`. Without `--ram` neither wirefs nor the kernel caches contents.
 fn as_mount(arguments: &EchoMount) -> arguments::Mount {
-    // With other nodes a kernel would be told of their changes a moment after these are done; with the root alone nothing is remembered.
+    // With other nodes the kernel would be notified of their changes a moment after these are done; with the root alone
+    // nothing is cached.
     let wanted = match (arguments.ram, arguments.keep, arguments.node) {
         (Some(_), _, _) => "lease",
         (None, Keep::Index, None) => "direct",
@@ -109,14 +110,14 @@ fn options(arguments: &EchoMount) -> Result<EchoOptions> {
     let hosts = arguments.hosts.iter().map(|host| resolve(host)).collect::<Result<_>>()?;
     let mut options = EchoOptions::new(hosts);
     options.redundancy = arguments.code.unwrap_or(Redundancy::Copies(arguments.copies.unwrap_or(1)));
-    options.honesty = match arguments.keep {
-        Keep::Index => Honesty::Index,
-        Keep::Root => Honesty::Root,
+    options.keep = match arguments.keep {
+        Keep::Index => KeepOption::Index,
+        Keep::Root => KeepOption::Root,
     };
-    options.pace = match (arguments.rate, arguments.rate_max) {
-        (Some(rate), _) => Pace::Fixed(rate),
-        (None, Some(most)) => Pace::FoundBelow(most),
-        (None, None) => Pace::Found,
+    options.rate = match (arguments.rate, arguments.rate_max) {
+        (Some(rate), _) => RateOption::Fixed(rate),
+        (None, Some(most)) => RateOption::AdaptiveBelow(most),
+        (None, None) => RateOption::Adaptive,
     };
     options.payload_bytes_max = arguments.payload.unwrap_or(options.payload_bytes_max);
     options.buffer_bytes = arguments.buffer.unwrap_or(options.buffer_bytes);
@@ -135,7 +136,7 @@ fn resolve(host: &str) -> Result<SocketAddr> {
     }
 }
 
-/// Opens the store and the tree in it.
+/// Opens the store and its tree.
 fn open(
     mut options: EchoOptions,
     nodes: Option<NodeOptions>,
@@ -148,12 +149,13 @@ fn open(
     if let Some(file) = load {
         file.load(store.as_ref())?;
     }
-    greet(&store);
+    print_measurements(&store);
     let boot = boot_of_process();
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    let node = NodeId(nodes.as_ref().map_or(0, |nodes| nodes.node));
+    let node = WriterId(nodes.as_ref().map_or(0, |nodes| nodes.node));
     let tree_options = BlockFsOptions { uid, gid, ram_bytes, node, ..BlockFsOptions::new(boot) };
-    let nodes = nodes.map(|nodes| CommonStore::open(Arc::clone(&store), &nodes).map(Arc::new)).transpose()?;
+    let nodes =
+        nodes.map(|nodes| ReplicatedStore::open(Arc::clone(&store), &nodes).map(Arc::new)).transpose()?;
     let blocks: Arc<dyn BlockStore> = match &nodes {
         Some(nodes) => Arc::clone(nodes) as Arc<dyn BlockStore>,
         None => Arc::clone(&store) as Arc<dyn BlockStore>,
@@ -165,8 +167,8 @@ fn open(
     Ok((Arc::new(tree), boot))
 }
 
-/// Tells what was measured.
-fn greet(store: &EchoStore) {
+/// Prints the measurements.
+fn print_measurements(store: &EchoStore) {
     let status = store.status();
     for host in &status.hosts {
         note!(

@@ -1,15 +1,15 @@
-//! How a failure is told to the person: what happened, and the next step.
+//! Error messages for users: the problem, and the next step.
 
 use std::fmt::Display;
 
 use crate::terminal::note;
 
-/// A failure that says what happened, and below it what to do.
+/// Returns an error with a problem and, below it, the next step.
 pub(crate) fn failure(what: impl Display, next: impl Display) -> anyhow::Error {
     anyhow::anyhow!("{what}\n  next step: {next}")
 }
 
-/// Prints a failure to standard error, with its causes in one line.
-pub(crate) fn tell(error: &anyhow::Error) {
+/// Prints an error to standard error, with its causes in one line.
+pub(crate) fn print_error(error: &anyhow::Error) {
     note!("wirefs: {error:#}");
 }

@@ -1,14 +1,14 @@
-//! `wirefs identity`: this user's key, as a server's authorized-keys file takes it.
+//! `wirefs identity`: prints this user's key in the format of authorized-keys files.
 
 use anyhow::Result;
 use wirefs_carrier::tls::Identity;
 
-use crate::places;
 use crate::terminal::say;
+use crate::user_dirs;
 
-/// Prints the line, and makes the key when there is none.
+/// Prints the line; creates the key if there is none.
 pub(crate) fn run() -> Result<()> {
-    let identity = Identity::open(&places::config_dir()?)?;
+    let identity = Identity::open(&user_dirs::config_dir()?)?;
     say!("{}", identity.line());
     Ok(())
 }

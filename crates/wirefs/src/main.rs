@@ -1,6 +1,6 @@
-//! The command: arguments, files of the user, messages to people.
+//! The command: arguments, user files, messages.
 //!
-//! *Holds*: an error says what happened and the next step; standard output carries what was asked for and nothing else.
+//! *Holds*: an error names the problem and the next step; standard output has the requested result and nothing else.
 //!
 //! *Never*: protocol, caching, decisions about files.
 //!
@@ -18,7 +18,6 @@ mod manual;
 mod mount;
 mod mountpoint;
 mod node;
-mod places;
 mod quarantine;
 mod recover;
 mod serve;
@@ -27,6 +26,7 @@ mod sync;
 mod sys;
 mod terminal;
 mod umount;
+mod user_dirs;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     let words = arguments::with_command(std::env::args_os());
     let arguments = Arguments::parse_from(&words);
     run(&arguments.command, &words).unwrap_or_else(|error| {
-        failure::tell(&error);
+        failure::print_error(&error);
         ExitCode::FAILURE
     })
 }

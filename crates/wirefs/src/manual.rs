@@ -1,4 +1,4 @@
-//! Man pages and shell completions, made from the description of the arguments.
+//! Man pages and shell completions, generated from the argument definitions.
 
 use std::io::Write;
 use std::path::Path;
@@ -34,7 +34,7 @@ pub(crate) fn completions(shell: Shell) -> Result<()> {
     print(&script)
 }
 
-/// A reader such as `head` may have enough before the end.
+/// A reader such as `head` may close the pipe early.
 fn print(text: &[u8]) -> Result<()> {
     match std::io::stdout().write_all(text) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error).context("cannot print"),

@@ -1,11 +1,11 @@
 //! `wirefs mount`: connects and authenticates, then mounts, then goes to the background.
 
-mod chosen;
 pub(crate) mod daemon;
 mod dial;
-mod keeping;
 mod live;
 mod origin;
+mod persistent;
+mod settings;
 mod stage;
 
 use std::path::{Path, PathBuf};
@@ -20,37 +20,37 @@ use wirefs_fuse::{MountError, MountOptions};
 
 use crate::arguments;
 use crate::control::ControlSocket;
-use crate::failure::tell;
+use crate::failure::print_error;
 use crate::mountpoint;
 use crate::status::Constants;
 use crate::terminal::note;
-use chosen::Chosen;
-pub(crate) use keeping::{JOURNALS, QUARANTINE};
-use origin::Reached;
-pub(crate) use origin::{Opening, Origin};
+use origin::ConnectedOrigin;
+pub(crate) use origin::{Origin, TreeOpener};
+pub(crate) use persistent::{JOURNALS, QUARANTINE};
+use settings::MountSettings;
 use stage::Stage;
 
-/// Mounts. In the background unless the arguments say otherwise: this process then starts another of itself, waits for
-/// its report, and ends as it did.
+/// Mounts, in the background unless the arguments disable that: then this process starts a second one, waits for its
+/// report, and exits with its status.
 pub(crate) fn run(arguments: &arguments::Mount, words: &[std::ffi::OsString]) -> Result<ExitCode> {
     run_origin(arguments, words, Origin::parse(&arguments.source)?)
 }
 
-/// Mounts an origin, of which the arguments' source is no more than the name.
+/// Mounts an origin; the source in the arguments is only its name.
 pub(crate) fn run_origin(
     arguments: &arguments::Mount,
     words: &[std::ffi::OsString],
     origin: Origin,
 ) -> Result<ExitCode> {
-    if let Some(flags) = chosen::remounted(arguments)? {
+    if let Some(flags) = settings::remounted(arguments)? {
         if !arguments.fake {
             wirefs_fuse::remount(&arguments.mountpoint, &flags)?;
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let mut chosen = Chosen::of(arguments)?;
-    // No server stands in between to check rights.
-    chosen.default_permissions |= origin.is_here();
+    let mut settings = MountSettings::of(arguments)?;
+    // Without a server the kernel must check permissions.
+    settings.default_permissions |= origin.is_local();
     let mountpoint = examine(&arguments.mountpoint)?;
     if arguments.fake {
         return Ok(ExitCode::SUCCESS);
@@ -59,20 +59,20 @@ pub(crate) fn run_origin(
         return daemon::start(words, 1);
     }
     let stage = Stage::begin(arguments.foreground)?;
-    let Reached { connected, server } = connect(origin, &chosen)?;
-    greet(connected.peer());
+    let ConnectedOrigin { connected, server } = connect(origin, &settings)?;
+    print_pinned_key(connected.peer());
     let constants = Constants {
         source: arguments.source.to_string_lossy().into_owned(),
         read_only: connected.attachment().read_only,
-        cache_bytes_max: chosen.cache_bytes_max,
+        cache_bytes_max: settings.cache_bytes_max,
     };
-    let mounted = mount(connected, &stage, &mountpoint, &chosen, &constants.source)?;
+    let mounted = mount(connected, &stage, &mountpoint, &settings, &constants.source)?;
     let control = mounted.control();
     let socket = match ControlSocket::open(&mountpoint, control.clone(), constants) {
         Ok(socket) => Some(socket),
         Err(error) => {
-            // The mount works without; only `status` and `sync` do not.
-            tell(&error.context("`wirefs status` will not know this mount"));
+            // The mount works without it; only `status` and `sync` do not.
+            print_error(&error.context("`wirefs status` will not know this mount"));
             None
         }
     };
@@ -93,7 +93,7 @@ pub(crate) fn run_origin(
     Ok(ExitCode::SUCCESS)
 }
 
-/// What can be known before a person has typed a password for nothing. The mount itself finds out the rest.
+/// Checks what can be checked before the user has typed a password in vain. The mount itself checks the rest.
 fn examine(path: &Path) -> Result<PathBuf> {
     let mountpoint = || path.to_path_buf();
     match std::fs::metadata(path) {
@@ -117,21 +117,21 @@ fn examine(path: &Path) -> Result<PathBuf> {
     }
 }
 
-fn connect(origin: Origin, chosen: &Chosen) -> Result<Reached> {
-    origin.reach(chosen, |dial, path| plan(chosen, dial, path))
+fn connect(origin: Origin, settings: &MountSettings) -> Result<ConnectedOrigin> {
+    origin.connect(settings, |dial, path| plan(settings, dial, path))
 }
 
-/// Brings to the server what mounts of a source that died had in their journals. Mounts nothing.
+/// Sends the pending changes in the journals of a source's dead mounts to the server. Mounts nothing.
 ///
 /// # Errors
-/// The source is none that has journals, or its server cannot be reached.
+/// Fails if the source has no journals, or its server cannot be reached.
 pub(crate) fn recover(source: &std::ffi::OsStr) -> Result<Vec<Recovered>> {
-    let chosen = Chosen::default();
-    let plan = Origin::parse(source)?.recovery(&chosen, |dial, path| plan(&chosen, dial, path))?;
+    let settings = MountSettings::default();
+    let plan = Origin::parse(source)?.recovery(&settings, |dial, path| plan(&settings, dial, path))?;
     Ok(wirefs_driver::mount::recover_left(&plan)?)
 }
 
-fn plan(chosen: &Chosen, dial: Arc<dyn Dial>, path: Vec<u8>) -> MountPlan {
+fn plan(settings: &MountSettings, dial: Arc<dyn Dial>, path: Vec<u8>) -> MountPlan {
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     MountPlan {
         dial,
@@ -140,21 +140,21 @@ fn plan(chosen: &Chosen, dial: Arc<dyn Dial>, path: Vec<u8>) -> MountPlan {
             .iter()
             .find_map(|name| std::env::var(name).ok())
             .unwrap_or_else(|| uid.to_string()),
-        mode: chosen.mode,
-        deadline: chosen.deadline,
-        cache_bytes_max: chosen.cache_bytes_max,
-        threads: chosen.threads,
-        connections_max: chosen.connections,
-        uid: chosen.uid.unwrap_or(uid),
-        gid: chosen.gid.unwrap_or(gid),
+        mode: settings.mode,
+        deadline: settings.deadline,
+        cache_bytes_max: settings.cache_bytes_max,
+        threads: settings.threads,
+        connections_max: settings.connections,
+        uid: settings.uid.unwrap_or(uid),
+        gid: settings.gid.unwrap_or(gid),
         store: None,
         journal: None,
-        tell: tell_wait,
+        tell: report_wait,
     }
 }
 
-/// Tells a person what the mount waits for.
-fn tell_wait(waits: Waits) {
+/// Tells the user why the mount waits.
+fn report_wait(waits: Waits) {
     let what = match waits {
         Waits::Ending => {
             "until an earlier mount of this directory, which is unmounted, has sent its changes; it is waited for up to 30 s"
@@ -171,8 +171,8 @@ fn tell_wait(waits: Waits) {
     note!("wirefs: waiting {what}");
 }
 
-/// Tells which key was pinned at the first meeting.
-fn greet(peer: &PeerInfo) {
+/// Prints the key that was pinned at the first connection.
+fn print_pinned_key(peer: &PeerInfo) {
     if let (Some(file), Some(key)) = (&peer.pinned_in, &peer.identity) {
         note!(
             "first connection to {}: its key is {}\n  compare it with what `wirefs serve` printed there; it is now known in {}",
@@ -187,32 +187,38 @@ fn mount(
     connected: Connected,
     stage: &Stage,
     mountpoint: &Path,
-    chosen: &Chosen,
+    settings: &MountSettings,
     source: &str,
 ) -> Result<Mounted> {
     let is_root = rustix::process::geteuid().is_root();
-    // The server checks rights as each caller, so that letting them in here gives them nothing that they lack there.
+    // The server checks permissions as each caller, so other local users gain no rights by access to the mount.
     let serves_all = connected.attachment().acts_for_callers && is_root;
-    let options = options(connected.attachment(), chosen, source, serves_all);
+    let options = options(connected.attachment(), settings, source, serves_all);
     Ok(stage.mount(|| connected.mount(mountpoint, &options, serves_all))?)
 }
 
-fn options(attachment: &Attachment, chosen: &Chosen, source: &str, serves_all: bool) -> MountOptions {
+fn options(
+    attachment: &Attachment,
+    settings: &MountSettings,
+    source: &str,
+    serves_all: bool,
+) -> MountOptions {
     MountOptions {
-        fs_name: chosen.fs_name.clone().unwrap_or_else(|| source.to_owned()),
-        allow_other: chosen.allow_other || serves_all,
-        // Such a server checks rights as each caller where the host does; a tree of its own has only this kernel to do so.
-        default_permissions: chosen.default_permissions || attachment.acts_for_callers,
-        read_only: chosen.read_only || attachment.read_only,
-        suid: chosen.suid,
-        dev: chosen.dev,
-        extra: chosen.extra.clone(),
+        fs_name: settings.fs_name.clone().unwrap_or_else(|| source.to_owned()),
+        allow_other: settings.allow_other || serves_all,
+        // Such a server checks permissions as each caller if the host does; for a tree of its own only this kernel can
+        // check them.
+        default_permissions: settings.default_permissions || attachment.acts_for_callers,
+        read_only: settings.read_only || attachment.read_only,
+        suid: settings.suid,
+        dev: settings.dev,
+        extra: settings.extra.clone(),
         ..MountOptions::default()
     }
 }
 
-/// Ends a mount on request: what is written goes to the server first. A mount that is in use is taken out of sight, and
-/// ends with its last user.
+/// Unmounts on request: pending writes are sent to the server first. A mount in use is detached, and ends with its last
+/// user.
 fn end(control: &MountControl) {
     let Err(error) = control.unmount(false) else { return };
     note!("wirefs: {error}\n  it is out of sight now, and ends with the last program that uses it");

@@ -1,20 +1,20 @@
-//! A mountpoint as the kernel names it, found without asking the mount itself: its server may be gone.
+//! Paths of mountpoints, resolved without access to the mount itself: its server may be dead.
 
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Symbolic links that lead to a mountpoint, at most.
+/// The maximum number of symbolic links.
 const LINKS_MAX: usize = 16;
 
-/// The longest name that is made of a mountpoint's path, in bytes; a longer one keeps its end and gets a hash.
+/// The maximum length of a name made from a mountpoint's path, in bytes; a longer one keeps its end and gets a hash.
 const NAME_BYTES_MAX: usize = 60;
 
-/// The mountpoint's path without symbolic links. Only what lies above it is looked at.
+/// Resolves symbolic links of the mountpoint's path. Accesses only its parent directories.
 ///
 /// # Errors
-/// What is above it does not exist or may not be entered.
+/// Fails if a parent directory does not exist or is not accessible.
 pub(crate) fn resolve(path: &Path) -> io::Result<PathBuf> {
     let mut path = std::path::absolute(path)?;
     for _ in 0..LINKS_MAX {
@@ -34,7 +34,7 @@ pub(crate) fn resolve(path: &Path) -> io::Result<PathBuf> {
     Err(rustix::io::Errno::LOOP.into())
 }
 
-/// A file name for a mountpoint: `/` becomes `-`, what is no plain character becomes `\xNN`.
+/// Returns a file name for a mountpoint: `/` becomes `-`; special characters become `\xNN`.
 pub(crate) fn file_name(mountpoint: &Path) -> String {
     let bytes = mountpoint.as_os_str().as_bytes();
     let mut name = String::new();
@@ -53,7 +53,7 @@ pub(crate) fn file_name(mountpoint: &Path) -> String {
     format!("{:016x}-{end}", hash(bytes))
 }
 
-/// The wirefs mounts of this machine, as the kernel has them: mountpoint and source.
+/// Returns the wirefs mounts of this machine from the kernel's table: mountpoint and source.
 pub(crate) fn mounted() -> Vec<(PathBuf, String)> {
     let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
     table.split(|&byte| byte == b'\n').filter_map(parse).collect()
@@ -71,7 +71,7 @@ fn parse(line: &[u8]) -> Option<(PathBuf, String)> {
     Some((PathBuf::from(OsStr::from_bytes(&mountpoint)), source))
 }
 
-/// Space, tab, newline, backslash and `#` stand as `\` and three octal digits.
+/// Decodes `\` and three octal digits: space, tab, newline, backslash and `#`.
 fn unescape(field: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(field.len());
     let mut rest = field;
@@ -91,7 +91,7 @@ fn unescape(field: &[u8]) -> Vec<u8> {
     out
 }
 
-/// FNV-1a, 64 bits.
+/// Returns the 64-bit FNV-1a hash.
 pub(crate) fn hash(bytes: &[u8]) -> u64 {
     bytes
         .iter()
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_of_mounts_names_ours_alone() {
+    fn mount_table_is_filtered_for_wirefs() {
         let ours = b"70 26 0:45 / /mnt/a\\040b rw,nosuid - fuse.wirefs host:dir rw,user_id=0";
         assert_eq!(parse(ours), Some((PathBuf::from("/mnt/a b"), "host:dir".to_owned())));
         assert_eq!(parse(b"70 26 0:45 / /mnt rw shared:1 - fuse.sshfs host:dir rw"), None);
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mountpoint_is_found_through_links_without_being_entered() {
+    fn mountpoint_is_resolved_through_links_without_access_to_it() {
         let dir = std::env::temp_dir().join(format!("wirefs-mountpoint-{}", std::process::id()));
         std::fs::create_dir_all(dir.join("real")).unwrap();
         std::os::unix::fs::symlink("real", dir.join("link")).unwrap();

@@ -1,4 +1,4 @@
-//! `wirefs node`: one machine among others, each of whose files are at `/net/NODE`.
+//! `wirefs node`: a node of a network whose files are at `/net/NODE`.
 
 mod control;
 mod ether;
@@ -16,12 +16,12 @@ use anyhow::Result;
 
 use crate::arguments::{self, NodeCommand};
 use crate::failure::failure;
-use control::{Asked, NodeLine};
+use control::{NodeClient, NodeRequest};
 
-/// How long a node may take to end.
+/// The timeout for the end of a node.
 const END_MAX: Duration = Duration::from_secs(30);
 
-/// Joins, shows, or leaves.
+/// Joins, lists, or leaves.
 pub(crate) fn run(arguments: &arguments::Node, words: &[OsString]) -> Result<ExitCode> {
     match &arguments.command {
         NodeCommand::Up(arguments) => return up::run(arguments, words),
@@ -31,15 +31,15 @@ pub(crate) fn run(arguments: &arguments::Node, words: &[OsString]) -> Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether this user has a node here.
-pub(crate) fn is_here() -> bool {
-    NodeLine::find().is_some()
+/// Returns whether this user has a node on this machine.
+pub(crate) fn is_local() -> bool {
+    NodeClient::find().is_some()
 }
 
 fn down() -> Result<()> {
     let mut line = find()?;
-    line.ask(Asked::Down)?;
-    if !line.await_end(END_MAX) {
+    line.send(NodeRequest::Down)?;
+    if !line.wait_for_exit(END_MAX) {
         return Err(failure(
             "the node does not end: it still brings to others what was written",
             "look again with `wirefs node list`, or end its process",
@@ -48,7 +48,7 @@ fn down() -> Result<()> {
     Ok(())
 }
 
-/// The node of this user.
-fn find() -> Result<NodeLine> {
-    NodeLine::find().ok_or_else(|| failure("this user has no node here", "start one with `wirefs node up`"))
+/// Connects to this user's node.
+fn find() -> Result<NodeClient> {
+    NodeClient::find().ok_or_else(|| failure("this user has no node here", "start one with `wirefs node up`"))
 }

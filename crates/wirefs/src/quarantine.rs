@@ -1,4 +1,4 @@
-//! `wirefs quarantine`: what servers refused after it was told to be done.
+//! `wirefs quarantine`: changes that servers rejected after they were answered.
 
 mod files;
 
@@ -13,49 +13,49 @@ use wirefs_driver::mount::{KeptChange, kept_changes};
 use crate::arguments::{Quarantine, QuarantineAction};
 use crate::failure::failure;
 use crate::mount::QUARANTINE;
-use crate::places;
 use crate::status::bytes;
 use crate::terminal::say;
+use crate::user_dirs;
 
-/// One change, in the form that `--json` prints. Its fields are stable: new ones may come.
+/// One change, in the format of `--json`. Its fields are stable; new ones may be added.
 #[derive(Clone, Debug, Serialize)]
 struct Report<'a> {
     change: &'a str,
     source: &'a str,
-    /// Below the mount. Bytes that cannot be shown are escaped.
+    /// Below the mount. Unprintable bytes are escaped.
     path: &'a str,
     what: &'a str,
     why: &'a str,
-    /// Bytes that it was to write.
+    /// Bytes of its write.
     bytes: u64,
 }
 
-/// Does it, or prints what was asked for.
+/// Runs the command.
 pub(crate) fn run(arguments: &Quarantine) -> Result<()> {
-    let kept = kept_changes(&places::state_dir()?.join(QUARANTINE));
+    let changes = kept_changes(&user_dirs::state_dir()?.join(QUARANTINE));
     match &arguments.action {
-        QuarantineAction::List { json } => list(&kept, *json),
+        QuarantineAction::List { json } => list(&changes, *json),
         QuarantineAction::Show { change } => {
-            show(named(&kept, change)?);
+            show(named(&changes, change)?);
             Ok(())
         }
-        QuarantineAction::Take { change, file } => match of_file(&kept, change)? {
-            writes if writes.is_empty() => take(named(&kept, change)?, file),
+        QuarantineAction::Take { change, file } => match of_file(&changes, change)? {
+            writes if writes.is_empty() => take(named(&changes, change)?, file),
             writes => take_all(&writes, file),
         },
-        QuarantineAction::Drop { change: Some(change), .. } => discard(named(&kept, change)?),
-        QuarantineAction::Drop { change: None, .. } => kept.iter().try_for_each(discard),
+        QuarantineAction::Drop { change: Some(change), .. } => discard(named(&changes, change)?),
+        QuarantineAction::Drop { change: None, .. } => changes.iter().try_for_each(discard),
     }
 }
 
-fn list(kept: &[KeptChange], json: bool) -> Result<()> {
+fn list(changes: &[KeptChange], json: bool) -> Result<()> {
     if json {
-        let reports: Vec<Report<'_>> = kept.iter().map(Report::of).collect();
+        let reports: Vec<Report<'_>> = changes.iter().map(Report::of).collect();
         say!("{}", serde_json::to_string_pretty(&reports)?);
-    } else if kept.is_empty() {
+    } else if changes.is_empty() {
         say!("no server has refused anything that was told to be done");
     } else {
-        files::groups(kept).iter().for_each(|group| say!("{}", group.line()));
+        files::groups(changes).iter().for_each(|group| say!("{}", group.line()));
     }
     Ok(())
 }
@@ -83,13 +83,13 @@ fn take(change: &KeptChange, file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// All that was to be written to the file of this name, in the order in which it was written. None: it is no file's name.
+/// Returns all writes to the file of this name, in order. Empty if the text is no file name.
 ///
 /// # Errors
-/// Several mounts wrote a file of this name: nobody knows in which order.
-fn of_file<'a>(kept: &'a [KeptChange], path: &str) -> Result<Vec<&'a KeptChange>> {
+/// Fails if several mounts wrote a file of this name: the order is unknown.
+fn of_file<'a>(changes: &'a [KeptChange], path: &str) -> Result<Vec<&'a KeptChange>> {
     let writes: Vec<&KeptChange> =
-        kept.iter().filter(|change| change.path == path && change.bytes > 0).collect();
+        changes.iter().filter(|change| change.path == path && change.bytes > 0).collect();
     let sessions =
         writes.windows(2).all(|two| matches!(two, [one, other] if one.session() == other.session()));
     if !sessions {
@@ -101,7 +101,7 @@ fn of_file<'a>(kept: &'a [KeptChange], path: &str) -> Result<Vec<&'a KeptChange>
     Ok(writes)
 }
 
-/// Puts all writes where they belong in a file that is not there yet. The changes stay.
+/// Applies all writes to a new file. The changes are kept.
 fn take_all(writes: &[&KeptChange], file: &Path) -> Result<()> {
     let cannot = || format!("cannot write to {}", file.display());
     let mut to =
@@ -124,11 +124,11 @@ fn discard(change: &KeptChange) -> Result<()> {
     change.discard().with_context(|| format!("cannot let go of {}", change.id))
 }
 
-/// The change of this name; its number will do where no other has it.
-fn named<'a>(kept: &'a [KeptChange], name: &str) -> Result<&'a KeptChange> {
+/// Returns the change of this name; its number suffices if it is unique.
+fn named<'a>(changes: &'a [KeptChange], name: &str) -> Result<&'a KeptChange> {
     let number = name.parse().ok();
-    let mut numbered = kept.iter().filter(|change| number == Some(change.number));
-    let found = match (kept.iter().find(|change| change.id == name), numbered.next(), numbered.next()) {
+    let mut numbered = changes.iter().filter(|change| number == Some(change.number));
+    let found = match (changes.iter().find(|change| change.id == name), numbered.next(), numbered.next()) {
         (Some(found), ..) | (None, Some(found), None) => Some(found),
         (None, ..) => None,
     };

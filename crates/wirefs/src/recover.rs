@@ -1,4 +1,4 @@
-//! `wirefs recover`: brings to the server what a mount that died had in its journal, and shows what was left.
+//! `wirefs recover`: sends the pending changes of a dead mount's journal to the server, or lists journals.
 
 mod report;
 
@@ -13,32 +13,32 @@ use anyhow::Result;
 use wirefs_driver::mount::{LeftState, Progress, Recovered, kept_in, left_journals};
 
 use crate::arguments;
-use crate::failure::{failure, tell};
+use crate::failure::{failure, print_error};
 use crate::mount::{self, JOURNALS, QUARANTINE};
 use crate::node;
-use crate::places;
 use crate::terminal::say;
+use crate::user_dirs;
 pub(crate) use report::Outcome;
-use report::{Left, Report};
+use report::{JournalEntry, Report};
 
-/// Nothing is told before that.
-const TOLD_AFTER: Duration = Duration::from_secs(1);
+/// No progress is printed before this time.
+const PROGRESS_DELAY: Duration = Duration::from_secs(1);
 
-/// Told from time to time how far a journal has been brought to its server: for people who wait.
+/// Prints the progress of a recovery.
 pub(crate) fn progress(progress: Progress) {
     let Progress { done, of, since } = progress;
-    if since < TOLD_AFTER || !std::io::stderr().is_terminal() {
+    if since < PROGRESS_DELAY || !std::io::stderr().is_terminal() {
         return;
     }
     let end = if done >= of { "\r\x1b[K" } else { "" };
-    // A terminal that is gone needs no progress.
+    // Fails if the terminal is closed; then no progress is needed.
     let _gone = write!(
         std::io::stderr(),
         "\r{done} of {of} changes of an earlier mount are at the server\x1b[K{end}"
     );
 }
 
-/// Lists, or recovers. Ends with a failure where anything stays in a journal.
+/// Lists, or recovers. Fails if changes remain in a journal.
 pub(crate) fn run(arguments: &arguments::Recover) -> Result<ExitCode> {
     if arguments.list {
         list(arguments.json)?;
@@ -48,15 +48,15 @@ pub(crate) fn run(arguments: &arguments::Recover) -> Result<ExitCode> {
         Some(source) => vec![source.clone()],
         None => left_sources()?,
     };
-    let (places, sources): (Vec<OsString>, Vec<OsString>) =
+    let (mountpoints, sources): (Vec<OsString>, Vec<OsString>) =
         sources.into_iter().partition(|source| node::recover::is_place(source.as_bytes()));
-    let places: Vec<String> = places.iter().map(|place| shown(place)).collect();
-    let mut outcomes = node::recover::recover(&places)?;
+    let mountpoints: Vec<String> = mountpoints.iter().map(|place| shown(place)).collect();
+    let mut outcomes = node::recover::recover(&mountpoints)?;
     for source in &sources {
         match mount::recover(source) {
             Ok(recovered) => outcomes.extend(recovered.iter().map(|one| Outcome::of(source, one))),
-            Err(error) if sources.len() + places.len() > 1 => {
-                tell(&error);
+            Err(error) if sources.len() + mountpoints.len() > 1 => {
+                print_error(&error);
                 outcomes.push(Outcome::failed(source, &error));
             }
             Err(error) => return Err(error),
@@ -73,16 +73,16 @@ pub(crate) fn run(arguments: &arguments::Recover) -> Result<ExitCode> {
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What was mounted by those that left a journal.
+/// Returns the sources of mounts that left a journal.
 fn left_sources() -> Result<Vec<OsString>> {
     let mut sources = BTreeSet::new();
-    for journal in left_journals(&places::state_dir()?.join(JOURNALS)) {
+    for journal in left_journals(&user_dirs::state_dir()?.join(JOURNALS)) {
         match journal.state {
             LeftState::Left { source, .. } if !source.is_empty() => {
                 sources.insert(OsString::from_vec(source.into_bytes()));
             }
             LeftState::Left { .. } | LeftState::InUse => {}
-            LeftState::Unreadable(why) => tell(&failure(
+            LeftState::Unreadable(why) => print_error(&failure(
                 format!("the journal {} cannot be read: {why}", journal.dir.display()),
                 "use the version of wirefs that wrote it, or move it away",
             )),
@@ -92,10 +92,10 @@ fn left_sources() -> Result<Vec<OsString>> {
 }
 
 fn list(json: bool) -> Result<()> {
-    let state = places::state_dir()?;
+    let state = user_dirs::state_dir()?;
     let report = Report {
-        journals: left_journals(&state.join(JOURNALS)).iter().map(Left::of).collect(),
-        quarantine: kept_in(&state.join(QUARANTINE)).iter().map(report::Kept::of).collect(),
+        journals: left_journals(&state.join(JOURNALS)).iter().map(JournalEntry::of).collect(),
+        quarantine: kept_in(&state.join(QUARANTINE)).iter().map(report::QuarantinedChanges::of).collect(),
     };
     if json {
         say!("{}", serde_json::to_string_pretty(&report)?);
@@ -105,7 +105,7 @@ fn list(json: bool) -> Result<()> {
     Ok(())
 }
 
-/// How the source was written.
+/// Returns the source as the user wrote it.
 fn shown(source: &OsStr) -> String {
     String::from_utf8_lossy(source.as_bytes()).into_owned()
 }
@@ -132,12 +132,12 @@ impl Outcome {
         }
     }
 
-    /// A journal for which nothing could be done.
+    /// Returns the outcome of a journal that could not be recovered.
     pub(crate) fn stays(source: &OsStr, journal: String, error: &anyhow::Error) -> Outcome {
         Outcome { journal, ..Outcome::failed(source, error) }
     }
 
-    /// Journals of a source for which nothing could be done.
+    /// Returns the outcome of a source whose journals could not be recovered.
     pub(crate) fn failed(source: &OsStr, error: &anyhow::Error) -> Outcome {
         Outcome { source: shown(source), why: Some(error.to_string()), ..Outcome::default() }
     }

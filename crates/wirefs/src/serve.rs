@@ -1,8 +1,8 @@
-//! `wirefs serve`: exports a directory until it is told to stop.
+//! `wirefs serve`: exports a directory until a signal.
 
 pub(crate) mod boot;
+mod lease_marker;
 mod ledger;
-mod mark;
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use wirefs_carrier::ether::{self, EtherPlace};
+use wirefs_carrier::ether::{self, EtherAddress};
 use wirefs_carrier::tls::Identity;
 use wirefs_carrier::{Address, HostPort, ListenOptions, Listener, Stdio, TLS_PORT_DEFAULT};
 use wirefs_driver::serve::{BeforeLeasing, Believers, ServeOptions, ServedPlace, Server};
@@ -21,18 +21,18 @@ use wirefs_hostfs::{HostOptions, HostTree, Notice, WatchKind};
 use wirefs_op::message::attach::Watch;
 use wirefs_server::Tree;
 
-use self::mark::Marks;
+use self::lease_marker::LeaseMarkers;
 use crate::arguments;
 use crate::blocks::Blocks;
 use crate::failure::failure;
-use crate::places;
 use crate::sys::{self, Signals};
 use crate::terminal::{note, say};
+use crate::user_dirs;
 
-/// How long a socket file may take to vanish after the server has stopped.
+/// The time for a socket file to vanish after the server has stopped.
 const SOCKET_GONE_MAX: Duration = Duration::from_secs(1);
 
-/// Serves until SIGTERM, SIGINT, or with `--stdio` until the client goes.
+/// Serves until SIGTERM or SIGINT; with `--stdio` until the client disconnects.
 pub(crate) fn run(arguments: &arguments::Serve) -> Result<()> {
     let signals = Signals::take(&[sys::INTERRUPT, sys::TERMINATE, sys::HANG_UP])
         .context("cannot take over the signals")?;
@@ -42,20 +42,20 @@ pub(crate) fn run(arguments: &arguments::Serve) -> Result<()> {
     }
     let boot = boot::id_of(&arguments.directory);
     let notice = if arguments.exclusive { Notice::Exclusive } else { Notice::Watched(WatchKind::Filesystem) };
-    let place = place_of(&arguments.directory);
+    let place = identity_of(&arguments.directory);
     let options = ServeOptions { ledger: ledger_dir(&arguments.directory), place, ..ServeOptions::new(boot) };
     let host = HostOptions { read_only: arguments.read_only, boot, notice, ..HostOptions::default() };
     if arguments.stdio {
         let tree = HostTree::open(&arguments.directory, host)?;
         return serve_stdio(Server::start(Arc::new(tree), options)?, signals);
     }
-    let marks = open_marks(&arguments.directory);
-    let notice = if marks.is_some() { notice } else { Notice::Nothing };
+    let markers = open_markers(&arguments.directory);
+    let notice = if markers.is_some() { notice } else { Notice::Nothing };
     let tree = HostTree::open(&arguments.directory, HostOptions { notice, ..host })?;
-    listen(arguments, Export { tree: Arc::new(tree), options, marks, has_neighbours: true }, signals)
+    listen(arguments, Export { tree: Arc::new(tree), options, markers, has_local_programs: true }, signals)
 }
 
-/// Serves a block tree: who changes it changes it here, so that nothing has to be watched.
+/// Serves a block tree. All changes are made by this server, so no watch is needed.
 fn serve_blocks(arguments: &arguments::Serve, blocks: &Blocks, signals: Signals) -> Result<()> {
     if arguments.read_only {
         return Err(failure(
@@ -67,30 +67,30 @@ fn serve_blocks(arguments: &arguments::Serve, blocks: &Blocks, signals: Signals)
     if arguments.stdio {
         return serve_stdio(Server::start(Arc::new(tree), ServeOptions::new(boot))?, signals);
     }
-    let marks = match blocks {
-        Blocks::Directory(path) => Some(Arc::new(Marks::open(path)?)),
-        // A server that is killed leaves nothing to the next one.
+    let markers = match blocks {
+        Blocks::Directory(path) => Some(Arc::new(LeaseMarkers::open(path)?)),
+        // A server that is killed leaves no state.
         Blocks::Memory => None,
     };
-    // What such a tree has not synced ends with the process, and so does what was noted of it.
+    // Unsynced data of such a tree ends with the process, and so does its ledger.
     let options = ServeOptions::new(boot);
-    listen(arguments, Export { tree: Arc::new(tree), options, marks, has_neighbours: false }, signals)
+    listen(arguments, Export { tree: Arc::new(tree), options, markers, has_local_programs: false }, signals)
 }
 
-/// What is served.
+/// An export.
 struct Export {
     tree: Arc<dyn Tree>,
     options: ServeOptions,
-    marks: Option<Arc<Marks>>,
-    /// Programs of this machine may change it too.
-    has_neighbours: bool,
+    markers: Option<Arc<LeaseMarkers>>,
+    /// Local programs may change it too.
+    has_local_programs: bool,
 }
 
-/// Serves on sockets until it is told to stop.
+/// Serves on sockets until a signal.
 fn listen(arguments: &arguments::Serve, export: Export, signals: Signals) -> Result<()> {
-    let Export { tree, options, marks, has_neighbours } = export;
+    let Export { tree, options, markers, has_local_programs } = export;
     let listeners = bind_all(arguments)?;
-    let options = with_marks(options, marks.as_ref());
+    let options = with_markers(options, markers.as_ref());
     let server = Server::start(tree, options).context("cannot start threads")?;
     let mut sockets = Vec::new();
     for listener in listeners {
@@ -98,53 +98,53 @@ fn listen(arguments: &arguments::Serve, export: Export, signals: Signals) -> Res
         announce(&arguments.directory, &listener);
         server.listen(listener).context("cannot start a thread")?;
     }
-    if marks.is_some() && has_neighbours {
-        say_what_is_noticed(server.watch());
+    if markers.is_some() && has_local_programs {
+        report_watch(server.watch());
     }
     if rustix::process::geteuid().is_root() {
         say!("running as root: clients get root's rights below this directory");
     }
     signals.wait().context("cannot wait for signals")?;
     server.stop();
-    if let Some(marks) = marks {
-        marks.finish(server.are_leases_out());
+    if let Some(markers) = markers {
+        markers.finish(server.are_leases_out());
     }
     remove_sockets(&sockets);
     Ok(())
 }
 
-/// A directory that is served beside something else.
+/// A directory served beside something else.
 pub(crate) struct Served {
     server: Server,
-    marks: Option<Arc<Marks>>,
+    markers: Option<Arc<LeaseMarkers>>,
 }
 
 impl Served {
     /// Serves a directory on this listener, until [`Served::end`].
     ///
     /// # Errors
-    /// The directory cannot be served, or the system gives no thread.
+    /// Fails if the directory cannot be served, or the system has no thread left.
     pub(crate) fn start(directory: &Path, read_only: bool, listener: Listener) -> Result<Served> {
         let boot = boot::id_of(directory);
-        let marks = open_marks(directory);
-        let notice = match &marks {
+        let markers = open_markers(directory);
+        let notice = match &markers {
             Some(_) => Notice::Watched(WatchKind::Filesystem),
             None => Notice::Nothing,
         };
         let host = HostOptions { read_only, boot, notice, ..HostOptions::default() };
         let tree = Arc::new(HostTree::open(directory, host)?);
-        let (ledger, place) = (ledger_dir(directory), place_of(directory));
+        let (ledger, place) = (ledger_dir(directory), identity_of(directory));
         let options = ServeOptions { ledger, place, ..ServeOptions::new(boot) };
         let server =
-            Server::start(tree, with_marks(options, marks.as_ref())).context("cannot start threads")?;
+            Server::start(tree, with_markers(options, markers.as_ref())).context("cannot start threads")?;
         server.listen(listener).context("cannot start a thread")?;
-        Ok(Served { server, marks })
+        Ok(Served { server, markers })
     }
 
-    /// Serves it on another listener, too.
+    /// Serves it on a further listener.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// The system has no thread left.
     pub(crate) fn listen(&self, listener: Listener) -> Result<()> {
         self.server.listen(listener).context("cannot start a thread")
     }
@@ -152,23 +152,23 @@ impl Served {
     /// Stops serving.
     pub(crate) fn end(self) {
         self.server.stop();
-        if let Some(marks) = self.marks {
-            marks.finish(self.server.are_leases_out());
+        if let Some(markers) = self.markers {
+            markers.finish(self.server.are_leases_out());
         }
     }
 }
 
-/// Where other servers of this directory find this one. One that is not there cannot be served either.
-fn place_of(directory: &Path) -> Option<ServedPlace> {
+/// Returns the identity by which co-located servers find this one. A missing directory cannot be served either.
+fn identity_of(directory: &Path) -> Option<ServedPlace> {
     let found = std::fs::metadata(directory).ok()?;
     Some(ServedPlace { device: found.dev(), inode: found.ino() })
 }
 
-/// The marks of this directory. Without a place for them nothing is promised: a server that is killed could not tell the
-/// next one of its promises.
-fn open_marks(directory: &Path) -> Option<Arc<Marks>> {
-    match Marks::open(directory) {
-        Ok(marks) => Some(Arc::new(marks)),
+/// Opens the lease markers of this directory. Without a directory for them no leases are granted: the next server could
+/// not know of the leases of a killed one.
+fn open_markers(directory: &Path) -> Option<Arc<LeaseMarkers>> {
+    match LeaseMarkers::open(directory) {
+        Ok(markers) => Some(Arc::new(markers)),
         Err(error) => {
             note!("wirefs: {error:#}; so mounts are promised nothing, and ask again about what they know");
             None
@@ -176,7 +176,7 @@ fn open_marks(directory: &Path) -> Option<Arc<Marks>> {
     }
 }
 
-/// Where the numbers of changes outlive this process. Without a place for them it works as well, until it is killed.
+/// Returns the directory of the ledger. Without one the server works, until it is killed.
 fn ledger_dir(directory: &Path) -> Option<PathBuf> {
     match ledger::dir_of(directory) {
         Ok(dir) => Some(dir),
@@ -190,13 +190,13 @@ fn ledger_dir(directory: &Path) -> Option<PathBuf> {
     }
 }
 
-fn with_marks(options: ServeOptions, marks: Option<&Arc<Marks>>) -> ServeOptions {
-    let Some(marks) = marks.map(Arc::clone) else {
+fn with_markers(options: ServeOptions, markers: Option<&Arc<LeaseMarkers>>) -> ServeOptions {
+    let Some(markers) = markers.map(Arc::clone) else {
         return options;
     };
-    let (recovery, believers) = (marks.recovery(), marks.believers());
+    let (recovery, pending_sessions) = (markers.recovery(), markers.pending_sessions());
     if !recovery.is_zero() {
-        let until = match believers.as_ref().map(BTreeSet::len) {
+        let until = match pending_sessions.as_ref().map(BTreeSet::len) {
             Some(count) => {
                 format!("until all {count} mounts that it has promised something have come back, for ")
             }
@@ -208,18 +208,23 @@ fn with_marks(options: ServeOptions, marks: Option<&Arc<Marks>>) -> ServeOptions
             recovery.as_secs_f64().ceil()
         );
     }
-    let before_leasing = Box::new(move |believers: &Believers| {
-        if let Err(error) = marks.leave(believers) {
+    let before_leasing = Box::new(move |pending_sessions: &Believers| {
+        if let Err(error) = markers.write_own(pending_sessions) {
             note!(
                 "wirefs: {error:#}; should this server be killed, mounts may show what is no longer so for some seconds"
             );
         }
     });
-    ServeOptions { recovery, believers, before_leasing: Some(BeforeLeasing::new(before_leasing)), ..options }
+    ServeOptions {
+        recovery,
+        believers: pending_sessions,
+        before_leasing: Some(BeforeLeasing::new(before_leasing)),
+        ..options
+    }
 }
 
-/// Which changes by programs on this machine reach the mounts.
-fn say_what_is_noticed(watch: Option<Watch>) {
+/// Prints which changes by local programs are reported to mounts.
+fn report_watch(watch: Option<Watch>) {
     match watch {
         Some(Watch::Filesystem) => {
             say!("mounts are told at once what programs here change (the file system is watched)")
@@ -256,12 +261,12 @@ fn serve_stdio(server: Server, signals: Signals) -> Result<()> {
     Ok(())
 }
 
-/// All addresses or none: a server that listens on half of them would look like one that works.
+/// Binds all addresses or none: a server on half of them would look like a working one.
 fn bind_all(arguments: &arguments::Serve) -> Result<Vec<Listener>> {
     let all = HostPort { host: "0.0.0.0".to_owned(), port: TLS_PORT_DEFAULT };
     let addresses = match arguments.listen.as_slice() {
         [] => vec![Address::Tls(all)],
-        chosen => chosen.to_vec(),
+        addresses => addresses.to_vec(),
     };
     let asks_keys = |address: &Address| matches!(address, Address::Tls(_) | Address::Ether(_));
     let asks_keys = addresses.iter().any(asks_keys);
@@ -271,15 +276,15 @@ fn bind_all(arguments: &arguments::Serve) -> Result<Vec<Listener>> {
     }
     let bind = |address: &Address| Listener::bind(address, &options).map_err(anyhow::Error::from);
     let listeners = addresses.iter().map(bind).collect::<Result<_>>()?;
-    // The cards are open, if any were asked for; what runs from now on cannot open others.
+    // The cards are open, if any were requested; programs started from now on cannot open others.
     if addresses.iter().any(|address| matches!(address, Address::Ether(_))) {
-        ether::give_up_right()?;
+        ether::drop_net_raw()?;
     }
     Ok(listeners)
 }
 
 fn tls_options(arguments: &arguments::Serve) -> Result<ListenOptions> {
-    let config = places::config_dir();
+    let config = user_dirs::config_dir();
     let authorized = match (&arguments.authorized, &config) {
         (Some(file), _) if !file.exists() => {
             return Err(failure(
@@ -295,7 +300,7 @@ fn tls_options(arguments: &arguments::Serve) -> Result<ListenOptions> {
     Ok(ListenOptions { identity: Some(Arc::new(identity)), authorized_keys: Some(authorized) })
 }
 
-/// One line for each listener, once it takes connections.
+/// Prints one line per listener, once it accepts connections.
 fn announce(directory: &Path, listener: &Listener) {
     for warning in listener.warnings() {
         note!("wirefs: {warning}");
@@ -309,7 +314,7 @@ fn announce(directory: &Path, listener: &Listener) {
             "  NEITHER ENCRYPTED NOR AUTHENTICATED: whoever reaches it has the files".to_owned(),
         ),
         Address::Ether(place) => {
-            let place = EtherPlace { remotes: listener.hardware(), cards: place.cards.clone() };
+            let place = EtherAddress { remotes: listener.hardware(), cards: place.cards.clone() };
             (format!("{place}/"), shown_key())
         }
         Address::Unix(_) | Address::Ssh(_) => (address.to_string(), String::new()),
@@ -317,13 +322,13 @@ fn announce(directory: &Path, listener: &Listener) {
     say!("serving {} on {address}{note}; mount it with: wirefs mount {seen} MNT", directory.display());
 }
 
-/// Our key, as a client is to compare it.
+/// Returns our key for a client to compare.
 fn shown_key() -> String {
-    let identity = places::config_dir().ok().and_then(|directory| Identity::open(&directory).ok());
+    let identity = user_dirs::config_dir().ok().and_then(|directory| Identity::open(&directory).ok());
     identity.map(|identity| format!("  key {}", identity.public_key().fingerprint())).unwrap_or_default()
 }
 
-/// The address as another machine would write it.
+/// Returns the address as another machine would write it.
 fn reachable(host: &HostPort) -> HostPort {
     let name = match host.host.as_str() {
         "0.0.0.0" | "::" | "" => rustix::system::uname().nodename().to_string_lossy().into_owned(),
@@ -332,14 +337,14 @@ fn reachable(host: &HostPort) -> HostPort {
     HostPort { host: name, port: host.port }
 }
 
-/// Each open file of a client is one of ours.
+/// Each open file of a client is an open file of the server.
 pub(crate) fn raise_descriptors() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    // A lower limit means fewer open files, which the tree copes with.
+    // A lower limit means fewer open files, which the tree handles.
     let _raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
-/// The listeners remove their files in their own threads; this waits for that, and does it for one that is late.
+/// The listeners remove their files in their own threads; this waits for that, and removes late ones.
 fn remove_sockets(sockets: &[PathBuf]) {
     let deadline = Instant::now() + SOCKET_GONE_MAX;
     while sockets.iter().any(|socket| socket.exists()) && Instant::now() < deadline {

@@ -1,4 +1,4 @@
-//! `wirefs status`: what mounts do, for people and for programs.
+//! `wirefs status`: the state of mounts, as text and as JSON.
 
 mod path;
 mod report;
@@ -13,12 +13,12 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use crate::arguments;
-use crate::control::{self, Ask, Line, Told};
+use crate::control::{self, ControlClient, ControlReply, ControlRequest};
 use crate::failure::failure;
 use crate::mountpoint;
 use crate::terminal::say;
 
-/// What the kernel calls the directory of nodes.
+/// The kernel's name of the directory of nodes.
 const NET: &str = "wirefs-net";
 
 /// Prints one mount, or all of this user's.
@@ -30,12 +30,12 @@ pub(crate) fn run(arguments: &arguments::Status) -> Result<()> {
 }
 
 fn one(path: &std::path::Path, json: bool) -> Result<()> {
-    if let Some(place) = mountpoint::resolve(path).ok().and_then(|resolved| Place::of(&resolved)) {
-        say!("{}", place.shown(json)?);
+    if let Some(net_path) = mountpoint::resolve(path).ok().and_then(|resolved| NetPath::of(&resolved)) {
+        say!("{}", net_path.shown(json)?);
         return Ok(());
     }
     let mut line = connect(path)?;
-    let report = ask(&mut line).map_err(|error| {
+    let report = request_status(&mut line).map_err(|error| {
         failure(
             format!("the process that serves {} does not answer: {error}", path.display()),
             format!("try again, or clear the mount with `wirefs umount -f {}`", path.display()),
@@ -50,7 +50,8 @@ fn one(path: &std::path::Path, json: bool) -> Result<()> {
 }
 
 fn all(json: bool) -> Result<()> {
-    let reports: Vec<Report> = control::find_all().iter_mut().filter_map(|line| ask(line).ok()).collect();
+    let reports: Vec<Report> =
+        control::find_all().iter_mut().filter_map(|line| request_status(line).ok()).collect();
     if json {
         say!("{}", serde_json::to_string_pretty(&reports)?);
         return Ok(());
@@ -67,9 +68,9 @@ fn all(json: bool) -> Result<()> {
     }
     let mut silent = mountpoint::mounted();
     silent.retain(|(path, _)| !reports.iter().any(|report| std::path::Path::new(&report.mountpoint) == path));
-    // What a node of this user mounted for others is told above, where it is in use.
-    let ours = places_of_nodes();
-    silent.retain(|(path, _)| !ours.iter().any(|place| path.starts_with(place)));
+    // Mounts by this user's node are listed above, if connected.
+    let ours = node_directories();
+    silent.retain(|(path, _)| !ours.iter().any(|net_path| path.starts_with(net_path)));
     for (path, source) in &silent {
         say!(
             "{source} on {}: no process of this user answers for it; another user's, or dead (`wirefs umount -f {}` clears it)",
@@ -83,63 +84,63 @@ fn all(json: bool) -> Result<()> {
     Ok(())
 }
 
-/// Where this user's node has other nodes: their directory, and where each is mounted once it is used. None: there is no node.
-fn places_of_nodes() -> Vec<PathBuf> {
-    let mut places: Vec<PathBuf> =
+/// Returns the directories of this user's node: the directory of nodes, and that of their mounts. Empty without a node.
+fn node_directories() -> Vec<PathBuf> {
+    let mut directories: Vec<PathBuf> =
         mountpoint::mounted().into_iter().filter(|(_, source)| source == NET).map(|(path, _)| path).collect();
-    if places.is_empty() || !crate::node::is_here() {
+    if directories.is_empty() || !crate::node::is_local() {
         return Vec::new();
     }
-    places.extend(crate::places::runtime_dirs().into_iter().map(|dir| dir.join("net")));
-    places
+    directories.extend(crate::user_dirs::runtime_dirs().into_iter().map(|dir| dir.join("net")));
+    directories
 }
 
-/// A place that this user's node serves, whose process has no line for it alone.
-enum Place {
+/// A path served by this user's node, whose process has no control socket for it alone.
+enum NetPath {
     /// The directory of nodes.
     Nodes,
-    /// A node, by its name, or something below it.
+    /// A node, by its name, or a path below it.
     Node(String),
 }
 
-impl Place {
-    fn of(resolved: &std::path::Path) -> Option<Place> {
-        places_of_nodes().iter().find_map(|place| Place::below(place, resolved))
+impl NetPath {
+    fn of(resolved: &std::path::Path) -> Option<NetPath> {
+        node_directories().iter().find_map(|net_path| NetPath::below(net_path, resolved))
     }
 
-    fn below(place: &std::path::Path, resolved: &std::path::Path) -> Option<Place> {
-        let below = resolved.strip_prefix(place).ok()?;
+    fn below(net_path: &std::path::Path, resolved: &std::path::Path) -> Option<NetPath> {
+        let below = resolved.strip_prefix(net_path).ok()?;
         Some(match below.components().next() {
-            Some(name) => Place::Node(name.as_os_str().to_string_lossy().into_owned()),
-            None => Place::Nodes,
+            Some(name) => NetPath::Node(name.as_os_str().to_string_lossy().into_owned()),
+            None => NetPath::Nodes,
         })
     }
 
-    /// The node's account of it.
+    /// Returns the node's report of it.
     fn shown(&self, json: bool) -> Result<String> {
         match self {
-            Place::Nodes => crate::node::list::of_all(json),
-            Place::Node(name) => crate::node::list::of_one(name, json),
+            NetPath::Nodes => crate::node::list::of_all(json),
+            NetPath::Node(name) => crate::node::list::of_one(name, json),
         }
     }
 }
 
-fn ask(line: &mut Line) -> std::io::Result<Report> {
-    line.ask(Ask::Status)?;
+fn request_status(line: &mut ControlClient) -> std::io::Result<Report> {
+    line.send(ControlRequest::Status)?;
     match line.answer()? {
-        Told::Status(report) => Ok(*report),
-        Told::Echo(_) | Told::Progress { .. } | Told::Done => {
+        ControlReply::Status(report) => Ok(*report),
+        ControlReply::Echo(_) | ControlReply::Progress { .. } | ControlReply::Done => {
             Err(std::io::Error::other("it answers something else"))
         }
-        Told::Failed { message } => Err(std::io::Error::other(message)),
+        ControlReply::Failed { message } => Err(std::io::Error::other(message)),
     }
 }
 
-/// Reaches the process that serves a mount of this user.
+/// Connects to the process of a mount of this user.
 ///
 /// # Errors
-/// There is none; the text says whether there is a mount at all.
-pub(crate) fn connect(path: &std::path::Path) -> Result<Line> {
+/// There is none; the error tells whether there is a mount at all.
+pub(crate) fn connect(path: &std::path::Path) -> Result<ControlClient> {
     let resolved = mountpoint::resolve(path).map_err(|error| {
         failure(
             format!("{} cannot be found: {error}", path.display()),
@@ -147,7 +148,7 @@ pub(crate) fn connect(path: &std::path::Path) -> Result<Line> {
         )
     })?;
     control::find(&resolved).ok_or_else(|| {
-        if Place::of(&resolved).is_some() {
+        if NetPath::of(&resolved).is_some() {
             return failure(
                 format!("{} is served by this user's node, together with all others", path.display()),
                 format!(
@@ -181,9 +182,9 @@ mod tests {
 
     #[test]
     fn a_place_below_the_directory_of_nodes_is_the_node_of_that_name() {
-        let of = |path| match Place::below(FilePath::new("/run/wirefs/net"), FilePath::new(path)) {
-            Some(Place::Node(name)) => name,
-            Some(Place::Nodes) => "/".to_owned(),
+        let of = |path| match NetPath::below(FilePath::new("/run/wirefs/net"), FilePath::new(path)) {
+            Some(NetPath::Node(name)) => name,
+            Some(NetPath::Nodes) => "/".to_owned(),
             None => String::new(),
         };
         let found =

@@ -1,4 +1,4 @@
-//! The system calls that no safe wrapper offers: signals as a descriptor.
+//! System calls without a safe wrapper: signals as a file descriptor.
 #![expect(unsafe_code, reason = "blocking signals and reading them from a descriptor has no safe wrapper")]
 
 use std::io::{self, Read};
@@ -8,26 +8,26 @@ use std::os::fd::{FromRawFd, OwnedFd};
 pub(crate) const INTERRUPT: i32 = libc::SIGINT;
 /// Request to end.
 pub(crate) const TERMINATE: i32 = libc::SIGTERM;
-/// The terminal is gone.
+/// The terminal is closed.
 pub(crate) const HANG_UP: i32 = libc::SIGHUP;
 
-/// Signals that are read instead of interrupting.
+/// Signals that are read instead of handled.
 #[derive(Debug)]
 pub(crate) struct Signals {
     fd: std::fs::File,
 }
 
 impl Signals {
-    /// Takes over these signals of this thread and of those that it starts, but for those that are ignored (as `nohup`
-    /// has it). Call it before any thread is started. Programs that are started get their signals back.
+    /// Blocks these signals in this thread and the threads that it starts, except ignored ones (as with `nohup`). Must
+    /// be called before any thread is started. Child programs get their signals back.
     ///
     /// # Errors
-    /// The system gives no descriptor.
+    /// The system has no file descriptor left.
     pub(crate) fn take(numbers: &[i32]) -> io::Result<Signals> {
         let ignored = ignored();
         let mut set = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
-        // SAFETY: sigemptyset initialises the set that it is given, and the others read or change that initialised set;
-        // all pointers are to it or null, where null is allowed.
+        // SAFETY: sigemptyset initializes the set, and the others read or change the initialized set; all pointers are
+        // to it or null, where null is allowed.
         let raw = unsafe {
             libc::sigemptyset(set.as_mut_ptr());
             for &number in numbers.iter().filter(|&&number| ignored & (1 << (number - 1)) == 0) {
@@ -39,7 +39,7 @@ impl Signals {
         if raw < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: signalfd just made the descriptor, so nobody else owns it.
+        // SAFETY: signalfd just created the descriptor, so it has no other owner.
         let fd = unsafe { OwnedFd::from_raw_fd(raw) };
         Ok(Signals { fd: fd.into() })
     }
@@ -47,25 +47,26 @@ impl Signals {
     /// Blocks for the next signal and returns its number.
     ///
     /// # Errors
-    /// The descriptor fails, which it does not.
+    /// The descriptor fails, which does not occur.
     pub(crate) fn wait(&self) -> io::Result<i32> {
         let mut info = [0; std::mem::size_of::<libc::signalfd_siginfo>()];
         (&self.fd).read_exact(&mut info)?;
-        // The number comes first.
+        // The signal number comes first.
         let [a, b, c, d, ..] = info;
         Ok(i32::from_ne_bytes([a, b, c, d]))
     }
 }
 
-/// Descriptors that the caller of this command left open are closed in programs that are started from now on: a process in the background
-/// would keep pipes, locks and directories of others in use. On Linux before 5.11 they stay open.
+/// Marks inherited descriptors as close-on-exec: a background process would keep pipes, locks and directories of other
+/// processes in use. No effect on Linux before 5.11.
 pub(crate) fn keep_descriptors_from_children() {
     let (first, last, flags) = (3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
-    // SAFETY: takes three numbers and touches no memory; descriptors stay open and valid in this process.
+    // SAFETY: the call takes three numbers and accesses no memory; descriptors stay open and valid in this process.
     let _unknown = unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) };
 }
 
-/// The signals that this process ignores, signal 1 as the lowest bit. A blocked signal would be read though ignored.
+/// Returns the signals that this process ignores, with signal 1 as the lowest bit. A blocked signal would be read
+/// although it is ignored.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

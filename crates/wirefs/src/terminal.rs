@@ -1,4 +1,4 @@
-//! Lines for people. A reader that has gone, as behind `| head`, or a full disk under a log, ends no server and no mount.
+//! Output lines. A closed reader, as after `| head`, or a full disk under a log, ends no server and no mount.
 
 /// A line on standard output.
 macro_rules! say {

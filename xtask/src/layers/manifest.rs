@@ -1,46 +1,46 @@
-//! What the manifests say that each crate depends on.
+//! The dependencies in the manifests.
 
 use anyhow::Context;
 use toml::{Table as Toml, Value};
 
 use crate::tree::Tree;
 
-/// Which build a dependency belongs to.
+/// The kind of a dependency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Section {
-    /// The crate itself, its build script included.
+pub(super) enum DependencyKind {
+    /// Of the crate itself or its build script.
     Build,
-    /// Its tests, examples and benches.
+    /// Of its tests, examples and benches.
     Dev,
 }
 
 /// One dependency.
 #[derive(Debug)]
 pub(super) struct Dependency {
-    /// How the manifest calls it.
+    /// The name in the manifest.
     pub(super) key: String,
-    /// The package behind that name.
+    /// The package of that name.
     pub(super) package: String,
-    /// Where it is listed.
-    pub(super) section: Section,
+    /// The kind.
+    pub(super) kind: DependencyKind,
 }
 
-/// One `Cargo.toml` of a package.
+/// The `Cargo.toml` of a package.
 pub(super) struct Manifest {
-    /// Its path from the root.
+    /// The path from the root.
     pub(super) path: String,
-    /// The package's name.
+    /// The package name.
     pub(super) package: String,
-    /// All dependencies, those of targets too.
+    /// All dependencies, including target-specific ones.
     pub(super) dependencies: Vec<Dependency>,
     text: String,
 }
 
 impl Manifest {
-    /// Reads each `Cargo.toml` that has a package.
+    /// Reads every `Cargo.toml` that has a package.
     ///
     /// # Errors
-    /// One of them is not TOML.
+    /// Fails if one is not valid TOML.
     pub(super) fn read_all(tree: &Tree) -> anyhow::Result<Vec<Manifest>> {
         let mut manifests = Vec::new();
         for file in tree.files.iter().filter(|file| file.path.ends_with("/Cargo.toml")) {
@@ -58,12 +58,12 @@ impl Manifest {
         Ok(manifests)
     }
 
-    /// The name of the folder that it lies in.
+    /// Returns the name of its folder.
     pub(super) fn folder(&self) -> &str {
         self.path.trim_end_matches("/Cargo.toml").rsplit('/').next().unwrap_or_default()
     }
 
-    /// The first line that begins with the dependency `key`, counted from 1.
+    /// Returns the first line that begins with the dependency `key`, counted from 1.
     pub(super) fn line_of(&self, key: &str) -> usize {
         let begins = |line: &str| line.trim_start().starts_with(key) || line.contains(&format!(".{key}]"));
         self.text.lines().position(begins).map_or(1, |at| at + 1)
@@ -80,16 +80,16 @@ fn dependencies(toml: &Toml) -> Vec<Dependency> {
     let mut found = Vec::new();
     for table in tables {
         let sections = [
-            ("dependencies", Section::Build),
-            ("build-dependencies", Section::Build),
-            ("dev-dependencies", Section::Dev),
+            ("dependencies", DependencyKind::Build),
+            ("build-dependencies", DependencyKind::Build),
+            ("dev-dependencies", DependencyKind::Dev),
         ];
         for (name, section) in sections {
             let listed = table.get(name).and_then(Value::as_table).into_iter().flatten();
             found.extend(listed.map(|(key, value)| Dependency {
                 key: key.clone(),
                 package: value.get("package").and_then(Value::as_str).unwrap_or(key).into(),
-                section,
+                kind: section,
             }));
         }
     }

@@ -1,4 +1,4 @@
-//! The crate table as `ARCHITECTURE.md` gives it.
+//! The crate table of `ARCHITECTURE.md`.
 
 use std::collections::BTreeMap;
 
@@ -7,79 +7,83 @@ use anyhow::{Context, bail};
 use super::PAGE;
 use crate::tree::Tree;
 
-/// Up to this floor nothing does I/O.
+/// The highest floor without I/O.
 pub(crate) const PURE_FLOOR_MAX: u8 = 2;
 
-/// Before the list of crates from outside that the floors without I/O may use.
-const PURE_OUTSIDE_INTRO: &str = "Outside crates on floors 0 to 2:";
+/// The prefix of the line that lists the external crates allowed on floors without I/O.
+const PURE_EXTERNAL_PREFIX: &str = "Outside crates on floors 0 to 2:";
 
-/// Where a crate stands. Proof stands above all: it sees everything, and nothing that ships sees it.
+/// The floor of a crate. Proof crates are above all: they may use every crate, and no shipped crate may use them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Floor {
-    /// A floor of what ships, counted from 0.
+    /// A floor of shipped crates, counted from 0.
     Number(u8),
     /// Tests and tools.
     Proof,
 }
 
-/// What a crate may depend on.
+/// The allowed dependencies of a crate.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum May {
+pub(crate) enum AllowedCrates {
     /// All crates.
     Any,
-    /// These.
+    /// Only these crates.
     Only(Vec<String>),
 }
 
-impl May {
-    /// The crates named.
+impl AllowedCrates {
+    /// Returns the named crates.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         match self {
-            May::Any => [].iter(),
-            May::Only(names) => names.iter(),
+            AllowedCrates::Any => [].iter(),
+            AllowedCrates::Only(names) => names.iter(),
         }
         .map(String::as_str)
     }
 }
 
-/// One row.
+/// One row of the table.
 #[derive(Debug)]
-pub(crate) struct Row {
-    /// Its line in the page, from 1.
+pub(crate) struct CrateRow {
+    /// The line in the page, from 1.
     pub(crate) line: usize,
-    /// The second cell.
+    /// The second cell: the floor.
     pub(crate) floor: Floor,
-    /// The third cell.
-    pub(crate) may: May,
+    /// The third cell: the allowed dependencies.
+    pub(crate) allowed: AllowedCrates,
 }
 
-/// The table, and the list of outside crates beneath it.
-pub(crate) struct Table {
-    /// By crate.
-    pub(crate) rows: BTreeMap<String, Row>,
-    /// What the floors without I/O may take from outside.
-    pub(crate) pure_outside: Vec<String>,
+/// The table, and the list of external crates below it.
+pub(crate) struct CrateTable {
+    /// The rows by crate.
+    pub(crate) rows: BTreeMap<String, CrateRow>,
+    /// The external crates allowed on floors without I/O.
+    pub(crate) pure_external: Vec<String>,
 }
 
-impl Table {
-    /// Finds the table by its header `| crate | floor | may depend on |`; further columns are for the reader.
+impl CrateTable {
+    /// Finds the table by its header `| crate | floor | may depend on |`; further columns are ignored.
     ///
     /// # Errors
-    /// The page, the header or a floor is not there.
-    pub(crate) fn read(tree: &Tree) -> anyhow::Result<Table> {
+    /// Fails if the page, the header or a floor is missing.
+    pub(crate) fn read(tree: &Tree) -> anyhow::Result<CrateTable> {
         let page = tree.file(PAGE).with_context(|| format!("{PAGE} is missing"))?;
-        let mut table = Table { rows: BTreeMap::new(), pure_outside: Vec::new() };
+        let mut table = CrateTable { rows: BTreeMap::new(), pure_external: Vec::new() };
         let mut is_inside = false;
         for (number, line) in page.text.lines().enumerate() {
             let cells: Vec<&str> = line.trim().trim_matches('|').split('|').map(str::trim).collect();
-            if let Some(list) = line.strip_prefix(PURE_OUTSIDE_INTRO) {
-                table.pure_outside = quoted(list);
+            if let Some(list) = line.strip_prefix(PURE_EXTERNAL_PREFIX) {
+                table.pure_external = quoted(list);
             }
             match cells.as_slice() {
                 ["crate", "floor", "may depend on", ..] => is_inside = true,
                 [first, ..] if is_inside && first.starts_with('-') => {}
-                [name, floor, may, ..] if is_inside => {
-                    let row = Row { line: number + 1, floor: floor_of(floor, number + 1)?, may: may_of(may) };
+                [name, floor, allowed, ..] if is_inside => {
+                    let row = CrateRow {
+                        line: number + 1,
+                        floor: floor_of(floor, number + 1)?,
+                        allowed: allowed_of(allowed),
+                    };
                     table.rows.insert(name.trim_matches('`').into(), row);
                 }
                 _ => is_inside = false,
@@ -91,9 +95,9 @@ impl Table {
         Ok(table)
     }
 
-    /// The crates that do no I/O.
+    /// Returns the crates on floors without I/O.
     pub(crate) fn pure_crates(&self) -> impl Iterator<Item = &str> {
-        let is_pure = |row: &Row| matches!(row.floor, Floor::Number(floor) if floor <= PURE_FLOOR_MAX);
+        let is_pure = |row: &CrateRow| matches!(row.floor, Floor::Number(floor) if floor <= PURE_FLOOR_MAX);
         self.rows.iter().filter(move |(_, row)| is_pure(row)).map(|(name, _)| name.as_str())
     }
 }
@@ -106,11 +110,11 @@ fn floor_of(cell: &str, line: usize) -> anyhow::Result<Floor> {
     Ok(Floor::Number(number))
 }
 
-fn may_of(cell: &str) -> May {
-    if cell == "any" { May::Any } else { May::Only(quoted(cell)) }
+fn allowed_of(cell: &str) -> AllowedCrates {
+    if cell == "any" { AllowedCrates::Any } else { AllowedCrates::Only(quoted(cell)) }
 }
 
-/// What stands between backticks.
+/// Returns the text parts between backticks.
 fn quoted(text: &str) -> Vec<String> {
     text.split('`').skip(1).step_by(2).map(String::from).collect()
 }

@@ -4,7 +4,7 @@ use super::check;
 
 const HEAD: &str = "| crate | floor | may depend on | what |\n|---|---|---|---|\n";
 
-/// The messages for crates given as (name, dependencies) and a table without head.
+/// Returns the messages for a table without header, and crates given as (name, dependencies).
 fn messages(rows: &str, crates: &[(&str, &str)]) -> Vec<String> {
     let page = format!("{HEAD}{rows}\nOutside crates on floors 0 to 2: `bytes`.\n");
     let mut files = vec![("ARCHITECTURE.md".to_owned(), page)];
@@ -24,19 +24,19 @@ fn assert_one(messages: &[String], part: &str) {
 const TWO: &str = "| `low` | 0 | – | values |\n| `high` | 3 | `low` | adapter |\n";
 
 #[test]
-fn allowed_edges_pass() {
+fn allowed_dependencies_pass() {
     let high = "[dependencies]\nlow.workspace = true\ntokio = \"1\"";
     assert_eq!(messages(TWO, &[("low", "[dependencies]\nbytes = \"1\""), ("high", high)]), [""; 0]);
 }
 
 #[test]
-fn edge_outside_the_table_is_found_with_its_line() {
+fn dependency_outside_the_table_is_reported_with_its_line() {
     let found = messages(TWO, &[("low", "[dependencies]\nhigh = { path = \"x\" }"), ("high", "")]);
     assert_one(&found, "crates/low/Cargo.toml:4: low -> high: the table does not allow");
 }
 
 #[test]
-fn renamed_build_and_target_dependencies_are_edges() {
+fn renamed_build_and_target_dependencies_are_checked() {
     let rows = "| `a` | 1 | – |\n| `b` | 1 | – |\n";
     let hidden = [
         "[dependencies]\nx = { package = \"b\" }",
@@ -50,7 +50,7 @@ fn renamed_build_and_target_dependencies_are_edges() {
 }
 
 #[test]
-fn dev_dependencies_may_point_down_aside_or_to_proof_but_not_up() {
+fn dev_dependencies_may_point_down_sideways_or_to_proof_but_not_up() {
     let rows = "| `low` | 0 | – |\n| `high` | 3 | – |\n| `proof` | proof | any |\n";
     let dev = |name| format!("[dev-dependencies]\n{name} = \"1\"");
     assert_eq!(messages(rows, &[("low", &dev("proof")), ("high", &dev("low")), ("proof", "")]), [""; 0]);
@@ -60,26 +60,26 @@ fn dev_dependencies_may_point_down_aside_or_to_proof_but_not_up() {
 }
 
 #[test]
-fn what_ships_never_depends_on_proof() {
+fn shipped_crates_never_depend_on_proof() {
     let rows = "| `low` | 0 | – |\n| `proof` | proof | any |\n";
     let found = messages(rows, &[("low", "[dependencies]\nproof = \"1\""), ("proof", "")]);
     assert_one(&found, "proof is never shipped");
 }
 
 #[test]
-fn pure_floors_take_only_named_crates_from_outside() {
+fn pure_floors_allow_only_listed_external_crates() {
     let found = messages(TWO, &[("low", "[dependencies]\ntokio = \"1\""), ("high", "")]);
     assert_one(&found, "low -> tokio: floor 0 does no I/O");
 }
 
 #[test]
-fn arrow_up_in_the_table_is_found() {
+fn upward_dependency_in_the_table_is_reported() {
     let rows = "| `low` | 0 | `high` |\n| `high` | 3 | – |\n";
     assert_one(&messages(rows, &[("low", ""), ("high", "")]), "points up");
 }
 
 #[test]
-fn circle_on_one_floor_is_found_at_each_of_its_crates() {
+fn cycle_on_one_floor_is_reported_for_each_of_its_crates() {
     let rows = "| `a` | 3 | `b` |\n| `b` | 3 | `a` |\n";
     let found = messages(rows, &[("a", ""), ("b", "")]);
     assert_eq!(found.len(), 2, "{found:?}");
@@ -87,13 +87,13 @@ fn circle_on_one_floor_is_found_at_each_of_its_crates() {
 }
 
 #[test]
-fn crate_without_row_and_row_without_crate_are_found() {
+fn crate_without_row_and_row_without_crate_are_reported() {
     assert_one(&messages(TWO, &[("low", "")]), "high has a row but no crate");
     assert_one(&messages(TWO, &[("low", ""), ("high", ""), ("new", "")]), "crate new has no row");
 }
 
 #[test]
-fn arrow_to_an_unknown_row_is_found() {
+fn dependency_on_an_unknown_row_is_reported() {
     assert_one(&messages("| `a` | 3 | `gone` |\n", &[("a", "")]), "gone, which has no row");
 }
 

@@ -7,7 +7,7 @@ fn row<'a>(text: &'a str, name: &str) -> &'a str {
 }
 
 #[test]
-fn figures_count_what_is_there() {
+fn table_has_the_statistics_of_the_files() {
     let long = format!(
         "/// Doc.\n#[expect(\n    unused\n)]\npub fn long() {{\n{}}}\npub struct Bare;\n",
         "    f();\n".repeat(80)
@@ -23,6 +23,6 @@ fn figures_count_what_is_there() {
 }
 
 #[test]
-fn an_empty_tree_has_figures_too() {
+fn empty_tree_has_statistics() {
     assert!(table(&Tree::of(&[])).contains("| median lines per file | 0 |"));
 }

@@ -1,24 +1,24 @@
-//! Attributes, and how far what they stand on reaches.
+//! Attributes and the items that they cover.
 
 use super::{Span, is_word};
 
 /// One `#[…]` or `#![…]`.
 pub(crate) struct Attribute {
-    /// From `#` to behind `]`.
+    /// The bytes from `#` to `]`.
     pub(crate) span: Span,
-    /// Whether it is `#![…]`, which covers all that contains it.
+    /// Whether it is `#![…]`, which covers its whole parent.
     pub(crate) is_inner: bool,
-    /// What stands between the brackets, strings included.
+    /// The text between the brackets, including strings.
     pub(crate) content: String,
 }
 
 impl Attribute {
-    /// The first word: `cfg`, `test`, `expect` …
+    /// Returns the first word: `cfg`, `test`, `expect` …
     pub(crate) fn name(&self) -> &str {
         self.content.split(|c: char| !is_word(c)).next().unwrap_or_default()
     }
 
-    /// Whether what carries this is built for tests only.
+    /// Returns whether the item is built for tests only.
     pub(crate) fn marks_test(&self) -> bool {
         match self.name() {
             "test" => true,
@@ -27,12 +27,12 @@ impl Attribute {
         }
     }
 
-    /// Whether this is `expect(…)` of one of `lints`, with a reason.
+    /// Returns whether this is `expect(…)` of one of `lints`, with a reason.
     pub(crate) fn expects(&self, lints: &[&str]) -> bool {
         self.name() == "expect" && self.has_reason() && lints.iter().any(|lint| self.content.contains(lint))
     }
 
-    /// Whether it says `reason = "…"`, and the reason is not empty.
+    /// Returns whether it has a nonempty `reason = "…"`.
     pub(crate) fn has_reason(&self) -> bool {
         self.content.split_once("reason").is_some_and(|(_, rest)| {
             rest.trim_start_matches([' ', '=']).strip_prefix('"').is_some_and(|text| !text.starts_with('"'))
@@ -40,7 +40,7 @@ impl Attribute {
     }
 }
 
-/// All attributes of a file.
+/// Returns all attributes of a file.
 pub(super) fn attributes(text: &str, code: &str) -> Vec<Attribute> {
     let mut found = Vec::new();
     for (start, _) in code.match_indices('#') {
@@ -57,7 +57,7 @@ pub(super) fn attributes(text: &str, code: &str) -> Vec<Attribute> {
     found
 }
 
-/// The place behind the bracket that closes the one at `open`.
+/// Returns the position after the bracket that closes the one at `open`.
 pub(crate) fn closing(code: &str, open: usize) -> usize {
     let mut depth = 0_usize;
     for (at, byte) in code.bytes().enumerate().skip(open) {
@@ -73,7 +73,7 @@ pub(crate) fn closing(code: &str, open: usize) -> usize {
     code.len()
 }
 
-/// Where the item, statement or arm that begins at `from` ends; attributes before it are passed over.
+/// Returns the end of the item, statement or match arm at `from`, skipping its attributes.
 pub(crate) fn item_end(code: &str, from: usize) -> usize {
     const ENDS_WITH_BLOCK: [&str; 11] =
         ["pub", "fn", "impl", "struct", "enum", "mod", "unsafe", "async", "trait", "extern", "union"];

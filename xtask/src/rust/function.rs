@@ -1,19 +1,19 @@
-//! Functions and how long they are.
+//! Functions and their lengths.
 
 use super::attribute::closing;
 use super::{Span, is_word, words};
 
 /// A function with a body.
 pub(crate) struct Function {
-    /// Its name.
+    /// The name.
     pub(crate) name: String,
-    /// From `fn` to behind the body's last brace.
+    /// The bytes from `fn` to the closing brace.
     pub(crate) span: Span,
-    /// The body, braces included.
+    /// The body, including its braces.
     pub(crate) body: Span,
 }
 
-/// All functions of a file that have a body; `fn(…)` types and declarations have none.
+/// Returns all functions with a body; `fn(…)` types and declarations are skipped.
 pub(super) fn functions(code: &str) -> Vec<Function> {
     words(code, "fn").filter_map(|start| function(code, start)).collect()
 }

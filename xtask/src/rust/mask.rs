@@ -1,53 +1,53 @@
-//! Separates code from comments, strings and characters, keeping each byte's place.
+//! Separates code from comments, strings and characters, without moving any byte.
 
 use super::is_word;
 
-/// Two copies of a source text, of its length: one with everything but code blanked, one with everything but
-/// comments. Line ends stay in both; the quotes of a string stay in the code, its content does not.
+/// Two copies of a source text of the same length: one with everything but code blanked, one with everything but
+/// comments. Both keep line ends; the code keeps the quotes of strings, but not their contents.
 pub(crate) struct Mask {
     /// Code only.
     pub(crate) code: String,
-    /// Comments only, with their slashes.
+    /// Comments only, including their slashes.
     pub(crate) comments: String,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum TextKind {
     Code,
     Comment,
     Content,
 }
 
 impl Mask {
-    /// Reads `text` once. Text that ends inside a string or comment is taken as if it ended there.
+    /// Parses `text`. An unterminated string or comment extends to the end.
     pub(crate) fn new(text: &str) -> Mask {
         let mut mask =
             Mask { code: String::with_capacity(text.len()), comments: String::with_capacity(text.len()) };
         let mut rest = text;
         let mut last = ' ';
         while let Some(first) = rest.chars().next() {
-            let (part, length) = next_part(rest, last);
+            let (kind, length) = next_part(rest, last);
             let (piece, after) = rest.split_at(length.min(rest.len()));
-            match part {
-                Part::Code => mask.push(piece, Part::Code),
-                Part::Comment => mask.push(piece, Part::Comment),
-                Part::Content => mask.push_quoted(piece),
+            match kind {
+                TextKind::Code => mask.push(piece, TextKind::Code),
+                TextKind::Comment => mask.push(piece, TextKind::Comment),
+                TextKind::Content => mask.push_quoted(piece),
             }
-            last = if part == Part::Code { first } else { ' ' };
+            last = if kind == TextKind::Code { first } else { ' ' };
             rest = after;
         }
         mask
     }
 
-    fn push(&mut self, piece: &str, part: Part) {
+    fn push(&mut self, piece: &str, kind: TextKind) {
         for c in piece.chars() {
             let blank = || std::iter::repeat_n(if c == '\n' { '\n' } else { ' ' }, c.len_utf8());
-            if part == Part::Code {
+            if kind == TextKind::Code {
                 self.code.push(c);
             } else {
                 self.code.extend(blank());
             }
-            if part == Part::Comment {
+            if kind == TextKind::Comment {
                 self.comments.push(c);
             } else {
                 self.comments.extend(blank());
@@ -55,35 +55,35 @@ impl Mask {
         }
     }
 
-    /// A string or character: its quotes are code, the rest is blanked.
+    /// Pushes a string or character literal: its quotes as code, its contents blanked.
     fn push_quoted(&mut self, piece: &str) {
         for c in piece.chars() {
-            let part = if c == '"' || c == '\'' { Part::Code } else { Part::Content };
-            self.push(c.encode_utf8(&mut [0; 4]), part);
+            let kind = if c == '"' || c == '\'' { TextKind::Code } else { TextKind::Content };
+            self.push(c.encode_utf8(&mut [0; 4]), kind);
         }
     }
 }
 
-/// What `rest` begins with, and for how many bytes. `last` is the character before it.
-fn next_part(rest: &str, last: char) -> (Part, usize) {
+/// Returns the type and the length of the next part of `rest`. `last` is the character before it.
+fn next_part(rest: &str, last: char) -> (TextKind, usize) {
     if rest.starts_with("//") {
-        return (Part::Comment, rest.find('\n').unwrap_or(rest.len()));
+        return (TextKind::Comment, rest.find('\n').unwrap_or(rest.len()));
     }
     if rest.starts_with("/*") {
-        return (Part::Comment, block_comment_length(rest));
+        return (TextKind::Comment, block_comment_length(rest));
     }
     if !is_word(last)
         && let Some(length) = raw_string_length(rest)
     {
-        return (Part::Content, length);
+        return (TextKind::Content, length);
     }
     if rest.starts_with('"') {
-        return (Part::Content, quoted_length(rest, '"'));
+        return (TextKind::Content, quoted_length(rest, '"'));
     }
     if let Some(length) = character_length(rest) {
-        return (Part::Content, length);
+        return (TextKind::Content, length);
     }
-    (Part::Code, rest.chars().next().map_or(1, char::len_utf8))
+    (TextKind::Code, rest.chars().next().map_or(1, char::len_utf8))
 }
 
 fn block_comment_length(rest: &str) -> usize {
@@ -106,7 +106,7 @@ fn block_comment_length(rest: &str) -> usize {
     rest.len()
 }
 
-/// The length of `r"…"`, `r#"…"#`, `br"…"` or `cr"…"`, if `rest` begins with one.
+/// Returns the length of `r"…"`, `r#"…"#`, `br"…"` or `cr"…"`, if `rest` begins with one.
 fn raw_string_length(rest: &str) -> Option<usize> {
     let after_r = rest.strip_prefix(['b', 'c']).unwrap_or(rest).strip_prefix('r')?;
     let hashes = after_r.bytes().take_while(|&byte| byte == b'#').count();
@@ -116,7 +116,7 @@ fn raw_string_length(rest: &str) -> Option<usize> {
     Some(content.find(&end).map_or(rest.len(), |at| head + at + end.len()))
 }
 
-/// The length of a text between two `quote`s, with `\` before a quote that does not end it.
+/// Returns the length of a text between two `quote`s, with backslash escapes.
 fn quoted_length(rest: &str, quote: char) -> usize {
     let mut is_escaped = false;
     for (at, c) in rest.char_indices().skip(1) {
@@ -131,7 +131,7 @@ fn quoted_length(rest: &str, quote: char) -> usize {
     rest.len()
 }
 
-/// The length of a character literal, if `rest` begins with one and not with a lifetime.
+/// Returns the length of a character literal; `None` for a lifetime.
 fn character_length(rest: &str) -> Option<usize> {
     let mut inside = rest.strip_prefix('\'')?.chars();
     match inside.next()? {

@@ -2,7 +2,7 @@ use super::RustFile;
 use super::mask::Mask;
 
 #[test]
-fn mask_keeps_places_and_parts_code_from_the_rest() {
+fn mask_keeps_positions_and_separates_code_from_comments() {
     let text = "let é = \"a//b\\\"c\"; // ü \"x\"\n/* a /* b */ c */ let c = 'x';\nlet l: &'a str = r##\"\"# }\"##;\n";
     let mask = Mask::new(text);
     assert_eq!((mask.code.len(), mask.comments.len()), (text.len(), text.len()));
@@ -16,7 +16,7 @@ fn mask_keeps_places_and_parts_code_from_the_rest() {
 }
 
 #[test]
-fn text_that_ends_too_early_is_taken_as_it_is() {
+fn truncated_text_is_accepted() {
     for text in ["\"abc", "/* abc", "r#\"abc", "'\\", "fn f(", "#[cfg(", "fn f() {", "b'", "r#"] {
         let file = RustFile::new("crates/a/src/lib.rs", text);
         assert_eq!(file.mask.code.len(), text.len());
@@ -24,7 +24,7 @@ fn text_that_ends_too_early_is_taken_as_it_is() {
 }
 
 #[test]
-fn raw_identifiers_and_byte_characters_are_no_strings() {
+fn raw_identifiers_and_byte_characters_are_not_strings() {
     let code = Mask::new("r#fn(b'\"', c, br\"{\", var\"{\")").code;
     assert!(code.starts_with("r#fn(b'\"', c, "), "{code}");
     assert!(!code.contains('{'), "{code}");

@@ -1,4 +1,4 @@
-//! The length of the pages that must be read in one sitting, and the weight of files.
+//! Limits on the length of certain pages and on the size of files.
 
 use crate::finding::Finding;
 use crate::tree::Tree;

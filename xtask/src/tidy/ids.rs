@@ -1,4 +1,4 @@
-//! Each guarantee `S-nn` of the semantics page is cited by a test, and each citation names one that exists.
+//! Each guarantee `S-nn` of the semantics page is cited by a test, and each cited guarantee exists.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     }
     let mut findings = Vec::new();
     let mut cited_by_tests = Vec::new();
-    // The examples in this crate's own tests cite what does not exist.
+    // The tests of this crate cite guarantees that do not exist.
     for file in tree.rust.iter().filter(|file| !file.path.starts_with("xtask/")) {
         for (at, id) in ids(&file.text) {
             if file.is_test(at) {

@@ -1,4 +1,4 @@
-//! What panics, what is unfinished, and lints that are switched off.
+//! Panics, unfinished code, and disabled lints.
 
 use crate::finding::Finding;
 use crate::rust::{RustFile, words};
@@ -12,8 +12,8 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     for file in &tree.rust {
         findings.extend(unfinished(file));
         findings.extend(panics(file).map(|(line, what)| {
-            let mend = "give back an error; where it cannot happen, #[expect(…, reason = \"the invariant\")]";
-            Finding::error(&file.path, line, format!("{what} outside tests"), mend)
+            let fix = "return an error; if it cannot happen, #[expect(…, reason = \"the invariant\")]";
+            Finding::error(&file.path, line, format!("{what} outside tests"), fix)
         }));
         findings.extend(switched_off(file));
     }
@@ -27,13 +27,13 @@ fn unfinished(file: &RustFile) -> Vec<Finding> {
         let is_macro =
             |at: &usize| file.mask.code.get(at + word.len()..).is_some_and(|rest| rest.starts_with('!'));
         for at in words(&file.mask.code, word).filter(is_macro) {
-            findings.push(Finding::error(&file.path, file.line(at), name, "finish it or take it out"));
+            findings.push(Finding::error(&file.path, file.line(at), name, "finish or remove it"));
         }
     }
     findings
 }
 
-/// Each `unwrap` and `expect` outside tests that no `#[expect]` with a reason covers: line and what.
+/// Returns the line and the call of each `unwrap` and `expect` outside tests that no `#[expect]` with a reason covers.
 pub(crate) fn panics(file: &RustFile) -> impl Iterator<Item = (usize, &'static str)> {
     PANICS.into_iter().flat_map(move |(call, lint)| {
         let found = file.mask.code.match_indices(call).map(|(at, _)| at);
@@ -44,7 +44,8 @@ pub(crate) fn panics(file: &RustFile) -> impl Iterator<Item = (usize, &'static s
     })
 }
 
-/// Outside tests a lint is relaxed by `expect` with a reason: it says why, and it says when it is stale.
+/// Outside tests, a lint may be disabled only by `expect` with a reason, which also reports when it is no longer
+/// needed.
 fn switched_off(file: &RustFile) -> Vec<Finding> {
     let relaxed = file.attributes.iter().filter(|attribute| matches!(attribute.name(), "allow" | "expect"));
     let bad = relaxed.filter(|attribute| {
@@ -52,8 +53,8 @@ fn switched_off(file: &RustFile) -> Vec<Finding> {
     });
     bad.map(|attribute| {
         let line = file.line(attribute.span.start);
-        let mend = "write #[expect(…, reason = \"…\")], or relax it in the root with its reason";
-        Finding::error(&file.path, line, format!("#[{}] gives no reason", attribute.content), mend)
+        let fix = "write #[expect(…, reason = \"…\")], or relax it in the root with its reason";
+        Finding::error(&file.path, line, format!("#[{}] gives no reason", attribute.content), fix)
     })
     .collect()
 }

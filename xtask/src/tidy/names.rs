@@ -4,10 +4,10 @@ use crate::finding::Finding;
 use crate::rust::words;
 use crate::tree::Tree;
 
-/// Names that say nothing about what is inside.
+/// Names that do not describe the contents.
 const BANNED: [&str; 9] = ["utils", "util", "common", "helpers", "misc", "base", "types", "handler", "impl"];
 
-const MEND: &str = "name it after the one concept that it holds";
+const FIX: &str = "name it after the one concept that it holds";
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -18,7 +18,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         }
         let parts = file.path.trim_end_matches(".rs").split('/');
         for part in parts.filter(|part| BANNED.contains(part)) {
-            findings.push(Finding::error(&file.path, 1, format!("banned name {part:?}"), MEND));
+            findings.push(Finding::error(&file.path, 1, format!("banned name {part:?}"), FIX));
         }
         for name in BANNED {
             let is_inline = |at: &usize| {
@@ -28,7 +28,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
             };
             for at in words(&file.mask.code, name).filter(is_inline) {
                 let message = format!("banned module name {name:?}");
-                findings.push(Finding::error(&file.path, file.line(at), message, MEND));
+                findings.push(Finding::error(&file.path, file.line(at), message, FIX));
             }
         }
     }

@@ -5,16 +5,16 @@ use crate::rust::function::Function;
 use crate::rust::{RustFile, words};
 use crate::tree::Tree;
 
-const FILE_LINES_THINK: usize = 450;
+const FILE_LINES_WARN: usize = 450;
 const FILE_LINES_MAX: usize = 800;
 const LIB_LINES_MAX: usize = 100;
-/// Lines of a function, from `fn` to its last brace.
+/// The maximum lines of a function, from `fn` to its closing brace.
 pub(crate) const FUNCTION_LINES_MAX: usize = 70;
-/// The comment that lets a function be longer, where most of it is one `match` or one table.
+/// The comment that excuses a longer function which is mostly one `match` or one table.
 const EXCEPTION: &str = "tidy: long because ";
-/// Of a long function's lines, so many per cent must belong to that `match` or table.
+/// The minimum percentage of a long function's lines in that `match` or table.
 const EXCEPTION_BLOCK_PERCENT_MIN: usize = 60;
-/// Lines above `fn` in which the exception is looked for, behind attributes and other comments.
+/// The number of lines above `fn` that are searched for the comment.
 const EXCEPTION_LINES_ABOVE: usize = 12;
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -27,13 +27,14 @@ fn file_size(file: &RustFile) -> Option<Finding> {
         let message = format!("{lines} lines; lib.rs has at most {LIB_LINES_MAX}");
         return Some(Finding::error(&file.path, 1, message, "leave crate doc, mod lines and pub use here"));
     }
-    let mend = "split it by concept; one type per state, one file per operation";
+    let fix = "split it by concept; one type per state, one file per operation";
     if lines > FILE_LINES_MAX {
         let message = format!("{lines} lines; a file has at most {FILE_LINES_MAX}");
-        return Some(Finding::error(&file.path, 1, message, mend));
+        return Some(Finding::error(&file.path, 1, message, fix));
     }
-    (lines > FILE_LINES_THINK)
-        .then(|| Finding::warning(&file.path, 1, format!("{lines} lines; think at {FILE_LINES_THINK}"), mend))
+    (lines > FILE_LINES_WARN).then(|| {
+        Finding::warning(&file.path, 1, format!("{lines} lines; warning limit {FILE_LINES_WARN}"), fix)
+    })
 }
 
 fn function_sizes(file: &RustFile) -> Vec<Finding> {
@@ -47,7 +48,7 @@ fn too_long_finding(file: &RustFile, function: &Function) -> Option<Finding> {
     let name = &function.name;
     if !is_excused(file, function) {
         let message = format!("fn {name} has {lines} lines of at most {FUNCTION_LINES_MAX}");
-        return Some(Finding::error(&file.path, line, message, "cut it, or make its table data"));
+        return Some(Finding::error(&file.path, line, message, "split it, or turn its table into data"));
     }
     if longest_block_lines(file, function) * 100 < lines * EXCEPTION_BLOCK_PERCENT_MIN {
         let message = format!("fn {name} has {lines} lines and an exception, but is not one match or table");
@@ -55,13 +56,13 @@ fn too_long_finding(file: &RustFile, function: &Function) -> Option<Finding> {
             &file.path,
             line,
             message,
-            "cut it; the exception is for one big match or table",
+            "split it; the exception is for one big match or table",
         ));
     }
     None
 }
 
-/// Whether a comment above the function or at the head of its body gives the reason for its length.
+/// Returns whether a comment above the function or at the start of its body has the reason for its length.
 fn is_excused(file: &RustFile, function: &Function) -> bool {
     let first = file.line(function.span.start);
     let head = file.line(function.body.start) + 1;
@@ -72,7 +73,7 @@ fn is_excused(file: &RustFile, function: &Function) -> bool {
         .any(|(_, reason)| !reason.trim().is_empty())
 }
 
-/// The lines of the longest `match` or bracketed table in a function.
+/// Returns the number of lines of the longest `match` or bracketed table in a function.
 fn longest_block_lines(file: &RustFile, function: &Function) -> usize {
     let code = file.mask.code.get(..function.body.end).unwrap_or_default();
     let matches = words(code, "match").filter(|at| function.body.contains(at)).filter_map(|at| {
@@ -84,7 +85,7 @@ fn longest_block_lines(file: &RustFile, function: &Function) -> usize {
     blocks.map(|block| lines_of(file, &block)).max().unwrap_or(0)
 }
 
-/// How many lines a span touches.
+/// Returns the number of lines of a span.
 pub(crate) fn lines_of(file: &RustFile, span: &crate::rust::Span) -> usize {
     file.line(span.end.saturating_sub(1)) - file.line(span.start) + 1
 }

@@ -1,4 +1,4 @@
-//! Tests that could be forgotten: ignored, never compiled, or in binaries of their own.
+//! Tests that would not run: ignored, not compiled, or in separate binaries.
 
 use crate::finding::Finding;
 use crate::rust::RustFile;
@@ -33,13 +33,13 @@ fn ignored(file: &RustFile, targets: &[String]) -> Vec<Finding> {
     let bad = attributes.filter(|attribute| !names_target(&attribute.content));
     bad.map(|attribute| {
         let message = "#[ignore] without a reason that names the make target which runs it";
-        let mend = "#[ignore = \"needs X; run by `make Y`\"], Y being in the Makefile; better, let it run";
-        Finding::error(&file.path, file.line(attribute.span.start), message, mend)
+        let fix = "#[ignore = \"needs X; run by `make Y`\"], Y being in the Makefile; better, let it run";
+        Finding::error(&file.path, file.line(attribute.span.start), message, fix)
     })
     .collect()
 }
 
-/// One integration binary per crate: `tests/suite/main.rs`.
+/// Requires one integration test binary per crate: `tests/suite/main.rs`.
 fn own_binary(file: &RustFile) -> Option<Finding> {
     let (owner, inside) = file.path.split_once("/tests/")?;
     let is_crate_root = owner.split('/').count() <= 2 && !owner.contains("/src");
@@ -49,7 +49,7 @@ fn own_binary(file: &RustFile) -> Option<Finding> {
     })
 }
 
-/// A file that no `mod` line names is never compiled, and its tests never run.
+/// Finds files without a `mod` line, which are never compiled.
 fn orphan(tree: &Tree, file: &RustFile) -> Option<Finding> {
     let (folder, _) = file.path.rsplit_once('/')?;
     let is_root = matches!(file.name(), "lib" | "main" | "build") || folder.ends_with("/bin");

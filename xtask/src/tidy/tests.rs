@@ -6,7 +6,7 @@ fn messages(files: &[(&str, &str)]) -> Vec<String> {
     check(&Tree::of(files)).iter().map(ToString::to_string).collect()
 }
 
-/// The files have exactly one finding, and it says `part`.
+/// Asserts that there is exactly one finding, which contains `part`.
 #[track_caller]
 fn assert_one(files: &[(&str, &str)], part: &str) {
     let found = messages(files);
@@ -142,7 +142,7 @@ fn unsafe_is_found_outside_sys_and_without_safety_comment() {
 }
 
 #[test]
-fn the_world_is_kept_out_of_the_floors_without_io() {
+fn io_clocks_and_randomness_are_reported_on_pure_floors() {
     let page = (
         "ARCHITECTURE.md",
         "| crate | floor | may depend on |\n|--|--|--|\n| `a` | 2 | – |\n| `b` | 3 | – |\n",

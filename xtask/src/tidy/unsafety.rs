@@ -1,12 +1,12 @@
-//! `unsafe` only where system calls are made, each with the reason why it holds.
+//! `unsafe` only in files with system calls, each with the reason why it is sound.
 
 use crate::finding::Finding;
 use crate::rust::{RustFile, words};
 use crate::tree::Tree;
 
-/// The one file of a crate in which `unsafe` may stand.
+/// The only file of a crate that may contain `unsafe`.
 const FILE_NAME: &str = "sys";
-/// Lines above `unsafe` in which its `SAFETY:` comment begins.
+/// The number of lines above `unsafe` that are searched for its `SAFETY:` comment.
 const SAFETY_LINES_ABOVE: usize = 6;
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -30,11 +30,11 @@ fn in_file(file: &RustFile) -> Vec<Finding> {
         let is_explained =
             above.iter().any(|comment| comment.contains("SAFETY:") || comment.contains("# Safety"));
         (!is_explained).then(|| {
-            let mend = "write `// SAFETY: …` above it: which rule it could break, and why it does not";
-            Finding::error(&file.path, line, "unsafe without a SAFETY: comment", mend)
+            let fix = "write `// SAFETY: …` above it: which rule it could break, and why it does not";
+            Finding::error(&file.path, line, "unsafe without a SAFETY: comment", fix)
         })
     };
-    // What is only declared unsafe (`unsafe fn`) breaks no rule by itself.
+    // A declaration (`unsafe fn`) breaks no rule by itself.
     let declares =
         |at: usize| file.mask.code.get(at + 6..).is_some_and(|rest| rest.trim_start().starts_with("fn "));
     let is_sys = file.name() == FILE_NAME;

@@ -1,10 +1,10 @@
-//! Text that belongs to one machine and not to the project.
+//! Text that is specific to one machine.
 
 use crate::finding::Finding;
 use crate::rust::is_word;
 use crate::tree::Tree;
 
-/// Absolute paths that exist on a developer's machine only, in two parts so that this line is not one of them.
+/// Absolute paths of developers' machines, each in two parts so that this file does not contain them.
 const MACHINE_PATHS: [(&str, &str); 2] = [("/work", "/"), ("/root/.ca", "rgo")];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -26,7 +26,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Whether `path` stands in `line` as the beginning of a path, not in the middle of one.
+/// Returns whether `path` occurs in `line` at the beginning of a path.
 fn has_absolute(line: &str, path: &str) -> bool {
     line.match_indices(path).any(|(at, _)| {
         let before = line.get(..at).and_then(|text| text.chars().next_back());

@@ -1,37 +1,37 @@
-//! The records of a log.
+//! The records of the log.
 //!
 //! ```text
-//! head_sum[4]  kind[1]  len[4]  id[8]  body_sum[4]  body[len]        numbers with the low byte first
+//! head_sum[4]  kind[1]  len[4]  id[8]  body_sum[4]  body[len]        little-endian
 //! ```
-//! `head_sum` is of the segment's number and of all behind it up to the body. The body of a root says how much of its
-//! segment was synced when it was written (in bytes, 8 of them; roots without one say nothing): a record before that place
-//! that is not whole was damaged later, while one behind it may never have come to the disk.
+//! `head_sum` covers the segment number and the fields up to the body. The body of a root record is the
+//! synced length of its segment at the time of the write (8 bytes; empty in some roots). An incomplete record
+//! before that offset was damaged later; one after it may never have reached the disk.
 
-use super::sum::sum;
+use super::crc32c::crc32c;
 use bytes::Bytes;
 use wirefs_blocks::id::BlockId;
 
-/// A record without its body, in bytes.
+/// The size of a record without its body, in bytes.
 pub(super) const HEAD_BYTES: usize = 21;
-/// The most ids that one record lets go of.
+/// The maximum number of ids in a free record.
 pub(super) const FREED_MAX: usize = 4096;
-/// The longest body, in bytes.
+/// The maximum size of a body, in bytes.
 pub(super) const BODY_BYTES_MAX: usize = 64 * 1024;
-/// The body of a root, in bytes.
+/// The size of the body of a root record, in bytes.
 const SYNCED_BYTES: usize = 8;
-/// The record of a root, in bytes.
+/// The size of a root record, in bytes.
 pub(super) const ROOT_BYTES: usize = HEAD_BYTES + SYNCED_BYTES;
 
-/// What a record is.
+/// The kinds of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// The first of a segment: its body is the version of the format, and the payload.
+    /// The first record of a segment. Body: format version and payload.
     Begin,
     /// A block.
     Block,
-    /// Another root: its body is how much of the segment was synced.
+    /// A new root. Body: the synced length of the segment.
     Root,
-    /// Blocks that are let go of: their ids.
+    /// Freed blocks. Body: their ids.
     Free,
 }
 
@@ -52,12 +52,12 @@ impl Kind {
     }
 }
 
-/// What stands before a record's body.
+/// The fields before the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) kind: Kind,
     pub(super) len: u32,
-    /// Of a block, and of the root.
+    /// The block or the root; 0 in other records.
     pub(super) id: u64,
     pub(super) body_sum: u32,
 }
@@ -77,10 +77,10 @@ impl Head {
         bytes
     }
 
-    /// Decodes what stands before a body; `None` when it is not whole.
+    /// Decodes the fields before a body; `None` if the checksum does not match.
     pub(super) fn decode(segment: u64, bytes: &[u8; HEAD_BYTES]) -> Option<Head> {
         let (head_sum, tail) = bytes.split_at_checked(4)?;
-        if sum(&[&segment.to_le_bytes(), tail]).to_le_bytes() != head_sum {
+        if crc32c(&[&segment.to_le_bytes(), tail]).to_le_bytes() != head_sum {
             return None;
         }
         let number = |at: usize, len: usize| {
@@ -97,9 +97,9 @@ impl Head {
         (len as usize <= BODY_BYTES_MAX).then_some(head)
     }
 
-    /// Whether this is the body.
+    /// Returns whether length and checksum of a body match.
     pub(super) fn is_body(&self, body: &[u8]) -> bool {
-        body.len() == self.len as usize && sum(&[body]) == self.body_sum
+        body.len() == self.len as usize && crc32c(&[body]) == self.body_sum
     }
 
     /// The length of the whole record, in bytes.
@@ -108,24 +108,24 @@ impl Head {
     }
 }
 
-/// Appends a record.
+/// Appends a record to a buffer.
 pub(super) fn put(to: &mut Vec<u8>, segment: u64, kind: Kind, id: u64, body: &[u8]) {
     let len = u32::try_from(body.len()).unwrap_or(u32::MAX);
-    let tail = Head { kind, len, id, body_sum: sum(&[body]) }.tail();
-    to.extend_from_slice(&sum(&[&segment.to_le_bytes(), &tail]).to_le_bytes());
+    let tail = Head { kind, len, id, body_sum: crc32c(&[body]) }.tail();
+    to.extend_from_slice(&crc32c(&[&segment.to_le_bytes(), &tail]).to_le_bytes());
     to.extend_from_slice(&tail);
     to.extend_from_slice(body);
 }
 
-/// The body of a root.
+/// Encodes the body of a root record.
 pub(super) fn synced(bytes: u64) -> Bytes {
     Bytes::copy_from_slice(&bytes.to_le_bytes())
 }
 
-/// How much of its segment was synced, if these bytes are the whole record of a root.
+/// Returns the synced length if these bytes are a complete root record.
 pub(super) fn synced_of_root(segment: u64, record: &[u8]) -> Option<u64> {
     let (head, body) = record.split_first_chunk::<HEAD_BYTES>()?;
-    // Looked at first, because sums of all places would take long.
+    // A cheap check first: this function runs at every offset of a damaged file.
     if head.get(4) != Some(&Kind::Root.code()) || head.get(5) != Some(&(SYNCED_BYTES as u8)) {
         return None;
     }
@@ -133,15 +133,15 @@ pub(super) fn synced_of_root(segment: u64, record: &[u8]) -> Option<u64> {
     (head.len as usize == SYNCED_BYTES).then_some(u64::from_le_bytes(body.try_into().ok()?))
 }
 
-/// The body of a record that lets go of blocks.
+/// Encodes the body of a free record.
 pub(super) fn freed(ids: &[BlockId]) -> Bytes {
     ids.iter().flat_map(|id| id.bits().to_le_bytes()).collect()
 }
 
-/// The ids in such a body.
+/// Decodes the body of a free record.
 pub(super) fn ids_of(body: &[u8]) -> impl Iterator<Item = BlockId> {
     let chunks = body.as_chunks::<8>().0.iter();
     chunks.filter_map(|bytes| BlockId::from_bits(u64::from_le_bytes(*bytes)))
 }
 
-const _: () = assert!(FREED_MAX * 8 <= BODY_BYTES_MAX, "what is let go of fits its record");
+const _: () = assert!(FREED_MAX * 8 <= BODY_BYTES_MAX, "the freed ids of one record fit its body");

@@ -1,4 +1,4 @@
-//! Room on the disk that nobody else can take: a file of no content, given up piece by piece when a write finds none.
+//! Preallocated disk space: an empty file that is released when a write finds the disk full.
 
 use rustix::fs::FallocateFlags;
 use std::fs::File;
@@ -8,7 +8,7 @@ use std::path::Path;
 /// The name of the file.
 const NAME: &str = "reserve";
 
-/// The room that is set aside.
+/// The reserved space.
 #[derive(Debug)]
 pub(super) struct Reserve {
     file: File,
@@ -17,10 +17,10 @@ pub(super) struct Reserve {
 }
 
 impl Reserve {
-    /// Sets room aside, as far as there is some.
+    /// Opens the file and preallocates as much as possible.
     ///
     /// # Errors
-    /// There can be no file.
+    /// The file cannot be created.
     pub(super) fn open(directory: &Path, bytes_max: u64) -> io::Result<Reserve> {
         let mut options = File::options();
         let file = options.write(true).create(true).truncate(false).open(directory.join(NAME))?;
@@ -30,12 +30,12 @@ impl Reserve {
         Ok(reserve)
     }
 
-    /// Bytes that are set aside now.
+    /// The reserved space, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Gives all of it up; false when there was nothing.
+    /// Releases the space; returns `false` if there was none.
     pub(super) fn release(&mut self) -> bool {
         if self.bytes == 0 || self.file.set_len(0).is_err() {
             return false;
@@ -44,11 +44,11 @@ impl Reserve {
         true
     }
 
-    /// Sets room aside again, where so much is free that nobody misses it.
+    /// Preallocates the space again if enough is free.
     pub(super) fn refill(&mut self, free_bytes: u64) {
         if self.bytes < self.bytes_max && free_bytes > self.bytes_max {
             let set = rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, self.bytes_max);
-            // Where the system cannot, the disk has to do without: what is left over counts as nothing then.
+            // If the file system does not support preallocation, the store works without a reserve.
             self.bytes = if set.is_ok() { self.bytes_max } else { 0 };
             if set.is_err() {
                 let _left = self.file.set_len(0);

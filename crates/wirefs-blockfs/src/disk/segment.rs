@@ -9,23 +9,23 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bytes of a damaged file that are looked through at a time.
+/// The amount of a damaged file that is scanned at a time, in bytes.
 const WINDOW_BYTES: usize = 1024 * 1024;
 
-/// A file of the log, and how much of it is used.
+/// A file of the log.
 #[derive(Clone, Debug)]
 pub(super) struct Segment {
     pub(super) number: u64,
     pub(super) file: Arc<File>,
-    /// Where the next record goes, in bytes.
+    /// The offset of the next record, in bytes.
     pub(super) end: u64,
 }
 
-/// A record that was found.
+/// The position of a record.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
+pub(super) struct RecordAt {
     pub(super) head: Head,
-    /// Where its body begins.
+    /// The offset of the body, in bytes.
     pub(super) body_at: u64,
 }
 
@@ -34,7 +34,7 @@ impl Segment {
         directory.join(format!("{number:010}.log"))
     }
 
-    /// The number in a file's name.
+    /// Returns the number in a file name.
     pub(super) fn number_of(name: &str) -> Option<u64> {
         name.strip_suffix(".log").and_then(|number| number.parse().ok())
     }
@@ -46,22 +46,21 @@ impl Segment {
         Ok(Segment { number, file: Arc::new(file), end })
     }
 
-    /// A file without records; one that is there is of no use to anybody.
+    /// Creates an empty file; an existing one is truncated, since it has no complete record.
     pub(super) fn create(directory: &Path, number: u64) -> io::Result<Segment> {
         let mut options = File::options();
         let file = options.read(true).write(true).create(true).truncate(true);
         let file = Arc::new(file.open(Segment::path(directory, number))?);
-        // The name must be there after a crash when what comes behind it is.
+        // The directory entry must be durable before later records are.
         File::open(directory)?.sync_all()?;
         Ok(Segment { number, file, end: 0 })
     }
 
-    /// The records from the beginning, to the end or to the first that is not whole. Bodies are looked at only where that
-    /// is asked.
+    /// Returns the records up to the end or to the first incomplete one. Bodies are verified only on request.
     ///
     /// # Errors
-    /// The file cannot be read: that says nothing of what is in it.
-    pub(super) fn records(&self, with_bodies: bool) -> io::Result<Vec<Found>> {
+    /// The file cannot be read. This says nothing about its contents.
+    pub(super) fn records(&self, with_bodies: bool) -> io::Result<Vec<RecordAt>> {
         let mut found = Vec::new();
         let mut at = 0;
         while let Some(head) = self.head(at)? {
@@ -70,7 +69,7 @@ impl Segment {
             if at > self.end || (with_bodies && self.body(body_at, &head)?.is_none()) {
                 break;
             }
-            found.push(Found { head, body_at });
+            found.push(RecordAt { head, body_at });
         }
         Ok(found)
     }
@@ -84,14 +83,14 @@ impl Segment {
         Ok(Head::decode(self.number, &bytes))
     }
 
-    /// A body; `None` when it is not what was written.
+    /// Returns a body; `None` if it does not match its checksum.
     pub(super) fn body(&self, at: u64, head: &Head) -> io::Result<Option<Bytes>> {
         let mut bytes = vec![0; (head.len as usize).min(BODY_BYTES_MAX)];
         self.file.read_exact_at(&mut bytes, at)?;
         Ok(head.is_body(&bytes).then(|| Bytes::from(bytes)))
     }
 
-    /// How much of the file was synced, as the whole roots at `from` and behind it tell, wherever they stand.
+    /// Returns the synced length according to complete root records at or after `from`, at any offset.
     pub(super) fn synced_behind(&self, from: u64) -> io::Result<u64> {
         let mut synced = 0;
         let mut at = from;
@@ -103,15 +102,15 @@ impl Segment {
                 .windows(ROOT_BYTES)
                 .filter_map(|record| record::synced_of_root(self.number, record))
                 .fold(synced, u64::max);
-            // One that stands across the end of the window is in the next one.
+            // A record across the border of a window is found in the next one.
             at += len.saturating_sub(ROOT_BYTES - 1).max(1) as u64;
         }
         Ok(synced)
     }
 }
 
-impl Found {
-    /// Where the next record begins.
+impl RecordAt {
+    /// The offset of the next record.
     pub(super) fn end(&self) -> u64 {
         self.body_at + u64::from(self.head.len)
     }

@@ -3,10 +3,10 @@ use crate::{BlockFs, BlockFsOptions};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use wirefs_blocks::id::NodeId;
+use wirefs_blocks::id::WriterId;
 use wirefs_op::message::version::BootId;
 
-/// A directory that goes with the test.
+/// A directory that is removed after the test.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -30,7 +30,7 @@ impl Drop for Scratch {
     }
 }
 
-/// A small file system in memory, gone afterwards.
+/// A small tmpfs that is unmounted after the test.
 struct SmallDisk(Scratch);
 
 impl SmallDisk {
@@ -57,7 +57,7 @@ impl Drop for SmallDisk {
 }
 
 fn id(counter: u64) -> BlockId {
-    BlockId::new(counter, NodeId(3)).unwrap()
+    BlockId::new(counter, WriterId(3)).unwrap()
 }
 
 fn block(number: u64) -> Bytes {
@@ -70,19 +70,19 @@ fn read(store: &DiskStore, id: BlockId) -> Option<Bytes> {
     found
 }
 
-/// All that a store holds.
+/// Returns the root and all blocks of a store.
 fn contents(store: &DiskStore) -> (Option<BlockId>, BTreeMap<BlockId, Bytes>) {
     let ids = store.registered(None, usize::MAX).into_iter();
     (store.root().unwrap(), ids.map(|id| (id, read(store, id).unwrap())).collect())
 }
 
 #[test]
-fn the_checksum_is_the_known_one() {
-    assert_eq!(sum::sum(&[b"1234", b"56789"]), 0xe306_9283);
+fn crc32c_has_the_standard_check_value() {
+    assert_eq!(crc32c::crc32c(&[b"1234", b"56789"]), 0xe306_9283);
 }
 
 #[test]
-fn what_was_registered_is_there_when_it_is_opened_again() {
+fn registered_blocks_survive_reopening() {
     let scratch = Scratch::new();
     let store = DiskStore::open(&scratch.0).unwrap();
     assert_eq!(contents(&store), (None, BTreeMap::new()));
@@ -98,11 +98,11 @@ fn what_was_registered_is_there_when_it_is_opened_again() {
 }
 
 #[test]
-fn a_log_that_is_torn_at_any_byte_is_as_it_was_at_some_time() {
+fn torn_log_opens_in_an_earlier_state() {
     let scratch = Scratch::new();
     let store = DiskStore::open(&scratch.0).unwrap();
     let path = scratch.segments().remove(0);
-    // How it was, by the length of the log.
+    // Earlier states by the length of the log.
     let mut states = vec![(0, (None, BTreeMap::new()))];
     let mut note = |store: &DiskStore| {
         states.push((std::fs::metadata(&path).unwrap().len(), contents(store)));
@@ -122,7 +122,7 @@ fn a_log_that_is_torn_at_any_byte_is_as_it_was_at_some_time() {
     let whole = std::fs::read(&path).unwrap();
     let reopened = || {
         let opened = DiskStore::open(&scratch.0).map(|store| contents(&store));
-        // A new segment, where none was left.
+        // A new segment, if nothing of the log was left.
         for other in scratch.segments().into_iter().filter(|other| *other != path) {
             std::fs::remove_file(other).unwrap();
         }
@@ -132,20 +132,20 @@ fn a_log_that_is_torn_at_any_byte_is_as_it_was_at_some_time() {
         let expected = &states.iter().rev().find(|(len, _)| *len <= cut as u64).unwrap().1;
         std::fs::write(&path, &whole[..cut]).unwrap();
         assert_eq!(&reopened().unwrap(), expected, "cut at {cut}");
-        // What comes behind the cut is garbage, not less.
+        // The bytes after the cut are garbage.
         let mut torn = whole.clone();
         torn[cut] ^= 0x55;
         std::fs::write(&path, torn).unwrap();
         match reopened() {
             Ok(found) => assert_eq!(&found, expected, "damaged at {cut}"),
-            // The first record is on the disk before there are others.
+            // The first record is synced before others are written.
             Err(fault) => assert!(cut < 29 && matches!(fault, DiskFault::Corrupt { .. }), "{cut}: {fault}"),
         }
     }
 }
 
 #[test]
-fn a_log_stays_small_while_blocks_come_and_go() {
+fn log_stays_small_under_churn() {
     let scratch = Scratch::new();
     let mut store = DiskStore::open_with(&scratch.0, SEGMENT).unwrap();
     let kept: Vec<u64> = (1..40).collect();
@@ -170,7 +170,7 @@ fn a_log_stays_small_while_blocks_come_and_go() {
 }
 
 #[test]
-fn a_damaged_block_is_lost_and_nothing_beside_it() {
+fn damaged_block_is_lost_and_no_other() {
     let scratch = Scratch::new();
     let store = DiskStore::open_with(&scratch.0, 4096).unwrap();
     for number in 1..20 {
@@ -189,7 +189,7 @@ fn a_damaged_block_is_lost_and_nothing_beside_it() {
     }
 }
 
-/// Changes one byte of a file that may be open.
+/// Flips a byte of a file that may be open.
 fn damage(path: &Path, at: usize) {
     let mut bytes = std::fs::read(path).unwrap();
     bytes[at] ^= 0x55;
@@ -199,7 +199,7 @@ fn damage(path: &Path, at: usize) {
 const SEGMENT: u64 = 16 * 1024;
 const BEGIN: usize = 29;
 
-/// Lets so many blocks come and go that the oldest segments are cleaned.
+/// Registers and deregisters blocks until the oldest segments are cleaned.
 fn churn(store: &DiskStore) {
     for number in 1000..1300 {
         store.register(&[(id(number), block(number))]).unwrap();
@@ -218,7 +218,7 @@ fn with_forty_blocks(scratch: &Scratch) -> DiskStore {
 }
 
 #[test]
-fn cleaning_keeps_all_blocks_behind_a_damaged_record() {
+fn cleaning_preserves_blocks_behind_a_damaged_record() {
     let scratch = Scratch::new();
     let store = with_forty_blocks(&scratch);
     let first = scratch.segments().remove(0);
@@ -231,7 +231,7 @@ fn cleaning_keeps_all_blocks_behind_a_damaged_record() {
 }
 
 #[test]
-fn a_segment_that_cannot_be_read_is_not_removed() {
+fn unreadable_segment_is_not_removed() {
     let scratch = Scratch::new();
     let store = with_forty_blocks(&scratch);
     let first = scratch.segments().remove(0);
@@ -253,7 +253,7 @@ fn churn_again(store: &DiskStore) {
 }
 
 #[test]
-fn what_was_synced_is_never_taken_for_a_torn_end() {
+fn synced_data_never_counts_as_a_torn_end() {
     let scratch = Scratch::new();
     let store = DiskStore::open(&scratch.0).unwrap();
     let path = scratch.segments().remove(0);
@@ -274,18 +274,22 @@ fn what_was_synced_is_never_taken_for_a_torn_end() {
             Ok(store) => assert!(at >= synced && store.root().unwrap() == Some(id(5)), "{at} of {synced}"),
             Err(fault) => {
                 assert!(at < synced && matches!(fault, DiskFault::Corrupt { .. }), "{at}: {fault}");
-                assert_eq!(std::fs::metadata(&path).unwrap().len(), whole.len() as u64, "it was cut off");
+                assert_eq!(
+                    std::fs::metadata(&path).unwrap().len(),
+                    whole.len() as u64,
+                    "a damaged log was truncated"
+                );
             }
         }
     }
 }
 
 #[test]
-fn damage_is_told_however_far_from_the_next_root() {
+fn damage_is_reported_at_any_distance_from_the_next_root() {
     let scratch = Scratch::new();
     let store = DiskStore::open(&scratch.0).unwrap();
     let path = scratch.segments().remove(0);
-    // The root stands across the border of what is looked through at a time.
+    // The root record crosses the border of the scan window.
     for number in 1..=63 {
         store.register(&[(id(number), Bytes::from(vec![number as u8; 16 * 1024]))]).unwrap();
     }
@@ -299,7 +303,7 @@ fn damage_is_told_however_far_from_the_next_root() {
 }
 
 #[test]
-fn the_end_of_a_store_that_was_closed_after_a_sync_is_not_cut_off() {
+fn end_of_a_cleanly_closed_store_is_not_truncated() {
     let scratch = Scratch::new();
     let store = DiskStore::open(&scratch.0).unwrap();
     store.register(&[(id(1), block(1))]).unwrap();
@@ -314,7 +318,7 @@ fn the_end_of_a_store_that_was_closed_after_a_sync_is_not_cut_off() {
 }
 
 #[test]
-fn a_segment_that_others_follow_is_whole_or_not_opened() {
+fn damaged_inner_segment_is_not_opened() {
     let scratch = Scratch::new();
     drop(with_forty_blocks(&scratch));
     let first = scratch.segments().remove(0);
@@ -328,7 +332,7 @@ fn a_segment_that_others_follow_is_whole_or_not_opened() {
 }
 
 #[test]
-fn what_is_no_store_is_not_opened_and_stays() {
+fn foreign_files_are_not_opened_and_stay_unchanged() {
     let scratch = Scratch::new();
     std::fs::create_dir(&scratch.0).unwrap();
     for name in ["0000000001.log", "0000000002.log"] {
@@ -339,7 +343,7 @@ fn what_is_no_store_is_not_opened_and_stays() {
 }
 
 #[test]
-fn a_tree_on_a_disk_is_there_when_it_is_opened_again() {
+fn tree_on_a_disk_survives_reopening() {
     let scratch = Scratch::new();
     let open = || {
         let store = Arc::new(DiskStore::open(&scratch.0).unwrap());
@@ -351,7 +355,7 @@ fn a_tree_on_a_disk_is_there_when_it_is_opened_again() {
     assert_eq!(again.tree().checkpoints()[0].name, b"one");
 }
 
-/// Registers blocks as a tree does that is filled: until only what is reserved is left.
+/// Registers blocks as a growing tree does, until only the reserve is left.
 fn fill(store: &DiskStore, from: u64) -> u64 {
     let mut next = from;
     while store.room().blocks_available() > 0 {
@@ -361,7 +365,7 @@ fn fill(store: &DiskStore, from: u64) -> u64 {
     next
 }
 
-/// As large as blocks become.
+/// A block of the maximum size.
 fn filled(number: u64) -> Bytes {
     Bytes::from(vec![number as u8; DISK_PAYLOAD_BYTES])
 }
@@ -376,7 +380,7 @@ fn a_full_store_can_be_emptied_and_filled_again() {
     for round in 0..3 {
         let end = fill(&store, begin);
         assert!(end - begin > 100, "round {round}: only {} blocks fit", end - begin);
-        // What a removal does: it writes a little, and lets go of that and of something old.
+        // As in a removal: a small write, then the deregistration of it and of an old block.
         let mut copy = end;
         for number in begin..end {
             store.register(&[(id(copy), filled(copy)), (id(copy + 1), filled(copy + 1))]).unwrap();
@@ -397,7 +401,7 @@ fn a_full_store_can_be_emptied_and_filled_again() {
 }
 
 #[test]
-fn what_others_take_of_a_disk_does_not_keep_a_store_from_being_emptied() {
+fn store_can_be_emptied_on_a_disk_filled_by_other_programs() {
     let disk = SmallDisk::new(4 << 20);
     let store = DiskStore::open_with(&disk.0.0.join("store"), 256 * 1024).unwrap();
     for number in 1..100 {
@@ -415,7 +419,7 @@ fn what_others_take_of_a_disk_does_not_keep_a_store_from_being_emptied() {
 }
 
 #[test]
-fn cleaning_out_of_turn_brings_nothing_back() {
+fn cleaning_out_of_order_restores_no_freed_block() {
     let disk = SmallDisk::new(8 << 20);
     let dir = disk.0.0.join("store");
     let store = DiskStore::open_with(&dir, SEGMENT * 16).unwrap();
@@ -427,7 +431,7 @@ fn cleaning_out_of_turn_brings_nothing_back() {
             live.insert(id(next), filled(next));
             next += 1;
         }
-        // The old ones stay long, of the others most go soon.
+        // Old blocks live long; most new ones are freed soon.
         let at = if step % 5 == 0 { step * 7 % 40 } else { live.len() as u64 * 3 / 4 + step % 7 };
         if live.len() > 200 || store.room().blocks_available() == 0 {
             let gone = live.keys().nth(at as usize % live.len()).copied().unwrap();

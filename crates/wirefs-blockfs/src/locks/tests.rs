@@ -18,7 +18,7 @@ fn range(kind: LockKind, start: u64, end: u64) -> LockRange {
 }
 
 #[test]
-fn a_write_lock_keeps_others_out_of_its_bytes_only() {
+fn write_lock_excludes_others_from_its_range_only() {
     let table = table();
     table.lock(posix(1, 1), range(LockKind::Write, 10, 19)).unwrap();
     for other in [posix(2, 1), posix(1, 2)] {
@@ -29,7 +29,7 @@ fn a_write_lock_keeps_others_out_of_its_bytes_only() {
         );
         table.lock(other, range(LockKind::Read, 20, 30)).unwrap();
     }
-    // It does not stand in its own way, nor in that of locks on whole files or on another file.
+    // A lock does not conflict with its own holder, with whole-file locks, or with locks on other files.
     assert_eq!(table.test(posix(1, 1), range(LockKind::Write, 10, 19)), None);
     let whole = Holder::new(FILE, SessionKey(2), 1, LockFamily::Flock);
     table.lock(whole, range(LockKind::Write, 0, 0)).unwrap();
@@ -49,7 +49,7 @@ fn whole_file_locks_are_shared_or_exclusive() {
 }
 
 #[test]
-fn a_session_that_is_over_holds_nothing_and_gets_nothing() {
+fn ended_session_holds_and_gets_no_locks() {
     let table = table();
     table.lock(posix(1, 1), range(LockKind::Write, 0, 9)).unwrap();
     table.end(SessionKey(1));
@@ -58,11 +58,11 @@ fn a_session_that_is_over_holds_nothing_and_gets_nothing() {
 }
 
 #[test]
-fn a_lock_that_nobody_heard_of_is_undone() {
+fn undelivered_lock_is_undone() {
     let table = table();
     table.lock(posix(1, 1), range(LockKind::Read, 0, 4)).unwrap();
     let before = table.lock(posix(1, 1), range(LockKind::Write, 0, 9)).unwrap();
-    table.give_back(posix(1, 1), range(LockKind::Write, 0, 9), &before);
+    table.undo(posix(1, 1), range(LockKind::Write, 0, 9), &before);
     assert_eq!(table.test(posix(2, 1), range(LockKind::Write, 0, 9)), Some(range(LockKind::Read, 0, 4)));
     table.lock(posix(2, 1), range(LockKind::Write, 5, 9)).unwrap();
 }
@@ -83,7 +83,7 @@ fn a_session_has_a_bounded_number_of_holders() {
 fn a_holder_has_a_bounded_number_of_ranges_whether_it_locks_or_releases() {
     let table = table();
     let count = || table.table().held[&posix(1, 1)].len();
-    // Each release cuts one range in two.
+    // Each release splits one range.
     table.lock(posix(1, 1), range(LockKind::Write, 0, u64::MAX)).unwrap();
     let last = RANGES_MAX as u64 - 1;
     for at in 1..=last {
@@ -96,7 +96,7 @@ fn a_holder_has_a_bounded_number_of_ranges_whether_it_locks_or_releases() {
     assert_eq!(count(), RANGES_MAX);
     let held = Some(range(LockKind::Write, last * 10 + 1, u64::MAX));
     assert_eq!(table.test(posix(2, 1), within(LockKind::Read)), held);
-    // What leaves no more of them is done.
+    // Operations that do not add ranges still work.
     table.lock(posix(1, 1), range(LockKind::Write, 10, 10)).unwrap();
     table.unlock(posix(1, 1), within(LockKind::Unlock)).unwrap();
     table.unlock(posix(1, 1), EVERYTHING).unwrap();

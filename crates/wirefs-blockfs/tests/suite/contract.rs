@@ -1,4 +1,4 @@
-//! What the model does, the block tree does.
+//! The block tree behaves as the reference model.
 
 use std::sync::Arc;
 use wirefs_blockfs::{BlockFs, BlockFsOptions, DiskStore};
@@ -6,7 +6,7 @@ use wirefs_blocks::store::{BlockStore, MemoryStore};
 use wirefs_model::{run_op, run_touches};
 use wirefs_op::message::version::BootId;
 
-/// What an echo over Ethernet carries, and a block of a disk.
+/// The payload of an echo over Ethernet, and that of a disk store. In bytes.
 const PAYLOADS: [usize; 2] = [1400, 16 * 1024];
 
 fn tree(store: Arc<dyn BlockStore>, ram_bytes: usize) -> BlockFs {
@@ -17,7 +17,7 @@ fn in_memory(payload_bytes: usize) -> Arc<dyn BlockStore> {
     Arc::new(MemoryStore::new(payload_bytes, 1 << 20))
 }
 
-/// How many seeds each comparison runs; more with `WIREFS_SEEDS`.
+/// Returns the seeds of a comparison; `WIREFS_SEEDS` sets their number.
 fn seeds(usual: u64) -> std::ops::Range<u64> {
     0..std::env::var("WIREFS_SEEDS").ok().map_or(usual, |count| count.parse().unwrap())
 }
@@ -35,7 +35,7 @@ fn a_block_tree_in_memory_answers_as_the_model_does() {
 }
 
 #[test]
-fn a_block_tree_that_remembers_no_block_answers_as_the_model_does() {
+fn block_tree_without_a_cache_answers_as_the_model_does() {
     for seed in seeds(2) {
         if let Err(mismatch) = run_op(100 + seed, 500, &tree(in_memory(1400), 0)) {
             panic!("{mismatch}");
@@ -44,7 +44,7 @@ fn a_block_tree_that_remembers_no_block_answers_as_the_model_does() {
 }
 
 #[test]
-fn a_block_tree_touches_what_it_changes() {
+fn block_tree_announces_all_changes() {
     for seed in seeds(4) {
         if let Err(mismatch) = run_touches(seed, 800, &tree(in_memory(1400), 1 << 20)) {
             panic!("{mismatch}");

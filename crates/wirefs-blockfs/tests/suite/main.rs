@@ -1,4 +1,4 @@
-//! The block tree against the model, over each store.
+//! Tests of the block tree against the reference model, on each store.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that fails panics")]
 

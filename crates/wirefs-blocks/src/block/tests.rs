@@ -1,10 +1,10 @@
 use super::*;
-use crate::id::NodeId;
+use crate::id::WriterId;
 use crate::key::Part;
 use proptest::prelude::*;
 
 fn id(counter: u64) -> BlockId {
-    BlockId::new(counter, NodeId(1)).unwrap()
+    BlockId::new(counter, WriterId(1)).unwrap()
 }
 
 fn is(block: Block, text: &str) {
@@ -27,10 +27,10 @@ fn a_head_block_has_golden_bytes() {
 }
 
 #[test]
-fn a_link_block_has_golden_bytes() {
+fn index_block_has_golden_bytes() {
     let child = |ino, counter| Child { key: Key::head(Ino(ino)), id: id(counter) };
     is(
-        Block::Link { level: 1, children: vec![child(1, 9), child(4, 8)] },
+        Block::Index { level: 1, children: vec![child(1, 9), child(4, 8)] },
         "03 01 02  01 00 00 12 01  03 00 00 01 01",
     );
 }
@@ -53,22 +53,22 @@ fn a_root_block_has_golden_bytes() {
         next_serial: 1,
         origin: 0,
         since: None,
-        doomed: vec![id(1), id(2)],
+        free_list: vec![id(1), id(2)],
     };
     is(Block::Root(root), "01 01 f80a 03 818014 00 00 02 01 00 00 02 02 01 02 01");
 }
 
 #[test]
-fn what_is_no_block_is_refused() {
+fn invalid_block_is_rejected() {
     let cases: [(&[u8], &str); 8] = [
-        (&[], "ends within a field"),
-        (&[9], "no such kind of block"),
-        (&[2, 0], "a count of what is not there"),
-        (&[2, 100, 0, 0, 0, 0], "a count of what is not there"),
-        (&[3, 0, 1, 0, 0, 0, 2, 1], "no such level"),
-        (&[3, 17, 1, 0, 0, 0, 2, 1], "no such level"),
-        (&[2, 2, 1, 0, 0, 0, 0, 0, 0, 0], "keys that do not ascend"),
-        (&[1, 7], "a later version of the format"),
+        (&[], "a truncated field"),
+        (&[9], "an unknown kind of block"),
+        (&[2, 0], "a count larger than the block"),
+        (&[2, 100, 0, 0, 0, 0], "a count larger than the block"),
+        (&[3, 0, 1, 0, 0, 0, 2, 1], "an invalid level"),
+        (&[3, 17, 1, 0, 0, 0, 2, 1], "an invalid level"),
+        (&[2, 2, 1, 0, 0, 0, 0, 0, 0, 0], "keys not in ascending order"),
+        (&[1, 7], "an unsupported format version"),
     ];
     for (bytes, what) in cases {
         assert_eq!(Block::decode(Bytes::copy_from_slice(bytes)).unwrap_err().what, what, "{bytes:?}");
@@ -87,12 +87,12 @@ fn value() -> impl Strategy<Value = Bytes> {
 
 proptest! {
     #[test]
-    fn blocks_come_back_as_they_were(keys in keys(), value in value(), counter in 1_u64..1 << 47, level in 1_u8..=16) {
+    fn blocks_round_trip(keys in keys(), value in value(), counter in 1_u64..1 << 47, level in 1_u8..=16) {
         let items = keys.iter().map(|key| Item { key: *key, value: value.clone() }).collect();
         let children = keys.iter().enumerate().map(|(at, key)| Child { key: *key, id: id(counter + at as u64 % 3) });
         let blocks = [
             Block::Head(items),
-            Block::Link { level, children: children.collect() },
+            Block::Index { level, children: children.collect() },
             Block::Contents { key: *keys.first().unwrap(), data: value },
         ];
         for block in blocks {
@@ -101,7 +101,7 @@ proptest! {
     }
 
     #[test]
-    fn hostile_bytes_are_refused_or_mean_one_block(code in 0_u8..6, rest in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn arbitrary_bytes_are_rejected_or_canonical(code in 0_u8..6, rest in prop::collection::vec(any::<u8>(), 0..300)) {
         let bytes = Bytes::from([&[code][..], &rest].concat());
         if let Ok(block) = Block::decode(bytes.clone()) {
             prop_assert_eq!(block.encode(), bytes);
@@ -109,7 +109,7 @@ proptest! {
     }
 
     #[test]
-    fn a_block_that_was_damaged_is_refused_or_means_one_block(keys in keys(), value in value(), at in any::<usize>(), byte in any::<u8>()) {
+    fn damaged_block_is_rejected_or_canonical(keys in keys(), value in value(), at in any::<usize>(), byte in any::<u8>()) {
         let items = keys.iter().map(|key| Item { key: *key, value: value.clone() }).collect();
         let mut bytes = Block::Head(items).encode().to_vec();
         let at = at % bytes.len();

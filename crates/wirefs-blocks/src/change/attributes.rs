@@ -1,4 +1,4 @@
-//! Changing attributes.
+//! Attribute changes (`setattr`).
 
 use super::Change;
 use crate::halt::Halt;
@@ -7,7 +7,7 @@ use crate::key::Ino;
 use wirefs_op::{Errno, Kind, SetStat, SetTime};
 
 impl Change<'_> {
-    /// Changes attributes, in the order in which none undoes another; a failure leaves what was done before it.
+    /// Sets attributes in an order in which no step reverts another. On failure, earlier steps stay applied.
     pub(crate) fn set(&mut self, ino: Ino, set: &SetStat) -> Result<(), Halt> {
         if let Some(size) = set.size {
             self.resize(ino, size)?;
@@ -41,7 +41,7 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// Takes set-user-id and set-group-id from a file.
+    /// Clears set-user-ID and set-group-ID of a file.
     pub(crate) fn kill_privileges(&mut self, ino: Ino) -> Result<(), Halt> {
         let mut head = self.view.head(ino)?;
         drop_privileges(&mut head);
@@ -51,8 +51,8 @@ impl Change<'_> {
     }
 }
 
-/// What `chown` and an unprivileged write do: the set-user-id bit falls, and the set-group-id bit of what may be
-/// executed by the group (without that it once meant mandatory locking).
+/// Clears set-user-ID, and set-group-ID if the group may execute the file, as `chown` and unprivileged writes
+/// do. Set-group-ID without group execute is the historical mark of mandatory locking and stays.
 fn drop_privileges(head: &mut Head) {
     if !head.is_directory() {
         head.mode &= !0o4000;

@@ -1,32 +1,32 @@
-//! Keeping, forgetting and restoring roots.
+//! Creating, dropping and restoring checkpoints.
 
 use super::Change;
 use crate::halt::Halt;
 use crate::id::BlockId;
 use crate::key::ROOT;
 use crate::limits::CHECKPOINTS_MAX;
-use crate::volume::{CHECKPOINTS_FS, Dying, Kept};
+use crate::volume::{CHECKPOINTS_FS, DestroyedTree, StoredCheckpoint};
 use bytes::Bytes;
 use wirefs_op::Errno;
 use wirefs_op::path::is_name;
 
 impl Change<'_> {
-    /// Keeps the tree as it was before this change.
+    /// Creates a checkpoint of the tree as it was before this change. Returns its serial.
     ///
     /// # Errors
-    /// `Exists`: there is one of this name. `Invalid`: it is no name. `NoSpace`: there are too many.
-    pub(crate) fn keep_checkpoint(&mut self, name: &[u8]) -> Result<u32, Halt> {
+    /// `Exists`: the name is taken. `Invalid`: not a valid name. `NoSpace`: too many checkpoints.
+    pub(crate) fn create_checkpoint(&mut self, name: &[u8]) -> Result<u32, Halt> {
         if !is_name(name) {
             return Err(Halt::Failed(Errno::Invalid));
         }
-        if self.checkpoints.iter().any(|kept| kept.name == name) {
+        if self.checkpoints.iter().any(|checkpoint| checkpoint.name == name) {
             return Err(Halt::Failed(Errno::Exists));
         }
         if self.checkpoints.len() >= CHECKPOINTS_MAX {
             return Err(Halt::Failed(Errno::NoSpace));
         }
         let volume = self.basis.volume;
-        let kept = Kept {
+        let checkpoint = StoredCheckpoint {
             serial: self.next_serial,
             name: Bytes::copy_from_slice(name),
             files: volume.root.files,
@@ -35,87 +35,87 @@ impl Change<'_> {
         };
         let next = self.next_serial.checked_add(1).filter(|next| *next < CHECKPOINTS_FS);
         self.next_serial = next.ok_or(Errno::NoSpace)?;
-        self.table.insert(kept.key(), Some(kept.item().encode()));
-        self.origin = kept.serial;
+        self.table.insert(checkpoint.key(), Some(checkpoint.item().encode()));
+        self.origin = checkpoint.serial;
         self.since = Some(volume.id);
-        let serial = kept.serial;
+        let serial = checkpoint.serial;
         if self.checkpoints.is_empty() {
-            self.renew_root()?;
+            self.touch_root()?;
         }
-        self.checkpoints.push(kept);
+        self.checkpoints.push(checkpoint);
         Ok(serial)
     }
 
-    fn named(&self, name: &[u8]) -> Result<Kept, Halt> {
-        let found = self.checkpoints.iter().find(|kept| kept.name == name).cloned();
+    fn named(&self, name: &[u8]) -> Result<StoredCheckpoint, Halt> {
+        let found = self.checkpoints.iter().find(|checkpoint| checkpoint.name == name).cloned();
         found.ok_or(Halt::Failed(Errno::NotFound))
     }
 
-    /// Forgets a checkpoint. Its blocks go later, as far as nothing else reaches them.
+    /// Drops a checkpoint. Blocks that only it references are freed later.
     ///
     /// # Errors
     /// `NotFound`.
     pub(crate) fn drop_checkpoint(&mut self, name: &[u8]) -> Result<(), Halt> {
-        let kept = self.named(name)?;
-        self.forget(&kept);
-        self.doom(kept.files);
+        let checkpoint = self.named(name)?;
+        self.remove_checkpoint(&checkpoint);
+        self.schedule_destroy(checkpoint.files);
         if self.checkpoints.is_empty() {
-            self.renew_root()?;
+            self.touch_root()?;
         }
         Ok(())
     }
 
-    /// The directory of checkpoints comes or goes: the root directory is another one to whoever knows its names.
-    fn renew_root(&mut self) -> Result<(), Halt> {
+    /// Changes the version of the root directory, because the entry `.checkpoints` appears or disappears.
+    fn touch_root(&mut self) -> Result<(), Halt> {
         let mut root = self.view.head(ROOT)?;
         root.version = self.version();
         self.put_head(ROOT, &root);
         Ok(())
     }
 
-    /// Makes a checkpoint's tree the present one; it stays a checkpoint.
+    /// Makes the tree of a checkpoint the live tree. The checkpoint stays.
     ///
     /// # Errors
     /// `NotFound`.
     pub(crate) fn restore_checkpoint(&mut self, name: &[u8]) -> Result<(), Halt> {
-        let kept = self.named(name)?;
-        self.restored = Some(kept.files);
-        self.origin = kept.serial;
+        let checkpoint = self.named(name)?;
+        self.restored = Some(checkpoint.files);
+        self.origin = checkpoint.serial;
         self.since = Some(self.basis.volume.id);
-        self.doom(self.basis.volume.root.files);
+        self.schedule_destroy(self.basis.volume.root.files);
         Ok(())
     }
 
-    /// Goes back to a checkpoint and forgets it.
+    /// Restores a checkpoint and drops it.
     ///
     /// # Errors
     /// `NotFound`.
     pub(crate) fn revert(&mut self, name: &[u8]) -> Result<(), Halt> {
-        let kept = self.named(name)?;
+        let checkpoint = self.named(name)?;
         self.restore_checkpoint(name)?;
-        // Its blocks are those of the present tree now.
-        self.forget(&kept);
+        // Its blocks belong to the live tree now.
+        self.remove_checkpoint(&checkpoint);
         Ok(())
     }
 
-    fn forget(&mut self, kept: &Kept) {
-        self.table.insert(kept.key(), None);
-        self.checkpoints.retain(|other| other.serial != kept.serial);
-        if self.origin == kept.serial {
+    fn remove_checkpoint(&mut self, checkpoint: &StoredCheckpoint) {
+        self.table.insert(checkpoint.key(), None);
+        self.checkpoints.retain(|other| other.serial != checkpoint.serial);
+        if self.origin == checkpoint.serial {
             self.origin = 0;
         }
     }
 
-    /// Notes a tree that is to be taken apart.
-    fn doom(&mut self, files: BlockId) {
-        let dying = Dying { files, change: self.version() };
-        self.table.insert(dying.key(), Some(Bytes::new()));
-        self.dying.push(dying);
+    /// Schedules the destruction of a tree.
+    fn schedule_destroy(&mut self, files: BlockId) {
+        let destroyed = DestroyedTree { files, change: self.version() };
+        self.table.insert(destroyed.key(), Some(Bytes::new()));
+        self.destroyed.push(destroyed);
     }
 
-    /// A tree has been taken apart.
-    pub(crate) fn bury(&mut self, dying: Dying) {
-        self.table.insert(dying.key(), None);
-        self.dying.retain(|other| *other != dying);
+    /// Removes a destroyed tree from the table.
+    pub(crate) fn finish_destroy(&mut self, destroyed: DestroyedTree) {
+        self.table.insert(destroyed.key(), None);
+        self.destroyed.retain(|other| *other != destroyed);
     }
 }

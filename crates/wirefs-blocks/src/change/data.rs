@@ -1,4 +1,4 @@
-//! Writing, resizing, punching, allocating, copying.
+//! Changes of file contents: write, truncate, punch, allocate, copy.
 
 use super::Change;
 use crate::halt::{Halt, Wants, both};
@@ -20,7 +20,7 @@ const ZERO: u32 = 16;
 /// `FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE`.
 const ZERO_KEEP_SIZE: u32 = 17;
 
-/// Whether a change did all that was asked, or is to be asked for once more: each does a bounded part.
+/// Whether a bounded step completed the request or must be repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     Done,
@@ -33,7 +33,7 @@ impl Progress {
     }
 }
 
-/// A range of one file that is to be copied to another, both of the present tree.
+/// A range to copy between two files of the live tree.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CopyRange {
     pub(crate) from: FileId,
@@ -50,7 +50,7 @@ pub(crate) fn check_end(offset: u64, length: u64) -> Result<(), Errno> {
     }
 }
 
-/// Checks that an object has contents.
+/// Fails unless the object is a regular file.
 pub(crate) fn check_file(kind: Kind) -> Result<(), Errno> {
     match kind {
         Kind::File => Ok(()),
@@ -68,7 +68,8 @@ impl Change<'_> {
         Ok(head)
     }
 
-    /// The file that was found before. An earlier tree may have been restored since, and the number be another's.
+    /// Returns the file if its generation still matches: after a restore, the inode number may belong to
+    /// another file.
     fn same_file(&self, id: FileId) -> Result<(Ino, Head), Halt> {
         let ino = Ino(id.ino);
         let head = self.file(ino)?;
@@ -87,7 +88,8 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// Puts bytes into an object's body, where they are few into the head itself. The end is within the largest size.
+    /// Writes bytes to an object, inline in the head if they are few. The end must not exceed the maximum
+    /// file size.
     pub(super) fn store(&mut self, ino: Ino, head: &mut Head, offset: u64, data: &Bytes) -> Result<(), Halt> {
         let end = offset + data.len() as u64;
         if head.is_trimmed && end > head.size {
@@ -137,7 +139,7 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// The bytes of a piece; none for a hole.
+    /// Returns the bytes of a piece; empty for a hole.
     fn piece(&self, runs: &BTreeMap<u64, Run>, piece: u64) -> Result<Bytes, Halt> {
         let (run, place) = Run::of(piece);
         match runs.get(&run).and_then(|run| run.get(place)) {
@@ -146,7 +148,7 @@ impl Change<'_> {
         }
     }
 
-    /// Puts bytes, or a hole, in the place of a piece.
+    /// Replaces a piece by bytes, or by a hole.
     fn set_piece(
         &mut self,
         ino: Ino,
@@ -174,7 +176,7 @@ impl Change<'_> {
         }
     }
 
-    /// Makes holes of whole pieces, of so many runs at most; true when all are holes.
+    /// Replaces whole pieces by holes, in at most `runs_max` runs. Returns `true` when all are holes.
     pub(super) fn remove_pieces(
         &mut self,
         ino: Ino,
@@ -190,7 +192,7 @@ impl Change<'_> {
         let mut runs: BTreeMap<u64, Run> = found.into_iter().take(runs_max).collect();
         let numbers: Vec<u64> = runs.keys().copied().collect();
         for number in numbers {
-            let places: Vec<u32> = runs.get(&number).into_iter().flat_map(Run::places).collect();
+            let places: Vec<u32> = runs.get(&number).into_iter().flat_map(Run::indices).collect();
             let gone = places.into_iter().map(|place| Run::piece(number, place));
             for piece in gone.filter(|piece| pieces.contains(piece)) {
                 self.set_piece(ino, head, &mut runs, piece, None)?;
@@ -200,7 +202,7 @@ impl Change<'_> {
         Ok(is_all)
     }
 
-    /// Sets the size. What is cut off is gone for readers at once; its blocks may go later.
+    /// Sets the size. Truncated data is invisible to readers at once; its blocks may be freed later.
     pub(crate) fn resize(&mut self, ino: Ino, size: u64) -> Result<(), Halt> {
         if size > SIZE_MAX {
             return Err(Halt::Failed(Errno::Invalid));
@@ -256,7 +258,7 @@ impl Change<'_> {
         check_end(offset, length)?;
         let end = offset + length;
         let is_done = match mode {
-            // Room cannot be kept for what is not written: a block's place is found when it is made.
+            // Space cannot be preallocated in a copy-on-write store.
             0 | ALLOCATE_KEEP_SIZE => true,
             PUNCH | ZERO | ZERO_KEEP_SIZE => self.punch(ino, &mut head, offset, end)?,
             _ => return Err(Halt::Failed(Errno::NotSupported)),
@@ -272,7 +274,7 @@ impl Change<'_> {
         Ok(Progress::done_if(is_done))
     }
 
-    /// Makes a range read as zeros; false when a part of it is still to be done.
+    /// Zeroes a range. Returns `false` if a part of it remains for the next step.
     fn punch(&mut self, ino: Ino, head: &mut Head, offset: u64, end: u64) -> Result<bool, Halt> {
         match head.body.clone() {
             Body::Inline(bytes) => {
@@ -316,7 +318,7 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// Copies the first part of a range; answers how many bytes. Holes stay holes.
+    /// Copies the first part of a range and returns the number of bytes copied. Holes stay holes.
     pub(crate) fn copy(&mut self, range: &CopyRange) -> Result<(u64, Progress), Halt> {
         let CopyRange { from_offset, to_offset, count, .. } = *range;
         let ((from, source), (to, mut head)) = both(self.same_file(range.from), self.same_file(range.to))?;
@@ -342,22 +344,22 @@ impl Change<'_> {
         }
         self.modify(&mut head);
         self.put_head(to, &head);
-        // Where blocks are left in the destination, the same hole is made once more.
+        // If the destination still has blocks in the range, the next step punches the same hole again.
         let copied = if is_done { hole } else { 0 };
         Ok((copied, Progress::done_if(copied == range.count)))
     }
 
-    /// How many bytes of a range that is to be copied lie before the next hole.
+    /// Returns the number of bytes of the range before the next hole.
     fn data_ahead(&self, source: &Head, range: &CopyRange) -> Result<u64, Halt> {
         match self.view.next_hole(Ino(range.from.ino), source, range.from_offset) {
-            Ok(Hole::At(end) | Hole::Behind(end)) => Ok(end - range.from_offset),
+            Ok(Hole::At(end) | Hole::NotBefore(end)) => Ok(end - range.from_offset),
             Err(Halt::Failed(Errno::NoSuchDevice)) => Ok(0),
             Err(halt) => Err(halt),
         }
     }
 }
 
-/// Bytes with others put over them from an offset on.
+/// Returns `bytes` overwritten by `data` at `offset`.
 fn overwritten(bytes: &Bytes, offset: usize, data: &[u8]) -> Bytes {
     let end = offset + data.len();
     let mut whole = Vec::with_capacity(end.max(bytes.len()));
@@ -369,7 +371,7 @@ fn overwritten(bytes: &Bytes, offset: usize, data: &[u8]) -> Bytes {
     Bytes::from(whole)
 }
 
-/// Bytes with a range of zeros, which are left out at the end.
+/// Returns `bytes` with a range zeroed; trailing zeros are cut off.
 fn zeroed(bytes: &Bytes, from: u64, to: u64) -> Bytes {
     let from = usize::try_from(from).unwrap_or(usize::MAX).min(bytes.len());
     let to = usize::try_from(to).unwrap_or(usize::MAX).min(bytes.len());

@@ -1,11 +1,11 @@
-//! Making, linking and removing names.
+//! Creating, linking and removing names.
 
 use super::Change;
 use crate::halt::{Halt, both};
 use crate::item::{Body, Entry, Head};
 use crate::key::{Ino, Key, Part, ROOT};
-use crate::limits::TWINS_MAX;
-use crate::view::names::places;
+use crate::limits::HASH_COLLISIONS_MAX;
+use crate::view::names::positions;
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use wirefs_op::limits::NAME_BYTES_MAX;
@@ -14,16 +14,16 @@ use wirefs_op::{Errno, Kind};
 /// The longest target of a symbolic link, in bytes (`PATH_MAX` without its NUL).
 const TARGET_BYTES_MAX: usize = 4095;
 
-/// What an object that is to be made is like.
+/// The attributes of an object to create.
 #[derive(Clone, Debug)]
 pub(crate) struct New {
     pub(crate) kind: Kind,
-    /// Permission bits, the umask applied.
+    /// Permission bits after applying the umask.
     pub(crate) mode: u32,
     pub(crate) uid: u32,
     pub(crate) gid: u32,
     pub(crate) rdev: u32,
-    /// A symbolic link's target.
+    /// The target of a symbolic link.
     pub(crate) target: Bytes,
 }
 
@@ -36,13 +36,13 @@ fn check_target(target: &[u8]) -> Result<(), Errno> {
 }
 
 impl Change<'_> {
-    /// The head of a directory.
+    /// Returns the head of a directory.
     pub(super) fn directory(&self, dir: Ino) -> Result<Head, Halt> {
         let head = self.view.head(dir)?;
         if head.is_directory() { Ok(head) } else { Err(Halt::Failed(Errno::NotDirectory)) }
     }
 
-    /// What `name` in `dir` is.
+    /// Looks up `name` in `dir`.
     ///
     /// # Errors
     /// `NotDirectory`, `NameTooLong`, `NotFound`.
@@ -54,7 +54,7 @@ impl Change<'_> {
         found.map(|(_, entry)| entry).ok_or(Halt::Failed(Errno::NotFound))
     }
 
-    /// Checks that `name` in `dir` can be made.
+    /// Fails unless `name` can be created in `dir`.
     fn check_free(&self, dir: Ino, name: &[u8]) -> Result<(), Halt> {
         match self.lookup(dir, name) {
             Ok(_) => Err(Halt::Failed(Errno::Exists)),
@@ -66,7 +66,7 @@ impl Change<'_> {
         }
     }
 
-    /// Makes an object and its name.
+    /// Creates an object and its directory entry.
     pub(crate) fn create(&mut self, dir: Ino, name: &[u8], new: &New) -> Result<Ino, Halt> {
         if new.kind == Kind::Symlink {
             check_target(&new.target)?;
@@ -78,21 +78,21 @@ impl Change<'_> {
         let generation = head.generation;
         self.put_head(ino, &head);
         let name = Bytes::copy_from_slice(name);
-        self.enter(dir, Entry { ino, generation, kind: new.kind, name })?;
+        self.insert_entry(dir, Entry { ino, generation, kind: new.kind, name })?;
         Ok(ino)
     }
 
-    /// Makes an object without a name, as if it were in `dir`.
+    /// Creates an object without a name (`O_TMPFILE`), in the group of `dir`.
     pub(crate) fn create_nameless(&mut self, dir: Ino, new: &New) -> Result<Ino, Halt> {
         self.directory(dir)?;
         let (ino, head) = self.make(dir, new)?;
         self.put_head(ino, &head);
-        self.put(Key::dead(ino), Some(Bytes::new()));
+        self.put(Key::orphan(ino), Some(Bytes::new()));
         self.orphaned.push(Self::id_of(ino, &head));
         Ok(ino)
     }
 
-    /// An inode number for a new object, near those of the objects made in the same directory before it.
+    /// Allocates an inode number near those of earlier objects of the same directory.
     fn number(&mut self, dir: Ino, parent: &mut Head, kind: Kind) -> Result<Ino, Halt> {
         let mut group = || {
             let first = Ino::first_of(self.next_group).ok_or(Errno::NoSpace)?;
@@ -117,7 +117,7 @@ impl Change<'_> {
         let mut mode = new.mode & 0o7777;
         let mut gid = new.gid;
         if new.kind == Kind::Directory {
-            // `mkdir` knows no set-id bits; a directory has them from its parent or by `chmod`.
+            // `mkdir` ignores set-ID bits; a directory gets them from its parent or by `chmod`.
             mode &= 0o1777;
         }
         if parent.mode & 0o2000 != 0 {
@@ -154,10 +154,10 @@ impl Change<'_> {
         Ok((ino, head))
     }
 
-    /// Puts an entry into a directory.
-    pub(super) fn enter(&mut self, dir: Ino, entry: Entry) -> Result<(), Halt> {
-        let places = places(dir, Part::Entry, &entry.name);
-        let taken = self.view.scan(places.clone(), TWINS_MAX as usize)?;
+    /// Inserts a directory entry.
+    pub(super) fn insert_entry(&mut self, dir: Ino, entry: Entry) -> Result<(), Halt> {
+        let places = positions(dir, Part::Entry, &entry.name);
+        let taken = self.view.scan(places.clone(), HASH_COLLISIONS_MAX as usize)?;
         let taken: BTreeSet<u64> = taken.into_iter().map(|item| item.key.sub).collect();
         let free = (places.start().sub..=places.end().sub).find(|place| !taken.contains(place));
         let place = free.ok_or(Errno::NoSpace)?;
@@ -172,8 +172,8 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// Takes an entry out of a directory.
-    pub(super) fn leave(&mut self, dir: Ino, name: &[u8]) -> Result<Entry, Halt> {
+    /// Removes a directory entry and returns it.
+    pub(super) fn remove_entry(&mut self, dir: Ino, name: &[u8]) -> Result<Entry, Halt> {
         let (mut head, found) = both(self.directory(dir), self.view.find(dir, name))?;
         let (key, entry) = found.ok_or(Errno::NotFound)?;
         head.size = head.size.saturating_sub(1);
@@ -186,12 +186,12 @@ impl Change<'_> {
         Ok(entry)
     }
 
-    /// Notes that an object has lost a name; without any it goes, as soon as nobody has it open.
-    pub(super) fn lose_name(&mut self, entry: &Entry) -> Result<(), Halt> {
+    /// Decrements the link count of an object. At 0 the object is removed once nothing has it open.
+    pub(super) fn decrement_links(&mut self, entry: &Entry) -> Result<(), Halt> {
         let mut head = match self.view.head(entry.ino) {
-            // Its attributes cannot be changed now; they may come back.
-            Err(Halt::Lost(_)) => return self.note_name_lost(entry.ino),
-            // What is corrupt has none that could change.
+            // The head is missing now but may return; the lost name is recorded.
+            Err(Halt::Lost(_)) => return self.record_lost_name(entry.ino),
+            // A corrupt head has no attributes to update.
             Err(Halt::Failed(_)) => return Ok(()),
             outcome => outcome?,
         };
@@ -202,7 +202,7 @@ impl Change<'_> {
         if head.nlink == 0 { self.remove_or_orphan(entry.ino, head) } else { Ok(()) }
     }
 
-    /// `link`: gives an existing object one more name, or its first.
+    /// `link`: adds a name to an existing object; for a nameless object, its first.
     pub(crate) fn link(&mut self, ino: Ino, dir: Ino, name: &[u8]) -> Result<(), Halt> {
         self.check_free(dir, name)?;
         let mut head = self.view.head(ino)?;
@@ -214,7 +214,7 @@ impl Change<'_> {
         }
         if head.nlink == 0 {
             if !head.is_trimmed {
-                self.put(Key::dead(ino), None);
+                self.put(Key::orphan(ino), None);
             }
             self.adopted.push(Self::id_of(ino, &head));
         }
@@ -224,7 +224,7 @@ impl Change<'_> {
         self.touch(&mut head);
         self.put_head(ino, &head);
         let name = Bytes::copy_from_slice(name);
-        self.enter(dir, Entry { ino, generation: head.generation, kind: head.kind, name })
+        self.insert_entry(dir, Entry { ino, generation: head.generation, kind: head.kind, name })
     }
 
     /// `unlink`.
@@ -232,19 +232,19 @@ impl Change<'_> {
         if self.lookup(dir, name)?.kind == Kind::Directory {
             return Err(Halt::Failed(Errno::IsDirectory));
         }
-        let entry = self.leave(dir, name)?;
-        self.lose_name(&entry)
+        let entry = self.remove_entry(dir, name)?;
+        self.decrement_links(&entry)
     }
 
     /// `rmdir`.
     pub(crate) fn rmdir(&mut self, dir: Ino, name: &[u8]) -> Result<(), Halt> {
         let entry = self.lookup(dir, name)?;
         self.check_empty(&entry)?;
-        let entry = self.leave(dir, name)?;
-        self.lose_name(&entry)
+        let entry = self.remove_entry(dir, name)?;
+        self.decrement_links(&entry)
     }
 
-    /// Checks that an entry is an empty directory's.
+    /// Fails unless the entry refers to an empty directory.
     pub(super) fn check_empty(&self, entry: &Entry) -> Result<(), Halt> {
         if entry.kind != Kind::Directory {
             return Err(Halt::Failed(Errno::NotDirectory));
@@ -257,8 +257,8 @@ impl Change<'_> {
         }
     }
 
-    /// Checks that nothing is in a directory whose head cannot be had. Where its entries cannot be had either, they may be
-    /// there still, only late.
+    /// Fails unless a directory whose head is missing has no entries. If its entries cannot be read either,
+    /// they may only be delayed.
     fn check_entries(&self, dir: Ino) -> Result<(), Halt> {
         let entries = Key::new(dir, Part::Entry, 0)..=Key::new(dir, Part::Entry, u64::MAX);
         match self.view.scan(entries, 1) {
@@ -269,10 +269,10 @@ impl Change<'_> {
         }
     }
 
-    /// Whether `ino` is `inner` or one of the directories above it.
+    /// Returns whether `ino` is `inner` or one of its ancestors.
     pub(super) fn contains(&self, ino: Ino, inner: Ino) -> Result<bool, Halt> {
         let mut at = inner;
-        // Each step leads up; a tree that is corrupt may lead round.
+        // Bounded, because a corrupt tree may contain a cycle.
         for _ in 0..wirefs_op::limits::PATH_BYTES_MAX {
             if at == ino {
                 return Ok(true);

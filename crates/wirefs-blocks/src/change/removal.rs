@@ -1,4 +1,4 @@
-//! Removing the parts of objects that have no name any more, and of files beyond their end.
+//! Removal of items of unlinked objects and of blocks beyond the end of truncated files.
 
 use super::Change;
 use super::data::Progress;
@@ -9,39 +9,40 @@ use crate::limits::RUNS_REMOVED_MAX;
 use bytes::Bytes;
 
 impl Change<'_> {
-    /// Removes an object that has lost its last name; what is open, or large, only later.
+    /// Removes an object that lost its last name. If it is open or large, it becomes an orphan that is
+    /// removed later.
     pub(super) fn remove_or_orphan(&mut self, ino: Ino, mut head: Head) -> Result<(), Halt> {
         let id = Self::id_of(ino, &head);
-        if self.basis.opens.condemn(id) && self.purge(ino, &mut head)? == Progress::Done {
+        if self.basis.opens.begin_removal(id) && self.purge(ino, &mut head)? == Progress::Done {
             return Ok(());
         }
         self.put_head(ino, &head);
-        self.put(Key::dead(ino), Some(Bytes::new()));
+        self.put(Key::orphan(ino), Some(Bytes::new()));
         self.orphaned.push(id);
         Ok(())
     }
 
-    /// Notes that an object whose head cannot be had has lost one more name.
-    pub(super) fn note_name_lost(&mut self, ino: Ino) -> Result<(), Halt> {
-        let names = names_lost(self.view.get(Key::dead(ino))?).saturating_add(1);
-        self.put(Key::dead(ino), Some(Bytes::copy_from_slice(&[names])));
+    /// Records that an object whose head is missing lost one more name.
+    pub(super) fn record_lost_name(&mut self, ino: Ino) -> Result<(), Halt> {
+        let names = lost_names(self.view.get(Key::orphan(ino))?).saturating_add(1);
+        self.put(Key::orphan(ino), Some(Bytes::copy_from_slice(&[names])));
         Ok(())
     }
 
-    /// Takes from an object, whose head is there again, the names that it lost meanwhile.
-    fn catch_up(&mut self, ino: Ino, head: &mut Head, names: u8) {
+    /// Applies recorded name losses to an object whose head is available again.
+    fn apply_lost_names(&mut self, ino: Ino, head: &mut Head, names: u8) {
         head.nlink = if head.is_directory() { 0 } else { head.nlink.saturating_sub(names.into()) };
         self.touch(head);
         self.put_head(ino, head);
         let is_dead = head.nlink == 0 || head.is_trimmed;
-        self.put(Key::dead(ino), is_dead.then(Bytes::new));
+        self.put(Key::orphan(ino), is_dead.then(Bytes::new));
         if head.nlink == 0 {
-            // It may be open.
+            // The object may be open.
             self.orphaned.push(Self::id_of(ino, head));
         }
     }
 
-    /// Removes parts of an object, and the head when they are all gone.
+    /// Removes items of an object, and its head once they are all removed.
     fn purge(&mut self, ino: Ino, head: &mut Head) -> Result<Progress, Halt> {
         if head.body == Body::Pieces && !self.remove_pieces(ino, head, 0..u64::MAX, RUNS_REMOVED_MAX)? {
             return Ok(Progress::Again);
@@ -54,21 +55,21 @@ impl Change<'_> {
             }
         }
         if head.is_trimmed {
-            self.put(Key::dead(ino), None);
+            self.put(Key::orphan(ino), None);
         }
         self.put(Key::head(ino), None);
         Ok(Progress::Done)
     }
 
-    /// Removes runs beyond a file's end, so many at most, and notes whether some are left.
+    /// Removes at most `runs_max` runs beyond the end of a file, and records whether some remain.
     pub(super) fn trim(&mut self, ino: Ino, head: &mut Head, runs_max: usize) -> Result<(), Halt> {
         let first_gone = head.size.div_ceil(self.view.geometry.piece_bytes());
         let is_done = self.remove_pieces(ino, head, first_gone..u64::MAX, runs_max)?;
         if is_done && head.is_trimmed && head.nlink > 0 {
-            self.put(Key::dead(ino), None);
+            self.put(Key::orphan(ino), None);
         }
         if !is_done {
-            self.put(Key::dead(ino), Some(Bytes::new()));
+            self.put(Key::orphan(ino), Some(Bytes::new()));
             self.trimmed.push(Self::id_of(ino, head));
         }
         head.is_trimmed = !is_done;
@@ -78,22 +79,22 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// Goes on with what is noted as dead: an object without a name, or a file that was cut off.
+    /// Continues the removal of an orphan or the truncation of a file.
     pub(crate) fn reap(&mut self, ino: Ino) -> Result<Progress, Halt> {
-        let (found, noted) = both(self.view.get(Key::head(ino)), self.view.get(Key::dead(ino)))?;
+        let (found, noted) = both(self.view.get(Key::head(ino)), self.view.get(Key::orphan(ino)))?;
         let Some(mut head) = found.map(Head::decode).transpose()? else {
-            self.put(Key::dead(ino), None);
+            self.put(Key::orphan(ino), None);
             return Ok(Progress::Done);
         };
-        let names = names_lost(noted);
+        let names = lost_names(noted);
         if names > 0 {
-            self.catch_up(ino, &mut head, names);
+            self.apply_lost_names(ino, &mut head, names);
             return Ok(Progress::done_if(head.nlink > 0 && !head.is_trimmed));
         }
-        if head.nlink == 0 && self.basis.opens.condemn(Self::id_of(ino, &head)) {
+        if head.nlink == 0 && self.basis.opens.begin_removal(Self::id_of(ino, &head)) {
             let progress = self.purge(ino, &mut head)?;
             match progress {
-                Progress::Done => self.put(Key::dead(ino), None),
+                Progress::Done => self.put(Key::orphan(ino), None),
                 Progress::Again => self.put_head(ino, &head),
             }
             return Ok(progress);
@@ -107,7 +108,7 @@ impl Change<'_> {
     }
 }
 
-/// How many names an object has lost while its head could not be had, as the note says that it is dead.
-fn names_lost(noted: Option<Bytes>) -> u8 {
+/// Returns the number of recorded name losses in an orphan item.
+fn lost_names(noted: Option<Bytes>) -> u8 {
     noted.and_then(|names| names.first().copied()).unwrap_or(0)
 }

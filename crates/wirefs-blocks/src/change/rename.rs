@@ -1,4 +1,4 @@
-//! `renameat2`, with the order of its errors as Linux has it.
+//! `renameat2`, with the error precedence of Linux.
 
 use super::Change;
 use crate::halt::Halt;
@@ -11,7 +11,7 @@ use wirefs_op::{Errno, Kind};
 /// A directory and a name in it.
 type Place<'a> = (Ino, &'a [u8]);
 
-/// Checks the flags of a rename, which a kernel does before it looks at the names.
+/// Fails for invalid flags. The kernel checks them before it looks up the names.
 pub(crate) fn check_flags(flags: u32) -> Result<(), Errno> {
     if matches!(flags, 0 | NOREPLACE | EXCHANGE) { Ok(()) } else { Err(Errno::Invalid) }
 }
@@ -36,13 +36,13 @@ impl Change<'_> {
             return Err(Halt::Failed(if flags == EXCHANGE { Errno::Invalid } else { Errno::NotEmpty }));
         }
         match target {
-            // Two names of one object: nothing happens, both stay.
+            // Two names of one object: POSIX requires that both stay.
             Some(target) if target.ino == source.ino => Ok(()),
             Some(_) if flags == EXCHANGE => self.exchange(from, to),
             Some(target) => {
                 self.check_replaceable(&source, &target)?;
-                let replaced = self.leave(to.0, to.1)?;
-                self.lose_name(&replaced)?;
+                let replaced = self.remove_entry(to.0, to.1)?;
+                self.decrement_links(&replaced)?;
                 self.relocate(from, to)
             }
             None => self.relocate(from, to),
@@ -59,23 +59,23 @@ impl Change<'_> {
     }
 
     fn relocate(&mut self, from: Place<'_>, to: Place<'_>) -> Result<(), Halt> {
-        let entry = self.leave(from.0, from.1)?;
+        let entry = self.remove_entry(from.0, from.1)?;
         self.arrive(to, entry)
     }
 
     fn exchange(&mut self, one: Place<'_>, other: Place<'_>) -> Result<(), Halt> {
-        let (from_one, from_other) = (self.leave(one.0, one.1)?, self.leave(other.0, other.1)?);
+        let (from_one, from_other) = (self.remove_entry(one.0, one.1)?, self.remove_entry(other.0, other.1)?);
         self.arrive(one, from_other)?;
         self.arrive(other, from_one)
     }
 
-    /// Gives an object that has just left its place another one.
+    /// Inserts the entry of a moved object at its new place.
     fn arrive(&mut self, to: Place<'_>, entry: Entry) -> Result<(), Halt> {
         let mut head = self.view.head(entry.ino)?;
         self.renamed.insert(entry.ino);
         head.parent = to.0;
         self.touch(&mut head);
         self.put_head(entry.ino, &head);
-        self.enter(to.0, Entry { name: Bytes::copy_from_slice(to.1), ..entry })
+        self.insert_entry(to.0, Entry { name: Bytes::copy_from_slice(to.1), ..entry })
     }
 }

@@ -1,12 +1,12 @@
-//! The end of a change: new blocks, a new root, and what nothing reaches any more.
+//! The end of a change: new blocks, a new root, and the list of freed blocks.
 
 use super::Change;
+use crate::affected::AffectedObject;
 use crate::block::{Block, Root};
 use crate::halt::Halt;
-use crate::id::{BlockId, Ids};
+use crate::id::{BlockId, IdAllocator};
 use crate::map::member::{Loss, unreached};
 use crate::map::{Dropped, Map, rebuild};
-use crate::touch::Touch;
 use crate::volume::Volume;
 use std::sync::Arc;
 use wirefs_op::{Errno, FileId};
@@ -15,38 +15,38 @@ use wirefs_op::{Errno, FileId};
 #[derive(Clone, Debug)]
 pub(crate) struct Sealed {
     pub(crate) volume: Volume,
-    /// New blocks, each behind those that it names; the last one is the root.
+    /// New blocks, children before parents; the root is the last.
     pub(crate) blocks: Vec<(BlockId, Arc<Block>)>,
-    /// What neither the new root nor a checkpoint reaches.
-    pub(crate) doomed: Vec<BlockId>,
-    pub(crate) ids: Ids,
-    /// What it changes of what was there.
-    pub(crate) touched: Vec<Touch>,
+    /// Blocks that are reachable from neither the new root nor a checkpoint.
+    pub(crate) free_list: Vec<BlockId>,
+    pub(crate) ids: IdAllocator,
+    /// The existing objects that the change modifies.
+    pub(crate) affected: Vec<AffectedObject>,
     pub(crate) orphaned: Vec<FileId>,
     pub(crate) adopted: Vec<FileId>,
     pub(crate) trimmed: Vec<FileId>,
 }
 
 impl Change<'_> {
-    /// Ends the change; `None` when it changed nothing.
+    /// Ends the change. Returns `None` if it modified nothing.
     pub(crate) fn seal(self) -> Result<Option<Sealed>, Halt> {
         if self.view.edits.is_empty() && self.table.is_empty() && self.restored.is_none() {
             return Ok(None);
         }
-        let touched = self.touched()?;
+        let affected = self.affected()?;
         let mut ids = self.ids;
         let node_bytes = self.view.geometry.node_bytes();
         let files = rebuild(self.view.map, &self.view.edits, &mut ids, node_bytes)?;
         let old = &self.basis.volume.root;
-        let table_map = Map { shelf: self.basis.shelf, root: old.table };
+        let table_map = Map { block_set: self.basis.block_set, root: old.table };
         let table = rebuild(table_map, &self.table, &mut ids, node_bytes)?;
         let mut dropped = files.dropped;
         dropped.extend(&self.dropped);
         let free = self.unreached(&dropped)?;
-        let doomed: Vec<BlockId> =
+        let free_list: Vec<BlockId> =
             table.dropped.iter().chain(&free).map(|block| block.id).chain([self.basis.volume.id]).collect();
-        let id = ids.issue().ok_or(Errno::NoSpace)?;
-        let doomed_max = Root::doomed_max(old.payload_bytes as usize);
+        let id = ids.allocate().ok_or(Errno::NoSpace)?;
+        let free_list_max = Root::free_list_max(old.payload_bytes as usize);
         let root = Root {
             payload_bytes: old.payload_bytes,
             change: old.change + 1,
@@ -57,28 +57,28 @@ impl Change<'_> {
             next_serial: self.next_serial,
             origin: self.origin,
             since: self.since,
-            doomed: doomed.iter().copied().take(doomed_max).collect(),
+            free_list: free_list.iter().copied().take(free_list_max).collect(),
         };
         let contents = self.view.fresh.into_iter();
         let nodes = contents.chain(files.created).chain(table.created);
         let blocks = nodes.chain([(id, Arc::new(Block::Root(root.clone())))]).collect();
         Ok(Some(Sealed {
-            volume: Volume { id, root, checkpoints: self.checkpoints, dying: self.dying },
+            volume: Volume { id, root, checkpoints: self.checkpoints, destroyed: self.destroyed },
             blocks,
-            doomed,
+            free_list,
             ids,
-            touched,
+            affected,
             orphaned: self.orphaned,
             adopted: self.adopted,
             trimmed: self.trimmed,
         }))
     }
 
-    /// Which of the blocks that the present tree drops no checkpoint reaches.
+    /// Returns the dropped blocks that no checkpoint references.
     ///
-    /// What is newer than `since` came after all checkpoints. What is older was in the present tree when a checkpoint was
-    /// last made or restored, so that checkpoint, the origin, still reaches it. Only where the origin is dropped are the
-    /// others asked.
+    /// Blocks newer than `since` are in no checkpoint. Older blocks were in the live tree when a checkpoint
+    /// was last created or restored, so that checkpoint (the origin) still references them. Only if the
+    /// origin was dropped must the other checkpoints be searched. ZFS decides by birth time in the same way.
     fn unreached(&self, dropped: &[Dropped]) -> Result<Vec<Dropped>, Halt> {
         let is_newer =
             |block: &&Dropped| self.checkpoints.is_empty() || self.since.is_none_or(|since| block.id > since);
@@ -88,7 +88,7 @@ impl Change<'_> {
         if self.origin != 0 {
             return Ok(free.collect());
         }
-        let roots: Vec<BlockId> = self.checkpoints.iter().map(|kept| kept.files).collect();
-        Ok(free.chain(unreached(self.basis.shelf, &roots, &asked, Loss::MayReach)?).collect())
+        let roots: Vec<BlockId> = self.checkpoints.iter().map(|checkpoint| checkpoint.files).collect();
+        Ok(free.chain(unreached(self.basis.block_set, &roots, &asked, Loss::MayReach)?).collect())
     }
 }

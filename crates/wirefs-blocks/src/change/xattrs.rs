@@ -1,11 +1,11 @@
-//! Changing extended attributes.
+//! Changes of extended attributes.
 
 use super::Change;
 use crate::halt::Halt;
 use crate::item::{Value, Xattr};
 use crate::key::{Ino, Key, Part};
-use crate::limits::{TWINS_MAX, XATTR_INLINE_BYTES_MAX, XATTRS_MAX};
-use crate::view::names::places;
+use crate::limits::{HASH_COLLISIONS_MAX, XATTR_INLINE_BYTES_MAX, XATTRS_MAX};
+use crate::view::names::positions;
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use wirefs_op::{Errno, Kind};
@@ -15,7 +15,8 @@ const XATTR_CREATE: u32 = 1;
 /// `XATTR_REPLACE`.
 const XATTR_REPLACE: u32 = 2;
 
-/// `user.` attributes are for files and directories alone; there are no others.
+/// Fails with `refused` unless the attribute is a `user.` attribute of a file or directory; no others are
+/// supported.
 pub(crate) fn check_name(kind: Kind, name: &[u8], refused: Errno) -> Result<(), Errno> {
     match (kind, name.strip_prefix(b"user.")) {
         (_, None | Some(b"")) => Err(Errno::NotSupported),
@@ -48,7 +49,7 @@ impl Change<'_> {
                     return Err(Halt::Failed(Errno::NoSpace));
                 }
                 head.xattrs += 1;
-                self.free_place(ino, name)?
+                self.free_position(ino, name)?
             }
         };
         let value = if value.len() <= XATTR_INLINE_BYTES_MAX {
@@ -62,15 +63,15 @@ impl Change<'_> {
         Ok(())
     }
 
-    fn free_place(&self, ino: Ino, name: &[u8]) -> Result<Key, Halt> {
-        let places = places(ino, Part::Xattr, name);
-        let taken = self.view.scan(places.clone(), TWINS_MAX as usize)?;
+    fn free_position(&self, ino: Ino, name: &[u8]) -> Result<Key, Halt> {
+        let places = positions(ino, Part::Xattr, name);
+        let taken = self.view.scan(places.clone(), HASH_COLLISIONS_MAX as usize)?;
         let taken: BTreeSet<u64> = taken.into_iter().map(|item| item.key.sub).collect();
         let free = (places.start().sub..=places.end().sub).find(|place| !taken.contains(place));
         free.map(|place| Key::new(ino, Part::Xattr, place)).ok_or(Halt::Failed(Errno::NoSpace))
     }
 
-    /// Puts a value into contents blocks.
+    /// Writes a value to contents blocks.
     fn spill(&mut self, key: Key, value: &Bytes) -> Result<Value, Halt> {
         let piece_bytes = self.view.geometry.piece_bytes() as usize;
         let mut ids = Vec::new();

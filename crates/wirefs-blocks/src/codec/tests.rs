@@ -23,7 +23,7 @@ fn numbers_have_golden_bytes() {
 }
 
 #[test]
-fn a_number_has_one_form() {
+fn number_has_one_encoding() {
     let refused: [&'static [u8]; 4] = [
         &[0x80, 0],
         &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2],
@@ -36,7 +36,7 @@ fn a_number_has_one_form() {
 }
 
 #[test]
-fn an_id_out_of_its_range_is_corrupt() {
+fn id_out_of_range_is_corrupt() {
     let bytes = written(|writer| {
         writer.signed(-5);
         writer.number(0);
@@ -47,12 +47,12 @@ fn an_id_out_of_its_range_is_corrupt() {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(
+    fn values_round_trip(
         number in any::<u64>(),
         signed in any::<i64>(),
         ids in prop::collection::vec((1_u64..1 << 48, any::<u16>()), 0..8),
     ) {
-        let ids: Vec<BlockId> = ids.into_iter().filter_map(|(counter, node)| BlockId::new(counter, NodeId(node))).collect();
+        let ids: Vec<BlockId> = ids.into_iter().filter_map(|(counter, node)| BlockId::new(counter, WriterId(node))).collect();
         let bytes = written(|writer| {
             writer.number(number);
             writer.signed(signed);

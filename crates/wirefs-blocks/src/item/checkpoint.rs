@@ -1,4 +1,4 @@
-//! A kept root.
+//! A checkpoint in the checkpoint table.
 
 use crate::codec::{Corrupt, Reader, Writer};
 use crate::id::BlockId;
@@ -6,13 +6,13 @@ use bytes::Bytes;
 use wirefs_op::Timestamp;
 use wirefs_op::path::is_name;
 
-/// What the table says of a checkpoint; its serial is in the key.
+/// The value of a checkpoint item; its serial is in the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CheckpointItem {
-    /// The tree of files as it was.
+    /// The root of its tree of files.
     pub(crate) files: BlockId,
     pub(crate) made: Timestamp,
-    /// How many changes there had been.
+    /// The number of changes up to the checkpoint.
     pub(crate) change: u64,
     pub(crate) name: Bytes,
 }
@@ -30,11 +30,11 @@ impl CheckpointItem {
     pub(crate) fn decode(bytes: Bytes) -> Result<CheckpointItem, Corrupt> {
         let mut reader = Reader::new(bytes);
         let item = CheckpointItem {
-            files: reader.lone_id()?.ok_or(reader.corrupt("a checkpoint of nothing"))?,
+            files: reader.lone_id()?.ok_or(reader.corrupt("a checkpoint without a tree"))?,
             made: reader.timestamp()?,
             change: reader.number()?,
             name: reader.rest(),
         };
-        if is_name(&item.name) { Ok(item) } else { Err(reader.corrupt("a name that is not clean")) }
+        if is_name(&item.name) { Ok(item) } else { Err(reader.corrupt("an invalid name")) }
     }
 }

@@ -1,4 +1,4 @@
-//! A name in a directory.
+//! A directory entry.
 
 use crate::codec::{Corrupt, Reader, Writer};
 use crate::key::Ino;
@@ -6,8 +6,7 @@ use bytes::Bytes;
 use wirefs_op::Kind;
 use wirefs_op::path::is_name;
 
-/// A name, and which object it stands for. Names are tied to directories and not to objects, so that an object may have
-/// several.
+/// A name and the object that it refers to. Names belong to directories, so an object may have several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) ino: Ino,
@@ -34,6 +33,6 @@ impl Entry {
             kind: reader.kind()?,
             name: reader.rest(),
         };
-        if is_name(&entry.name) { Ok(entry) } else { Err(reader.corrupt("a name that is not clean")) }
+        if is_name(&entry.name) { Ok(entry) } else { Err(reader.corrupt("an invalid name")) }
     }
 }

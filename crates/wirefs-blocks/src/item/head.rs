@@ -1,4 +1,4 @@
-//! The head of an object: what it is, its attributes, and its bytes where they are few.
+//! The head (inode) of an object: its attributes, and its data if it is small.
 
 use crate::codec::{Corrupt, Reader, Writer};
 use crate::key::Ino;
@@ -8,13 +8,13 @@ use wirefs_op::{FileId, Kind, Stat, Timestamp};
 const FRESH: u8 = 1;
 const TRIMMED: u8 = 2;
 const IN_PIECES: u8 = 4;
-/// `st_blocks` counts in these.
+/// The unit of `st_blocks`, in bytes.
 const SECTOR_BYTES: u64 = 512;
 
-/// Where an object's bytes are.
+/// The place of the data of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Body {
-    /// Here. What is missing up to the size reads as zeros.
+    /// Inline in the head. Bytes beyond its length up to the file size read as zeros.
     Inline(Bytes),
     /// In runs of contents blocks.
     Pieces,
@@ -24,29 +24,29 @@ pub(crate) enum Body {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) kind: Kind,
-    /// Never had a name yet, so that it may get a first one.
+    /// The object never had a name, so it may be linked although its link count is 0.
     pub(crate) is_fresh: bool,
-    /// Runs behind its end are still to be removed, before it grows again.
+    /// Runs beyond the end must be removed before the file grows.
     pub(crate) is_trimmed: bool,
     pub(crate) mode: u32,
-    /// As POSIX counts: of a directory 2 and its subdirectories, or 0 when it is removed.
+    /// The link count of POSIX: for a directory 2 plus its subdirectories, or 0 after removal.
     pub(crate) nlink: u32,
     pub(crate) uid: u32,
     pub(crate) gid: u32,
     pub(crate) rdev: u32,
-    /// Bytes; of a directory its entries.
+    /// The size in bytes; for a directory the number of entries.
     pub(crate) size: u64,
     pub(crate) generation: u32,
     pub(crate) version: u64,
     pub(crate) atime: Timestamp,
     pub(crate) mtime: Timestamp,
     pub(crate) ctime: Timestamp,
-    /// The directory that it last got a name in.
+    /// The directory in which the object last gained a name.
     pub(crate) parent: Ino,
-    /// Of a directory: the number of the next object that is made in it.
+    /// Directories: the inode number of the next object created in it.
     pub(crate) next_ino: Ino,
     pub(crate) xattrs: u32,
-    /// Contents blocks of its bytes.
+    /// The number of contents blocks of its data.
     pub(crate) pieces: u64,
     pub(crate) body: Body,
 }
@@ -56,7 +56,7 @@ impl Head {
         self.kind == Kind::Directory
     }
 
-    /// Its attributes as they travel; `fs` is 0 for the present tree and a checkpoint's serial in that.
+    /// Returns the attributes for the wire. `fs` is 0 for the live tree, or the serial of a checkpoint.
     pub(crate) fn stat(&self, fs: u32, ino: Ino, piece_bytes: u64) -> Stat {
         let inline_bytes = match &self.body {
             Body::Inline(bytes) => bytes.len() as u64,

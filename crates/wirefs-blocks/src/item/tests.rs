@@ -1,5 +1,5 @@
 use super::*;
-use crate::id::NodeId;
+use crate::id::WriterId;
 use crate::key::{Ino, Key};
 use crate::limits::{HEAD_ROOM_BYTES, RUN_PIECES};
 use bytes::Bytes;
@@ -32,7 +32,7 @@ fn head(body: Body) -> Head {
 }
 
 fn id(counter: u64) -> BlockId {
-    BlockId::new(counter, NodeId(1)).unwrap()
+    BlockId::new(counter, WriterId(1)).unwrap()
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -69,7 +69,7 @@ fn a_run_has_golden_bytes() {
 }
 
 #[test]
-fn a_run_of_holes_alone_is_none() {
+fn run_without_blocks_is_rejected() {
     assert!(Run::decode(Bytes::from_static(&[0])).is_err());
 }
 
@@ -98,7 +98,7 @@ fn a_checkpoint_has_golden_bytes() {
 }
 
 #[test]
-fn the_largest_head_leaves_the_room_that_is_counted_on() {
+fn largest_head_fits_its_reserved_overhead() {
     let far = Timestamp { secs: i64::MIN, nanos: 999_999_999 };
     let largest = Head {
         mode: 0o7777,
@@ -118,12 +118,12 @@ fn the_largest_head_leaves_the_room_that_is_counted_on() {
         pieces: u64::MAX,
         ..head(Body::Inline(Bytes::new()))
     };
-    // Its key, its length, and the block's own fields.
+    // The key, the length, and the fields of the block.
     assert!(largest.encode().len() + 12 + 3 + 5 <= HEAD_ROOM_BYTES, "{}", largest.encode().len());
 }
 
 #[test]
-fn an_item_names_its_contents() {
+fn item_lists_its_contents_blocks() {
     let mut run = Run::default();
     run.set(5, Some(id(50)));
     let value = run.encode();
@@ -134,16 +134,16 @@ fn an_item_names_its_contents() {
 }
 
 #[test]
-fn places_of_a_name_surround_those_of_its_twins_alone() {
-    let (first, last) = (first_place(b"a"), last_place(b"a"));
-    assert_eq!(last - first, crate::limits::TWINS_MAX - 1);
-    assert!(!(first..=last).contains(&first_place(b"b")));
-    assert_ne!(first_place(b""), 0);
+fn positions_of_a_name_include_only_names_with_its_hash() {
+    let (first, last) = (first_position(b"a"), last_position(b"a"));
+    assert_eq!(last - first, crate::limits::HASH_COLLISIONS_MAX - 1);
+    assert!(!(first..=last).contains(&first_position(b"b")));
+    assert_ne!(first_position(b""), 0);
 }
 
 proptest! {
     #[test]
-    fn hostile_values_are_refused_or_mean_one_thing(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn arbitrary_values_are_rejected_or_canonical(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let bytes = Bytes::from(bytes);
         if let Ok(head) = Head::decode(bytes.clone()) {
             prop_assert_eq!(head.encode(), bytes.clone());
@@ -163,7 +163,7 @@ proptest! {
     }
 
     #[test]
-    fn runs_come_back_as_they_were(pieces in prop::collection::btree_map(0..RUN_PIECES as u32, 1_u64..1 << 47, 1..32)) {
+    fn runs_round_trip(pieces in prop::collection::btree_map(0..RUN_PIECES as u32, 1_u64..1 << 47, 1..32)) {
         let mut run = Run::default();
         for (place, counter) in pieces {
             run.set(place, Some(id(counter)));

@@ -8,19 +8,19 @@ use wirefs_op::limits::{NAME_BYTES_MAX, XATTR_BYTES_MAX};
 const INLINE: u8 = 0;
 const SPILLED: u8 = 1;
 
-/// A name and its value.
+/// The name and value of an extended attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Xattr {
     pub(crate) name: Bytes,
     pub(crate) value: Value,
 }
 
-/// Where a value is.
+/// The place of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
-    /// Here.
+    /// Inline in the item.
     Inline(Bytes),
-    /// In contents blocks, one behind the other.
+    /// In contents blocks, in order.
     Spilled { bytes: usize, ids: Vec<BlockId> },
 }
 
@@ -55,13 +55,13 @@ impl Xattr {
                 let bytes = reader.fitting::<usize>()?;
                 let count = reader.fitting::<usize>()?;
                 if bytes > XATTR_BYTES_MAX || count > reader.remaining() {
-                    return Err(reader.corrupt("an attribute over its limit"));
+                    return Err(reader.corrupt("an attribute longer than its limit"));
                 }
                 let mut before = 0;
                 let ids = (0..count).map(|_| reader.id(&mut before)).collect::<Result<_, _>>()?;
                 Value::Spilled { bytes, ids }
             }
-            _ => return Err(reader.corrupt("no such place for a value")),
+            _ => return Err(reader.corrupt("an unknown kind of value")),
         };
         reader.end()?;
         Ok(Xattr { name, value })

@@ -1,23 +1,23 @@
-//! What two maps do not have in common.
+//! The difference of two maps.
 
 use super::{Map, Step};
 use crate::block::Block;
 use crate::halt::{Halt, Wants};
 use crate::id::BlockId;
 use crate::key::Key;
-use crate::limits::{COMPARED_AHEAD_MAX, DIFFERENCES_MAX};
+use crate::limits::{COMPARE_BATCH, DIFFERENCES_MAX};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use wirefs_op::Errno;
 
-/// The items of one map that the other does not have so, and the other way round.
+/// The items that differ: each with its old and its new value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Unlike {
+pub(crate) struct MapDifference {
     pub(crate) old: BTreeMap<Key, Bytes>,
     pub(crate) new: BTreeMap<Key, Bytes>,
 }
 
-/// A block that is still to be compared.
+/// A block that remains to be compared.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     key: Key,
@@ -25,7 +25,7 @@ struct Part {
     level: u8,
 }
 
-/// The blocks of one map that are still to be compared, the first on top.
+/// The remaining blocks of one map, a stack with the first block on top.
 struct Side<'m> {
     map: &'m Map<'m>,
     parts: Vec<Part>,
@@ -41,7 +41,7 @@ impl<'m> Side<'m> {
         Ok(Side { map, parts })
     }
 
-    /// Takes the first block away: puts what it names in its place, or its items into `items`.
+    /// Replaces the first block by its children, or moves its items to `items`.
     fn open(&mut self, items: &mut BTreeMap<Key, Bytes>, wants: &mut Wants) -> Result<(), Halt> {
         let Some(part) = self.parts.pop() else { return Ok(()) };
         let step = Step { id: part.id, level: Some(part.level) };
@@ -50,7 +50,7 @@ impl<'m> Side<'m> {
             Block::Head(found) => {
                 items.extend(found.iter().map(|item| (item.key, item.value.clone())));
             }
-            Block::Link { level, children } => {
+            Block::Index { level, children } => {
                 let parts = children.iter().rev();
                 self.parts.extend(parts.map(|child| Part { key: child.key, id: child.id, level: level - 1 }));
             }
@@ -60,18 +60,18 @@ impl<'m> Side<'m> {
     }
 }
 
-/// Compares two maps, going only where they name different blocks.
+/// Compares two maps and skips shared blocks.
 ///
-/// A block that both have stands in both at the same key on the same level. Both rows of blocks are walked in the order of
-/// their keys, and of two blocks at one key the higher is opened first, so the two always meet.
+/// A shared block has the same key and level in both maps. Both block sequences are traversed in key order,
+/// and of two blocks at one key the higher is expanded first, so the traversals meet at each shared block.
 ///
 /// # Errors
-/// `Overflow`: too many differences. A block is needed or lost.
-pub(crate) fn compare(old: &Map<'_>, new: &Map<'_>) -> Result<Unlike, Halt> {
+/// `Overflow`: too many differences. `Need` or `Lost` blocks.
+pub(crate) fn compare(old: &Map<'_>, new: &Map<'_>) -> Result<MapDifference, Halt> {
     let (mut olds, mut news) = crate::halt::both(Side::new(old), Side::new(new))?;
-    let mut unlike = Unlike::default();
+    let mut unlike = MapDifference::default();
     let mut wants = Wants::default();
-    while wants.len() < COMPARED_AHEAD_MAX {
+    while wants.len() < COMPARE_BATCH {
         match (olds.parts.last().copied(), news.parts.last().copied()) {
             (None, None) => break,
             (Some(old), Some(new)) if old.id == new.id => {
@@ -96,7 +96,7 @@ pub(crate) fn compare(old: &Map<'_>, new: &Map<'_>) -> Result<Unlike, Halt> {
         }
     }
     wants.settle()?;
-    let Unlike { mut old, mut new } = unlike;
+    let MapDifference { mut old, mut new } = unlike;
     old.retain(|key, value| match new.get(key) {
         Some(other) if other == value => {
             new.remove(key);
@@ -104,5 +104,5 @@ pub(crate) fn compare(old: &Map<'_>, new: &Map<'_>) -> Result<Unlike, Halt> {
         }
         Some(_) | None => true,
     });
-    Ok(Unlike { old, new })
+    Ok(MapDifference { old, new })
 }

@@ -1,21 +1,22 @@
-//! Whether a root reaches a block.
+//! Reachability of single blocks.
 
 use super::{Dropped, Map, Step, toward};
 use crate::block::Block;
+use crate::block_set::BlockSet;
 use crate::halt::{Halt, Wants};
 use crate::id::BlockId;
 use crate::item::names_contents;
-use crate::shelf::Shelf;
 use wirefs_op::Errno;
 
 impl Map<'_> {
-    /// Whether this map reaches a block that another one has, or had, at `block.key` on `block.level`.
+    /// Returns whether this map contains a block that another map has, or had, at `block.key` on
+    /// `block.level`.
     ///
-    /// A block of this map on that level, with that first key, lies on the way to the key; and a block is always newer
-    /// than what it names, so the walk ends where the way is older than the block.
+    /// Such a block lies on the descent to the key. A parent is always newer than its children, so the
+    /// descent ends at a block that is older.
     ///
     /// # Cost
-    /// A block wait for each level that is not at hand.
+    /// One retrieval for each level that is not in memory.
     pub(crate) fn reaches(&self, block: &Dropped) -> Result<bool, Halt> {
         let Some(mut step) = self.start() else { return Ok(false) };
         loop {
@@ -34,10 +35,10 @@ impl Map<'_> {
                         Some(_) | None => false,
                     });
                 }
-                Block::Link { level, .. } if block.level.is_some_and(|wanted| *level <= wanted) => {
+                Block::Index { level, .. } if block.level.is_some_and(|wanted| *level <= wanted) => {
                     return Ok(false);
                 }
-                Block::Link { level, children } => {
+                Block::Index { level, children } => {
                     let child = children.get(toward(children, block.key)).ok_or(Errno::Io)?;
                     step = Step::down(*level, child.id);
                 }
@@ -46,7 +47,7 @@ impl Map<'_> {
         }
     }
 
-    /// Where a head or link block stands, and the blocks that it names.
+    /// Returns the position of a head or index block, and those of its children.
     pub(crate) fn describe(&self, id: BlockId, level: Option<u8>) -> Result<(Dropped, Vec<Dropped>), Halt> {
         let mut named = Vec::new();
         let place = match &*self.node(Step { id, level })? {
@@ -57,7 +58,7 @@ impl Map<'_> {
                 }
                 items.first().map(|item| (item.key, 0))
             }
-            Block::Link { level, children } => {
+            Block::Index { level, children } => {
                 let below = Some(*level - 1);
                 named.extend(children.iter().map(|child| Dropped {
                     id: child.id,
@@ -73,21 +74,21 @@ impl Map<'_> {
     }
 }
 
-/// What a lost block on the way to another one says about that.
+/// The effect of a lost block on the descent to another one.
 #[derive(Clone, Copy)]
 pub(crate) enum Loss<'a> {
-    /// It may come back, and reach it.
+    /// The other block counts as reachable: the lost one may return.
     MayReach,
-    /// It reaches nothing where it is gone for good; what is only late may come back.
+    /// A lost block that is gone for good reaches nothing; a delayed one may return.
     IsFinal(&'a dyn Fn(BlockId) -> bool),
 }
 
-/// Which of these blocks no root reaches.
+/// Returns the blocks that are reachable from none of the roots.
 ///
 /// # Cost
-/// The waits of one look-up, whatever the number of blocks and roots.
+/// The retrievals of one lookup, for any number of blocks and roots.
 pub(crate) fn unreached(
-    shelf: &Shelf<'_>,
+    block_set: &BlockSet<'_>,
     roots: &[BlockId],
     blocks: &[Dropped],
     loss: Loss<'_>,
@@ -97,7 +98,7 @@ pub(crate) fn unreached(
     for block in blocks {
         let mut is_reached = false;
         for root in roots {
-            let reaches = match (Map { shelf, root: Some(*root) }).reaches(block) {
+            let reaches = match (Map { block_set, root: Some(*root) }).reaches(block) {
                 Err(Halt::Lost(lost)) => Some(match loss {
                     Loss::MayReach => true,
                     Loss::IsFinal(is_gone) => !is_gone(lost),

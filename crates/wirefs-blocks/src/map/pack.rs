@@ -1,20 +1,20 @@
-//! Cutting a row of items or children into blocks.
+//! Packing of items or children into blocks.
 
 use crate::block::{Child, Item, put_child, put_item};
 use crate::codec::Writer;
 use crate::key::{Ino, Key};
 
-/// What a head or link block takes beside its items or children, in bytes at most: code, level, count.
+/// The maximum overhead of a head or index block (code, level, count), in bytes.
 const FIELDS_BYTES: usize = 5;
 
-/// What a block can be a row of.
+/// An entry of a head or index block.
 pub(super) trait Entry: Clone {
-    /// Writes it as it stands in a block behind the others.
+    /// Appends the encoding of the entry.
     fn put(&self, row: &mut Row);
     fn key(&self) -> Key;
 }
 
-/// The entries of one block as they are being written.
+/// The encoded entries of one block.
 #[derive(Default)]
 pub(super) struct Row {
     writer: Writer,
@@ -40,7 +40,7 @@ impl Entry for Child {
     }
 }
 
-/// The bytes of a row in one block.
+/// Returns the encoded size of entries in one block, in bytes.
 pub(super) fn bytes_of<E: Entry>(entries: &[E]) -> usize {
     let mut row = Row::default();
     for entry in entries {
@@ -49,8 +49,8 @@ pub(super) fn bytes_of<E: Entry>(entries: &[E]) -> usize {
     row.writer.len() + FIELDS_BYTES
 }
 
-/// Cuts entries into as few blocks as hold them: of about the same size, or, where the row grows at its end, full ones
-/// and a last one with the rest. `None` when an entry is larger than a block.
+/// Splits entries into as few blocks as possible: of similar size, or, for entries that were appended, full
+/// blocks and a last one with the rest. Returns `None` if an entry is larger than a block.
 pub(super) fn cut<E: Entry>(entries: Vec<E>, grows_at_end: bool, block_bytes: usize) -> Option<Vec<Vec<E>>> {
     let room = block_bytes - FIELDS_BYTES;
     let total = bytes_of(&entries);

@@ -1,8 +1,8 @@
-//! The map against a plain sorted map, and the blocks that it drops against those that it reaches.
+//! The map against `BTreeMap`, and its dropped blocks against reachability.
 
 use super::*;
 use crate::cache::Cache;
-use crate::id::{Ids, NodeId};
+use crate::id::{IdAllocator, WriterId};
 use crate::key::{Ino, Part};
 use crate::map::rebuild::Rebuilt;
 use crate::store::Lost;
@@ -14,28 +14,28 @@ const BLOCK_BYTES: usize = 1200;
 type Model = BTreeMap<Key, Bytes>;
 type Edits = BTreeMap<Key, Option<Bytes>>;
 
-/// Blocks and the ids of the next ones.
-struct World {
+/// Blocks, and the id allocator.
+struct TreeFixture {
     blocks: BTreeMap<BlockId, Bytes>,
-    ids: Ids,
+    ids: IdAllocator,
     waits: usize,
 }
 
-impl World {
-    fn new() -> World {
-        World { blocks: BTreeMap::new(), ids: Ids::new(NodeId(0)), waits: 0 }
+impl TreeFixture {
+    fn new() -> TreeFixture {
+        TreeFixture { blocks: BTreeMap::new(), ids: IdAllocator::new(WriterId(0)), waits: 0 }
     }
 
-    /// Runs an operation that begins with an empty cache.
+    /// Runs an operation with an empty cache.
     fn run<T>(&mut self, root: Option<BlockId>, op: impl Fn(Map<'_>) -> Result<T, Halt>) -> Result<T, Halt> {
         let cache = Cache::new(0);
-        let shelf = Shelf::new(&cache);
+        let block_set = BlockSet::new(&cache);
         loop {
-            match op(Map { shelf: &shelf, root }) {
+            match op(Map { block_set: &block_set, root }) {
                 Err(Halt::Need(wanted)) => {
                     self.waits += 1;
                     for id in wanted.ids {
-                        shelf.supply(id, self.blocks.get(&id).cloned().ok_or(Lost));
+                        block_set.supply(id, self.blocks.get(&id).cloned().ok_or(Lost));
                     }
                 }
                 outcome => return outcome,
@@ -59,13 +59,13 @@ impl World {
         rebuilt
     }
 
-    /// All blocks that a root reaches.
+    /// Returns all blocks that are reachable from a root.
     fn reached(&mut self, root: Option<BlockId>) -> BTreeMap<BlockId, Dropped> {
         let mut reached = BTreeMap::new();
         let mut waiting: Vec<(BlockId, Option<u8>)> = root.into_iter().map(|id| (id, None)).collect();
         while let Some((id, level)) = waiting.pop() {
             let (_, below) = self.run(root, |map| map.describe(id, level)).unwrap();
-            assert!(below.iter().all(|child| child.id < id), "a block is newer than what it names");
+            assert!(below.iter().all(|child| child.id < id), "a block is newer than its children");
             waiting.extend(below.iter().map(|child| (child.id, child.level)));
             reached.extend(below.into_iter().map(|child| (child.id, child)));
         }
@@ -73,7 +73,7 @@ impl World {
     }
 
     fn all(&mut self, root: Option<BlockId>) -> Model {
-        let last = Key::new(Ino(u64::MAX), Part::Dying, u64::MAX);
+        let last = Key::new(Ino(u64::MAX), Part::DestroyedTree, u64::MAX);
         let items = self.run(root, |map| map.scan(Key::MIN..=last, usize::MAX)).unwrap();
         items.into_iter().map(|item| (item.key, item.value)).collect()
     }
@@ -108,19 +108,20 @@ fn edits() -> impl Strategy<Value = Vec<Edits>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn a_map_does_what_a_plain_one_does(batches in edits()) {
-        let mut world = World::new();
+    fn map_behaves_like_a_btree_map(batches in edits()) {
+        let mut fixture = TreeFixture::new();
         let mut model = Model::new();
         let mut root = None;
         for edits in batches {
             apply(&mut model, &edits);
-            let before = world.reached(root);
-            let rebuilt = world.rebuild(root, &edits);
+            let before = fixture.reached(root);
+            let rebuilt = fixture.rebuild(root, &edits);
             let old = root;
             root = rebuilt.root;
-            prop_assert_eq!(&world.all(root), &model);
-            // Exactly what the old root reached and the new one does not was dropped, and nothing that is new is lost.
-            let after = world.reached(root);
+            prop_assert_eq!(&fixture.all(root), &model);
+            // The dropped blocks are exactly those reachable from the old root and not from the new one; no
+            // new block is lost.
+            let after = fixture.reached(root);
             let dropped: BTreeSet<BlockId> = rebuilt.dropped.iter().map(|dropped| dropped.id).collect();
             let gone = |all: &BTreeMap<BlockId, Dropped>, root: Option<BlockId>| {
                 all.keys().copied().chain(root).filter(|id| !after.contains_key(id) && rebuilt.root != Some(*id)).collect()
@@ -128,13 +129,13 @@ proptest! {
             let expected: BTreeSet<BlockId> = gone(&before, old);
             prop_assert_eq!(&dropped, &expected);
             for (id, _) in &rebuilt.created {
-                prop_assert!(after.contains_key(id) || rebuilt.root == Some(*id), "{id} is reached by nobody");
+                prop_assert!(after.contains_key(id) || rebuilt.root == Some(*id), "{id} is unreachable");
             }
-            // Where a block is, and whether it is reached, is found by its key.
+            // The key of a block suffices to find its position and whether it is reachable.
             for block in rebuilt.dropped.iter().chain(after.values()) {
-                let reaches = world.run(root, |map| map.reaches(block)).unwrap();
+                let reaches = fixture.run(root, |map| map.reaches(block)).unwrap();
                 prop_assert_eq!(reaches, after.contains_key(&block.id));
-                let reached_before = world.run(old, |map| map.reaches(block)).unwrap();
+                let reached_before = fixture.run(old, |map| map.reaches(block)).unwrap();
                 prop_assert_eq!(reached_before, before.contains_key(&block.id) || old == Some(block.id));
             }
         }
@@ -142,15 +143,15 @@ proptest! {
 
     #[test]
     fn a_key_and_a_range_are_found(batches in edits(), from in 0_u64..4000, len in 0_u64..2000, limit in 1_usize..50) {
-        let mut world = World::new();
+        let mut fixture = TreeFixture::new();
         let mut model = Model::new();
         let mut root = None;
         for edits in batches {
             apply(&mut model, &edits);
-            root = world.rebuild(root, &edits).root;
+            root = fixture.rebuild(root, &edits).root;
         }
-        prop_assert_eq!(world.run(root, |map| map.get(key(from))), Ok(model.get(&key(from)).cloned()));
-        let items = world.run(root, |map| map.scan(key(from)..=key(from + len), limit)).unwrap();
+        prop_assert_eq!(fixture.run(root, |map| map.get(key(from))), Ok(model.get(&key(from)).cloned()));
+        let items = fixture.run(root, |map| map.scan(key(from)..=key(from + len), limit)).unwrap();
         let expected: Vec<Item> = model
             .range(key(from)..=key(from + len))
             .take(limit)
@@ -161,96 +162,96 @@ proptest! {
 }
 
 #[test]
-fn rows_that_grow_at_their_end_fill_their_blocks() {
-    let mut world = World::new();
+fn appending_fills_blocks() {
+    let mut fixture = TreeFixture::new();
     let mut root = None;
     for number in 0..2000 {
         let edits = Edits::from([(key(number), Some(Bytes::from_static(b"twenty bytes or more")))]);
-        let rebuilt = world.rebuild(root, &edits);
+        let rebuilt = fixture.rebuild(root, &edits);
         for dropped in &rebuilt.dropped {
-            world.blocks.remove(&dropped.id);
+            fixture.blocks.remove(&dropped.id);
         }
         root = rebuilt.root;
     }
-    let bytes: usize = world.blocks.values().map(Bytes::len).sum();
-    let filled = bytes as f64 / (world.blocks.len() * BLOCK_BYTES) as f64;
+    let bytes: usize = fixture.blocks.values().map(Bytes::len).sum();
+    let filled = bytes as f64 / (fixture.blocks.len() * BLOCK_BYTES) as f64;
     assert!(filled > 0.9, "{filled}");
 }
 
 #[test]
-fn a_map_that_becomes_empty_has_no_root_and_no_blocks() {
-    let mut world = World::new();
+fn emptied_map_has_no_root_and_no_blocks() {
+    let mut fixture = TreeFixture::new();
     let fill: Edits = (0..500).map(|number| (key(number), Some(Bytes::from(vec![1; 100])))).collect();
-    let mut root = world.rebuild(None, &fill).root;
+    let mut root = fixture.rebuild(None, &fill).root;
     for number in 0..500 {
-        let rebuilt = world.rebuild(root, &Edits::from([(key(number * 37 % 500), None)]));
+        let rebuilt = fixture.rebuild(root, &Edits::from([(key(number * 37 % 500), None)]));
         for dropped in &rebuilt.dropped {
-            assert!(world.blocks.remove(&dropped.id).is_some());
+            assert!(fixture.blocks.remove(&dropped.id).is_some());
         }
         root = rebuilt.root;
     }
-    assert_eq!((root, world.blocks.len()), (None, 0));
+    assert_eq!((root, fixture.blocks.len()), (None, 0));
 }
 
 #[test]
-fn a_map_that_shrinks_gives_up_its_blocks() {
-    let mut world = World::new();
+fn shrinking_map_drops_its_blocks() {
+    let mut fixture = TreeFixture::new();
     let fill: Edits = (0..2000).map(|number| (key(number), Some(Bytes::from(vec![1; 100])))).collect();
-    let mut root = world.rebuild(None, &fill).root;
-    // One in twenty stays.
+    let mut root = fixture.rebuild(None, &fill).root;
+    // One in twenty remains.
     for number in (0..2000).filter(|number| number % 20 != 0) {
-        let rebuilt = world.rebuild(root, &Edits::from([(key(number), None)]));
+        let rebuilt = fixture.rebuild(root, &Edits::from([(key(number), None)]));
         for dropped in &rebuilt.dropped {
-            world.blocks.remove(&dropped.id);
+            fixture.blocks.remove(&dropped.id);
         }
         root = rebuilt.root;
     }
-    let bytes: usize = world.blocks.values().map(Bytes::len).sum();
+    let bytes: usize = fixture.blocks.values().map(Bytes::len).sum();
     assert!(
-        world.blocks.len() < 5 * bytes.div_ceil(BLOCK_BYTES),
+        fixture.blocks.len() < 5 * bytes.div_ceil(BLOCK_BYTES),
         "{} blocks for {bytes} bytes",
-        world.blocks.len()
+        fixture.blocks.len()
     );
 }
 
 #[test]
-fn blocks_beside_each_other_are_waited_for_together() {
-    let mut world = World::new();
+fn adjacent_blocks_are_retrieved_together() {
+    let mut fixture = TreeFixture::new();
     let fill: Edits = (0..3000).map(|number| (key(number), Some(Bytes::from(vec![1; 100])))).collect();
-    let root = world.rebuild(None, &fill).root;
+    let root = fixture.rebuild(None, &fill).root;
     let levels = {
-        world.waits = 0;
-        world.run(root, |map| map.get(key(5))).unwrap();
-        world.waits
+        fixture.waits = 0;
+        fixture.run(root, |map| map.get(key(5))).unwrap();
+        fixture.waits
     };
-    world.waits = 0;
-    let items = world.run(root, |map| map.scan(key(0)..=key(100), usize::MAX)).unwrap();
-    assert_eq!((items.len(), world.waits), (101, levels));
-    world.waits = 0;
+    fixture.waits = 0;
+    let items = fixture.run(root, |map| map.scan(key(0)..=key(100), usize::MAX)).unwrap();
+    assert_eq!((items.len(), fixture.waits), (101, levels));
+    fixture.waits = 0;
     let edits: Edits = (0..10).map(|number| (key(number * 300), None)).collect();
-    world.rebuild(root, &edits);
-    assert_eq!(world.waits, levels);
+    fixture.rebuild(root, &edits);
+    assert_eq!(fixture.waits, levels);
 }
 
 #[test]
-fn a_lost_block_is_told_and_others_are_found() {
-    let mut world = World::new();
+fn lost_block_is_reported_and_other_keys_are_found() {
+    let mut fixture = TreeFixture::new();
     let fill: Edits = (0..500).map(|number| (key(number), Some(Bytes::from(vec![1; 100])))).collect();
-    let root = world.rebuild(None, &fill).root;
-    let reached = world.reached(root);
+    let root = fixture.rebuild(None, &fill).root;
+    let reached = fixture.reached(root);
     let lost = reached.values().find(|block| block.level == Some(0)).unwrap().id;
-    world.blocks.remove(&lost);
+    fixture.blocks.remove(&lost);
     let found: Vec<bool> =
-        (0..500).map(|number| world.run(root, |map| map.get(key(number))).is_ok()).collect();
+        (0..500).map(|number| fixture.run(root, |map| map.get(key(number))).is_ok()).collect();
     let missing = found.iter().filter(|found| !**found).count();
     assert!((1..12).contains(&missing), "{missing} items are missing");
 }
 
 #[test]
-fn a_chain_of_blocks_that_leads_round_is_refused() {
-    let mut world = World::new();
-    let id = world.ids.issue().unwrap();
+fn cycle_of_blocks_is_rejected() {
+    let mut fixture = TreeFixture::new();
+    let id = fixture.ids.allocate().unwrap();
     let child = Child { key: Key::MIN, id };
-    world.blocks.insert(id, Block::Link { level: 3, children: vec![child] }.encode());
-    assert_eq!(world.run(Some(id), |map| map.get(key(1))), Err(Halt::Failed(Errno::Io)));
+    fixture.blocks.insert(id, Block::Index { level: 3, children: vec![child] }.encode());
+    assert_eq!(fixture.run(Some(id), |map| map.get(key(1))), Err(Halt::Failed(Errno::Io)));
 }

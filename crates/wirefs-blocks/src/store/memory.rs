@@ -1,4 +1,4 @@
-//! Blocks in memory.
+//! A store in memory.
 
 use super::{BlockStore, Lost, Room, StoreFault, Wanted};
 use crate::id::BlockId;
@@ -7,33 +7,34 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A store that is as safe as memory is: for tests, and for trees that need not outlive their process.
+/// A store in memory: for tests, and for trees that need not outlive their process.
 #[derive(Debug)]
 pub struct MemoryStore {
     payload_bytes: usize,
     blocks_max: u64,
-    state: Mutex<State>,
+    state: Mutex<MemoryBlocks>,
 }
 
+/// The contents of a store.
 #[derive(Clone, Debug, Default)]
-struct State {
+struct MemoryBlocks {
     blocks: BTreeMap<BlockId, Bytes>,
     root: Option<BlockId>,
 }
 
 impl MemoryStore {
-    /// An empty store of at most `blocks_max` blocks of at most `payload_bytes` bytes each.
+    /// Creates an empty store of at most `blocks_max` blocks of at most `payload_bytes` bytes each.
     pub fn new(payload_bytes: usize, blocks_max: u64) -> MemoryStore {
         MemoryStore { payload_bytes, blocks_max, state: Mutex::default() }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, MemoryBlocks> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Clone for MemoryStore {
-    /// The same blocks, which go their own way from now on.
+    /// Returns an independent copy of the store.
     fn clone(&self) -> MemoryStore {
         MemoryStore { state: Mutex::new(self.state().clone()), ..*self }
     }
@@ -47,10 +48,10 @@ impl BlockStore for MemoryStore {
     fn register(&self, blocks: &[(BlockId, Bytes)]) -> Result<(), StoreFault> {
         let mut state = self.state();
         if blocks.iter().any(|(_, bytes)| bytes.len() > self.payload_bytes) {
-            return Err(StoreFault::Broken("a block over the payload"));
+            return Err(StoreFault::Broken("a block larger than the payload"));
         }
         if blocks.iter().any(|(id, _)| state.blocks.contains_key(id)) {
-            return Err(StoreFault::Broken("an id that was used before"));
+            return Err(StoreFault::Broken("a block id that was used before"));
         }
         if (state.blocks.len() + blocks.len()) as u64 > self.blocks_max {
             return Err(StoreFault::Full);

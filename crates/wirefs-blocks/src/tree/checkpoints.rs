@@ -1,49 +1,49 @@
-//! Checkpoints as commands: made, listed, compared, restored, dropped.
+//! Commands on checkpoints: create, list, restore, drop.
 
 use super::BlockTree;
 use super::commit::Purpose;
 use super::serve::Failure;
+use crate::affected::{AffectedObject, UnrequestedChange};
 use crate::change::Change;
 use crate::halt::Halt;
-use crate::touch::{Touch, Unasked};
 use wirefs_op::{Errno, Timestamp};
 
-/// A kept tree.
+/// A checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// Its name; it is readable under `.checkpoints/NAME`.
+    /// The name. The checkpoint is readable as `.checkpoints/NAME`.
     pub name: Vec<u8>,
-    /// When it was made.
+    /// The time of creation.
     pub made: Timestamp,
-    /// How many changes there had been since the tree was made.
+    /// The number of changes between the creation of the tree and the checkpoint.
     pub change: u64,
 }
 
 impl BlockTree {
-    /// All checkpoints, the oldest first.
+    /// Returns all checkpoints, the oldest first.
     pub fn checkpoints(&self) -> Vec<Checkpoint> {
         let volume = self.volume();
-        let told = volume.checkpoints.iter().map(|kept| Checkpoint {
-            name: kept.name.to_vec(),
-            made: kept.made,
-            change: kept.change,
+        let listed = volume.checkpoints.iter().map(|checkpoint| Checkpoint {
+            name: checkpoint.name.to_vec(),
+            made: checkpoint.made,
+            change: checkpoint.change,
         });
-        told.collect()
+        listed.collect()
     }
 
-    /// Keeps the present tree under a name.
+    /// Creates a checkpoint of the live tree.
     ///
     /// # Cost
-    /// Two or three small blocks; nothing is copied.
+    /// Two or three small blocks; no data is copied.
     ///
     /// # Errors
-    /// `Exists`, `Invalid` (it is no name), `NoSpace`, `Io`.
+    /// `Exists`, `Invalid` (not a valid name), `NoSpace`, `Io`.
     pub fn create_checkpoint(&self, name: &[u8]) -> Result<(), Errno> {
-        self.command(Purpose::Fill, |change| change.keep_checkpoint(name).map(drop))
+        self.command(Purpose::Fill, |change| change.create_checkpoint(name).map(drop))
     }
 
-    /// Makes a checkpoint's tree the present one; the checkpoint stays. What was changed since is gone, unless another
-    /// checkpoint has it.
+    /// Makes the tree of a checkpoint the live tree. The checkpoint stays. Later changes are lost, unless
+    /// another checkpoint has them.
     ///
     /// # Errors
     /// `NotFound`, `NoSpace`, `Io`.
@@ -51,7 +51,7 @@ impl BlockTree {
         self.command(Purpose::Clear, |change| change.restore_checkpoint(name))
     }
 
-    /// Forgets a checkpoint. Blocks that only it reaches are deregistered by and by.
+    /// Drops a checkpoint. Blocks that only it references are deregistered over time.
     ///
     /// # Errors
     /// `NotFound`, `NoSpace`, `Io`.
@@ -64,18 +64,18 @@ impl BlockTree {
         purpose: Purpose,
         op: impl Fn(&mut Change<'_>) -> Result<(), Halt>,
     ) -> Result<(), Errno> {
-        let mut told = Vec::new();
-        let mut touch = |touched: &[Touch]| {
-            told = touched.to_vec();
+        let mut changed = Vec::new();
+        let mut announce = |affected: &[AffectedObject]| {
+            changed = affected.to_vec();
             Ok(())
         };
-        self.change(purpose, &mut touch, op, |()| ()).map_err(|failure| match failure {
+        self.change(purpose, &mut announce, op, |()| ()).map_err(|failure| match failure {
             Failure::Errno(errno) => errno,
-            // Nobody is asked here.
-            Failure::Stopped | Failure::Parked => Errno::Io,
+            // Impossible: these commands announce nothing.
+            Failure::RequestAborted | Failure::Postponed => Errno::Io,
         })?;
-        for touched in told {
-            self.tell(Unasked::Changed(touched));
+        for object in changed {
+            self.notify(UnrequestedChange::Object(object));
         }
         Ok(())
     }

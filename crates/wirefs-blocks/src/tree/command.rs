@@ -1,17 +1,18 @@
-//! Commands about checkpoints as extended attributes, so that they work through any mount of the whole tree.
+//! Checkpoint commands as extended attributes, so that they work through any mount of the whole tree.
 //!
 //! ```text
 //! set   wirefs.checkpoint             "create NAME" | "restore NAME" | "drop NAME"      of the root directory
 //! read  wirefs.checkpoints.SKIP       { secs.nanos  change  NAME  NUL }*                of .checkpoints
 //! read  wirefs.diff.SKIP.FROM[/TO]    { A | R | M  path  NUL }*                         of .checkpoints
 //! ```
-//! A value is cut at an entry so that it fits an attribute; whoever wants more skips what was told. The names are of a kind
-//! that no other file system takes, so that nothing is left on one that does not know them.
+//! A value holds as many entries as fit an attribute; the reader passes the number of entries to skip. No
+//! other file system accepts attributes in this namespace, so a command sent to one by mistake leaves nothing
+//! behind.
 
 use super::commit::Purpose;
-use super::locate::{CHECKPOINTS, Seat, Trees, root_of};
-use super::serve::{Answers, Failure};
-use super::{BlockTree, Changed};
+use super::locate::{CHECKPOINTS, RequestContext, Trees, root_of};
+use super::serve::{Failure, ReplySink};
+use super::{BlockTree, DifferenceKind};
 use crate::change::Change;
 use crate::halt::Halt;
 use bytes::Bytes;
@@ -20,13 +21,13 @@ use wirefs_op::limits::XATTR_BYTES_MAX;
 use wirefs_op::message::xattr::{Rxattr, Txattr};
 use wirefs_op::wire::Data;
 
-/// What the names of all these attributes begin with.
+/// The prefix of all these attributes.
 pub(super) const PREFIX: &[u8] = b"wirefs.";
 const COMMAND_NAME: &[u8] = b"wirefs.checkpoint";
 const LIST_PREFIX: &[u8] = b"wirefs.checkpoints.";
 const DIFF_PREFIX: &[u8] = b"wirefs.diff.";
 
-/// What is to be done with a checkpoint.
+/// A checkpoint command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Command<'a> {
     Create(&'a [u8]),
@@ -55,61 +56,62 @@ impl Command<'_> {
 }
 
 impl BlockTree {
-    /// Does what an attribute that is set says.
+    /// Runs the command in the value of an attribute.
     ///
     /// # Errors
-    /// `NotSupported`: it is no command, or not of the root directory. `Invalid`. As for the command.
-    pub(super) fn obey(
+    /// `NotSupported`: not a command, or not on the root directory. `Invalid`. Errors of the command.
+    pub(super) fn run_command(
         &self,
-        seat: Seat,
+        context: RequestContext,
         request: &Txattr,
-        answers: &mut dyn Answers,
+        replies: &mut dyn ReplySink,
     ) -> Result<Rxattr, Failure> {
         if request.name.as_bytes() != COMMAND_NAME {
             return Err(Errno::NotSupported.into());
         }
         let command = Command::decode(&request.value.0).ok_or(Errno::Invalid)?;
         let op = |change: &mut Change<'_>| {
-            let found = Trees::of(change).locate(seat, &request.target)?;
+            let found = Trees::of(change).locate(context, &request.target)?;
             if found.id != root_of(0) {
                 return Err(Halt::Failed(Errno::NotSupported));
             }
             match command {
-                Command::Create(name) => change.keep_checkpoint(name).map(drop),
+                Command::Create(name) => change.create_checkpoint(name).map(drop),
                 Command::Restore(name) => change.restore_checkpoint(name),
                 Command::Drop(name) => change.drop_checkpoint(name),
             }
         };
-        self.change(command.purpose(), &mut |touched| answers.touch(touched), op, |()| ())?;
-        let (stat, _) = self.look(|trees| trees.stat(root_of(0)))?;
+        self.change(command.purpose(), &mut |affected| replies.announce(affected), op, |()| ())?;
+        let (stat, _) = self.read_tree(|trees| trees.stat(root_of(0)))?;
         Ok(Rxattr { stat: Some(stat), value: Data(Bytes::new()) })
     }
 
-    /// What an attribute of the directory of checkpoints tells.
+    /// Returns the value of an attribute of the checkpoint directory.
     ///
     /// # Errors
-    /// `NoData`: there is no such attribute. `NotFound`: there is no such checkpoint. As [`BlockTree::diff`].
-    pub(super) fn told(&self, seat: Seat, request: &Txattr) -> Result<Bytes, Errno> {
-        let (found, _) = self.look(|trees| trees.locate(seat, &request.target))?;
+    /// `NoData`: no such attribute. `NotFound`: no such checkpoint. Errors of [`BlockTree::diff`].
+    pub(super) fn read_attribute(&self, context: RequestContext, request: &Txattr) -> Result<Bytes, Errno> {
+        let (found, _) = self.read_tree(|trees| trees.locate(context, &request.target))?;
         if found.id != CHECKPOINTS {
             return Err(Errno::NoData);
         }
         let name = request.name.as_bytes();
         if let Some(skip) = name.strip_prefix(LIST_PREFIX) {
-            let kept = self.checkpoints().into_iter().map(|kept| {
-                let told = format!("{}.{:09} {} ", kept.made.secs, kept.made.nanos, kept.change);
-                [told.as_bytes(), &kept.name].concat()
+            let checkpoint = self.checkpoints().into_iter().map(|checkpoint| {
+                let line =
+                    format!("{}.{:09} {} ", checkpoint.made.secs, checkpoint.made.nanos, checkpoint.change);
+                [line.as_bytes(), &checkpoint.name].concat()
             });
-            return Ok(page(kept, number(skip)?));
+            return Ok(page(checkpoint, number(skip)?));
         }
         let asked = name.strip_prefix(DIFF_PREFIX).ok_or(Errno::NoData)?;
         let (skip, names) = split(asked, b'.').ok_or(Errno::NoData)?;
         let (from, to) = split(names, b'/').map_or((names, None), |(from, to)| (from, Some(to)));
         let differences = self.diff(from, to)?.into_iter().map(|difference| {
-            let letter: &[u8] = match difference.changed {
-                Changed::Added => b"A ",
-                Changed::Removed => b"R ",
-                Changed::Modified => b"M ",
+            let letter: &[u8] = match difference.kind {
+                DifferenceKind::Added => b"A ",
+                DifferenceKind::Removed => b"R ",
+                DifferenceKind::Modified => b"M ",
             };
             [letter, &difference.path].concat()
         });
@@ -126,7 +128,7 @@ fn number(text: &[u8]) -> Result<usize, Errno> {
     std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).ok_or(Errno::NoData)
 }
 
-/// As many entries as fit, each ended by NUL.
+/// Joins as many entries as fit, each terminated by NUL.
 fn page(entries: impl Iterator<Item = Vec<u8>>, skip: usize) -> Bytes {
     let mut page = Vec::new();
     for entry in entries.skip(skip) {

@@ -1,70 +1,70 @@
-//! Carrying changes out: run, register, switch the root, deregister.
+//! Commit of changes: run, register, switch the root, deregister.
 
 use super::serve::Failure;
 use super::{BlockTree, Changes, count};
+use crate::affected::{AffectedObject, Postponed, UnrequestedChange};
+use crate::block_set::BlockSet;
 use crate::change::{Basis, Change, Sealed};
 use crate::halt::Halt;
 use crate::id::BlockId;
 use crate::key::Ino;
 use crate::limits::IDS_SKIPPED;
-use crate::shelf::Shelf;
 use crate::store::StoreFault;
-use crate::touch::{Parked, Touch, Unasked};
 use bytes::Bytes;
 use std::sync::Arc;
 use wirefs_op::Errno;
 
-/// Tells others what is about to change.
-pub(super) type Toucher<'a> = &'a mut dyn FnMut(&[Touch]) -> Result<(), Parked>;
+/// Announces the objects that a change is about to modify.
+pub(super) type Announcer<'a> = &'a mut dyn FnMut(&[AffectedObject]) -> Result<(), Postponed>;
 
-/// For changes that nobody needs to hear of first.
-pub(super) fn quietly(_: &[Touch]) -> Result<(), Parked> {
+/// For changes that need no announcement.
+pub(super) fn no_announcement(_: &[AffectedObject]) -> Result<(), Postponed> {
     Ok(())
 }
 
-/// What a change is for, as far as a store that is nearly full wants to know.
+/// Whether a change may use reserved space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// Puts something in.
+    /// Adds data.
     Fill,
-    /// Makes room, if not at once.
+    /// Frees space, now or later.
     Clear,
 }
 
 impl BlockTree {
-    /// Carries a change out. `then` is called before the next change may begin.
+    /// Commits a change. `then` runs before the next change may start.
     ///
     /// # Cost
-    /// The waits of its look-ups; then one `register`, one `switch_root`, one `deregister`.
+    /// The retrievals of its lookups; then one `register`, one `switch_root`, one `deregister`.
     pub(super) fn change<R, T>(
         &self,
         purpose: Purpose,
-        touch: Toucher<'_>,
+        announce: Announcer<'_>,
         op: impl Fn(&mut Change<'_>) -> Result<R, Halt>,
         then: impl FnOnce(R) -> T,
     ) -> Result<T, Failure> {
         let mut changes = self.changes();
-        let mut outcome = self.commit(&mut changes, purpose, touch, &op);
+        let mut outcome = self.commit(&mut changes, purpose, announce, &op);
         if matches!(outcome, Err(Failure::Errno(Errno::NoSpace))) && self.collect_all(&mut changes) {
-            outcome = self.commit(&mut changes, purpose, touch, &op);
+            outcome = self.commit(&mut changes, purpose, announce, &op);
         }
         let done = then(outcome?);
         self.collect_some(&mut changes);
         Ok(done)
     }
 
-    /// One change, in the turn of the caller.
+    /// Commits a change, as often as its transaction is aborted.
     pub(super) fn commit<R>(
         &self,
         changes: &mut Changes,
         purpose: Purpose,
-        touch: Toucher<'_>,
+        announce: Announcer<'_>,
         op: &impl Fn(&mut Change<'_>) -> Result<R, Halt>,
     ) -> Result<R, Failure> {
         loop {
-            let _turn = self.begin_turn(changes)?;
-            // What came to nothing is made again of what another node made.
-            if let Some(result) = self.commit_once(changes, purpose, touch, op)? {
+            let _transaction = self.begin_transaction(changes)?;
+            // An aborted change is repeated on the new root of the other node.
+            if let Some(result) = self.commit_once(changes, purpose, announce, op)? {
                 return Ok(result);
             }
         }
@@ -74,59 +74,59 @@ impl BlockTree {
         &self,
         changes: &mut Changes,
         purpose: Purpose,
-        touch: Toucher<'_>,
+        announce: Announcer<'_>,
         op: &impl Fn(&mut Change<'_>) -> Result<R, Halt>,
     ) -> Result<Option<R>, Failure> {
         if changes.is_broken {
             return Err(Errno::Io.into());
         }
         let volume = self.volume();
-        let shelf = Shelf::new(&self.cache);
+        let block_set = BlockSet::new(&self.cache);
         let basis = Basis {
             volume: &volume,
-            shelf: &shelf,
+            block_set: &block_set,
             opens: &self.opens,
             geometry: self.geometry,
             ids: changes.ids,
             now: (self.clock)(),
         };
-        let ran = self.run(&shelf, || {
+        let ran = self.run(&block_set, || {
             let mut change = Change::new(basis);
             let result = op(&mut change)?;
             Ok((result, change.seal()?))
         });
         let outcome = match ran {
-            Ok((result, Some(sealed))) => match touch(&sealed.touched) {
+            Ok((result, Some(sealed))) => match announce(&sealed.affected) {
                 Ok(()) => {
                     let published = self.publish(changes, purpose, sealed);
                     published.map(|counts| counts.then_some(result)).map_err(Failure::Errno)
                 }
-                Err(Parked) => Err(Failure::Parked),
+                Err(Postponed) => Err(Failure::Postponed),
             },
             Ok((result, None)) => Ok(Some(result)),
             Err(Halt::Failed(errno)) => Err(errno.into()),
             Err(Halt::Lost(_) | Halt::Need(_)) => Err(Errno::Io.into()),
         };
-        self.opens.absolve();
+        self.opens.end_removals();
         outcome
     }
 
-    /// False: it came to nothing, since another node's change counts.
+    /// Returns `false` if the transaction was aborted in favor of another node.
     fn publish(&self, changes: &mut Changes, purpose: Purpose, sealed: Sealed) -> Result<bool, Errno> {
         let encoded: Vec<(BlockId, Bytes)> =
             sealed.blocks.iter().map(|(id, block)| (*id, block.encode())).collect();
         self.check_room(purpose, encoded.len())?;
         let basis = self.volume().id;
-        let turns = self.store.turns();
-        // Nodes that share a tree have theirs from a root that leads on from all that they saw.
-        if turns.is_none() && sealed.ids.ahead_of(basis) > ids_unused_max(purpose) {
-            // Past this, ids of changes that came to nothing might be given out again when the tree is opened.
+        let transactions = self.store.transactions();
+        // In a shared tree, ids continue after the root of `begin`, which is newer than all observed ids.
+        if transactions.is_none() && sealed.ids.distance_from(basis) > ids_unused_max(purpose) {
+            // Beyond this limit, ids of aborted changes might be reused after the tree is opened again.
             return Err(Errno::Io);
         }
         let registered = self.store.register(&encoded);
-        // Whatever came of it, others may have seen them.
+        // Even after a failure, other nodes may have seen these ids.
         changes.ids = sealed.ids;
-        let forget = || {
+        let deregister_new = || {
             let ids: Vec<BlockId> = encoded.iter().map(|(id, _)| *id).collect();
             self.store.deregister(&ids);
         };
@@ -134,24 +134,24 @@ impl BlockTree {
             Ok(()) => count(&self.counts.registered, encoded.len()),
             Err(StoreFault::Full) => return Err(Errno::NoSpace),
             Err(StoreFault::Broken(_)) => {
-                forget();
+                deregister_new();
                 return Err(Errno::Io);
             }
         }
-        let switched = match turns {
-            Some(turns) => turns.agree(sealed.volume.id, &sealed.doomed),
+        let switched = match transactions {
+            Some(transactions) => transactions.commit(sealed.volume.id, &sealed.free_list),
             None => self.store.switch_root(sealed.volume.id).map(|()| true),
         };
         match switched {
             Ok(true) => {}
             Ok(false) => return Ok(false),
             Err(StoreFault::Full) => {
-                forget();
+                deregister_new();
                 return Err(Errno::NoSpace);
             }
             Err(StoreFault::Broken(_)) => {
-                // The others know, and the next turn begins with what they say.
-                changes.is_broken = turns.is_none();
+                // In a shared tree, the next `begin` returns the actual root.
+                changes.is_broken = transactions.is_none();
                 return Err(Errno::Io);
             }
         }
@@ -159,7 +159,7 @@ impl BlockTree {
         Ok(true)
     }
 
-    /// Keeps some room for changes that make more.
+    /// Fails with `NoSpace` if only space reserved for other purposes is left.
     fn check_room(&self, purpose: Purpose, wanted: usize) -> Result<(), Errno> {
         let room = self.store.room();
         let usable = match purpose {
@@ -169,9 +169,9 @@ impl BlockTree {
         if usable >= wanted as u64 { Ok(()) } else { Err(Errno::NoSpace) }
     }
 
-    /// Goes over to the new root, unless others have gone on from it already.
+    /// Switches to the new root, unless the tree has already moved past it.
     fn adopt(&self, changes: &mut Changes, basis: BlockId, sealed: Sealed) {
-        let Sealed { volume, blocks, doomed, orphaned, adopted, trimmed, .. } = sealed;
+        let Sealed { volume, blocks, free_list, orphaned, adopted, trimmed, .. } = sealed;
         for (id, block) in blocks {
             self.cache.put(id, block);
         }
@@ -182,9 +182,9 @@ impl BlockTree {
             is_next.then(|| std::mem::replace(&mut state.volume, Arc::clone(&volume)))
         };
         if before.is_some_and(|before| volume.root.era != before.root.era) {
-            self.opens.forget_dead();
-            changes.dead_unread_from = Some(Ino(0));
-            self.tell(Unasked::Everything);
+            self.opens.clear_orphans();
+            changes.orphans_unread_from = Some(Ino(0));
+            self.notify(UnrequestedChange::Everything);
         }
         for id in adopted {
             self.opens.adopt(id);
@@ -195,20 +195,20 @@ impl BlockTree {
         for id in trimmed {
             self.opens.trim(id);
         }
-        self.let_go(&doomed);
+        self.deregister(&free_list);
     }
 
-    /// Deregisters blocks that nothing reaches.
-    pub(super) fn let_go(&self, ids: &[BlockId]) {
+    /// Deregisters unreachable blocks.
+    pub(super) fn deregister(&self, ids: &[BlockId]) {
         if !ids.is_empty() {
-            self.cache.forget(ids);
+            self.cache.evict(ids);
             self.store.deregister(ids);
             count(&self.counts.deregistered, ids.len());
         }
     }
 }
 
-/// How many ids changes may have used that came to nothing. Making room goes on where filling it has failed too often.
+/// Returns how many ids aborted changes may use. The limit is higher for changes that free space.
 fn ids_unused_max(purpose: Purpose) -> u64 {
     match purpose {
         Purpose::Fill => IDS_SKIPPED / 2,

@@ -1,51 +1,51 @@
-//! What was changed between two trees, by path.
+//! The difference between two trees, by path.
 
 use super::BlockTree;
 use crate::halt::Halt;
 use crate::item::{Entry, Head};
 use crate::key::{Ino, Key, Part, ROOT};
 use crate::limits::LISTING_ENTRIES_MAX;
-use crate::map::difference::{Unlike, compare};
+use crate::map::difference::{MapDifference, compare};
 use crate::view::View;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use wirefs_op::Errno;
 use wirefs_op::limits::PATH_BYTES_MAX;
 
-/// How something differs.
+/// The kind of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Changed {
-    /// The name was not there before.
+pub enum DifferenceKind {
+    /// The name was added.
     Added,
-    /// The name is there no more.
+    /// The name was removed.
     Removed,
-    /// Attributes or contents are other ones, or the name stands for another object.
+    /// Attributes or contents changed, or the name refers to another object.
     Modified,
 }
 
 /// One difference between two trees.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Difference {
-    /// Where, below the root. An object none of whose names is found where it last got one is told by its number, `#ino`.
+    /// The path below the root, or `#ino` for an object that has no name in its last known directory.
     pub path: Vec<u8>,
-    /// How.
-    pub changed: Changed,
+    /// The kind of the difference.
+    pub kind: DifferenceKind,
 }
 
 impl BlockTree {
-    /// What has changed from a checkpoint to another one, or to the present tree, in the order of paths. A renamed object
-    /// is removed and added.
+    /// Returns the differences from checkpoint `from` to checkpoint `to`, or to the live tree, in path order.
+    /// A renamed object is reported as removed and added.
     ///
     /// # Cost
-    /// Looks only at blocks that the two do not share, and at the directories above what differs.
+    /// Reads only blocks that the trees do not share, and the ancestors of differing objects.
     ///
     /// # Errors
-    /// `NotFound`: there is no such checkpoint. `Overflow`: too much has changed. `Io`.
+    /// `NotFound`: no such checkpoint. `Overflow`: too many differences. `Io`.
     pub fn diff(&self, from: &[u8], to: Option<&[u8]>) -> Result<Vec<Difference>, Errno> {
-        let (differences, _) = self.look(|trees| {
+        let (differences, _) = self.read_tree(|trees| {
             let named = |name: &[u8]| {
-                let kept = trees.volume.checkpoint_named(name).ok_or(Errno::NotFound)?;
-                trees.view(kept.serial)
+                let checkpoint = trees.volume.checkpoint_named(name).ok_or(Errno::NotFound)?;
+                trees.view(checkpoint.serial)
             };
             let old = named(from)?;
             let new = to.map_or_else(|| Ok(trees.present()), named)?;
@@ -55,21 +55,21 @@ impl BlockTree {
     }
 }
 
-/// Finds the paths of what differs.
+/// Finds the paths of differing items.
 struct Namer<'a> {
     old: Side<'a>,
     new: Side<'a>,
 }
 
-/// One tree, with the paths that were found in it.
+/// One tree, with the paths found so far.
 struct Side<'a> {
     view: View<'a>,
     paths: BTreeMap<Ino, Vec<u8>>,
-    /// By directory: the names of what is in it.
+    /// By directory: the names of its objects.
     names: BTreeMap<Ino, BTreeMap<Ino, Bytes>>,
 }
 
-/// Names by directory and name, and the objects that they stand for.
+/// Objects by directory and name.
 type Names = BTreeMap<(Ino, Bytes), Ino>;
 
 impl<'a> Namer<'a> {
@@ -79,32 +79,32 @@ impl<'a> Namer<'a> {
     }
 
     fn differences(mut self) -> Result<BTreeSet<Difference>, Halt> {
-        let Unlike { old, new } = compare(&self.old.view.map, &self.new.view.map)?;
+        let MapDifference { old, new } = compare(&self.old.view.map, &self.new.view.map)?;
         let (old_names, new_names) = (names(&old)?, names(&new)?);
         let mut found = BTreeSet::new();
         for ((dir, name), ino) in &old_names {
-            let changed = match new_names.get(&(*dir, name.clone())) {
+            let kind = match new_names.get(&(*dir, name.clone())) {
                 Some(other) if other == ino => continue,
-                Some(_) => Changed::Modified,
-                None => Changed::Removed,
+                Some(_) => DifferenceKind::Modified,
+                None => DifferenceKind::Removed,
             };
-            found.insert(Difference { path: self.old.path_in(*dir, name)?, changed });
+            found.insert(Difference { path: self.old.path_in(*dir, name)?, kind });
         }
         for (dir, name) in new_names.keys().filter(|place| !old_names.contains_key(*place)) {
             let path = self.new.path_in(*dir, name)?;
-            found.insert(Difference { path, changed: Changed::Added });
+            found.insert(Difference { path, kind: DifferenceKind::Added });
         }
-        let told: BTreeSet<Vec<u8>> = found.iter().map(|difference| difference.path.clone()).collect();
+        let paths: BTreeSet<Vec<u8>> = found.iter().map(|difference| difference.path.clone()).collect();
         for ino in self.modified(&old, &new)? {
             let path = self.new.path_of(ino)?;
-            if !told.contains(&path) {
-                found.insert(Difference { path, changed: Changed::Modified });
+            if !paths.contains(&path) {
+                found.insert(Difference { path, kind: DifferenceKind::Modified });
             }
         }
         Ok(found)
     }
 
-    /// The objects that are in both trees, and not the same.
+    /// Adds the objects that exist in both trees and differ.
     fn modified(
         &self,
         old: &BTreeMap<Key, Bytes>,
@@ -132,7 +132,7 @@ impl<'a> Namer<'a> {
     }
 }
 
-/// Whether nothing is different but that there are checkpoints now, or none any more.
+/// Returns whether the root directory differs only by the entry `.checkpoints`.
 fn is_same_root(ino: Ino, before: Head, after: Head) -> bool {
     ino == ROOT && Head { version: after.version, ..before } == after
 }
@@ -152,7 +152,7 @@ impl Side<'_> {
         Ok(if dir.is_empty() { name.to_vec() } else { [&dir[..], b"/", name].concat() })
     }
 
-    /// The path of an object, by the directory that it last got a name in.
+    /// Returns the path of an object through the directory in which it last gained a name.
     fn path_of(&mut self, ino: Ino) -> Result<Vec<u8>, Halt> {
         let mut below: Vec<Bytes> = Vec::new();
         let mut at = ino;
@@ -181,7 +181,7 @@ impl Side<'_> {
         Ok(path)
     }
 
-    /// A name of an object in a directory.
+    /// Returns a name of an object in a directory.
     fn name_in(&mut self, dir: Ino, ino: Ino) -> Result<Option<Bytes>, Halt> {
         if !self.names.contains_key(&dir) {
             let mut names = BTreeMap::new();

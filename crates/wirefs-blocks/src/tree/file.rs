@@ -1,10 +1,10 @@
-//! The requests on one object that are neither Tget nor Tput.
+//! Requests on one object other than Tget and Tput.
 
 use super::BlockTree;
 use super::command::PREFIX;
 use super::commit::Purpose;
-use super::locate::{Object, Seat, Trees};
-use super::serve::{Answers, Failure};
+use super::locate::{Object, RequestContext, Trees};
+use super::serve::{Failure, ReplySink};
 use crate::change::{Change, CopyRange, Progress, check_end, check_file, check_name};
 use crate::halt::{Halt, both};
 use crate::key::Ino;
@@ -21,16 +21,16 @@ use wirefs_op::message::xattr::{Rxattr, Txattr, XattrAction};
 use wirefs_op::wire::Data;
 use wirefs_op::{Errno, FileId, FsStat, Kind};
 
-/// Access lists. There are none; but a kernel that was told that there may be some asks for them when it checks permissions,
-/// and takes any other answer than that there is none for a failure.
+/// POSIX ACLs are not supported. The kernel reads these attributes for permission checks and treats any error
+/// other than `NoData` as a failure.
 const ACL_PREFIX: &[u8] = b"system.posix_acl_";
 
-/// An object of the present tree, as one that may be changed.
+/// Returns the inode number of an object of the live tree; fails for an object of a checkpoint.
 pub(super) fn present(id: FileId) -> Result<Ino, Errno> {
     if id.fs == 0 { Ok(Ino(id.ino)) } else { Err(Errno::ReadOnly) }
 }
 
-/// An object, if it is one that can be opened as a file.
+/// Fails unless an object can be opened as a file.
 fn openable(object: Object) -> Result<Object, Halt> {
     match object.kind {
         Kind::File => Ok(object),
@@ -42,7 +42,7 @@ fn openable(object: Object) -> Result<Object, Halt> {
     }
 }
 
-/// An object, if it is one that can be opened for reading: a directory too, so that it cannot be copied shows last.
+/// Fails unless an object can be opened for reading. A directory passes; copying it fails later, as in Linux.
 fn readable(object: Object) -> Result<Object, Halt> {
     if object.kind == Kind::Directory { Ok(object) } else { openable(object) }
 }
@@ -52,41 +52,41 @@ impl BlockTree {
         &self,
         session: u64,
         request: &Txattr,
-        answers: &mut dyn Answers,
+        replies: &mut dyn ReplySink,
     ) -> Result<Rxattr, Failure> {
-        let seat = self.seat(session, request.target.fd)?;
+        let context = self.context(session, request.target.fd)?;
         let name = request.name.as_bytes();
         let read = |value: Bytes| Rxattr { stat: None, value: Data(value) };
         match request.action {
-            XattrAction::Read if name.starts_with(PREFIX) => Ok(read(self.told(seat, request)?)),
-            XattrAction::Set if name.starts_with(PREFIX) => self.obey(seat, request, answers),
+            XattrAction::Read if name.starts_with(PREFIX) => Ok(read(self.read_attribute(context, request)?)),
+            XattrAction::Set if name.starts_with(PREFIX) => self.run_command(context, request, replies),
             XattrAction::Read => {
-                let (value, _) = self.look(|trees| {
-                    let object = trees.locate(seat, &request.target)?;
+                let (value, _) = self.read_tree(|trees| {
+                    let object = trees.locate(context, &request.target)?;
                     trees.xattr(object, name)
                 })?;
                 Ok(read(value))
             }
             XattrAction::List => {
-                let (names, _) = self.look(|trees| {
-                    let object = trees.locate(seat, &request.target)?;
+                let (names, _) = self.read_tree(|trees| {
+                    let object = trees.locate(context, &request.target)?;
                     trees.xattr_names(object)
                 })?;
                 Ok(read(names))
             }
-            XattrAction::Set | XattrAction::Remove => self.change_xattr(seat, request, answers),
+            XattrAction::Set | XattrAction::Remove => self.change_xattr(context, request, replies),
         }
     }
 
     fn change_xattr(
         &self,
-        seat: Seat,
+        context: RequestContext,
         request: &Txattr,
-        answers: &mut dyn Answers,
+        replies: &mut dyn ReplySink,
     ) -> Result<Rxattr, Failure> {
         let name = request.name.as_bytes();
         let op = |change: &mut Change<'_>| {
-            let ino = present(Trees::of(change).locate(seat, &request.target)?.id)?;
+            let ino = present(Trees::of(change).locate(context, &request.target)?.id)?;
             match request.action {
                 XattrAction::Set if request.value.0.len() > XATTR_BYTES_MAX => {
                     return Err(Halt::Failed(Errno::TooBig));
@@ -97,12 +97,12 @@ impl BlockTree {
             }
             Ok(Rxattr { stat: Some(change.view.stat(ino)?), value: Data(Bytes::new()) })
         };
-        self.change(Purpose::Fill, &mut |touched| answers.touch(touched), op, |reply| reply)
+        self.change(Purpose::Fill, &mut |affected| replies.announce(affected), op, |reply| reply)
     }
 
     pub(super) fn statfs(&self, session: u64, request: &Tstatfs) -> Result<Rstatfs, Errno> {
-        let seat = self.seat(session, request.target.fd)?;
-        self.look(|trees| trees.locate(seat, &request.target))?;
+        let context = self.context(session, request.target.fd)?;
+        self.read_tree(|trees| trees.locate(context, &request.target))?;
         let room = self.store.room();
         Ok(Rstatfs {
             figures: FsStat {
@@ -122,18 +122,18 @@ impl BlockTree {
         &self,
         session: u64,
         request: &Tallocate,
-        answers: &mut dyn Answers,
+        replies: &mut dyn ReplySink,
     ) -> Result<Rallocate, Failure> {
-        let seat = self.seat(session, request.target.fd)?;
+        let context = self.context(session, request.target.fd)?;
         let op = |change: &mut Change<'_>| {
-            let object = openable(Trees::of(change).locate(seat, &request.target)?)?;
+            let object = openable(Trees::of(change).locate(context, &request.target)?)?;
             let ino = present(object.id)?;
             let progress = change.allocate(ino, request.mode, request.offset, request.length)?;
             Ok((progress, change.view.stat(ino)?))
         };
         loop {
             let (progress, stat) =
-                self.change(Purpose::Fill, &mut |touched| answers.touch(touched), op, |done| done)?;
+                self.change(Purpose::Fill, &mut |affected| replies.announce(affected), op, |done| done)?;
             if progress == Progress::Done {
                 return Ok(Rallocate { stat: Some(stat) });
             }
@@ -144,17 +144,18 @@ impl BlockTree {
         &self,
         session: u64,
         request: &Tcopy,
-        answers: &mut dyn Answers,
+        replies: &mut dyn ReplySink,
     ) -> Result<Rcopy, Failure> {
-        let (from_seat, to_seat) = (self.seat(session, request.from.fd)?, self.seat(session, request.to.fd)?);
-        let ((mut range, is_same_tree), _) = self.look(|trees| {
+        let (from_seat, to_seat) =
+            (self.context(session, request.from.fd)?, self.context(session, request.to.fd)?);
+        let ((mut range, is_same_tree), _) = self.read_tree(|trees| {
             let from = trees.locate(from_seat, &request.from).and_then(readable);
             let to = trees.locate(to_seat, &request.to).and_then(openable);
             let (from, to) = both(from, to)?;
             trees.copy_range(from, to, request)
         })?;
         if !is_same_tree {
-            // Whoever asks reads and writes instead.
+            // The client falls back to read and write.
             return Err(Errno::CrossDevice.into());
         }
         let wanted = range.count;
@@ -164,7 +165,7 @@ impl BlockTree {
                 Ok((copied, progress, change.view.stat(Ino(range.to.ino))?))
             };
             let (copied, progress, stat) =
-                self.change(Purpose::Fill, &mut |touched| answers.touch(touched), op, |done| done)?;
+                self.change(Purpose::Fill, &mut |affected| replies.announce(affected), op, |done| done)?;
             range.from_offset += copied;
             range.to_offset += copied;
             range.count -= copied;
@@ -175,11 +176,11 @@ impl BlockTree {
     }
 
     pub(super) fn seek(&self, session: u64, request: &Tseek) -> Result<Rseek, Errno> {
-        let seat = self.seat(session, request.target.fd)?;
+        let context = self.context(session, request.target.fd)?;
         let mut at = request.offset;
         loop {
-            let (found, _) = self.look(|trees| {
-                let Object { id, .. } = openable(trees.locate(seat, &request.target)?)?;
+            let (found, _) = self.read_tree(|trees| {
+                let Object { id, .. } = openable(trees.locate(context, &request.target)?)?;
                 let view = trees.view(id.fs)?;
                 let head = view.head(Ino(id.ino))?;
                 if request.hole {
@@ -190,7 +191,7 @@ impl BlockTree {
             })?;
             match found {
                 Hole::At(offset) => return Ok(Rseek { offset }),
-                Hole::Behind(offset) => at = offset,
+                Hole::NotBefore(offset) => at = offset,
             }
         }
     }
@@ -199,12 +200,12 @@ impl BlockTree {
         &self,
         session: u64,
         request: &Tcommit,
-        answers: &mut dyn Answers,
+        replies: &mut dyn ReplySink,
     ) -> Result<Rcommit, Errno> {
-        let seat = self.seat(session, request.target.fd)?;
-        self.look(|trees| trees.locate(seat, &request.target))?;
-        // What was sent before is done; what comes after need not wait for the store.
-        answers.pass_turn();
+        let context = self.context(session, request.target.fd)?;
+        self.read_tree(|trees| trees.locate(context, &request.target))?;
+        // Later changes of the session need not wait for the sync.
+        replies.allow_next_change();
         self.store.sync().map_err(|_| Errno::Io)?;
         Ok(Rcommit { boot: self.options.boot })
     }
@@ -221,7 +222,7 @@ impl Trees<'_> {
         view.value(&xattr.value)
     }
 
-    /// The names of an object's attributes, each ended by NUL.
+    /// Returns the names of all attributes, each terminated by NUL.
     fn xattr_names(&self, object: Object) -> Result<Bytes, Halt> {
         let Ok(view) = self.view(object.id.fs) else { return Ok(Bytes::new()) };
         if view.head(Ino(object.id.ino))?.xattrs == 0 {
@@ -233,7 +234,8 @@ impl Trees<'_> {
         if names.len() > XATTR_BYTES_MAX { Err(Halt::Failed(Errno::TooBig)) } else { Ok(Bytes::from(names)) }
     }
 
-    /// What is to be copied, as far as the source has it; and whether both files are of the present tree.
+    /// Returns the range to copy, cut at the end of the source, and whether both files belong to the live
+    /// tree.
     fn copy_range(&self, from: Object, to: Object, request: &Tcopy) -> Result<(CopyRange, bool), Halt> {
         present(to.id)?;
         check_file(from.kind)?;
@@ -256,7 +258,7 @@ impl Trees<'_> {
     }
 }
 
-/// The directory of checkpoints has no attributes of this kind.
+/// The checkpoint directory has no such attributes.
 fn no_data(_: Halt) -> Halt {
     Halt::Failed(Errno::NoData)
 }

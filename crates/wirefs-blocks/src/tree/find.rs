@@ -1,11 +1,11 @@
-//! Tfind: the listings of a directory and of those below it, in one stream.
+//! Tfind: the listings of a directory and of its descendants in one stream.
 //!
-//! A directory is told of before what is below it, and that before its next sibling. From the present tree no stream goes
-//! down into the checkpoints: they are trees of their own.
+//! The order is depth-first: a directory, its subdirectories, its next sibling. A stream of the live tree
+//! does not descend into checkpoints, since they are separate file systems.
 
 use super::BlockTree;
-use super::locate::{Seat, Trees};
-use super::serve::{Answers, Failure};
+use super::locate::{RequestContext, Trees};
+use super::serve::{Failure, ReplySink};
 use crate::halt::{Halt, Wants};
 use crate::key::Ino;
 use bytes::Bytes;
@@ -16,37 +16,37 @@ use wirefs_op::message::find::{FindMode, Rfind, Tfind};
 use wirefs_op::wire::Data;
 use wirefs_op::{DirEntry, Errno, FileId, Kind, Reply, Stat, TreePath};
 
-/// Contents above this many bytes never come along: two of them fill a message.
+/// Larger files are never sent inline: two of this size fill a message. In bytes.
 const INLINE_BYTES_MAX: u64 = 64 * 1024;
-/// Contents that are read at a time, in bytes; the last may exceed it.
+/// File data that is read at a time, in bytes; the last file may exceed it.
 const CONTENTS_BYTES_MAX: u64 = 256 * 1024;
-/// Directories that wait to be told of. Where there are more, the stream ends with MORE.
-const WAITING_MAX: usize = 64 * 1024;
+/// The maximum number of queued directories. With more, the stream ends with MORE.
+const PENDING_MAX: usize = 64 * 1024;
 
-/// Whether a stream goes on.
+/// Whether the limits of the request allow more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
-    All,
-    /// A bound ended it.
-    Over,
+enum Budget {
+    Left,
+    /// A limit was reached; the stream ends.
+    UsedUp,
 }
 
-/// A directory that is to be told of.
-struct Waiting {
+/// A directory to list.
+struct PendingDirectory {
     path: TreePath,
     id: FileId,
-    /// Levels below it.
+    /// Levels to descend below it.
     depth: u16,
 }
 
-/// One stream.
+/// The state of one stream.
 struct Stream<'a> {
     tree: &'a BlockTree,
     request: &'a Tfind,
     writer: FindWriter,
     bytes_left: usize,
     entries_left: u32,
-    answers: &'a mut dyn Answers,
+    replies: &'a mut dyn ReplySink,
 }
 
 impl BlockTree {
@@ -54,10 +54,10 @@ impl BlockTree {
         &self,
         session: u64,
         request: &Tfind,
-        answers: &mut dyn Answers,
+        replies: &mut dyn ReplySink,
     ) -> Result<(), Failure> {
-        let seat = self.seat(session, request.target.fd)?;
-        let ((top, has_path), _) = self.look(|trees| trees.top(seat, request))?;
+        let context = self.context(session, request.target.fd)?;
+        let ((top, has_path), _) = self.read_tree(|trees| trees.top(context, request))?;
         let bytes_left = request.bytes as usize;
         let mut stream = Stream {
             tree: self,
@@ -65,38 +65,38 @@ impl BlockTree {
             writer: FindWriter::new(bytes_left.min(DATA_BYTES_MAX)),
             bytes_left,
             entries_left: request.entries,
-            answers,
+            replies,
         };
-        // Where the directory has another place by now, found by its fd, the paths below it lead elsewhere.
+        // If the directory was found by its fd and has moved, paths below the requested path are unknown.
         let depth = if has_path { request.depth } else { 0 };
-        let mut waiting = vec![Waiting { path: TreePath::root(), id: top, depth }];
-        let mut told = Told::All;
-        while let (Told::All, Some(next)) = (told, waiting.pop()) {
-            told = stream.tell(&next, &mut waiting)?;
+        let mut pending = vec![PendingDirectory { path: TreePath::root(), id: top, depth }];
+        let mut budget = Budget::Left;
+        while let (Budget::Left, Some(next)) = (budget, pending.pop()) {
+            budget = stream.send_directory(&next, &mut pending)?;
         }
-        stream.send(FindMode::LAST.and_if(told == Told::Over, FindMode::MORE))
+        stream.send(FindMode::LAST.and_if(budget == Budget::UsedUp, FindMode::MORE))
     }
 }
 
 impl Trees<'_> {
-    /// The directory to begin with, and whether the request's path leads there.
-    fn top(&self, seat: Seat, request: &Tfind) -> Result<(FileId, bool), Halt> {
-        let object = self.locate(seat, &request.target)?;
+    /// Returns the start directory, and whether the path of the request still leads to it.
+    fn top(&self, context: RequestContext, request: &Tfind) -> Result<(FileId, bool), Halt> {
+        let object = self.locate(context, &request.target)?;
         if object.kind != Kind::Directory {
             return Err(Halt::Failed(Errno::NotDirectory));
         }
         if self.stat(object.id)?.nlink == 0 {
-            // It was removed, and only an fd leads to it.
+            // A removed directory that only an fd refers to.
             return Err(Halt::Failed(Errno::NotFound));
         }
-        match self.walk(seat.root, &request.target.path) {
+        match self.walk(context.root, &request.target.path) {
             Ok(found) => Ok((object.id, found == object)),
             Err(Halt::Failed(_)) => Ok((object.id, false)),
             Err(halt) => Err(halt),
         }
     }
 
-    /// Contents of some entries, each as it was when its attributes were told, or none.
+    /// Returns the data of entries whose attributes are unchanged; `None` for others.
     fn contents(&self, entries: &[DirEntry]) -> Result<Vec<Option<Bytes>>, Halt> {
         let mut wants = Wants::default();
         let mut found = Vec::with_capacity(entries.len());
@@ -117,7 +117,7 @@ impl Trees<'_> {
             Ok(ends.then_some(data))
         };
         match read() {
-            // Whoever asks for it is told what is wrong.
+            // A read of this file reports the error.
             Err(Halt::Lost(_) | Halt::Failed(_)) => Ok(None),
             outcome => outcome,
         }
@@ -125,19 +125,23 @@ impl Trees<'_> {
 }
 
 impl Stream<'_> {
-    /// Tells of one directory; those below it wait.
-    fn tell(&mut self, dir: &Waiting, waiting: &mut Vec<Waiting>) -> Result<Told, Failure> {
+    /// Sends one directory and queues its subdirectories.
+    fn send_directory(
+        &mut self,
+        dir: &PendingDirectory,
+        pending: &mut Vec<PendingDirectory>,
+    ) -> Result<Budget, Failure> {
         let look = |after| {
-            self.tree.look(|trees| Ok((trees.stat(dir.id)?, trees.list(dir.id, after, DATA_BYTES_MAX)?)))
+            self.tree.read_tree(|trees| Ok((trees.stat(dir.id)?, trees.list(dir.id, after, DATA_BYTES_MAX)?)))
         };
         let Ok(((mut stat, mut listed), _)) = look(0) else {
-            // It is gone.
-            return Ok(Told::All);
+            // The directory was removed.
+            return Ok(Budget::Left);
         };
         self.grant(&mut once(&mut stat));
         let mut record = FindDirectory { path: dir.path.clone(), stat, begins: true, ends: false };
-        if self.begin(&record)? == Told::Over {
-            return Ok(Told::Over);
+        if self.begin(&record)? == Budget::UsedUp {
+            return Ok(Budget::UsedUp);
         }
         record.begins = false;
         let mut children = Vec::new();
@@ -148,35 +152,35 @@ impl Stream<'_> {
                     .iter()
                     .filter(|entry| entry.stat.kind == Kind::Directory && entry.stat.id.fs == dir.id.fs);
                 children.extend(below.filter_map(|entry| {
-                    Some(Waiting { path: dir.path.join(&entry.name)?, id: entry.stat.id, depth })
+                    Some(PendingDirectory { path: dir.path.join(&entry.name)?, id: entry.stat.id, depth })
                 }));
             }
             self.grant(&mut listed.entries.iter_mut().map(|entry| &mut entry.stat));
-            if self.add_all(&listed.entries, &record)? == Told::Over {
-                return Ok(Told::Over);
+            if self.add_all(&listed.entries, &record)? == Budget::UsedUp {
+                return Ok(Budget::UsedUp);
             }
             if listed.ends {
                 self.writer.end_directory();
                 break;
             }
-            match self.tree.look(|trees| trees.list(dir.id, listed.next, DATA_BYTES_MAX)) {
+            match self.tree.read_tree(|trees| trees.list(dir.id, listed.next, DATA_BYTES_MAX)) {
                 Ok((next, _)) if !next.entries.is_empty() || next.ends => listed = next,
-                // What was told stays true; it is just not all.
+                // The entries sent so far are correct; the listing stays incomplete.
                 Ok(_) | Err(_) => break,
             }
         }
-        if waiting.len() + children.len() > WAITING_MAX {
-            return Ok(Told::Over);
+        if pending.len() + children.len() > PENDING_MAX {
+            return Ok(Budget::UsedUp);
         }
-        waiting.extend(children.into_iter().rev());
-        Ok(Told::All)
+        pending.extend(children.into_iter().rev());
+        Ok(Budget::Left)
     }
 
     fn grant(&mut self, stats: &mut dyn Iterator<Item = &mut Stat>) {
-        self.answers.grant(&mut stats.filter(|stat| stat.id.fs == 0));
+        self.replies.grant(&mut stats.filter(|stat| stat.id.fs == 0));
     }
 
-    fn add_all(&mut self, entries: &[DirEntry], record: &FindDirectory) -> Result<Told, Failure> {
+    fn add_all(&mut self, entries: &[DirEntry], record: &FindDirectory) -> Result<Budget, Failure> {
         let inline = u64::from(self.request.inline).min(INLINE_BYTES_MAX);
         let is_small = |entry: &DirEntry| {
             inline > 0 && matches!(entry.stat.kind, Kind::File | Kind::Symlink) && entry.stat.size <= inline
@@ -189,28 +193,28 @@ impl Stream<'_> {
                 bytes += if is_small(entry) { entry.stat.size } else { 0 };
                 is_room
             });
-            let (part, behind) = rest.split_at_checked(count.count()).unwrap_or((rest, &[]));
-            rest = behind;
+            let (part, following) = rest.split_at_checked(count.count()).unwrap_or((rest, &[]));
+            rest = following;
             let small: Vec<DirEntry> = part.iter().filter(|entry| is_small(entry)).cloned().collect();
-            let (found, _) = self.tree.look(|trees| trees.contents(&small))?;
+            let (found, _) = self.tree.read_tree(|trees| trees.contents(&small))?;
             let mut found = found.into_iter();
             for entry in part {
                 let contents = if is_small(entry) { found.next().flatten() } else { None };
-                if self.add(entry, contents.as_deref(), record)? == Told::Over {
-                    return Ok(Told::Over);
+                if self.add(entry, contents.as_deref(), record)? == Budget::UsedUp {
+                    return Ok(Budget::UsedUp);
                 }
             }
         }
-        Ok(Told::All)
+        Ok(Budget::Left)
     }
 
-    /// Adds a directory's record.
-    fn begin(&mut self, record: &FindDirectory) -> Result<Told, Failure> {
+    /// Adds the record of a directory.
+    fn begin(&mut self, record: &FindDirectory) -> Result<Budget, Failure> {
         if self.writer.directory(record) {
-            return Ok(Told::All);
+            return Ok(Budget::Left);
         }
         self.send(FindMode::NONE)?;
-        Ok(if self.writer.directory(record) { Told::All } else { Told::Over })
+        Ok(if self.writer.directory(record) { Budget::Left } else { Budget::UsedUp })
     }
 
     fn add(
@@ -218,17 +222,17 @@ impl Stream<'_> {
         entry: &DirEntry,
         contents: Option<&[u8]>,
         record: &FindDirectory,
-    ) -> Result<Told, Failure> {
-        let Some(entries_left) = self.entries_left.checked_sub(1) else { return Ok(Told::Over) };
+    ) -> Result<Budget, Failure> {
+        let Some(entries_left) = self.entries_left.checked_sub(1) else { return Ok(Budget::UsedUp) };
         self.entries_left = entries_left;
         let DirEntry { name, stat, .. } = entry;
         if self.writer.entry(name, stat, contents) {
-            return Ok(Told::All);
+            return Ok(Budget::Left);
         }
         self.send(FindMode::NONE)?;
         let is_told = self.writer.directory(record)
             && (self.writer.entry(name, stat, contents) || self.writer.entry(name, stat, None));
-        Ok(if is_told { Told::All } else { Told::Over })
+        Ok(if is_told { Budget::Left } else { Budget::UsedUp })
     }
 
     fn send(&mut self, mode: FindMode) -> Result<(), Failure> {
@@ -236,6 +240,6 @@ impl Stream<'_> {
         let data = full.finish();
         self.bytes_left = self.bytes_left.saturating_sub(data.len());
         self.writer = FindWriter::new(self.bytes_left.min(DATA_BYTES_MAX));
-        Ok(self.answers.send(Reply::Find(Rfind { mode, data: Data(data) }))?)
+        Ok(self.replies.send(Reply::Find(Rfind { mode, data: Data(data) }))?)
     }
 }

@@ -1,4 +1,4 @@
-//! A directory's entries with their attributes.
+//! Directory listings with attributes.
 
 use super::locate::{CHECKPOINTS, CHECKPOINTS_NAME, Trees, root_of};
 use crate::halt::{Halt, Wants};
@@ -11,25 +11,25 @@ use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::listing::ListingWriter;
 use wirefs_op::{DirEntry, Errno, FileId, Stat, Timestamp};
 
-/// The place of the directory of checkpoints in the root directory: behind all entries, none of which has the last place.
-const CHECKPOINTS_PLACE: u64 = u64::MAX;
+/// The position of `.checkpoints` in the root directory: after all entries.
+const CHECKPOINTS_POSITION: u64 = u64::MAX;
 
-/// A piece of a listing.
+/// A part of a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Listed {
     pub(super) entries: Vec<DirEntry>,
-    /// Where the next piece begins.
+    /// The position of the next part.
     pub(super) next: u64,
-    /// Nothing follows.
+    /// Whether this is the last part.
     pub(super) ends: bool,
 }
 
 impl Listed {
-    /// As it travels.
+    /// Encodes the entries for the wire.
     pub(super) fn packed(&self) -> Bytes {
         let mut writer = ListingWriter::new(DATA_BYTES_MAX);
         for entry in &self.entries {
-            // As many as fit were taken.
+            // Cannot overflow: the entries were chosen to fit.
             writer.push(entry);
         }
         writer.finish()
@@ -37,8 +37,8 @@ impl Listed {
 }
 
 impl Trees<'_> {
-    /// The entries of a directory behind the place `after`, as many as go into `room` bytes and one message. Empty, and
-    /// not at the end, when there is room for none.
+    /// Returns the entries after position `after` that fit `room` bytes and one message. Returns none, and
+    /// `ends: false`, if not even the next entry fits.
     pub(super) fn list(&self, dir: FileId, after: u64, room: usize) -> Result<Listed, Halt> {
         let mut writer = ListingWriter::new(room.min(DATA_BYTES_MAX));
         let mut listed = Listed { entries: Vec::new(), next: after, ends: false };
@@ -57,7 +57,7 @@ impl Trees<'_> {
         }
     }
 
-    /// Some entries behind a place, and whether they are all.
+    /// Returns some entries after a position, and whether they are the last.
     fn entries(&self, dir: FileId, after: u64) -> Result<(Vec<DirEntry>, bool), Halt> {
         if dir == CHECKPOINTS {
             return Ok((self.checkpoint_entries(after)?, true));
@@ -73,9 +73,9 @@ impl Trees<'_> {
             }
         }
         wants.settle()?;
-        if is_all && dir == root_of(0) && after < CHECKPOINTS_PLACE && self.has_checkpoints() {
+        if is_all && dir == root_of(0) && after < CHECKPOINTS_POSITION && self.has_checkpoints() {
             let name = CHECKPOINTS_NAME.to_vec();
-            listed.push(DirEntry { name, next: CHECKPOINTS_PLACE, stat: self.stat(CHECKPOINTS)? });
+            listed.push(DirEntry { name, next: CHECKPOINTS_POSITION, stat: self.stat(CHECKPOINTS)? });
         }
         Ok((listed, is_all))
     }
@@ -83,9 +83,15 @@ impl Trees<'_> {
     fn checkpoint_entries(&self, after: u64) -> Result<Vec<DirEntry>, Halt> {
         let mut wants = Wants::default();
         let mut listed = Vec::new();
-        for kept in self.volume.checkpoints.iter().filter(|kept| u64::from(kept.serial) > after) {
-            if let Some(stat) = wants.of(self.stat(root_of(kept.serial)))? {
-                listed.push(DirEntry { name: kept.name.to_vec(), next: kept.serial.into(), stat });
+        for checkpoint in
+            self.volume.checkpoints.iter().filter(|checkpoint| u64::from(checkpoint.serial) > after)
+        {
+            if let Some(stat) = wants.of(self.stat(root_of(checkpoint.serial)))? {
+                listed.push(DirEntry {
+                    name: checkpoint.name.to_vec(),
+                    next: checkpoint.serial.into(),
+                    stat,
+                });
             }
         }
         wants.settle()?;
@@ -93,8 +99,8 @@ impl Trees<'_> {
     }
 }
 
-/// The attributes of an entry's object. Where its head is lost the name is listed still, with what the directory itself
-/// knows of it; whoever asks for the object is told EIO.
+/// Returns the attributes of the object of an entry. If its head is lost, the name is still listed with the
+/// attributes in the entry; access to the object fails with EIO.
 fn stat_of(view: &View<'_>, entry: &Entry) -> Result<Stat, Halt> {
     match view.stat(entry.ino) {
         Err(Halt::Lost(_) | Halt::Failed(Errno::Io | Errno::Stale)) => {

@@ -1,42 +1,42 @@
-//! Which object a request means: the present tree, the checkpoints beside it, and the way from name to name.
+//! Path resolution in the live tree and in checkpoints.
 
+use crate::block_set::BlockSet;
 use crate::change::{Basis, Change};
 use crate::geometry::Geometry;
 use crate::halt::Halt;
 use crate::key::{Ino, ROOT};
 use crate::map::Map;
-use crate::shelf::Shelf;
 use crate::view::View;
 use crate::volume::{CHECKPOINTS_FS, Volume};
 use wirefs_op::message::target::{Place, Target};
 use wirefs_op::{Errno, FileId, Kind, Stat, Timestamp, TreePath};
 
-/// The name in the root directory under which the checkpoints are, as long as there are any.
+/// The name of the checkpoint directory in the root directory. It exists while there are checkpoints.
 pub(crate) const CHECKPOINTS_NAME: &[u8] = b".checkpoints";
-/// The directory of checkpoints.
+/// The checkpoint directory.
 pub(super) const CHECKPOINTS: FileId = FileId { fs: CHECKPOINTS_FS, ino: 1, generation: 0 };
 
-/// The root directory of a tree: 0 is the present one, others are checkpoints by their serial.
+/// Returns the root directory of a tree: 0 is the live tree, others are checkpoints by serial.
 pub(super) fn root_of(fs: u32) -> FileId {
     FileId { fs, ino: ROOT.0, generation: 0 }
 }
 
-/// The trees of one volume, with the blocks at hand.
+/// The trees of one volume.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trees<'a> {
     pub(super) volume: &'a Volume,
-    pub(super) shelf: &'a Shelf<'a>,
+    pub(super) block_set: &'a BlockSet<'a>,
     pub(super) geometry: Geometry,
 }
 
-/// What a session brings to a request: where its paths begin, and what the request's fd stands for.
+/// The session's root directory, and the object that the fd of the request refers to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Seat {
+pub(super) struct RequestContext {
     pub(super) root: FileId,
-    pub(super) kept: Option<FileId>,
+    pub(super) open_file: Option<FileId>,
 }
 
-/// An object that a request means.
+/// The object that a request refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Object {
     pub(super) id: FileId,
@@ -44,31 +44,31 @@ pub(super) struct Object {
 }
 
 impl<'a> Trees<'a> {
-    /// The trees as they are before a change.
+    /// Returns the trees before a change.
     pub(super) fn of(change: &Change<'a>) -> Trees<'a> {
-        let Basis { volume, shelf, geometry, .. } = *change.basis();
-        Trees { volume, shelf, geometry }
+        let Basis { volume, block_set, geometry, .. } = *change.basis();
+        Trees { volume, block_set, geometry }
     }
 
     pub(super) fn present(&self) -> View<'a> {
-        let map = Map { shelf: self.shelf, root: Some(self.volume.root.files) };
+        let map = Map { block_set: self.block_set, root: Some(self.volume.root.files) };
         View::new(map, self.geometry, 0)
     }
 
-    /// One of the trees.
+    /// Returns one of the trees.
     ///
     /// # Errors
-    /// `Stale`: that checkpoint is gone.
+    /// `Stale`: the checkpoint was dropped.
     pub(super) fn view(&self, fs: u32) -> Result<View<'a>, Halt> {
         let root = self.volume.files(fs).ok_or(Errno::Stale)?;
-        Ok(View::new(Map { shelf: self.shelf, root: Some(root) }, self.geometry, fs))
+        Ok(View::new(Map { block_set: self.block_set, root: Some(root) }, self.geometry, fs))
     }
 
-    /// What `name` in the directory `dir` is.
+    /// Looks up `name` in `dir`.
     pub(super) fn step(&self, dir: FileId, name: &[u8]) -> Result<Object, Halt> {
         if dir == CHECKPOINTS {
-            let kept = self.volume.checkpoint_named(name).ok_or(Errno::NotFound)?;
-            return Ok(Object { id: root_of(kept.serial), kind: Kind::Directory });
+            let checkpoint = self.volume.checkpoint_named(name).ok_or(Errno::NotFound)?;
+            return Ok(Object { id: root_of(checkpoint.serial), kind: Kind::Directory });
         }
         if dir == root_of(0) && name == CHECKPOINTS_NAME {
             return if self.has_checkpoints() {
@@ -82,7 +82,7 @@ impl<'a> Trees<'a> {
         Ok(Object { id, kind: entry.kind })
     }
 
-    /// Whether there is a directory of checkpoints.
+    /// Returns whether the checkpoint directory exists.
     pub(super) fn has_checkpoints(&self) -> bool {
         !self.volume.checkpoints.is_empty()
     }
@@ -97,11 +97,11 @@ impl<'a> Trees<'a> {
         })
     }
 
-    /// The object that `target` means: by its fd where that is this object, else by its path, where it must be.
-    pub(super) fn locate(&self, seat: Seat, target: &Target) -> Result<Object, Halt> {
-        match (target.id, seat.kept) {
-            (Some(id), Some(kept)) if id == kept => Ok(Object { id, kind: self.kind(id)? }),
-            (expected, _) => meant(self.walk(seat.root, &target.path), expected),
+    /// Resolves `target` by its fd if that is the expected object, else by its path.
+    pub(super) fn locate(&self, context: RequestContext, target: &Target) -> Result<Object, Halt> {
+        match (target.id, context.open_file) {
+            (Some(id), Some(open)) if id == open => Ok(Object { id, kind: self.kind(id)? }),
+            (expected, _) => expect_object(self.walk(context.root, &target.path), expected),
         }
     }
 
@@ -110,30 +110,34 @@ impl<'a> Trees<'a> {
             return Ok(Kind::Directory);
         }
         let head = self.view(id.fs)?.head(Ino(id.ino))?;
-        // An earlier tree may have been restored, and the number used for another object.
+        // After a restore, the inode number may belong to another object.
         if head.generation == id.generation { Ok(head.kind) } else { Err(Halt::Failed(Errno::Stale)) }
     }
 
-    /// The directory at `path`.
+    /// Returns the directory at `path`.
     pub(super) fn directory(
         &self,
-        seat: Seat,
+        context: RequestContext,
         path: &TreePath,
         expected: Option<FileId>,
     ) -> Result<FileId, Halt> {
-        let found = self.walk(seat.root, path).and_then(|object| {
+        let found = self.walk(context.root, path).and_then(|object| {
             if object.kind == Kind::Directory { Ok(object) } else { Err(Halt::Failed(Errno::NotDirectory)) }
         });
-        meant(found, expected).map(|object| object.id)
+        expect_object(found, expected).map(|object| object.id)
     }
 
-    /// The directory of `place` and the name in it; the root is no entry.
-    pub(super) fn entry<'p>(&self, seat: Seat, place: &'p Place) -> Result<(FileId, &'p [u8]), Halt> {
+    /// Returns the directory of `place` and the name in it; fails for the root.
+    pub(super) fn entry<'p>(
+        &self,
+        context: RequestContext,
+        place: &'p Place,
+    ) -> Result<(FileId, &'p [u8]), Halt> {
         let (dir, name) = place.path.split_last().ok_or(Errno::Busy)?;
-        Ok((self.directory(seat, &dir, place.dir)?, name))
+        Ok((self.directory(context, &dir, place.dir)?, name))
     }
 
-    /// The attributes of an object.
+    /// Returns the attributes of an object.
     pub(super) fn stat(&self, id: FileId) -> Result<Stat, Halt> {
         if id == CHECKPOINTS {
             return Ok(self.stat_of_checkpoints());
@@ -148,12 +152,12 @@ impl<'a> Trees<'a> {
 
     fn stat_of_checkpoints(&self) -> Stat {
         let count = self.volume.checkpoints.len() as u64;
-        let made = self.volume.checkpoints.iter().map(|kept| kept.made).max();
+        let made = self.volume.checkpoints.iter().map(|checkpoint| checkpoint.made).max();
         let time = made.unwrap_or(Timestamp { secs: 0, nanos: 0 });
         Stat {
             id: CHECKPOINTS,
             kind: Kind::Directory,
-            // Serials are never used again, so no two sets of checkpoints have both in common.
+            // Unique, because serials are never reused: no two sets of checkpoints agree in both numbers.
             version: (u64::from(self.volume.root.next_serial) << 32) | (count + 1),
             mode: 0o555,
             nlink: u32::try_from(count).unwrap_or(u32::MAX).saturating_add(2),
@@ -166,15 +170,15 @@ impl<'a> Trees<'a> {
             atime: time,
             mtime: time,
             ctime: time,
-            // By which it is asked about them.
+            // Commands are attributes of this directory.
             without_xattrs: false,
             leased: false,
         }
     }
 }
 
-/// What was found, if it is what the client expected.
-fn meant(found: Result<Object, Halt>, expected: Option<FileId>) -> Result<Object, Halt> {
+/// Returns the object if it is the one that the client expects.
+fn expect_object(found: Result<Object, Halt>, expected: Option<FileId>) -> Result<Object, Halt> {
     match (found, expected) {
         (Ok(object), Some(id)) if object.id != id => Err(Halt::Failed(Errno::Stale)),
         (Err(Halt::Failed(Errno::NotFound | Errno::NotDirectory)), Some(_)) => {
@@ -184,10 +188,11 @@ fn meant(found: Result<Object, Halt>, expected: Option<FileId>) -> Result<Object
     }
 }
 
-/// The live directory that a name is to be changed in.
+/// Returns the directory if the name in it may be changed.
 ///
 /// # Errors
-/// `ReadOnly`: it is a checkpoint's. `NotPermitted`: it is the name of the directory of checkpoints.
+/// `ReadOnly`: the directory is in a checkpoint. `NotPermitted`: the name is that of the checkpoint
+/// directory.
 pub(super) fn changeable(dir: FileId, name: &[u8]) -> Result<Ino, Errno> {
     if dir.fs != 0 {
         return Err(Errno::ReadOnly);

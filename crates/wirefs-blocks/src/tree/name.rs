@@ -4,7 +4,7 @@ use super::BlockTree;
 use super::commit::Purpose;
 use super::locate::{Trees, changeable, root_of};
 use super::put::MAGIC_PREFIX;
-use super::serve::{Answers, Failure};
+use super::serve::{Failure, ReplySink};
 use crate::change::{Change, check_flags};
 use crate::halt::{Halt, both};
 use crate::key::{Ino, Key};
@@ -21,15 +21,15 @@ impl BlockTree {
         &self,
         session: u64,
         request: &Tremove,
-        answers: &mut dyn Answers,
+        replies: &mut dyn ReplySink,
     ) -> Result<Rremove, Failure> {
-        let seat = self.seat(session, NOFD)?;
+        let context = self.context(session, NOFD)?;
         let op = |change: &mut Change<'_>| {
-            let (dir, name) = Trees::of(change).entry(seat, &request.place)?;
+            let (dir, name) = Trees::of(change).entry(context, &request.place)?;
             let dir = changeable(dir, name)?;
             if let Some(checkpoint) = name.strip_prefix(MAGIC_PREFIX)
                 && !request.directory
-                && Trees::of(change).volume.checkpoint_named(checkpoint).is_some()
+                && Trees::of(change).volume.checkpoint_named(name).is_some()
                 && change.lookup(dir, name)?.kind == Kind::File
             {
                 return revert(change, dir, checkpoint);
@@ -41,20 +41,20 @@ impl BlockTree {
             }
             Ok(Rremove { dir: Some(change.view.stat(dir)?) })
         };
-        self.change(Purpose::Clear, &mut |touched| answers.touch(touched), op, |reply| reply)
+        self.change(Purpose::Clear, &mut |affected| replies.announce(affected), op, |reply| reply)
     }
 
     pub(super) fn rename(
         &self,
         session: u64,
         request: &Trename,
-        answers: &mut dyn Answers,
+        replies: &mut dyn ReplySink,
     ) -> Result<Rrename, Failure> {
         check_flags(request.flags)?;
-        let seat = self.seat(session, NOFD)?;
+        let context = self.context(session, NOFD)?;
         let op = |change: &mut Change<'_>| {
             let trees = Trees::of(change);
-            let places = both(trees.entry(seat, &request.from), trees.entry(seat, &request.to));
+            let places = both(trees.entry(context, &request.from), trees.entry(context, &request.to));
             let ((from_dir, from_name), (to_dir, to_name)) = places?;
             if from_dir.fs != to_dir.fs {
                 return Err(Halt::Failed(Errno::CrossDevice));
@@ -69,20 +69,20 @@ impl BlockTree {
                 to_dir: Some(change.view.stat(to.0)?),
             })
         };
-        self.change(Purpose::Fill, &mut |touched| answers.touch(touched), op, |reply| reply)
+        self.change(Purpose::Fill, &mut |affected| replies.announce(affected), op, |reply| reply)
     }
 
     pub(super) fn link(
         &self,
         session: u64,
         request: &Tlink,
-        answers: &mut dyn Answers,
+        replies: &mut dyn ReplySink,
     ) -> Result<Rlink, Failure> {
-        let seat = self.seat(session, request.target.fd)?;
+        let context = self.context(session, request.target.fd)?;
         let op = |change: &mut Change<'_>| {
             let trees = Trees::of(change);
             let (object, (dir, name)) =
-                both(trees.locate(seat, &request.target), trees.entry(seat, &request.to))?;
+                both(trees.locate(context, &request.target), trees.entry(context, &request.to))?;
             let id: FileId = object.id;
             if id.fs != dir.fs {
                 return Err(Halt::Failed(Errno::CrossDevice));
@@ -92,17 +92,21 @@ impl BlockTree {
             let stat = change.view.stat(Ino(id.ino))?;
             Ok(Rlink { stat: Some(stat), dir: Some(change.view.stat(dir)?) })
         };
-        self.change(Purpose::Fill, &mut |touched| answers.touch(touched), op, |reply| reply)
+        self.change(Purpose::Fill, &mut |affected| replies.announce(affected), op, |reply| reply)
     }
 }
 
-/// Goes back to a checkpoint. The directory whose file it was may not have been there then.
-fn revert(change: &mut Change<'_>, dir: Ino, checkpoint: &[u8]) -> Result<Rremove, Halt> {
+/// Restores and drops a checkpoint. The directory of the removed file may not exist in the restored tree.
+fn revert(change: &mut Change<'_>, dir: Ino, name: &[u8]) -> Result<Rremove, Halt> {
     let trees = Trees::of(change);
-    let kept = trees.volume.checkpoint_named(checkpoint).ok_or(Errno::NotFound)?;
-    let view = View::new(Map { shelf: trees.shelf, root: Some(kept.files) }, trees.geometry, root_of(0).fs);
+    let checkpoint = trees.volume.checkpoint_named(name).ok_or(Errno::NotFound)?;
+    let view = View::new(
+        Map { block_set: trees.block_set, root: Some(checkpoint.files) },
+        trees.geometry,
+        root_of(0).fs,
+    );
     let was_there = view.get(Key::head(dir))?.is_some();
     let stat = if was_there { Some(view.stat(dir)?) } else { None };
-    change.revert(checkpoint)?;
+    change.revert(name)?;
     Ok(Rremove { dir: stat })
 }

@@ -1,54 +1,54 @@
-//! Opening a tree, and making one in an empty store.
+//! Opening a tree, or creating one in an empty store.
 
-use super::{BlockTree, Changes, Clock, Counts, State, TreeOptions};
+use super::{BlockTree, Changes, Clock, Counts, TreeOptions, TreeState};
 use crate::block::{Block, Item, Root};
+use crate::block_set::BlockSet;
 use crate::cache::Cache;
 use crate::geometry::Geometry;
 use crate::halt::Halt;
-use crate::id::{BlockId, Ids};
+use crate::id::{BlockId, IdAllocator};
 use crate::item::{Body, Head};
 use crate::key::{FIRST_GROUP, Ino, Key, ROOT};
 use crate::limits::IDS_SKIPPED;
 use crate::opens::Opens;
-use crate::shelf::Shelf;
 use crate::store::{BlockStore, StoreFault};
-use crate::turns::Turns;
+use crate::transactions::Transactions;
 use crate::volume::Volume;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
 use wirefs_op::{Kind, Timestamp};
 
-/// Ids of left-over blocks that are asked for at a time.
+/// Ids of leftover blocks that are read at a time.
 const BATCH: usize = 1024;
 
-/// Why a tree cannot be opened.
+/// The reason for which a tree cannot be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenFault {
-    /// The store did not do its part.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreFault),
-    /// The store's blocks are too small or too large.
-    #[error("blocks of {0} bytes cannot hold a tree")]
+    /// The payload of the store is out of range.
+    #[error("a tree cannot have blocks of {0} bytes")]
     Payload(usize),
-    /// The root, or what must be known of it, is lost or corrupt.
-    #[error("block {0} is lost or corrupt, and the tree with it")]
+    /// The root or the checkpoint table is lost or corrupt.
+    #[error("cannot open the tree: block {0} is lost or corrupt")]
     RootLost(BlockId),
-    /// The tree was made for other blocks than the store's.
-    #[error("the tree is of blocks of {tree} bytes, the store of blocks of {store}")]
+    /// The tree was created for another payload.
+    #[error("the tree has blocks of {tree} bytes, but the store has blocks of {store} bytes")]
     OtherPayload {
-        /// The tree's, in bytes.
+        /// The payload of the tree, in bytes.
         tree: usize,
-        /// The store's, in bytes.
+        /// The payload of the store, in bytes.
         store: usize,
     },
 }
 
 impl BlockTree {
-    /// Opens the tree that a store holds; in a store without a root, an empty one is made.
+    /// Opens the tree in a store; creates an empty one if the store has no root.
     ///
     /// # Errors
-    /// The store fails, or holds something else.
+    /// The store failed, or holds another kind of data.
     pub fn open(
         store: Arc<dyn BlockStore>,
         options: TreeOptions,
@@ -56,11 +56,11 @@ impl BlockTree {
     ) -> Result<BlockTree, OpenFault> {
         let payload_bytes = store.payload_bytes();
         let geometry = Geometry::new(payload_bytes).ok_or(OpenFault::Payload(payload_bytes))?;
-        let mut ids = Ids::new(options.node);
+        let mut ids = IdAllocator::new(options.node);
         let cache = Cache::new(options.ram_bytes);
-        let mut volume = match (store.turns(), store.root()?) {
-            (Some(turns), _) => {
-                begin_together(&*store, turns, &cache, &mut ids, geometry, &options, clock())?
+        let mut volume = match (store.transactions(), store.root()?) {
+            (Some(transactions), _) => {
+                join_shared(&*store, transactions, &cache, &mut ids, geometry, &options, clock())?
             }
             (None, Some(root)) => load(&*store, &cache, root)?,
             (None, None) => {
@@ -74,15 +74,15 @@ impl BlockTree {
         if tree != payload_bytes {
             return Err(OpenFault::OtherPayload { tree, store: payload_bytes });
         }
-        if ids == Ids::new(options.node) && store.turns().is_none() {
+        if ids == IdAllocator::new(options.node) && store.transactions().is_none() {
             ids.observe(volume.id);
             remove_leftovers(&*store, &volume, &mut ids, options);
-            begin_life(&*store, &mut volume, &mut ids)?;
+            begin_run(&*store, &mut volume, &mut ids)?;
         }
-        // What is dead here may be open on another node, whose it is then.
-        let dead_unread_from = store.turns().is_none().then_some(Ino(0));
-        let changes = Changes { ids, reaper: None, is_stuck: false, dead_unread_from, is_broken: false };
-        let state = State { volume: Arc::new(volume), sessions: BTreeMap::new() };
+        // An orphan of a shared tree may be open on another node, which removes it then.
+        let orphans_unread_from = store.transactions().is_none().then_some(Ino(0));
+        let changes = Changes { ids, reaper: None, is_blocked: false, orphans_unread_from, is_broken: false };
+        let state = TreeState { volume: Arc::new(volume), sessions: BTreeMap::new() };
         Ok(BlockTree {
             store,
             options,
@@ -100,15 +100,15 @@ impl BlockTree {
     }
 }
 
-/// Reads the root.
+/// Loads the volume of a root.
 fn load(store: &dyn BlockStore, cache: &Cache, root: BlockId) -> Result<Volume, OpenFault> {
-    let shelf = Shelf::new(cache);
+    let block_set = BlockSet::new(cache);
     loop {
-        match Volume::load(&shelf, root) {
+        match Volume::load(&block_set, root) {
             Ok(volume) => return Ok(volume),
             Err(Halt::Need(wanted)) => {
-                store.retrieve(&wanted, &mut |id, block| shelf.supply(id, block));
-                shelf.give_up(&wanted);
+                store.retrieve(&wanted, &mut |id, block| block_set.supply(id, block));
+                block_set.give_up(&wanted);
             }
             Err(Halt::Lost(id)) => return Err(OpenFault::RootLost(id)),
             Err(Halt::Failed(_)) => return Err(OpenFault::RootLost(root)),
@@ -116,9 +116,9 @@ fn load(store: &dyn BlockStore, cache: &Cache, root: BlockId) -> Result<Volume, 
     }
 }
 
-/// Makes an empty tree.
+/// Builds the blocks of an empty tree.
 fn make(
-    ids: &mut Ids,
+    ids: &mut IdAllocator,
     geometry: Geometry,
     options: &TreeOptions,
     now: Timestamp,
@@ -144,7 +144,7 @@ fn make(
         pieces: 0,
         body: Body::Inline(Bytes::new()),
     };
-    let mut next = || ids.issue().ok_or(OpenFault::Store(StoreFault::Full));
+    let mut next = || ids.allocate().ok_or(OpenFault::Store(StoreFault::Full));
     let (files, id) = (next()?, next()?);
     let root = Root {
         payload_bytes: geometry.payload_bytes() as u32,
@@ -156,55 +156,55 @@ fn make(
         next_serial: 1,
         origin: 0,
         since: None,
-        doomed: Vec::new(),
+        free_list: Vec::new(),
     };
     let leaf = Block::Head(vec![Item { key: Key::head(ROOT), value: head.encode() }]);
     Ok((id, vec![(files, leaf.encode()), (id, Block::Root(root).encode())]))
 }
 
-/// Begins this node's life in a tree that several nodes change: with a root of its own, past the ids of its former lives; or makes
-/// the tree, where there is none yet.
-fn begin_together(
+/// Joins a shared tree: creates it if there is none, else commits a new root so that ids continue after those
+/// of earlier runs of this node.
+fn join_shared(
     store: &dyn BlockStore,
-    turns: &dyn Turns,
+    transactions: &dyn Transactions,
     cache: &Cache,
-    ids: &mut Ids,
+    ids: &mut IdAllocator,
     geometry: Geometry,
     options: &TreeOptions,
     now: Timestamp,
 ) -> Result<Volume, OpenFault> {
     loop {
-        let found = turns.begin()?;
+        let found = transactions.begin()?;
         let made = match found {
             Some(id) => load(store, cache, id).and_then(|volume| {
-                if ids.ahead_of(id) == 0 {
+                if ids.distance_from(id) == 0 {
                     ids.observe(id);
                     ids.skip(IDS_SKIPPED);
                 }
-                let root = Root { change: volume.root.change + 1, doomed: vec![id], ..volume.root };
-                let next = ids.issue().ok_or(OpenFault::Store(StoreFault::Full))?;
+                let root = Root { change: volume.root.change + 1, free_list: vec![id], ..volume.root };
+                let next = ids.allocate().ok_or(OpenFault::Store(StoreFault::Full))?;
                 Ok((next, vec![(next, Block::Root(root).encode())]))
             }),
             None => make(ids, geometry, options, now),
         };
-        let doomed: Vec<BlockId> = found.into_iter().collect();
+        let free_list: Vec<BlockId> = found.into_iter().collect();
         let agreed = made.and_then(|(root, blocks)| {
             store.register(&blocks)?;
-            Ok((root, turns.agree(root, &doomed)?))
+            Ok((root, transactions.commit(root, &free_list)?))
         });
-        turns.end();
+        transactions.end();
         if let (root, true) = agreed? {
             return load(store, cache, root);
         }
     }
 }
 
-/// Leaves out the ids of blocks that were made and that nobody knows of any more, and makes a root past them, so that the
-/// next life leaves out others. Broken off, it does the very same once more.
-fn begin_life(store: &dyn BlockStore, volume: &mut Volume, ids: &mut Ids) -> Result<(), OpenFault> {
+/// Skips ids that aborted changes of earlier runs may have used, and writes a new root beyond them, so that
+/// the next run skips other ids. Idempotent if interrupted.
+fn begin_run(store: &dyn BlockStore, volume: &mut Volume, ids: &mut IdAllocator) -> Result<(), OpenFault> {
     ids.skip(IDS_SKIPPED);
-    let id = ids.issue().ok_or(OpenFault::Store(StoreFault::Full))?;
-    let root = Root { change: volume.root.change + 1, doomed: vec![volume.id], ..volume.root.clone() };
+    let id = ids.allocate().ok_or(OpenFault::Store(StoreFault::Full))?;
+    let root = Root { change: volume.root.change + 1, free_list: vec![volume.id], ..volume.root.clone() };
     store.register(&[(id, Block::Root(root.clone()).encode())])?;
     store.switch_root(id)?;
     store.deregister(&[volume.id]);
@@ -213,10 +213,10 @@ fn begin_life(store: &dyn BlockStore, volume: &mut Volume, ids: &mut Ids) -> Res
     Ok(())
 }
 
-/// Deregisters what a change left behind that was broken off: what the present root replaced, and what was registered
-/// for a root that never was.
-fn remove_leftovers(store: &dyn BlockStore, volume: &Volume, ids: &mut Ids, options: TreeOptions) {
-    store.deregister(&volume.root.doomed);
+/// Deregisters the leftovers of an interrupted change: blocks that the present root replaced, and blocks of a
+/// root that was never switched to.
+fn remove_leftovers(store: &dyn BlockStore, volume: &Volume, ids: &mut IdAllocator, options: TreeOptions) {
+    store.deregister(&volume.root.free_list);
     let mut after = volume.id;
     loop {
         let newer = store.registered(Some(after), BATCH);

@@ -3,35 +3,35 @@
 use super::BlockTree;
 use super::commit::Purpose;
 use super::file::present;
-use super::locate::{Object, Seat, Trees, changeable};
-use super::serve::{Answers, Failure};
+use super::locate::{Object, RequestContext, Trees, changeable};
+use super::serve::{Failure, ReplySink};
 use super::session::{Name, unlink_if_still};
+use crate::affected::AffectedObject;
 use crate::change::{Change, New};
 use crate::halt::Halt;
 use crate::key::Ino;
-use crate::touch::Touch;
 use wirefs_op::message::put::{PutMode, Rput, Tput};
 use wirefs_op::message::target::{NOFD, Place};
 use wirefs_op::{Errno, FileId, Kind, Stat};
 
-/// A file whose name begins so is a checkpoint: making it keeps the tree as it is, removing it goes back there.
+/// The name prefix of magic files: creating one creates a checkpoint, removing it restores that checkpoint.
 ///
 /// # Source
 /// PingFS, "Checkpointed filesystem".
 pub(super) const MAGIC_PREFIX: &[u8] = b"__checkpoint_";
 
-/// The object that a Tput works on.
+/// The object that a Tput modifies.
 struct Subject {
     object: Object,
     is_new: bool,
-    /// The directory that it was looked for in, with CREATE.
+    /// The parent directory of a Tput with CREATE.
     dir: Option<Ino>,
-    /// Its name, where one is to be removed.
+    /// The name to remove on close.
     name: Option<Name>,
 }
 
-/// What a Tput did to its object.
-struct Done {
+/// The result of a Tput.
+struct PutOutcome {
     subject: Subject,
     before: u64,
     count: u32,
@@ -40,11 +40,11 @@ struct Done {
     dir: Option<Stat>,
 }
 
-/// What is left to do when the change is over.
-struct Settled {
+/// The remaining work after the commit.
+struct PutResult {
     reply: Rput,
     id: FileId,
-    /// The name that would have gone with the fd, had there been one left.
+    /// The name to remove now, because no fd was left for remove-on-close.
     removal: Option<Name>,
 }
 
@@ -53,15 +53,16 @@ impl BlockTree {
         &self,
         session: u64,
         request: &Tput,
-        answers: &mut dyn Answers,
+        replies: &mut dyn ReplySink,
     ) -> Result<Rput, Failure> {
         let fd = request.target.fd;
-        let seat = self.seat(session, fd)?;
+        let context = self.context(session, fd)?;
         let pending = self.removal_on_close(session, fd);
-        let op = |change: &mut Change<'_>| perform(change, seat, request, pending.as_ref());
-        let settle = |done: Result<Done, Errno>| done.map(|done| self.settle(session, request, done));
-        let touch = &mut |touched: &[Touch]| answers.touch(touched);
-        let Settled { reply, id, removal } = self.change(purpose_of(request), touch, op, settle)??;
+        let op = |change: &mut Change<'_>| perform(change, context, request, pending.as_ref());
+        let finish =
+            |done: Result<PutOutcome, Errno>| done.map(|done| self.finish_put(session, request, done));
+        let announce = &mut |affected: &[AffectedObject]| replies.announce(affected);
+        let PutResult { reply, id, removal } = self.change(purpose_of(request), announce, op, finish)??;
         if let Some(name) = removal {
             self.remove_if_still(&name, id);
         }
@@ -69,50 +70,49 @@ impl BlockTree {
             self.close(session, fd, id);
         }
         if request.mode.has(PutMode::SYNC) {
-            answers.pass_turn();
+            replies.allow_next_change();
             self.store.sync().map_err(|_| Errno::Io)?;
         }
         Ok(reply)
     }
 
-    /// Keeps the file open where that is asked, before any other change can take it away.
-    fn settle(&self, session: u64, request: &Tput, done: Done) -> Settled {
-        let Done { subject, before, count, offset, stat, dir } = done;
+    /// Opens the object if requested, before another change can remove it.
+    fn finish_put(&self, session: u64, request: &Tput, done: PutOutcome) -> PutResult {
+        let PutOutcome { subject, before, count, offset, stat, dir } = done;
         let object = subject.object;
-        let fd = if keeps(request, object) {
-            self.keep(session, object, request.target.fd, &self.volume()).unwrap_or(NOFD)
+        let fd = if stays_open(request, object) {
+            self.open_object(session, object, request.target.fd, &self.volume()).unwrap_or(NOFD)
         } else {
             NOFD
         };
         let removal = subject.name.filter(|name| !self.remove_on_close(session, fd, name));
         let reply = Rput { fd, count, offset, before, stat: Some(stat), dir };
-        Settled { reply, id: object.id, removal }
+        PutResult { reply, id: object.id, removal }
     }
 }
 
-/// What neither creates nor writes takes no more room: a file is made shorter so where the store is full.
+/// A Tput that neither creates nor writes may use reserved space, so truncation works in a full store.
 fn purpose_of(request: &Tput) -> Purpose {
     let fills = request.mode.has(PutMode::CREATE) || request.mode.has(PutMode::DATA);
     if fills { Purpose::Fill } else { Purpose::Clear }
 }
 
-/// Whether the object is to stay open.
-fn keeps(request: &Tput, object: Object) -> bool {
+/// Returns whether the object stays open.
+fn stays_open(request: &Tput, object: Object) -> bool {
     matches!(object.kind, Kind::File | Kind::Directory) && request.mode.has(PutMode::MORE)
 }
 
-/// Does all that a Tput asks of the tree. An error behind the creation leaves what was done before it, as single system
-/// calls would.
+/// Performs all parts of a Tput. After an error, earlier parts stay done, as with separate system calls.
 fn perform(
     change: &mut Change<'_>,
-    seat: Seat,
+    context: RequestContext,
     request: &Tput,
     pending: Option<&Name>,
-) -> Result<Result<Done, Errno>, Halt> {
+) -> Result<Result<PutOutcome, Errno>, Halt> {
     let mut subject = if request.mode.has(PutMode::CREATE) {
-        created(change, seat, request)?
+        created(change, context, request)?
     } else {
-        existing(change, seat, request)?
+        existing(change, context, request)?
     };
     let object = subject.object;
     check_openable(request, object)?;
@@ -124,23 +124,23 @@ fn perform(
     match apply(change, request, &subject) {
         Ok((count, offset)) => {
             let stat = change.view.stat(ino)?;
-            if !keeps(request, object) {
-                // What is closed by this request, or cannot be kept open, loses its name now.
-                let closed = pending.filter(|_| seat.kept == Some(object.id));
+            if !stays_open(request, object) {
+                // If this request closes the file, or no fd is available, the name is removed now.
+                let closed = pending.filter(|_| context.open_file == Some(object.id));
                 for name in subject.name.take().iter().chain(closed) {
                     unlink_if_still(change, name, object.id)?;
                 }
             }
             let dir = subject.dir.map(|dir| change.view.stat(dir)).transpose()?;
-            Ok(Ok(Done { subject, before, count, offset, stat, dir }))
+            Ok(Ok(PutOutcome { subject, before, count, offset, stat, dir }))
         }
         Err(Halt::Failed(errno)) => Ok(Err(errno)),
         Err(halt) => Err(halt),
     }
 }
 
-/// An object of a checkpoint can be opened for reading.
-fn opened_only(change: &Change<'_>, request: &Tput, subject: Subject) -> Result<Done, Halt> {
+/// Opens an object of a checkpoint for reading.
+fn opened_only(change: &Change<'_>, request: &Tput, subject: Subject) -> Result<PutOutcome, Halt> {
     let changes = [
         PutMode::DATA,
         PutMode::STAT,
@@ -154,15 +154,15 @@ fn opened_only(change: &Change<'_>, request: &Tput, subject: Subject) -> Result<
     }
     let stat = Trees::of(change).stat(subject.object.id)?;
     let before = stat.version;
-    Ok(Done { subject, before, count: 0, offset: request.offset, stat, dir: None })
+    Ok(PutOutcome { subject, before, count: 0, offset: request.offset, stat, dir: None })
 }
 
-fn existing(change: &Change<'_>, seat: Seat, request: &Tput) -> Result<Subject, Halt> {
+fn existing(change: &Change<'_>, context: RequestContext, request: &Tput) -> Result<Subject, Halt> {
     let trees = Trees::of(change);
-    let object = trees.locate(seat, &request.target)?;
+    let object = trees.locate(context, &request.target)?;
     let name = if request.mode.has(PutMode::REMOVE) {
         let place = Place { path: request.target.path.clone(), dir: None };
-        let (dir, name) = trees.entry(seat, &place)?;
+        let (dir, name) = trees.entry(context, &place)?;
         Some(Name { dir: changeable(dir, name)?, name: name.to_vec() })
     } else {
         None
@@ -170,7 +170,7 @@ fn existing(change: &Change<'_>, seat: Seat, request: &Tput) -> Result<Subject, 
     Ok(Subject { object, is_new: false, dir: None, name })
 }
 
-fn created(change: &mut Change<'_>, seat: Seat, request: &Tput) -> Result<Subject, Halt> {
+fn created(change: &mut Change<'_>, context: RequestContext, request: &Tput) -> Result<Subject, Halt> {
     let create = request.create.as_ref().ok_or(Errno::Invalid)?;
     let new = New {
         kind: create.kind,
@@ -185,7 +185,7 @@ fn created(change: &mut Change<'_>, seat: Seat, request: &Tput) -> Result<Subjec
         if create.kind != Kind::File {
             return Err(Halt::Failed(Errno::Invalid));
         }
-        let dir = present(trees.directory(seat, &request.target.path, request.target.id)?)?;
+        let dir = present(trees.directory(context, &request.target.path, request.target.id)?)?;
         let ino = change.create_nameless(dir, &new)?;
         let object = made(change, ino)?;
         return Ok(Subject { object, is_new: true, dir: Some(dir), name: None });
@@ -194,9 +194,9 @@ fn created(change: &mut Change<'_>, seat: Seat, request: &Tput) -> Result<Subjec
         return Err(Halt::Failed(Errno::Exists));
     }
     let place = Place { path: request.target.path.clone(), dir: request.target.id };
-    let (dir, name) = trees.entry(seat, &place)?;
+    let (dir, name) = trees.entry(context, &place)?;
     let dir = changeable(dir, name).map_err(|errno| match errno {
-        // The directory of checkpoints is there already.
+        // The checkpoint directory exists already.
         Errno::NotPermitted if trees.has_checkpoints() => Errno::Exists,
         other => other,
     })?;
@@ -216,20 +216,20 @@ fn created(change: &mut Change<'_>, seat: Seat, request: &Tput) -> Result<Subjec
         && create.kind == Kind::File
         && !checkpoint.is_empty()
     {
-        change.keep_checkpoint(checkpoint)?;
+        change.create_checkpoint(checkpoint)?;
     }
     let object = made(change, ino)?;
     Ok(Subject { object, is_new: true, dir: Some(dir), name: named })
 }
 
-/// An object that this change has made.
+/// Returns an object that this change created.
 fn made(change: &Change<'_>, ino: Ino) -> Result<Object, Halt> {
     let head = change.view.head(ino)?;
     let id = FileId { fs: 0, ino: ino.0, generation: head.generation };
     Ok(Object { id, kind: head.kind })
 }
 
-/// Checks that what is to be written or resized can be.
+/// Fails unless the object can be written or resized as requested.
 fn check_openable(request: &Tput, object: Object) -> Result<(), Errno> {
     let truncates = request.mode.has(PutMode::STAT) && request.set.size.is_some();
     let is_target = object.kind == Kind::Symlink && request.mode.has(PutMode::CREATE) && !truncates;
@@ -249,7 +249,7 @@ fn check_openable(request: &Tput, object: Object) -> Result<(), Errno> {
     }
 }
 
-/// Changes attributes and writes; answers how many bytes, and where.
+/// Sets attributes and writes. Returns the number of bytes written, and the offset.
 fn apply(change: &mut Change<'_>, request: &Tput, subject: &Subject) -> Result<(u32, u64), Halt> {
     let (mode, object, ino) = (request.mode, subject.object, Ino(subject.object.id.ino));
     if mode.has(PutMode::KILL_PRIVILEGES) && object.kind == Kind::File && !subject.is_new {

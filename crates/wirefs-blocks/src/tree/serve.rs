@@ -1,65 +1,67 @@
-//! From requests to replies.
+//! Execution of Op requests.
 
 use super::BlockTree;
 use super::locate::root_of;
+use crate::affected::{AffectedObject, Postponed, UnrequestedChange};
 use crate::halt::Halt;
-use crate::touch::{Parked, Touch, Unasked};
 use wirefs_op::message::target::Target;
 use wirefs_op::{Errno, FileId, Kind, Reply, Request, Stat, TreePath};
 
-/// The request was given up, or its connection is gone: no more replies are wanted.
+/// The request was canceled or its connection closed: further replies are discarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stopped;
+pub struct RequestAborted;
 
-/// Where the replies to one request go.
-pub trait Answers {
-    /// Sends one reply. The last reply to a request is any but an Rget without LAST. Waits while the wire is behind.
+/// Receives the replies to one request.
+pub trait ReplySink {
+    /// Sends one reply. Every reply is the last one, except an Rget without LAST. Blocks while the connection
+    /// applies backpressure.
     ///
     /// # Errors
-    /// [`Stopped`]: nobody wants the rest.
-    fn send(&mut self, reply: Reply) -> Result<(), Stopped>;
+    /// [`RequestAborted`]: further replies are not wanted.
+    fn send(&mut self, reply: Reply) -> Result<(), RequestAborted>;
 
-    /// Lets the session's next change start although this request goes on.
-    fn pass_turn(&mut self) {}
+    /// Allows the next change of the session to start before this request ends.
+    fn allow_next_change(&mut self) {}
 
-    /// Hears what the request is about to change, after all of it was found and before any of it is changed.
+    /// Announces the objects that the request is about to modify, after it has located them all.
     ///
     /// # Errors
-    /// [`Parked`]: nothing is changed nor sent, and the request is to be made anew later.
-    fn touch(&mut self, touched: &[Touch]) -> Result<(), Parked> {
-        let _ = touched;
+    /// [`Postponed`]: leases must be recalled first. Nothing was modified or sent; the caller repeats the
+    /// request.
+    fn announce(&mut self, affected: &[AffectedObject]) -> Result<(), Postponed> {
+        let _ = affected;
         Ok(())
     }
 
-    /// May mark attributes that the client can believe until it is told otherwise. They are of the present tree.
+    /// Marks attributes that the client may cache under a lease. All are of the live tree.
     fn grant(&mut self, stats: &mut dyn Iterator<Item = &mut Stat>) {
         let _ = stats;
     }
 
-    /// Whether what is told of names in this directory can be believed until the client is told otherwise.
-    fn grant_place(&mut self, dir: FileId) -> bool {
+    /// Returns whether the client may cache names of this directory under a lease.
+    fn grant_names(&mut self, dir: FileId) -> bool {
         let _ = dir;
         false
     }
 }
 
-/// What an attach found.
+/// The result of an attach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Attached {
-    /// The root's attributes.
+pub struct AttachedRoot {
+    /// The attributes of the root.
     pub root: Stat,
-    /// Whether changes are refused: it is a checkpoint.
+    /// Whether the tree is read-only because it is a checkpoint.
     pub is_read_only: bool,
 }
 
-/// Why a request ends before its last reply.
+/// The reason for which a request ends without its last reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
     Errno(Errno),
-    /// Nobody wants the rest.
-    Stopped,
-    /// Others are to be told first; nothing was changed.
-    Parked,
+    /// Further replies are not wanted.
+    RequestAborted,
+    /// Leases must be recalled first; nothing was modified.
+    Postponed,
 }
 
 impl From<Errno> for Failure {
@@ -68,59 +70,61 @@ impl From<Errno> for Failure {
     }
 }
 
-impl From<Stopped> for Failure {
-    fn from(_: Stopped) -> Failure {
-        Failure::Stopped
+impl From<RequestAborted> for Failure {
+    fn from(_: RequestAborted) -> Failure {
+        Failure::RequestAborted
     }
 }
 
 impl BlockTree {
-    /// Opens `path` as the root of a session's paths.
+    /// Opens a session rooted at `path`.
     ///
     /// # Errors
-    /// As for opening a directory.
-    pub fn attach(&self, session: u64, path: &TreePath) -> Result<Attached, Errno> {
-        let ((object, stat), _) = self.look(|trees| {
+    /// Those of opening a directory.
+    pub fn attach(&self, session: u64, path: &TreePath) -> Result<AttachedRoot, Errno> {
+        let ((object, stat), _) = self.read_tree(|trees| {
             let object = trees.walk(root_of(0), path)?;
             if object.kind != Kind::Directory {
                 return Err(Halt::Failed(Errno::NotDirectory));
             }
             Ok((object, trees.stat(object.id)?))
         })?;
-        self.admit(session, object.id);
-        Ok(Attached { root: stat, is_read_only: object.id.fs != 0 })
+        self.open_session(session, object.id);
+        Ok(AttachedRoot { root: stat, is_read_only: object.id.fs != 0 })
     }
 
-    /// The attributes of what a request means.
+    /// Returns the attributes of the target of a request.
     ///
     /// # Errors
-    /// As for looking at it.
+    /// Those of its lookup.
     pub fn stat(&self, session: u64, target: &Target) -> Result<Stat, Errno> {
-        let seat = self.seat(session, target.fd)?;
-        let (stat, _) = self.look(|trees| trees.stat(trees.locate(seat, target)?.id))?;
+        let context = self.context(session, target.fd)?;
+        let (stat, _) = self.read_tree(|trees| trees.stat(trees.locate(context, target)?.id))?;
         Ok(stat)
     }
 
-    /// Does what one request asks (any but Version, Attach, Flush and Ping) and sends all its replies, the last one
-    /// included; failures are sent as Rerror. May be called from several threads at once; blocks while blocks are on
-    /// their way. The caller keeps the order of a session's changes.
-    pub fn serve(&self, session: u64, request: &Request, answers: &mut dyn Answers) {
+    /// Executes one request (any but Version, Attach, Flush and Ping) and sends all replies. A failure is
+    /// sent as Rerror.
+    ///
+    /// Several threads may call it concurrently; it blocks while blocks are retrieved. The caller preserves
+    /// the order of changes of a session.
+    pub fn serve(&self, session: u64, request: &Request, replies: &mut dyn ReplySink) {
         let outcome = match request {
-            Request::Get(get) => self.get(session, get, answers),
-            Request::Find(find) => self.find(session, find, answers),
+            Request::Get(get) => self.get(session, get, replies),
+            Request::Find(find) => self.find(session, find, replies),
             other => {
-                let reply = self.answer_once(session, other, answers);
+                let reply = self.answer_once(session, other, replies);
                 reply.and_then(|mut reply| {
-                    answers.grant(&mut present_stats(&mut reply));
-                    Ok(answers.send(reply)?)
+                    replies.grant(&mut present_stats(&mut reply));
+                    Ok(replies.send(reply)?)
                 })
             }
         };
         match outcome {
-            Ok(()) | Err(Failure::Stopped | Failure::Parked) => {}
+            Ok(()) | Err(Failure::RequestAborted | Failure::Postponed) => {}
             Err(Failure::Errno(errno)) => {
-                // Whoever is gone needs no answer.
-                let _gone = answers.send(Reply::Error(errno.into()));
+                // A closed connection needs no reply.
+                let _gone = replies.send(Reply::Error(errno.into()));
             }
         }
     }
@@ -129,19 +133,19 @@ impl BlockTree {
         &self,
         session: u64,
         request: &Request,
-        answers: &mut dyn Answers,
+        replies: &mut dyn ReplySink,
     ) -> Result<Reply, Failure> {
         Ok(match request {
-            Request::Put(put) => Reply::Put(self.put(session, put, answers)?),
-            Request::Remove(remove) => Reply::Remove(self.remove(session, remove, answers)?),
-            Request::Rename(rename) => Reply::Rename(self.rename(session, rename, answers)?),
-            Request::Link(link) => Reply::Link(self.link(session, link, answers)?),
-            Request::Xattr(xattr) => Reply::Xattr(self.xattr(session, xattr, answers)?),
+            Request::Put(put) => Reply::Put(self.put(session, put, replies)?),
+            Request::Remove(remove) => Reply::Remove(self.remove(session, remove, replies)?),
+            Request::Rename(rename) => Reply::Rename(self.rename(session, rename, replies)?),
+            Request::Link(link) => Reply::Link(self.link(session, link, replies)?),
+            Request::Xattr(xattr) => Reply::Xattr(self.xattr(session, xattr, replies)?),
             Request::Statfs(statfs) => Reply::Statfs(self.statfs(session, statfs)?),
-            Request::Allocate(allocate) => Reply::Allocate(self.allocate(session, allocate, answers)?),
-            Request::Copy(copy) => Reply::Copy(self.copy(session, copy, answers)?),
+            Request::Allocate(allocate) => Reply::Allocate(self.allocate(session, allocate, replies)?),
+            Request::Copy(copy) => Reply::Copy(self.copy(session, copy, replies)?),
             Request::Seek(seek) => Reply::Seek(self.seek(session, seek)?),
-            Request::Commit(commit) => Reply::Commit(self.sync(session, commit, answers)?),
+            Request::Commit(commit) => Reply::Commit(self.sync(session, commit, replies)?),
             Request::Lock(_) => return Err(Errno::NotSupported.into()),
             Request::Version(_)
             | Request::Attach(_)
@@ -156,21 +160,21 @@ impl BlockTree {
 }
 
 impl BlockTree {
-    /// Has told from now on what changes although no request said so before: names that go with the end of a session,
-    /// trees that are restored. Called while the change is made; it must not ask this tree for anything.
-    pub fn observe(&self, tell: Box<dyn FnMut(Unasked) + Send>) {
-        *self.observer() = Some(tell);
+    /// Registers an observer of modifications that no request announced: names removed at the end of a
+    /// session, and restored trees. The observer runs during the change and must not call this tree.
+    pub fn observe(&self, notify: Box<dyn FnMut(UnrequestedChange) + Send>) {
+        *self.observer() = Some(notify);
     }
 
-    pub(super) fn tell(&self, unasked: Unasked) {
-        if let Some(tell) = self.observer().as_mut() {
-            tell(unasked);
+    pub(super) fn notify(&self, change: UnrequestedChange) {
+        if let Some(notify) = self.observer().as_mut() {
+            notify(change);
         }
     }
 }
 
-/// The attributes that a reply tells of objects of the present tree. What a checkpoint holds does not change, but may go
-/// with it.
+/// Returns the attributes in a reply that belong to the live tree. Those of checkpoints never change, but the
+/// checkpoint may be dropped.
 fn present_stats(reply: &mut Reply) -> impl Iterator<Item = &mut Stat> {
     let stats = match reply {
         Reply::Get(got) => [got.stat.as_mut(), None, None],

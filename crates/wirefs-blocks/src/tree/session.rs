@@ -1,13 +1,13 @@
-//! What a session has open.
+//! Sessions and their open objects.
 
 use super::BlockTree;
 use super::commit::Purpose;
-use super::locate::{Object, Seat};
+use super::locate::{Object, RequestContext};
+use crate::affected::{AffectedObject, UnrequestedChange};
 use crate::change::Change;
 use crate::halt::Halt;
 use crate::item::Entry;
 use crate::key::Ino;
-use crate::touch::{Touch, Unasked};
 use crate::volume::Volume;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,24 +15,24 @@ use wirefs_op::limits::FDS_MAX;
 use wirefs_op::message::target::{Fd, NOFD};
 use wirefs_op::{Errno, FileId, Kind};
 
-/// One client's view.
+/// The state of one client.
 #[derive(Debug)]
 pub(super) struct Session {
     root: FileId,
-    files: BTreeMap<Fd, Kept>,
-    /// All fds below this one are taken.
+    files: BTreeMap<Fd, OpenFile>,
+    /// All fds below this one are in use.
     lowest_free: u16,
 }
 
-/// An object that is kept open.
+/// An open object.
 #[derive(Clone, Debug)]
-struct Kept {
+struct OpenFile {
     id: FileId,
-    /// The name to remove when it is closed.
+    /// The name to remove on close.
     remove: Option<Name>,
 }
 
-/// A name in a directory of the present tree.
+/// A name in a directory of the live tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Name {
     pub(super) dir: Ino,
@@ -50,31 +50,31 @@ impl Session {
         free
     }
 
-    fn remove(&mut self, fd: Fd) -> Option<Kept> {
-        let kept = self.files.remove(&fd)?;
+    fn remove(&mut self, fd: Fd) -> Option<OpenFile> {
+        let file = self.files.remove(&fd)?;
         self.lowest_free = self.lowest_free.min(fd.0);
-        Some(kept)
+        Some(file)
     }
 }
 
 impl BlockTree {
-    /// What a session brings to a request with this fd.
-    pub(super) fn seat(&self, session: u64, fd: Fd) -> Result<Seat, Errno> {
+    /// Returns the context of a request with this fd.
+    pub(super) fn context(&self, session: u64, fd: Fd) -> Result<RequestContext, Errno> {
         let state = self.state();
         let view = state.sessions.get(&session).ok_or(Errno::Protocol)?;
-        Ok(Seat { root: view.root, kept: view.files.get(&fd).map(|kept| kept.id) })
+        Ok(RequestContext { root: view.root, open_file: view.files.get(&fd).map(|file| file.id) })
     }
 
-    /// Keeps an object open that was found in `volume`: under the fd that it has already, or a new one. NOFD when there
-    /// are too many. `None` when the tree has changed since.
-    pub(super) fn keep(&self, session: u64, object: Object, fd: Fd, volume: &Volume) -> Option<Fd> {
+    /// Opens an object that was found in `volume`, under its existing fd or a new one. Returns NOFD if all
+    /// fds are in use, `None` if the tree has changed since.
+    pub(super) fn open_object(&self, session: u64, object: Object, fd: Fd, volume: &Volume) -> Option<Fd> {
         let mut state = self.state();
         let is_present = object.id.fs == 0;
         if state.volume.id != volume.id && is_present {
             return None;
         }
         let Some(view) = state.sessions.get_mut(&session) else { return Some(NOFD) };
-        if view.files.get(&fd).is_some_and(|kept| kept.id == object.id) {
+        if view.files.get(&fd).is_some_and(|file| file.id == object.id) {
             return Some(fd);
         }
         if is_present && !self.opens.hold(object.id) {
@@ -82,7 +82,7 @@ impl BlockTree {
         }
         match view.free_fd() {
             Some(fd) => {
-                view.files.insert(fd, Kept { id: object.id, remove: None });
+                view.files.insert(fd, OpenFile { id: object.id, remove: None });
                 Some(fd)
             }
             None => {
@@ -92,77 +92,77 @@ impl BlockTree {
         }
     }
 
-    /// Notes a name that goes when `fd` is closed; false when nothing is open there.
+    /// Sets remove-on-close for an fd; returns `false` if it is not open.
     pub(super) fn remove_on_close(&self, session: u64, fd: Fd, name: &Name) -> bool {
         let mut state = self.state();
-        let kept = state.sessions.get_mut(&session).and_then(|view| view.files.get_mut(&fd));
-        let Some(kept) = kept else { return false };
-        kept.remove = Some(name.clone());
+        let file = state.sessions.get_mut(&session).and_then(|view| view.files.get_mut(&fd));
+        let Some(file) = file else { return false };
+        file.remove = Some(name.clone());
         true
     }
 
-    /// The name that goes when `fd` is closed.
+    /// Returns the name that the close of an fd removes.
     pub(super) fn removal_on_close(&self, session: u64, fd: Fd) -> Option<Name> {
         let state = self.state();
         state.sessions.get(&session)?.files.get(&fd)?.remove.clone()
     }
 
-    /// Closes what is open under `fd`, if it is that object.
+    /// Closes an fd if it refers to this object.
     pub(super) fn close(&self, session: u64, fd: Fd, id: FileId) {
         let closed = {
             let mut state = self.state();
             let view = state.sessions.get_mut(&session);
-            view.filter(|view| view.files.get(&fd).is_some_and(|kept| kept.id == id))
+            view.filter(|view| view.files.get(&fd).is_some_and(|file| file.id == id))
                 .and_then(|view| view.remove(fd))
         };
-        if let Some(kept) = closed {
-            self.closed(kept);
+        if let Some(file) = closed {
+            self.closed(file);
         }
     }
 
-    /// The session is over: what it had open is closed.
+    /// Ends a session and closes its objects.
     pub fn end(&self, session: u64) {
         let ended = self.state().sessions.remove(&session);
-        for kept in ended.into_iter().flat_map(|view| view.files.into_values()) {
-            self.closed(kept);
+        for file in ended.into_iter().flat_map(|view| view.files.into_values()) {
+            self.closed(file);
         }
     }
 
-    fn closed(&self, kept: Kept) {
-        if let Some(name) = &kept.remove {
-            self.remove_if_still(name, kept.id);
+    fn closed(&self, file: OpenFile) {
+        if let Some(name) = &file.remove {
+            self.remove_if_still(name, file.id);
         }
-        self.release(kept.id);
+        self.release(file.id);
     }
 
-    /// Removes a name if it is still this object's, and says so to whoever observes.
+    /// Removes a name if it still refers to this object, and notifies the observer.
     pub(super) fn remove_if_still(&self, name: &Name, id: FileId) {
         let op = |change: &mut Change<'_>| unlink_if_still(change, name, id);
-        let mut told = Vec::new();
-        let mut touch = |touched: &[Touch]| {
-            told = touched.to_vec();
+        let mut changed = Vec::new();
+        let mut announce = |affected: &[AffectedObject]| {
+            changed = affected.to_vec();
             Ok(())
         };
-        // Where it cannot be removed, the name stays.
-        if self.change(Purpose::Clear, &mut touch, op, |()| ()).is_ok() {
-            for touched in told {
-                self.tell(Unasked::Changed(touched));
+        // On failure, the name stays.
+        if self.change(Purpose::Clear, &mut announce, op, |()| ()).is_ok() {
+            for object in changed {
+                self.notify(UnrequestedChange::Object(object));
             }
         }
     }
 
-    /// Opens a session whose paths begin at `root`; one that is resumed keeps what it has open.
-    pub(super) fn admit(&self, session: u64, root: FileId) {
+    /// Opens a session rooted at `root`; a resumed session keeps its open objects.
+    pub(super) fn open_session(&self, session: u64, root: FileId) {
         self.state().sessions.entry(session).or_insert_with(|| Session::new(root));
     }
 
-    /// Keeps an object of the present tree from being removed while a request goes on; false when it is gone.
+    /// Protects an object of the live tree from removal during a request; returns `false` if it is gone.
     pub(super) fn hold(&self, id: FileId, volume: &Arc<Volume>) -> bool {
         let state = self.state();
         id.fs != 0 || (state.volume.id == volume.id && self.opens.hold(id))
     }
 
-    /// Gives it back.
+    /// Ends the protection of [`hold`](Self::hold).
     pub(super) fn release(&self, id: FileId) {
         if id.fs == 0 {
             self.opens.release(id);
@@ -173,7 +173,7 @@ impl BlockTree {
     }
 }
 
-/// Removes a name if it is still this object's. A directory is not removed so.
+/// Removes a name if it still refers to this object and that is not a directory.
 pub(super) fn unlink_if_still(change: &mut Change<'_>, name: &Name, id: FileId) -> Result<(), Halt> {
     let is_still = |entry: &Entry| {
         (entry.ino.0, entry.generation) == (id.ino, id.generation) && entry.kind != Kind::Directory

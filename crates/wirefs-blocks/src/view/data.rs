@@ -1,4 +1,4 @@
-//! Reading bytes, and looking for data and holes.
+//! Reading data, and searching for data and holes.
 
 use super::View;
 use crate::halt::{Halt, Wants};
@@ -10,22 +10,22 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use wirefs_op::Errno;
 
-/// What a search for a hole came to.
+/// The result of one step of a search for a hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hole {
-    /// It is here, in bytes.
+    /// The offset of the hole, in bytes.
     At(u64),
-    /// All is data up to here, in bytes.
-    Behind(u64),
+    /// No hole before this offset, in bytes; the search continues there.
+    NotBefore(u64),
 }
 
 impl View<'_> {
-    /// The key of the run that a piece belongs to.
+    /// Returns the key of the run that contains a piece.
     pub(crate) fn run_key(ino: Ino, piece: u64) -> Key {
         Key::new(ino, Part::Run, Run::of(piece).0)
     }
 
-    /// The runs of a range of pieces, by their numbers.
+    /// Returns the runs of a range of pieces, by number.
     pub(crate) fn runs(
         &self,
         ino: Ino,
@@ -37,10 +37,10 @@ impl View<'_> {
         items.map(|item| Ok((item.key.sub, Run::decode(item.value)?))).collect()
     }
 
-    /// Up to `count` bytes from `offset`; fewer at the end.
+    /// Reads up to `count` bytes from `offset`; fewer at the end of the file.
     ///
     /// # Cost
-    /// One block wait for all contents together, beside those for the runs that name them.
+    /// The retrievals of the runs, then one for all contents.
     pub(crate) fn read(&self, ino: Ino, head: &Head, offset: u64, count: u64) -> Result<Bytes, Halt> {
         let count = count.min(head.size.saturating_sub(offset));
         if count == 0 {
@@ -72,7 +72,7 @@ impl View<'_> {
             let (run, place) = Run::of(piece);
             let Some(id) = runs.get(&run).and_then(|run| run.get(place)) else { continue };
             let Some(data) = wants.of(self.contents(id))? else { continue };
-            // Where the piece begins in the file, and which part of it is wanted.
+            // The offset of the piece in the file, and the requested part of it.
             let start = piece * piece_bytes;
             let from = offset.saturating_sub(start).min(data.len() as u64) as usize;
             let wanted = data.get(from..).unwrap_or_default();
@@ -87,10 +87,10 @@ impl View<'_> {
         Ok(Bytes::from(bytes))
     }
 
-    /// The first data at or after `offset`.
+    /// Returns the offset of the first data at or after `offset`.
     ///
     /// # Errors
-    /// `NoSuchDevice`: only a hole follows.
+    /// `NoSuchDevice`: only holes follow.
     pub(crate) fn next_data(&self, ino: Ino, head: &Head, offset: u64) -> Result<u64, Halt> {
         if offset >= head.size {
             return Err(Halt::Failed(Errno::NoSuchDevice));
@@ -100,11 +100,11 @@ impl View<'_> {
             Body::Pieces => {
                 let piece_bytes = self.geometry.piece_bytes();
                 let first = offset / piece_bytes;
-                // The first run may have holes alone behind the offset, the next one has data.
+                // If the first run has no data after the offset, the next one has.
                 let runs = self.runs(ino, first..=u64::MAX, 2)?;
                 let pieces = runs
                     .iter()
-                    .flat_map(|(number, run)| run.places().map(move |place| Run::piece(*number, place)));
+                    .flat_map(|(number, run)| run.indices().map(move |place| Run::piece(*number, place)));
                 let piece = pieces.into_iter().find(|piece| *piece >= first);
                 piece.map(|piece| (piece * piece_bytes).max(offset))
             }
@@ -112,10 +112,10 @@ impl View<'_> {
         found.filter(|found| *found < head.size).ok_or(Halt::Failed(Errno::NoSuchDevice))
     }
 
-    /// Looks for the first hole at or after `offset`; the end of the file counts as one.
+    /// Searches the first hole at or after `offset`; the end of the file counts as a hole.
     ///
     /// # Errors
-    /// `NoSuchDevice`: the file ends before.
+    /// `NoSuchDevice`: `offset` is beyond the end.
     pub(crate) fn next_hole(&self, ino: Ino, head: &Head, offset: u64) -> Result<Hole, Halt> {
         if offset >= head.size {
             return Err(Halt::Failed(Errno::NoSuchDevice));
@@ -138,7 +138,7 @@ impl View<'_> {
                 match hole {
                     Some(piece) => Ok(Hole::At(at(piece))),
                     None if at(end) == head.size => Ok(Hole::At(head.size)),
-                    None => Ok(Hole::Behind(at(end))),
+                    None => Ok(Hole::NotBefore(at(end))),
                 }
             }
         }

@@ -1,22 +1,22 @@
-//! Looking names up and listing them.
+//! Lookup and listing of names.
 
 use super::View;
 use crate::halt::Halt;
-use crate::item::{Entry, first_place, last_place};
+use crate::item::{Entry, first_position, last_position};
 use crate::key::{Ino, Key, Part};
-use crate::limits::TWINS_MAX;
+use crate::limits::HASH_COLLISIONS_MAX;
 use std::ops::RangeInclusive;
 use wirefs_op::Errno;
 
-/// All items that may be named so.
-pub(crate) fn places(ino: Ino, part: Part, name: &[u8]) -> RangeInclusive<Key> {
-    Key::new(ino, part, first_place(name))..=Key::new(ino, part, last_place(name))
+/// Returns the keys of all items with the hash of this name.
+pub(crate) fn positions(ino: Ino, part: Part, name: &[u8]) -> RangeInclusive<Key> {
+    Key::new(ino, part, first_position(name))..=Key::new(ino, part, last_position(name))
 }
 
 impl View<'_> {
-    /// What `name` in `dir` is, and where it stands.
+    /// Looks up `name` in `dir`; returns its key, too.
     pub(crate) fn find(&self, dir: Ino, name: &[u8]) -> Result<Option<(Key, Entry)>, Halt> {
-        for item in self.scan(places(dir, Part::Entry, name), TWINS_MAX as usize)? {
+        for item in self.scan(positions(dir, Part::Entry, name), HASH_COLLISIONS_MAX as usize)? {
             let entry = Entry::decode(item.value)?;
             if entry.name == name {
                 return Ok(Some((item.key, entry)));
@@ -25,7 +25,7 @@ impl View<'_> {
         Ok(None)
     }
 
-    /// What `name` in `dir` is.
+    /// Looks up `name` in `dir`.
     ///
     /// # Errors
     /// `NotFound`.
@@ -33,7 +33,7 @@ impl View<'_> {
         self.find(dir, name)?.map(|(_, entry)| entry).ok_or(Halt::Failed(Errno::NotFound))
     }
 
-    /// The entries of a directory behind a place, each with its own, at most `limit` of them.
+    /// Returns at most `limit` entries of a directory after a position, each with its position.
     pub(crate) fn list(&self, dir: Ino, after: u64, limit: usize) -> Result<Vec<(u64, Entry)>, Halt> {
         let Some(first) = after.checked_add(1) else { return Ok(Vec::new()) };
         let range = Key::new(dir, Part::Entry, first)..=Key::new(dir, Part::Entry, u64::MAX);

@@ -1,17 +1,17 @@
 //! Reading extended attributes.
 
 use super::View;
-use super::names::places;
+use super::names::positions;
 use crate::halt::{Halt, Wants};
 use crate::item::{Value, Xattr};
 use crate::key::{Ino, Key, Part};
-use crate::limits::{TWINS_MAX, XATTRS_MAX};
+use crate::limits::{HASH_COLLISIONS_MAX, XATTRS_MAX};
 use bytes::Bytes;
 
 impl View<'_> {
-    /// An attribute, and where it stands.
+    /// Returns an attribute and its key.
     pub(crate) fn find_xattr(&self, ino: Ino, name: &[u8]) -> Result<Option<(Key, Xattr)>, Halt> {
-        for item in self.scan(places(ino, Part::Xattr, name), TWINS_MAX as usize)? {
+        for item in self.scan(positions(ino, Part::Xattr, name), HASH_COLLISIONS_MAX as usize)? {
             let xattr = Xattr::decode(item.value)?;
             if xattr.name == name {
                 return Ok(Some((item.key, xattr)));
@@ -20,14 +20,14 @@ impl View<'_> {
         Ok(None)
     }
 
-    /// All attributes of an object.
+    /// Returns all attributes of an object.
     pub(crate) fn xattrs(&self, ino: Ino) -> Result<Vec<Xattr>, Halt> {
         let range = Key::new(ino, Part::Xattr, 0)..=Key::new(ino, Part::Xattr, u64::MAX);
         let items = self.scan(range, XATTRS_MAX as usize)?.into_iter();
         items.map(|item| Ok(Xattr::decode(item.value)?)).collect()
     }
 
-    /// The bytes of a value.
+    /// Returns the bytes of a value.
     pub(crate) fn value(&self, value: &Value) -> Result<Bytes, Halt> {
         match value {
             Value::Inline(bytes) => Ok(bytes.clone()),

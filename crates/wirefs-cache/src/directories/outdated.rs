@@ -1,17 +1,18 @@
-//! Objects whose attributes in listings are outdated, so that a recall need not look for them in all listings.
+//! Objects whose attributes in listings are out of date, so that a recall need not search all listings for an
+//! object.
 
 use std::collections::{BTreeMap, VecDeque};
 use wirefs_op::{FileId, Time};
 
-/// Objects remembered, at most. One takes about 80 bytes.
+/// The maximal number of objects, about 80 bytes each.
 const OUTDATED_MAX: usize = 131_072;
 
-/// Since when what listings said of each object is outdated.
+/// For each object, the time before which listings have outdated attributes of it.
 #[derive(Debug, Default)]
 pub(super) struct Outdated {
     since: BTreeMap<FileId, Time>,
     order: VecDeque<(Time, FileId)>,
-    /// All that was asked for up to then may be.
+    /// Any attributes requested up to this time may be outdated.
     all_until: Option<Time>,
 }
 
@@ -28,7 +29,7 @@ impl Outdated {
         }
     }
 
-    /// Whether what was asked for at `at` is outdated.
+    /// Returns true if attributes requested at `at` are outdated.
     pub(super) fn is_since(&self, id: FileId, at: Time) -> bool {
         self.all_until >= Some(at) || self.since.get(&id) >= Some(&at)
     }

@@ -1,32 +1,32 @@
-//! Names that are known singly, in directories that were not listed: no more of them than is of use.
+//! Single names in directories without a listing, and their limit.
 
-use super::{Directories, Directory};
-use crate::names::NodeId;
+use super::{Directory, DirectoryCache};
+use crate::name_tree::TreeNodeId;
 use std::sync::Arc;
 
-impl Directories {
-    /// So many of them may there be over all directories. One takes about 400 bytes.
+impl DirectoryCache {
+    /// Returns the maximal number of single names over all directories, about 400 bytes each.
     pub(super) fn singles_max(&self) -> usize {
         self.entries_max / 2
     }
 
-    /// A name of the directory is about to be known, be it listed or not.
-    pub(super) fn make_room(&mut self, dir: NodeId) {
-        if self.known.get(&dir).is_some_and(|directory| directory.known.is_some()) {
+    /// Makes room for a single name, unless the directory has a listing.
+    pub(super) fn make_room(&mut self, dir: TreeNodeId) {
+        if self.cached.get(&dir).is_some_and(|directory| directory.listed.is_some()) {
             return;
         }
         if self.singles >= self.singles_max() {
-            self.known.retain(|_, directory| directory.known.is_some());
+            self.cached.retain(|_, directory| directory.listed.is_some());
             self.singles = 0;
         }
-        self.known.entry(dir).or_insert_with(|| Directory::new(Arc::default(), None));
+        self.cached.entry(dir).or_insert_with(|| Directory::new(Arc::default(), None));
     }
 }
 
 impl Directory {
-    /// How many there are in it.
-    pub(super) fn singles(&self) -> usize {
-        if self.known.is_none() { self.singly.len() } else { 0 }
+    /// Returns the number of single names; 0 if the directory has a listing.
+    pub(super) fn single_count(&self) -> usize {
+        if self.listed.is_none() { self.singles.len() } else { 0 }
     }
 }
 

@@ -1,24 +1,24 @@
 use super::*;
-use crate::names::ROOT;
-use crate::names::tests::stat;
+use crate::name_tree::ROOT;
+use crate::name_tree::tests::stat;
 use wirefs_op::Kind;
 
 const WINDOW: Duration = Duration::from_nanos(100);
 
-fn at(now: u64) -> Trust {
-    Trust::within(Time(now), WINDOW)
+fn at(now: u64) -> Coherency {
+    Coherency::within(Time(now), WINDOW)
 }
 
-fn since(at: u64) -> Known {
-    Known::since(Time(at))
+fn since(at: u64) -> Freshness {
+    Freshness::since(Time(at))
 }
 
-/// What is found, and since when.
-fn find(dirs: &Directories, name: &[u8], now: u64) -> Option<(Option<Stat>, u64)> {
+/// Returns the cached state of a name and its request time.
+fn find(dirs: &DirectoryCache, name: &[u8], now: u64) -> Option<(Option<Stat>, u64)> {
     match dirs.find(ROOT, name, &at(now)) {
-        Found::Entry(entry) => Some((Some(entry.stat), entry.name.at.0)),
-        Found::Absent(known) => Some((None, known.at.0)),
-        Found::Unknown => None,
+        CachedLookup::Entry(entry) => Some((Some(entry.stat), entry.name.at.0)),
+        CachedLookup::Negative(freshness) => Some((None, freshness.at.0)),
+        CachedLookup::Miss => None,
     }
 }
 
@@ -26,23 +26,23 @@ fn entry(name: &str, ino: u64) -> DirEntry {
     DirEntry { name: name.into(), next: 1, stat: stat(ino, Kind::File) }
 }
 
-fn known(when: u64) -> Directories {
-    let mut dirs = Directories::default();
+fn freshness(when: u64) -> DirectoryCache {
+    let mut dirs = DirectoryCache::default();
     dirs.store(ROOT, vec![entry("b", 2), entry("a", 1)], since(when), &at(when));
     dirs
 }
 
 #[test]
-fn a_complete_listing_answers_names_that_are_not_there() {
-    let dirs = known(5);
+fn a_complete_listing_answers_lookups_of_absent_names() {
+    let dirs = freshness(5);
     assert!(matches!(find(&dirs, b"a", 6), Some((Some(_), _))));
     assert_eq!(find(&dirs, b"zz", 6), Some((None, 5)));
     assert_eq!(find(&dirs, b"zz", 105), None);
 }
 
 #[test]
-fn own_changes_show_at_once() {
-    let mut dirs = known(5);
+fn own_changes_are_visible_immediately() {
+    let mut dirs = freshness(5);
     dirs.removed(ROOT, b"a", since(6), Time(6));
     dirs.added(ROOT, b"c", &stat(3, Kind::File), since(7), Time(7));
     assert_eq!(find(&dirs, b"a", 8), Some((None, 5)));
@@ -52,8 +52,8 @@ fn own_changes_show_at_once() {
 }
 
 #[test]
-fn a_listing_asked_for_before_an_own_change_is_put_right() {
-    let mut dirs = known(5);
+fn own_changes_are_applied_to_a_listing_requested_before() {
+    let mut dirs = freshness(5);
     dirs.removed(ROOT, b"a", since(20), Time(20));
     dirs.store(ROOT, vec![entry("a", 1)], since(19), &at(19));
     assert_eq!(find(&dirs, b"a", 21), Some((None, 19)));
@@ -62,28 +62,28 @@ fn a_listing_asked_for_before_an_own_change_is_put_right() {
 }
 
 #[test]
-fn an_own_change_is_believed_from_when_it_was_sent_though_the_listing_is_newer() {
-    let mut early = known(20);
+fn an_own_change_is_as_fresh_as_its_request_though_the_listing_is_newer() {
+    let mut early = freshness(20);
     early.removed(ROOT, b"a", since(6), Time(30));
-    let mut late = Directories::default();
+    let mut late = DirectoryCache::default();
     late.removed(ROOT, b"a", since(6), Time(30));
     late.store(ROOT, vec![entry("a", 3), entry("b", 2)], since(20), &at(30));
     for mut dirs in [early, late] {
         assert_eq!(find(&dirs, b"a", 105), Some((None, 6)));
         assert_eq!(find(&dirs, b"a", 106), None);
         assert_eq!(find(&dirs, b"zz", 106), Some((None, 20)));
-        assert!(dirs.snapshot(ROOT, &at(105)).is_some_and(|(_, known)| known == since(6)));
+        assert!(dirs.snapshot(ROOT, &at(105)).is_some_and(|(_, freshness)| freshness == since(6)));
         assert_eq!(find(&dirs, b"a", 106), None);
         assert!(dirs.snapshot(ROOT, &at(106)).is_none());
-        // Asked for since, it is as young as that.
-        dirs.found(ROOT, b"a", None, since(31), &at(31));
+        // The later request makes the name fresher.
+        dirs.record_lookup(ROOT, b"a", None, since(31), &at(31));
         assert_eq!(find(&dirs, b"a", 106), Some((None, 20)));
     }
 }
 
 #[test]
-fn attributes_that_an_own_change_left_are_as_old_as_it_though_the_listing_is_newer() {
-    let mut dirs = known(20);
+fn attributes_of_an_own_change_are_as_fresh_as_its_request_though_the_listing_is_newer() {
+    let mut dirs = freshness(20);
     let written = Stat { size: 7, ..stat(1, Kind::File) };
     dirs.touched(ROOT, b"a", &written, Time(6));
     assert_eq!(find(&dirs, b"a", 30), Some((Some(written), 6)));
@@ -92,8 +92,8 @@ fn attributes_that_an_own_change_left_are_as_old_as_it_though_the_listing_is_new
 }
 
 #[test]
-fn what_was_asked_for_before_an_own_change_is_told_from_what_was_asked_for_after() {
-    let mut dirs = known(5);
+fn requests_before_and_after_an_own_change_are_distinguished() {
+    let mut dirs = freshness(5);
     dirs.removed(ROOT, b"a", since(20), Time(20));
     assert!(dirs.is_changed_since(ROOT, b"a", Time(19)));
     assert!(!dirs.is_changed_since(ROOT, b"b", Time(19)));
@@ -101,8 +101,8 @@ fn what_was_asked_for_before_an_own_change_is_told_from_what_was_asked_for_after
 }
 
 #[test]
-fn a_listing_asked_for_before_a_change_that_nobody_described_is_not_believed() {
-    let mut dirs = known(5);
+fn a_listing_requested_before_a_change_with_unknown_result_is_not_cached() {
+    let mut dirs = freshness(5);
     dirs.changed(ROOT, Time(20));
     assert!(dirs.is_changed_since(ROOT, b"b", Time(19)));
     dirs.store(ROOT, vec![entry("a", 1)], since(19), &at(19));
@@ -112,33 +112,33 @@ fn a_listing_asked_for_before_a_change_that_nobody_described_is_not_believed() {
 }
 
 #[test]
-fn a_name_found_after_a_listing_is_not_absent_again() {
-    let mut dirs = known(5);
-    dirs.found(ROOT, b"c", Some(&stat(3, Kind::File)), since(4), &at(4));
+fn a_name_found_after_a_listing_does_not_become_absent_again() {
+    let mut dirs = freshness(5);
+    dirs.record_lookup(ROOT, b"c", Some(&stat(3, Kind::File)), since(4), &at(4));
     assert_eq!(find(&dirs, b"c", 8), Some((None, 5)));
-    dirs.found(ROOT, b"c", Some(&stat(3, Kind::File)), since(6), &at(6));
+    dirs.record_lookup(ROOT, b"c", Some(&stat(3, Kind::File)), since(6), &at(6));
     assert!(matches!(find(&dirs, b"c", 8), Some((Some(_), _))));
-    dirs.found(ROOT, b"a", None, since(6), &at(6));
+    dirs.record_lookup(ROOT, b"a", None, since(6), &at(6));
     assert_eq!(find(&dirs, b"a", 8), Some((None, 5)));
 }
 
 #[test]
-fn expired_listings_are_dropped() {
-    let mut dirs = known(5);
+fn expired_listings_are_removed() {
+    let mut dirs = freshness(5);
     dirs.expire(&at(105), |_| true);
     assert_eq!(dirs.entries, 0);
 }
 
-const LEASED: Known = Known { at: Time(50), leased: true };
+const LEASED: Freshness = Freshness { at: Time(50), leased: true };
 
-/// Leases are valid, and nothing is believed without.
-fn leases(now: u64) -> Trust {
-    Trust {
+/// Valid leases and a window of zero.
+fn leases(now: u64) -> Coherency {
+    Coherency {
         now: Time(now),
         window: Duration::ZERO,
-        asked_after: None,
+        requested_after: None,
         leased_since: Some(Time(0)),
-        is_valid: true,
+        leases_valid: true,
     }
 }
 
@@ -150,111 +150,117 @@ fn leased_entry(name: &str, ino: u64) -> DirEntry {
     DirEntry { name: name.into(), next: 1, stat: leased(ino) }
 }
 
-fn leased_listing() -> Directories {
-    let mut dirs = Directories::default();
+fn leased_listing() -> DirectoryCache {
+    let mut dirs = DirectoryCache::default();
     dirs.store(ROOT, vec![leased_entry("a", 1), leased_entry("b", 2)], LEASED, &leases(60));
     dirs
 }
 
 #[test]
-fn a_name_that_is_taken_back_is_unknown_and_the_others_are_not() {
+fn an_invalidated_name_is_a_miss_and_the_others_are_not() {
     let mut dirs = leased_listing();
-    dirs.doubt_name(ROOT, b"a");
-    dirs.doubt_name(ROOT, b"new");
-    let trust = leases(70);
-    assert_eq!(dirs.find(ROOT, b"a", &trust), Found::Unknown);
-    assert_eq!(dirs.find(ROOT, b"new", &trust), Found::Unknown);
-    assert!(matches!(dirs.find(ROOT, b"b", &trust), Found::Entry(_)));
-    assert_eq!(dirs.find(ROOT, b"zz", &trust), Found::Absent(LEASED));
-    assert!(dirs.snapshot(ROOT, &trust).is_none());
-    let since = Known { at: Time(80), leased: true };
-    dirs.found(ROOT, b"a", None, since, &trust);
-    dirs.found(ROOT, b"new", Some(&leased(3)), since, &trust);
-    let (listing, known) = dirs.snapshot(ROOT, &leases(90)).unwrap();
+    dirs.invalidate_name(ROOT, b"a");
+    dirs.invalidate_name(ROOT, b"new");
+    let coherency = leases(70);
+    assert_eq!(dirs.find(ROOT, b"a", &coherency), CachedLookup::Miss);
+    assert_eq!(dirs.find(ROOT, b"new", &coherency), CachedLookup::Miss);
+    assert!(matches!(dirs.find(ROOT, b"b", &coherency), CachedLookup::Entry(_)));
+    assert_eq!(dirs.find(ROOT, b"zz", &coherency), CachedLookup::Negative(LEASED));
+    assert!(dirs.snapshot(ROOT, &coherency).is_none());
+    let since = Freshness { at: Time(80), leased: true };
+    dirs.record_lookup(ROOT, b"a", None, since, &coherency);
+    dirs.record_lookup(ROOT, b"new", Some(&leased(3)), since, &coherency);
+    let (listing, freshness) = dirs.snapshot(ROOT, &leases(90)).unwrap();
     assert_eq!(listing.iter().map(|e| e.name.clone()).collect::<Vec<_>>(), [b"b".to_vec(), b"new".to_vec()]);
-    assert_eq!(known, LEASED);
+    assert_eq!(freshness, LEASED);
 }
 
 #[test]
-fn attributes_that_are_taken_back_are_not_leased_in_listings_from_before() {
+fn recalled_attributes_are_not_leased_in_earlier_listings() {
     let mut dirs = leased_listing();
     dirs.outdate(stat(1, Kind::File).id, Time(60));
-    let found = |dirs: &Directories, name: &[u8]| match dirs.find(ROOT, name, &leases(70)) {
-        Found::Entry(entry) => (entry.name.leased, entry.attributes.leased),
+    let found = |dirs: &DirectoryCache, name: &[u8]| match dirs.find(ROOT, name, &leases(70)) {
+        CachedLookup::Entry(entry) => (entry.name.leased, entry.attributes.leased),
         other => panic!("{other:?}"),
     };
     assert_eq!(found(&dirs, b"a"), (true, false));
     assert_eq!(found(&dirs, b"b"), (true, true));
-    dirs.found(ROOT, b"a", Some(&leased(1)), Known { at: Time(65), leased: true }, &leases(70));
-    dirs.store(ROOT, vec![leased_entry("a", 1)], Known { at: Time(65), leased: true }, &leases(70));
+    dirs.record_lookup(ROOT, b"a", Some(&leased(1)), Freshness { at: Time(65), leased: true }, &leases(70));
+    dirs.store(ROOT, vec![leased_entry("a", 1)], Freshness { at: Time(65), leased: true }, &leases(70));
     assert_eq!(found(&dirs, b"a"), (true, true));
 }
 
 #[test]
-fn a_name_that_is_confirmed_does_not_make_attributes_count_that_were_taken_back() {
-    let mut dirs = Directories::default();
-    dirs.found(ROOT, b"a", Some(&leased(1)), LEASED, &leases(60));
+fn a_validated_name_does_not_restore_recalled_attributes() {
+    let mut dirs = DirectoryCache::default();
+    dirs.record_lookup(ROOT, b"a", Some(&leased(1)), LEASED, &leases(60));
     dirs.outdate(stat(1, Kind::File).id, Time(60));
-    dirs.found(ROOT, b"a", Some(&stat(1, Kind::File)), Known { at: Time(65), leased: true }, &leases(70));
-    let Found::Entry(entry) = dirs.find(ROOT, b"a", &leases(70)) else { panic!("it is there") };
-    assert!(entry.name.leased && !entry.attributes.leased, "the reply did not promise the attributes");
+    dirs.record_lookup(
+        ROOT,
+        b"a",
+        Some(&stat(1, Kind::File)),
+        Freshness { at: Time(65), leased: true },
+        &leases(70),
+    );
+    let CachedLookup::Entry(entry) = dirs.find(ROOT, b"a", &leases(70)) else { panic!("a cached entry") };
+    assert!(entry.name.leased && !entry.attributes.leased, "the reply granted no lease on the attributes");
 }
 
 #[test]
-fn single_leased_names_are_known_without_a_listing() {
-    let mut dirs = Directories::default();
-    dirs.found(ROOT, b"a", Some(&leased(1)), LEASED, &leases(60));
-    dirs.found(ROOT, b"b", None, LEASED, &leases(60));
+fn single_leased_names_are_cached_without_a_listing() {
+    let mut dirs = DirectoryCache::default();
+    dirs.record_lookup(ROOT, b"a", Some(&leased(1)), LEASED, &leases(60));
+    dirs.record_lookup(ROOT, b"b", None, LEASED, &leases(60));
     dirs.added(ROOT, b"c", &leased(3), LEASED, Time(60));
-    assert!(matches!(dirs.find(ROOT, b"a", &leases(1 << 40)), Found::Entry(_)));
-    assert_eq!(dirs.find(ROOT, b"b", &leases(1 << 40)), Found::Absent(LEASED));
-    assert!(matches!(dirs.find(ROOT, b"c", &leases(1 << 40)), Found::Entry(_)));
-    assert_eq!(dirs.find(ROOT, b"d", &leases(60)), Found::Unknown);
+    assert!(matches!(dirs.find(ROOT, b"a", &leases(1 << 40)), CachedLookup::Entry(_)));
+    assert_eq!(dirs.find(ROOT, b"b", &leases(1 << 40)), CachedLookup::Negative(LEASED));
+    assert!(matches!(dirs.find(ROOT, b"c", &leases(1 << 40)), CachedLookup::Entry(_)));
+    assert_eq!(dirs.find(ROOT, b"d", &leases(60)), CachedLookup::Miss);
     assert!(dirs.snapshot(ROOT, &leases(60)).is_none());
-    dirs.doubt_name(ROOT, b"a");
-    assert_eq!(dirs.find(ROOT, b"a", &leases(70)), Found::Unknown);
+    dirs.invalidate_name(ROOT, b"a");
+    assert_eq!(dirs.find(ROOT, b"a", &leases(70)), CachedLookup::Miss);
     dirs.expire(&leases(1 << 40), |_| true);
-    assert_eq!(dirs.find(ROOT, b"b", &leases(1 << 40)), Found::Absent(LEASED));
+    assert_eq!(dirs.find(ROOT, b"b", &leases(1 << 40)), CachedLookup::Negative(LEASED));
     dirs.expire(&leases(1 << 40), |_| false);
-    assert_eq!(dirs.find(ROOT, b"b", &leases(1 << 40)), Found::Unknown);
+    assert_eq!(dirs.find(ROOT, b"b", &leases(1 << 40)), CachedLookup::Miss);
 }
 
 #[test]
-fn single_names_without_end_are_not_remembered() {
-    let mut dirs = Directories::default();
+fn single_names_are_limited_per_directory() {
+    let mut dirs = DirectoryCache::default();
     for index in 0..3 * SINGLE_MAX as u32 {
-        dirs.found(ROOT, &index.to_le_bytes(), None, LEASED, &leases(60));
+        dirs.record_lookup(ROOT, &index.to_le_bytes(), None, LEASED, &leases(60));
     }
-    assert!(dirs.known.get(&ROOT).is_none_or(|directory| directory.singly.len() <= SINGLE_MAX + 1));
+    assert!(dirs.cached.get(&ROOT).is_none_or(|directory| directory.singles.len() <= SINGLE_MAX + 1));
 }
 
 #[test]
-fn a_leased_listing_is_not_given_up_for_one_that_is_not() {
+fn a_leased_listing_is_not_replaced_by_an_unleased_one() {
     let mut dirs = leased_listing();
-    dirs.store(ROOT, vec![entry("a", 1)], Known::since(Time(70)), &leases(80));
-    assert_eq!(dirs.find(ROOT, b"zz", &leases(80)), Found::Absent(LEASED));
-    dirs.doubt(ROOT);
-    assert_eq!(dirs.find(ROOT, b"zz", &leases(80)), Found::Unknown);
+    dirs.store(ROOT, vec![entry("a", 1)], Freshness::since(Time(70)), &leases(80));
+    assert_eq!(dirs.find(ROOT, b"zz", &leases(80)), CachedLookup::Negative(LEASED));
+    dirs.invalidate(ROOT);
+    assert_eq!(dirs.find(ROOT, b"zz", &leases(80)), CachedLookup::Miss);
 }
 
 #[test]
-fn what_was_taken_back_of_a_name_is_not_leased_in_a_listing_that_an_own_change_put_right() {
-    let mut dirs = Directories::default();
+fn an_invalidated_own_change_is_not_leased_when_applied_to_a_listing() {
+    let mut dirs = DirectoryCache::default();
     dirs.removed(ROOT, b"a", LEASED, Time(60));
-    dirs.doubt_name(ROOT, b"a");
-    dirs.store(ROOT, vec![leased_entry("a", 1)], Known { at: Time(55), leased: true }, &leases(70));
-    assert_eq!(dirs.find(ROOT, b"a", &leases(70)), Found::Unknown);
+    dirs.invalidate_name(ROOT, b"a");
+    dirs.store(ROOT, vec![leased_entry("a", 1)], Freshness { at: Time(55), leased: true }, &leases(70));
+    assert_eq!(dirs.find(ROOT, b"a", &leases(70)), CachedLookup::Miss);
 }
 
 #[test]
-fn single_names_of_many_directories_are_bounded_together() {
-    let mut dirs = Directories::default();
+fn single_names_are_limited_over_all_directories() {
+    let mut dirs = DirectoryCache::default();
     let singles_max = dirs.singles_max();
     for dir in 0..3 * singles_max as u64 / 64 {
         for name in 0..64u8 {
-            dirs.found(NodeId(dir), &[name], None, LEASED, &leases(60));
+            dirs.record_lookup(TreeNodeId(dir), &[name], None, LEASED, &leases(60));
         }
     }
-    let known: usize = dirs.known.values().map(|directory| directory.singly.len()).sum();
-    assert!(known > 0 && known <= singles_max, "{known}");
+    let total: usize = dirs.cached.values().map(|directory| directory.singles.len()).sum();
+    assert!(total > 0 && total <= singles_max, "{total}");
 }

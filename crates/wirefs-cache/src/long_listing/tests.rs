@@ -1,12 +1,12 @@
 use super::*;
-use crate::names::tests::stat;
+use crate::name_tree::tests::stat;
 use wirefs_op::Kind;
 
 fn entry(number: usize) -> DirEntry {
     DirEntry { name: format!("file-{number:07}").into(), next: 1, stat: stat(number as u64, Kind::File) }
 }
 
-/// A listing of so many entries that came in messages of about 1,000.
+/// A listing of `count` entries, received in messages of about 1,000.
 fn listing(count: usize) -> LongListing {
     let mut listing = LongListing::default();
     for begin in (0..count).step_by(999) {
@@ -15,7 +15,7 @@ fn listing(count: usize) -> LongListing {
     listing
 }
 
-/// All of it, page by page, each from where the one before ended.
+/// Reads all entries, page by page.
 fn read(listing: &mut LongListing) -> Vec<DirEntry> {
     let mut all = Vec::new();
     while all.len() < listing.len() {
@@ -28,7 +28,7 @@ fn read(listing: &mut LongListing) -> Vec<DirEntry> {
 }
 
 #[test]
-fn what_was_added_is_read_in_its_order() {
+fn entries_are_read_in_the_order_of_appending() {
     for count in [0, 1, PLAIN_MAX, PLAIN_MAX + 1, PLAIN_MAX + PAGE_ENTRIES, 40_000] {
         let mut listing = listing(count);
         let expected: Vec<DirEntry> = (0..count).map(entry).collect();
@@ -40,7 +40,7 @@ fn what_was_added_is_read_in_its_order() {
 }
 
 #[test]
-fn a_long_one_takes_a_fifth_of_its_entries() {
+fn a_long_listing_takes_a_fifth_of_its_unpacked_size() {
     let mut long = listing(100_000);
     read(&mut long);
     assert!(long.bytes() < 100_000 * ENTRY_BYTES / 5, "{}", long.bytes());
@@ -49,10 +49,10 @@ fn a_long_one_takes_a_fifth_of_its_entries() {
 }
 
 #[test]
-fn a_listing_of_others_is_not_changed_by_what_is_added() {
-    let known = Arc::new(vec![entry(1)]);
-    let mut listing = LongListing::from(Arc::clone(&known));
-    assert!(Arc::ptr_eq(&listing.page(0).unwrap().entries, &known));
+fn appending_does_not_modify_a_shared_listing() {
+    let freshness = Arc::new(vec![entry(1)]);
+    let mut listing = LongListing::from(Arc::clone(&freshness));
+    assert!(Arc::ptr_eq(&listing.page(0).unwrap().entries, &freshness));
     listing.append(&mut vec![entry(2)]);
-    assert_eq!((known.len(), listing.len()), (1, 2));
+    assert_eq!((freshness.len(), listing.len()), (1, 2));
 }

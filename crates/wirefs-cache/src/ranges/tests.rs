@@ -24,8 +24,8 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn ranges_are_as_an_array_of_known_bytes(steps in proptest::collection::vec(step(), 0..40), start in 0..80u64, len in 0..40u64) {
-        let mut ranges = Ranges::default();
+    fn ranges_behave_like_an_array_of_optional_bytes(steps in proptest::collection::vec(step(), 0..40), start in 0..80u64, len in 0..40u64) {
+        let mut ranges = CachedRanges::default();
         let mut plain: Vec<Option<u8>> = vec![None; 200];
         for step in steps {
             match step {
@@ -54,9 +54,9 @@ proptest! {
         prop_assert_eq!(ranges.bytes(), plain.iter().flatten().count());
         let wanted: Option<Vec<u8>> = plain[start as usize..(start + len) as usize].iter().copied().collect();
         prop_assert_eq!(ranges.read(start, start + len).map(|b| b.to_vec()), wanted);
-        let known = (start..200).take_while(|i| plain[*i as usize].is_some()).count() as u64;
-        prop_assert_eq!(ranges.known_to(start, u64::MAX), start + known);
-        prop_assert_eq!(ranges.known_to(start, start + len), start + known.min(len));
+        let freshness = (start..200).take_while(|i| plain[*i as usize].is_some()).count() as u64;
+        prop_assert_eq!(ranges.cached_to(start, u64::MAX), start + freshness);
+        prop_assert_eq!(ranges.cached_to(start, start + len), start + freshness.min(len));
         let gap = (start..start + len).find(|i| plain[*i as usize].is_none()).map(|from| {
             let to = (from..start + len).find(|i| plain[*i as usize].is_some()).unwrap_or(start + len);
             (from, to)
@@ -65,7 +65,7 @@ proptest! {
     }
 }
 
-/// Memory that notes when the last share of it goes.
+/// A buffer that reports when its last share is dropped.
 struct Owner(Vec<u8>, #[expect(dead_code, reason = "it goes with the memory")] Arc<()>);
 
 impl AsRef<[u8]> for Owner {
@@ -76,10 +76,10 @@ impl AsRef<[u8]> for Owner {
 
 proptest! {
     #[test]
-    fn pieces_hold_at_most_twice_as_much_memory(
+    fn parts_hold_at_most_twice_their_size_in_memory(
         steps in vec((0u64..200, 1usize..100, any::<bool>(), 0u64..200, 0u64..100), 1..20),
     ) {
-        let mut ranges = Ranges::default();
+        let mut ranges = CachedRanges::default();
         let mut owners = Vec::new();
         for (at, count, is_missing, cut, cut_count) in steps {
             let alive = Arc::new(());

@@ -1,5 +1,5 @@
-//! Bare packets, from ring to ring: not acknowledged, and sealed only where that is asked for. Sealed ones are what no sealed
-//! protocol beats.
+//! Bare packets, from ring to ring: unacknowledged, and sealed only if requested. Sealed ones are an upper bound for
+//! any sealed protocol.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -11,23 +11,23 @@ use wirefs_raw::{EtherSocket, Frames, HardwareAddress, Ring};
 use crate::Outcome;
 use crate::site::Site;
 
-/// Another one than the carrier's: local experimental too.
+/// Unlike the carrier's: also local experimental.
 const ETHER_TYPE: u16 = 0x88B6;
-const RING_BYTES: usize = 4 << 20;
-/// The ring of who receives many, in bytes: of what lets the other go on while one of them does not run.
+const RECEIVE_RING_BYTES: usize = 4 << 20;
+/// The receiver's ring, in bytes: the sender can continue with it while the receiver does not run.
 const BULK_RING_BYTES: usize = 16 << 20;
 const MTU_MAX: usize = 9_000;
-/// How long a sender that is too far ahead sleeps.
+/// The sleep of a sender that is too far ahead.
 const PAUSE: Duration = Duration::from_micros(50);
-/// Looks of a receiver before it sleeps.
-const LOOKS: usize = 2_000;
+/// Polls of a receiver before it sleeps.
+const POLLS: usize = 2_000;
 /// Packets of one system call.
 const BATCH: usize = 16;
 
-/// What a seal adds to a packet, in bytes.
+/// The size of a seal, in bytes.
 const TAG_BYTES: usize = 16;
 
-/// Seals and opens packets as the carrier does, all with one number.
+/// Seals and opens packets as the carrier does, all with one nonce.
 struct Seal(LessSafeKey);
 
 impl Seal {
@@ -64,7 +64,7 @@ pub(crate) struct Bare {
 
 impl Bare {
     pub(crate) fn open(device: &str, is_sealed: bool) -> Outcome<Bare> {
-        Bare::with_ring(device, is_sealed, MTU_MAX, RING_BYTES)
+        Bare::with_ring(device, is_sealed, MTU_MAX, RECEIVE_RING_BYTES)
     }
 
     fn with_ring(device: &str, is_sealed: bool, mtu: usize, ring_bytes: usize) -> Outcome<Bare> {
@@ -78,7 +78,7 @@ impl Bare {
         self.send_many(to, bytes, 1);
     }
 
-    /// Returns how many the kernel took.
+    /// Returns the number of packets that the kernel took.
     fn send_many(&mut self, to: HardwareAddress, bytes: usize, count: usize) -> usize {
         self.frames.clear();
         for _ in 0..count {
@@ -92,12 +92,12 @@ impl Bare {
         self.socket.send(&mut self.frames).packets
     }
 
-    /// Looks, or sleeps, until something came, or the flag says that nothing will.
+    /// Polls, or sleeps, until a packet arrived, or the flag is set.
     pub(crate) fn receive(&mut self, is_over: &AtomicBool, sleeps: bool) -> usize {
         while !self.ring.is_ready() && !is_over.load(Ordering::Relaxed) {
             if sleeps {
                 let most = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-                // An interrupted wait is looked through like any other.
+                // An interrupted wait is followed by a poll like any other.
                 let _called = poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&most));
             } else {
                 std::hint::spin_loop();
@@ -112,21 +112,21 @@ impl Bare {
     }
 }
 
-/// Megabytes a second that arrive, where the sender is told in memory how far the receiver is.
+/// Returns the megabytes per second that arrive, if the sender reads the receiver's progress from memory.
 pub(crate) fn megabytes(site: &Site, mtu: usize, is_sealed: bool, span: Duration) -> Outcome<f64> {
     let device = &site.patches.first().ok_or("no cable")?.device;
     let [near, far] = &site.hosts;
     let open = || Bare::with_ring(device, is_sealed, mtu, BULK_RING_BYTES);
     let (mut near, mut far) = (near.run(open)??, far.run(open)??);
     // The ring holds more.
-    let ahead = BULK_RING_BYTES / (mtu + mtu / 4);
+    let window = BULK_RING_BYTES / (mtu + mtu / 4);
     let to = far.socket.address();
     let (is_over, received) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut sent = 0;
             while !is_over.load(Ordering::Relaxed) {
-                if sent - received.load(Ordering::Relaxed).min(sent) > ahead as u64 {
+                if sent - received.load(Ordering::Relaxed).min(sent) > window as u64 {
                     std::thread::sleep(PAUSE);
                     continue;
                 }
@@ -135,8 +135,8 @@ pub(crate) fn megabytes(site: &Site, mtu: usize, is_sealed: bool, span: Duration
         });
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
-                let looks = (0..LOOKS).find(|_| far.ring.is_ready());
-                if far.receive(&is_over, looks.is_none()) > 0 {
+                let polls = (0..POLLS).find(|_| far.ring.is_ready());
+                if far.receive(&is_over, polls.is_none()) > 0 {
                     received.fetch_add(1, Ordering::Relaxed);
                 }
             }

@@ -1,10 +1,10 @@
-//! One way, as fast as it goes: the carrier beside tcp+tls, TCP where each packet goes by itself, and bare packets.
+//! Bulk throughput in one direction: the carrier beside tcp+tls, TCP without segmentation offload, and bare packets.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use wirefs_carrier::{Carrier, Class, Outbox};
+use wirefs_carrier::{Carrier, Class, SendQueue};
 use wirefs_op::Frame;
 use wirefs_op::limits::DATA_BYTES_MAX;
 
@@ -14,7 +14,7 @@ use crate::cards::stream;
 use crate::site::{Site, median};
 
 const SPAN: Duration = Duration::from_secs(2);
-/// Before the figures count.
+/// The time before the measurement.
 const WARM: Duration = Duration::from_millis(500);
 
 pub(crate) fn run(rounds: usize) -> Outcome<()> {
@@ -24,10 +24,10 @@ pub(crate) fn run(rounds: usize) -> Outcome<()> {
         if mtu == 1_500 {
             let cards =
                 || site.hosts.iter().flat_map(|host| site.patches.iter().map(move |it| (host, &it.device)));
-            cards().try_for_each(|(host, device)| host.unbundle(device))?;
+            cards().try_for_each(|(host, device)| host.disable_segmentation(device))?;
             print!("each packet by itself (no TSO, GSO, GRO), ");
             compare(&site, mtu, rounds)?;
-            cards().try_for_each(|(host, device)| host.unaid(device))?;
+            cards().try_for_each(|(host, device)| host.disable_offloads(device))?;
             print!("without any offload (no checksums, no scatter-gather either), ");
             compare(&site, mtu, rounds)?;
         }
@@ -54,13 +54,13 @@ fn compare(site: &Site, mtu: usize, rounds: usize) -> Outcome<()> {
     Ok(())
 }
 
-/// Megabytes a second that arrive.
+/// Returns the megabytes per second that arrive.
 pub(crate) fn megabytes(ends: (Carrier, Carrier), span: Duration) -> Outcome<f64> {
     let data = Bytes::from(vec![7; DATA_BYTES_MAX]);
     let (received, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let (near, far) = ends;
-        let out = Outbox::start(near.sink, near.closer, |_| {});
+        let out = SendQueue::start(near.sink, near.closer, |_| {});
         let (mut quiet, mut busy) = (near.source, far.source);
         let (received, stop) = (&received, &stop);
         scope.spawn(move || while let Ok(Some(_)) = quiet.receive() {});

@@ -1,4 +1,4 @@
-//! Two limited cards together, beside one TCP connection and MPTCP.
+//! Two rate-limited cards together, beside one TCP connection and MPTCP.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -43,7 +43,7 @@ fn prepare_multipath(site: &Site) -> Outcome<()> {
     on(far, "ip", &format!("mptcp endpoint add {} dev {} signal", second.address_b, second.device))
 }
 
-/// Megabytes a second that arrive over a stream.
+/// Returns the megabytes per second that arrive over a stream.
 pub(crate) fn stream((mut near, mut far): (TcpStream, TcpStream), span: Duration) -> Outcome<f64> {
     let received = AtomicU64::new(0);
     std::thread::scope(|scope| {

@@ -1,9 +1,9 @@
-//! What two nodes with a carrier between them use while nothing goes over it.
+//! Processor use of two nodes with an idle carrier between them.
 
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use wirefs_carrier::{Class, Outbox};
+use wirefs_carrier::{Class, SendQueue};
 use wirefs_op::Frame;
 
 use crate::Outcome;
@@ -11,7 +11,7 @@ use crate::site::Site;
 
 const SPAN: Duration = Duration::from_secs(10);
 
-/// Processor seconds that this process has used.
+/// Returns the processor seconds that this process has used.
 fn cpu_seconds() -> f64 {
     let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     used.tv_sec as f64 + used.tv_nsec as f64 / 1e9
@@ -21,7 +21,7 @@ pub(crate) fn run() -> Outcome<()> {
     let site = Site::new(1, 1_500)?;
     let (near, mut far) = site.ether()?;
     let mut source = near.source;
-    let out = Outbox::start(near.sink, near.closer, |_| {});
+    let out = SendQueue::start(near.sink, near.closer, |_| {});
     out.push(Frame { head: vec![7, 0, 0, 0, 1, 1, 0], data: Bytes::new() }, Class::Urgent);
     out.flush();
     far.source.receive()?.ok_or("the peer closed")?;

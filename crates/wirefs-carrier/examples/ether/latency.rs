@@ -1,4 +1,5 @@
-//! Round trips where nobody sleeps, or where both sleep on one processor: bare packets through rings, TCP, and the carrier.
+//! Round trips without sleeping, and with both ends sleeping on one processor: bare packets through rings, TCP, and the
+//! carrier.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -6,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use bytes::Bytes;
-use wirefs_carrier::{Carrier, Class, Outbox};
+use wirefs_carrier::{Carrier, Class, SendQueue};
 use wirefs_op::Frame;
 
 use crate::Outcome;
@@ -16,11 +17,11 @@ use crate::site::{Site, median, pin};
 const TRIPS: usize = 4_000;
 const WARM: usize = 500;
 
-/// How the ends wait for one another.
+/// How the ends wait for each other.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Regime {
-    /// Each has a processor, and looks until something is there.
-    Looking,
+    /// Each has a processor, and busy-polls.
+    Polling,
     /// They share one, and sleep.
     Blocking,
 }
@@ -30,7 +31,7 @@ impl Regime {
         self == Regime::Blocking
     }
 
-    /// Has the answering end run where it should.
+    /// Pins the answering end to its processor.
     fn pin_far(self) {
         pin(usize::from(!self.sleeps()));
     }
@@ -116,7 +117,7 @@ fn packets(site: &Site, bytes: usize, regime: Regime, is_sealed: bool) -> Outcom
     })
 }
 
-/// Looks until all came. False: the peer has closed.
+/// Polls until all bytes arrived. Returns `false` if the peer has closed.
 fn read(stream: &mut TcpStream, room: &mut [u8]) -> Outcome<bool> {
     let mut at = 0;
     while at < room.len() {
@@ -155,7 +156,7 @@ fn tcp(site: &Site, bytes: usize, regime: Regime) -> Outcome<Vec<f64>> {
     })
 }
 
-/// A frame of so many bytes in all.
+/// Returns a frame of this total size.
 fn frame(bytes: usize) -> Frame {
     let mut head = (bytes as u32).to_le_bytes().to_vec();
     head.resize(32, 0);
@@ -168,7 +169,7 @@ fn ether(site: &Site, bytes: usize, regime: Regime) -> Outcome<Vec<f64>> {
         let Carrier { mut source, sink, closer, .. } = far;
         scope.spawn(move || {
             regime.pin_far();
-            let back = Outbox::start(sink, closer, |_| {});
+            let back = SendQueue::start(sink, closer, |_| {});
             while let Ok(Some(_)) = source.receive() {
                 back.push(frame(bytes), Class::Urgent);
                 back.flush();
@@ -176,7 +177,7 @@ fn ether(site: &Site, bytes: usize, regime: Regime) -> Outcome<Vec<f64>> {
         });
         pin(0);
         let Carrier { mut source, sink, closer, .. } = near;
-        let out = Outbox::start(sink, closer, |_| {});
+        let out = SendQueue::start(sink, closer, |_| {});
         let samples = time(|| {
             out.push(frame(bytes), Class::Urgent);
             out.flush();

@@ -1,6 +1,6 @@
-//! Measures the ether carrier between two namespaces joined by veth, beside what else carries bytes there. Needs root.
+//! Measures the ether carrier between two namespaces joined by veth, beside alternatives. Needs root.
 //!
-//! `cargo run --release -p wirefs-carrier --example ether -- latency|blocking|bulk|cards|idle|protocol [rounds]`
+//! `cargo run --release -p wirefs-carrier --example ether -- latency|blocking|bulk|cards|rest|protocol [rounds]`
 
 mod bare;
 mod bulk;
@@ -19,7 +19,7 @@ fn main() -> Outcome<()> {
     let what = arguments.next().unwrap_or_default();
     let rounds = arguments.next().map_or(Ok(5), |text| text.parse())?;
     match what.as_str() {
-        "latency" => latency::run(rounds, Regime::Looking),
+        "latency" => latency::run(rounds, Regime::Polling),
         "blocking" => latency::run(rounds, Regime::Blocking),
         "protocol" => protocol::run(),
         "bulk" => bulk::run(rounds),

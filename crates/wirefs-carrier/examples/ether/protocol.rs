@@ -1,5 +1,5 @@
-//! What the protocol itself costs: two nodes in one thread, whose packets are handed over in memory. Beside it what sealing and
-//! opening the same bytes costs.
+//! The cost of the protocol itself: two nodes in one thread, with packets passed in memory; and the cost of sealing and
+//! opening the same bytes.
 
 use std::time::Instant;
 
@@ -8,7 +8,8 @@ use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, Tag, UnboundKey};
 use ring::agreement::{EphemeralPrivateKey, X25519};
 use ring::{rand::SystemRandom, signature::Ed25519KeyPair};
 use wirefs_circuit::{
-    Address, Card, CardId, CircuitId, Class, Config, HandshakeKey, Node, Output, Read, Time, Trust, Way,
+    Card, CardAddress, CardId, CircuitClass, CircuitConfig, CircuitId, CircuitNode, CircuitOutput,
+    HandshakeKey, NetworkPath, PeerTrust, Read, Time,
 };
 
 use crate::Outcome;
@@ -16,16 +17,16 @@ use crate::site::median;
 
 const PACKET_BYTES: usize = 9_000;
 const CARD: CardId = CardId(0);
-/// Trips between two looks at the clock.
+/// Trips between two reads of the clock.
 const TRIPS: u32 = 200;
 const ROUNDS: usize = 200;
 
-fn node(number: u8) -> Outcome<Node> {
-    let mut node = Node::new(Config {
+fn node(number: u8) -> Outcome<CircuitNode> {
+    let mut node = CircuitNode::new(CircuitConfig {
         identity: Ed25519KeyPair::from_seed_unchecked(&[number; 32]).map_err(|_| "a seed")?,
         secret: [number; 32],
-        cards: vec![Card { address: Address([number; 6]), packet_bytes: PACKET_BYTES }],
-        trust: Trust::Anyone,
+        cards: vec![Card { address: CardAddress([number; 6]), packet_bytes: PACKET_BYTES }],
+        trust: PeerTrust::Anyone,
     })?;
     let private = EphemeralPrivateKey::generate(&X25519, &SystemRandom::new()).map_err(|_| "chance")?;
     node.give_key(HandshakeKey::new(private).ok_or("of another kind")?);
@@ -33,7 +34,7 @@ fn node(number: u8) -> Outcome<Node> {
 }
 
 struct Pair {
-    nodes: [Node; 2],
+    nodes: [CircuitNode; 2],
     circuits: [Option<CircuitId>; 2],
     begun: Instant,
     buffer: Vec<u8>,
@@ -44,7 +45,7 @@ impl Pair {
         Time(u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// Carries what one has to say to the other. Returns how many packets that were.
+    /// Passes packets from one node to the other. Returns the number of packets.
     fn carry(&mut self, from: usize) -> usize {
         let now = self.now();
         let [first, second] = &mut self.nodes;
@@ -52,20 +53,20 @@ impl Pair {
         let mut count = 0;
         while let Some(packet) = source.poll_packet(now, CARD, &mut self.buffer) {
             let packet = self.buffer.get_mut(..packet.bytes).unwrap_or_default();
-            target.receive(now, CARD, Address([from as u8 + 1; 6]), packet);
+            target.receive(now, CARD, CardAddress([from as u8 + 1; 6]), packet);
             count += 1;
         }
         count
     }
 
-    fn tell(&mut self, at: usize) {
+    fn notify(&mut self, at: usize) {
         let now = self.now();
         let Some(node) = self.nodes.get_mut(at) else { return };
         if node.deadline().is_some_and(|due| due <= now) {
             node.tick(now);
         }
-        while let Some(told) = node.poll() {
-            if let Output::Opened(circuit) = told {
+        while let Some(notified) = node.poll() {
+            if let CircuitOutput::Opened(circuit) = notified {
                 self.circuits = self.circuits.map(|known| known.or(Some(circuit)));
             }
         }
@@ -77,7 +78,7 @@ impl Pair {
         let circuit = if from == 0 { first } else { second }.ok_or("no circuit")?;
         self.nodes.get_mut(from).ok_or("no node")?.write(circuit, &mut message)?;
         self.carry(from);
-        self.tell(1 - from);
+        self.notify(1 - from);
         let node = self.nodes.get_mut(1 - from).ok_or("no node")?;
         let [first, second] = self.circuits;
         let circuit = if from == 1 { first } else { second }.ok_or("no circuit")?;
@@ -90,9 +91,9 @@ fn pair() -> Outcome<Pair> {
     let nodes = [node(1)?, node(2)?];
     let mut pair = Pair { nodes, circuits: [None; 2], begun: Instant::now(), buffer: vec![0; PACKET_BYTES] };
     let now = pair.now();
-    let way = Way { card: CARD, remote: Address([2; 6]) };
+    let path = NetworkPath { card: CARD, remote: CardAddress([2; 6]) };
     let [near, _] = &mut pair.nodes;
-    let group = near.dial(now, &[way], None)?;
+    let group = near.dial(now, &[path], None)?;
     for _ in 0..8 {
         pair.carry(0);
         pair.carry(1);
@@ -100,15 +101,15 @@ fn pair() -> Outcome<Pair> {
     let [near, far] = &mut pair.nodes;
     while near.poll().is_some() {}
     while far.poll().is_some() {}
-    let circuit = near.open(group, Class::Bulk)?;
+    let circuit = near.open(group, CircuitClass::Bulk)?;
     near.write(circuit, &mut Bytes::from_static(b"hello"))?;
     pair.carry(0);
-    pair.tell(1);
+    pair.notify(1);
     pair.circuits = [Some(circuit), pair.circuits.first().copied().flatten()];
     Ok(pair)
 }
 
-/// The median of nanoseconds for one of what `work` does `TRIPS` times.
+/// Returns the median time of one of the `TRIPS` operations of `work`, in nanoseconds.
 fn nanoseconds(mut work: impl FnMut() -> Outcome<()>) -> Outcome<f64> {
     let mut samples = Vec::with_capacity(ROUNDS);
     for _ in 0..ROUNDS {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketType, ipproto, socket};
 use rustix::thread::{CpuSet, sched_setaffinity};
-use wirefs_carrier::ether::{EtherDial, EtherPlace};
+use wirefs_carrier::ether::{EtherAddress, EtherDial};
 use wirefs_carrier::tls::{Identity, KnownHosts, TlsDial};
 use wirefs_carrier::{Address, Carrier, Dial, HostPort, ListenOptions, Listener};
 use wirefs_lab::{Host, Lab, Patch};
@@ -28,16 +28,16 @@ pub(crate) struct Site {
 
 impl Drop for Site {
     fn drop(&mut self) {
-        // What is left lies in the directory for temporary files.
+        // The rest is in the directory for temporary files.
         let _left = std::fs::remove_dir_all(&self.scratch);
     }
 }
 
-/// Has this thread run on one processor.
+/// Pins this thread to one processor.
 pub(crate) fn pin(cpu: usize) {
     let mut set = CpuSet::new();
     set.set(cpu);
-    // On a machine with fewer the figures say so.
+    // On a machine with fewer processors the figures show it.
     let _anywhere = sched_setaffinity(None, &set);
 }
 
@@ -69,7 +69,7 @@ impl Site {
         self.hosts.iter().try_for_each(|host| run(host, "ip", arguments))
     }
 
-    /// Puts a limit on all cards, in both directions.
+    /// Limits the rate of all cards, in both directions.
     pub(crate) fn limit(&self, rate: &str) -> Outcome<()> {
         for patch in &self.patches {
             let arguments =
@@ -79,28 +79,28 @@ impl Site {
         Ok(())
     }
 
-    fn meet(&self, dial: &dyn Dial, listener: &Listener) -> Outcome<(Carrier, Carrier)> {
+    fn connect_pair(&self, dial: &dyn Dial, listener: &Listener) -> Outcome<(Carrier, Carrier)> {
         std::thread::scope(|scope| {
-            let dialled = scope.spawn(|| self.hosts[0].run(|| dial.dial()));
+            let dialed = scope.spawn(|| self.hosts[0].run(|| dial.dial()));
             let server = listener.accept()?.finish(TIMEOUT)?;
-            let client = dialled.join().map_err(|_| "the dialling thread failed")???;
+            let client = dialed.join().map_err(|_| "the dialing thread failed")???;
             Ok((client, server))
         })
     }
 
-    /// Both ends of an ether carrier over all cables.
+    /// Returns both ends of an ether carrier over all cables.
     pub(crate) fn ether(&self) -> Outcome<(Carrier, Carrier)> {
         let cards: Vec<String> = self.patches.iter().map(|patch| patch.device.clone()).collect();
-        let address = Address::Ether(EtherPlace { remotes: Vec::new(), cards: cards.clone() });
+        let address = Address::Ether(EtherAddress { remotes: Vec::new(), cards: cards.clone() });
         let listener = self.hosts[1].run(|| Listener::bind(&address, &self.options))??;
-        let place = EtherPlace { remotes: listener.hardware(), cards };
+        let place = EtherAddress { remotes: listener.hardware(), cards };
         let known = KnownHosts::new(self.scratch.join(format!("known_hosts_{}", self.patches.len())));
         let client = Arc::clone(&self.client);
         let dial = self.hosts[0].run(|| EtherDial::open(place, client, known, TIMEOUT))??;
-        self.meet(&dial, &listener)
+        self.connect_pair(&dial, &listener)
     }
 
-    /// Both ends of a tcp+tls carrier over the first cable.
+    /// Returns both ends of a tcp+tls carrier over the first cable.
     pub(crate) fn tls(&self) -> Outcome<(Carrier, Carrier)> {
         let any = Address::Tls(HostPort { host: "0.0.0.0".into(), port: 0 });
         let listener = self.hosts[1].run(|| Listener::bind(&any, &self.options))??;
@@ -110,14 +110,14 @@ impl Site {
         let host = HostPort { host: self.address(0)?.to_string(), port };
         let known = KnownHosts::new(self.scratch.join(format!("known_hosts_tls_{port}")));
         let dial = TlsDial::new(host, Arc::clone(&self.client), known, TIMEOUT);
-        self.meet(&dial, &listener)
+        self.connect_pair(&dial, &listener)
     }
 
     fn address(&self, cable: usize) -> Outcome<Ipv4Addr> {
         Ok(self.patches.get(cable).ok_or("no such cable")?.address_b)
     }
 
-    /// Both ends of a TCP connection over the first cable, or of an MPTCP connection over all.
+    /// Returns both ends of a TCP connection over the first cable, or of an MPTCP connection over all.
     pub(crate) fn tcp(&self, is_multipath: bool) -> Outcome<(TcpStream, TcpStream)> {
         let protocol = is_multipath.then_some(ipproto::MPTCP);
         let open = || socket(AddressFamily::INET, SocketType::STREAM, protocol);

@@ -14,7 +14,7 @@ fn source(address: Address, path: &[u8]) -> Source {
 }
 
 #[test]
-fn each_form_of_a_source_is_read() {
+fn each_form_of_a_source_is_parsed() {
     let cases: [(&[u8], Source); 17] = [
         (b"host:dir", ssh(None, "host", b"dir")),
         (b"me@host:/srv", ssh(Some("me"), "host", b"/srv")),
@@ -41,7 +41,7 @@ fn each_form_of_a_source_is_read() {
 }
 
 #[test]
-fn what_is_printed_reads_back_the_same() {
+fn printed_sources_parse_to_the_same_value() {
     for text in [
         "host:dir",
         "me@[::1]:/srv/a b",
@@ -61,7 +61,7 @@ fn what_is_printed_reads_back_the_same() {
 }
 
 #[test]
-fn mistakes_are_answered_with_what_to_write() {
+fn errors_name_the_form_to_write() {
     let cases = [
         ("/srv/data", "is a path of this machine; write HOST:PATH"),
         ("./a:b", "is a path of this machine"),
@@ -92,9 +92,9 @@ fn mistakes_are_answered_with_what_to_write() {
         ("unix://socket", "with three slashes"),
         ("host:a\0b", "contains a NUL byte"),
     ];
-    for (text, says) in cases {
+    for (text, expected) in cases {
         let error = text.parse::<Source>().unwrap_err().to_string();
-        assert!(error.contains(says), "{text:?}: {error}");
+        assert!(error.contains(expected), "{text:?}: {error}");
     }
     let error = "tls://host/dir".parse::<Address>().unwrap_err().to_string();
     assert!(error.contains("has a path, where only an address is meant"), "{error}");

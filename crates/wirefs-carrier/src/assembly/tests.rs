@@ -6,7 +6,7 @@ fn message(size: usize) -> Vec<u8> {
     bytes
 }
 
-/// Feeds `stream` in pieces of at most `piece` bytes, as a carrier would, and collects the bodies.
+/// Feeds `stream` in pieces of at most `piece` bytes, as a carrier does, and returns the bodies.
 fn bodies(stream: &[u8], piece: usize) -> Vec<Bytes> {
     let mut assembly = Assembly::new();
     let mut found = Vec::new();
@@ -17,7 +17,7 @@ fn bodies(stream: &[u8], piece: usize) -> Vec<Bytes> {
         let (now, later) = rest.split_at(room_bytes.min(piece).min(rest.len()));
         room[..now.len()].copy_from_slice(now);
         assembly.filled(now.len());
-        assembly.came(now.len(), room_bytes);
+        assembly.record_read(now.len(), room_bytes);
         rest = later;
         while let Some(body) = assembly.next_body().unwrap() {
             found.push(body);
@@ -28,7 +28,7 @@ fn bodies(stream: &[u8], piece: usize) -> Vec<Bytes> {
 }
 
 #[test]
-fn messages_come_out_the_same_however_they_are_cut() {
+fn bodies_do_not_depend_on_read_boundaries() {
     let sizes = [7, 8, 100, 4096, 4097, 20_000, MESSAGE_BYTES_MAX, 7, MESSAGE_BYTES_MAX, 9];
     let stream: Vec<u8> = sizes.iter().flat_map(|&size| message(size)).collect();
     for piece in [1, 3, 1000, 65_536, usize::MAX] {
@@ -41,15 +41,15 @@ fn messages_come_out_the_same_however_they_are_cut() {
 }
 
 #[test]
-fn impossible_sizes_are_blamed_and_stay_blamed() {
+fn invalid_length_is_a_permanent_fault() {
     for size in [0u32, 3, 6, MESSAGE_BYTES_MAX as u32 + 1, u32::MAX] {
         let mut assembly = Assembly::new();
         assembly.append(&size.to_le_bytes());
         for _ in 0..2 {
             assert_eq!(assembly.next_body().unwrap_err().size_bytes, size);
         }
-        assert!(assembly.has_body(), "there is something to say");
-        assert!(assembly.room().len() <= READ_BYTES_MIN, "no buffer for what will not come");
+        assert!(assembly.has_body(), "the fault can be read");
+        assert!(assembly.room().len() <= READ_BYTES_MIN, "no buffer for an invalid message");
     }
 }
 
@@ -64,7 +64,7 @@ fn small_bodies_do_not_hold_the_receive_buffer() {
         })
         .collect();
     assert!(held.iter().all(|body| body.len() == 96));
-    assert!(matches!(assembly.buffer, Buffer::Quiet { .. }), "the one small buffer is used again");
+    assert!(matches!(assembly.buffer, Buffer::Small { .. }), "the one small buffer is used again");
     assert_eq!(assembly.room().len(), READ_BYTES_MIN);
 }
 
@@ -74,15 +74,15 @@ fn the_buffer_follows_the_traffic_and_stays_bounded() {
     for _ in 0..20 {
         let room_bytes = assembly.room().len();
         assert!(room_bytes <= READ_BYTES_MAX);
-        assembly.came(room_bytes, room_bytes);
+        assembly.record_read(room_bytes, room_bytes);
     }
     assert_eq!(assembly.room().len(), READ_BYTES_MAX);
-    assert!(matches!(assembly.buffer, Buffer::Busy(_)));
+    assert!(matches!(assembly.buffer, Buffer::Slab(_)));
     for _ in 0..20 {
-        assembly.came(10, READ_BYTES_MAX);
+        assembly.record_read(10, READ_BYTES_MAX);
     }
     assert_eq!(assembly.room().len(), READ_BYTES_MIN);
-    assert!(matches!(assembly.buffer, Buffer::Quiet { .. }), "an idle carrier gives its slab back");
+    assert!(matches!(assembly.buffer, Buffer::Small { .. }), "an idle carrier gives its slab back");
 }
 
 #[test]
@@ -95,23 +95,20 @@ fn a_slab_with_bodies_that_are_held_is_filled_to_its_end() {
     };
     let first = take(&mut assembly);
     for _ in 0..20 {
-        assembly.came(10, READ_BYTES_MAX);
+        assembly.record_read(10, READ_BYTES_MAX);
         assembly.room();
     }
     let second = take(&mut assembly);
     let distance = second.as_ptr().addr() - first.as_ptr().addr();
-    assert_eq!(
-        distance, MESSAGE_BYTES_MAX,
-        "the second lies behind the first, however quiet it was between them"
-    );
+    assert_eq!(distance, MESSAGE_BYTES_MAX, "the second lies after the first, even after a quiet time");
     drop(second);
     drop(first);
     assembly.room();
-    assert!(matches!(assembly.buffer, Buffer::Quiet { .. }));
+    assert!(matches!(assembly.buffer, Buffer::Small { .. }));
 }
 
 #[test]
-fn an_end_within_a_message_is_a_cut() {
+fn end_within_a_message_is_an_error() {
     let mut assembly = Assembly::new();
     assert!(assembly.end().unwrap().is_none());
     assembly.append(&message(50)[..20]);

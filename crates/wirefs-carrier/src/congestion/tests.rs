@@ -8,12 +8,12 @@ use wirefs_op::{NOTAG, Request};
 
 fn pair() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    begin(&listener);
+    prepare(&listener);
     let near = connect_tcp(&listener.local_addr().unwrap(), Duration::from_secs(60)).unwrap();
     (near, listener.accept().unwrap().0)
 }
 
-/// What a connection has before it is crowded, and behind it.
+/// Returns the congestion control before and after the send buffer first fills.
 fn expected() -> (String, String) {
     let fresh = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
     let choice = tcp_congestion(&fresh).unwrap();
@@ -21,7 +21,7 @@ fn expected() -> (String, String) {
 }
 
 #[test]
-fn both_ends_begin_without_pacing_where_the_machine_would_pace() {
+fn both_ends_start_without_pacing_if_the_default_paces() {
     let (near, far) = pair();
     let (begins, _) = expected();
     assert_eq!(tcp_congestion(&near).unwrap(), begins);
@@ -29,7 +29,7 @@ fn both_ends_begin_without_pacing_where_the_machine_would_pace() {
 }
 
 #[test]
-fn a_carrier_that_is_sent_more_than_the_kernel_takes_has_what_the_machine_chooses() {
+fn full_send_buffer_restores_the_default() {
     let (near, _far) = pair();
     let watched = near.try_clone().unwrap();
     let (begins, choice) = expected();
@@ -44,7 +44,7 @@ fn a_carrier_that_is_sent_more_than_the_kernel_takes_has_what_the_machine_choose
 }
 
 #[test]
-fn a_port_where_nobody_listens_is_refused() {
+fn closed_port_is_refused() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);

@@ -1,4 +1,4 @@
-//! Why a peer could not be reached, in words for people.
+//! Errors of dialing, as messages for users.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use crate::ether::EtherError;
 use crate::ssh::indented;
 use crate::tls::{Fingerprint, IdentityError, KnownHostsError};
 
-/// A dial failed. The text of each variant says what to do next.
+/// A dial failed. The text of each variant names the next step.
 #[derive(Debug, thiserror::Error)]
 pub enum DialError {
     /// The host's name has no address.
@@ -15,18 +15,18 @@ pub enum DialError {
     Resolve {
         /// The name.
         host: String,
-        /// What the resolver said.
+        /// The resolver's error.
         error: io::Error,
     },
-    /// Nobody listens there, or the way is blocked.
+    /// The connection was refused, or the network path is blocked.
     #[error("cannot connect to {address}: {error}{}", connect_hint(.error))]
     Connect {
-        /// Where we tried.
+        /// The address.
         address: String,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// The connection stands, but the peer did not finish the handshake in time.
+    /// The connection is established, but the peer did not finish the handshake in time.
     #[error(
         "{address} accepted the connection but did not answer in time; is a wirefs server behind that port?"
     )]
@@ -39,10 +39,10 @@ pub enum DialError {
     Handshake {
         /// The peer.
         address: String,
-        /// What went wrong.
+        /// The error.
         error: String,
     },
-    /// The server shows another key than it did before.
+    /// The server has another key than before.
     #[error(
         "THE KEY OF {host} HAS CHANGED. Someone may be listening in between, or the server has a new identity.\n\
          known key:   {known} ({}:{line})\n\
@@ -54,11 +54,11 @@ pub enum DialError {
         host: String,
         /// The pinned key.
         known: Fingerprint,
-        /// The key it shows now.
+        /// The key that it presents now.
         shown: Fingerprint,
         /// The known-hosts file.
         file: PathBuf,
-        /// The line in it, from 1.
+        /// The line number, from 1.
         line: usize,
     },
     /// The server does not accept our key.
@@ -70,7 +70,7 @@ pub enum DialError {
     /// Our own cards cannot be used.
     #[error(transparent)]
     Ether(#[from] EtherError),
-    /// An `ether` address without the peer's.
+    /// An `ether` address without the peer's hardware address.
     #[error(
         "{address} names no peer; write ether://MAC@CARD/path, with the hardware address that the server said when it \
          started"
@@ -92,7 +92,7 @@ pub enum DialError {
     SshMissing {
         /// The program.
         program: String,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// ssh could not log in.
@@ -100,7 +100,7 @@ pub enum DialError {
     SshFailed {
         /// `[user@]host`.
         login: String,
-        /// The last that ssh wrote.
+        /// The end of ssh's standard error.
         stderr: String,
     },
     /// The login works, but wirefs is not installed there.
@@ -111,17 +111,17 @@ pub enum DialError {
         /// `[user@]host`.
         login: String,
     },
-    /// wirefs there ended with an error.
+    /// The remote wirefs ended with an error.
     #[error("wirefs on {login} {what}{}", indented(.stderr))]
     RemoteFailed {
         /// `[user@]host`.
         login: String,
-        /// How it ended.
+        /// The cause.
         what: String,
-        /// The last that it wrote.
+        /// The end of its standard error.
         stderr: String,
     },
-    /// This process is out of descriptors, threads or memory.
+    /// This process is out of file descriptors, threads or memory.
     #[error("this machine has no resources left for a connection: {0}")]
     Resources(io::Error),
 }

@@ -1,4 +1,4 @@
-//! Dialling over TCP.
+//! Dialing over TCP.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -9,7 +9,7 @@ use crate::address::HostPort;
 use crate::carrier::{Carrier, PeerInfo};
 use crate::{socket, stream};
 
-/// The least that each of several addresses of a host gets of the connect timeout.
+/// The minimum share of the connect timeout for each of a host's addresses.
 const TRY_MIN: Duration = Duration::from_secs(1);
 
 /// Dials plain TCP: neither encrypted nor authenticated.
@@ -20,7 +20,7 @@ pub struct TcpDial {
 }
 
 impl TcpDial {
-    /// Will dial `host`, giving the connection `timeout` to stand ([`crate::limits::CONNECT_TIMEOUT`] is a good one).
+    /// Returns a dialer of `host` with a connect timeout ([`crate::limits::CONNECT_TIMEOUT`] is a good one).
     pub fn new(host: HostPort, timeout: Duration) -> Self {
         Self { host, timeout }
     }
@@ -37,7 +37,7 @@ impl Dial for TcpDial {
 /// Connects to the first of the host's addresses that answers before `deadline`.
 ///
 /// # Errors
-/// No address, or none answers. Looking up the name has the resolver's own timeout.
+/// Fails if the name has no address, or none answers. Name resolution has the resolver's own timeout.
 pub(crate) fn connect(host: &HostPort, deadline: Instant) -> Result<TcpStream, DialError> {
     let addresses: Vec<SocketAddr> = (host.host.as_str(), host.port)
         .to_socket_addrs()

@@ -1,4 +1,4 @@
-//! Dialling a socket of this machine.
+//! Dialing a unix socket.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ pub struct UnixDial {
 }
 
 impl UnixDial {
-    /// Will dial the socket at `path`.
+    /// Returns a dialer of the socket at `path`.
     pub fn new(path: impl AsRef<Path>) -> Self {
         Self { path: path.as_ref().to_owned() }
     }

@@ -1,71 +1,71 @@
-//! One card: its socket, and the frames that leave over it.
+//! One card: its socket, and the frames to send over it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-use wirefs_circuit::{Address, Card, CardId, Node, Time};
+use wirefs_circuit::{Card, CardAddress, CardId, CircuitNode, Time};
 use wirefs_raw::{Blocked, EtherSocket, Frames, HardwareAddress, RawError, Ring};
 
 use super::ETHER_TYPE;
 
-/// The receive ring of a card, in bytes: more than the peer of one circuit may have under way in full packets. What it is larger
-/// it is colder: the kernel fills one slot after the other.
-const RING_BYTES: usize = 8 << 20;
-/// Packets that are sealed at once, before others may have the machine.
+/// The receive ring of a card, in bytes: larger than the in-flight data of one circuit in full packets. A larger ring
+/// has worse cache locality: the kernel fills one slot after the other.
+const RECEIVE_RING_BYTES: usize = 8 << 20;
+/// Packets sealed at a time, before other threads may lock the mux.
 const FILL_PACKETS: usize = 16;
 
-/// A card to send over.
+/// The sending side of a card.
 #[derive(Debug)]
-pub(super) struct OutCard {
+pub(super) struct CardSender {
     pub(super) socket: EtherSocket,
     id: CardId,
     frames: Mutex<Frames>,
-    /// Somebody has something for it: whoever has the frames looks again before it lets go of them for good.
-    again: AtomicBool,
-    /// The kernel takes no more for now.
-    stuck: AtomicBool,
+    /// Another thread has packets for the card: the thread with the frames checks this flag after it has released them.
+    resend: AtomicBool,
+    /// The kernel's send buffer is full.
+    blocked: AtomicBool,
 }
 
-/// What one filling brought.
-pub(super) struct Filling<'a> {
+/// The result of one fill.
+pub(super) struct FilledBatch<'a> {
     frames: MutexGuard<'a, Frames>,
-    /// There may be more.
+    /// There may be more packets.
     is_full: bool,
     /// Packets that were added.
     pub(super) added: usize,
 }
 
-impl OutCard {
+impl CardSender {
     /// Opens a card for sending and receiving.
-    pub(super) fn open(name: &str, id: CardId) -> Result<(OutCard, Ring, Card), RawError> {
+    pub(super) fn open(name: &str, id: CardId) -> Result<(CardSender, Ring, Card), RawError> {
         let socket = EtherSocket::open(name, ETHER_TYPE)?;
         let packet_bytes = socket.mtu()?.min(wirefs_circuit::limits::PACKET_BYTES_MAX);
-        let ring = Ring::open(&socket, packet_bytes, RING_BYTES)?;
-        let card = Card { address: Address(socket.address().0), packet_bytes };
+        let ring = Ring::open(&socket, packet_bytes, RECEIVE_RING_BYTES)?;
+        let card = Card { address: CardAddress(socket.address().0), packet_bytes };
         let frames = Mutex::new(Frames::new(packet_bytes));
-        let (again, stuck) = (AtomicBool::new(false), AtomicBool::new(false));
-        Ok((OutCard { socket, id, frames, again, stuck }, ring, card))
+        let (resend, blocked) = (AtomicBool::new(false), AtomicBool::new(false));
+        Ok((CardSender { socket, id, frames, resend, blocked }, ring, card))
     }
 
-    /// Takes the frames; none: another thread has them, and will look again.
+    /// Locks the frames. Returns `None` if another thread has them; that thread will check for more packets.
     ///
-    /// INVARIANT: the wish is noted before the frames are tried for, and looked at after they were let go of; so one of the
-    /// two threads sees the other.
+    /// INVARIANT: `resend` is set before the lock is tried, and checked after it is released; so one of the two threads
+    /// sees the other.
     pub(super) fn take(&self) -> Option<MutexGuard<'_, Frames>> {
-        self.again.store(true, Ordering::SeqCst);
+        self.resend.store(true, Ordering::SeqCst);
         let frames = self.frames.try_lock().ok()?;
-        self.again.store(false, Ordering::SeqCst);
+        self.resend.store(false, Ordering::SeqCst);
         Some(frames)
     }
 
-    /// Fills the frames with what is to leave now: a request alone, so that it is under way before it is looked for what may
-    /// follow it.
+    /// Fills the frames with the packets that may leave now. A request goes alone, so that it is sent before more
+    /// packets are prepared.
     pub(super) fn fill<'a>(
         &self,
         mut frames: MutexGuard<'a, Frames>,
-        node: &mut Node,
+        node: &mut CircuitNode,
         now: Time,
-    ) -> Filling<'a> {
+    ) -> FilledBatch<'a> {
         let (mut added, mut is_full) = (0, false);
         if frames.is_sent() {
             frames.clear();
@@ -83,27 +83,27 @@ impl OutCard {
                 added += 1;
             }
         }
-        Filling { frames, is_full, added }
+        FilledBatch { frames, is_full, added }
     }
 
-    /// Sends them. Returns whether there is more for this thread to do.
-    pub(super) fn send(&self, filling: Filling<'_>) -> bool {
-        let Filling { mut frames, is_full, .. } = filling;
+    /// Sends the frames. Returns whether this thread has more to do.
+    pub(super) fn send(&self, batch: FilledBatch<'_>) -> bool {
+        let FilledBatch { mut frames, is_full, .. } = batch;
         if !frames.is_sent() {
             match self.socket.send(&mut frames).blocked {
-                // A card that is down takes nothing: that is a loss like any other.
+                // A card that is down drops the frames: a loss like any other.
                 Some(Blocked::Refused(_)) => frames.clear(),
                 Some(Blocked::Full) | None => {}
             }
         }
-        let is_stuck = !frames.is_sent();
-        self.stuck.store(is_stuck, Ordering::Relaxed);
+        let is_blocked = !frames.is_sent();
+        self.blocked.store(is_blocked, Ordering::Relaxed);
         drop(frames);
-        is_full && !is_stuck || self.again.load(Ordering::SeqCst)
+        is_full && !is_blocked || self.resend.load(Ordering::SeqCst)
     }
 
-    /// Whether frames wait for the kernel.
-    pub(super) fn is_stuck(&self) -> bool {
-        self.stuck.load(Ordering::Relaxed)
+    /// Returns whether frames wait for the kernel.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.blocked.load(Ordering::Relaxed)
     }
 }

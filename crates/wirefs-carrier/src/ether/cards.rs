@@ -1,4 +1,4 @@
-//! Cards that are open, over which any peer can be dialled.
+//! Open cards, over which any peer can be dialed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,41 +6,44 @@ use std::time::Duration;
 use super::HardwareAddress;
 use super::dial::EtherDial;
 use super::error::EtherError;
-use super::owner::Owner;
+use super::handle::SharedNode;
 use crate::tls::{Identity, PublicKey};
 
-/// Cards of this machine that are open: one node, over which many peers are dialled. The right to open cards can be given up
-/// meanwhile.
+/// Open cards of this machine: one node, from which many peers can be dialed. CAP_NET_RAW can be dropped meanwhile.
 #[derive(Clone, Debug)]
 pub struct EtherCards {
     pub(super) names: Vec<String>,
-    pub(super) owner: Arc<Owner>,
+    pub(super) shared_node: Arc<SharedNode>,
     pub(super) identity: Arc<Identity>,
 }
 
 impl EtherCards {
-    /// Opens cards for one that dials and answers nobody.
+    /// Opens cards for dialing only.
     ///
     /// # Errors
-    /// They cannot be opened; the text says what to do.
+    /// Fails if a card cannot be opened; the text names the next step.
     pub fn open(names: &[String], identity: Arc<Identity>) -> Result<EtherCards, EtherError> {
-        let owner = Owner::open(names, &identity, false)?;
-        Ok(EtherCards { names: names.to_vec(), owner, identity })
+        let shared_node = SharedNode::open(names, &identity, false)?;
+        Ok(EtherCards { names: names.to_vec(), shared_node, identity })
     }
 
-    /// The names of the cards.
+    /// Returns the names of the cards.
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// Their hardware addresses, in the same order.
+    /// Returns their hardware addresses, in the same order.
     pub fn hardware(&self) -> Vec<HardwareAddress> {
-        self.owner.engine.cards.iter().map(|card| card.socket.address()).collect()
+        self.shared_node.engine.cards.iter().map(|card| card.socket.address()).collect()
     }
 
-    /// Will dial who has this key, from these cards, by their place among ours, to these addresses; giving the handshake
-    /// `timeout`.
-    pub fn dial_to(&self, ways: &[(usize, HardwareAddress)], key: PublicKey, timeout: Duration) -> EtherDial {
-        EtherDial::expecting(self, ways, key, timeout)
+    /// Returns a dialer of the node with this key. `paths`: the index of a local card, and the peer's hardware address.
+    pub fn dial_to(
+        &self,
+        paths: &[(usize, HardwareAddress)],
+        key: PublicKey,
+        timeout: Duration,
+    ) -> EtherDial {
+        EtherDial::expecting(self, paths, key, timeout)
     }
 }

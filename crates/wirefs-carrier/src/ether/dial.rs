@@ -1,16 +1,16 @@
-//! The client's side of an ether carrier.
+//! The client side of an ether carrier.
 
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use wirefs_circuit::{Address, CardId, DialFault, GroupId, NodeKey, PathState, Way};
+use wirefs_circuit::{CardAddress, CardId, DialFault, GroupId, NetworkPath, PathState, PeerKey};
 
+use super::address::{EtherAddress, MacAddress};
 use super::cards::EtherCards;
-use super::lane::{Gone, Taken};
-use super::owner::{Handle, Owner};
-use super::place::{EtherPlace, Hardware};
+use super::connection::{ConnectionEnd, ReadOutcome};
+use super::handle::{ConnectionHandle, SharedNode};
 use super::source::{self, EtherSource};
 use super::{GREETING, HardwareAddress, REFUSAL};
 use crate::carrier::{Carrier, PeerInfo};
@@ -19,81 +19,81 @@ use crate::lost::CarrierLost;
 use crate::path::PathStatus;
 use crate::tls::{Identity, KnownHosts, PublicKey};
 
-/// Dials a node over Ethernet: proves our identity, and that the peer is the one we know. The cards are opened once, so that
-/// the right to do so can be given up afterwards.
+/// Dials a node over Ethernet: proves our identity, and verifies the peer's key. The cards are opened once, so that
+/// CAP_NET_RAW can be dropped afterwards.
 #[derive(Debug)]
 pub struct EtherDial {
-    /// The peer, for people.
+    /// The peer's name, for messages.
     peer: String,
-    ways: Vec<Way>,
+    paths: Vec<NetworkPath>,
     /// The names of our cards.
     cards: Vec<String>,
-    owner: Arc<Owner>,
+    shared_node: Arc<SharedNode>,
     identity: Arc<Identity>,
-    whom: Whom,
+    expected_peer: ExpectedPeer,
     timeout: Duration,
-    /// The last group that came to stand.
+    /// The last group that was established.
     last: Mutex<Option<GroupId>>,
 }
 
-/// Who has to answer.
+/// The expected peer.
 #[derive(Debug)]
-enum Whom {
-    /// Who answered under this name before; whoever answers first is remembered.
+enum ExpectedPeer {
+    /// The key pinned for this host; the first one is pinned.
     Pinned { host: String, known_hosts: KnownHosts },
-    /// Who has this key.
+    /// The node with this key.
     Key(PublicKey),
 }
 
-/// What became of a dial.
-enum Met {
-    Joined(NodeKey),
-    Gone(Gone),
+/// The result of a handshake.
+enum JoinResult {
+    Joined(PeerKey),
+    Ended(ConnectionEnd),
 }
 
 impl EtherDial {
-    /// Opens the cards; will dial as `identity`, giving the handshake `timeout`.
+    /// Opens the cards. Returns a dialer as `identity`, with a handshake timeout.
     ///
     /// # Errors
-    /// The cards cannot be opened, or the address names no peer.
+    /// Fails if a card cannot be opened, or the address names no peer.
     pub fn open(
-        place: EtherPlace,
+        address: EtherAddress,
         identity: Arc<Identity>,
         known_hosts: KnownHosts,
         timeout: Duration,
     ) -> Result<Self, DialError> {
-        if place.remotes.is_empty() {
-            return Err(DialError::NoPeer { address: place.to_string() });
+        if address.remotes.is_empty() {
+            return Err(DialError::NoPeer { address: address.to_string() });
         }
-        let owner = Owner::open(&place.cards, &identity, false)?;
-        let way = |index: usize| way(index, place.remote(index)?);
+        let shared_node = SharedNode::open(&address.cards, &identity, false)?;
+        let path = |index: usize| path(index, address.remote(index)?);
         Ok(Self {
-            peer: place.to_string(),
-            ways: (0..place.cards.len()).filter_map(way).collect(),
-            cards: place.cards.clone(),
-            owner,
+            peer: address.to_string(),
+            paths: (0..address.cards.len()).filter_map(path).collect(),
+            cards: address.cards.clone(),
+            shared_node,
             identity,
-            whom: Whom::Pinned { host: place.peer_name(), known_hosts },
+            expected_peer: ExpectedPeer::Pinned { host: address.peer_name(), known_hosts },
             timeout,
             last: Mutex::default(),
         })
     }
 
-    /// Will dial who has this key, over cards that are open already.
+    /// Returns a dialer of the node with this key, over open cards.
     pub(super) fn expecting(
         cards: &EtherCards,
-        ways: &[(usize, HardwareAddress)],
+        paths: &[(usize, HardwareAddress)],
         key: PublicKey,
         timeout: Duration,
     ) -> Self {
-        let first = ways.first().map(|(_, remote)| Hardware(*remote).to_string()).unwrap_or_default();
+        let first = paths.first().map(|(_, remote)| MacAddress(*remote).to_string()).unwrap_or_default();
         Self {
             peer: format!("ether://{first}"),
-            ways: ways.iter().filter_map(|(index, remote)| way(*index, *remote)).collect(),
+            paths: paths.iter().filter_map(|(index, remote)| path(*index, *remote)).collect(),
             cards: cards.names.clone(),
-            owner: Arc::clone(&cards.owner),
+            shared_node: Arc::clone(&cards.shared_node),
             identity: Arc::clone(&cards.identity),
-            whom: Whom::Key(key),
+            expected_peer: ExpectedPeer::Key(key),
             timeout,
             last: Mutex::default(),
         }
@@ -107,41 +107,47 @@ impl EtherDial {
         self.failed(io::ErrorKind::ConnectionAborted, "the server closed the circuit before it accepted us")
     }
 
-    /// Joins the peer.
-    fn join(&self, expected: Option<NodeKey>, deadline: Instant) -> Result<(Handle, NodeKey), DialError> {
-        let engine = &self.owner.engine;
-        let dialled = engine.with(|machine, now| machine.dial(now, &self.ways, expected));
-        let group = dialled.map_err(|error| self.failed(io::ErrorKind::Other, error.to_string()))?;
-        engine.nudge();
-        let handle = Handle { owner: Arc::clone(&self.owner), group };
-        let met = engine.wait(group, Some(deadline), |machine, _| {
-            let lane = machine.lane(group)?;
-            lane.gone.map(Met::Gone).or(lane.peer.map(Met::Joined))
+    /// Does the handshake with the peer.
+    fn join(
+        &self,
+        expected: Option<PeerKey>,
+        deadline: Instant,
+    ) -> Result<(ConnectionHandle, PeerKey), DialError> {
+        let engine = &self.shared_node.engine;
+        let dialed = engine.with(|mux, now| mux.dial(now, &self.paths, expected));
+        let group = dialed.map_err(|error| self.failed(io::ErrorKind::Other, error.to_string()))?;
+        engine.wake_leader();
+        let handle = ConnectionHandle { shared_node: Arc::clone(&self.shared_node), group };
+        let result = engine.wait(group, Some(deadline), |mux, _| {
+            let connection = mux.connection(group)?;
+            connection.end.map(JoinResult::Ended).or(connection.peer.map(JoinResult::Joined))
         });
-        match met {
-            Some(Met::Joined(peer)) => Ok((handle, peer)),
-            Some(Met::Gone(Gone::Failed(DialFault::Stranger(shown)))) => Err(self.changed(shown)?),
-            Some(Met::Gone(Gone::Failed(DialFault::Silent))) | None => {
+        match result {
+            Some(JoinResult::Joined(peer)) => Ok((handle, peer)),
+            Some(JoinResult::Ended(ConnectionEnd::Failed(DialFault::UnexpectedKey(shown)))) => {
+                Err(self.changed(shown)?)
+            }
+            Some(JoinResult::Ended(ConnectionEnd::Failed(DialFault::Timeout))) | None => {
                 Err(self.failed(io::ErrorKind::TimedOut, "no wirefs server answers there"))
             }
-            Some(Met::Gone(gone)) => {
-                Err(self.failed(io::ErrorKind::ConnectionAborted, gone.carrier_lost().to_string()))
+            Some(JoinResult::Ended(end)) => {
+                Err(self.failed(io::ErrorKind::ConnectionAborted, end.carrier_lost().to_string()))
             }
         }
     }
 
-    /// The key that the peer must have, where one is known.
-    fn known(&self) -> Result<Option<PublicKey>, DialError> {
-        match &self.whom {
-            Whom::Pinned { host, known_hosts } => Ok(known_hosts.find(host)?.map(|known| known.key)),
-            Whom::Key(key) => Ok(Some(*key)),
+    /// Returns the key that the peer must have, if one is known.
+    fn expected_key(&self) -> Result<Option<PublicKey>, DialError> {
+        match &self.expected_peer {
+            ExpectedPeer::Pinned { host, known_hosts } => Ok(known_hosts.find(host)?.map(|known| known.key)),
+            ExpectedPeer::Key(key) => Ok(Some(*key)),
         }
     }
 
-    /// Another key than the one that is known.
-    fn changed(&self, shown: NodeKey) -> Result<DialError, DialError> {
-        let stranger = || self.failed(io::ErrorKind::PermissionDenied, "another node answered");
-        let Whom::Pinned { host, known_hosts } = &self.whom else { return Ok(stranger()) };
+    /// Returns the error for a key other than the known one.
+    fn changed(&self, shown: PeerKey) -> Result<DialError, DialError> {
+        let unknown = || self.failed(io::ErrorKind::PermissionDenied, "another node answered");
+        let ExpectedPeer::Pinned { host, known_hosts } = &self.expected_peer else { return Ok(unknown()) };
         let shown = PublicKey::from_raw(shown.0).fingerprint();
         Ok(match known_hosts.find(host)? {
             Some(known) => DialError::HostKeyChanged {
@@ -151,19 +157,23 @@ impl EtherDial {
                 file: known_hosts.path().to_owned(),
                 line: known.line,
             },
-            None => stranger(),
+            None => unknown(),
         })
     }
 
-    /// Waits for the word of the server: whether our key is known there.
-    fn accepted(&self, handle: &Handle, deadline: Instant) -> Result<VecDeque<bytes::Bytes>, DialError> {
+    /// Waits until the server accepts or refuses our key.
+    fn await_acceptance(
+        &self,
+        handle: &ConnectionHandle,
+        deadline: Instant,
+    ) -> Result<VecDeque<bytes::Bytes>, DialError> {
         let mut pieces = VecDeque::new();
         let refused = || DialError::Refused { line: self.identity.line() };
         match source::take(handle, &mut pieces, Some(deadline)) {
-            Some(Taken::Bytes) => {}
-            // Who is not known here is told so. This one stops, or has no room.
-            Some(Taken::Gone(CarrierLost::PeerClosed) | Taken::End) => return Err(self.closed()),
-            Some(Taken::Gone(lost)) => {
+            Some(ReadOutcome::Bytes) => {}
+            // A refused client gets a refusal. A close without one means that the server ends, or has no capacity.
+            Some(ReadOutcome::Lost(CarrierLost::PeerClosed) | ReadOutcome::End) => return Err(self.closed()),
+            Some(ReadOutcome::Lost(lost)) => {
                 return Err(self.failed(io::ErrorKind::ConnectionAborted, lost.to_string()));
             }
             None => return Err(DialError::Silent { address: self.peer.clone() }),
@@ -186,26 +196,26 @@ impl EtherDial {
     }
 }
 
-/// From our card number `index` to one of the peer's.
-fn way(index: usize, remote: HardwareAddress) -> Option<Way> {
-    Some(Way { card: CardId(u8::try_from(index).ok()?), remote: Address(remote.0) })
+/// Returns the path from our card number `index` to a card of the peer.
+fn path(index: usize, remote: HardwareAddress) -> Option<NetworkPath> {
+    Some(NetworkPath { card: CardId(u8::try_from(index).ok()?), remote: CardAddress(remote.0) })
 }
 
 impl Dial for EtherDial {
     fn dial(&self) -> Result<Carrier, DialError> {
         let deadline = Instant::now() + self.timeout;
-        let known = self.known()?;
-        let (handle, peer) = self.join(known.as_ref().map(|key| NodeKey(*key.raw())), deadline)?;
+        let expected_key = self.expected_key()?;
+        let (handle, peer) = self.join(expected_key.as_ref().map(|key| PeerKey(*key.raw())), deadline)?;
         let key = PublicKey::from_raw(peer.0);
         let mut info = PeerInfo { identity: Some(key), ..PeerInfo::plain("ether", self.peer.clone()) };
-        if let (None, Whom::Pinned { host, known_hosts }) = (&known, &self.whom) {
+        if let (None, ExpectedPeer::Pinned { host, known_hosts }) = (&expected_key, &self.expected_peer) {
             match known_hosts.pin(host, key)? {
-                Some(known) if known.key != key => return Err(self.changed(peer)?),
+                Some(expected_key) if expected_key.key != key => return Err(self.changed(peer)?),
                 Some(_) => {}
                 None => info.pinned_in = Some(known_hosts.path().to_owned()),
             }
         }
-        let pieces = self.accepted(&handle, deadline)?;
+        let pieces = self.await_acceptance(&handle, deadline)?;
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle.group);
         Ok(handle.into_carrier(|handle| EtherSource::new(handle, pieces), info))
     }
@@ -213,10 +223,10 @@ impl Dial for EtherDial {
     fn paths(&self) -> Vec<PathStatus> {
         let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(group) = last else { return Vec::new() };
-        let states = self.owner.engine.lock().node.paths(group);
+        let states = self.shared_node.engine.lock().node.paths(group);
         let path = |state: PathState| PathStatus {
-            card: self.cards.get(usize::from(state.way.card.0)).cloned().unwrap_or_default(),
-            remote: Hardware(HardwareAddress(state.way.remote.0)).to_string(),
+            card: self.cards.get(usize::from(state.path.card.0)).cloned().unwrap_or_default(),
+            remote: MacAddress(HardwareAddress(state.path.remote.0)).to_string(),
             is_up: state.is_up,
             rate: state.rate,
             rtt: state.rtt,

@@ -1,73 +1,77 @@
-//! Turning the node: by whoever waits, by whoever sends.
+//! The work loop of a node, run by waiting and by sending threads.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use wirefs_circuit::{Address, CardId, GroupId, Time, limits::CARDS_MAX};
+use wirefs_circuit::{CardAddress, CardId, GroupId, Time, limits::CARDS_MAX};
 use wirefs_raw::Ring;
 
-use super::bell::Bell;
-use super::card::{Filling, OutCard};
-use super::machine::{Leader, Machine};
-use super::spin::Spin;
+use super::card::{CardSender, FilledBatch};
+use super::event::Event;
+use super::mux::{Leader, Mux};
+use super::spin::AdaptiveSpin;
 
-/// Frames of one card that are received before the machine is let go of.
-const TURN_FRAMES: usize = 64;
-/// A sleeping leader is woken for a time that is nearer than this; else it looks around that often of itself while
-/// something happens.
-pub(super) const LOOK: Duration = Duration::from_millis(5);
-/// How soon a card that is full is tried again.
-pub(super) const STUCK_WAIT: Duration = Duration::from_micros(500);
+/// Frames of one card received before the mux is unlocked.
+const POLL_FRAMES: usize = 64;
+/// A sleeping leader is woken for a timer earlier than this; for later timers it wakes itself at this interval while
+/// the node is active.
+pub(super) const CHECK_INTERVAL: Duration = Duration::from_millis(5);
+/// The retry interval of a card whose send buffer is full.
+pub(super) const BLOCKED_RETRY: Duration = Duration::from_micros(500);
 
-/// What the leader has.
+/// State of the leading thread.
 #[derive(Debug)]
-pub(super) struct Wheel {
+pub(super) struct LeaderState {
     pub(super) rings: Vec<Ring>,
-    pub(super) spin: Spin,
-    /// When something came last.
+    pub(super) spin: AdaptiveSpin,
+    /// The time of the last received frame.
     pub(super) last: Time,
 }
 
 /// A node with its cards.
 #[derive(Debug)]
 pub(super) struct Engine {
-    pub(super) cards: Vec<OutCard>,
-    machine: Mutex<Machine>,
-    wheel: Mutex<Wheel>,
+    pub(super) cards: Vec<CardSender>,
+    mux: Mutex<Mux>,
+    leader_state: Mutex<LeaderState>,
     begun: Instant,
-    /// When something is to be done next, in nanoseconds since `begun`.
+    /// The next timer, in nanoseconds since `begun`.
     pub(super) due: AtomicU64,
-    /// Until when the leader sleeps; 0: it does not.
+    /// The time until which the leader sleeps; 0 if it does not.
     pub(super) asleep_until: AtomicU64,
-    /// The leader is to look around.
-    pub(super) nudged: AtomicBool,
+    /// The leader must check for work.
+    pub(super) leader_notified: AtomicBool,
     /// Wakes the leader.
-    pub(super) bell: Bell,
-    /// Wakes the keeper when it watches.
-    pub(super) keeper: Condvar,
-    /// Wakes the keeper when it led and slept, whether it still leads or not.
-    pub(super) keeper_bell: Bell,
-    pub(super) is_keeper_asleep: AtomicBool,
-    /// Rings while peers wait to be accepted.
-    pub(super) door: Bell,
+    pub(super) wakeup: Event,
+    /// Wakes the background thread while it watches.
+    pub(super) background: Condvar,
+    /// Wakes the background thread if it slept as leader, whether it still leads or not.
+    pub(super) background_wakeup: Event,
+    pub(super) is_background_asleep: AtomicBool,
+    /// Set while peers wait to be accepted.
+    pub(super) accept_event: Event,
 }
 
 impl Engine {
-    pub(super) fn new(machine: Machine, cards: Vec<OutCard>, rings: Vec<Ring>) -> std::io::Result<Engine> {
+    pub(super) fn new(mux: Mux, cards: Vec<CardSender>, rings: Vec<Ring>) -> std::io::Result<Engine> {
         Ok(Engine {
             cards,
-            machine: Mutex::new(machine),
-            wheel: Mutex::new(Wheel { rings, spin: Spin::default(), last: Time::default() }),
+            mux: Mutex::new(mux),
+            leader_state: Mutex::new(LeaderState {
+                rings,
+                spin: AdaptiveSpin::default(),
+                last: Time::default(),
+            }),
             begun: Instant::now(),
             due: AtomicU64::new(u64::MAX),
             asleep_until: AtomicU64::new(0),
-            nudged: AtomicBool::new(false),
-            bell: Bell::new()?,
-            keeper: Condvar::new(),
-            keeper_bell: Bell::new()?,
-            is_keeper_asleep: AtomicBool::new(false),
-            door: Bell::new()?,
+            leader_notified: AtomicBool::new(false),
+            wakeup: Event::new()?,
+            background: Condvar::new(),
+            background_wakeup: Event::new()?,
+            is_background_asleep: AtomicBool::new(false),
+            accept_event: Event::new()?,
         })
     }
 
@@ -75,47 +79,47 @@ impl Engine {
         Time(u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Machine> {
-        self.machine.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn lock(&self) -> MutexGuard<'_, Mux> {
+        self.mux.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn wheel(&self) -> MutexGuard<'_, Wheel> {
-        self.wheel.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn leader_state(&self) -> MutexGuard<'_, LeaderState> {
+        self.leader_state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does something with the machine, and sends what follows from it.
-    pub(super) fn with<T>(&self, work: impl FnOnce(&mut Machine, Time) -> T) -> T {
-        let mut machine = self.lock();
+    /// Runs `work` on the mux, and sends the resulting packets.
+    pub(super) fn with<T>(&self, work: impl FnOnce(&mut Mux, Time) -> T) -> T {
+        let mut mux = self.lock();
         let now = self.now();
-        let result = work(&mut machine, now);
-        self.leave(machine, now);
+        let result = work(&mut mux, now);
+        self.leave(mux, now);
         result
     }
 
-    /// Lets go of the machine and sends what is due. Returns how many packets left.
-    pub(super) fn leave(&self, mut machine: MutexGuard<'_, Machine>, now: Time) -> usize {
-        machine.settle(now);
-        let mut fillings: [Option<Filling<'_>>; CARDS_MAX] = [const { None }; CARDS_MAX];
+    /// Unlocks the mux and sends the due packets. Returns the number of packets sent.
+    pub(super) fn leave(&self, mut mux: MutexGuard<'_, Mux>, now: Time) -> usize {
+        mux.process_outputs(now);
+        let mut batches: [Option<FilledBatch<'_>>; CARDS_MAX] = [const { None }; CARDS_MAX];
         let mut sent = 0;
-        for (card, place) in self.cards.iter().zip(&mut fillings) {
+        for (card, slot) in self.cards.iter().zip(&mut batches) {
             if let Some(frames) = card.take() {
-                let filling = card.fill(frames, &mut machine.node, now);
-                sent += filling.added;
-                *place = Some(filling);
+                let batch = card.fill(frames, &mut mux.node, now);
+                sent += batch.added;
+                *slot = Some(batch);
             }
         }
-        // What is under way first is there first: times can be noted behind it.
+        // Sending first reduces latency; timers can be noted afterwards.
         let mut is_noted = sent == 0;
         if is_noted {
-            self.note_due(&machine, now);
+            self.note_due(&mux, now);
         }
-        if machine.has_arrivals() {
-            self.door.ring();
+        if mux.has_arrivals() {
+            self.accept_event.signal();
         }
-        drop(machine);
-        for (card, place) in self.cards.iter().zip(&mut fillings) {
-            if let Some(filling) = place.take()
-                && self.send(card, filling)
+        drop(mux);
+        for (card, slot) in self.cards.iter().zip(&mut batches) {
+            if let Some(batch) = slot.take()
+                && self.send(card, batch)
                 && let Some(more) = self.flush(card)
             {
                 sent += more;
@@ -123,171 +127,176 @@ impl Engine {
             }
         }
         if !is_noted {
-            let machine = self.lock();
-            self.note_due(&machine, self.now());
+            let mux = self.lock();
+            self.note_due(&mux, self.now());
         }
         sent
     }
 
-    /// Sends what this card may, until there is no more or another thread does it. None: another one did from the first.
-    fn flush(&self, card: &OutCard) -> Option<usize> {
+    /// Sends this card's packets until there are no more or another thread sends. Returns `None` if another thread sent
+    /// from the start.
+    fn flush(&self, card: &CardSender) -> Option<usize> {
         let mut sent = None;
         while let Some(frames) = card.take() {
-            let mut machine = self.lock();
+            let mut mux = self.lock();
             let now = self.now();
-            let filling = card.fill(frames, &mut machine.node, now);
-            machine.settle(now);
-            self.note_due(&machine, now);
-            drop(machine);
-            sent = Some(sent.unwrap_or(0) + filling.added);
-            if !self.send(card, filling) {
+            let batch = card.fill(frames, &mut mux.node, now);
+            mux.process_outputs(now);
+            self.note_due(&mux, now);
+            drop(mux);
+            sent = Some(sent.unwrap_or(0) + batch.added);
+            if !self.send(card, batch) {
                 break;
             }
         }
         sent
     }
 
-    /// Sends what was filled in. Returns whether there is more for this thread to do.
-    fn send(&self, card: &OutCard, filling: Filling<'_>) -> bool {
-        let was_stuck = card.is_stuck();
-        let is_more = card.send(filling);
-        if card.is_stuck() && !was_stuck {
-            // The time to try again was not among those that were noted before.
-            let machine = self.lock();
-            self.note_due(&machine, self.now());
+    /// Sends a batch. Returns whether this thread has more to do.
+    fn send(&self, card: &CardSender, batch: FilledBatch<'_>) -> bool {
+        let was_blocked = card.is_blocked();
+        let is_more = card.send(batch);
+        if card.is_blocked() && !was_blocked {
+            // The retry time was not among the timers noted before.
+            let mux = self.lock();
+            self.note_due(&mux, self.now());
         }
         is_more
     }
 
-    /// Notes when something is to be done next, and has the leader woken if it would sleep too long.
-    fn note_due(&self, machine: &Machine, now: Time) {
-        let mut due = machine.deadline();
-        if self.cards.iter().any(OutCard::is_stuck) {
-            due = due.min(now + STUCK_WAIT);
+    /// Notes the next timer, and wakes the leader if it would sleep too long.
+    fn note_due(&self, mux: &Mux, now: Time) {
+        let mut due = mux.deadline();
+        if self.cards.iter().any(CardSender::is_blocked) {
+            due = due.min(now + BLOCKED_RETRY);
         }
         self.due.store(due.0, Ordering::Relaxed);
         let until = self.asleep_until.load(Ordering::SeqCst);
-        if due.0 < until && (Time(until).since(now) > LOOK || due.since(now) < LOOK) {
-            self.nudge();
+        if due.0 < until && (Time(until).since(now) > CHECK_INTERVAL || due.since(now) < CHECK_INTERVAL) {
+            self.wake_leader();
         }
     }
 
-    /// Has the leader look around.
-    pub(super) fn nudge(&self) {
-        self.nudged.store(true, Ordering::SeqCst);
+    /// Makes the leader check for work.
+    pub(super) fn wake_leader(&self) {
+        self.leader_notified.store(true, Ordering::SeqCst);
         if self.asleep_until.load(Ordering::SeqCst) != 0 {
-            self.bell.ring();
+            self.wakeup.signal();
         }
-        self.wake_keeper();
+        self.wake_background();
     }
 
-    /// Has the keeper look who leads, if it led and sleeps. One from which the lead was taken in its sleep would sleep on
-    /// when nobody leads any more.
-    fn wake_keeper(&self) {
-        if self.is_keeper_asleep.swap(false, Ordering::SeqCst) {
-            self.keeper_bell.ring();
+    /// Wakes the background thread if it slept as leader, so that it checks who leads. Otherwise it would sleep on when
+    /// no thread leads any more.
+    fn wake_background(&self) {
+        if self.is_background_asleep.swap(false, Ordering::SeqCst) {
+            self.background_wakeup.signal();
         }
     }
 
-    /// Takes what the cards have, and lets time pass. Returns how many frames there were, and whether it was time for
-    /// something.
-    pub(super) fn turn(&self, machine: &mut Machine, wheel: &mut Wheel, now: Time) -> (usize, bool) {
+    /// Receives the cards' frames and runs timers. Returns the number of frames, and whether a timer was due.
+    pub(super) fn poll_cards(
+        &self,
+        mux: &mut Mux,
+        leader_state: &mut LeaderState,
+        now: Time,
+    ) -> (usize, bool) {
         let mut count = 0;
-        for (index, ring) in wheel.rings.iter_mut().enumerate() {
+        for (index, ring) in leader_state.rings.iter_mut().enumerate() {
             // CARDS_MAX is at most 255.
             let card = CardId(index as u8);
-            let node = &mut machine.node;
-            count += ring.each(TURN_FRAMES, |source, packet| {
-                node.receive(now, card, Address(source.0), packet);
+            let node = &mut mux.node;
+            count += ring.each(POLL_FRAMES, |source, packet| {
+                node.receive(now, card, CardAddress(source.0), packet);
             });
         }
         if count > 0 {
-            wheel.last = now;
+            leader_state.last = now;
         }
         let is_due = self.due.load(Ordering::Relaxed) <= now.0;
         if is_due {
-            machine.tick(now);
+            mux.tick(now);
         }
-        machine.settle(now);
+        mux.process_outputs(now);
         (count, is_due)
     }
 
-    /// Waits until `ready` says something, at most until `until`; turns the node meanwhile, if nobody else does who waits.
-    /// None: the time passed.
+    /// Waits until `ready` returns a value, at most until `until`; leads meanwhile if no other waiting thread does.
+    /// Returns `None` on a timeout.
     pub(super) fn wait<T>(
         &self,
         group: GroupId,
         until: Option<Instant>,
-        mut ready: impl FnMut(&mut Machine, Time) -> Option<T>,
+        mut ready: impl FnMut(&mut Mux, Time) -> Option<T>,
     ) -> Option<T> {
-        let mut machine = self.lock();
+        let mut mux = self.lock();
         loop {
             let now = self.now();
-            machine.settle(now);
-            let got = ready(&mut machine, now);
+            mux.process_outputs(now);
+            let got = ready(&mut mux, now);
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
             if got.is_some() || left.is_some_and(|left| left.is_zero()) {
-                // It may have been called to lead.
-                let calls_keeper = machine.pass_on();
-                self.leave(machine, now);
-                if calls_keeper {
-                    self.keeper.notify_one();
+                // This thread may have been woken to lead.
+                let wakes_background = mux.wake_next_leader();
+                self.leave(mux, now);
+                if wakes_background {
+                    self.background.notify_one();
                 }
                 return got;
             }
-            if machine.leader != Leader::Waiter {
-                machine.lead(Leader::Waiter);
-                // It may be the keeper that sleeps; now it is nobody.
+            if mux.leader != Leader::Waiter {
+                mux.lead(Leader::Waiter);
+                // The background thread may be the sleeping leader; now no leader sleeps.
                 self.asleep_until.store(0, Ordering::SeqCst);
-                drop(machine);
+                drop(mux);
                 return self.lead(until, ready);
             }
-            let signal = match machine.lane(group) {
-                Some(lane) => Arc::clone(&lane.signal),
+            let signal = match mux.connection(group) {
+                Some(connection) => Arc::clone(&connection.signal),
                 None => return None,
             };
-            machine.note_sleeper(group, true);
+            mux.count_sleeper(group, true);
             let step = left.unwrap_or(Duration::MAX).min(Duration::from_secs(10));
-            let woken = signal.wait_timeout(machine, step).unwrap_or_else(PoisonError::into_inner);
-            machine = woken.0;
-            machine.note_sleeper(group, false);
+            let woken = signal.wait_timeout(mux, step).unwrap_or_else(PoisonError::into_inner);
+            mux = woken.0;
+            mux.count_sleeper(group, false);
         }
     }
 
     fn lead<T>(
         &self,
         until: Option<Instant>,
-        mut ready: impl FnMut(&mut Machine, Time) -> Option<T>,
+        mut ready: impl FnMut(&mut Mux, Time) -> Option<T>,
     ) -> Option<T> {
-        let mut wheel = self.wheel();
+        let mut leader_state = self.leader_state();
         loop {
-            let mut machine = self.lock();
+            let mut mux = self.lock();
             let now = self.now();
-            let (count, is_due) = self.turn(&mut machine, &mut wheel, now);
-            let got = ready(&mut machine, now);
-            let is_over = got.is_some() || until.is_some_and(|until| until <= Instant::now());
-            let calls_keeper = is_over && machine.resign();
-            let sent = if is_over && !is_due && machine.can_wait(now) {
-                // Whoever leads next looks at once what there is to be done: that is not kept from whom this was for.
+            let (count, is_due) = self.poll_cards(&mut mux, &mut leader_state, now);
+            let got = ready(&mut mux, now);
+            let is_done = got.is_some() || until.is_some_and(|until| until <= Instant::now());
+            let wakes_background = is_done && mux.resign();
+            let sent = if is_done && !is_due && mux.can_wait(now) {
+                // The next leader checks for work at once, so the result is returned without that delay.
                 self.due.store(0, Ordering::Relaxed);
-                drop(machine);
+                drop(mux);
                 0
-            } else if count > 0 || is_due || is_over {
-                self.leave(machine, now)
+            } else if count > 0 || is_due || is_done {
+                self.leave(mux, now)
             } else {
-                // Where nothing happened nothing is to be sent that was not sent by whoever made it so.
-                drop(machine);
+                // Nothing happened, so the threads that caused earlier packets have sent them.
+                drop(mux);
                 0
             };
-            if calls_keeper {
-                self.keeper.notify_one();
+            if wakes_background {
+                self.background.notify_one();
             }
-            if is_over {
-                self.wake_keeper();
+            if is_done {
+                self.wake_background();
                 return got;
             }
             if count == 0 && sent == 0 {
-                self.rest(&mut wheel, until);
+                self.idle(&mut leader_state, until);
             }
         }
     }

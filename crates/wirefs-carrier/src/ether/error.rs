@@ -1,8 +1,8 @@
-//! Why a node cannot be set up, in words for people.
+//! Errors of setting up a node, as messages for users.
 
 use std::io;
 
-use wirefs_circuit::Misuse;
+use wirefs_circuit::CircuitMisuse;
 use wirefs_raw::RawError;
 
 /// A node for `ether` addresses cannot be set up.
@@ -11,10 +11,10 @@ pub enum EtherError {
     /// A card cannot be used.
     #[error("{0}; `wirefs doctor` looks at this machine")]
     Card(#[from] RawError),
-    /// Too many cards, or too small ones.
+    /// Too many cards, or too small an MTU.
     #[error(transparent)]
-    Cards(#[from] Misuse),
-    /// Our key is not one of ed25519.
+    Cards(#[from] CircuitMisuse),
+    /// Our key is no ed25519 key.
     #[error("the identity cannot be used for ether:// addresses")]
     Identity,
     /// The system gives no random numbers.
@@ -22,11 +22,11 @@ pub enum EtherError {
     Chance,
     /// Another server of this machine has the card.
     #[error("another wirefs server listens on {card}; stop it, or choose another card")]
-    Taken {
+    ReadOutcome {
         /// The card.
         card: String,
     },
-    /// This process is out of descriptors or threads.
+    /// This process is out of file descriptors or threads.
     #[error("this machine has no resources left: {0}")]
     Resources(#[from] io::Error),
 }

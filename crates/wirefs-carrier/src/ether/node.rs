@@ -1,38 +1,38 @@
-//! What the machine of circuits needs from the system: chance and keys.
+//! Entropy and keys for the circuit state machine.
 
 use ring::agreement::{EphemeralPrivateKey, X25519};
 use ring::rand::{SecureRandom, SystemRandom};
-use wirefs_circuit::{Card, Config, HandshakeKey, Node, Trust};
+use wirefs_circuit::{Card, CircuitConfig, CircuitNode, HandshakeKey, PeerTrust};
 
 use super::error::EtherError;
 use crate::tls::Identity;
 
-/// Keys that are made at once while others wait for the machine.
+/// Keys made at a time while other threads wait for the mux.
 const KEYS_AT_ONCE: usize = 2;
-/// Keys that a node has when it begins.
+/// Keys of a new node.
 const KEYS_FIRST: usize = 8;
 
-/// Makes a node that knows nobody. Whose word counts is decided where it is dialled or accepted.
-pub(super) fn node(identity: &Identity, cards: Vec<Card>) -> Result<Node, EtherError> {
+/// Returns a node without peers. It admits any key: dialing and accepting check keys.
+pub(super) fn node(identity: &Identity, cards: Vec<Card>) -> Result<CircuitNode, EtherError> {
     let mut secret = [0; 32];
     SystemRandom::new().fill(&mut secret).map_err(|_| EtherError::Chance)?;
     let identity = identity.pair().ok_or(EtherError::Identity)?;
-    let mut node = Node::new(Config { identity, secret, cards, trust: Trust::Anyone })?;
+    let mut node = CircuitNode::new(CircuitConfig { identity, secret, cards, trust: PeerTrust::Anyone })?;
     give_keys(&mut node, KEYS_FIRST);
     Ok(node)
 }
 
-fn give_keys(node: &mut Node, count: usize) {
+fn give_keys(node: &mut CircuitNode, count: usize) {
     for _ in 0..count {
         let private = EphemeralPrivateKey::generate(&X25519, &SystemRandom::new());
-        // Without chance there is no key, and so no new peer; a later call may find some.
+        // Without entropy there is no key, and so no new peer; a later call may succeed.
         if let Some(key) = private.ok().and_then(HandshakeKey::new) {
             node.give_key(key);
         }
     }
 }
 
-/// Makes keys in place of those that were used.
-pub(super) fn top_up(node: &mut Node) {
+/// Makes keys in place of used ones.
+pub(super) fn top_up(node: &mut CircuitNode) {
     give_keys(node, node.keys_wanted().min(KEYS_AT_ONCE));
 }

@@ -7,18 +7,18 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use wirefs_op::Frame;
 
-use super::owner::Handle;
+use super::handle::ConnectionHandle;
 use crate::carrier::{FrameSink, SendProgress};
 use crate::lost::CarrierLost;
 
 pub(super) struct EtherSink {
-    handle: Arc<Handle>,
-    /// The rest of a frame that the circuit took a part of.
+    handle: Arc<ConnectionHandle>,
+    /// The rest of a frame of which the circuit took a part.
     partial: VecDeque<Bytes>,
 }
 
 impl EtherSink {
-    pub(super) fn new(handle: Arc<Handle>) -> Self {
+    pub(super) fn new(handle: Arc<ConnectionHandle>) -> Self {
         Self { handle, partial: VecDeque::new() }
     }
 }
@@ -29,14 +29,12 @@ impl FrameSink for EtherSink {
             return Ok(SendProgress::Drained);
         }
         loop {
-            let progress = self
-                .handle
-                .engine()
-                .with(|machine, _| machine.write(self.handle.group, &mut self.partial, queue))?;
-            // What was just sent may have made room for more.
-            let is_roomy = progress == SendProgress::Blocked
-                && matches!(self.handle.engine().lock().room(self.handle.group), Some(Ok(())));
-            if !is_roomy {
+            let progress =
+                self.handle.engine().with(|mux, _| mux.write(self.handle.group, &mut self.partial, queue))?;
+            // The data just sent may have freed space.
+            let is_writable = progress == SendProgress::Blocked
+                && matches!(self.handle.engine().lock().writable(self.handle.group), Some(Ok(())));
+            if !is_writable {
                 return Ok(progress);
             }
         }
@@ -44,10 +42,8 @@ impl FrameSink for EtherSink {
 
     fn wait_writable(&mut self, timeout: Duration) -> Result<bool, CarrierLost> {
         let group = self.handle.group;
-        let room = self
-            .handle
-            .engine()
-            .wait(group, Some(Instant::now() + timeout), |machine, _| machine.room(group));
+        let room =
+            self.handle.engine().wait(group, Some(Instant::now() + timeout), |mux, _| mux.writable(group));
         match room {
             Some(Ok(())) => Ok(true),
             Some(Err(lost)) => Err(lost),

@@ -6,28 +6,28 @@ use std::time::Instant;
 
 use bytes::{Buf, Bytes};
 
-use super::lane::Taken;
-use super::owner::Handle;
+use super::connection::ReadOutcome;
+use super::handle::ConnectionHandle;
 use crate::assembly::{Assembly, SIZE_WORD_BYTES};
 use crate::carrier::FrameSource;
-use crate::lost::{CarrierLost, PeerFault};
+use crate::lost::{CarrierLost, FramingError};
 
 pub(super) struct EtherSource {
-    handle: Arc<Handle>,
-    /// What came and was not looked at.
+    handle: Arc<ConnectionHandle>,
+    /// Received data that is not parsed yet.
     pieces: VecDeque<Bytes>,
-    /// Messages that came in several pieces.
+    /// Messages that arrived in several pieces.
     assembly: Assembly,
 }
 
 impl EtherSource {
-    /// Goes on behind what was taken already.
-    pub(super) fn new(handle: Arc<Handle>, pieces: VecDeque<Bytes>) -> Self {
+    /// Starts with data that was already taken.
+    pub(super) fn new(handle: Arc<ConnectionHandle>, pieces: VecDeque<Bytes>) -> Self {
         Self { handle, pieces, assembly: Assembly::new() }
     }
 
-    /// The next message that is there as a whole.
-    fn next_body(&mut self) -> Result<Option<Bytes>, PeerFault> {
+    /// Returns the next complete message.
+    fn next_body(&mut self) -> Result<Option<Bytes>, FramingError> {
         loop {
             if let Some(body) = self.assembly.next_body()? {
                 return Ok(Some(body));
@@ -35,7 +35,7 @@ impl EtherSource {
             let Some(mut piece) = self.pieces.pop_front() else {
                 return Ok(None);
             };
-            // Most are in one packet, and need no assembly.
+            // Most messages are in one packet, and need no assembly.
             let size = piece.first_chunk().and_then(|word| Assembly::size_of(*word).ok());
             match size.filter(|size| self.assembly.is_empty() && *size <= piece.len()) {
                 Some(size) => {
@@ -52,11 +52,15 @@ impl EtherSource {
     }
 }
 
-/// Waits until something can be taken, at most until `until`.
-pub(super) fn take(handle: &Handle, pieces: &mut VecDeque<Bytes>, until: Option<Instant>) -> Option<Taken> {
-    handle.engine().wait(handle.group, until, |machine, _| match machine.both(handle.group) {
-        Some((lane, node)) => lane.take(node, pieces),
-        None => Some(Taken::Gone(CarrierLost::Closed)),
+/// Waits until data can be taken, at most until `until`.
+pub(super) fn take(
+    handle: &ConnectionHandle,
+    pieces: &mut VecDeque<Bytes>,
+    until: Option<Instant>,
+) -> Option<ReadOutcome> {
+    handle.engine().wait(handle.group, until, |mux, _| match mux.connection_and_node(handle.group) {
+        Some((connection, node)) => connection.take(node, pieces),
+        None => Some(ReadOutcome::Lost(CarrierLost::Closed)),
     })
 }
 
@@ -66,13 +70,13 @@ impl FrameSource for EtherSource {
             if let Some(body) = self.next_body()? {
                 return Ok(Some(body));
             }
-            match take(&self.handle, &mut self.pieces, None).unwrap_or_else(Handle::silent) {
-                Taken::Bytes => {}
-                Taken::End => return self.assembly.end(),
-                Taken::Gone(CarrierLost::PeerClosed) if !self.assembly.is_empty() => {
+            match take(&self.handle, &mut self.pieces, None).unwrap_or_else(ConnectionHandle::timed_out) {
+                ReadOutcome::Bytes => {}
+                ReadOutcome::End => return self.assembly.end(),
+                ReadOutcome::Lost(CarrierLost::PeerClosed) if !self.assembly.is_empty() => {
                     return self.assembly.end();
                 }
-                Taken::Gone(lost) => return Err(lost),
+                ReadOutcome::Lost(lost) => return Err(lost),
             }
         }
     }

@@ -1,54 +1,55 @@
-//! Whether to look again and again for a while before going to sleep.
+//! Adaptive spinning: whether to busy-poll before going to sleep.
 //!
-//! A wake-up costs ten times what a packet does, so where packets come in quick succession it is better not to sleep
-//! between them. Where they do not, looking would only burn a processor that the peer may need: with both on one processor a
-//! sleep is short because the peer runs meanwhile, and looking only keeps it from that.
+//! A wake-up costs ten times as much as a packet, so with packets in quick succession it is better not to sleep between
+//! them. Otherwise busy-polling only uses a processor that the peer may need: if both share a processor, sleeps are
+//! short because the peer runs meanwhile, and polling only delays it.
 
 use std::time::Duration;
 
-/// So long it is worth looking. Longer than a round trip between two nodes that do not sleep.
+/// The time of one busy-poll: longer than a round trip between two nodes that do not sleep.
 pub(super) const SPIN: Duration = Duration::from_micros(50);
-/// Looks in vain, one after the other, that are taken for chance.
-const CHANCES: u32 = 2;
-/// Waits without looking after one more look in vain; they double with each further one.
+/// Futile busy-polls in a row that are ignored.
+const FUTILE_IGNORED: u32 = 2;
+/// Waits without busy-polling after one more futile one; doubled with each further one.
 const PAUSE_MIN: u32 = 4;
-/// How often they double: at most one look in so many waits is in vain.
+/// The maximum number of doublings; limits the share of futile busy-polls.
 const DOUBLINGS_MAX: u32 = 8;
 
-/// What came of the last waits.
+/// The outcome of the last waits.
 #[derive(Debug, Default)]
-pub(super) struct Spin {
-    /// One bit each: whether it was short.
+pub(super) struct AdaptiveSpin {
+    /// One bit each: the wait was short.
     short: u8,
-    /// Looks in vain since one was not.
+    /// Futile busy-polls since a successful one.
     futile: u32,
-    /// Waits left before it is looked again.
+    /// Waits left before the next busy-poll.
     pause: u32,
 }
 
-impl Spin {
+impl AdaptiveSpin {
     fn note(&mut self, is_short: bool) {
         self.short = self.short << 1 | u8::from(is_short);
     }
 
-    /// Notes that looking found something.
-    pub(super) fn found(&mut self) {
+    /// Records that a busy-poll found work.
+    pub(super) fn record_hit(&mut self) {
         self.note(true);
         self.futile = 0;
     }
 
-    /// Notes a sleep, how long it took, and whether it was `looked` before, in vain.
-    pub(super) fn slept(&mut self, slept: Duration, looked: bool) {
-        self.note(slept < SPIN);
-        if looked {
+    /// Records a sleep and its duration; `polled`: a futile busy-poll came before it.
+    pub(super) fn record_sleep(&mut self, record_sleep: Duration, polled: bool) {
+        self.note(record_sleep < SPIN);
+        if polled {
             self.futile = self.futile.saturating_add(1);
-            let doublings = self.futile.checked_sub(CHANCES + 1).map(|count| count.min(DOUBLINGS_MAX));
+            let doublings = self.futile.checked_sub(FUTILE_IGNORED + 1).map(|count| count.min(DOUBLINGS_MAX));
             self.pause = doublings.map_or(0, |count| PAUSE_MIN << count);
         }
     }
 
-    /// How long to look before the next sleep: only where most of the last waits were short, and looking was not in vain.
-    pub(super) fn worth(&mut self) -> Duration {
+    /// Returns how long to busy-poll before the next sleep: only if most of the last waits were short, and polling was
+    /// not futile.
+    pub(super) fn spin_time(&mut self) -> Duration {
         if self.short.count_ones() <= u8::BITS / 2 {
             return Duration::ZERO;
         }
@@ -67,29 +68,29 @@ mod tests {
     const SHORT: Duration = Duration::from_micros(8);
 
     #[test]
-    fn looking_is_worth_it_only_while_most_waits_are_short() {
-        let mut spin = Spin::default();
-        assert_eq!(spin.worth(), Duration::ZERO);
-        (0..5).for_each(|_| spin.slept(SHORT, false));
-        assert_eq!(spin.worth(), SPIN);
-        (0..4).for_each(|_| spin.slept(Duration::from_millis(1), false));
-        assert_eq!(spin.worth(), Duration::ZERO);
+    fn spins_only_while_most_waits_are_short() {
+        let mut spin = AdaptiveSpin::default();
+        assert_eq!(spin.spin_time(), Duration::ZERO);
+        (0..5).for_each(|_| spin.record_sleep(SHORT, false));
+        assert_eq!(spin.spin_time(), SPIN);
+        (0..4).for_each(|_| spin.record_sleep(Duration::from_millis(1), false));
+        assert_eq!(spin.spin_time(), Duration::ZERO);
     }
 
     #[test]
-    fn looking_in_vain_before_short_sleeps_becomes_seldom_and_once_found_is_forgotten() {
-        let mut spin = Spin::default();
-        let mut looks = 0;
+    fn futile_spins_become_rare_and_a_hit_resets_them() {
+        let mut spin = AdaptiveSpin::default();
+        let mut polls = 0;
         for _ in 0..10_000 {
-            let looked = !spin.worth().is_zero();
-            looks += u32::from(looked);
-            spin.slept(SHORT, looked);
+            let polled = !spin.spin_time().is_zero();
+            polls += u32::from(polled);
+            spin.record_sleep(SHORT, polled);
         }
-        assert!((10..30).contains(&looks), "{looks}");
-        while spin.worth().is_zero() {
-            spin.slept(SHORT, false);
+        assert!((10..30).contains(&polls), "{polls}");
+        while spin.spin_time().is_zero() {
+            spin.record_sleep(SHORT, false);
         }
-        spin.found();
-        assert_eq!(spin.worth(), SPIN);
+        spin.record_hit();
+        assert_eq!(spin.spin_time(), SPIN);
     }
 }

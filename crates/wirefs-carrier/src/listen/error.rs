@@ -1,4 +1,4 @@
-//! Why listening or a handshake failed, in words for people.
+//! Errors of listening and handshakes, as messages for users.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,10 +7,10 @@ use crate::address::{Address, HostPort};
 use crate::ether::EtherError;
 use crate::tls::{AuthorizedError, IdentityError};
 
-/// Listening could not start. The text of each variant says what to do next.
+/// Listening could not start. The text of each variant names the next step.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
-    /// Another program has the port or the socket.
+    /// Another program uses the port or the socket.
     #[error("{address} is in use by another program; stop it, or choose another address with --listen")]
     Busy {
         /// The address.
@@ -27,10 +27,10 @@ pub enum ListenError {
     /// This machine does not have that address.
     #[error("{host} is not an address of this machine; 0.0.0.0 or [::] stands for all of them")]
     NotOurs {
-        /// The host asked for.
+        /// The requested host.
         host: String,
     },
-    /// Something that is no socket stands at the path.
+    /// The path exists and is not a socket.
     #[error("{} exists and is not a socket; choose another path, or remove it", path.display())]
     NotASocket {
         /// The path.
@@ -57,7 +57,7 @@ pub enum ListenError {
         /// The address.
         address: String,
     },
-    /// Nobody listens on ssh but sshd.
+    /// ssh addresses: only sshd can listen.
     #[error(
         "cannot listen on {address}: ssh starts `wirefs serve --stdio` by itself; listen on tls://host:port or unix:///path"
     )]
@@ -71,15 +71,15 @@ pub enum ListenError {
     /// The authorized-keys file cannot be used.
     #[error(transparent)]
     Authorized(#[from] AuthorizedError),
-    /// Anything else that the system refuses.
+    /// Another error of the system.
     #[error("cannot listen on {address}: {error}")]
     Io {
         /// The address.
         address: String,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// This process is out of descriptors.
+    /// This process is out of file descriptors.
     #[error("this machine has no resources left to listen: {0}")]
     Resources(io::Error),
 }
@@ -96,7 +96,7 @@ impl ListenError {
     }
 }
 
-/// One connection did not come to stand, or the listener ended.
+/// A connection failed before the end of its handshake, or the listener was closed.
 #[derive(Debug, thiserror::Error)]
 pub enum AcceptError {
     /// The listener was closed.
@@ -122,7 +122,7 @@ pub enum AcceptError {
         line: String,
         /// The authorized-keys file.
         file: PathBuf,
-        /// What is wrong with that file, if anything; its other lines count.
+        /// Invalid lines of that file; its other lines count.
         broken: Vec<String>,
     },
     /// The peer does not trust this server's key.
@@ -131,22 +131,22 @@ pub enum AcceptError {
         /// The peer's address.
         peer: String,
     },
-    /// The peer does not speak TLS as we do.
+    /// The peer's TLS handshake is not ours.
     #[error("{peer} failed the TLS handshake: {error}")]
     Handshake {
         /// The peer's address.
         peer: String,
-        /// What went wrong.
+        /// The error.
         error: String,
     },
-    /// The authorized-keys file is missing or cannot be used, so nobody may enter.
+    /// The authorized-keys file is missing or unusable, so no client may connect.
     #[error("refused {peer}: {error}\n  its key is: {line}")]
     Unusable {
         /// The peer's address.
         peer: String,
-        /// The line that would let it in.
+        /// The line that would authorize the peer.
         line: String,
-        /// What is wrong with the file.
+        /// The error of the file.
         error: String,
     },
 }

@@ -1,4 +1,4 @@
-//! A connection between its arrival and the end of its handshake.
+//! A connection between accept and the end of its handshake.
 
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -12,11 +12,11 @@ use crate::ether::EtherArrival;
 use crate::tls::TlsAcceptor;
 use crate::{socket, stream};
 
-/// A connection that is accepted but has not proved who it is.
+/// An accepted connection that is not authenticated yet.
 #[derive(Debug)]
-pub struct Pending {
+pub struct PendingConnection {
     arrival: Arrival,
-    /// Freed when the handshake is over, however it ends.
+    /// Freed when the handshake ends, in any way.
     slot: Slot,
 }
 
@@ -28,12 +28,12 @@ pub(super) enum Arrival {
     Ether(EtherArrival),
 }
 
-impl Pending {
+impl PendingConnection {
     pub(super) fn new(arrival: Arrival, slot: Slot) -> Self {
         Self { arrival, slot }
     }
 
-    /// Where the connection comes from.
+    /// Returns the peer's address.
     pub fn peer(&self) -> String {
         match &self.arrival {
             Arrival::Unix(_, address) => address.clone(),
@@ -45,7 +45,8 @@ impl Pending {
     /// Finishes the handshake, within `timeout`.
     ///
     /// # Errors
-    /// The peer is silent, unknown, or speaks something else. The peer has been told why where TLS lets us.
+    /// Fails if the peer is silent, unauthorized, or speaks another protocol. The peer gets the reason as a TLS alert,
+    /// if possible.
     pub fn finish(self, timeout: Duration) -> Result<Carrier, AcceptError> {
         let Self { arrival, slot } = self;
         let carrier = match arrival {
@@ -60,7 +61,7 @@ impl Pending {
                 socket::tune(&tcp).map_err(AcceptError::Io)?;
                 acceptor.accept(tcp, peer.to_string(), Instant::now() + timeout)
             }
-            // Its key is proved already.
+            // Its key is already proved.
             Arrival::Ether(arrival) => arrival.finish(),
         };
         drop(slot);
@@ -68,7 +69,7 @@ impl Pending {
     }
 }
 
-/// One of a bounded number of places.
+/// One of a bounded number of slots.
 #[derive(Debug)]
 pub(super) struct Slot(Arc<AtomicUsize>);
 

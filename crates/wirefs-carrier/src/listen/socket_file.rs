@@ -17,13 +17,13 @@ use super::ListenError;
 use crate::address::path_bytes;
 use crate::socket::connect_unix;
 
-/// `sun_path` with its final NUL.
+/// The size of `sun_path` without its final NUL.
 const PATH_BYTES_MAX: usize = 107;
 const BACKLOG: i32 = 128;
-/// A server that does not take us at once is busy, and so alive.
+/// A server that does not accept at once is busy, not dead.
 const PROBE_TIME: Duration = Duration::from_millis(200);
 
-/// Removes the file at drop, if it is still the one we made.
+/// Removes the file on drop, if it is still the one that this process made.
 #[derive(Debug)]
 pub(super) struct SocketFile {
     path: PathBuf,
@@ -36,7 +36,7 @@ impl Drop for SocketFile {
         let ours = fs::symlink_metadata(&self.path)
             .is_ok_and(|found| found.dev() == self.device && found.ino() == self.inode);
         if ours {
-            // Nobody to tell; the next server replaces a stale file.
+            // Ignored: the next server replaces a stale file.
             let _gone = fs::remove_file(&self.path);
         }
     }
@@ -69,14 +69,14 @@ pub(super) fn bind(path: &Path) -> Result<(UnixListener, SocketFile), ListenErro
 
 fn try_bind(path: &Path) -> io::Result<OwnedFd> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    // On Linux the mode of the socket becomes that of the file, so there is no moment in which others may connect.
+    // On Linux the file gets the mode of the socket, so other users can never connect.
     fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
     bind_socket(&socket, &SocketAddrUnix::new(path)?)?;
     listen(&socket, BACKLOG)?;
     Ok(socket)
 }
 
-/// Removes the socket at `path` if nobody listens on it.
+/// Removes the socket at `path` if no process listens on it.
 fn remove_stale(path: &Path) -> Result<(), ListenError> {
     let fail = |error| explain(path, error);
     if !fs::symlink_metadata(path).map_err(fail)?.file_type().is_socket() {

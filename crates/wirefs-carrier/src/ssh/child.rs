@@ -1,4 +1,4 @@
-//! The ssh process: started, listened to, ended, reaped. One thread does it, so that nobody else has to wait.
+//! The ssh process: start, supervision, end, reaping. One thread does all of it, so that no other thread has to wait.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -12,13 +12,13 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::stream::Wake;
 
-/// How much of the end of standard error is kept, in bytes.
+/// Bytes kept of the end of standard error.
 const STDERR_BYTES_MAX: usize = 4 * 1024;
-/// How long a child may go on after its input has ended, before it is told to stop, and again before it is killed.
+/// Time that a child gets after the end of its input before SIGTERM, and again before SIGKILL.
 const GRACE: Duration = Duration::from_secs(3);
 /// A running child; cheap to clone.
 #[derive(Clone)]
-pub(super) struct Remote {
+pub(super) struct SshProcess {
     shared: Arc<Shared>,
 }
 
@@ -31,12 +31,12 @@ struct Shared {
 #[derive(Default)]
 struct State {
     stderr: Vec<u8>,
-    /// How it ended; `Err` if that cannot be known.
+    /// The exit status; `Err` if it cannot be known.
     exit: Option<Result<ExitStatus, io::ErrorKind>>,
 }
 
-impl Remote {
-    /// Starts `command`, whose standard input and output are `input` and `output`.
+impl SshProcess {
+    /// Starts `command` with `input` and `output` as standard input and output.
     pub(super) fn spawn(mut command: Command, input: Stdio, output: Stdio) -> io::Result<Self> {
         let shared = Arc::new(Shared { stop: Wake::new()?, state: Mutex::default(), ended: Condvar::new() });
         let child = command.stdin(input).stdout(output).stderr(Stdio::piped()).spawn()?;
@@ -51,7 +51,7 @@ impl Remote {
         self.shared.stop.set();
     }
 
-    /// Waits for the child to end, at most `timeout`; its exit status, and the end of its standard error.
+    /// Waits at most `timeout` for the child to end. Returns its exit status, and the end of its standard error.
     pub(super) fn await_exit(&self, timeout: Duration) -> (Option<ExitStatus>, String) {
         let (state, _) = self
             .shared
@@ -67,19 +67,19 @@ fn start_thread(shared: &Arc<Shared>, mut child: Child) -> io::Result<()> {
     let prepared = prepare(&mut child);
     let (pidfd, stderr) = match prepared {
         Ok(prepared) => prepared,
-        Err(error) => return Err(abandon(child, error)),
+        Err(error) => return Err(kill_unwatched(child, error)),
     };
-    // The child must not be lost if the thread cannot start, so it is handed over only afterwards.
+    // The child must not be lost if the thread cannot start, so it is passed only afterwards.
     let (give, take) = mpsc::sync_channel::<Child>(1);
     let watched = Arc::clone(shared);
     let spawned = std::thread::Builder::new().name("wirefs-ssh".into()).spawn(move || {
         if let Ok(child) = take.recv() {
-            watched.watch(child, &pidfd, stderr);
+            watched.supervise(child, &pidfd, stderr);
         }
     });
     match spawned {
         Ok(_detached) => give.send(child).map_err(|_| io::ErrorKind::BrokenPipe.into()),
-        Err(error) => Err(abandon(child, error)),
+        Err(error) => Err(kill_unwatched(child, error)),
     }
 }
 
@@ -91,8 +91,8 @@ fn prepare(child: &mut Child) -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((pidfd, stderr))
 }
 
-/// Ends a child that nobody will watch.
-fn abandon(mut child: Child, error: io::Error) -> io::Error {
+/// Kills a child that no thread will supervise.
+fn kill_unwatched(mut child: Child, error: io::Error) -> io::Error {
     let _killed = child.kill();
     let _reaped = child.wait();
     error
@@ -103,16 +103,16 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Follows the child to its end. Its standard error may outlive it (a shared ssh connection keeps it open), so the end
-    /// is told by the process.
-    fn watch(&self, mut child: Child, pidfd: &OwnedFd, stderr: OwnedFd) {
+    /// Supervises the child until it ends. Its standard error may outlive it (a shared ssh connection keeps it open),
+    /// so the process decides.
+    fn supervise(&self, mut child: Child, pidfd: &OwnedFd, stderr: OwnedFd) {
         let mut stderr = Some(stderr);
         let mut patience: Option<Instant> = None;
         let mut signals = [Signal::TERM, Signal::KILL].into_iter();
         let exit = loop {
             let left = patience.map(|end| end.saturating_duration_since(Instant::now()));
             if let Err(error) = self.sleep(pidfd, stderr.as_ref(), patience.is_some(), left) {
-                break Err(abandon(child, error).kind());
+                break Err(kill_unwatched(child, error).kind());
             }
             stderr = stderr.filter(|stderr| self.read_stderr(stderr));
             match child.try_wait() {
@@ -125,7 +125,7 @@ impl Shared {
                 Some(end) if Instant::now() >= end => {
                     patience = Some(Instant::now() + GRACE);
                     if let Some(signal) = signals.next() {
-                        // Gone between the look and the signal: then there is nothing to end.
+                        // Fails if the child ended since the check; then nothing is left to do.
                         let _sent = pidfd_send_signal(pidfd, signal);
                     }
                 }
@@ -160,7 +160,7 @@ impl Shared {
         }
     }
 
-    /// Keeps the end of what the child has written. False: it will write no more.
+    /// Appends the child's output to the kept end. Returns `false` at its end.
     fn read_stderr(&self, stderr: &OwnedFd) -> bool {
         let mut chunk = [0; 1024];
         loop {

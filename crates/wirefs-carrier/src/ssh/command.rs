@@ -1,4 +1,4 @@
-//! What is run here, and what is run there.
+//! Local and remote command lines.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -8,29 +8,31 @@ use std::time::Duration;
 use crate::address::Login;
 use crate::limits::CONNECT_TIMEOUT;
 
-/// The version whose copy is kept on the far machine.
+/// The version of the copy on the remote machine.
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The starter's exit status when the ssh program does not exist. ssh itself ends with 255, programs there with theirs.
+/// The starter's exit status if the ssh program does not exist. ssh itself exits with 255; remote programs have their
+/// own.
 pub(super) const EXIT_NO_PROGRAM: i32 = 253;
 
-/// Starts ssh so that it outlives Ctrl-C and a closed terminal: an ignored signal stays ignored in a new program.
+/// Starts ssh so that it outlives Ctrl-C and a closed terminal: exec preserves ignored signals.
 const STARTER: &str = "command -v \"$1\" >/dev/null 2>&1 || exit 253; trap \"\" INT QUIT HUP; exec \"$@\"";
 
-/// Runs wirefs there: the installed one, else the copy that [`super::install_remote`] made. `$1` is the directory, `$2`
-/// the version. No single quotes, backslashes or newlines: it passes through the login's shell, whichever that is.
+/// Runs the remote wirefs: the installed one, else the copy made by [`super::install_remote`]. `$1` is the directory,
+/// `$2` the version. It contains no single quotes, backslashes or newlines, since it passes through the login shell,
+/// whichever that is.
 const SERVE: &str = "command -v wirefs >/dev/null 2>&1 && exec wirefs serve --stdio -- \"$1\"; \
      w=\"$HOME/.cache/wirefs/bin/wirefs-$2\"; [ -x \"$w\" ] && exec \"$w\" serve --stdio -- \"$1\"; \
      echo \"wirefs: not found\" >&2; exit 127";
 
-/// How ssh is called.
+/// Options of ssh.
 #[derive(Clone, Debug)]
 pub struct SshOptions {
     program: OsString,
     arguments: Vec<OsString>,
-    /// Time for the TCP connection of ssh.
+    /// The timeout of ssh's TCP connection.
     pub connect_timeout: Duration,
-    /// Time until wirefs answers there when a person may have to type a password.
+    /// The time until the remote wirefs answers, if a user may have to type a password.
     pub answer_timeout: Duration,
 }
 
@@ -61,19 +63,19 @@ impl SshOptions {
         self
     }
 
-    /// The program's name, for messages.
+    /// Returns the program's name, for messages.
     pub(super) fn program(&self) -> String {
         self.program.to_string_lossy().into_owned()
     }
 
-    /// The command that runs `remote` on the login's machine. `asks`: a person is there to answer ssh.
-    pub(super) fn command(&self, login: &Login, asks: bool, remote: &OsStr) -> Command {
+    /// Returns the command that runs `remote` on the login's machine. `is_interactive`: a user can answer ssh.
+    pub(super) fn command(&self, login: &Login, is_interactive: bool, remote: &OsStr) -> Command {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", STARTER, "sh"]).arg(&self.program).args(&self.arguments);
         let connect = format!("ConnectTimeout={}", self.connect_timeout.as_secs().max(1));
         command.args(["-T", "-x", "-o", "ClearAllForwardings=yes", "-o", &connect]);
         command.args(["-o", "ServerAliveInterval=10", "-o", "ServerAliveCountMax=3"]);
-        if !asks {
+        if !is_interactive {
             command.args(["-o", "BatchMode=yes"]);
         }
         let destination = match &login.user {
@@ -85,13 +87,13 @@ impl SshOptions {
     }
 }
 
-/// The remote command that serves `path`.
+/// Returns the remote command that serves `path`.
 pub(super) fn serve(path: &[u8]) -> OsString {
     let path = if path.is_empty() { b"." } else { path };
     script(SERVE, &[path, VERSION.as_bytes()])
 }
 
-/// A remote command that runs `script` with arguments.
+/// Returns a remote command that runs `script` with arguments.
 pub(super) fn script(script: &str, arguments: &[&[u8]]) -> OsString {
     let mut line = b"exec sh -c ".to_vec();
     line.extend(quote(script.as_bytes()));
@@ -103,7 +105,7 @@ pub(super) fn script(script: &str, arguments: &[&[u8]]) -> OsString {
     OsStr::from_bytes(&line).to_owned()
 }
 
-/// One word for the login's shell.
+/// Quotes one word for the login shell.
 fn quote(word: &[u8]) -> Vec<u8> {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_@%+=:,./-".contains(byte);
     if !word.is_empty() && word.iter().all(is_plain) {

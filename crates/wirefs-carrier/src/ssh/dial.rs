@@ -1,4 +1,4 @@
-//! The client's side of ssh.
+//! The client side of ssh.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -11,7 +11,7 @@ use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 
-use super::child::Remote;
+use super::child::SshProcess;
 use super::command::{self, EXIT_NO_PROGRAM, SshOptions};
 use super::source::SshSource;
 use crate::address::Login;
@@ -22,11 +22,11 @@ use crate::dial::{Dial, DialError};
 use crate::stdio::GREETING;
 use crate::stream::{Stream, StreamSink, StreamSource, shut, wait};
 
-/// What login scripts may print before wirefs answers, in bytes.
-const NOISE_BYTES_MAX: usize = 64 * 1024;
-/// Time for a dial in the background, beyond the connection itself: key exchange and the start of wirefs there.
+/// Bytes that login scripts may print before wirefs answers.
+const BANNER_BYTES_MAX: usize = 64 * 1024;
+/// Time of a background dial beyond the connect timeout: key exchange and the start of the remote wirefs.
 const BACKGROUND_EXTRA: Duration = Duration::from_secs(20);
-/// Time for the child to end once its output has.
+/// The time for the child to end after the end of its output.
 const EXIT_TIME: Duration = Duration::from_secs(5);
 
 /// Dials through ssh. [`Dial::dial`] lets ssh ask for passwords on the terminal, [`Dial::dial_again`] does not.
@@ -38,25 +38,28 @@ pub struct SshDial {
 }
 
 impl SshDial {
-    /// Will serve `path` of the login's machine; an empty one is its home.
+    /// Returns a dialer that serves `path` of the login's machine; empty: its home directory.
     pub fn new(login: Login, path: Vec<u8>, options: SshOptions) -> Self {
         Self { login, path, options }
     }
 
-    fn connect(&self, asks: bool) -> Result<Carrier, DialError> {
-        let time =
-            if asks { self.options.answer_timeout } else { self.options.connect_timeout + BACKGROUND_EXTRA };
+    fn connect(&self, is_interactive: bool) -> Result<Carrier, DialError> {
+        let time = if is_interactive {
+            self.options.answer_timeout
+        } else {
+            self.options.connect_timeout + BACKGROUND_EXTRA
+        };
         let (ours, theirs) = UnixStream::pair().map_err(DialError::Resources)?;
         let input = OwnedFd::from(theirs);
         let output = input.try_clone().map_err(DialError::Resources)?;
-        let command = self.options.command(&self.login, asks, &command::serve(&self.path));
-        let remote = Remote::spawn(command, input.into(), output.into()).map_err(DialError::Resources)?;
+        let command = self.options.command(&self.login, is_interactive, &command::serve(&self.path));
+        let remote = SshProcess::spawn(command, input.into(), output.into()).map_err(DialError::Resources)?;
 
         let socket = Arc::new(OwnedFd::from(ours));
         let closer = Closer::new({
             let (socket, remote) = (Arc::clone(&socket), remote.clone());
             move || {
-                // Ends the child's input behind what is already sent; it gets time to pass that on.
+                // Ends the child's input after the bytes already sent; the child gets time to forward them.
                 shut(&socket);
                 remote.stop();
             }
@@ -79,7 +82,7 @@ impl SshDial {
         })
     }
 
-    fn explain(&self, failure: Failure, remote: &Remote, time: Duration) -> DialError {
+    fn explain(&self, failure: Failure, remote: &SshProcess, time: Duration) -> DialError {
         let login = self.login.to_string();
         let failed = |what: String, stderr| DialError::RemoteFailed { login: login.clone(), what, stderr };
         match failure {
@@ -125,9 +128,9 @@ enum Failure {
     Io(io::Error),
 }
 
-/// Reads past what the login prints, up to the greeting; keeps what came behind it.
+/// Skips the output of login scripts up to the greeting; returns the bytes after it.
 fn await_greeting(socket: &OwnedFd, deadline: Instant) -> Result<Assembly, Failure> {
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     let mut chunk = [0; 4096];
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -137,13 +140,13 @@ fn await_greeting(socket: &OwnedFd, deadline: Instant) -> Result<Assembly, Failu
         match rustix::net::recv(socket, &mut chunk, RecvFlags::DONTWAIT) {
             Ok((_, 0)) => return Err(Failure::Ended),
             Ok((_, count)) => {
-                heard.extend_from_slice(chunk.get(..count).unwrap_or_default());
-                if let Some(at) = heard.windows(GREETING.len()).position(|window| window == GREETING) {
+                received.extend_from_slice(chunk.get(..count).unwrap_or_default());
+                if let Some(at) = received.windows(GREETING.len()).position(|window| window == GREETING) {
                     let mut assembly = Assembly::new();
-                    assembly.append(heard.get(at + GREETING.len()..).unwrap_or_default());
+                    assembly.append(received.get(at + GREETING.len()..).unwrap_or_default());
                     return Ok(assembly);
                 }
-                if heard.len() > NOISE_BYTES_MAX {
+                if received.len() > BANNER_BYTES_MAX {
                     return Err(Failure::Noisy);
                 }
             }

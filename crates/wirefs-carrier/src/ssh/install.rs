@@ -1,4 +1,4 @@
-//! Copying this program to a machine that lacks it.
+//! Copying this program to a remote machine.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -7,22 +7,22 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use super::child::Remote;
+use super::child::SshProcess;
 use super::command::{self, EXIT_NO_PROGRAM, SshOptions, VERSION};
 use super::indented;
 use crate::address::Login;
 
-/// Where the copy goes, below the login's home.
+/// The directory of the copy, below the login's home directory.
 const DIRECTORY: &str = ".cache/wirefs/bin";
-/// Time for the copy.
+/// The timeout of the copy.
 const INSTALL_TIME: Duration = Duration::from_secs(600);
 const ANSWER_BYTES_MAX: u64 = 4 * 1024;
 
 const EXIT_OTHER_MACHINE: i32 = 3;
 const EXIT_DOES_NOT_RUN: i32 = 4;
 
-/// `$1` is our `uname -sm`, `$2` the version; the program comes on standard input. It appears under its name only once it
-/// is whole and runs there. Quoting as for [`command::serve`].
+/// `$1` is our `uname -sm`, `$2` the version; the program comes on standard input. The final name appears only when the
+/// copy is complete and has run. Quoting as for [`command::serve`].
 pub(super) const INSTALL: &str = "[ \"$(uname -sm)\" = \"$1\" ] || { uname -sm; exit 3; }; umask 077; \
      d=\"$HOME/.cache/wirefs/bin\"; mkdir -p \"$d\" || exit 5; t=\"$d/.wirefs-$2.$$\"; \
      cat >\"$t\" && chmod 700 \"$t\" || { rm -f \"$t\"; exit 5; }; \
@@ -36,25 +36,25 @@ pub enum InstallError {
     Unreadable {
         /// The program file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// The far machine is of another kind.
+    /// The remote machine has another architecture or system.
     #[error("{login} is {theirs}, this machine is {ours}; install wirefs for {theirs} there")]
     OtherMachine {
         /// `[user@]host`.
         login: String,
-        /// `uname -sm` there.
+        /// `uname -sm` of the remote machine.
         theirs: String,
-        /// `uname -sm` here.
+        /// `uname -sm` of this machine.
         ours: String,
     },
-    /// The copy does not start there, as when its C library is older.
+    /// The copy does not start there, for example because of an older C library.
     #[error("this wirefs does not run on {login}; install one that was built for it{}", indented(.stderr))]
     DoesNotRun {
         /// `[user@]host`.
         login: String,
-        /// What it said.
+        /// Its error output.
         stderr: String,
     },
     /// ssh, or the copying, failed.
@@ -62,19 +62,19 @@ pub enum InstallError {
     Failed {
         /// `[user@]host`.
         login: String,
-        /// What ssh or the shell there said.
+        /// The error output of ssh or of the remote shell.
         stderr: String,
     },
-    /// This process is out of descriptors, threads or memory.
+    /// This process is out of file descriptors, threads or memory.
     #[error("this machine has no resources left to run ssh: {0}")]
     Resources(io::Error),
 }
 
-/// Copies `executable` to `~/.cache/wirefs/bin/wirefs-VERSION` of the login's machine, where [`super::SshDial`] finds it.
-/// Returns that path, relative to the home there. Only between machines of the same kind.
+/// Copies `executable` to `~/.cache/wirefs/bin/wirefs-VERSION` of the login's machine, where [`super::SshDial`] finds
+/// it. Returns that path, relative to the home directory. Works only between machines of the same kind.
 ///
 /// # Errors
-/// The machine is of another kind, or the copy fails or does not run; nothing is left behind then.
+/// Fails if the machine is of another kind, or the copy fails or does not run; no file is left then.
 ///
 /// # Cost
 /// One ssh connection and the program's bytes.
@@ -89,7 +89,7 @@ pub fn install_remote(
     let ours = format!("{} {}", uname.sysname().to_string_lossy(), uname.machine().to_string_lossy());
     let remote_command = command::script(INSTALL, &[ours.as_bytes(), VERSION.as_bytes()]);
     let (answer, output) = UnixStream::pair().map_err(InstallError::Resources)?;
-    let remote = Remote::spawn(
+    let remote = SshProcess::spawn(
         options.command(login, true, &remote_command),
         file.into(),
         std::os::fd::OwnedFd::from(output).into(),
@@ -113,7 +113,7 @@ pub fn install_remote(
     }
 }
 
-/// The last line of what was printed; login scripts may have printed before.
+/// Returns the last line printed; login scripts may have printed before.
 fn read_answer(answer: UnixStream) -> io::Result<String> {
     answer.set_nonblocking(true)?;
     let mut text = Vec::new();

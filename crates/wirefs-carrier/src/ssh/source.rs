@@ -1,26 +1,26 @@
-//! The receiving direction of ssh: when it ends, the child knows why.
+//! The receiving direction of ssh: at its end, the child's exit status tells the reason.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::child::Remote;
+use super::child::SshProcess;
 use crate::carrier::FrameSource;
 use crate::closer::Closer;
 use crate::lost::CarrierLost;
 use crate::stream::StreamSource;
 
-/// How long the end of the stream waits for the end of the child, to say why.
+/// The time that the end of the stream waits for the child's exit status.
 const REASON_TIME: Duration = Duration::from_secs(2);
 
 pub(super) struct SshSource {
     stream: StreamSource,
-    remote: Remote,
+    remote: SshProcess,
     closer: Closer,
 }
 
 impl SshSource {
-    pub(super) fn new(stream: StreamSource, remote: Remote, closer: Closer) -> Self {
+    pub(super) fn new(stream: StreamSource, remote: SshProcess, closer: Closer) -> Self {
         Self { stream, remote, closer }
     }
 }
@@ -29,7 +29,7 @@ impl FrameSource for SshSource {
     fn receive(&mut self) -> Result<Option<Bytes>, CarrierLost> {
         let ended = match self.stream.receive() {
             Ok(Some(body)) => return Ok(Some(body)),
-            Err(CarrierLost::PeerFault(fault)) => return Err(CarrierLost::PeerFault(fault)),
+            Err(CarrierLost::FramingError(fault)) => return Err(CarrierLost::FramingError(fault)),
             ended @ (Ok(None) | Err(_)) => ended,
         };
         if self.closer.is_closed() {

@@ -44,7 +44,7 @@ impl StreamSink {
         }
     }
 
-    /// Takes note that `count` more bytes are written.
+    /// Records that `count` more bytes are written.
     fn advance(&mut self, queue: &mut VecDeque<Frame>, count: usize) {
         let mut left = self.offset + count;
         self.offset = 0;
@@ -66,7 +66,7 @@ impl StreamSink {
     }
 }
 
-/// Gathers what is left of the partial frame and the frames behind it.
+/// Gathers the rest of the partial frame and the frames after it.
 fn gather<'a>(
     partial: Option<&'a Frame>,
     offset: usize,
@@ -106,7 +106,7 @@ impl FrameSink for StreamSink {
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => {
                     if !std::mem::replace(&mut self.was_crowded, true) {
-                        congestion::crowded(self.stream.fd());
+                        congestion::restore_default(self.stream.fd());
                     }
                     return Ok(SendProgress::Blocked);
                 }

@@ -21,15 +21,15 @@ impl StreamSource {
         Self::resume(stream, closer, Assembly::new())
     }
 
-    /// Goes on where another reader of the same stream stopped.
+    /// Continues where another reader of the same stream stopped.
     pub(crate) fn resume(stream: Stream, closer: Closer, assembly: Assembly) -> Self {
         Self { stream, closer, assembly }
     }
 
-    /// Reads once, waiting if it must. 0 is the end.
+    /// Reads once, blocking if necessary. Returns 0 at the end of the stream.
     fn fill(&mut self) -> Result<usize, CarrierLost> {
         loop {
-            // A blocking socket needs no poll; a pipe has no other way to be woken.
+            // A blocking socket needs no poll; a pipe can be woken by the poll only.
             if let Some(end) = self.stream.wake() {
                 wake::wait(self.stream.fd(), PollFlags::IN, Some(end), None)?;
             }
@@ -41,7 +41,7 @@ impl StreamSource {
             match rustix::io::read(self.stream.fd(), room) {
                 Ok(count) => {
                     self.assembly.filled(count);
-                    self.assembly.came(count, room_bytes);
+                    self.assembly.record_read(count, room_bytes);
                     return Ok(count);
                 }
                 Err(Errno::INTR) => {}

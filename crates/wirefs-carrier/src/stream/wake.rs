@@ -1,4 +1,4 @@
-//! A one-way switch that can be polled.
+//! A one-shot flag that can be polled.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
-/// Once set it stays set, and everyone who polls it, now or later, returns.
+/// Once set it stays set: all polls, present and future, return.
 #[derive(Debug)]
 pub(crate) struct Wake(OwnedFd);
 
@@ -17,13 +17,13 @@ impl Wake {
     }
 
     pub(crate) fn set(&self) {
-        // Fails only when the counter is full, and then it is set.
+        // Fails only if the counter is full, and then the flag is set.
         let _set = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
 }
 
 impl Wake {
-    /// Whether it was set.
+    /// Returns whether it is set.
     pub(crate) fn is_set(&self) -> bool {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut [PollFd::new(self, PollFlags::IN)], Some(&now)).is_ok_and(|count| count > 0)
@@ -36,7 +36,8 @@ impl AsFd for Wake {
     }
 }
 
-/// Waits until `fd` is ready for `events` (or broken, or `wake` is set), at most `timeout`. False: the time passed.
+/// Waits until `fd` is ready for `events` (or broken, or `wake` is set), at most `timeout`. Returns `false` on a
+/// timeout.
 pub(crate) fn wait(
     fd: impl AsFd,
     events: PollFlags,
@@ -54,7 +55,7 @@ pub(crate) fn wait(
     };
     match polled {
         Ok(count) => Ok(count > 0),
-        // The caller loops; a spurious true costs it one call that finds nothing.
+        // The caller loops; a spurious `true` costs one more call.
         Err(Errno::INTR) => Ok(true),
         Err(errno) => Err(errno.into()),
     }

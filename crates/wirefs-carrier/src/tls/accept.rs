@@ -1,4 +1,4 @@
-//! The server's side of a TLS carrier.
+//! The server side of a TLS carrier.
 
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use crate::listen::AcceptError;
 /// The server's first byte: the client is accepted.
 const GREETING: &[u8] = b"W";
 
-/// Lets in clients whose keys are authorized.
+/// Accepts clients whose keys are authorized.
 #[derive(Debug)]
 pub(crate) struct TlsAcceptor {
     identity: Arc<Identity>,
@@ -30,7 +30,7 @@ pub(crate) struct TlsAcceptor {
 }
 
 impl TlsAcceptor {
-    /// A missing authorized-keys file is no error yet: it may come before the first client.
+    /// A missing authorized-keys file is no error yet: it may be created before the first client.
     pub(crate) fn new(identity: &Arc<Identity>, authorized: &Path) -> Result<Self, AuthorizedError> {
         match AuthorizedKeys::read(authorized) {
             Err(error) if !error.is_missing => Err(error),
@@ -38,7 +38,7 @@ impl TlsAcceptor {
         }
     }
 
-    /// What the person who starts the server should know about the authorized keys.
+    /// Returns warnings about the authorized keys, for the administrator.
     pub(crate) fn warnings(&self) -> Vec<String> {
         match AuthorizedKeys::read(&self.authorized) {
             Ok(keys) if keys.is_empty() => vec![format!(
@@ -50,7 +50,7 @@ impl TlsAcceptor {
         }
     }
 
-    /// Does the handshake with one client, and lets it in or tells it why not.
+    /// Does the handshake with one client. An unauthorized client gets a TLS alert.
     pub(crate) fn accept(
         &self,
         tcp: TcpStream,
@@ -59,7 +59,7 @@ impl TlsAcceptor {
     ) -> Result<Carrier, AcceptError> {
         let fail_tls =
             |error: rustls::Error| AcceptError::Handshake { peer: peer.clone(), error: error.to_string() };
-        // Read at each connection, so that a key that was just added counts.
+        // Read for each connection, so that a new key takes effect at once.
         let verifier = Arc::new(AuthorizedVerifier::new(AuthorizedKeys::read(&self.authorized)));
         let config = config::server(&self.identity, Arc::clone(&verifier)).map_err(fail_tls)?;
         let connection = UnbufferedServerConnection::new(Arc::new(config)).map_err(fail_tls)?;
@@ -68,21 +68,21 @@ impl TlsAcceptor {
         let mut session = Session::server(connection);
         let (mut incoming, mut outgoing) = (Incoming::default(), Outgoing::default());
         let done = handshake::run(&socket, &mut session, &mut incoming, &mut outgoing, deadline).and_then(
-            |behind| {
+            |trailing| {
                 session
                     .seal(&mut Raw(GREETING), incoming.filled(), &mut outgoing)
                     .map_err(HandshakeError::Tls)?;
                 handshake::send(&socket, &mut outgoing, deadline)?;
-                Ok(behind)
+                Ok(trailing)
             },
         );
-        let behind = match done {
-            Ok(behind) => behind,
+        let trailing = match done {
+            Ok(trailing) => trailing,
             Err(error) => return Err(self.explain(error, peer, verifier)),
         };
         let info = PeerInfo { identity: session.peer_key(), ..PeerInfo::plain("tcp+tls", peer) };
         let established =
-            Established { socket, session, incoming, outgoing, behind, own_line: String::new() };
+            Established { socket, session, incoming, outgoing, trailing, own_line: String::new() };
         Ok(established.split(false).into_carrier(info))
     }
 
@@ -101,7 +101,9 @@ impl TlsAcceptor {
         }
         match error {
             HandshakeError::Silent => AcceptError::Silent { peer },
-            HandshakeError::Gone => AcceptError::Handshake { peer, error: "it closed the connection".into() },
+            HandshakeError::Closed => {
+                AcceptError::Handshake { peer, error: "it closed the connection".into() }
+            }
             HandshakeError::Io(error) => AcceptError::Handshake { peer, error: error.to_string() },
             HandshakeError::Tls(rustls::Error::AlertReceived(Alert::AccessDenied)) => {
                 AcceptError::NotTrusted { peer }

@@ -7,19 +7,20 @@ use std::path::{Path, PathBuf};
 use super::key::PublicKey;
 use super::private_file::{self, FileError, Forbidden};
 
-/// A file with one key per line: `wirefs-ed25519 BASE64 comment`. Blank lines and lines that start with `#` mean nothing.
+/// A file with one key per line: `wirefs-ed25519 BASE64 comment`. Blank lines and lines that start with `#` are
+/// ignored.
 #[derive(Clone, Debug, Default)]
 pub struct AuthorizedKeys {
     keys: BTreeSet<PublicKey>,
     broken: Vec<BrokenLine>,
 }
 
-/// A line that is no key. The other lines count.
+/// An invalid line. The other lines count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrokenLine {
     /// The file.
     pub file: PathBuf,
-    /// The line in it, from 1.
+    /// The line number, from 1.
     pub line: usize,
 }
 
@@ -34,13 +35,13 @@ impl fmt::Display for BrokenLine {
     }
 }
 
-/// The authorized-keys file cannot be used. The text says what to do.
+/// The authorized-keys file cannot be used. The text names the next step.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct AuthorizedError {
     /// The file.
     pub path: PathBuf,
-    /// The file does not exist: nobody may enter yet.
+    /// The file does not exist; no client may connect yet.
     pub is_missing: bool,
     message: String,
 }
@@ -49,7 +50,7 @@ impl AuthorizedKeys {
     /// Reads the file.
     ///
     /// # Errors
-    /// The file is missing, unreadable, or others can change it. Then nobody may enter.
+    /// Fails if the file is missing, unreadable, or writable by others. Then no client may connect.
     pub fn read(path: &Path) -> Result<Self, AuthorizedError> {
         match private_file::read(path, Forbidden::Change) {
             Ok(text) => Ok(Self::parse(path, &text)),
@@ -84,22 +85,22 @@ impl AuthorizedKeys {
         found
     }
 
-    /// Whether this key may enter.
+    /// Returns whether the key may connect.
     pub fn contains(&self, key: &PublicKey) -> bool {
         self.keys.contains(key)
     }
 
-    /// The keys that may enter, in order.
+    /// Returns the keys that may connect, in order.
     pub fn keys(&self) -> impl Iterator<Item = &PublicKey> {
         self.keys.iter()
     }
 
-    /// Whether the file lists no key at all.
+    /// Returns whether the file lists no key.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// The lines that are no keys.
+    /// Returns the invalid lines.
     pub fn broken(&self) -> &[BrokenLine] {
         &self.broken
     }

@@ -1,4 +1,4 @@
-//! Base64 with padding (RFC 4648), as keys and fingerprints are written.
+//! Base64 with padding (RFC 4648), for keys and fingerprints.
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -8,16 +8,16 @@ pub fn encode(bytes: &[u8]) -> String {
     for chunk in bytes.chunks(3) {
         let bits =
             chunk.iter().fold(0u32, |bits, &byte| bits << 8 | u32::from(byte)) << (8 * (3 - chunk.len()));
-        for place in 0..4 {
-            let index = (bits >> (18 - 6 * place) & 63) as usize;
+        for index_in_group in 0..4 {
+            let index = (bits >> (18 - 6 * index_in_group) & 63) as usize;
             let digit = ALPHABET.get(index).copied().unwrap_or(b'=');
-            text.push(if place <= chunk.len() { char::from(digit) } else { '=' });
+            text.push(if index_in_group <= chunk.len() { char::from(digit) } else { '=' });
         }
     }
     text
 }
 
-/// Decodes; `None` unless the text is exactly what [`encode`] writes.
+/// Decodes; `None` unless the text is exactly the output of [`encode`].
 pub fn decode(text: &str) -> Option<Vec<u8>> {
     let digits = text.trim_end_matches('=');
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
@@ -30,7 +30,7 @@ pub fn decode(text: &str) -> Option<Vec<u8>> {
         let [_, decoded @ ..] = bits.to_be_bytes();
         bytes.extend_from_slice(decoded.get(..chunk.len() * 3 / 4)?);
     }
-    // One text for each value: wrong padding, stray bits and a single trailing digit are refused.
+    // Exactly one text per value: wrong padding, stray bits and a single trailing digit are rejected.
     (encode(&bytes) == text).then_some(bytes)
 }
 
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_vectors_of_rfc_4648_hold_in_both_directions() {
+    fn test_vectors_of_rfc_4648_round_trip() {
         for (plain, text) in [
             ("", ""),
             ("f", "Zg=="),
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_spelling_of_a_value_is_refused() {
+    fn second_encoding_of_a_value_is_rejected() {
         for text in ["Zg=", "Zg", "Zh==", "Zm9v=", "Z", "Zm 9", "Zm9v\n", "===="] {
             assert_eq!(decode(text), None, "{text:?}");
         }

@@ -1,15 +1,15 @@
-//! Buffers of TLS records, initialised once and reused.
+//! Buffers of TLS records, allocated once and reused.
 
-/// A record's plaintext at most (RFC 8446 section 5.1).
+/// The maximum plaintext of a record (RFC 8446, 5.1).
 pub(super) const RECORD_BYTES_MAX: usize = 16 * 1024;
-/// What encryption adds to a record: header, content type, tag.
+/// The overhead of an encrypted record: header, content type, tag.
 pub(super) const RECORD_EXTRA_BYTES: usize = 22;
-/// Room for one record of a peer, whatever it pads.
+/// Space for one record of a peer, with any padding.
 const RECORD_ROOM_BYTES: usize = RECORD_BYTES_MAX + 512;
-/// What a busy connection reads at once.
+/// The read size of a busy connection.
 const READ_BYTES_MAX: usize = 256 * 1024;
 
-/// Records that arrived and are not yet decrypted: `bytes[start..end]`.
+/// Received records that are not yet decrypted: `bytes[start..end]`.
 ///
 /// INVARIANT: `start <= end <= bytes.len() <= READ_BYTES_MAX`.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ impl Incoming {
         }
     }
 
-    /// Room for at least the rest of one record.
+    /// Returns space for at least the rest of one record.
     pub(super) fn room(&mut self) -> &mut [u8] {
         if self.start > 0 && self.bytes.len() - self.end < RECORD_ROOM_BYTES {
             self.bytes.copy_within(self.start..self.end, 0);
@@ -43,7 +43,7 @@ impl Incoming {
         self.bytes.get_mut(self.end..).unwrap_or_default()
     }
 
-    /// Notes that `count` bytes came into the room; a full one grows for the next time.
+    /// Records that `count` bytes were read into the space; a full buffer grows for the next read.
     pub(super) fn took(&mut self, count: usize) {
         self.end = (self.end + count).min(self.bytes.len());
         if self.end == self.bytes.len() && self.bytes.len() < READ_BYTES_MAX {
@@ -82,7 +82,7 @@ impl Outgoing {
         }
     }
 
-    /// Room for `count` bytes; grows by what is missing and some.
+    /// Returns space for `count` bytes; grows if necessary.
     pub(super) fn room(&mut self, count: usize) -> &mut [u8] {
         let wanted = self.filled + count;
         if self.bytes.len() < wanted {

@@ -1,4 +1,4 @@
-//! What we allow of TLS: version 1.3, ed25519 raw public keys, no resumption, our application protocol.
+//! The TLS configuration: version 1.3, ed25519 raw public keys, no resumption, our application protocol.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use rustls::version::TLS13;
 use super::identity::Identity;
 use super::verify::{AuthorizedVerifier, PinVerifier};
 
-/// The application protocol (ALPN): a wirefs port is not mistaken for another service, nor the reverse.
+/// The application protocol (ALPN): a wirefs port is not mistaken for another service, or the reverse.
 const PROTOCOL: &[u8] = b"wirefs";
 
 pub(super) fn client(identity: &Identity, verifier: Arc<PinVerifier>) -> Result<ClientConfig, rustls::Error> {
@@ -52,7 +52,7 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(CryptoProvider { cipher_suites, ..ring::default_provider() })
 }
 
-/// Whether the processor has instructions for AES; without them ChaCha20 is several times faster.
+/// Returns whether the processor has AES instructions; without them ChaCha20 is several times faster.
 fn has_fast_aes() -> bool {
     #[cfg(target_arch = "x86_64")]
     return std::arch::is_x86_feature_detected!("aes") && std::arch::is_x86_feature_detected!("pclmulqdq");

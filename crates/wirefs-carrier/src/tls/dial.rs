@@ -1,4 +1,4 @@
-//! The client's side of a TLS carrier.
+//! The client side of a TLS carrier.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,54 +20,54 @@ use crate::carrier::{Carrier, PeerInfo};
 use crate::dial::{Dial, DialError, connect};
 use crate::lost::CarrierLost;
 
-/// Dials TLS: proves our identity, and that the server is the one we know. A server met for the first time is pinned;
-/// then [`PeerInfo::pinned_in`] names the file, so that the person can be told.
+/// Dials TLS: proves our identity, and verifies the server's key. A new server is pinned (trust on first use); then
+/// [`PeerInfo::pinned_in`] names the file, for a message to the user.
 #[derive(Clone, Debug)]
 pub struct TlsDial {
     host: HostPort,
     identity: Arc<Identity>,
-    known: Known,
+    known: KeySource,
     timeout: Duration,
 }
 
-/// Whence the server's key is known.
+/// The source of the server's expected key.
 #[derive(Clone, Debug)]
-enum Known {
-    /// From a file, which takes it down at the first meeting.
+enum KeySource {
+    /// A file, which records the key at the first connection.
     File(KnownHosts),
-    /// The caller says so.
+    /// The caller.
     Key(PublicKey),
 }
 
 impl TlsDial {
-    /// Will dial `host` as `identity`, giving connection and handshake `timeout` together.
+    /// Returns a dialer of `host` as `identity`, with one timeout for connection and handshake.
     pub fn new(host: HostPort, identity: Arc<Identity>, known_hosts: KnownHosts, timeout: Duration) -> Self {
-        Self { host, identity, known: Known::File(known_hosts), timeout }
+        Self { host, identity, known: KeySource::File(known_hosts), timeout }
     }
 
-    /// Will dial `host`, which must have this key, and pins nothing.
+    /// Returns a dialer of `host`, which must have this key; pins nothing.
     pub fn expecting(host: HostPort, identity: Arc<Identity>, key: PublicKey, timeout: Duration) -> Self {
-        Self { host, identity, known: Known::Key(key), timeout }
+        Self { host, identity, known: KeySource::Key(key), timeout }
     }
 
     fn connect(&self, awaits_greeting: bool) -> Result<Carrier, DialError> {
         let deadline = Instant::now() + self.timeout;
         let host = self.host.to_string();
         let known = match &self.known {
-            Known::File(known_hosts) => known_hosts.find(&host)?,
-            Known::Key(key) => Some(KnownHost { key: *key, line: 0 }),
+            KeySource::File(known_hosts) => known_hosts.find(&host)?,
+            KeySource::Key(key) => Some(KnownHost { key: *key, line: 0 }),
         };
         let verifier = Arc::new(PinVerifier::new(known.as_ref().map(|known| known.key)));
 
         let socket = connect(&self.host, deadline)?.into();
         let mut session = self.session(&verifier)?;
         let (mut incoming, mut outgoing) = (Incoming::default(), Outgoing::default());
-        let behind = handshake::run(&socket, &mut session, &mut incoming, &mut outgoing, deadline)
+        let trailing = handshake::run(&socket, &mut session, &mut incoming, &mut outgoing, deadline)
             .map_err(|error| self.explain(error, known.as_ref(), &verifier))?;
 
         let identity = session.peer_key();
         let mut peer = PeerInfo { identity, ..PeerInfo::plain("tcp+tls", format!("tls://{host}")) };
-        if let (None, Some(key), Known::File(known_hosts)) = (&known, identity, &self.known) {
+        if let (None, Some(key), KeySource::File(known_hosts)) = (&known, identity, &self.known) {
             match known_hosts.pin(&host, key)? {
                 Some(known) if known.key != key => return Err(self.key_changed(&known, &verifier)),
                 Some(_) => {}
@@ -75,7 +75,7 @@ impl TlsDial {
             }
         }
         let established =
-            Established { socket, session, incoming, outgoing, behind, own_line: self.identity.line() };
+            Established { socket, session, incoming, outgoing, trailing, own_line: self.identity.line() };
         let mut parts = established.split(true);
         if awaits_greeting {
             match parts.source.await_greeting(deadline) {
@@ -94,7 +94,7 @@ impl TlsDial {
             error: error.to_string(),
         };
         let config = config::client(&self.identity, Arc::clone(verifier)).map_err(fail)?;
-        // Not sent, and not compared: the key says who the server is.
+        // Neither sent nor compared: the key identifies the server.
         let name = ServerName::try_from("wirefs")
             .map_err(|error| fail(rustls::Error::General(error.to_string())))?;
         let connection = UnbufferedClientConnection::new(Arc::new(config), name).map_err(fail)?;
@@ -108,7 +108,7 @@ impl TlsDial {
         let address = self.host.to_string();
         match error {
             HandshakeError::Silent => DialError::Silent { address },
-            HandshakeError::Gone => {
+            HandshakeError::Closed => {
                 DialError::Handshake { address, error: "it closed the connection".into() }
             }
             HandshakeError::Io(error) => DialError::Connect { address, error },
@@ -117,7 +117,7 @@ impl TlsDial {
     }
 
     fn key_changed(&self, known: &KnownHost, verifier: &PinVerifier) -> DialError {
-        let Known::File(known_hosts) = &self.known else {
+        let KeySource::File(known_hosts) = &self.known else {
             let error = "its key is not that of the node that is expected there".to_owned();
             return DialError::Handshake { address: self.host.to_string(), error };
         };

@@ -1,4 +1,4 @@
-//! The handshake, with a deadline, on the thread of the connection.
+//! The handshake, with a deadline, in the connection's thread.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -12,16 +12,16 @@ use super::cipher::{Incoming, Outgoing};
 use super::session::{Session, Step};
 use crate::stream::wait;
 
-/// How long a refused peer gets to read why.
-const LAST_WORDS_TIME: Duration = Duration::from_secs(2);
-/// What a refused peer may still send before we hang up, in bytes.
-const LAST_WORDS_BYTES_MAX: usize = 256 * 1024;
+/// Time for a refused peer to read the alert.
+const ALERT_DRAIN_TIME: Duration = Duration::from_secs(2);
+/// Bytes that a refused peer may still send before the close.
+const ALERT_DRAIN_BYTES_MAX: usize = 256 * 1024;
 
-/// Why a handshake did not come to its end.
+/// Errors of a handshake.
 #[derive(Debug)]
 pub(super) enum HandshakeError {
     Silent,
-    Gone,
+    Closed,
     Tls(rustls::Error),
     Io(io::Error),
 }
@@ -32,8 +32,9 @@ impl From<io::Error> for HandshakeError {
     }
 }
 
-/// Drives the handshake to its end; all that it has to send is sent. Hands back what the peer sent behind its last message, where that
-/// came in one piece with it: rustls decrypts it before it says that the handshake is over. It is less than [`Incoming`] holds.
+/// Runs the handshake and sends all its messages. Returns the application data that arrived in one piece with the
+/// peer's last handshake message: rustls decrypts it before it reports the end of the handshake. It is smaller than an
+/// [`Incoming`] buffer.
 pub(super) fn run(
     socket: &OwnedFd,
     session: &mut Session,
@@ -41,9 +42,9 @@ pub(super) fn run(
     outgoing: &mut Outgoing,
     deadline: Instant,
 ) -> Result<Vec<u8>, HandshakeError> {
-    let mut behind = Vec::new();
+    let mut trailing = Vec::new();
     loop {
-        match session.step(incoming, outgoing, &mut |plain| behind.extend_from_slice(plain)) {
+        match session.step(incoming, outgoing, &mut |plain| trailing.extend_from_slice(plain)) {
             Ok(Step::Progress) => {}
             Ok(Step::Handshaking) => {
                 send(socket, outgoing, deadline)?;
@@ -51,11 +52,11 @@ pub(super) fn run(
             }
             Ok(Step::Ready) => {
                 send(socket, outgoing, deadline)?;
-                return Ok(behind);
+                return Ok(trailing);
             }
-            Ok(Step::PeerClosed) => return Err(HandshakeError::Gone),
+            Ok(Step::PeerClosed) => return Err(HandshakeError::Closed),
             Err(error) => {
-                part(socket, outgoing);
+                drain_after_alert(socket, outgoing);
                 return Err(HandshakeError::Tls(error));
             }
         }
@@ -73,7 +74,7 @@ pub(super) fn send(
             Ok(count) => outgoing.advance(count),
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => await_ready(socket, PollFlags::OUT, deadline)?,
-            Err(Errno::PIPE | Errno::CONNRESET) => return Err(HandshakeError::Gone),
+            Err(Errno::PIPE | Errno::CONNRESET) => return Err(HandshakeError::Closed),
             Err(errno) => return Err(HandshakeError::Io(errno.into())),
         }
     }
@@ -83,14 +84,14 @@ pub(super) fn send(
 fn receive(socket: &OwnedFd, incoming: &mut Incoming, deadline: Instant) -> Result<(), HandshakeError> {
     loop {
         match rustix::net::recv(socket, incoming.room(), RecvFlags::DONTWAIT) {
-            Ok((_, 0)) => return Err(HandshakeError::Gone),
+            Ok((_, 0)) => return Err(HandshakeError::Closed),
             Ok((_, count)) => {
                 incoming.took(count);
                 return Ok(());
             }
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => await_ready(socket, PollFlags::IN, deadline)?,
-            Err(Errno::CONNRESET) => return Err(HandshakeError::Gone),
+            Err(Errno::CONNRESET) => return Err(HandshakeError::Closed),
             Err(errno) => return Err(HandshakeError::Io(errno.into())),
         }
     }
@@ -104,14 +105,14 @@ fn await_ready(socket: &OwnedFd, events: PollFlags, deadline: Instant) -> Result
     Ok(())
 }
 
-/// Sends the alert, then reads until the peer hangs up: closing with unread bytes would reset the connection, and the
-/// peer would never learn why.
-fn part(socket: &OwnedFd, outgoing: &mut Outgoing) {
-    let deadline = Instant::now() + LAST_WORDS_TIME;
+/// Sends the alert, then reads until the peer closes: a close with unread bytes would reset the connection, and the
+/// peer would never read the alert.
+fn drain_after_alert(socket: &OwnedFd, outgoing: &mut Outgoing) {
+    let deadline = Instant::now() + ALERT_DRAIN_TIME;
     if send(socket, outgoing, deadline).is_err() || rustix::net::shutdown(socket, Shutdown::Write).is_err() {
         return;
     }
-    let mut budget = LAST_WORDS_BYTES_MAX;
+    let mut budget = ALERT_DRAIN_BYTES_MAX;
     let mut ignored = [0; 4096];
     while await_ready(socket, PollFlags::IN, deadline).is_ok() {
         match rustix::net::recv(socket, &mut ignored, RecvFlags::DONTWAIT) {

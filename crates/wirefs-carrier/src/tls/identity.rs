@@ -1,4 +1,4 @@
-//! Our own key.
+//! Our own key pair.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,16 +15,16 @@ const KEY_FILE: &str = "identity.pem";
 const LINE_FILE: &str = "identity.pub";
 const PEM_LINE_CHARS: usize = 64;
 
-/// This machine's (or this user's) ed25519 key pair.
+/// The ed25519 key pair of this machine or user.
 pub struct Identity {
     pub(super) certified: Arc<CertifiedKey>,
-    /// The private key, for carriers that do not go by TLS.
+    /// The private key, for carriers that do not use TLS.
     pkcs8: PrivatePkcs8KeyDer<'static>,
     public: PublicKey,
     comment: String,
 }
 
-/// The identity cannot be made or used. The text says what to do.
+/// The identity cannot be made or used. The text names the next step.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct IdentityError {
@@ -40,11 +40,11 @@ impl IdentityError {
 }
 
 impl Identity {
-    /// Reads `identity.pem` in `directory`, or makes it (mode 0600) with its `identity.pub` at the first start.
-    /// Safe against another process that does the same at this moment.
+    /// Reads `identity.pem` in `directory`, or makes it (mode 0600) with its `identity.pub` at the first start. Safe
+    /// against a concurrent first start.
     ///
     /// # Errors
-    /// The directory cannot be written, the key is readable by others, or it is not an ed25519 key.
+    /// Fails if the directory is not writable, the key is readable by others, or is no ed25519 key.
     pub fn open(directory: &Path) -> Result<Self, IdentityError> {
         let path = directory.join(KEY_FILE);
         let fail = |error: FileError| IdentityError::new(&path, error);
@@ -57,7 +57,7 @@ impl Identity {
             other => other.map_err(fail)?,
         };
         let identity = Self::from_pem(&path, &pem)?;
-        // For people to copy; the next start writes it again if it is missing.
+        // For users to copy; the next start writes it again if it is missing.
         private_file::create(&directory.join(LINE_FILE), &format!("{}\n", identity.line()), 0o644)
             .map_err(fail)?;
         Ok(identity)
@@ -76,7 +76,7 @@ impl Identity {
         Ok(Self { certified: Arc::new(certified), pkcs8, public, comment })
     }
 
-    /// Our private key under someone else's name: what a thief of names would show.
+    /// Our private key with another public key, as an impostor would use it.
     #[cfg(test)]
     pub(super) fn claiming(&self, name: PublicKey) -> Self {
         let certified = CertifiedKey::new(vec![name.to_spki().into()], Arc::clone(&self.certified.key));
@@ -84,24 +84,24 @@ impl Identity {
         Self { certified: Arc::new(certified), pkcs8, public: name, comment: String::new() }
     }
 
-    /// The key pair; none if it is not one of ed25519, which was seen to when it was read.
+    /// Returns the key pair; `None` if it is no ed25519 key, which the read excludes.
     pub(crate) fn pair(&self) -> Option<Ed25519KeyPair> {
         Ed25519KeyPair::from_pkcs8_maybe_unchecked(self.pkcs8.secret_pkcs8_der()).ok()
     }
 
-    /// The public half.
+    /// Returns the public key.
     pub fn public_key(&self) -> PublicKey {
         self.public
     }
 
-    /// Signs a message of another protocol with the private half: it must begin with what it is for, and not as what TLS signs
-    /// does, with 64 spaces. `None`: the key cannot sign, which it always can.
+    /// Signs a message of another protocol. The message must begin with its purpose, and not with 64 spaces as messages
+    /// signed by TLS do. Returns `None` if the key cannot sign, which does not occur.
     pub fn sign(&self, message: &[u8]) -> Option<[u8; 64]> {
         let signer = self.certified.key.choose_scheme(&[rustls::SignatureScheme::ED25519])?;
         signer.sign(message).ok()?.try_into().ok()
     }
 
-    /// The line that a server's authorized-keys file needs to let this identity in.
+    /// Returns the line that authorizes this identity in a server's authorized-keys file.
     pub fn line(&self) -> String {
         self.public.line(&self.comment)
     }
@@ -113,7 +113,7 @@ impl std::fmt::Debug for Identity {
     }
 }
 
-/// A new private key as PEM.
+/// Returns a new private key as PEM.
 fn generate(path: &Path) -> Result<String, IdentityError> {
     let pkcs8 = Ed25519KeyPair::generate_pkcs8(&ring::rand::SystemRandom::new())
         .map_err(|_| IdentityError::new(path, "the system gives no random numbers, so no key can be made"))?;

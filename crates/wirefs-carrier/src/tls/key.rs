@@ -1,4 +1,4 @@
-//! Public keys and how they are written.
+//! Public keys and their text form.
 
 use std::fmt;
 
@@ -10,36 +10,36 @@ use super::base64;
 pub(super) const KEY_WORD: &str = "wirefs-ed25519";
 const KEY_BYTES: usize = 32;
 
-/// `SubjectPublicKeyInfo` of an ed25519 key up to the key itself (RFC 8410): the encoding has no other freedom.
+/// `SubjectPublicKeyInfo` of an ed25519 key up to the key itself (RFC 8410); the encoding is unique.
 const SPKI_PREFIX: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
 
-/// An ed25519 public key: who a peer is.
+/// An ed25519 public key: the identity of a peer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PublicKey([u8; KEY_BYTES]);
 
 impl PublicKey {
-    /// Takes the raw 32 bytes.
+    /// Wraps the raw 32 bytes.
     pub fn from_raw(raw: [u8; KEY_BYTES]) -> Self {
         Self(raw)
     }
 
-    /// The raw 32 bytes.
+    /// Returns the raw 32 bytes.
     pub fn raw(&self) -> &[u8; KEY_BYTES] {
         &self.0
     }
 
-    /// What people compare: `SHA256:` and the base64 of the raw key's hash.
+    /// Returns the fingerprint for users to compare: `SHA256:` and the base64 of the raw key's hash.
     pub fn fingerprint(&self) -> Fingerprint {
         let digest = ring::digest::digest(&ring::digest::SHA256, &self.0);
         Fingerprint(base64::encode(digest.as_ref()).trim_end_matches('=').to_owned())
     }
 
-    /// The line for an authorized-keys file: `wirefs-ed25519 BASE64 comment`.
+    /// Returns a line for an authorized-keys file: `wirefs-ed25519 BASE64 comment`.
     pub fn line(&self, comment: &str) -> String {
         format!("{self} {comment}").trim_end().to_owned()
     }
 
-    /// Reads `wirefs-ed25519 BASE64`, with anything behind it.
+    /// Parses `wirefs-ed25519 BASE64`; ignores the rest of the line.
     pub fn parse(text: &str) -> Option<Self> {
         let mut words = text.split_ascii_whitespace();
         if words.next() != Some(KEY_WORD) {
@@ -53,7 +53,7 @@ impl PublicKey {
         [SPKI_PREFIX.as_slice(), &self.0].concat()
     }
 
-    /// Reads the raw public key that takes the place of a certificate.
+    /// Reads the raw public key in place of a certificate (RFC 7250).
     pub(super) fn from_certificate(certificate: &CertificateDer<'_>) -> Option<Self> {
         let raw = certificate.as_ref().strip_prefix(&SPKI_PREFIX)?;
         raw.try_into().ok().map(Self)
@@ -76,7 +76,7 @@ impl fmt::Debug for PublicKey {
     }
 }
 
-/// The hash of a public key, for people to compare.
+/// The hash of a public key, for users to compare.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fingerprint(String);
 
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_reads_back_as_its_key_and_a_damaged_one_does_not() {
+    fn key_line_round_trips_and_damaged_line_is_rejected() {
         let key = PublicKey::from_raw([7; 32]);
         assert_eq!(
             key.line("me@there"),

@@ -1,4 +1,4 @@
-//! The keys of servers, pinned at the first meeting.
+//! Keys of servers, pinned at the first connection.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -8,14 +8,14 @@ use rustix::fs::{FlockOperation, flock};
 use super::key::PublicKey;
 use super::private_file::{self, FileError, Forbidden};
 
-/// A file with one line per server: `host:port wirefs-ed25519 BASE64`. Blank lines and lines that start with `#` mean
-/// nothing.
+/// A file with one line per server: `host:port wirefs-ed25519 BASE64`. Blank lines and lines that start with `#` are
+/// ignored.
 #[derive(Clone, Debug)]
 pub struct KnownHosts {
     path: PathBuf,
 }
 
-/// The file cannot be read or written. The text says what to do.
+/// The file cannot be read or written. The text names the next step.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct KnownHostsError {
@@ -24,22 +24,22 @@ pub struct KnownHostsError {
     message: String,
 }
 
-/// What the file says about a server.
+/// A server's entry in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownHost {
     /// The pinned key.
     pub key: PublicKey,
-    /// The line that says so, from 1.
+    /// Its line number, from 1.
     pub line: usize,
 }
 
 impl KnownHosts {
-    /// Will use the file at `path`; it need not exist yet.
+    /// Returns the file at `path`; it need not exist yet.
     pub fn new(path: impl AsRef<Path>) -> Self {
         Self { path: path.as_ref().to_owned() }
     }
 
-    /// The file.
+    /// Returns the path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -47,8 +47,8 @@ impl KnownHosts {
     /// Looks up `host` (as `host:port`).
     ///
     /// # Errors
-    /// The file cannot be read, others can change it, or the host's line is broken: better no connection than one that
-    /// skips the check.
+    /// Fails if the file is unreadable or writable by others, or the host's line is invalid: no connection is better
+    /// than an unchecked one.
     pub fn find(&self, host: &str) -> Result<Option<KnownHost>, KnownHostsError> {
         let text = match private_file::read(&self.path, Forbidden::Change) {
             Ok(text) => text,
@@ -72,16 +72,16 @@ impl KnownHosts {
         Ok(None)
     }
 
-    /// Pins `key` for `host`, unless someone else did meanwhile: then says what they pinned.
+    /// Pins `key` for `host`. Returns the existing entry if another process pinned a key meanwhile.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn pin(&self, host: &str, key: PublicKey) -> Result<Option<KnownHost>, KnownHostsError> {
         if let Some(directory) = self.path.parent() {
             private_file::make_directory(directory).map_err(|error| self.fail(error))?;
         }
         let mut file = private_file::open_append(&self.path).map_err(|error| self.fail(error))?;
-        // Two mounts that start together must not write two lines.
+        // Two concurrent mounts must not write two lines.
         flock(&file, FlockOperation::LockExclusive).map_err(|errno| self.fail(errno))?;
         if let Some(known) = self.find(host)? {
             return Ok(Some(known));

@@ -1,4 +1,4 @@
-//! Files that decide who may enter: made private, and refused when others could read or change them.
+//! Key files and access lists: created private, and rejected if others could read or change them.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -6,10 +6,10 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Bytes read of such a file at most; a larger one is not what it claims to be.
+/// The maximum size of such a file, in bytes; a larger one is a mistake.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// What others must not be able to do with a file.
+/// Access to a file that other users must not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Forbidden {
     /// Read or write: private keys.
@@ -18,7 +18,7 @@ pub(super) enum Forbidden {
     Change,
 }
 
-/// A file that cannot be used.
+/// An unusable file.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FileError {
     #[error("there is no file {}", .0.display())]
@@ -50,7 +50,7 @@ fn chmod(forbidden: Forbidden) -> &'static str {
     }
 }
 
-/// Reads the file as text, once its owner and mode are safe.
+/// Reads the file as text, after checking its owner and mode.
 pub(super) fn read(path: &Path, forbidden: Forbidden) -> Result<String, FileError> {
     let fail = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => FileError::Missing(path.to_owned()),
@@ -66,8 +66,8 @@ pub(super) fn read(path: &Path, forbidden: Forbidden) -> Result<String, FileErro
     if mode & mask != 0 {
         return Err(FileError::Exposed { path: path.to_owned(), mode, forbidden });
     }
-    let owner = found.uid();
-    if owner != 0 && owner != rustix::process::geteuid().as_raw() {
+    let shared_node = found.uid();
+    if shared_node != 0 && shared_node != rustix::process::geteuid().as_raw() {
         return Err(FileError::Foreign(path.to_owned()));
     }
     let mut text = String::new();
@@ -78,7 +78,7 @@ pub(super) fn read(path: &Path, forbidden: Forbidden) -> Result<String, FileErro
     Ok(text)
 }
 
-/// Makes the directory, private, unless it exists.
+/// Creates the directory, private, unless it exists.
 pub(super) fn make_directory(path: &Path) -> Result<(), FileError> {
     DirBuilder::new()
         .recursive(true)
@@ -87,19 +87,24 @@ pub(super) fn make_directory(path: &Path) -> Result<(), FileError> {
         .map_err(|error| FileError::Io { path: path.to_owned(), error })
 }
 
-/// Writes a new file in one step: it appears whole or not at all. False: there was one already, which stays.
+/// Creates a file atomically, with its contents. Returns `false` if the file exists; it is then unchanged.
 pub(super) fn create(path: &Path, text: &str, mode: u32) -> Result<bool, FileError> {
     let fail = |error| FileError::Io { path: path.to_owned(), error };
-    let mut draft = path.as_os_str().to_owned();
-    static DRAFTS: AtomicU32 = AtomicU32::new(0);
-    draft.push(format!(".{}.{}.new", std::process::id(), DRAFTS.fetch_add(1, Ordering::Relaxed)));
-    let draft = PathBuf::from(draft);
-    // A draft of a process that died under the same id.
-    let _stale = fs::remove_file(&draft);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&draft).map_err(fail)?;
+    let mut temporary = path.as_os_str().to_owned();
+    static TEMPORARY_FILES: AtomicU32 = AtomicU32::new(0);
+    temporary.push(format!(
+        ".{}.{}.new",
+        std::process::id(),
+        TEMPORARY_FILES.fetch_add(1, Ordering::Relaxed)
+    ));
+    let temporary = PathBuf::from(temporary);
+    // Left by a process that died and had the same pid.
+    let _stale = fs::remove_file(&temporary);
+    let mut file =
+        OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary).map_err(fail)?;
     let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
-    let linked = written.and_then(|()| fs::hard_link(&draft, path));
-    let removed = fs::remove_file(&draft);
+    let linked = written.and_then(|()| fs::hard_link(&temporary, path));
+    let removed = fs::remove_file(&temporary);
     match linked {
         Ok(()) => removed.map(|()| true).map_err(fail),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
@@ -107,7 +112,7 @@ pub(super) fn create(path: &Path, text: &str, mode: u32) -> Result<bool, FileErr
     }
 }
 
-/// Opens the file for appending, made private if it is new.
+/// Opens the file for appending; a new file is private.
 pub(super) fn open_append(path: &Path) -> Result<File, FileError> {
     OpenOptions::new()
         .append(true)

@@ -1,4 +1,4 @@
-//! Cuts frames into TLS records.
+//! Splits frames into TLS records.
 
 use std::collections::VecDeque;
 
@@ -6,28 +6,28 @@ use wirefs_op::Frame;
 
 use super::cipher::{Outgoing, RECORD_BYTES_MAX};
 
-/// Ciphertext made at one go, in bytes: bounds how long the reader waits for the session, and how long an urgent frame
-/// waits behind bulk that is already encrypted. One frame is never split between two goes.
+/// The size of one encryption batch, in bytes. Limits how long the reader waits for the session, and how long an urgent
+/// frame waits for encrypted bulk. One frame is never split between two batches.
 const BATCH_BYTES: usize = 128 * 1024;
 
-/// Encrypts one record, or the farewell when there is none.
+/// Encrypts one record, or a close_notify alert if there is none.
 pub(super) type SealRecord<'a> = dyn FnMut(Option<&[u8]>, &mut Outgoing) -> Result<(), rustls::Error> + 'a;
 
-/// Something to encrypt.
+/// Data to encrypt.
 pub(super) trait Plaintext {
     fn seal(&mut self, seal: &mut SealRecord<'_>, outgoing: &mut Outgoing) -> Result<(), rustls::Error>;
 }
 
-/// The end of what we send.
-pub(super) struct Farewell;
+/// The close_notify alert that ends our direction.
+pub(super) struct CloseNotify;
 
-impl Plaintext for Farewell {
+impl Plaintext for CloseNotify {
     fn seal(&mut self, seal: &mut SealRecord<'_>, outgoing: &mut Outgoing) -> Result<(), rustls::Error> {
         seal(None, outgoing)
     }
 }
 
-/// A few bytes beside the frames.
+/// Bytes beside the frames.
 pub(super) struct Raw<'a>(pub(super) &'a [u8]);
 
 impl Plaintext for Raw<'_> {
@@ -36,11 +36,11 @@ impl Plaintext for Raw<'_> {
     }
 }
 
-/// Frames, popped as they are taken. Small parts share a record; whole records of data are encrypted where they lie.
+/// Frames, popped as they are taken. Small parts share a record; whole records of data are encrypted without a copy.
 pub(super) struct Frames<'a> {
     pub(super) queue: &'a mut VecDeque<Frame>,
-    /// The record being filled; empty between goes.
-    pub(super) stage: &'a mut Vec<u8>,
+    /// The record being filled; empty between batches.
+    pub(super) record: &'a mut Vec<u8>,
 }
 
 impl Plaintext for Frames<'_> {
@@ -49,24 +49,24 @@ impl Plaintext for Frames<'_> {
             let Some(frame) = self.queue.pop_front() else { break };
             for mut part in [frame.head.as_slice(), &frame.data] {
                 while !part.is_empty() {
-                    let room = RECORD_BYTES_MAX - self.stage.len();
+                    let room = RECORD_BYTES_MAX - self.record.len();
                     let (now, later) = part.split_at_checked(room).unwrap_or((part, &[]));
                     part = later;
                     if now.len() == RECORD_BYTES_MAX {
                         seal(Some(now), outgoing)?;
                         continue;
                     }
-                    self.stage.extend_from_slice(now);
-                    if self.stage.len() == RECORD_BYTES_MAX {
-                        seal(Some(self.stage), outgoing)?;
-                        self.stage.clear();
+                    self.record.extend_from_slice(now);
+                    if self.record.len() == RECORD_BYTES_MAX {
+                        seal(Some(self.record), outgoing)?;
+                        self.record.clear();
                     }
                 }
             }
         }
-        if !self.stage.is_empty() {
-            seal(Some(self.stage), outgoing)?;
-            self.stage.clear();
+        if !self.record.is_empty() {
+            seal(Some(self.record), outgoing)?;
+            self.record.clear();
         }
         Ok(())
     }

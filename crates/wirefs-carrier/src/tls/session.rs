@@ -1,4 +1,4 @@
-//! One TLS connection's state, either side, without I/O.
+//! The state of one TLS connection, either side, without I/O.
 
 use rustls::client::UnbufferedClientConnection;
 use rustls::pki_types::CertificateDer;
@@ -11,8 +11,8 @@ use super::seal::{self, Plaintext};
 
 pub(super) struct Session {
     side: Side,
-    /// Why it can do nothing more. rustls must not be called again then: it would meet the same bytes again, and it
-    /// asserts that it sends one fatal alert only.
+    /// The error that ended the session. rustls must not be called again then: it would process the same bytes again,
+    /// and it asserts that it sends one fatal alert only.
     failed: Option<rustls::Error>,
 }
 
@@ -21,16 +21,16 @@ enum Side {
     Server(Box<UnbufferedServerConnection>),
 }
 
-/// What one step of a session brought about.
+/// The result of one step of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Something moved; step again.
+    /// Progress; step again.
     Progress,
-    /// Needs bytes of the peer, the handshake is not over.
+    /// Needs bytes of the peer; the handshake is not finished.
     Handshaking,
     /// Needs bytes of the peer; may send.
     Ready,
-    /// The peer said farewell.
+    /// The peer sent close_notify.
     PeerClosed,
 }
 
@@ -43,7 +43,8 @@ impl Session {
         Self { side: Side::Server(Box::new(connection)), failed: None }
     }
 
-    /// Takes what it can of `incoming`: decrypted bytes go to `plain`, answers (at a failure: the alert) to `outgoing`.
+    /// Processes `incoming` as far as possible: decrypted bytes go to `plain`, messages to send (after an error: the
+    /// alert) to `outgoing`.
     pub(super) fn step(
         &mut self,
         incoming: &mut Incoming,
@@ -55,15 +56,14 @@ impl Session {
         incoming.discard(discard);
         if let Err(error) = &step {
             self.failed = Some(error.clone());
-            // The alert is all that is queued: what came before it was taken at the steps before.
+            // Only the alert is queued: earlier messages were taken in earlier steps.
             let _alert = self.side.step(incoming.filled(), outgoing, &mut |_| {});
         }
         step
     }
 
-    /// Encrypts as much of `plaintext` as one batch takes. `leftover` is a copy of the bytes that the last
-    /// [`step`](Self::step) did not take: rustls may hold the beginning of a handshake message as offsets into them, and
-    /// panics when they are not there.
+    /// Encrypts one batch of `plaintext`. `leftover` is a copy of the bytes that the last [`step`](Self::step) did not
+    /// process: rustls may hold the beginning of a handshake message as offsets into them, and panics without them.
     pub(super) fn seal(
         &mut self,
         plaintext: &mut dyn Plaintext,
@@ -87,7 +87,7 @@ impl Session {
         self.failed.clone().map_or(Ok(()), Err)
     }
 
-    /// The key that the peer has proved to own.
+    /// Returns the key that the peer has proved to own.
     pub(super) fn peer_key(&self) -> Option<PublicKey> {
         let certificates: &[CertificateDer<'_>] = match &self.side {
             Side::Client(client) => client.peer_certificates(),
@@ -105,8 +105,8 @@ impl Side {
         plain: &mut dyn FnMut(&[u8]),
     ) -> (usize, Result<Step, rustls::Error>) {
         match self {
-            Self::Client(client) => settle(client.process_tls_records(incoming), outgoing, plain),
-            Self::Server(server) => settle(server.process_tls_records(incoming), outgoing, plain),
+            Self::Client(client) => handle_status(client.process_tls_records(incoming), outgoing, plain),
+            Self::Server(server) => handle_status(server.process_tls_records(incoming), outgoing, plain),
         }
     }
 
@@ -123,8 +123,8 @@ impl Side {
     }
 }
 
-/// Settles one status of rustls, whichever side it is.
-fn settle<Data>(
+/// Handles one status of rustls, of either side.
+fn handle_status<Data>(
     status: UnbufferedStatus<'_, '_, Data>,
     outgoing: &mut Outgoing,
     plain: &mut dyn FnMut(&[u8]),
@@ -164,7 +164,7 @@ fn settle<Data>(
             }
         }
         Ok(ConnectionState::TransmitTlsData(data)) => {
-            // It is in `outgoing`, which is sent in order before anything encrypted later.
+            // The data is in `outgoing`, which is sent in order before any data encrypted later.
             data.done();
             Ok(Step::Progress)
         }
@@ -188,7 +188,7 @@ fn seal_with<Data>(
             plaintext.seal(seal, outgoing)?;
             Ok(Step::Ready)
         }
-        other => settle(other, outgoing, &mut |_| {}).1,
+        other => handle_status(other, outgoing, &mut |_| {}).1,
     }
 }
 
@@ -209,7 +209,7 @@ fn seal_record<Data>(
                 outgoing.took(count);
                 return Ok(());
             }
-            // A key update rides along now and then.
+            // A key update may precede the record.
             Err(EncryptError::InsufficientSize(size)) if size.required_size > room => {
                 room = size.required_size
             }

@@ -1,4 +1,4 @@
-//! What the two directions of one TLS carrier share.
+//! State shared by the two directions of one TLS carrier.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::net::{SendFlags, Shutdown};
 
 use super::cipher::{Incoming, Outgoing};
-use super::seal::Farewell;
+use super::seal::CloseNotify;
 use super::session::Session;
 use crate::assembly::Assembly;
 use crate::carrier::{Carrier, PeerInfo};
@@ -18,11 +18,11 @@ use super::sink::TlsSink;
 use super::source::TlsSource;
 
 /// The session, shared by the reading and the writing thread. The lock is held for one batch of encryption or
-/// decryption, never for a system call that can block.
+/// decryption, never for a blocking system call.
 pub(super) struct Shared {
     pub(super) socket: Arc<OwnedFd>,
     pub(super) state: Mutex<State>,
-    /// The sink holds records that are encrypted but not sent, so nothing may be sent past it.
+    /// The sink holds encrypted records that are not sent; no other record may be sent before them.
     pub(super) is_unsent: AtomicBool,
     /// The line that a server's authorized-keys file needs for our key; empty on the server.
     pub(super) own_line: String,
@@ -30,11 +30,11 @@ pub(super) struct Shared {
 
 pub(super) struct State {
     pub(super) session: Session,
-    /// Records in the order they were encrypted, which is the order they must be sent in.
+    /// Records in the order of their encryption, which is the order to send them in.
     pub(super) outgoing: Outgoing,
-    /// A copy of what has arrived but is no whole record yet; see [`Session::seal`].
+    /// A copy of the received bytes of an incomplete record; see [`Session::seal`].
     pub(super) leftover: Vec<u8>,
-    /// The peer's farewell has arrived: the stream's end is no cut.
+    /// The peer's close_notify has arrived: the stream's end is regular.
     pub(super) is_peer_closed: bool,
 }
 
@@ -43,13 +43,13 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says farewell if the line is free, then ends both directions.
+    /// Sends close_notify if no record is unsent, then ends both directions.
     fn close(&self) {
         let mut state = self.lock();
         if !self.is_unsent.load(Ordering::SeqCst) && state.outgoing.is_empty() {
             let State { session, outgoing, leftover, .. } = &mut *state;
-            if session.seal(&mut Farewell, leftover, outgoing).is_ok() {
-                // Best effort: whoever loses it sees a cut, which the session above survives anyway.
+            if session.seal(&mut CloseNotify, leftover, outgoing).is_ok() {
+                // Best effort: without it the peer reports a truncated stream, which its session survives.
                 let _sent = rustix::net::send(
                     &self.socket,
                     outgoing.rest(),
@@ -61,7 +61,7 @@ impl Shared {
         let _gone = rustix::net::shutdown(&self.socket, Shutdown::Both);
     }
 
-    /// What a TLS failure means for the carrier.
+    /// Returns the carrier's error for a TLS error.
     pub(super) fn explain(&self, error: rustls::Error) -> CarrierLost {
         match error {
             rustls::Error::AlertReceived(rustls::AlertDescription::AccessDenied)
@@ -74,27 +74,27 @@ impl Shared {
     }
 }
 
-/// A session whose handshake is over, with what has arrived behind it.
+/// A session after its handshake, with the data that arrived after it.
 pub(super) struct Established {
     pub(super) socket: OwnedFd,
     pub(super) session: Session,
     pub(super) incoming: Incoming,
     pub(super) outgoing: Outgoing,
-    /// Decrypted already.
-    pub(super) behind: Vec<u8>,
+    /// Already decrypted.
+    pub(super) trailing: Vec<u8>,
     pub(super) own_line: String,
 }
 
-/// The parts of a TLS carrier, the source still with its own type.
-pub(super) struct Parts {
+/// The parts of a TLS carrier; the source has its own type.
+pub(super) struct TlsParts {
     pub(super) source: TlsSource,
     pub(super) sink: TlsSink,
     pub(super) closer: Closer,
 }
 
 impl Established {
-    /// Splits the connection into its directions. `expects_greeting` on the client.
-    pub(super) fn split(mut self, expects_greeting: bool) -> Parts {
+    /// Splits the connection into its directions. `expects_greeting`: on the client.
+    pub(super) fn split(mut self, expects_greeting: bool) -> TlsParts {
         let shared = Arc::new(Shared {
             socket: Arc::new(self.socket),
             state: Mutex::new(State {
@@ -117,12 +117,12 @@ impl Established {
             Assembly::new(),
             expects_greeting,
         );
-        source.take_in(&self.behind);
-        Parts { source, sink: TlsSink::new(shared, closer.clone()), closer }
+        source.append_plain(&self.trailing);
+        TlsParts { source, sink: TlsSink::new(shared, closer.clone()), closer }
     }
 }
 
-impl Parts {
+impl TlsParts {
     pub(super) fn into_carrier(self, peer: PeerInfo) -> Carrier {
         Carrier { source: Box::new(self.source), sink: Box::new(self.sink), closer: self.closer, peer }
     }

@@ -23,23 +23,23 @@ use crate::stream::wait;
 pub(super) struct TlsSink {
     shared: Arc<Shared>,
     closer: Closer,
-    /// Records on their way to the kernel. They leave before any that are encrypted later.
+    /// Records being written to the kernel. They are sent before records that are encrypted later.
     writing: Outgoing,
-    stage: Vec<u8>,
+    record: Vec<u8>,
     was_crowded: bool,
 }
 
 impl TlsSink {
     pub(super) fn new(shared: Arc<Shared>, closer: Closer) -> Self {
-        Self { shared, closer, writing: Outgoing::default(), stage: Vec::new(), was_crowded: false }
+        Self { shared, closer, writing: Outgoing::default(), record: Vec::new(), was_crowded: false }
     }
 
-    /// Encrypts the next batch into `writing`. False: there is nothing to send.
+    /// Encrypts the next batch into `writing`. Returns `false` if there is nothing to send.
     fn encrypt(&mut self, queue: &mut VecDeque<Frame>) -> Result<bool, CarrierLost> {
         let mut state = self.shared.lock();
         let State { session, outgoing, leftover, .. } = &mut *state;
         if !queue.is_empty() {
-            let mut frames = Frames { queue, stage: &mut self.stage };
+            let mut frames = Frames { queue, record: &mut self.record };
             let sealed = session.seal(&mut frames, leftover, outgoing);
             sealed.map_err(|error| self.shared.explain(error))?;
         }
@@ -72,7 +72,7 @@ impl FrameSink for TlsSink {
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => {
                     if !std::mem::replace(&mut self.was_crowded, true) {
-                        congestion::crowded(&self.shared.socket);
+                        congestion::restore_default(&self.shared.socket);
                     }
                     return Ok(SendProgress::Blocked);
                 }

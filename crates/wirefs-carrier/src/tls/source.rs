@@ -21,7 +21,7 @@ pub(super) struct TlsSource {
     closer: Closer,
     incoming: Incoming,
     assembly: Assembly,
-    /// The server's first byte, which says that it accepts us, is still to come.
+    /// The server's first byte, which accepts the client, is still expected.
     expects_greeting: bool,
     is_ended: bool,
 }
@@ -37,12 +37,12 @@ impl TlsSource {
         Self { shared, closer, incoming, assembly, expects_greeting, is_ended: false }
     }
 
-    /// Takes in bytes of the stream that are decrypted already.
-    pub(super) fn take_in(&mut self, plain: &[u8]) {
-        take_in(&mut self.expects_greeting, &mut self.assembly, plain);
+    /// Appends decrypted bytes of the stream.
+    pub(super) fn append_plain(&mut self, plain: &[u8]) {
+        append_plain(&mut self.expects_greeting, &mut self.assembly, plain);
     }
 
-    /// Waits until the server has accepted us, or says that it does not. False: it did neither before the deadline.
+    /// Waits until the server has accepted or refused us. Returns `false` if it did neither before the deadline.
     pub(super) fn await_greeting(&mut self, deadline: Instant) -> Result<bool, CarrierLost> {
         loop {
             self.decrypt()?;
@@ -59,11 +59,12 @@ impl TlsSource {
         }
     }
 
-    /// Decrypts what has arrived.
+    /// Decrypts the received records.
     fn decrypt(&mut self) -> Result<(), CarrierLost> {
         let mut state = self.shared.lock();
         let result = loop {
-            let mut plain = |bytes: &[u8]| take_in(&mut self.expects_greeting, &mut self.assembly, bytes);
+            let mut plain =
+                |bytes: &[u8]| append_plain(&mut self.expects_greeting, &mut self.assembly, bytes);
             let State { session, outgoing, is_peer_closed, .. } = &mut *state;
             match session.step(&mut self.incoming, outgoing, &mut plain) {
                 Ok(Step::Progress) => {}
@@ -80,7 +81,7 @@ impl TlsSource {
         result
     }
 
-    /// Reads records, waiting if it must. 0 is the end.
+    /// Reads records, blocking if necessary. Returns 0 at the end of the stream.
     fn fill(&mut self) -> Result<usize, CarrierLost> {
         loop {
             if self.closer.is_closed() {
@@ -91,7 +92,7 @@ impl TlsSource {
             match rustix::io::read(&self.shared.socket, room) {
                 Ok(count) => {
                     self.incoming.took(count);
-                    self.assembly.came(count, room_bytes);
+                    self.assembly.record_read(count, room_bytes);
                     return Ok(count);
                 }
                 Err(Errno::INTR) => {}
@@ -104,19 +105,19 @@ impl TlsSource {
         }
     }
 
-    /// Says what the end of the stream means.
+    /// Returns the result of `receive` at the end of the stream.
     fn end(&self) -> Result<Option<Bytes>, CarrierLost> {
         if self.closer.is_closed() {
             return Err(CarrierLost::Closed);
         }
         self.assembly.end()?;
-        // Anyone on the path can end a TCP stream; only the peer can say farewell.
+        // An attacker on the path can end a TCP stream; only the peer can send close_notify.
         if self.shared.lock().is_peer_closed { Ok(None) } else { Err(CarrierLost::Cut { received_bytes: 0 }) }
     }
 }
 
-/// The greeting is the first byte of the stream; what follows are frames.
-fn take_in(expects_greeting: &mut bool, assembly: &mut Assembly, mut plain: &[u8]) {
+/// The greeting is the first byte of the stream; frames follow.
+fn append_plain(expects_greeting: &mut bool, assembly: &mut Assembly, mut plain: &[u8]) {
     if *expects_greeting && !plain.is_empty() {
         plain = plain.get(1..).unwrap_or_default();
         *expects_greeting = false;

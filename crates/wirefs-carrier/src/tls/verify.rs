@@ -1,4 +1,4 @@
-//! Who the peer is: its key is compared with our lists, its signature is verified by rustls.
+//! Verification of the peer: its key is compared with our lists; rustls verifies its signature.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -13,7 +13,7 @@ use rustls::{
 use super::authorized::{AuthorizedError, AuthorizedKeys};
 use super::key::PublicKey;
 
-/// The client's view of the server: the pinned key or, at the first meeting, any.
+/// The client's verifier: accepts the pinned key, or any key at the first connection.
 #[derive(Debug)]
 pub(super) struct PinVerifier {
     pinned: Option<PublicKey>,
@@ -26,13 +26,13 @@ impl PinVerifier {
         Self { pinned, shown: Mutex::new(None), algorithms: algorithms() }
     }
 
-    /// The key that the server showed, proved or not.
+    /// Returns the key that the server presented, proved or not.
     pub(super) fn shown(&self) -> Option<PublicKey> {
         *self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The server's view of one client.
+/// The server's verifier of one client.
 #[derive(Debug)]
 pub(super) struct AuthorizedVerifier {
     /// The authorized keys at the time of the connection.
@@ -46,7 +46,7 @@ impl AuthorizedVerifier {
         Self { authorized, refused: Mutex::new(None), algorithms: algorithms() }
     }
 
-    /// The key that we refused, if we did.
+    /// Returns the refused key, if any.
     pub(super) fn refused(&self) -> Option<PublicKey> {
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -64,12 +64,12 @@ fn key_of(certificate: &CertificateDer<'_>) -> Result<PublicKey, Error> {
     PublicKey::from_certificate(certificate).ok_or(Error::InvalidCertificate(CertificateError::BadEncoding))
 }
 
-/// Refused: the peer is told "access denied".
+/// The peer gets the alert "access_denied".
 fn refusal() -> Error {
     Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure)
 }
 
-/// Proves that the peer owns the key: its signature over the handshake.
+/// Verifies the peer's signature over the handshake.
 fn verify_signature(
     message: &[u8],
     certificate: &CertificateDer<'_>,

@@ -1,10 +1,10 @@
-//! What only carriers over Ethernet do.
+//! Tests of carriers over Ethernet only.
 
 use std::io::ErrorKind;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use wirefs_carrier::ether::{EtherDial, EtherError, EtherPlace, HardwareAddress};
+use wirefs_carrier::ether::{EtherAddress, EtherDial, EtherError, HardwareAddress};
 use wirefs_carrier::limits::CONNECT_TIMEOUT;
 use wirefs_carrier::tls::{Identity, KnownHosts};
 use wirefs_carrier::{AcceptError, Carrier, Class, Dial, DialError, ListenError};
@@ -12,47 +12,47 @@ use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_raw::{EtherSocket, Frames};
 
 use crate::scratch::Scratch;
-use crate::traffic::{PATIENCE, frame, outbox, receive};
-use crate::worlds::{Ether, World, ip};
+use crate::testbeds::{Ether, Testbed, ip};
+use crate::traffic::{PATIENCE, frame, receive, send_queue};
 
 const ETHER_TYPE: u16 = 0x88B5;
 
 #[test]
-fn a_stranger_is_told_the_line_to_add_and_may_enter_once_it_is_there() {
+fn unauthorized_client_gets_the_line_to_add_and_connects_after_it_is_added() {
     let scratch = Scratch::new();
-    std::fs::write(scratch.join("authorized_keys"), "# nobody\n").unwrap();
-    let world = Ether::strangers(scratch, 1, 1_500);
-    let line = Identity::open(&world.scratch.join("client")).unwrap().line();
+    std::fs::write(scratch.join("authorized_keys"), "# empty\n").unwrap();
+    let testbed = Ether::without_keys(scratch, 1, 1_500);
+    let line = Identity::open(&testbed.scratch.join("client")).unwrap().line();
     std::thread::scope(|scope| {
-        let dialled = scope.spawn(|| world.dial.dial());
-        match world.listener.accept().unwrap().finish(PATIENCE) {
-            Err(AcceptError::UnknownKey { line: told, peer, .. }) => {
-                assert_eq!(told.split(' ').nth(1), line.split(' ').nth(1));
+        let dialed = scope.spawn(|| testbed.dial.dial());
+        match testbed.listener.accept().unwrap().finish(PATIENCE) {
+            Err(AcceptError::UnknownKey { line: notified, peer, .. }) => {
+                assert_eq!(notified.split(' ').nth(1), line.split(' ').nth(1));
                 assert!(peer.starts_with("ether://"), "{peer}");
             }
             other => panic!("{other:?}"),
         }
-        match dialled.join().unwrap() {
-            Err(DialError::Refused { line: told }) => assert_eq!(told, line),
+        match dialed.join().unwrap() {
+            Err(DialError::Refused { line: notified }) => assert_eq!(notified, line),
             other => panic!("{other:?}"),
         }
     });
-    std::fs::write(world.scratch.join("authorized_keys"), format!("{line}\n")).unwrap();
-    let (client, server) = world.connect();
+    std::fs::write(testbed.scratch.join("authorized_keys"), format!("{line}\n")).unwrap();
+    let (client, server) = testbed.connect();
     assert_eq!(client.peer.carrier, "ether");
     assert_eq!(
         server.peer.identity,
-        Some(Identity::open(&world.scratch.join("client")).unwrap().public_key())
+        Some(Identity::open(&testbed.scratch.join("client")).unwrap().public_key())
     );
 }
 
 #[test]
-fn a_server_that_closes_without_a_word_has_not_refused_the_key() {
-    let world = Ether::new();
+fn close_without_a_refusal_is_no_refused_key() {
+    let testbed = Ether::new();
     std::thread::scope(|scope| {
-        let dialled = scope.spawn(|| world.dial.dial());
-        drop(world.listener.accept().unwrap());
-        match dialled.join().unwrap() {
+        let dialed = scope.spawn(|| testbed.dial.dial());
+        drop(testbed.listener.accept().unwrap());
+        match dialed.join().unwrap() {
             Err(DialError::Connect { error, .. }) => assert_eq!(error.kind(), ErrorKind::ConnectionAborted),
             other => panic!("{other:?}"),
         }
@@ -60,17 +60,17 @@ fn a_server_that_closes_without_a_word_has_not_refused_the_key() {
 }
 
 #[test]
-fn the_first_meeting_pins_the_server_and_another_key_is_refused_later() {
-    let world = Ether::new();
-    let (client, _server) = world.connect();
-    let known = world.scratch.join("client/known_hosts");
+fn first_connection_pins_the_server_and_another_key_is_refused() {
+    let testbed = Ether::new();
+    let (client, _server) = testbed.connect();
+    let known = testbed.scratch.join("client/known_hosts");
     assert_eq!(client.peer.pinned_in.as_ref(), Some(&known));
-    assert_eq!(world.connect().0.peer.pinned_in, None);
+    assert_eq!(testbed.connect().0.peer.pinned_in, None);
     let text = std::fs::read_to_string(&known).unwrap();
-    let other = Identity::open(&world.scratch.join("other")).unwrap();
+    let other = Identity::open(&testbed.scratch.join("other")).unwrap();
     let host = text.split(' ').next().unwrap();
     std::fs::write(&known, format!("{host} {}\n", other.line())).unwrap();
-    match world.dial.dial() {
+    match testbed.dial.dial() {
         Err(DialError::HostKeyChanged { known, line, .. }) => {
             assert_eq!((known, line), (other.public_key().fingerprint(), 1));
         }
@@ -79,20 +79,22 @@ fn the_first_meeting_pins_the_server_and_another_key_is_refused_later() {
 }
 
 #[test]
-fn a_card_has_one_server_and_a_node_that_only_dials_answers_nobody() {
-    let world = Ether::new();
-    let second = world.hosts[1].run(|| Ether::listen(&world.scratch, &world.patches)).unwrap();
+fn card_has_one_server_and_a_dialing_node_answers_no_handshake() {
+    let testbed = Ether::new();
+    let second = testbed.hosts[1].run(|| Ether::listen(&testbed.scratch, &testbed.patches)).unwrap();
     match second {
-        Err(ListenError::Ether(EtherError::Taken { card })) => assert_eq!(card, world.patches[0].device),
+        Err(ListenError::Ether(EtherError::ReadOutcome { card })) => {
+            assert_eq!(card, testbed.patches[0].device)
+        }
         other => panic!("{other:?}"),
     }
-    // From the server's host to the client's, where only a dialling node has the card.
-    let device = &world.patches[0].device;
-    let near = world.hosts[0].run(|| EtherSocket::open(device, ETHER_TYPE + 1).unwrap().address()).unwrap();
-    let place = EtherPlace { remotes: vec![near], cards: vec![device.clone()] };
-    let identity = Arc::new(Identity::open(&world.scratch.join("other")).unwrap());
-    let known = KnownHosts::new(world.scratch.join("other/known_hosts"));
-    let dial = world.hosts[1].run(|| EtherDial::open(place, identity, known, CONNECT_TIMEOUT)).unwrap();
+    // From the server's host to the client's, where only a dialing node has the card.
+    let device = &testbed.patches[0].device;
+    let near = testbed.hosts[0].run(|| EtherSocket::open(device, ETHER_TYPE + 1).unwrap().address()).unwrap();
+    let place = EtherAddress { remotes: vec![near], cards: vec![device.clone()] };
+    let identity = Arc::new(Identity::open(&testbed.scratch.join("other")).unwrap());
+    let known = KnownHosts::new(testbed.scratch.join("other/known_hosts"));
+    let dial = testbed.hosts[1].run(|| EtherDial::open(place, identity, known, CONNECT_TIMEOUT)).unwrap();
     match dial.unwrap().dial() {
         Err(DialError::Connect { error, .. }) => assert_eq!(error.kind(), ErrorKind::TimedOut),
         other => panic!("{other:?}"),
@@ -100,11 +102,11 @@ fn a_card_has_one_server_and_a_node_that_only_dials_answers_nobody() {
 }
 
 #[test]
-fn cards_that_cannot_be_used_are_named() {
+fn unusable_cards_are_reported() {
     let scratch = Scratch::new();
     let identity = Arc::new(Identity::open(&scratch.join("client")).unwrap());
     let open = |remotes: Vec<HardwareAddress>| {
-        let place = EtherPlace { remotes, cards: vec!["eth77".into()] };
+        let place = EtherAddress { remotes, cards: vec!["eth77".into()] };
         let known = KnownHosts::new(scratch.join("known_hosts"));
         EtherDial::open(place, Arc::clone(&identity), known, CONNECT_TIMEOUT).unwrap_err()
     };
@@ -113,11 +115,11 @@ fn cards_that_cannot_be_used_are_named() {
     assert!(matches!(open(Vec::new()), DialError::NoPeer { .. }));
 }
 
-/// Sends the largest frames, and reads them meanwhile; tells of each that came.
-fn transfer(ends: (Carrier, Carrier), frames: u32, mut came: impl FnMut(u32)) {
+/// Sends the largest frames, and reads them meanwhile; calls `received` for each.
+fn transfer(ends: (Carrier, Carrier), frames: u32, mut received: impl FnMut(u32)) {
     let (client, mut server) = ends;
-    let (out, _lost) = outbox(client.sink, client.closer);
-    // The reader has all of the server's end: if it fails the circuit ends, and with it the wait of who pushes.
+    let (out, _lost) = send_queue(client.sink, client.closer);
+    // The reader has all of the server's end: if it fails, the circuit ends, and with it the sender's wait.
     std::thread::scope(move |scope| {
         let pushing = out.clone();
         scope.spawn(move || {
@@ -128,36 +130,36 @@ fn transfer(ends: (Carrier, Carrier), frames: u32, mut came: impl FnMut(u32)) {
         });
         for number in 0..frames {
             assert_eq!(receive(&mut server.source), (5, number));
-            came(number);
+            received(number);
         }
     });
 }
 
 #[test]
-fn a_cable_that_is_pulled_in_a_transfer_takes_nothing_with_it() {
-    let world = Ether::with(2, 1_500);
-    let device = &world.patches[0].device;
-    transfer(world.connect(), 400, |number| match number {
-        100 => ip(&world.hosts[1], &format!("link set {device} down")),
-        250 => ip(&world.hosts[1], &format!("link set {device} up")),
+fn cable_pulled_during_a_transfer_loses_nothing() {
+    let testbed = Ether::with(2, 1_500);
+    let device = &testbed.patches[0].device;
+    transfer(testbed.connect(), 400, |number| match number {
+        100 => ip(&testbed.hosts[1], &format!("link set {device} down")),
+        250 => ip(&testbed.hosts[1], &format!("link set {device} up")),
         _ => {}
     });
 }
 
 #[test]
-fn jumbo_frames_are_used_where_the_cards_carry_them() {
+fn jumbo_frames_are_used_if_the_cards_support_them() {
     const FRAMES: u32 = 100;
-    // Where the machine stops for longer than a path is patient, it goes back to small ones for a second.
+    // If the machine stalls longer than a path's timeout, the path uses small packets for a second.
     const TRIES: usize = 10;
-    let world = Ether::with(1, 9_000);
-    // Some are sent before it is known what the cards carry.
+    let testbed = Ether::with(1, 9_000);
+    // Some frames are sent before the MTU is known.
     let small = u64::from(FRAMES) * DATA_BYTES_MAX as u64 / 1_500;
     let mut all = Vec::new();
     while all.last().is_none_or(|taken| *taken >= small / 3) && all.len() < TRIES {
-        let ends = world.connect();
-        let before = world.listener.counters().unwrap().taken;
+        let ends = testbed.connect();
+        let before = testbed.listener.counters().unwrap().taken;
         transfer(ends, FRAMES, |_| ());
-        all.push(world.listener.counters().unwrap().taken - before);
+        all.push(testbed.listener.counters().unwrap().taken - before);
     }
     assert!(
         all.last().is_some_and(|taken| *taken < small / 3),
@@ -166,14 +168,14 @@ fn jumbo_frames_are_used_where_the_cards_carry_them() {
 }
 
 #[test]
-fn noise_of_strangers_is_counted_and_disturbs_nobody() {
-    let world = Ether::new();
-    let device = &world.patches[0].device;
-    let stranger = world.hosts[0].run(|| EtherSocket::open(device, ETHER_TYPE).unwrap()).unwrap();
-    let to = world.listener.hardware()[0];
-    let ends = world.connect();
+fn foreign_packets_are_counted_and_disturb_no_connection() {
+    let testbed = Ether::new();
+    let device = &testbed.patches[0].device;
+    let unknown = testbed.hosts[0].run(|| EtherSocket::open(device, ETHER_TYPE).unwrap()).unwrap();
+    let to = testbed.listener.hardware()[0];
+    let ends = testbed.connect();
     let mut noise = Frames::new(1_500);
-    let before = world.listener.counters().unwrap();
+    let before = testbed.listener.counters().unwrap();
     transfer(ends, 60, |number| {
         noise.clear();
         for at in 0..16u8 {
@@ -183,27 +185,27 @@ fn noise_of_strangers_is_counted_and_disturbs_nobody() {
                 Some((to, 200))
             });
         }
-        stranger.send(&mut noise);
+        unknown.send(&mut noise);
     });
-    let after = world.listener.counters().unwrap();
-    let refused = |counters: wirefs_carrier::ether::Counters| {
+    let after = testbed.listener.counters().unwrap();
+    let refused = |counters: wirefs_carrier::ether::CircuitCounters| {
         counters.malformed + counters.unknown + counters.forged + counters.unwelcome
     };
     assert!(refused(after) > refused(before), "{after:?}");
-    assert!(world.connect().1.peer.identity.is_some());
+    assert!(testbed.connect().1.peer.identity.is_some());
 }
 
-/// Several readers of one node, of which one leads at a time; whoever leaves hands the lead on.
+/// Several readers of one node, one of which leads at a time and passes the lead on.
 #[test]
-fn carriers_of_one_node_do_not_wait_for_each_other() {
+fn carriers_of_one_node_are_independent() {
     const CARRIERS: u8 = 4;
     const TRIPS: u32 = 200;
-    let world = Ether::new();
-    let ends: Vec<_> = (0..CARRIERS).map(|_| world.connect()).collect();
+    let testbed = Ether::new();
+    let ends: Vec<_> = (0..CARRIERS).map(|_| testbed.connect()).collect();
     std::thread::scope(|scope| {
         for (sender, (client, server)) in (0..CARRIERS).zip(ends) {
-            let (out, _lost) = outbox(client.sink, client.closer);
-            let (back, _back_lost) = outbox(server.sink, server.closer);
+            let (out, _lost) = send_queue(client.sink, client.closer);
+            let (back, _back_lost) = send_queue(server.sink, server.closer);
             let (mut near, mut far) = (client.source, server.source);
             scope.spawn(move || {
                 for number in 0..TRIPS {
@@ -226,10 +228,10 @@ fn carriers_of_one_node_do_not_wait_for_each_other() {
 }
 
 #[test]
-fn a_peer_whose_cable_is_gone_is_found_out() {
-    let world = Ether::new();
-    let (mut client, _server) = world.connect();
-    ip(&world.hosts[1], &format!("link set {} down", world.patches[0].device));
+fn peer_without_a_cable_is_detected() {
+    let testbed = Ether::new();
+    let (mut client, _server) = testbed.connect();
+    ip(&testbed.hosts[1], &format!("link set {} down", testbed.patches[0].device));
     match client.source.receive() {
         Err(wirefs_carrier::CarrierLost::Io(error)) => assert_eq!(error.kind(), ErrorKind::TimedOut),
         other => panic!("{other:?}"),
@@ -237,20 +239,21 @@ fn a_peer_whose_cable_is_gone_is_found_out() {
     assert!(!client.sink.wait_writable(Duration::from_secs(1)).is_ok_and(|ready| ready));
 }
 
-/// The keeper sleeps without end while there is no peer; who dials takes the lead from it, and leaves it to nobody.
+/// The background thread sleeps without a timeout while there is no peer; the dialing thread takes the lead from it,
+/// and then no thread leads.
 #[test]
-fn a_node_ends_though_the_lead_was_taken_from_its_keeper_in_its_sleep() {
+fn node_ends_after_the_lead_was_taken_from_the_sleeping_background_thread() {
     for _ in 0..10 {
-        let world = Ether::new();
+        let testbed = Ether::new();
         for _ in 0..5 {
-            let (client, server) = world.connect();
+            let (client, server) = testbed.connect();
             drop((server, client));
         }
-        let (tell, told) = mpsc::channel();
+        let (notify, notified) = mpsc::channel();
         std::thread::spawn(move || {
-            drop(world);
-            tell.send(()).unwrap();
+            drop(testbed);
+            notify.send(()).unwrap();
         });
-        told.recv_timeout(PATIENCE).expect("the node does not end");
+        notified.recv_timeout(PATIENCE).expect("the node does not end");
     }
 }

@@ -1,4 +1,4 @@
-//! Listening: private sockets, stale ones, busy ones, and ending it.
+//! Listening: private, stale and busy sockets, and closing.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
@@ -6,14 +6,14 @@ use std::os::unix::net::UnixListener;
 use wirefs_carrier::{AcceptError, Address, Dial, DialError, ListenError, ListenOptions, Listener, UnixDial};
 
 use crate::scratch::Scratch;
-use crate::worlds::{TcpPlain, World, exists};
+use crate::testbeds::{TcpPlain, Testbed, exists};
 
 fn bind(address: &Address) -> Result<Listener, ListenError> {
     Listener::bind(address, &ListenOptions::default())
 }
 
 #[test]
-fn a_unix_socket_is_private_and_goes_with_its_listener() {
+fn unix_socket_is_private_and_removed_with_its_listener() {
     let scratch = Scratch::new();
     let path = scratch.join("socket");
     let listener = bind(&Address::Unix(path.clone())).unwrap();
@@ -23,7 +23,7 @@ fn a_unix_socket_is_private_and_goes_with_its_listener() {
 }
 
 #[test]
-fn a_stale_socket_is_replaced_a_busy_one_is_not() {
+fn stale_socket_is_replaced_and_busy_one_is_not() {
     let scratch = Scratch::new();
     let path = scratch.join("socket");
     let address = Address::Unix(path.clone());
@@ -38,11 +38,11 @@ fn a_stale_socket_is_replaced_a_busy_one_is_not() {
 }
 
 #[test]
-fn a_listener_that_accepts_nobody_is_busy_not_stale() {
+fn listener_with_a_full_backlog_is_busy_not_stale() {
     let scratch = Scratch::new();
     let path = scratch.join("socket");
     let hung = bind(&Address::Unix(path.clone())).unwrap();
-    // Fill its queue: the next one would wait.
+    // Fills its backlog: the next connection would wait.
     let mut waiting = Vec::new();
     while let Ok(socket) = nonblocking_connect(&path) {
         waiting.push(socket);
@@ -60,7 +60,7 @@ fn nonblocking_connect(path: &std::path::Path) -> rustix::io::Result<std::os::fd
 }
 
 #[test]
-fn a_socket_that_another_server_made_since_is_left_alone() {
+fn socket_of_a_later_server_is_not_removed() {
     let scratch = Scratch::new();
     let path = scratch.join("socket");
     let first = bind(&Address::Unix(path.clone())).unwrap();
@@ -71,7 +71,7 @@ fn a_socket_that_another_server_made_since_is_left_alone() {
 }
 
 #[test]
-fn what_is_no_socket_is_never_removed() {
+fn file_that_is_no_socket_is_never_removed() {
     let scratch = Scratch::new();
     let path = scratch.join("notes.txt");
     std::fs::write(&path, "keep").unwrap();
@@ -83,29 +83,29 @@ fn what_is_no_socket_is_never_removed() {
 }
 
 #[test]
-fn a_busy_port_is_named_with_the_next_step() {
-    let world = TcpPlain::new();
-    let host = world.address();
+fn busy_port_is_reported_with_the_next_step() {
+    let testbed = TcpPlain::new();
+    let host = testbed.address();
     let error = bind(&Address::TcpPlain(host.clone())).unwrap_err().to_string();
     assert!(error.contains(&host.to_string()) && error.contains("--listen"), "{error}");
-    drop(world.connect());
+    drop(testbed.connect());
 }
 
 #[test]
 fn addresses_that_cannot_be_listened_on_are_explained() {
     let options = ListenOptions::default();
-    for (address, says) in [
+    for (address, expected) in [
         ("me@there:", "wirefs serve --stdio"),
         ("tls://127.0.0.1:0", "--authorized"),
         ("tcp+plain://192.0.2.1:6440", "is not an address of this machine"),
     ] {
         let error = Listener::bind(&address.parse().unwrap(), &options).unwrap_err().to_string();
-        assert!(error.contains(says), "{error}");
+        assert!(error.contains(expected), "{error}");
     }
 }
 
 #[test]
-fn closing_ends_accept_from_another_thread_for_good() {
+fn close_ends_accept_in_another_thread_permanently() {
     for address in ["tcp+plain://127.0.0.1:0", "unix:///"] {
         let scratch = Scratch::new();
         let address = match address.parse().unwrap() {
@@ -124,7 +124,7 @@ fn closing_ends_accept_from_another_thread_for_good() {
 }
 
 #[test]
-fn dialling_nobody_says_what_to_do() {
+fn dialing_a_closed_address_reports_the_next_step() {
     let scratch = Scratch::new();
     let error = UnixDial::new(scratch.join("none")).dial().unwrap_err();
     assert!(matches!(error, DialError::Connect { .. }));

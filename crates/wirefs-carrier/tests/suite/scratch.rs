@@ -1,4 +1,4 @@
-//! A directory of its own for a test.
+//! A temporary directory for a test.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -30,8 +30,8 @@ impl Drop for Scratch {
     }
 }
 
-/// Writes a program. Another process does it: a descriptor of ours, inherited by a child that another test is just
-/// starting, would make the program busy.
+/// Writes a program, in another process: a descriptor of ours, inherited by a child that another test starts just now,
+/// would make the program busy.
 pub fn script(path: &Path, text: &str) {
     let written = Command::new("sh")
         .args(["-c", "printf %s \"$2\" >\"$1\" && chmod 755 \"$1\"", "sh"])

@@ -1,4 +1,4 @@
-//! ssh: quoting, noise, and what people are told when it fails.
+//! ssh: quoting, output of login scripts, and error messages.
 
 use std::time::Duration;
 
@@ -6,9 +6,9 @@ use wirefs_carrier::ssh::{InstallError, SshDial, SshOptions, install_remote};
 use wirefs_carrier::{CarrierLost, Dial, DialError};
 
 use crate::scratch::{Scratch, script};
-use crate::worlds::{Ssh, login};
+use crate::testbeds::{Ssh, login};
 
-/// A dial through a program made of `text`.
+/// Returns a dialer through a program made of `text`.
 fn dial_through(scratch: &Scratch, text: &str) -> SshDial {
     let program = scratch.join("ssh");
     script(&program, &format!("#!/bin/sh\n{text}\n"));
@@ -16,19 +16,19 @@ fn dial_through(scratch: &Scratch, text: &str) -> SshDial {
 }
 
 #[test]
-fn any_path_reaches_the_far_wirefs_unchanged() {
-    for world in [Ssh::with_script(), Ssh::with_sshd()] {
+fn any_path_reaches_the_remote_wirefs_unchanged() {
+    for testbed in [Ssh::with_script(), Ssh::with_sshd()] {
         for (path, seen) in
             [(&b"/srv/it's \"here\" $HOME"[..], "/srv/it's \"here\" $HOME"), (b"-v", "-v"), (b"", ".")]
         {
-            drop(world.connect_to(path));
-            assert_eq!(world.arguments(), format!("serve --stdio -- {seen}\n"));
+            drop(testbed.connect_to(path));
+            assert_eq!(testbed.arguments(), format!("serve --stdio -- {seen}\n"));
         }
     }
 }
 
 #[test]
-fn a_failing_ssh_is_told_apart_from_a_missing_wirefs_and_a_failing_one() {
+fn failures_of_ssh_and_of_the_remote_wirefs_are_distinguished() {
     let scratch = Scratch::new();
     let error =
         dial_through(&scratch, "echo 'Permission denied (publickey).' >&2; exit 255").dial().unwrap_err();
@@ -62,14 +62,14 @@ fn only_the_end_of_long_error_output_is_kept() {
 }
 
 #[test]
-fn a_login_that_never_stops_printing_is_given_up() {
+fn login_that_prints_without_end_fails() {
     let scratch = Scratch::new();
     let error = dial_through(&scratch, "exec yes").dial().unwrap_err().to_string();
     assert!(error.contains("prints too much text"), "{error}");
 }
 
 #[test]
-fn a_silent_login_is_given_up_after_its_time() {
+fn silent_login_fails_after_the_timeout() {
     let scratch = Scratch::new();
     let program = scratch.join("ssh");
     script(&program, "#!/bin/sh\nexec cat\n");
@@ -80,7 +80,7 @@ fn a_silent_login_is_given_up_after_its_time() {
 }
 
 #[test]
-fn the_background_never_asks() {
+fn background_dial_never_asks_for_passwords() {
     let scratch = Scratch::new();
     let dial = dial_through(&scratch, "echo \"$@\" >&2; exit 255");
     let asked = dial.dial().unwrap_err().to_string();
@@ -90,7 +90,7 @@ fn the_background_never_asks() {
 }
 
 #[test]
-fn a_broken_connection_carries_the_words_of_ssh() {
+fn lost_connection_reports_the_output_of_ssh() {
     let scratch = Scratch::new();
     let text =
         "printf '\\000wirefs-stdio-1\\n'; echo 'client_loop: send disconnect: Broken pipe' >&2; exit 255";
@@ -107,39 +107,39 @@ fn a_broken_connection_carries_the_words_of_ssh() {
 }
 
 #[test]
-fn a_program_is_installed_where_the_dial_finds_it() {
-    for world in [Ssh::with_script(), Ssh::with_sshd()] {
-        let copy = world.scratch.join("copy");
+fn program_is_installed_where_the_dialer_finds_it() {
+    for testbed in [Ssh::with_script(), Ssh::with_sshd()] {
+        let copy = testbed.scratch.join("copy");
         script(&copy, "#!/bin/sh\n[ \"$1\" = --version ] && exit 0\nexit 9\n");
-        // The real login's home is not ours to write to.
-        let options = world.options_at_home();
+        // The real login's home must not be written to.
+        let options = testbed.options_at_home();
         let path = install_remote(&login(), &options, &copy).unwrap();
-        let installed = world.scratch.join(&path);
+        let installed = testbed.scratch.join(&path);
         assert_eq!(std::fs::read(&installed).unwrap(), std::fs::read(&copy).unwrap());
         let names = std::fs::read_dir(installed.parent().unwrap()).unwrap().count();
         assert_eq!(names, 1, "no draft is left behind");
 
-        std::fs::remove_file(world.bin()).unwrap();
+        std::fs::remove_file(testbed.bin()).unwrap();
         let error = SshDial::new(login(), Vec::new(), options).dial().unwrap_err().to_string();
         assert!(error.contains("status 9"), "the copy was started: {error}");
     }
 }
 
 #[test]
-fn a_program_that_does_not_run_there_is_not_installed() {
-    let world = Ssh::with_script();
-    let copy = world.scratch.join("copy");
+fn program_that_does_not_run_is_not_installed() {
+    let testbed = Ssh::with_script();
+    let copy = testbed.scratch.join("copy");
     script(&copy, "#!/bin/sh\necho 'GLIBC_2.99 not found' >&2\nexit 1\n");
-    match install_remote(&login(), &world.options_at_home(), &copy) {
+    match install_remote(&login(), &testbed.options_at_home(), &copy) {
         Err(InstallError::DoesNotRun { stderr, .. }) => assert!(stderr.contains("GLIBC_2.99")),
         other => panic!("{other:?}"),
     }
-    let directory = world.scratch.join(".cache/wirefs/bin");
+    let directory = testbed.scratch.join(".cache/wirefs/bin");
     assert_eq!(std::fs::read_dir(directory).unwrap().count(), 0);
 }
 
 #[test]
-fn a_machine_of_another_kind_is_named() {
+fn machine_of_another_kind_is_reported() {
     let scratch = Scratch::new();
     let program = scratch.join("ssh");
     std::fs::create_dir(scratch.join("bin")).unwrap();

@@ -1,4 +1,4 @@
-//! A real sshd on loopback, with throw-away keys.
+//! A real sshd on loopback, with temporary keys.
 
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -13,10 +13,10 @@ pub struct Sshd {
 }
 
 impl Sshd {
-    /// Starts it.
+    /// Starts the server.
     ///
     /// # Panics
-    /// The OpenSSH server and client are not installed, or do not start: this test does not pass without them.
+    /// The OpenSSH server and client are not installed, or do not start: the test fails without them.
     pub fn start(scratch: &Scratch) -> Self {
         let program = ["/usr/sbin/sshd", "/usr/local/sbin/sshd", "/sbin/sshd"]
             .into_iter()
@@ -31,7 +31,7 @@ impl Sshd {
             assert!(made.success());
         }
         std::fs::copy(scratch.join("user_key.pub"), scratch.join("login_keys")).unwrap();
-        // sshd wants this directory when it runs as root; its service would have made it.
+        // sshd needs this directory when it runs as root; its service would create it.
         if rustix::process::geteuid().is_root() {
             std::fs::create_dir_all("/run/sshd").unwrap();
         }
@@ -60,7 +60,7 @@ impl Sshd {
         sshd
     }
 
-    /// What to call in place of `ssh`.
+    /// Returns the command to use in place of `ssh`.
     pub fn client_command(&self) -> String {
         self.client_command.clone()
     }

@@ -1,4 +1,4 @@
-//! Who may enter over TLS, and what people are told.
+//! Authentication over TLS, and its messages.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,46 +10,46 @@ use wirefs_carrier::tls::{Identity, KnownHosts, PublicKey, TlsDial};
 use wirefs_carrier::{AcceptError, Carrier, CarrierLost, Dial, DialError, HostPort, Listener};
 
 use crate::scratch::Scratch;
-use crate::traffic::{PATIENCE, frame, outbox, receive};
-use crate::worlds::{Tls, World, host_of};
+use crate::testbeds::{Testbed, Tls, host_of};
+use crate::traffic::{PATIENCE, frame, receive, send_queue};
 
-/// What both sides say when a client dials.
-fn try_meet(
+/// Returns the results of both sides when a client dials.
+fn try_connect(
     dial: &dyn Dial,
     listener: &Listener,
 ) -> (Result<Carrier, DialError>, Result<Carrier, AcceptError>) {
     std::thread::scope(|scope| {
-        let dialled = scope.spawn(|| dial.dial());
+        let dialed = scope.spawn(|| dial.dial());
         let accepted = listener.accept().unwrap().finish(PATIENCE);
-        (dialled.join().unwrap(), accepted)
+        (dialed.join().unwrap(), accepted)
     })
 }
 
 #[test]
-fn an_unknown_client_is_told_which_line_to_add_where() {
-    let world = Tls::strangers();
-    std::fs::write(world.authorized(), "not a key\n").unwrap();
-    let (dialled, accepted) = try_meet(&world.dial(), &world.listener);
-    let refused = dialled.unwrap_err();
-    assert!(matches!(&refused, DialError::Refused { line } if *line == world.client.line()), "{refused}");
+fn unauthorized_client_gets_the_line_and_the_file() {
+    let testbed = Tls::without_keys();
+    std::fs::write(testbed.authorized(), "not a key\n").unwrap();
+    let (dialed, accepted) = try_connect(&testbed.dial(), &testbed.listener);
+    let refused = dialed.unwrap_err();
+    assert!(matches!(&refused, DialError::Refused { line } if *line == testbed.client.line()), "{refused}");
     assert!(refused.to_string().contains("the server does not know this key"), "{refused}");
     let refusal = accepted.unwrap_err().to_string();
-    assert!(refusal.contains(&world.client.public_key().to_string()), "{refusal}");
+    assert!(refusal.contains(&testbed.client.public_key().to_string()), "{refusal}");
     assert!(refusal.contains("authorized_keys:1: this line is no key"), "{refusal}");
 
-    // The line that was shown lets it in, without a restart.
-    std::fs::write(world.authorized(), world.client.line()).unwrap();
-    let (dialled, accepted) = try_meet(&world.dial(), &world.listener);
-    dialled.unwrap();
-    assert_eq!(accepted.unwrap().peer.identity, Some(world.client.public_key()));
+    // The reported line authorizes it, without a restart.
+    std::fs::write(testbed.authorized(), testbed.client.line()).unwrap();
+    let (dialed, accepted) = try_connect(&testbed.dial(), &testbed.listener);
+    dialed.unwrap();
+    assert_eq!(accepted.unwrap().peer.identity, Some(testbed.client.public_key()));
 }
 
 #[test]
-fn a_refusal_after_a_background_dial_shows_at_the_first_receive() {
-    let world = Tls::strangers();
-    let dial = world.dial();
+fn refusal_after_a_background_dial_is_reported_by_the_first_receive() {
+    let testbed = Tls::without_keys();
+    let dial = testbed.dial();
     std::thread::scope(|scope| {
-        let server = scope.spawn(|| world.listener.accept().unwrap().finish(PATIENCE));
+        let server = scope.spawn(|| testbed.listener.accept().unwrap().finish(PATIENCE));
         let mut client = dial.dial_again().unwrap();
         // Sending before the answer must not hide it.
         let mut queue = [frame(0, 0, 50_000)].into();
@@ -61,8 +61,8 @@ fn a_refusal_after_a_background_dial_shows_at_the_first_receive() {
     });
 }
 
-/// Carries a connection to `server`, and holds back what its client sends behind the first message until `sent` is told; then all of
-/// that goes on in one piece.
+/// Relays a connection to `server`. The client's bytes after the first message are held until `sent` is signaled, and
+/// then forwarded in one piece.
 fn relay_in_one_piece(listener: &TcpListener, server: &str, sent: &mpsc::Receiver<()>) {
     let (mut client, _) = listener.accept().unwrap();
     let mut server = TcpStream::connect(server).unwrap();
@@ -73,7 +73,7 @@ fn relay_in_one_piece(listener: &TcpListener, server: &str, sent: &mpsc::Receive
     std::thread::scope(|scope| {
         scope.spawn(move || std::io::copy(&mut from_server, &mut to_client));
         sent.recv().unwrap();
-        // All of it is here: the client's sends have returned, and this is the loopback.
+        // All bytes have arrived: the client's sends have returned, and this is the loopback.
         let held = client.read(&mut buffer).unwrap();
         server.write_all(&buffer[..held]).unwrap();
         let _end = std::io::copy(&mut client, &mut server);
@@ -82,24 +82,24 @@ fn relay_in_one_piece(listener: &TcpListener, server: &str, sent: &mpsc::Receive
 }
 
 #[test]
-fn a_frame_that_comes_in_one_piece_with_the_end_of_the_handshake_is_received() {
-    let world = Tls::new();
+fn frame_in_one_piece_with_the_end_of_the_handshake_is_received() {
+    let testbed = Tls::new();
     let relay = TcpListener::bind("127.0.0.1:0").unwrap();
     let host = HostPort { host: "127.0.0.1".into(), port: relay.local_addr().unwrap().port() };
-    let known_hosts = KnownHosts::new(world.known_hosts());
-    let dial = TlsDial::new(host, Arc::clone(&world.client), known_hosts, PATIENCE);
-    let (tell, sent) = mpsc::channel();
-    let server = host_of(&world.listener).to_string();
+    let known_hosts = KnownHosts::new(testbed.known_hosts());
+    let dial = TlsDial::new(host, Arc::clone(&testbed.client), known_hosts, PATIENCE);
+    let (notify, sent) = mpsc::channel();
+    let server = host_of(&testbed.listener).to_string();
     std::thread::scope(|scope| {
         scope.spawn(move || relay_in_one_piece(&relay, &server, &sent));
-        let accepted = scope.spawn(|| world.listener.accept().unwrap().finish(PATIENCE));
-        // Does not wait for the server's word, as after a lost connection.
+        let accepted = scope.spawn(|| testbed.listener.accept().unwrap().finish(PATIENCE));
+        // Does not wait for the server's greeting, as after a lost connection.
         let mut client = dial.dial_again().unwrap();
         let mut queue = [frame(0, 7, 100)].into();
         client.sink.send(&mut queue).unwrap();
-        tell.send(()).unwrap();
+        notify.send(()).unwrap();
         let mut server = accepted.join().unwrap().unwrap();
-        // Were the frame lost, the end would be what is received.
+        // If the frame were lost, the end would be received.
         client.closer.close();
         assert_eq!(receive(&mut server.source), (0, 7));
         server.closer.close();
@@ -107,45 +107,45 @@ fn a_frame_that_comes_in_one_piece_with_the_end_of_the_handshake_is_received() {
 }
 
 #[test]
-fn without_an_authorized_keys_file_nobody_enters_and_the_server_says_so() {
-    let world = Tls::strangers();
-    let warning = world.listener.warnings().join("\n");
+fn without_an_authorized_keys_file_every_client_is_refused_with_a_warning() {
+    let testbed = Tls::without_keys();
+    let warning = testbed.listener.warnings().join("\n");
     assert!(warning.contains("no client may connect"), "{warning}");
-    let (dialled, accepted) = try_meet(&world.dial(), &world.listener);
-    assert!(matches!(dialled, Err(DialError::Refused { .. })));
+    let (dialed, accepted) = try_connect(&testbed.dial(), &testbed.listener);
+    assert!(matches!(dialed, Err(DialError::Refused { .. })));
     let refusal = accepted.unwrap_err().to_string();
     assert!(
-        refusal.contains("there is no file") && refusal.contains(&world.client.public_key().to_string()),
+        refusal.contains("there is no file") && refusal.contains(&testbed.client.public_key().to_string()),
         "{refusal}"
     );
 }
 
 #[test]
-fn a_first_meeting_pins_the_server_and_a_second_does_not_mention_it() {
-    let world = Tls::new();
-    let (first, server) = world.connect();
-    assert_eq!(first.peer.pinned_in, Some(world.known_hosts()));
+fn first_connection_pins_the_server_and_the_second_does_not_report_it() {
+    let testbed = Tls::new();
+    let (first, server) = testbed.connect();
+    assert_eq!(first.peer.pinned_in, Some(testbed.known_hosts()));
     assert_eq!(server.peer.pinned_in, None);
-    let (second, _server) = world.connect();
+    let (second, _server) = testbed.connect();
     assert_eq!(second.peer.pinned_in, None);
     assert_eq!(second.peer.identity, first.peer.identity);
-    let known = std::fs::read_to_string(world.known_hosts()).unwrap();
-    assert_eq!(known, format!("{} {}\n", host_of(&world.listener), first.peer.identity.unwrap()));
+    let known = std::fs::read_to_string(testbed.known_hosts()).unwrap();
+    assert_eq!(known, format!("{} {}\n", host_of(&testbed.listener), first.peer.identity.unwrap()));
 }
 
 #[test]
 fn a_changed_host_key_is_refused_with_both_fingerprints_and_the_line() {
-    let world = Tls::new();
-    let stranger = PublicKey::from_raw([5; 32]);
-    let host = host_of(&world.listener);
-    std::fs::write(world.known_hosts(), format!("# pinned\nother:1 {stranger}\n{host} {stranger}\n"))
+    let testbed = Tls::new();
+    let unknown = PublicKey::from_raw([5; 32]);
+    let host = host_of(&testbed.listener);
+    std::fs::write(testbed.known_hosts(), format!("# pinned\nother:1 {unknown}\n{host} {unknown}\n"))
         .unwrap();
-    let (dialled, accepted) = try_meet(&world.dial(), &world.listener);
-    let shown = Identity::open(&world.scratch.join("server")).unwrap().public_key().fingerprint();
-    match dialled.unwrap_err() {
+    let (dialed, accepted) = try_connect(&testbed.dial(), &testbed.listener);
+    let shown = Identity::open(&testbed.scratch.join("server")).unwrap().public_key().fingerprint();
+    match dialed.unwrap_err() {
         DialError::HostKeyChanged { known, shown: seen, file, line, .. } => {
-            assert_eq!((known, seen), (stranger.fingerprint(), shown));
-            assert_eq!((file, line), (world.known_hosts(), 3));
+            assert_eq!((known, seen), (unknown.fingerprint(), shown));
+            assert_eq!((file, line), (testbed.known_hosts(), 3));
         }
         other => panic!("{other}"),
     }
@@ -153,31 +153,31 @@ fn a_changed_host_key_is_refused_with_both_fingerprints_and_the_line() {
 }
 
 #[test]
-fn a_server_that_is_expected_by_its_key_is_not_pinned_and_another_is_refused() {
-    let world = Tls::new();
-    let identity = Arc::new(Identity::open(&world.scratch.join("client")).unwrap());
-    let key = Identity::open(&world.scratch.join("server")).unwrap().public_key();
-    let host = host_of(&world.listener);
+fn server_expected_by_key_is_not_pinned_and_another_is_refused() {
+    let testbed = Tls::new();
+    let identity = Arc::new(Identity::open(&testbed.scratch.join("client")).unwrap());
+    let key = Identity::open(&testbed.scratch.join("server")).unwrap().public_key();
+    let host = host_of(&testbed.listener);
     let dial = |key| TlsDial::expecting(host.clone(), Arc::clone(&identity), key, PATIENCE);
-    let (met, _accepted) = try_meet(&dial(key), &world.listener);
-    assert_eq!(met.unwrap().peer.identity, Some(key));
-    assert!(!world.known_hosts().exists());
-    let (dialled, accepted) = try_meet(&dial(PublicKey::from_raw([5; 32])), &world.listener);
-    assert!(dialled.unwrap_err().to_string().contains("not that of the node"));
+    let (dialed, _accepted) = try_connect(&dial(key), &testbed.listener);
+    assert_eq!(dialed.unwrap().peer.identity, Some(key));
+    assert!(!testbed.known_hosts().exists());
+    let (dialed, accepted) = try_connect(&dial(PublicKey::from_raw([5; 32])), &testbed.listener);
+    assert!(dialed.unwrap_err().to_string().contains("not that of the node"));
     assert!(matches!(accepted, Err(AcceptError::NotTrusted { .. })), "{accepted:?}");
 }
 
 #[test]
-fn a_key_pair_whose_halves_do_not_match_is_not_used() {
-    let world = Tls::new();
-    let pem = world.scratch.join("server/identity.pem");
-    let other = Identity::open(&world.scratch.join("impostor")).unwrap();
-    assert_ne!(other.public_key(), Identity::open(&world.scratch.join("server")).unwrap().public_key());
-    // Take the public half from the server and the private half from the impostor: PKCS#8 carries both.
-    let (ours, theirs) = (raw_pem(&pem), raw_pem(&world.scratch.join("impostor/identity.pem")));
+fn mismatched_key_pair_is_not_used() {
+    let testbed = Tls::new();
+    let pem = testbed.scratch.join("server/identity.pem");
+    let other = Identity::open(&testbed.scratch.join("impostor")).unwrap();
+    assert_ne!(other.public_key(), Identity::open(&testbed.scratch.join("server")).unwrap().public_key());
+    // Takes the public key of the server and the private key of the impostor: PKCS#8 has both.
+    let (ours, theirs) = (raw_pem(&pem), raw_pem(&testbed.scratch.join("impostor/identity.pem")));
     let mixed = [&theirs[..theirs.len() - 32], &ours[ours.len() - 32..]].concat();
     std::fs::write(&pem, to_pem(&mixed)).unwrap();
-    let error = Identity::open(&world.scratch.join("server")).unwrap_err().to_string();
+    let error = Identity::open(&testbed.scratch.join("server")).unwrap_err().to_string();
     assert!(error.contains("is not an ed25519 private key"), "{error}");
 }
 
@@ -207,7 +207,7 @@ fn to_pem(der: &[u8]) -> String {
 }
 
 #[test]
-fn a_private_key_that_others_can_read_is_not_used() {
+fn private_key_readable_by_others_is_not_used() {
     let scratch = Scratch::new();
     let made = Identity::open(scratch.path()).unwrap();
     let pem = scratch.join("identity.pem");
@@ -220,7 +220,7 @@ fn a_private_key_that_others_can_read_is_not_used() {
 }
 
 #[test]
-fn two_first_starts_at_once_agree_on_one_identity() {
+fn concurrent_first_starts_agree_on_one_identity() {
     let scratch = Scratch::new();
     let directory = scratch.join("config");
     let keys: Vec<_> = std::thread::scope(|scope| {
@@ -232,35 +232,35 @@ fn two_first_starts_at_once_agree_on_one_identity() {
 }
 
 #[test]
-fn lists_of_keys_that_others_can_change_are_not_used() {
-    let world = Tls::new();
-    std::fs::set_permissions(world.authorized(), std::fs::Permissions::from_mode(0o666)).unwrap();
-    let (dialled, accepted) = try_meet(&world.dial(), &world.listener);
-    assert!(matches!(dialled, Err(DialError::Refused { .. })));
+fn key_lists_writable_by_others_are_not_used() {
+    let testbed = Tls::new();
+    std::fs::set_permissions(testbed.authorized(), std::fs::Permissions::from_mode(0o666)).unwrap();
+    let (dialed, accepted) = try_connect(&testbed.dial(), &testbed.listener);
+    assert!(matches!(dialed, Err(DialError::Refused { .. })));
     let refusal = accepted.unwrap_err().to_string();
     assert!(refusal.contains("can be changed by other users"), "{refusal}");
 
-    std::fs::write(world.known_hosts(), "").unwrap();
-    std::fs::set_permissions(world.known_hosts(), std::fs::Permissions::from_mode(0o666)).unwrap();
-    let error = world.dial().dial().unwrap_err();
+    std::fs::write(testbed.known_hosts(), "").unwrap();
+    std::fs::set_permissions(testbed.known_hosts(), std::fs::Permissions::from_mode(0o666)).unwrap();
+    let error = testbed.dial().dial().unwrap_err();
     assert!(matches!(error, DialError::KnownHosts(_)), "{error}");
 }
 
 #[test]
-fn what_is_not_tls_is_refused_and_delays_nobody() {
-    let world = Tls::new();
-    let host = host_of(&world.listener);
-    // Two peers that say nothing, or nonsense, come first; both handshakes are still pending when the third is served.
+fn other_protocols_are_refused_without_delaying_clients() {
+    let testbed = Tls::new();
+    let host = host_of(&testbed.listener);
+    // A silent peer and one that sends garbage come first; both handshakes are still pending when the third is served.
     let silent = TcpStream::connect((host.host.as_str(), host.port)).unwrap();
-    let silent_pending = world.listener.accept().unwrap();
+    let silent_pending = testbed.listener.accept().unwrap();
     let mut babbler = TcpStream::connect((host.host.as_str(), host.port)).unwrap();
     babbler.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
-    let babbler_pending = world.listener.accept().unwrap();
+    let babbler_pending = testbed.listener.accept().unwrap();
 
-    let (client, mut server) = world.connect();
-    let (outbox, _lost) = outbox(client.sink, client.closer);
-    outbox.push(frame(1, 1, 1), wirefs_carrier::Class::Urgent);
-    outbox.flush();
+    let (client, mut server) = testbed.connect();
+    let (send_queue, _lost) = send_queue(client.sink, client.closer);
+    send_queue.push(frame(1, 1, 1), wirefs_carrier::Class::Urgent);
+    send_queue.flush();
     assert_eq!(receive(&mut server.source), (1, 1));
 
     let error = silent_pending.finish(Duration::from_millis(1)).unwrap_err();
@@ -277,42 +277,42 @@ fn what_is_not_tls_is_refused_and_delays_nobody() {
 }
 
 #[test]
-fn a_server_that_speaks_something_else_is_named() {
+fn server_with_another_protocol_is_reported() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let world = Tls::new();
+    let testbed = Tls::new();
     let port = listener.local_addr().unwrap().port();
-    let known = wirefs_carrier::tls::KnownHosts::new(world.known_hosts());
+    let known = wirefs_carrier::tls::KnownHosts::new(testbed.known_hosts());
     let host = wirefs_carrier::HostPort { host: "127.0.0.1".into(), port };
-    let dial = wirefs_carrier::tls::TlsDial::new(host, Arc::clone(&world.client), known, PATIENCE);
+    let dial = wirefs_carrier::tls::TlsDial::new(host, Arc::clone(&testbed.client), known, PATIENCE);
     std::thread::scope(|scope| {
-        let dialled = scope.spawn(|| dial.dial());
+        let dialed = scope.spawn(|| dial.dial());
         let (mut other, _) = listener.accept().unwrap();
         other.write_all(b"220 mail.example.org ESMTP\r\n").unwrap();
-        let error = dialled.join().unwrap().unwrap_err().to_string();
+        let error = dialed.join().unwrap().unwrap_err().to_string();
         assert!(error.contains("is a wirefs server behind that port?"), "{error}");
     });
 }
 
 #[test]
-fn a_tcp_stream_that_ends_without_a_farewell_is_a_cut() {
-    // A relay stands between the peers and ends the stream where it likes.
-    let world = Tls::new();
+fn tcp_stream_without_close_notify_is_truncated() {
+    // A relay between the peers ends the stream at will.
+    let testbed = Tls::new();
     let relay = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let target = host_of(&world.listener);
-    let mut through = host_of(&world.listener);
+    let target = host_of(&testbed.listener);
+    let mut through = host_of(&testbed.listener);
     through.port = relay.local_addr().unwrap().port();
-    let known = wirefs_carrier::tls::KnownHosts::new(world.known_hosts());
-    let dial = wirefs_carrier::tls::TlsDial::new(through, Arc::clone(&world.client), known, PATIENCE);
+    let known = wirefs_carrier::tls::KnownHosts::new(testbed.known_hosts());
+    let dial = wirefs_carrier::tls::TlsDial::new(through, Arc::clone(&testbed.client), known, PATIENCE);
     std::thread::scope(|scope| {
-        let dialled = scope.spawn(|| dial.dial().unwrap());
+        let dialed = scope.spawn(|| dial.dial().unwrap());
         let near = relay.accept().unwrap().0;
         let far = TcpStream::connect((target.host.as_str(), target.port)).unwrap();
         let (mut near_in, mut far_out) = (near.try_clone().unwrap(), far.try_clone().unwrap());
         let (mut far_in, mut near_out) = (far.try_clone().unwrap(), near.try_clone().unwrap());
         scope.spawn(move || std::io::copy(&mut near_in, &mut far_out));
         scope.spawn(move || std::io::copy(&mut far_in, &mut near_out));
-        let mut server = world.listener.accept().unwrap().finish(PATIENCE).unwrap();
-        let mut client = dialled.join().unwrap();
+        let mut server = testbed.listener.accept().unwrap().finish(PATIENCE).unwrap();
+        let mut client = dialed.join().unwrap();
         for end in [&near, &far] {
             end.shutdown(std::net::Shutdown::Both).unwrap();
         }

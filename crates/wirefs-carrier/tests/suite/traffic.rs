@@ -1,18 +1,18 @@
-//! Frames to send, and what to expect of them.
+//! Frames to send, and checks of received ones.
 
 use std::collections::VecDeque;
 use std::sync::mpsc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use wirefs_carrier::{CarrierLost, FrameSink, FrameSource, Outbox, SendProgress};
+use wirefs_carrier::{CarrierLost, FrameSink, FrameSource, SendProgress, SendQueue};
 use wirefs_op::Frame;
 use wirefs_op::limits::DATA_BYTES_MAX;
 
 /// Longer than any healthy test; a hang fails with this.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A well-formed frame: its sender and number in the head, its data made from them.
+/// Returns a valid frame with its sender and number, and data made from them.
 pub fn frame(sender: u8, number: u32, data_bytes: usize) -> Frame {
     let size = 4 + 1 + 4 + 2 + data_bytes;
     let mut head = u32::try_from(size).unwrap().to_le_bytes().to_vec();
@@ -30,7 +30,7 @@ fn data(sender: u8, number: u32, data_bytes: usize) -> Bytes {
     data.into()
 }
 
-/// Sender and number of a received body, after checking each byte of it.
+/// Returns the sender and number of a received body, after checking each byte.
 pub fn check(body: &Bytes) -> (u8, u32) {
     let sender = body[0];
     let number = u32::from_le_bytes(body[1..5].try_into().unwrap());
@@ -38,22 +38,22 @@ pub fn check(body: &Bytes) -> (u8, u32) {
     (sender, number)
 }
 
-/// Sizes that meet every edge of the buffers.
+/// Sizes at all edges of the buffers.
 pub fn data_bytes(number: u32) -> usize {
     let edges = [0, 1, 100, 4_085, 4_086, 16_384, 65_536, DATA_BYTES_MAX - 1, DATA_BYTES_MAX];
     if number % 16 == 15 { edges[(number / 16) as usize % edges.len()] } else { (number as usize * 7) % 300 }
 }
 
-/// Starts an outbox whose loss, if any, can be received.
-pub fn outbox(
+/// Starts a send queue; its loss, if any, can be received.
+pub fn send_queue(
     carrier: Box<dyn FrameSink>,
     closer: wirefs_carrier::Closer,
-) -> (Outbox, mpsc::Receiver<CarrierLost>) {
-    let (tell, told) = mpsc::channel();
-    let outbox = Outbox::start(carrier, closer, move |lost| {
-        let _gone = tell.send(lost);
+) -> (SendQueue, mpsc::Receiver<CarrierLost>) {
+    let (notify, notified) = mpsc::channel();
+    let send_queue = SendQueue::start(carrier, closer, move |lost| {
+        let _gone = notify.send(lost);
     });
-    (outbox, told)
+    (send_queue, notified)
 }
 
 /// Receives one frame that must come.
@@ -61,7 +61,7 @@ pub fn receive(source: &mut Box<dyn FrameSource>) -> (u8, u32) {
     check(&source.receive().unwrap().expect("the peer closed too early"))
 }
 
-/// Sends until the kernel takes no more.
+/// Sends until the kernel's buffer is full.
 pub fn fill(sink: &mut Box<dyn FrameSink>) -> Result<(), CarrierLost> {
     for number in 0..10_000 {
         let mut queue = VecDeque::from([frame(9, number, DATA_BYTES_MAX)]);

@@ -1,56 +1,60 @@
-//! One circuit: an entry of the table.
+//! The state of one circuit.
 
-use crate::address::{Class, Number};
+use crate::address::{CircuitClass, CircuitNumber};
 use crate::limits::{BULK_CREDIT_MAX, REQUEST_CREDIT_MAX};
-use crate::receiving::Receiving;
-use crate::sending::Sending;
+use crate::receive_buffer::ReceiveBuffer;
+use crate::send_buffer::SendBuffer;
 
+/// One circuit.
 #[derive(Debug)]
 pub(crate) struct Circuit {
-    pub(super) number: Number,
-    /// The path that a request circuit uses while that lives.
-    home: u8,
-    pub(super) sending: Sending,
-    pub(super) receiving: Receiving,
+    pub(super) number: CircuitNumber,
+    /// The path of a request circuit while that is open.
+    preferred_path: u8,
+    pub(super) send_buffer: SendBuffer,
+    pub(super) receive_buffer: ReceiveBuffer,
     pub(super) is_queued: bool,
     pub(super) is_credit_queued: bool,
-    pub(super) is_readable_told: bool,
-    pub(super) is_finished_told: bool,
-    /// Its user could not write all and wants to know when there is room.
+    pub(super) is_readable_reported: bool,
+    pub(super) is_finished_reported: bool,
+    /// The last write was partial: the user waits for buffer space.
     pub(super) wants_room: bool,
-    /// The peer is done with its place, though our user is not.
+    /// The peer freed the slot before the user closed the circuit.
     pub(super) is_freed: bool,
 }
 
 impl Circuit {
-    pub(super) fn new(number: Number, home: u8) -> Circuit {
+    pub(super) fn new(number: CircuitNumber, preferred_path: u8) -> Circuit {
         Circuit {
             number,
-            home,
-            sending: Sending::new(),
-            receiving: Receiving::new(),
+            preferred_path,
+            send_buffer: SendBuffer::new(),
+            receive_buffer: ReceiveBuffer::new(),
             is_queued: false,
             is_credit_queued: false,
-            is_readable_told: false,
-            is_finished_told: false,
+            is_readable_reported: false,
+            is_finished_reported: false,
             wants_room: false,
             is_freed: false,
         }
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.sending.is_done() && self.receiving.is_done()
+        self.send_buffer.is_done() && self.receive_buffer.is_done()
     }
 
     pub(super) fn credit_max(&self) -> u64 {
         match self.number.class() {
-            Class::Request => REQUEST_CREDIT_MAX,
-            Class::Bulk => BULK_CREDIT_MAX,
+            CircuitClass::Request => REQUEST_CREDIT_MAX,
+            CircuitClass::Bulk => BULK_CREDIT_MAX,
         }
     }
 
-    /// Whether its data may go over this path: bulk over each, requests over their home while that has room.
+    /// Returns whether data may use this path. Bulk uses all paths; requests use their preferred path unless
+    /// it has no window.
     pub(super) fn may_use(&self, path: u8, open: u16) -> bool {
-        self.number.class() == Class::Bulk || self.home == path || open & 1 << self.home == 0
+        self.number.class() == CircuitClass::Bulk
+            || self.preferred_path == path
+            || open & 1 << self.preferred_path == 0
     }
 }

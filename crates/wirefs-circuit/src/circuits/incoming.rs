@@ -1,157 +1,158 @@
-//! What the peer says about circuits, and what became of what we said.
+//! Processing of received parts, acknowledgements and losses.
 
-use crate::address::Number;
+use crate::address::CircuitNumber;
 use crate::circuits::circuit::Circuit;
-use crate::circuits::{Circuits, Event, Place, Seat};
-use crate::flight::Content;
+use crate::circuits::{Circuits, Event, Slot, SlotState};
 use crate::limits::CIRCUITS_MAX;
-use crate::output::PeerFault;
-use crate::receiving::Breach;
-use crate::sending::Piece;
+use crate::output::CircuitFault;
+use crate::receive_buffer::ReceiveError;
+use crate::send_buffer::DataRange;
+use crate::sent_packets::SentPart;
 
 impl Circuits {
-    /// Whether a number may exist at all.
+    /// Fails if a circuit number is in no table.
     ///
     /// # Errors
-    /// It is not in either table.
-    pub(crate) fn check(number: Number) -> Result<(), PeerFault> {
-        if number.slot() < CIRCUITS_MAX { Ok(()) } else { Err(PeerFault::Number) }
+    /// Its slot is out of range.
+    pub(crate) fn check(number: CircuitNumber) -> Result<(), CircuitFault> {
+        if number.slot() < CIRCUITS_MAX { Ok(()) } else { Err(CircuitFault::CircuitNumber) }
     }
 
-    /// Whether there is room for a piece that begins here.
-    pub(crate) fn has_room(&mut self, number: Number, offset: u64) -> bool {
-        self.circuit(number).is_none_or(|circuit| circuit.receiving.has_room(offset))
+    /// Returns whether the receive buffer accepts data at this offset.
+    pub(crate) fn has_room(&mut self, number: CircuitNumber, offset: u64) -> bool {
+        self.circuit(number).is_none_or(|circuit| circuit.receive_buffer.has_room(offset))
     }
 
-    /// Takes data; `path` is the one it came on, which becomes the home of what the peer opens by it.
+    /// Processes data. If it opens a circuit, the path it came on becomes the preferred path.
     ///
     /// # Errors
-    /// The peer does what it may not.
+    /// The peer violated the protocol.
     pub(crate) fn data(
         &mut self,
-        number: Number,
+        number: CircuitNumber,
         offset: u64,
         bytes: &[u8],
         is_last: bool,
         path: u8,
-    ) -> Result<(), PeerFault> {
+    ) -> Result<(), CircuitFault> {
         let is_theirs = number.opener() != self.side;
-        match self.place(number) {
-            Some(place @ Place { seat: Seat::Vacant, .. }) if is_theirs => {
-                place.seat = Seat::Open(Box::new(Circuit::new(number, path)));
+        match self.slot(number) {
+            Some(slot @ Slot { state: SlotState::Vacant, .. }) if is_theirs => {
+                slot.state = SlotState::Open(Box::new(Circuit::new(number, path)));
                 self.events.push_back(Event::Opened(number));
             }
-            Some(Place { seat: Seat::Open(circuit), .. }) if circuit.number != number => {
-                return Err(PeerFault::Number);
+            Some(Slot { state: SlotState::Open(circuit), .. }) if circuit.number != number => {
+                return Err(CircuitFault::CircuitNumber);
             }
-            // What is over, or was never there: late.
-            Some(Place { seat: Seat::Open(_), .. }) => {}
-            Some(Place { seat: Seat::Vacant | Seat::Ended, .. }) | None => return Ok(()),
+            // A late packet of a closed circuit.
+            Some(Slot { state: SlotState::Open(_), .. }) => {}
+            Some(Slot { state: SlotState::Vacant | SlotState::Ended, .. }) | None => return Ok(()),
         }
         let Some(circuit) = self.circuit(number) else {
             return Ok(());
         };
-        let is_news = circuit.receiving.insert(offset, bytes, is_last).map_err(|breach| match breach {
-            Breach::Credit => PeerFault::Credit,
-            Breach::End => PeerFault::End,
-        })?;
-        if is_news && !circuit.is_readable_told {
-            circuit.is_readable_told = true;
+        let is_new_data =
+            circuit.receive_buffer.insert(offset, bytes, is_last).map_err(|error| match error {
+                ReceiveError::FlowControl => CircuitFault::FlowControl,
+                ReceiveError::FinalSize => CircuitFault::FinalSize,
+            })?;
+        if is_new_data && !circuit.is_readable_reported {
+            circuit.is_readable_reported = true;
             self.events.push_back(Event::Readable(number));
         }
         Ok(())
     }
 
-    /// Takes a grant.
-    pub(crate) fn credit(&mut self, number: Number, limit: u64) {
+    /// Processes a credit update.
+    pub(crate) fn credit(&mut self, number: CircuitNumber, limit: u64) {
         if let Some(circuit) = self.circuit(number) {
-            circuit.sending.grant(limit);
+            circuit.send_buffer.grant(limit);
             self.enqueue(number);
         }
     }
 
-    /// The peer ends a circuit at once.
-    pub(crate) fn peer_reset(&mut self, number: Number) {
+    /// Processes a reset.
+    pub(crate) fn peer_reset(&mut self, number: CircuitNumber) {
         let is_theirs = number.opener() != self.side;
-        let Some(place) = self.place(number) else {
+        let Some(slot) = self.slot(number) else {
             return;
         };
-        let (is_open, is_vacant) = match place.seat {
-            Seat::Open(_) => (true, false),
-            Seat::Vacant => (false, true),
-            Seat::Ended => (false, false),
+        let (is_open, is_vacant) = match slot.state {
+            SlotState::Open(_) => (true, false),
+            SlotState::Vacant => (false, true),
+            SlotState::Ended => (false, false),
         };
         if is_open {
             self.events.push_back(Event::Reset(number));
-            self.remove(number, Seat::Ended);
+            self.remove(number, SlotState::Ended);
         }
         if is_theirs {
             self.free(number);
         } else if !is_vacant {
-            // It waits for our word that nothing more comes.
-            self.notices.push_back(Content::Reset(number));
+            // The peer frees the slot after this confirmation.
+            self.control_parts.push_back(SentPart::Reset(number));
         }
     }
 
-    /// The peer is done with a circuit of ours.
-    pub(crate) fn peer_free(&mut self, number: Number) {
+    /// The peer freed a slot of ours.
+    pub(crate) fn peer_free(&mut self, number: CircuitNumber) {
         if number.opener() != self.side {
             return;
         }
-        let Some(place) = self.place(number) else {
+        let Some(slot) = self.slot(number) else {
             return;
         };
-        match &mut place.seat {
-            Seat::Vacant => {}
-            Seat::Ended => place.vacate(),
-            Seat::Open(circuit) if circuit.sending.is_finishing() => {
+        match &mut slot.state {
+            SlotState::Vacant => {}
+            SlotState::Ended => slot.vacate(),
+            SlotState::Open(circuit) if circuit.send_buffer.is_finishing() => {
                 circuit.is_freed = true;
-                circuit.sending.complete();
-                self.settle(number);
+                circuit.send_buffer.acknowledge_all();
+                self.close_if_done(number);
             }
-            Seat::Open(_) => {}
+            SlotState::Open(_) => {}
         }
     }
 
-    /// Notes that something arrived at the peer.
-    pub(crate) fn arrived(&mut self, content: Content) {
+    /// Processes the acknowledgement of a part.
+    pub(crate) fn arrived(&mut self, content: SentPart) {
         match content {
-            Content::Data { number, offset, bytes, is_last } => {
+            SentPart::Data { number, offset, bytes, is_last } => {
                 let Some(circuit) = self.circuit(number) else {
                     return;
                 };
-                circuit.sending.arrive(Piece { offset, bytes, is_last });
-                if circuit.wants_room && circuit.sending.is_roomy() {
+                circuit.send_buffer.acknowledge(DataRange { offset, bytes, is_last });
+                if circuit.wants_room && circuit.send_buffer.has_write_room() {
                     circuit.wants_room = false;
                     self.events.push_back(Event::Writable(number));
                 }
-                self.settle(number);
+                self.close_if_done(number);
             }
-            Content::Credit(_) | Content::Reset(_) | Content::Free(_) => {}
+            SentPart::Credit(_) | SentPart::Reset(_) | SentPart::Free(_) => {}
         }
     }
 
-    /// Notes that something has to be sent again, if it still matters.
-    pub(crate) fn lost(&mut self, content: Content) {
+    /// Queues a lost part for retransmission if it is still relevant.
+    pub(crate) fn lost(&mut self, content: SentPart) {
         match content {
-            Content::Data { number, offset, bytes, is_last } => {
+            SentPart::Data { number, offset, bytes, is_last } => {
                 if let Some(circuit) = self.circuit(number) {
-                    circuit.sending.lose(Piece { offset, bytes, is_last });
+                    circuit.send_buffer.mark_lost(DataRange { offset, bytes, is_last });
                     self.enqueue(number);
                 }
             }
-            Content::Credit(number) => {
+            SentPart::Credit(number) => {
                 if let Some(circuit) = self.circuit(number).filter(|circuit| !circuit.is_credit_queued) {
                     circuit.is_credit_queued = true;
-                    self.notices.push_back(content);
+                    self.control_parts.push_back(content);
                 }
             }
-            Content::Reset(number) => {
-                if self.place(number).is_some_and(|place| matches!(place.seat, Seat::Ended)) {
-                    self.notices.push_back(content);
+            SentPart::Reset(number) => {
+                if self.slot(number).is_some_and(|slot| matches!(slot.state, SlotState::Ended)) {
+                    self.control_parts.push_back(content);
                 }
             }
-            Content::Free(_) => self.notices.push_back(content),
+            SentPart::Free(_) => self.control_parts.push_back(content),
         }
     }
 }

@@ -1,71 +1,75 @@
-//! What arrives for a group.
+//! The receive side of a group.
 
 use wirefs_op::Time;
 
-use crate::address::{Side, Way};
+use crate::address::{NetworkPath, Side};
 use crate::circuits::Circuits;
 use crate::config::Card;
-use crate::counters::Refused;
-use crate::flight::Report;
+use crate::counters::DropReason;
 use crate::group::{Group, PathChange};
-use crate::limits::{NOTICES_MAX, PATHS_MAX};
-use crate::output::{Lost, PeerFault};
+use crate::limits::{CONTROL_PARTS_MAX, PATHS_MAX};
+use crate::output::{CircuitFault, CloseReason};
+use crate::sent_packets::DeliveryReport;
 use crate::wire::header;
 use crate::wire::part::{Ack, Part, Parts};
 
 impl Group {
-    /// Takes a sealed packet that came over this way, as path `index`.
+    /// Processes a sealed packet from this network path with path number `index`.
     pub(crate) fn receive(
         &mut self,
         now: Time,
         index: u8,
-        way: Way,
+        network_path: NetworkPath,
         packet: &mut [u8],
         cards: &[Card],
-    ) -> Result<(), Refused> {
-        let own = cards.get(usize::from(way.card.0)).ok_or(Refused::Malformed)?.address;
-        let low = header::counter(packet).ok_or(Refused::Malformed)?;
+    ) -> Result<(), DropReason> {
+        let own = cards.get(usize::from(network_path.card.0)).ok_or(DropReason::Malformed)?.address;
+        let low = header::packet_number(packet).ok_or(DropReason::Malformed)?;
         if usize::from(index) >= PATHS_MAX {
-            return Err(Refused::Malformed);
+            return Err(DropReason::Malformed);
         }
         let mut fresh = match self.paths.get(usize::from(index)).and_then(Option::as_ref) {
-            Some(path) if path.way == way => None,
-            Some(_) => return Err(Refused::Forged),
-            // The dialler names the paths; the first genuine packet of one makes it known here.
-            None if self.side == Side::Dialled => {
-                Some(self.new_path(now, index, way, cards).ok_or(Refused::Malformed)?)
+            Some(path) if path.network_path == network_path => None,
+            Some(_) => return Err(DropReason::Forged),
+            // The initiator assigns path numbers; the first authentic packet of a path makes it known to the
+            // responder.
+            None if self.side == Side::Responder => {
+                Some(self.new_path(now, index, network_path, cards).ok_or(DropReason::Malformed)?)
             }
-            None => return Err(Refused::Forged),
+            None => return Err(DropReason::Forged),
         };
-        let place = self.place(usize::from(index)).ok_or(Refused::Malformed)?;
-        let path = fresh.as_mut().or(place.as_mut()).ok_or(Refused::Malformed)?;
-        let expected = path.arrived.largest().map_or(0, |largest| largest + 1);
-        let counter = header::whole_counter(expected, low);
-        if !path.arrived.is_new(counter) {
-            return Err(Refused::Replayed);
+        let entry = self.path_entry(usize::from(index)).ok_or(DropReason::Malformed)?;
+        let path = fresh.as_mut().or(entry.as_mut()).ok_or(DropReason::Malformed)?;
+        let expected = path.replay_window.largest().map_or(0, |largest| largest + 1);
+        let packet_number = header::decode_packet_number(expected, low);
+        if !path.replay_window.is_new(packet_number) {
+            return Err(DropReason::Replayed);
         }
-        let content = path.keys_in.open(counter, way.remote, own, packet).ok_or(Refused::Forged)?;
+        let content = path
+            .receive_keys
+            .open(packet_number, network_path.remote, own, packet)
+            .ok_or(DropReason::Forged)?;
         if fresh.is_some() {
-            *place = fresh;
+            *entry = fresh;
         }
-        self.heard = now;
+        self.last_received = now;
         self.finish = None;
-        if self.lost.is_some() {
-            // It does not know yet.
-            self.hear_closing(now, content);
+        if self.close_reason.is_some() {
+            // The peer does not know yet that the group is closed.
+            self.receive_while_closing(now, content);
             return Ok(());
         }
-        match self.take(now, index, counter, content) {
+        match self.take(now, index, packet_number, content) {
             Ok(result) => result,
             Err(fault) => {
-                self.close(now, Lost::Fault(fault));
+                self.close(now, CloseReason::Fault(fault));
                 Ok(())
             }
         }
     }
 
-    /// A group that is over hears that the peer knows, or that it does not.
-    fn hear_closing(&mut self, now: Time, content: &[u8]) {
+    /// Ends the closing period once the peer has closed, too.
+    fn receive_while_closing(&mut self, now: Time, content: &[u8]) {
         let knows = Parts::new(content).any(|part| part == Ok(Part::Close));
         match &mut self.closing {
             Some(closing) if knows => closing.until = now,
@@ -73,37 +77,37 @@ impl Group {
         }
     }
 
-    /// Takes the content of a genuine packet: all of it, or nothing.
+    /// Processes the parts of an authentic packet, all or none.
     fn take(
         &mut self,
         now: Time,
         index: u8,
-        counter: u64,
+        packet_number: u64,
         content: &[u8],
-    ) -> Result<Result<(), Refused>, PeerFault> {
-        let (mut is_asking, mut is_pressing) = (false, false);
+    ) -> Result<Result<(), DropReason>, CircuitFault> {
+        let (mut is_ack_eliciting, mut is_urgent) = (false, false);
         for part in Parts::new(content) {
-            match part.map_err(|_| PeerFault::Malformed)? {
+            match part.map_err(|_| CircuitFault::Malformed)? {
                 Part::Data { number, offset, is_last, .. } => {
                     Circuits::check(number)?;
-                    is_asking = true;
-                    is_pressing |= is_last;
+                    is_ack_eliciting = true;
+                    is_urgent |= is_last;
                     if !self.circuits.has_room(number, offset) {
-                        return Ok(Err(Refused::NoRoom));
+                        return Ok(Err(DropReason::NoRoom));
                     }
                 }
-                Part::Ping => (is_asking, is_pressing) = (true, true),
+                Part::Ping => (is_ack_eliciting, is_urgent) = (true, true),
                 Part::Credit { number, .. } | Part::Reset(number) | Part::Free(number) => {
                     Circuits::check(number)?;
-                    is_asking = true;
+                    is_ack_eliciting = true;
                 }
                 Part::Ack(_) | Part::Close => {}
             }
         }
         if let Some(path) = self.paths.get_mut(usize::from(index)).and_then(Option::as_mut) {
-            path.note(now, counter, is_asking);
-            if is_pressing {
-                path.hurry(now);
+            path.record_received(now, packet_number, is_ack_eliciting);
+            if is_urgent {
+                path.acknowledge_now(now);
             }
         }
         for part in Parts::new(content).flatten() {
@@ -116,25 +120,26 @@ impl Group {
                 Part::Credit { number, limit } => self.circuits.credit(number, limit),
                 Part::Reset(number) => self.circuits.peer_reset(number),
                 Part::Free(number) => self.circuits.peer_free(number),
-                Part::Close => self.close(now, Lost::PeerClosed),
+                Part::Close => self.close(now, CloseReason::Peer),
             }
         }
-        if self.circuits.notices() > NOTICES_MAX {
-            return Err(PeerFault::Flood);
+        if self.circuits.control_parts() > CONTROL_PARTS_MAX {
+            return Err(CircuitFault::Flood);
         }
         Ok(Ok(()))
     }
 
-    fn take_ack(&mut self, now: Time, ack: &Ack<'_>) -> Result<(), PeerFault> {
-        let place = self.paths.get_mut(usize::from(ack.path)).and_then(Option::as_mut);
-        let path = place.ok_or(PeerFault::Acknowledged)?;
+    fn take_ack(&mut self, now: Time, ack: &Ack<'_>) -> Result<(), CircuitFault> {
+        let entry = self.paths.get_mut(usize::from(ack.path)).and_then(Option::as_mut);
+        let path = entry.ok_or(CircuitFault::UnsentPacketAcked)?;
         let mut report = std::mem::take(&mut self.report);
-        let revives = path.acknowledge(now, ack, &mut report).map_err(|_| PeerFault::Acknowledged)?;
+        let revives = path.acknowledge(now, ack, &mut report).map_err(|_| CircuitFault::UnsentPacketAcked)?;
         if revives {
-            self.changes.push(PathChange { way: path.way, is_up: true });
+            self.changes.push(PathChange { network_path: path.network_path, is_up: true });
         }
-        self.settle(&mut report);
-        self.report = Report { arrived: report.arrived, lost: report.lost, ..Report::default() };
+        self.apply_report(&mut report);
+        self.report =
+            DeliveryReport { arrived: report.arrived, lost: report.lost, ..DeliveryReport::default() };
         Ok(())
     }
 }

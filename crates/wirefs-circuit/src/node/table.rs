@@ -1,22 +1,22 @@
-//! The table of groups: a number on the wire is a place in it.
+//! The table of groups. A group id on the wire is a slot number.
 
 use wirefs_op::Time;
 
 use crate::address::GroupId;
 use crate::group::Group;
 use crate::limits::GROUPS_MAX;
-use crate::node::{Dialling, HalfOpen};
+use crate::node::{Dialing, HalfOpen};
 
-/// What is at a place.
+/// The state of a slot.
 #[derive(Debug)]
 pub(super) enum Slot {
     Vacant,
-    /// A stranger said hello and was answered.
+    /// As responder: the reply to a hello was sent.
     HalfOpen(Box<HalfOpen>),
-    /// We said hello, or are going to.
-    Dialling(Box<Dialling>),
-    /// It stands, or says that it is over.
-    Joined(Box<Group>),
+    /// As initiator: waiting for a reply.
+    Dialing(Box<Dialing>),
+    /// Open, or closed and still notifying the peer.
+    Established(Box<Group>),
 }
 
 impl Slot {
@@ -24,89 +24,92 @@ impl Slot {
         match self {
             Slot::Vacant => None,
             Slot::HalfOpen(half) => Some(half.until),
-            Slot::Dialling(dialling) => Some(dialling.deadline()),
-            Slot::Joined(group) => Some(group.deadline()),
+            Slot::Dialing(dialing) => Some(dialing.deadline()),
+            Slot::Established(group) => Some(group.deadline()),
         }
     }
 }
 
+/// A slot and its generation.
 #[derive(Debug)]
-struct Place {
+struct TableEntry {
     generation: u16,
     slot: Slot,
 }
 
+/// The table of groups.
 #[derive(Debug)]
 pub(super) struct Table {
-    places: Vec<Place>,
+    slots: Vec<TableEntry>,
     first_generation: u16,
 }
 
 impl Table {
     pub(super) fn new(first_generation: u16) -> Table {
-        Table { places: Vec::new(), first_generation }
+        Table { slots: Vec::new(), first_generation }
     }
 
-    /// The ids of all places that were ever taken.
+    /// Returns the ids of all slots that were ever used.
     pub(super) fn ids(&self) -> Vec<GroupId> {
-        let id = |(slot, place): (usize, &Place)| GroupId { slot: slot as u8, generation: place.generation };
-        self.places.iter().enumerate().map(id).collect()
+        let id =
+            |(slot, entry): (usize, &TableEntry)| GroupId { slot: slot as u8, generation: entry.generation };
+        self.slots.iter().enumerate().map(id).collect()
     }
 
-    /// All places that were ever taken.
+    /// Returns all slots that were ever used.
     pub(super) fn entries(&self) -> impl Iterator<Item = (GroupId, &Slot)> {
         self.ids().into_iter().zip(self.slots())
     }
 
     pub(super) fn slots(&self) -> impl ExactSizeIterator<Item = &Slot> {
-        self.places.iter().map(|place| &place.slot)
+        self.slots.iter().map(|entry| &entry.slot)
     }
 
     pub(super) fn slot(&mut self, id: GroupId) -> Option<&mut Slot> {
-        let place = self.places.get_mut(usize::from(id.slot))?;
-        (place.generation == id.generation).then_some(&mut place.slot)
+        let entry = self.slots.get_mut(usize::from(id.slot))?;
+        (entry.generation == id.generation).then_some(&mut entry.slot)
     }
 
     pub(super) fn group(&mut self, id: GroupId) -> Option<&mut Group> {
         match self.slot(id)? {
-            Slot::Joined(group) => Some(group),
-            Slot::Vacant | Slot::HalfOpen(_) | Slot::Dialling(_) => None,
+            Slot::Established(group) => Some(group),
+            Slot::Vacant | Slot::HalfOpen(_) | Slot::Dialing(_) => None,
         }
     }
 
     pub(super) fn group_at(&mut self, slot: usize) -> Option<&mut Group> {
-        match &mut self.places.get_mut(slot)?.slot {
-            Slot::Joined(group) => Some(group),
-            Slot::Vacant | Slot::HalfOpen(_) | Slot::Dialling(_) => None,
+        match &mut self.slots.get_mut(slot)?.slot {
+            Slot::Established(group) => Some(group),
+            Slot::Vacant | Slot::HalfOpen(_) | Slot::Dialing(_) => None,
         }
     }
 
-    /// A vacant place, which the caller fills.
+    /// Returns a vacant slot, which the caller fills.
     pub(super) fn take(&mut self) -> Option<GroupId> {
-        let vacant = self.places.iter().position(|place| matches!(place.slot, Slot::Vacant));
-        let slot = vacant.unwrap_or(self.places.len());
+        let vacant = self.slots.iter().position(|entry| matches!(entry.slot, Slot::Vacant));
+        let slot = vacant.unwrap_or(self.slots.len());
         if slot >= GROUPS_MAX {
             return None;
         }
         if vacant.is_none() {
-            self.places.push(Place { generation: self.first_generation, slot: Slot::Vacant });
+            self.slots.push(TableEntry { generation: self.first_generation, slot: Slot::Vacant });
         }
-        let generation = self.places.get(slot)?.generation;
+        let generation = self.slots.get(slot)?.generation;
         Some(GroupId { slot: slot as u8, generation })
     }
 
-    /// Fills a place, or changes what is there.
+    /// Sets the state of a slot.
     pub(super) fn put(&mut self, id: GroupId, to: Slot) {
         if let Some(slot) = self.slot(id) {
             *slot = to;
         }
     }
 
-    /// Makes a place free; what is late for it is for nobody.
+    /// Vacates a slot under the next generation, so that late packets for it are dropped.
     pub(super) fn vacate(&mut self, id: GroupId) {
-        if let Some(place) = self.places.get_mut(usize::from(id.slot)) {
-            place.slot = Slot::Vacant;
-            place.generation = place.generation.wrapping_add(1);
+        if let Some(entry) = self.slots.get_mut(usize::from(id.slot)) {
+            entry.slot = Slot::Vacant;
+            entry.generation = entry.generation.wrapping_add(1);
         }
     }
 }

@@ -2,39 +2,39 @@ use ring::hkdf::Salt;
 
 use super::*;
 
-const HERE: Address = Address([1; 6]);
-const THERE: Address = Address([2; 6]);
+const HERE: CardAddress = CardAddress([1; 6]);
+const THERE: CardAddress = CardAddress([2; 6]);
 
 fn keys(path: u8) -> PathKeys {
     let agreed = Salt::new(HKDF_SHA256, b"test").extract(b"secret");
-    Secret::of(&agreed, b"there").unwrap().path(path)
+    TrafficSecret::derive(&agreed, b"there").unwrap().path(path)
 }
 
-fn sealed(counter: u64) -> Vec<u8> {
+fn sealed(packet_number: u64) -> Vec<u8> {
     let mut packet = [&[0x80; SEALED_HEADER_BYTES][..], b"content", &[0; TAG_BYTES]].concat();
-    assert!(keys(0).seal(counter, HERE, THERE, &mut packet));
+    assert!(keys(0).seal(packet_number, HERE, THERE, &mut packet));
     packet
 }
 
 #[test]
-fn sealed_packet_opens_to_its_content_with_its_own_counter_path_and_cards_only() {
-    for counter in [0, 1, (1 << EPOCH_BITS) - 1, 1 << EPOCH_BITS, 9 << 40] {
-        let packet = sealed(counter);
+fn sealed_packet_opens_only_with_its_packet_number_path_and_cards() {
+    for packet_number in [0, 1, (1 << KEY_PHASE_BITS) - 1, 1 << KEY_PHASE_BITS, 9 << 40] {
+        let packet = sealed(packet_number);
         assert!(!packet.windows(7).any(|window| window == b"content"));
-        let open = |path, counter, from, to| {
-            keys(path).open(counter, from, to, &mut packet.clone()).map(<[u8]>::to_vec)
+        let open = |path, packet_number, from, to| {
+            keys(path).open(packet_number, from, to, &mut packet.clone()).map(<[u8]>::to_vec)
         };
-        assert_eq!(open(0, counter, HERE, THERE).as_deref(), Some(&b"content"[..]));
-        assert_eq!(open(1, counter, HERE, THERE), None);
-        assert_eq!(open(0, counter + 1, HERE, THERE), None);
-        assert_eq!(open(0, counter + (1 << EPOCH_BITS), HERE, THERE), None);
-        assert_eq!(open(0, counter, THERE, THERE), None);
-        assert_eq!(open(0, counter, HERE, HERE), None);
+        assert_eq!(open(0, packet_number, HERE, THERE).as_deref(), Some(&b"content"[..]));
+        assert_eq!(open(1, packet_number, HERE, THERE), None);
+        assert_eq!(open(0, packet_number + 1, HERE, THERE), None);
+        assert_eq!(open(0, packet_number + (1 << KEY_PHASE_BITS), HERE, THERE), None);
+        assert_eq!(open(0, packet_number, THERE, THERE), None);
+        assert_eq!(open(0, packet_number, HERE, HERE), None);
     }
 }
 
 #[test]
-fn each_bit_counts() {
+fn every_flipped_bit_is_rejected() {
     let packet = sealed(5);
     for bit in 0..packet.len() * 8 {
         let mut damaged = packet.clone();
@@ -47,15 +47,18 @@ fn each_bit_counts() {
 }
 
 #[test]
-fn forged_counters_do_not_push_the_keys_in_use_out() {
+fn forged_packet_numbers_do_not_evict_cached_keys() {
     let mut keys = keys(0);
     assert!(keys.open(5, HERE, THERE, &mut sealed(5)).is_some());
-    for epoch in 1..100 {
-        assert!(keys.open(epoch << EPOCH_BITS, HERE, THERE, &mut sealed(5)).is_none());
+    for key_phase in 1..100 {
+        assert!(keys.open(key_phase << KEY_PHASE_BITS, HERE, THERE, &mut sealed(5)).is_none());
     }
-    assert_eq!(keys.held.iter().map(|(epoch, _)| *epoch).collect::<Vec<_>>(), [0]);
-    for epoch in 1..5u64 {
-        assert!(keys.open(epoch << EPOCH_BITS, HERE, THERE, &mut sealed(epoch << EPOCH_BITS)).is_some());
+    assert_eq!(keys.held.iter().map(|(key_phase, _)| *key_phase).collect::<Vec<_>>(), [0]);
+    for key_phase in 1..5u64 {
+        assert!(
+            keys.open(key_phase << KEY_PHASE_BITS, HERE, THERE, &mut sealed(key_phase << KEY_PHASE_BITS))
+                .is_some()
+        );
     }
-    assert_eq!(keys.held.iter().map(|(epoch, _)| *epoch).collect::<Vec<_>>(), [4, 3]);
+    assert_eq!(keys.held.iter().map(|(key_phase, _)| *key_phase).collect::<Vec<_>>(), [4, 3]);
 }

@@ -1,32 +1,32 @@
 //! The clear header of each packet.
 //!
 //! ```text
-//! 0     kind (high 4 bits: 1 hello, 2 cookie, 3 reply, 4 finish, 8 sealed) and, low 4 bits, version 1 or the path
-//! 1–3   the receiver's group (of a hello: the sender's)
-//! 4–7   of a sealed packet: the low 32 bits of the path's packet counter, little-endian
+//! 0     kind (high 4 bits: 1 hello, 2 cookie, 3 reply, 4 finish, 8 sealed); low 4 bits: version 1, or path number
+//! 1–3   the receiver's group (in a hello: the sender's)
+//! 4–7   sealed packets: the low 32 bits of the packet number, little-endian
 //! ```
 
 use crate::address::GroupId;
 
-/// The version of the handshake, and of all that follows from it.
+/// The version of the protocol.
 const VERSION: u8 = 1;
-/// The clear header of a handshake packet, in bytes.
+/// The size of the clear header of a handshake packet, in bytes.
 pub(crate) const HANDSHAKE_HEADER_BYTES: usize = 1 + GroupId::BYTES;
-/// The clear header of a sealed packet, in bytes.
+/// The size of the clear header of a sealed packet, in bytes.
 pub(crate) const SEALED_HEADER_BYTES: usize = HANDSHAKE_HEADER_BYTES + 4;
 
-/// What a packet is.
+/// The kind of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The first of a handshake.
+    /// Handshake: the first packet.
     Hello,
-    /// An answer to it: come again with this.
+    /// Handshake: a request to repeat the hello with a cookie.
     Cookie,
-    /// The second.
+    /// Handshake: the second packet.
     Reply,
-    /// The third.
+    /// Handshake: the third packet.
     Finish,
-    /// Everything afterwards, on this path.
+    /// A packet of an established group on this path.
     Sealed { path: u8 },
 }
 
@@ -53,25 +53,25 @@ impl Kind {
     }
 }
 
-/// The first four bytes.
+/// Encodes the first four bytes.
 pub(crate) fn encode(kind: Kind, group: GroupId) -> [u8; HANDSHAKE_HEADER_BYTES] {
     let [a, b, c] = group.encode();
     [kind.encode(), a, b, c]
 }
 
-/// The first four bytes of a packet; none if it is no packet of ours.
+/// Decodes the first four bytes; `None` if the packet is not of this protocol.
 pub(crate) fn decode(packet: &[u8]) -> Option<(Kind, GroupId)> {
     let [kind, a, b, c] = *packet.first_chunk()?;
     Some((Kind::decode(kind)?, GroupId::decode([a, b, c])))
 }
 
-/// The low half of a sealed packet's counter.
-pub(crate) fn counter(packet: &[u8]) -> Option<u32> {
+/// Returns the truncated packet number of a sealed packet.
+pub(crate) fn packet_number(packet: &[u8]) -> Option<u32> {
     packet.get(HANDSHAKE_HEADER_BYTES..)?.first_chunk().copied().map(u32::from_le_bytes)
 }
 
-/// The whole of a counter of which only the low half came: the one nearest to what is expected next.
-pub(crate) fn whole_counter(expected: u64, low: u32) -> u64 {
+/// Decodes a truncated packet number: the candidate closest to `expected` (RFC 9000, appendix A.3).
+pub(crate) fn decode_packet_number(expected: u64, low: u32) -> u64 {
     const SPAN: u64 = 1 << 32;
     let candidate = expected & !(SPAN - 1) | u64::from(low);
     if candidate + SPAN / 2 < expected {

@@ -1,21 +1,21 @@
-//! What a sealed packet consists of, part after part. Numbers are little-endian.
+//! The parts of a sealed packet (the frames of QUIC). Little-endian.
 //!
 //! ```text
-//! 0 pad      one byte; fills a packet up
-//! 1 ping     wants to be acknowledged
-//! 2 ack      path 1 | largest counter 6 | waited, in 8 µs 2 | run 2 | count 1 | count × (gap 2, run 2)
-//! 3 data     circuit 4 | offset 6 | bytes 2 | …         4 the same, and the circuit's last
-//! 5 credit   circuit 4 | the offset up to which may be sent 6
-//! 6 reset    circuit 4: nothing more is sent or wanted
-//! 7 free     circuit 4: its place in the opener's table may be used again
-//! 8 close    the group ends
+//! 0 pad      one byte of padding
+//! 1 ping     elicits an acknowledgement
+//! 2 ack      path 1 | largest packet number 6 | ACK delay in 8 µs 2 | first range 2 | count 1 | (gap 2, range 2)*
+//! 3 data     circuit 4 | offset 6 | bytes 2 | …         4 the same, with the end of the circuit
+//! 5 credit   circuit 4 | flow-control limit 6
+//! 6 reset    circuit 4: abort of both directions
+//! 7 free     circuit 4: the slot in the opener's table may be reused
+//! 8 close    the group is closed
 //! ```
-//! A run counts packets that arrived, downwards from the largest; a gap those that did not.
+//! A range counts received packets, downwards from the largest; a gap counts missing ones.
 
 use std::time::Duration;
 
-use crate::address::Number;
-use crate::limits::ACK_RUNS_MAX;
+use crate::address::CircuitNumber;
+use crate::limits::ACK_RANGES_MAX;
 
 pub(crate) const PAD: u8 = 0;
 pub(crate) const PING: u8 = 1;
@@ -27,49 +27,50 @@ pub(crate) const RESET: u8 = 6;
 pub(crate) const FREE: u8 = 7;
 pub(crate) const CLOSE: u8 = 8;
 
-/// A data part without its data, in bytes.
+/// The size of a data part without its data, in bytes.
 pub(crate) const DATA_HEADER_BYTES: usize = 1 + 4 + 6 + 2;
-/// A credit part, in bytes.
+/// The size of a credit part, in bytes.
 pub(crate) const CREDIT_BYTES: usize = 1 + 4 + 6;
-/// A reset or free part, in bytes.
-pub(crate) const NOTICE_BYTES: usize = 1 + 4;
-/// An acknowledgement of one run, in bytes.
+/// The size of a reset or free part, in bytes.
+pub(crate) const CONTROL_BYTES: usize = 1 + 4;
+/// The size of an ack part with one range, in bytes.
 pub(crate) const ACK_BYTES_MIN: usize = 1 + 1 + 6 + 2 + 2 + 1;
-/// A further run of it, in bytes.
-pub(crate) const ACK_RUN_BYTES: usize = 2 + 2;
-/// The unit of how long an acknowledgement waited, in microseconds.
-pub(crate) const WAITED_UNIT_US: u64 = 8;
+/// The size of each further range, in bytes.
+pub(crate) const ACK_RANGE_BYTES: usize = 2 + 2;
+/// The unit of the ACK delay, in microseconds.
+pub(crate) const ACK_DELAY_UNIT_US: u64 = 8;
 
-/// One part.
+/// A decoded part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Part<'a> {
     Ping,
     Ack(Ack<'a>),
-    Data { number: Number, offset: u64, bytes: &'a [u8], is_last: bool },
-    Credit { number: Number, limit: u64 },
-    Reset(Number),
-    Free(Number),
+    Data { number: CircuitNumber, offset: u64, bytes: &'a [u8], is_last: bool },
+    Credit { number: CircuitNumber, limit: u64 },
+    Reset(CircuitNumber),
+    Free(CircuitNumber),
     Close,
 }
 
-/// Which packets of a path arrived.
+/// An acknowledgement of packets of one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ack<'a> {
-    /// The path that they came on.
+    /// The path on which they were received.
     pub(crate) path: u8,
-    /// The counter of the newest.
+    /// The largest packet number.
     pub(crate) largest: u64,
-    /// How long it waited to be acknowledged.
-    pub(crate) waited: Duration,
-    first_run: u16,
-    gaps: &'a [[u8; ACK_RUN_BYTES]],
+    /// The time between receipt of the largest packet and the acknowledgement.
+    pub(crate) ack_delay: Duration,
+    first_range: u16,
+    gaps: &'a [[u8; ACK_RANGE_BYTES]],
 }
 
 impl Ack<'_> {
-    /// The runs of counters, first and last, from the newest down; what would lie below zero is left out.
-    pub(crate) fn runs(&self) -> impl Iterator<Item = (u64, u64)> {
+    /// Returns the ACK ranges (first and last packet number) in descending order; ranges below zero are
+    /// dropped.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = (u64, u64)> {
         let mut top = Some(self.largest);
-        let first = std::iter::once((0, self.first_run));
+        let first = std::iter::once((0, self.first_range));
         let rest =
             self.gaps.iter().map(|[a, b, c, d]| (u16::from_le_bytes([*a, *b]), u16::from_le_bytes([*c, *d])));
         first.chain(rest).map_while(move |(gap, run)| {
@@ -81,10 +82,10 @@ impl Ack<'_> {
     }
 }
 
-/// Reads the parts of an opened packet.
+/// Decodes the parts of a packet.
 pub(crate) struct Parts<'a>(&'a [u8]);
 
-/// A packet whose seal is good and whose content is nonsense: its sender is broken.
+/// An authentic packet that does not decode: its sender is faulty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed;
 
@@ -99,8 +100,8 @@ impl<'a> Parts<'a> {
         Some(*head)
     }
 
-    fn number(&mut self) -> Option<Number> {
-        self.take().map(|bytes| Number(u32::from_le_bytes(bytes)))
+    fn number(&mut self) -> Option<CircuitNumber> {
+        self.take().map(|bytes| CircuitNumber(u32::from_le_bytes(bytes)))
     }
 
     fn short(&mut self) -> Option<u16> {
@@ -115,13 +116,13 @@ impl<'a> Parts<'a> {
     fn ack(&mut self) -> Option<Ack<'a>> {
         let [path] = self.take()?;
         let largest = self.offset()?;
-        let waited = Duration::from_micros(u64::from(self.short()?) * WAITED_UNIT_US);
-        let first_run = self.short()?;
+        let ack_delay = Duration::from_micros(u64::from(self.short()?) * ACK_DELAY_UNIT_US);
+        let first_range = self.short()?;
         let [count] = self.take()?;
-        let (gaps, rest) = self.0.split_at_checked(usize::from(count) * ACK_RUN_BYTES)?;
+        let (gaps, rest) = self.0.split_at_checked(usize::from(count) * ACK_RANGE_BYTES)?;
         self.0 = rest;
         let (gaps, _) = gaps.as_chunks();
-        (gaps.len() < ACK_RUNS_MAX).then_some(Ack { path, largest, waited, first_run, gaps })
+        (gaps.len() < ACK_RANGES_MAX).then_some(Ack { path, largest, ack_delay, first_range, gaps })
     }
 
     fn data(&mut self, is_last: bool) -> Option<Part<'a>> {

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::address::Number;
-use crate::wire::part::{ACK, ACK_RUN_BYTES, CREDIT, DATA, LAST_DATA, WAITED_UNIT_US};
+use crate::address::CircuitNumber;
+use crate::wire::part::{ACK, ACK_DELAY_UNIT_US, ACK_RANGE_BYTES, CREDIT, DATA, LAST_DATA};
 
-/// Fills the room for content of a packet from its front. What does not fit is not written.
+/// Writes parts to a packet. A part that does not fit is dropped.
 pub(crate) struct Writer<'a> {
     room: &'a mut [u8],
     at: usize,
@@ -16,12 +16,12 @@ impl<'a> Writer<'a> {
         Writer { room, at: 0 }
     }
 
-    /// Bytes written.
+    /// The number of bytes written.
     pub(crate) fn bytes(&self) -> usize {
         self.at
     }
 
-    /// Bytes that still fit.
+    /// The number of bytes left.
     pub(crate) fn left(&self) -> usize {
         self.room.len() - self.at
     }
@@ -38,32 +38,32 @@ impl<'a> Writer<'a> {
         self.put(&[a, b, c, d, e, f]);
     }
 
-    /// A part of one byte.
+    /// Writes a part of one byte.
     pub(crate) fn mark(&mut self, kind: u8) {
         self.put(&[kind]);
     }
 
-    /// A part that is about a circuit and says nothing else.
-    pub(crate) fn notice(&mut self, kind: u8, number: Number) {
+    /// Writes a control part of a circuit without further fields.
+    pub(crate) fn control(&mut self, kind: u8, number: CircuitNumber) {
         self.put(&[kind]);
         self.put(&number.0.to_le_bytes());
     }
 
-    pub(crate) fn credit(&mut self, number: Number, limit: u64) {
-        self.notice(CREDIT, number);
+    pub(crate) fn credit(&mut self, number: CircuitNumber, limit: u64) {
+        self.control(CREDIT, number);
         self.put_offset(limit);
     }
 
-    /// A data part whose `bytes` bytes `fill` writes; the caller saw to it that there is room.
+    /// Writes a data part; `fill` provides its `bytes` bytes. The caller checks that it fits.
     pub(crate) fn data(
         &mut self,
-        number: Number,
+        number: CircuitNumber,
         offset: u64,
         bytes: usize,
         is_last: bool,
         fill: impl FnOnce(&mut [u8]),
     ) {
-        self.notice(if is_last { LAST_DATA } else { DATA }, number);
+        self.control(if is_last { LAST_DATA } else { DATA }, number);
         self.put_offset(offset);
         self.put(&(bytes as u16).to_le_bytes());
         if let Some(room) = self.room.get_mut(self.at..self.at + bytes) {
@@ -72,22 +72,27 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// An acknowledgement of these runs (first and last counter, from the newest down), as many as fit.
-    pub(crate) fn ack(&mut self, path: u8, waited: Duration, runs: impl IntoIterator<Item = (u64, u64)>) {
-        let mut runs = runs.into_iter();
-        let Some((first, largest)) = runs.next() else {
+    /// Writes an ack part with as many ranges as fit (first and last packet number, in descending order).
+    pub(crate) fn ack(
+        &mut self,
+        path: u8,
+        ack_delay: Duration,
+        ranges: impl IntoIterator<Item = (u64, u64)>,
+    ) {
+        let mut ranges = ranges.into_iter();
+        let Some((first, largest)) = ranges.next() else {
             return;
         };
-        let waited = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX) / WAITED_UNIT_US;
+        let ack_delay = u64::try_from(ack_delay.as_micros()).unwrap_or(u64::MAX) / ACK_DELAY_UNIT_US;
         self.put(&[ACK, path]);
         self.put_offset(largest);
-        self.put(&u16::try_from(waited).unwrap_or(u16::MAX).to_le_bytes());
+        self.put(&u16::try_from(ack_delay).unwrap_or(u16::MAX).to_le_bytes());
         self.put(&((largest - first + 1) as u16).to_le_bytes());
-        let most = self.left().saturating_sub(1) / ACK_RUN_BYTES;
+        let most = self.left().saturating_sub(1) / ACK_RANGE_BYTES;
         let count_at = self.at;
         self.put(&[0]);
         let (mut below, mut count) = (first, 0);
-        for (first, last) in runs.take(most) {
+        for (first, last) in ranges.take(most) {
             self.put(&((below - 1 - last) as u16).to_le_bytes());
             self.put(&((last - first + 1) as u16).to_le_bytes());
             below = first;

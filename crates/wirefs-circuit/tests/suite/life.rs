@@ -1,18 +1,21 @@
-//! Groups and circuits from beginning to end: who may join, who is refused, what is left.
+//! The life cycle of groups and circuits.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bytes::Bytes;
 use wirefs_circuit::limits::{
-    CIRCUITS_MAX, COOKIES_MAX, HALF_OPEN_MAX, HANDSHAKE_MAX, KEYS_MAX, REQUEST_CREDIT_MAX, SEND_BYTES_MAX,
-    SILENCE_MAX,
+    CIRCUITS_MAX, COOKIES_MAX, HALF_OPEN_MAX, HANDSHAKE_MAX, IDLE_TIMEOUT, KEYS_MAX, REQUEST_CREDIT_MAX,
+    SEND_BYTES_MAX,
 };
-use wirefs_circuit::{CardId, Class, DialFault, Lost, Misuse, Node, Output, Read, Trust, Way};
+use wirefs_circuit::{
+    CardId, CircuitClass, CircuitMisuse, CircuitNode, CircuitOutput, CloseReason, DialFault, NetworkPath,
+    PeerTrust, Read,
+};
 use wirefs_lab::random::Random;
 
+use crate::network::{SimNetwork, address, config, handshake_key, node_key, us};
 use crate::pair::{Pair, START, joined, wire};
-use crate::world::{World, address, config, handshake_key, node_key, us};
 
 const GBIT: u64 = 1_000_000_000;
 
@@ -20,192 +23,195 @@ fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
 }
 
-fn world() -> World {
-    World::new(2, 1, 1_500, &wire(GBIT), 1)
+fn network() -> SimNetwork {
+    SimNetwork::new(2, 1, 1_500, &wire(GBIT), 1)
 }
 
-fn dial(world: &mut World, expected: Option<u8>) {
-    let (now, ways) = (world.now, world.ways(1));
-    world.nodes[0].dial(now, &ways, expected.map(node_key)).unwrap();
+fn dial(network: &mut SimNetwork, expected: Option<u8>) {
+    let (now, network_paths) = (network.now, network.network_paths(1));
+    network.nodes[0].dial(now, &network_paths, expected.map(node_key)).unwrap();
 }
 
 #[test]
-fn both_sides_learn_who_the_other_is() {
+fn both_sides_learn_the_key_of_the_peer() {
     let pair = Pair::new(1, 1_500, &wire(GBIT));
-    let peers: Vec<_> =
-        pair.told.iter().filter(|(_, output)| matches!(output, Output::Joined { .. })).collect();
+    let peers: Vec<_> = pair
+        .outputs
+        .iter()
+        .filter(|(_, output)| matches!(output, CircuitOutput::Established { .. }))
+        .collect();
     let [near, far] = pair.groups;
     let expected = [
-        (1, Output::Joined { group: far, peer: node_key(0), is_dialled: false }),
-        (0, Output::Joined { group: near, peer: node_key(1), is_dialled: true }),
+        (1, CircuitOutput::Established { group: far, peer: node_key(0), is_initiator: false }),
+        (0, CircuitOutput::Established { group: near, peer: node_key(1), is_initiator: true }),
     ];
     assert!(expected.iter().all(|joined| peers.contains(&joined)), "{peers:?}");
 }
 
 #[test]
-fn peer_with_another_key_than_expected_is_told_as_a_stranger() {
-    let mut world = world();
-    dial(&mut world, Some(9));
-    world.pass(seconds(2));
-    let stranger = |(_, output): &(u8, Output)| matches!(output, Output::Failed { why, .. } if *why == DialFault::Stranger(node_key(1)));
-    assert!(world.outputs.iter().any(stranger), "{:?}", world.outputs);
-    assert_eq!(joined(&world.outputs, 1), None);
+fn unexpected_peer_key_fails_the_dial() {
+    let mut network = network();
+    dial(&mut network, Some(9));
+    network.pass(seconds(2));
+    let unexpected = |(_, output): &(u8, CircuitOutput)| matches!(output, CircuitOutput::Failed { reason, .. } if *reason == DialFault::UnexpectedKey(node_key(1)));
+    assert!(network.outputs.iter().any(unexpected), "{:?}", network.outputs);
+    assert_eq!(joined(&network.outputs, 1), None);
 }
 
 #[test]
-fn dialler_that_is_not_trusted_is_turned_away_and_hears_it() {
-    let mut world = world();
-    world.nodes[1].set_trust(Trust::Only(BTreeSet::from([node_key(5)])));
-    dial(&mut world, Some(1));
-    world.pass(seconds(2));
-    assert!(world.outputs.iter().any(|(node, output)| {
-        *node == 0 && matches!(output, Output::Lost { why: Lost::PeerClosed, .. })
+fn untrusted_initiator_is_rejected_and_notified() {
+    let mut network = network();
+    network.nodes[1].set_trust(PeerTrust::Only(BTreeSet::from([node_key(5)])));
+    dial(&mut network, Some(1));
+    network.pass(seconds(2));
+    assert!(network.outputs.iter().any(|(node, output)| {
+        *node == 0 && matches!(output, CircuitOutput::Closed { reason: CloseReason::Peer, .. })
     }));
-    assert!(!world.outputs.iter().any(|(node, _)| *node == 1), "{:?}", world.outputs);
-    assert_eq!(world.nodes[1].deadline(), None, "nothing of it is left");
+    assert!(!network.outputs.iter().any(|(node, _)| *node == 1), "{:?}", network.outputs);
+    assert_eq!(network.nodes[1].deadline(), None, "no timer is left");
 }
 
 #[test]
-fn nobody_there_is_told_in_time() {
-    let mut world = world();
-    world.each_lane(|_| true, |lane| lane.cut());
-    dial(&mut world, None);
-    world.pass(HANDSHAKE_MAX + seconds(1));
-    let failed: Vec<_> = world.outputs.iter().map(|(_, output)| output.clone()).collect();
-    assert!(matches!(failed[..], [Output::Failed { why: DialFault::Silent, .. }]), "{failed:?}");
-    assert_eq!(world.nodes[0].deadline(), None);
+fn dial_without_a_responder_times_out() {
+    let mut network = network();
+    network.each_lane(|_| true, |lane| lane.cut());
+    dial(&mut network, None);
+    network.pass(HANDSHAKE_MAX + seconds(1));
+    let failed: Vec<_> = network.outputs.iter().map(|(_, output)| output.clone()).collect();
+    assert!(matches!(failed[..], [CircuitOutput::Failed { reason: DialFault::Timeout, .. }]), "{failed:?}");
+    assert_eq!(network.nodes[0].deadline(), None);
 }
 
 #[test]
-fn peer_that_falls_silent_is_given_up_and_one_that_closes_at_once() {
+fn silent_peer_times_out_and_closing_peer_is_reported_at_once() {
     for closes in [true, false] {
         let mut pair = Pair::new(2, 1_500, &wire(GBIT));
         if closes {
-            pair.world.nodes[0].close(pair.world.now, pair.groups[0]);
-            pair.world.settle();
+            pair.network.nodes[0].close(pair.network.now, pair.groups[0]);
+            pair.network.settle();
             pair.pass(seconds(1));
         } else {
-            pair.world.each_lane(|_| true, |lane| lane.cut());
-            pair.pass(SILENCE_MAX + seconds(2));
+            pair.network.each_lane(|_| true, |lane| lane.cut());
+            pair.pass(IDLE_TIMEOUT + seconds(2));
         }
         let mut lost: Vec<_> = pair
-            .told
+            .outputs
             .iter()
             .filter_map(|(node, output)| match output {
-                Output::Lost { why, .. } => Some((*node, *why)),
+                CircuitOutput::Closed { reason, .. } => Some((*node, *reason)),
                 _ => None,
             })
             .collect();
         lost.sort_by_key(|(node, _)| *node);
         let expected = if closes {
-            [(0, Lost::Closed), (1, Lost::PeerClosed)]
+            [(0, CloseReason::Local), (1, CloseReason::Peer)]
         } else {
-            [(0, Lost::Silent), (1, Lost::Silent)]
+            [(0, CloseReason::IdleTimeout), (1, CloseReason::IdleTimeout)]
         };
         assert_eq!(lost, expected);
-        assert!(pair.world.nodes.iter().all(|node| node.deadline().is_none()), "nothing is left");
-        assert_eq!(pair.world.nodes[0].open(pair.groups[0], Class::Bulk), Err(Misuse::Gone));
+        assert!(pair.network.nodes.iter().all(|node| node.deadline().is_none()), "no timer is left");
+        assert_eq!(pair.network.nodes[0].open(pair.groups[0], CircuitClass::Bulk), Err(CircuitMisuse::Gone));
     }
 }
 
 #[test]
-fn idle_group_says_little() {
+fn idle_group_sends_few_packets() {
     let mut pair = Pair::new(2, 1_500, &wire(GBIT));
-    let before = pair.world.frames;
+    let before = pair.network.frames;
     pair.pass(seconds(60));
-    let frames = pair.world.frames - before;
+    let frames = pair.network.frames - before;
     assert!(frames <= 60 * 2 * 4, "{frames} in a minute, on two cards");
-    let circuit = pair.open(Class::Request);
+    let circuit = pair.open(CircuitClass::Request);
     assert!(pair.echo(circuit, 10) < us(500));
 }
 
 #[test]
-fn flood_of_hellos_is_bounded_and_a_peer_comes_through() {
-    let mut world = world();
+fn flood_of_hellos_is_bounded_and_a_peer_still_connects() {
+    let mut network = network();
     let mut random = Random::new(3);
-    let mut flood = |world: &mut World, count: u64| {
+    let mut flood = |network: &mut SimNetwork, count: u64| {
         for _ in 0..count {
             let mut hello = vec![0; 160];
             hello.iter_mut().take(36).for_each(|byte| *byte = random.next_u64() as u8);
             hello[0] = 0x11;
-            let now = world.now;
+            let now = network.now;
             let source = address(100 + random.below(100) as u8, 0);
-            world.nodes[1].receive(now, CardId(0), source, &mut hello);
-            // What it answers goes to nobody.
+            network.nodes[1].receive(now, CardId(0), source, &mut hello);
+            // The replies go to spoofed addresses.
             let mut buffer = [0; 1_500];
-            while world.nodes[1]
+            while network.nodes[1]
                 .poll_packet(now, CardId(0), &mut buffer)
                 .is_some_and(|to| to.destination != address(0, 0))
             {}
         }
     };
-    (0..KEYS_MAX).for_each(|_| world.nodes[1].give_key(handshake_key()));
-    flood(&mut world, 10_000);
-    assert!(world.nodes[1].counters().cookies > 9_000);
-    (0..KEYS_MAX).for_each(|_| world.nodes[1].give_key(handshake_key()));
-    dial(&mut world, Some(1));
+    (0..KEYS_MAX).for_each(|_| network.nodes[1].give_key(handshake_key()));
+    flood(&mut network, 10_000);
+    assert!(network.nodes[1].counters().cookies > 9_000);
+    (0..KEYS_MAX).for_each(|_| network.nodes[1].give_key(handshake_key()));
+    dial(&mut network, Some(1));
     for _ in 0..1_000 {
-        let until = world.now + us(1_000);
-        world.step(until);
-        flood(&mut world, 5);
+        let until = network.now + us(1_000);
+        network.step(until);
+        flood(&mut network, 5);
     }
-    assert!(joined(&world.outputs, 0).is_some(), "{:?}", world.nodes[1].counters());
-    assert!(joined(&world.outputs, 1).is_some());
+    assert!(joined(&network.outputs, 0).is_some(), "{:?}", network.nodes[1].counters());
+    assert!(joined(&network.outputs, 1).is_some());
     const { assert!(HALF_OPEN_MAX < 100) };
 }
 
 #[test]
-fn recorded_handshake_makes_no_second_group() {
+fn replayed_handshake_creates_no_group() {
     let mut pair = Pair::new(1, 1_500, &wire(GBIT));
-    let recorded: Vec<_> = pair.world.tap.iter().filter(|((from, ..), _)| *from == 0).cloned().collect();
+    let recorded: Vec<_> = pair.network.tap.iter().filter(|((from, ..), _)| *from == 0).cloned().collect();
     for _ in 0..3 {
         for (route, packet) in &recorded {
-            pair.world.send(*route, packet);
+            pair.network.send(*route, packet);
             pair.pass(us(500));
         }
     }
-    assert_eq!(pair.count(|output| matches!(output, Output::Joined { .. })), 2);
-    assert!(pair.world.nodes[1].counters().replayed > 0);
+    assert_eq!(pair.count(|output| matches!(output, CircuitOutput::Established { .. })), 2);
+    assert!(pair.network.nodes[1].counters().replayed > 0);
     pair.pass(HANDSHAKE_MAX + seconds(1));
-    let circuit = pair.open(Class::Request);
+    let circuit = pair.open(CircuitClass::Request);
     pair.echo(circuit, 10);
 }
 
 #[test]
-fn slow_reader_stops_its_writer_and_nobody_else() {
+fn slow_reader_blocks_only_its_writer() {
     let mut pair = Pair::new(1, 1_500, &wire(GBIT));
-    let (slow, quick) = (pair.open(Class::Request), pair.open(Class::Request));
+    let (slow, quick) = (pair.open(CircuitClass::Request), pair.open(CircuitClass::Request));
     let mut written = 0;
     for _ in 0..200 {
         let mut zeros = Bytes::from(vec![0; 1 << 16]);
-        written += pair.world.nodes[0].write(slow, &mut zeros).unwrap();
+        written += pair.network.nodes[0].write(slow, &mut zeros).unwrap();
         pair.pass(us(1_000));
     }
     assert!(written as u64 <= SEND_BYTES_MAX + REQUEST_CREDIT_MAX, "{written}");
-    assert!(pair.world.nodes[1].held_bytes() <= REQUEST_CREDIT_MAX * 2);
+    assert!(pair.network.nodes[1].held_bytes() <= REQUEST_CREDIT_MAX * 2);
     assert!(pair.echo(quick, 1_000) < us(2_000));
     let far = pair.far(slow);
     let mut read = 0;
     for _ in 0..2_000 {
-        while let Read::Data(bytes) = pair.world.nodes[1].read(far) {
+        while let Read::Data(bytes) = pair.network.nodes[1].read(far) {
             read += bytes.len();
         }
         pair.pass(us(500));
     }
     assert_eq!(read, written);
-    assert!(pair.count(|output| matches!(output, Output::Writable(circuit) if *circuit == slow)) >= 1);
+    assert!(pair.count(|output| matches!(output, CircuitOutput::Writable(circuit) if *circuit == slow)) >= 1);
 }
 
 #[test]
-fn places_of_circuits_are_limited_and_used_again() {
+fn circuit_slots_are_limited_and_reused() {
     let mut pair = Pair::new(1, 1_500, &wire(GBIT));
     for _ in 0..3 {
-        let circuits: Vec<_> = (0..CIRCUITS_MAX).map(|_| pair.open(Class::Request)).collect();
-        assert_eq!(pair.world.nodes[0].open(pair.groups[0], Class::Bulk), Err(Misuse::Full));
+        let circuits: Vec<_> = (0..CIRCUITS_MAX).map(|_| pair.open(CircuitClass::Request)).collect();
+        assert_eq!(pair.network.nodes[0].open(pair.groups[0], CircuitClass::Bulk), Err(CircuitMisuse::Full));
         for (index, circuit) in circuits.iter().enumerate() {
-            pair.world.nodes[0].write(*circuit, &mut "x".into()).unwrap();
-            pair.world.nodes[0].finish(*circuit).unwrap();
-            pair.world.settle();
+            pair.network.nodes[0].write(*circuit, &mut "x".into()).unwrap();
+            pair.network.nodes[0].finish(*circuit).unwrap();
+            pair.network.settle();
             if index % 64 == 0 {
                 pair.pass(us(500));
             }
@@ -213,87 +219,91 @@ fn places_of_circuits_are_limited_and_used_again() {
         pair.pass(seconds(1));
         for circuit in &circuits {
             let far = pair.far(*circuit);
-            assert_eq!(pair.world.nodes[1].read(far), Read::Data("x".into()));
-            assert_eq!(pair.world.nodes[1].read(far), Read::End);
-            pair.world.nodes[1].finish(far).unwrap();
+            assert_eq!(pair.network.nodes[1].read(far), Read::Data("x".into()));
+            assert_eq!(pair.network.nodes[1].read(far), Read::End);
+            pair.network.nodes[1].finish(far).unwrap();
         }
-        pair.world.settle();
+        pair.network.settle();
         pair.pass(seconds(1));
         for circuit in &circuits {
-            assert_eq!(pair.world.nodes[0].read(*circuit), Read::End);
-            assert_eq!(pair.world.nodes[0].read(*circuit), Read::Gone);
+            assert_eq!(pair.network.nodes[0].read(*circuit), Read::End);
+            assert_eq!(pair.network.nodes[0].read(*circuit), Read::Gone);
         }
         pair.pass(seconds(1));
-        let taken = [0, 1].map(|node| pair.world.nodes[node].circuits(pair.groups[node]));
+        let taken = [0, 1].map(|node| pair.network.nodes[node].circuits(pair.groups[node]));
         assert_eq!(taken, [0, 0]);
-        assert!(pair.world.nodes.iter().all(|node| node.held_bytes() == 0));
+        assert!(pair.network.nodes.iter().all(|node| node.held_bytes() == 0));
     }
 }
 
 #[test]
-fn reset_by_either_side_frees_the_place_on_both() {
+fn reset_by_either_side_frees_the_slot_on_both() {
     for by in [0, 1] {
         let mut pair = Pair::new(1, 1_500, &wire(GBIT));
-        let circuit = pair.open(Class::Bulk);
+        let circuit = pair.open(CircuitClass::Bulk);
         pair.echo(circuit, 5_000);
         let at = [circuit, pair.far(circuit)];
-        pair.world.nodes[by].reset(at[by]).unwrap();
-        assert_eq!(pair.world.nodes[by].read(at[by]), Read::Gone);
-        pair.world.settle();
+        pair.network.nodes[by].reset(at[by]).unwrap();
+        assert_eq!(pair.network.nodes[by].read(at[by]), Read::Gone);
+        pair.network.settle();
         pair.pass(seconds(1));
         let other = 1 - by;
-        assert!(pair.told.contains(&(other as u8, Output::Reset(at[other]))));
-        assert_eq!([0, 1].map(|node| pair.world.nodes[node].circuits(pair.groups[node])), [0, 0], "by {by}");
+        assert!(pair.outputs.contains(&(other as u8, CircuitOutput::Reset(at[other]))));
+        assert_eq!(
+            [0, 1].map(|node| pair.network.nodes[node].circuits(pair.groups[node])),
+            [0, 0],
+            "by {by}"
+        );
     }
 }
 
 #[test]
-fn impossible_nodes_and_dials_are_refused() {
-    assert_eq!(Node::new(config(0, 0, 1_500)).err(), Some(Misuse::Cards));
-    assert_eq!(Node::new(config(0, 9, 1_500)).err(), Some(Misuse::Cards));
-    assert_eq!(Node::new(config(0, 1, 500)).err(), Some(Misuse::Cards));
-    let mut node = Node::new(config(0, 1, 1_500)).unwrap();
-    let way = |card| Way { card: CardId(card), remote: address(1, 0) };
-    assert_eq!(node.dial(START, &[], None), Err(Misuse::Ways));
-    assert_eq!(node.dial(START, &[way(1)], None), Err(Misuse::Ways));
-    assert_eq!(node.dial(START, &[way(0); 9], None), Err(Misuse::Ways));
-    assert_eq!((0..1_000).filter(|_| node.dial(START, &[way(0)], None).is_ok()).count(), 256);
+fn invalid_configurations_and_dials_are_rejected() {
+    assert_eq!(CircuitNode::new(config(0, 0, 1_500)).err(), Some(CircuitMisuse::Cards));
+    assert_eq!(CircuitNode::new(config(0, 9, 1_500)).err(), Some(CircuitMisuse::Cards));
+    assert_eq!(CircuitNode::new(config(0, 1, 500)).err(), Some(CircuitMisuse::Cards));
+    let mut node = CircuitNode::new(config(0, 1, 1_500)).unwrap();
+    let network_path = |card| NetworkPath { card: CardId(card), remote: address(1, 0) };
+    assert_eq!(node.dial(START, &[], None), Err(CircuitMisuse::Paths));
+    assert_eq!(node.dial(START, &[network_path(1)], None), Err(CircuitMisuse::Paths));
+    assert_eq!(node.dial(START, &[network_path(0); 9], None), Err(CircuitMisuse::Paths));
+    assert_eq!((0..1_000).filter(|_| node.dial(START, &[network_path(0)], None).is_ok()).count(), 256);
 }
 
 #[test]
-fn node_that_restarts_is_joined_anew() {
+fn restarted_node_connects_again() {
     let mut pair = Pair::new(1, 1_500, &wire(GBIT));
-    let mut again = Node::new(config(0, 1, 1_500)).unwrap();
+    let mut again = CircuitNode::new(config(0, 1, 1_500)).unwrap();
     (0..4).for_each(|_| again.give_key(handshake_key()));
-    pair.world.nodes[0] = again;
-    pair.told.clear();
-    dial(&mut pair.world, Some(1));
-    pair.pass(SILENCE_MAX + seconds(2));
-    assert_eq!(pair.count(|output| matches!(output, Output::Joined { .. })), 2);
-    let is_old = |output: &Output| matches!(output, Output::Lost { group, why: Lost::Silent } if *group == pair.groups[1]);
+    pair.network.nodes[0] = again;
+    pair.outputs.clear();
+    dial(&mut pair.network, Some(1));
+    pair.pass(IDLE_TIMEOUT + seconds(2));
+    assert_eq!(pair.count(|output| matches!(output, CircuitOutput::Established { .. })), 2);
+    let is_old = |output: &CircuitOutput| matches!(output, CircuitOutput::Closed { group, reason: CloseReason::IdleTimeout } if *group == pair.groups[1]);
     assert_eq!(pair.count(is_old), 1);
-    pair.groups = [0, 1].map(|node| joined(&pair.told, node).unwrap());
-    let circuit = pair.open(Class::Request);
+    pair.groups = [0, 1].map(|node| joined(&pair.outputs, node).unwrap());
+    let circuit = pair.open(CircuitClass::Request);
     pair.echo(circuit, 10);
 }
 
 #[test]
-fn cookies_that_nobody_asked_for_make_no_flood_of_hellos() {
-    let mut world = world();
-    world.each_lane(|_| true, |lane| lane.cut());
-    dial(&mut world, Some(1));
-    world.settle();
-    let (_, hello) = world.tap.first().unwrap().clone();
-    let before = world.frames;
+fn unsolicited_cookies_cause_few_hellos() {
+    let mut network = network();
+    network.each_lane(|_| true, |lane| lane.cut());
+    dial(&mut network, Some(1));
+    network.settle();
+    let (_, hello) = network.tap.first().unwrap().clone();
+    let before = network.frames;
     for number in 0..1_000u16 {
         let mut cookie = [&[0x21][..], &hello[1..4], &[7; 16]].concat();
         cookie[4..6].copy_from_slice(&number.to_le_bytes());
-        // Half of them from where nobody was dialled.
+        // Half of them come from an address that was not dialed.
         let source = address(1 + (number % 2) as u8, 0);
-        let now = world.now;
-        world.nodes[0].receive(now, CardId(0), source, &mut cookie);
-        world.settle();
+        let now = network.now;
+        network.nodes[0].receive(now, CardId(0), source, &mut cookie);
+        network.settle();
     }
-    assert!(world.frames - before <= u64::from(COOKIES_MAX), "{}", world.frames - before);
-    assert!(world.nodes[0].counters().forged >= 500);
+    assert!(network.frames - before <= u64::from(COOKIES_MAX), "{}", network.frames - before);
+    assert!(network.nodes[0].counters().forged >= 500);
 }

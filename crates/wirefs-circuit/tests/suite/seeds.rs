@@ -1,36 +1,36 @@
-//! Random lives: one seed, one run. `make circuits` runs thousands.
+//! Random simulations, one per seed. `make circuits` runs thousands.
 
 use std::time::Duration;
 
-use wirefs_circuit::{Class, Time};
+use wirefs_circuit::{CircuitClass, Time};
 use wirefs_lab::random::Random;
 use wirefs_lab::{LaneProfile, Probability};
 
+use crate::network::{Route, SimNetwork, us};
 use crate::traffic::{Flaw, Traffic, Transfer};
-use crate::world::{Route, World, us};
 
-/// No run takes longer, in its own time.
+/// The maximum simulated time of a run.
 const LIFE_MAX: Duration = Duration::from_secs(90);
-/// Nor does one of those in which flaws are looked for.
+/// The maximum simulated time of a run with an injected flaw.
 const SHORT_LIFE_MAX: Duration = Duration::from_secs(8);
-/// Bytes that a node may hold for one group, with the circuits of these runs.
+/// The maximum memory of a node in these runs, in bytes.
 const HELD_BYTES_MAX: u64 = 160 << 20;
 
-/// Something that happens to the network.
+/// A network outage.
 #[derive(Clone, Copy, Debug)]
 struct Outage {
     from: Time,
     to: Time,
     segment: u8,
-    /// Only what this node sends; else all.
+    /// Affects only packets of this node; `None`: all.
     sender: Option<u8>,
 }
 
 struct Run {
-    world: World,
+    network: SimNetwork,
     traffic: Traffic,
     outages: Vec<Outage>,
-    /// Frames of strangers per millisecond, in percent.
+    /// Attack frames per millisecond, in percent.
     hostility: u64,
     random: Random,
     next_attack: Time,
@@ -55,14 +55,14 @@ fn profile(random: &mut Random) -> LaneProfile {
 }
 
 fn transfer(random: &mut Random) -> Transfer {
-    let class = if random.below(3) == 0 { Class::Bulk } else { Class::Request };
+    let class = if random.below(3) == 0 { CircuitClass::Bulk } else { CircuitClass::Request };
     let mut bytes = || match (class, random.below(4)) {
         (_, 0) => 0,
         (_, 1) => random.below(200),
-        (Class::Request, _) => random.below(20_000),
-        // Enough to fill everything that is bounded on the way.
-        (Class::Bulk, _) if random.below(30) == 0 => 3_000_000 + random.below(2_000_000),
-        (Class::Bulk, _) => random.below(400_000),
+        (CircuitClass::Request, _) => random.below(20_000),
+        // Enough to fill all bounded buffers.
+        (CircuitClass::Bulk, _) if random.below(30) == 0 => 3_000_000 + random.below(2_000_000),
+        (CircuitClass::Bulk, _) => random.below(400_000),
     };
     let bytes = [bytes(), bytes()];
     let starts = Time(1_000_000) + us(random.below(100_000));
@@ -92,24 +92,24 @@ impl Run {
         let mut random = Random::new(seed);
         let cards = 1 + random.below(3) as u8;
         let card_bytes = [1_500, 1_500, 9_000, 9_000, 700][random.below(5) as usize];
-        let mut world = World::new(2, cards, card_bytes, &profile(&mut random), seed);
+        let mut network = SimNetwork::new(2, cards, card_bytes, &profile(&mut random), seed);
         for card in 0..cards {
             let own = profile(&mut random);
-            world.each_lane(|(_, segment, _)| segment == card, |lane| lane.set_profile(own.clone()));
+            network.each_lane(|(_, segment, _)| segment == card, |lane| lane.set_profile(own.clone()));
             if random.below(3) == 0 {
-                world.segment_bytes[usize::from(card)] = 1_500 + random.below(7_000) as usize;
+                network.segment_bytes[usize::from(card)] = 1_500 + random.below(7_000) as usize;
             }
         }
         let plan = (0..1 + random.below(12)).map(|_| transfer(&mut random)).collect();
         let outages = (0..random.below(5)).map(|_| outage(&mut random, cards)).collect();
         let traffic = Traffic::new(plan, random.next_u64());
         let hostility = random.below(3) * 100;
-        let next_attack = world.now;
-        Run { world, traffic, outages, hostility, random, next_attack, held_bytes_max: 0, life: LIFE_MAX }
+        let next_attack = network.now;
+        Run { network, traffic, outages, hostility, random, next_attack, held_bytes_max: 0, life: LIFE_MAX }
     }
 
     fn weather(&mut self) {
-        let (now, outages) = (self.world.now, &self.outages);
+        let (now, outages) = (self.network.now, &self.outages);
         let is_out = |(from, segment, _): Route| {
             outages.iter().any(|outage| {
                 outage.segment == segment
@@ -118,20 +118,20 @@ impl Run {
                     && outage.sender.is_none_or(|sender| sender == from)
             })
         };
-        self.world.each_lane(is_out, |lane| lane.cut());
-        self.world.each_lane(|route| !is_out(route), |lane| lane.heal());
+        self.network.each_lane(is_out, |lane| lane.cut());
+        self.network.each_lane(|route| !is_out(route), |lane| lane.heal());
     }
 
-    /// Strangers on the segment: noise, copies of what passed, copies that were changed, sent on from elsewhere.
+    /// Injects attack frames: noise, replays, modified and misdirected copies.
     fn attack(&mut self) {
-        if self.hostility == 0 || self.next_attack > self.world.now {
+        if self.hostility == 0 || self.next_attack > self.network.now {
             return;
         }
-        self.next_attack = self.world.now + us(1 + self.random.below(200_000 / self.hostility));
+        self.next_attack = self.network.now + us(1 + self.random.below(200_000 / self.hostility));
         let random = &mut self.random;
-        let (mut route, mut packet) = match self.world.tap.len() as u64 {
+        let (mut route, mut packet) = match self.network.tap.len() as u64 {
             0 => ((0, 0, 1), Vec::new()),
-            count => self.world.tap[random.below(count) as usize].clone(),
+            count => self.network.tap[random.below(count) as usize].clone(),
         };
         match random.below(6) {
             0 => packet = (0..random.below(200)).map(|_| random.next_u64() as u8).collect(),
@@ -150,51 +150,51 @@ impl Run {
             4 => route = (route.2, route.1, route.0),
             _ => {}
         }
-        self.world.send(route, &packet);
+        self.network.send(route, &packet);
     }
 
     fn go(&mut self) -> Result<(), String> {
-        let ways = self.world.ways(1);
-        let now = self.world.now;
-        self.world.nodes[0]
-            .dial(now, &ways, Some(crate::world::node_key(1)))
+        let network_paths = self.network.network_paths(1);
+        let now = self.network.now;
+        self.network.nodes[0]
+            .dial(now, &network_paths, Some(crate::network::node_key(1)))
             .map_err(|fault| fault.to_string())?;
         let end = now + self.life;
         while !self.traffic.is_over() {
-            if self.world.now >= end {
-                return Err(format!("it does not end: {}", self.traffic.unfinished()));
+            if self.network.now >= end {
+                return Err(format!("the run does not end: {}", self.traffic.unfinished()));
             }
             self.weather();
             self.attack();
-            let mut until = self.traffic.deadline(self.world.now).unwrap_or(end).min(end);
+            let mut until = self.traffic.deadline(self.network.now).unwrap_or(end).min(end);
             let changes = self.outages.iter().flat_map(|outage| [outage.from, outage.to]);
-            until = changes.filter(|at| *at > self.world.now).chain([until]).fold(until, Time::min);
+            until = changes.filter(|at| *at > self.network.now).chain([until]).fold(until, Time::min);
             if self.hostility > 0 {
                 until = until.min(self.next_attack);
             }
-            self.world.step(until.max(self.world.now));
-            self.traffic.turn(&mut self.world)?;
-            self.world.settle();
+            self.network.step(until.max(self.network.now));
+            self.traffic.run_due(&mut self.network)?;
+            self.network.settle();
             self.held_bytes_max =
-                self.world.nodes.iter().map(|node| node.held_bytes()).fold(self.held_bytes_max, u64::max);
+                self.network.nodes.iter().map(|node| node.held_bytes()).fold(self.held_bytes_max, u64::max);
         }
         self.end()
     }
 
-    /// When all is over, nothing is left, and nobody was blamed.
+    /// Checks the state after the run: nothing was lost, and memory stayed within its limit.
     fn end(&mut self) -> Result<(), String> {
         self.hostility = 0;
         self.outages.clear();
         self.weather();
-        self.world.pass(Duration::from_secs(5));
-        self.traffic.turn(&mut self.world)?;
+        self.network.pass(Duration::from_secs(5));
+        self.traffic.run_due(&mut self.network)?;
         if !self.traffic.lost.is_empty() {
             return Err(format!("lost: {:?}", self.traffic.lost));
         }
         if self.held_bytes_max > HELD_BYTES_MAX {
             return Err(format!("{} bytes were held", self.held_bytes_max));
         }
-        for (number, node) in self.world.nodes.iter_mut().enumerate() {
+        for (number, node) in self.network.nodes.iter_mut().enumerate() {
             let counters = *node.counters();
             let is_sane = counters.taken > 0 && counters.sent > 0;
             if !is_sane {
@@ -215,21 +215,22 @@ fn run(seed: u64, flaw: Option<Flaw>) -> Result<Run, String> {
     Ok(run)
 }
 
-/// A number that `make circuits` gives.
-#[expect(clippy::disallowed_methods, reason = "a test has no arguments of its own")]
-fn told(name: &str) -> Option<u64> {
+/// Returns a number from the environment, as set by `make circuits`.
+#[expect(clippy::disallowed_methods, reason = "tests take no arguments")]
+fn env_number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|number| number.parse().ok())
 }
 
 #[test]
 #[expect(clippy::disallowed_macros, reason = "`make circuits` shows what was run")]
-fn whatever_happens_bytes_arrive_in_order_and_once_and_everything_ends() {
+fn bytes_arrive_in_order_and_once_under_all_faults() {
     let (mut delivered, mut frames, mut downs) = (0, 0, 0);
-    let (first, count) = (told("CIRCUIT_FROM").unwrap_or(0), told("CIRCUIT_SEEDS").unwrap_or(200));
+    let (first, count) =
+        (env_number("CIRCUIT_FROM").unwrap_or(0), env_number("CIRCUIT_SEEDS").unwrap_or(200));
     for seed in first..first + count {
         let run = run(seed, None).unwrap_or_else(|wrong| panic!("{wrong}"));
         delivered += run.traffic.delivered;
-        frames += run.world.frames;
+        frames += run.network.frames;
         downs += run.traffic.downs;
     }
     println!("{count} seeds from {first}: {delivered} bytes in {frames} frames, {downs} paths died");
@@ -237,7 +238,7 @@ fn whatever_happens_bytes_arrive_in_order_and_once_and_everything_ends() {
 }
 
 #[test]
-fn runs_in_which_flaws_are_looked_for_are_right_without_one() {
+fn runs_without_an_injected_flaw_pass() {
     for seed in 1_000..1_010 {
         let run = run(seed, Some(Flaw::None)).unwrap_or_else(|wrong| panic!("{wrong}"));
         assert!(run.traffic.delivered > 0);
@@ -245,7 +246,7 @@ fn runs_in_which_flaws_are_looked_for_are_right_without_one() {
 }
 
 #[test]
-fn each_flaw_that_a_circuit_could_have_is_noticed() {
+fn every_injected_flaw_is_detected() {
     for flaw in [
         Flaw::LosesPiece,
         Flaw::DoublesPiece,
@@ -260,10 +261,10 @@ fn each_flaw_that_a_circuit_could_have_is_noticed() {
 }
 
 #[test]
-fn one_seed_is_one_run() {
+fn simulation_is_deterministic() {
     let outcome = |seed| {
         let run = run(seed, None).unwrap_or_else(|wrong| panic!("{wrong}"));
-        (run.world.now, run.world.frames, run.traffic.delivered, run.held_bytes_max)
+        (run.network.now, run.network.frames, run.traffic.delivered, run.held_bytes_max)
     };
     for seed in [3, 17, 40] {
         assert_eq!(outcome(seed), outcome(seed));

@@ -1,33 +1,33 @@
-//! Users of circuits: what they send, what they must receive, and the judge of it.
+//! Random traffic on circuits, and its verification.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use wirefs_circuit::{CircuitId, Class, GroupId, Output, Read, Time};
+use wirefs_circuit::{CircuitClass, CircuitId, CircuitOutput, GroupId, Read, Time};
 use wirefs_lab::random::Random;
 
-use crate::world::{World, us};
+use crate::network::{SimNetwork, us};
 
-/// The bytes that name a transfer at the front of each circuit.
+/// The prefix of each circuit that identifies its transfer, in bytes.
 const NAME_BYTES: usize = 8;
 
-/// One circuit, from its opening to its end.
+/// One circuit, from opening to end.
 #[derive(Clone, Debug)]
 pub(crate) struct Transfer {
     pub(crate) opener: u8,
-    pub(crate) class: Class,
-    /// Bytes there, and bytes back.
+    pub(crate) class: CircuitClass,
+    /// Bytes from the opener, and bytes to it.
     pub(crate) bytes: [u64; 2],
-    /// Bytes that are written at once.
+    /// The size of a write, in bytes.
     pub(crate) chunk: u64,
     pub(crate) starts: Time,
-    /// One side gives it up then.
+    /// One side resets the circuit at this time.
     pub(crate) reset: Option<(bool, Time)>,
-    /// The reader takes a nap before each read.
+    /// The delay before each read.
     pub(crate) lazy_us: u64,
 }
 
-/// What a broken circuit would do, to see whether the judge notices.
+/// An injected flaw, to test that verification detects it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
     None,
@@ -57,7 +57,7 @@ struct End {
     held_back: Option<Bytes>,
 }
 
-/// A byte of a transfer's content.
+/// Returns a byte of a transfer.
 fn byte(transfer: usize, back: bool, offset: u64) -> u8 {
     let mixed =
         (offset ^ (transfer as u64) << 40 ^ u64::from(back) << 63).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -97,28 +97,28 @@ impl Traffic {
         }
     }
 
-    /// Has the users do all that they want to do now.
-    pub(crate) fn turn(&mut self, world: &mut World) -> Result<(), String> {
-        for (node, output) in std::mem::take(&mut world.outputs) {
-            self.hear(world, node, output)?;
+    /// Runs all due actions of users.
+    pub(crate) fn run_due(&mut self, network: &mut SimNetwork) -> Result<(), String> {
+        for (node, output) in std::mem::take(&mut network.outputs) {
+            self.handle(network, node, output)?;
         }
         for index in 0..self.plan.len() {
-            self.start(world, index);
+            self.start(network, index);
         }
         let due: Vec<(u8, CircuitId)> = self
             .ends
             .iter()
-            .filter(|(_, end)| end.wakes.is_some_and(|at| at <= world.now))
+            .filter(|(_, end)| end.wakes.is_some_and(|at| at <= network.now))
             .map(|(key, _)| *key)
             .collect();
         for key in due {
-            self.act(world, key)?;
+            self.act(network, key)?;
         }
-        self.give_up(world);
+        self.reset_due(network);
         Ok(())
     }
 
-    /// When a user wants to do something next.
+    /// Returns the time of the next action.
     pub(crate) fn deadline(&self, now: Time) -> Option<Time> {
         let naps = self.ends.values().filter_map(|end| end.wakes);
         let plan = self.plan.iter().zip(&self.started);
@@ -127,33 +127,33 @@ impl Traffic {
         naps.chain(starts.chain(resets).filter(|at| *at > now)).min()
     }
 
-    fn hear(&mut self, world: &mut World, node: u8, output: Output) -> Result<(), String> {
+    fn handle(&mut self, network: &mut SimNetwork, node: u8, output: CircuitOutput) -> Result<(), String> {
         match output {
-            Output::Joined { group, .. } => {
+            CircuitOutput::Established { group, .. } => {
                 self.groups.insert(node, group);
             }
-            Output::Failed { why, .. } => return Err(format!("dialling failed: {why:?}")),
-            Output::Lost { why, .. } => self.lost.push(format!("node {node}: {why:?}")),
-            Output::PathUp { .. } => {}
-            Output::PathDown { .. } => self.downs += 1,
-            Output::Opened(circuit) => {
+            CircuitOutput::Failed { reason, .. } => return Err(format!("the dial failed: {reason:?}")),
+            CircuitOutput::Closed { reason, .. } => self.lost.push(format!("node {node}: {reason:?}")),
+            CircuitOutput::PathUp { .. } => {}
+            CircuitOutput::PathDown { .. } => self.downs += 1,
+            CircuitOutput::Opened(circuit) => {
                 if self.ends.insert((node, circuit), End::new(node, circuit, None)).is_some() {
                     return Err(format!("{circuit:?} is opened twice at {node}"));
                 }
             }
-            Output::Readable(circuit) | Output::Writable(circuit) => {
+            CircuitOutput::Readable(circuit) | CircuitOutput::Writable(circuit) => {
                 let lazy = self.ends.get(&(node, circuit)).and_then(|end| end.transfer);
                 let lazy = lazy.and_then(|index| self.plan.get(index)).map_or(0, |transfer| transfer.lazy_us);
                 if let Some(end) = self.ends.get_mut(&(node, circuit)) {
-                    end.wakes = Some(world.now + us(self.random.below(lazy + 1)));
+                    end.wakes = Some(network.now + us(self.random.below(lazy + 1)));
                 }
             }
-            Output::Finished(circuit) => {
+            CircuitOutput::Finished(circuit) => {
                 if let Some(end) = self.ends.get_mut(&(node, circuit)) {
                     end.is_all_there = true;
                 }
             }
-            Output::Reset(circuit) => {
+            CircuitOutput::Reset(circuit) => {
                 if let Some(end) = self.ends.get_mut(&(node, circuit)) {
                     end.is_reset = true;
                     end.wakes = None;
@@ -163,62 +163,62 @@ impl Traffic {
         Ok(())
     }
 
-    fn start(&mut self, world: &mut World, index: usize) {
+    fn start(&mut self, network: &mut SimNetwork, index: usize) {
         let transfer = &self.plan[index];
         let Some(group) = self
             .groups
             .get(&transfer.opener)
-            .filter(|_| !self.started[index] && transfer.starts <= world.now)
+            .filter(|_| !self.started[index] && transfer.starts <= network.now)
         else {
             return;
         };
-        let node = &mut world.nodes[usize::from(transfer.opener)];
-        // A full table is tried again with the next event.
+        let node = &mut network.nodes[usize::from(transfer.opener)];
+        // If the table is full, the open is repeated at the next event.
         if let Ok(circuit) = node.open(*group, transfer.class) {
             self.started[index] = true;
             let mut end = End::new(transfer.opener, circuit, Some(index));
             end.pending = (index as u64).to_le_bytes().to_vec().into();
-            end.wakes = Some(world.now);
+            end.wakes = Some(network.now);
             self.ends.insert((transfer.opener, circuit), end);
         }
     }
 
-    /// One end reads and writes what it can.
-    fn act(&mut self, world: &mut World, key: (u8, CircuitId)) -> Result<(), String> {
+    /// Reads and writes as much as possible at one end.
+    fn act(&mut self, network: &mut SimNetwork, key: (u8, CircuitId)) -> Result<(), String> {
         let Some(mut end) = self.ends.remove(&key) else {
             return Ok(());
         };
         end.wakes = None;
-        let result = self.read(world, &mut end).and_then(|()| self.write(world, &mut end));
+        let result = self.read(network, &mut end).and_then(|()| self.write(network, &mut end));
         self.ends.insert(key, end);
         result
     }
 
-    fn read(&mut self, world: &mut World, end: &mut End) -> Result<(), String> {
+    fn read(&mut self, network: &mut SimNetwork, end: &mut End) -> Result<(), String> {
         loop {
-            match world.nodes[usize::from(end.node)].read(end.circuit) {
+            match network.nodes[usize::from(end.node)].read(end.circuit) {
                 Read::Data(bytes) => {
-                    for bytes in self.spoil(end, bytes) {
-                        self.judge(end, &bytes)?;
+                    for bytes in self.apply_flaw(end, bytes) {
+                        self.verify(end, &bytes)?;
                     }
                 }
                 Read::End => {
                     if self.flaw != Some(Flaw::NeverEnds) {
                         end.is_end_read = true;
                     }
-                    return self.judge_end(end);
+                    return self.verify_end(end);
                 }
                 Read::Nothing | Read::Gone => return Ok(()),
             }
             if self.flaw == Some(Flaw::EndsEarly) && end.read > 0 {
                 end.is_end_read = true;
-                return self.judge_end(end);
+                return self.verify_end(end);
             }
         }
     }
 
-    /// Does to the data what a broken circuit would do.
-    fn spoil(&mut self, end: &mut End, bytes: Bytes) -> Vec<Bytes> {
+    /// Applies the flaw to received data.
+    fn apply_flaw(&mut self, end: &mut End, bytes: Bytes) -> Vec<Bytes> {
         let is_time = end.read > 0 && self.random.below(4) == 0;
         match self.flaw {
             Some(Flaw::LosesPiece) if is_time => vec![],
@@ -240,8 +240,8 @@ impl Traffic {
         }
     }
 
-    /// What arrives must be what was written, in order.
-    fn judge(&mut self, end: &mut End, bytes: &[u8]) -> Result<(), String> {
+    /// Verifies received data.
+    fn verify(&mut self, end: &mut End, bytes: &[u8]) -> Result<(), String> {
         self.delivered += bytes.len() as u64;
         let mut rest = bytes;
         if end.transfer.is_none() {
@@ -275,7 +275,7 @@ impl Traffic {
         Ok(())
     }
 
-    fn judge_end(&self, end: &End) -> Result<(), String> {
+    fn verify_end(&self, end: &End) -> Result<(), String> {
         let index = end.transfer.ok_or_else(|| format!("{:?} ended without a name", end.circuit))?;
         let transfer = &self.plan[index];
         let all = transfer.bytes[usize::from(transfer.opener == end.node)];
@@ -285,14 +285,14 @@ impl Traffic {
         Ok(())
     }
 
-    fn write(&mut self, world: &mut World, end: &mut End) -> Result<(), String> {
+    fn write(&mut self, network: &mut SimNetwork, end: &mut End) -> Result<(), String> {
         let Some(index) = end.transfer.filter(|_| !end.is_finished && !end.is_reset) else {
             return Ok(());
         };
         let transfer = &self.plan[index];
         let back = transfer.opener != end.node;
         let all = transfer.bytes[usize::from(back)];
-        let node = &mut world.nodes[usize::from(end.node)];
+        let node = &mut network.nodes[usize::from(end.node)];
         loop {
             if end.pending.is_empty() {
                 let bytes = transfer.chunk.min(all - end.written);
@@ -311,16 +311,17 @@ impl Traffic {
         }
     }
 
-    /// Resets what the plan wants reset.
-    fn give_up(&mut self, world: &mut World) {
+    /// Resets circuits as planned.
+    fn reset_due(&mut self, network: &mut SimNetwork) {
         for end in self.ends.values_mut().filter(|end| !end.is_reset) {
             let Some(transfer) = end.transfer.and_then(|index| self.plan.get(index)) else {
                 continue;
             };
-            let is_due =
-                |(by_opener, at): (bool, Time)| at <= world.now && by_opener == (transfer.opener == end.node);
+            let is_due = |(by_opener, at): (bool, Time)| {
+                at <= network.now && by_opener == (transfer.opener == end.node)
+            };
             if transfer.reset.is_some_and(is_due)
-                && world.nodes[usize::from(end.node)].reset(end.circuit).is_ok()
+                && network.nodes[usize::from(end.node)].reset(end.circuit).is_ok()
             {
                 end.is_reset = true;
                 end.wakes = None;
@@ -328,12 +329,12 @@ impl Traffic {
         }
     }
 
-    /// Whether everything that was planned is over.
+    /// Returns whether all transfers have ended.
     pub(crate) fn is_over(&self) -> bool {
         self.started.iter().all(|started| *started) && self.ends.values().all(End::is_over)
     }
 
-    /// What is not over yet.
+    /// Describes unfinished transfers.
     pub(crate) fn unfinished(&self) -> String {
         let open: Vec<&End> = self.ends.values().filter(|end| !end.is_over()).take(2).collect();
         format!("{} not started, {open:#?}", self.started.iter().filter(|started| !**started).count())

@@ -4,7 +4,7 @@ use super::Ahead;
 use crate::core::Client;
 use crate::present::ino_of;
 use std::collections::{BTreeMap, VecDeque};
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 use wirefs_op::{FileId, Kind, Stat, Timestamp};
 
 /// Objects of which something is shown that the server would tell otherwise, at most.
@@ -122,17 +122,17 @@ impl Client {
     }
 
     /// The object that the node stands for has this number at the server.
-    pub(crate) fn identified(&mut self, node: NodeId, stat: &Stat) {
+    pub(crate) fn identified(&mut self, node: TreeNodeId, stat: &Stat) {
         self.all_identified(&BTreeMap::from([(node, *stat)]));
     }
 
     /// The same of several, whose new ids may be those that others of them had.
-    pub(crate) fn all_identified(&mut self, nodes: &BTreeMap<NodeId, Stat>) {
+    pub(crate) fn all_identified(&mut self, nodes: &BTreeMap<TreeNodeId, Stat>) {
         let known = nodes.iter().filter_map(|(node, stat)| {
             let before = self.names.node(*node)?.stat;
             Some((*node, before, self.present(&before).id.ino, *stat))
         });
-        let known: Vec<(NodeId, Stat, u64, Stat)> = known.collect();
+        let known: Vec<(TreeNodeId, Stat, u64, Stat)> = known.collect();
         for (_, before, ..) in &known {
             self.ahead.shown.forget(before.id);
         }

@@ -5,7 +5,7 @@ use crate::files::gathered::Gathered;
 use crate::files::lockers::Lockers;
 use crate::files::uncommitted::Uncommitted;
 use std::collections::BTreeMap;
-use wirefs_cache::{Known, Ranges};
+use wirefs_cache::{CachedRanges, Freshness};
 use wirefs_op::Time;
 
 /// A read that waits for data.
@@ -56,11 +56,11 @@ impl Drained {
 /// What is known of one file's contents.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
-    pub(crate) ranges: Ranges,
+    pub(crate) ranges: CachedRanges,
     /// The `Stat::version` that the ranges are of, own acknowledged changes included.
     pub(super) version: Option<u64>,
     /// As of when that is known to be the file's version, but for own changes since.
-    pub(crate) valid: Option<Known>,
+    pub(crate) valid: Option<Freshness>,
     /// Counts the times that something was forgotten: what was asked for before must not be taken in after.
     pub(crate) epoch: u32,
     /// Own changes of the file, writes among them, sent and not answered.

@@ -4,16 +4,16 @@ use crate::call::CallId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use wirefs_cache::long_listing::ENTRY_BYTES;
-use wirefs_cache::{Known, LongListing, NodeId};
+use wirefs_cache::{Freshness, LongListing, TreeNodeId};
 use wirefs_op::{DirEntry, Errno, Time};
 
 /// One open directory: its listing as of when it was opened, or as far as it is here.
 #[derive(Debug)]
 pub(crate) struct OpenDirectory {
-    pub(crate) node: NodeId,
+    pub(crate) node: TreeNodeId,
     pub(crate) entries: LongListing,
     /// As of when the listing is known.
-    pub(crate) listed: Known,
+    pub(crate) listed: Freshness,
     /// When the entries were taken: own changes since are not in them.
     pub(crate) taken_at: Time,
     /// Names that were taken back since, and with them what is said of what they mean.
@@ -58,7 +58,7 @@ pub(crate) struct WaitingReaddir {
 /// About how many bytes these listings take. What several of them share counts once, and not where it `counts` elsewhere.
 pub(super) fn listing_bytes<'a>(
     listings: impl Iterator<Item = &'a OpenDirectory>,
-    counts: impl Fn(NodeId, &Arc<Vec<DirEntry>>) -> bool,
+    counts: impl Fn(TreeNodeId, &Arc<Vec<DirEntry>>) -> bool,
 ) -> usize {
     let mut shared = BTreeMap::new();
     let mut own = 0;

@@ -3,7 +3,7 @@
 use crate::call::Handle;
 use crate::files::Files;
 use std::collections::BTreeMap;
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 
 /// Owners that took POSIX locks on one file.
 #[derive(Debug, Default)]
@@ -23,19 +23,19 @@ impl Lockers {
 
 impl Files {
     /// An owner is about to lock the file through this open file.
-    pub(crate) fn locks_through(&mut self, node: NodeId, owner: u64, handle: Handle) {
+    pub(crate) fn locks_through(&mut self, node: TreeNodeId, owner: u64, handle: Handle) {
         let lockers = &mut self.contents(node).lockers;
         lockers.owners.insert(owner, handle);
         lockers.were_any = true;
     }
 
     /// Whether anybody took a POSIX lock on the file since it is known.
-    pub(crate) fn was_locked(&self, node: NodeId) -> bool {
+    pub(crate) fn was_locked(&self, node: TreeNodeId) -> bool {
         self.known(node).is_some_and(|contents| contents.lockers.were_any)
     }
 
     /// The owners that may hold locks and took the last of them through this open file.
-    pub(crate) fn lockers_through(&self, node: NodeId, handle: Handle) -> Vec<u64> {
+    pub(crate) fn lockers_through(&self, node: TreeNodeId, handle: Handle) -> Vec<u64> {
         let owners = self.known(node).map(|contents| &contents.lockers.owners);
         owners
             .into_iter()

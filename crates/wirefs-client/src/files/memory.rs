@@ -4,7 +4,7 @@ use crate::call::Handle;
 use crate::files::{Base, Files, Private};
 use bytes::Bytes;
 use std::collections::{BTreeSet, VecDeque};
-use wirefs_cache::{NodeId, Ranges};
+use wirefs_cache::{CachedRanges, TreeNodeId};
 use wirefs_op::Stat;
 
 /// Notes of contents that are remembered, at most. So many pieces of whatever size are remembered: small ones take more room
@@ -21,13 +21,13 @@ static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 #[derive(Debug)]
 pub(super) struct Remembered {
     /// What was remembered, oldest first: node, start, end.
-    notes: VecDeque<(NodeId, u64, u64)>,
+    notes: VecDeque<(TreeNodeId, u64, u64)>,
     bytes: usize,
     bytes_max: usize,
     /// What of `bytes_max` names and listings leave.
     room: usize,
     /// What was read since it was last asked for; `None`: nobody asks.
-    read: Option<Vec<(NodeId, u64, u64)>>,
+    read: Option<Vec<(TreeNodeId, u64, u64)>>,
 }
 
 impl Remembered {
@@ -46,7 +46,7 @@ impl Files {
         let Some(contents) = self.open.get(handle).and_then(|open| self.contents.get(&open.node())) else {
             return false;
         };
-        let is_whole = contents.ranges.known_to(0, size) >= size;
+        let is_whole = contents.ranges.cached_to(0, size) >= size;
         is_whole && self.open.keep(handle, contents.ranges.clone(), size, self.remembered.bytes_max / 2)
     }
 
@@ -56,7 +56,7 @@ impl Files {
     }
 
     /// Forgets all contents of a file.
-    pub(crate) fn forget_contents(&mut self, node: NodeId) {
+    pub(crate) fn forget_contents(&mut self, node: TreeNodeId) {
         if let Some(contents) = self.contents.get_mut(&node) {
             self.remembered.bytes -= contents.ranges.bytes();
             contents.ranges.clear();
@@ -65,25 +65,25 @@ impl Files {
     }
 
     /// Forgets a part of a file's contents, which is as good as ever.
-    pub(crate) fn forget_part(&mut self, node: NodeId, from: u64, to: u64) {
+    pub(crate) fn forget_part(&mut self, node: TreeNodeId, from: u64, to: u64) {
         self.change_ranges(node, |ranges| ranges.remove(from, to));
     }
 
     /// Forgets contents that were fetched ahead, unless somebody has come to use them.
-    pub(crate) fn forget_ahead(&mut self, node: NodeId) {
+    pub(crate) fn forget_ahead(&mut self, node: TreeNodeId) {
         if !self.open.is_open(node) && !self.is_writing(node) {
             self.forget_contents(node);
         }
     }
 
     /// Forgets contents from `size` on.
-    pub(crate) fn truncate_contents(&mut self, node: NodeId, size: u64) {
+    pub(crate) fn truncate_contents(&mut self, node: TreeNodeId, size: u64) {
         self.change_ranges(node, |ranges| ranges.truncate(size));
         self.contents(node).epoch += 1;
     }
 
     /// Remembers bytes just written.
-    pub(crate) fn remember_written(&mut self, node: NodeId, offset: u64, data: Bytes) {
+    pub(crate) fn remember_written(&mut self, node: TreeNodeId, offset: u64, data: Bytes) {
         let end = offset + data.len() as u64;
         self.change_ranges(node, |ranges| ranges.insert(offset, data));
         self.remembered.notes.push_back((node, offset, end));
@@ -91,7 +91,7 @@ impl Files {
     }
 
     /// Remembers that nothing is between the end of a file and what was put behind it: that reads as zeros.
-    pub(crate) fn remember_hole(&mut self, node: NodeId, from: u64, to: u64) {
+    pub(crate) fn remember_hole(&mut self, node: TreeNodeId, from: u64, to: u64) {
         if to.saturating_sub(from) > HOLE_BYTES_MAX {
             return;
         }
@@ -110,12 +110,12 @@ impl Files {
     }
 
     /// What was read since the last time: node, start, end.
-    pub(crate) fn take_read(&mut self) -> Vec<(NodeId, u64, u64)> {
+    pub(crate) fn take_read(&mut self) -> Vec<(TreeNodeId, u64, u64)> {
         self.remembered.read.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Remembers bytes just read, where nothing newer is known.
-    pub(crate) fn remember_read(&mut self, node: NodeId, offset: u64, data: &Bytes) {
+    pub(crate) fn remember_read(&mut self, node: TreeNodeId, offset: u64, data: &Bytes) {
         if let Some(read) = &mut self.remembered.read {
             read.push((node, offset, offset + data.len() as u64));
         }
@@ -123,15 +123,15 @@ impl Files {
     }
 
     /// The same of bytes that are kept on disk already.
-    pub(crate) fn remember_stored(&mut self, node: NodeId, offset: u64, data: &Bytes) {
+    pub(crate) fn remember_stored(&mut self, node: TreeNodeId, offset: u64, data: &Bytes) {
         self.change_ranges(node, |ranges| ranges.insert_missing(offset, data));
         self.remembered.notes.push_back((node, offset, offset + data.len() as u64));
         self.shrink();
     }
 
     /// Remembers all of a file.
-    pub(super) fn put_whole(&mut self, node: NodeId, whole: Ranges) {
-        let end = whole.known_to(0, u64::MAX);
+    pub(super) fn put_whole(&mut self, node: TreeNodeId, whole: CachedRanges) {
+        let end = whole.cached_to(0, u64::MAX);
         self.change_ranges(node, |ranges| *ranges = whole);
         self.remembered.notes.push_back((node, 0, end));
         self.shrink();
@@ -164,7 +164,7 @@ impl Files {
     }
 
     /// An own change of a file's attributes led from version `before` to this: the copies made from it are still of it.
-    pub(crate) fn rebase(&mut self, node: NodeId, before: u64, stat: &Stat) {
+    pub(crate) fn rebase(&mut self, node: TreeNodeId, before: u64, stat: &Stat) {
         for handle in self.open.of_node(node).collect::<Vec<_>>() {
             let copy = self.open.get_mut(handle).and_then(|open| open.copy.as_mut());
             if let Some(base) = copy.and_then(|copy| copy.base.as_mut()) {
@@ -173,7 +173,7 @@ impl Files {
         }
     }
 
-    fn change_ranges(&mut self, node: NodeId, change: impl FnOnce(&mut Ranges)) {
+    fn change_ranges(&mut self, node: TreeNodeId, change: impl FnOnce(&mut CachedRanges)) {
         let contents = self.contents.entry(node).or_default();
         let before = contents.ranges.bytes();
         change(&mut contents.ranges);
@@ -222,7 +222,7 @@ impl Files {
         notes.make_contiguous().reverse();
         notes.retain(|(node, start, _)| {
             let known =
-                contents.get(node).is_some_and(|known| known.ranges.known_to(*start, start + 1) > *start);
+                contents.get(node).is_some_and(|known| known.ranges.cached_to(*start, start + 1) > *start);
             known && seen.insert((*node, *start))
         });
         notes.make_contiguous().reverse();

@@ -3,14 +3,14 @@
 use crate::call::{Handle, OpenHow};
 use crate::files::Private;
 use std::collections::{BTreeMap, BTreeSet};
-use wirefs_cache::{NodeId, Ranges, ReadAhead};
+use wirefs_cache::{CachedRanges, ReadAhead, TreeNodeId};
 use wirefs_op::Errno;
 use wirefs_op::message::target::{Fd, NOFD};
 
 /// One open file.
 #[derive(Debug)]
 pub(crate) struct Open {
-    node: NodeId,
+    node: TreeNodeId,
     /// The server's, or NOFD until one is needed.
     fd: Fd,
     pub(crate) how: OpenHow,
@@ -20,9 +20,9 @@ pub(crate) struct Open {
     /// How it is written to.
     pub(crate) written: ReadAhead,
     /// All that it held when it was opened, and its size then, as long as it has no fd.
-    pub(crate) as_opened: Option<(Ranges, u64)>,
+    pub(crate) as_opened: Option<(CachedRanges, u64)>,
     /// The name by which it was opened, where it is published if the file has another by then; `None`: it lost that by our own doing.
-    pub(crate) opened_by: Option<(NodeId, Vec<u8>)>,
+    pub(crate) opened_by: Option<(TreeNodeId, Vec<u8>)>,
     /// What it has to itself, in modes where each open file does.
     pub(crate) copy: Option<Private>,
     /// A write that failed after its caller went on; told until an `fsync` has told it for good.
@@ -30,7 +30,7 @@ pub(crate) struct Open {
 }
 
 impl Open {
-    pub(crate) fn node(&self) -> NodeId {
+    pub(crate) fn node(&self) -> TreeNodeId {
         self.node
     }
 
@@ -61,7 +61,7 @@ struct OfNode {
 #[derive(Debug, Default)]
 pub(super) struct OpenFiles {
     files: BTreeMap<Handle, Open>,
-    by_node: BTreeMap<NodeId, OfNode>,
+    by_node: BTreeMap<TreeNodeId, OfNode>,
     by_fd: BTreeMap<Fd, usize>,
     with_fd: usize,
     /// Bytes kept aside for files without an fd.
@@ -72,7 +72,7 @@ pub(super) struct OpenFiles {
 
 impl OpenFiles {
     /// Takes in a file opened under a handle that no other has.
-    pub(super) fn insert(&mut self, handle: Handle, node: NodeId, how: OpenHow, fd: Fd) {
+    pub(super) fn insert(&mut self, handle: Handle, node: TreeNodeId, how: OpenHow, fd: Fd) {
         let ahead = ReadAhead::default();
         let open = Open {
             node,
@@ -120,21 +120,21 @@ impl OpenFiles {
     }
 
     /// The handles of a node, in the order in which they were opened.
-    pub(super) fn of_node(&self, node: NodeId) -> impl DoubleEndedIterator<Item = Handle> {
+    pub(super) fn of_node(&self, node: TreeNodeId) -> impl DoubleEndedIterator<Item = Handle> {
         self.by_node.get(&node).into_iter().flat_map(|of_node| &of_node.handles).copied()
     }
 
-    pub(super) fn is_open(&self, node: NodeId) -> bool {
+    pub(super) fn is_open(&self, node: TreeNodeId) -> bool {
         self.by_node.contains_key(&node)
     }
 
     /// Whether any open file of the node appends.
-    pub(super) fn is_appended(&self, node: NodeId) -> bool {
+    pub(super) fn is_appended(&self, node: TreeNodeId) -> bool {
         self.by_node.get(&node).is_some_and(|of_node| of_node.appending > 0)
     }
 
     /// The fd to name a node by: that of the handle, else that of any of its open files.
-    pub(super) fn fd_for(&self, node: NodeId, handle: Option<Handle>) -> Fd {
+    pub(super) fn fd_for(&self, node: TreeNodeId, handle: Option<Handle>) -> Fd {
         let fd_of = |handle: Handle| self.get(handle).map(|open| open.fd).filter(|fd| *fd != NOFD);
         let any =
             || self.by_node.get(&node).and_then(|of_node| of_node.with_fd.first().copied()).and_then(fd_of);
@@ -142,7 +142,7 @@ impl OpenFiles {
     }
 
     /// The nodes that are open and that no fd reaches, as a rule.
-    pub(super) fn without_fd(&self) -> Vec<NodeId> {
+    pub(super) fn without_fd(&self) -> Vec<TreeNodeId> {
         if self.files.len() == self.with_fd {
             return Vec::new();
         }
@@ -176,7 +176,7 @@ impl OpenFiles {
     }
 
     /// Keeps aside what the open file holds; false when that would be more than `bytes_max` for all of them.
-    pub(super) fn keep(&mut self, handle: Handle, ranges: Ranges, size: u64, bytes_max: usize) -> bool {
+    pub(super) fn keep(&mut self, handle: Handle, ranges: CachedRanges, size: u64, bytes_max: usize) -> bool {
         let fits = self.kept + ranges.bytes() <= bytes_max;
         if let Some(open) = self.files.get_mut(&handle).filter(|_| fits) {
             self.kept += ranges.bytes();

@@ -1,7 +1,7 @@
 //! A copy of a file that one open file has to itself.
 
 use bytes::{Bytes, BytesMut};
-use wirefs_cache::Ranges;
+use wirefs_cache::CachedRanges;
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::{FileId, SetStat, Stat, Timestamp};
 
@@ -40,7 +40,7 @@ const PIECES_MAX: u32 = 1024;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Private {
     /// What is not in it, up to the size, is zeros.
-    ranges: Ranges,
+    ranges: CachedRanges,
     size: u64,
     /// There is something to publish.
     pub(crate) is_changed: bool,
@@ -51,7 +51,7 @@ pub(crate) struct Private {
 }
 
 impl Private {
-    pub(crate) fn new(ranges: Ranges, size: u64) -> Private {
+    pub(crate) fn new(ranges: CachedRanges, size: u64) -> Private {
         Private { ranges, size, ..Private::default() }
     }
 
@@ -68,7 +68,7 @@ impl Private {
         self.ranges.bytes()
     }
 
-    pub(crate) fn ranges(&self) -> &Ranges {
+    pub(crate) fn ranges(&self) -> &CachedRanges {
         &self.ranges
     }
 
@@ -80,7 +80,7 @@ impl Private {
         let mut data = BytesMut::zeroed((end - offset) as usize);
         let mut at = offset;
         while at < end {
-            let known = self.ranges.known_to(at, end);
+            let known = self.ranges.cached_to(at, end);
             if let Some(piece) = self.ranges.read(at, known)
                 && let Some(place) = data.get_mut((at - offset) as usize..(known - offset) as usize)
             {
@@ -129,7 +129,7 @@ impl Private {
         let mut pieces = Vec::new();
         let mut at = 0;
         while at < self.size {
-            let end = self.ranges.known_to(at, at + DATA_BYTES_MAX as u64);
+            let end = self.ranges.cached_to(at, at + DATA_BYTES_MAX as u64);
             if let Some(data) = self.ranges.read(at, end).filter(|data| !data.is_empty()) {
                 pieces.push((at, data));
                 at = end;
@@ -142,7 +142,7 @@ impl Private {
 
     fn put_together(&mut self) {
         self.writes = 0;
-        let mut ranges = Ranges::default();
+        let mut ranges = CachedRanges::default();
         for (at, data) in self.pieces() {
             ranges.insert(at, data);
         }

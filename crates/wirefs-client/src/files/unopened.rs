@@ -43,7 +43,7 @@ use crate::call::Handle;
 use crate::files::OpenDirectory;
 use readings::Readings;
 use std::collections::BTreeMap;
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 use wirefs_op::Time;
 
 /// The bits of a position that say where in a reading it is. Directories that did not change since the kernel knows them have positions as
@@ -117,10 +117,10 @@ pub(crate) enum Ending {
 /// All of them.
 #[derive(Debug)]
 pub(crate) struct Unopened {
-    directories: BTreeMap<NodeId, Gathered>,
+    directories: BTreeMap<TreeNodeId, Gathered>,
     readings: Readings,
     /// The threads among all beginners. Each waits for one answer at a time.
-    threads: BTreeMap<u32, NodeId>,
+    threads: BTreeMap<u32, TreeNodeId>,
     /// Counts beginnings.
     told: u64,
 }
@@ -169,19 +169,19 @@ impl Unopened {
     }
 
     /// Those of this directory, to change.
-    pub(crate) fn of(&mut self, dir: NodeId, mut change: impl FnMut(&mut OpenDirectory)) {
+    pub(crate) fn of(&mut self, dir: TreeNodeId, mut change: impl FnMut(&mut OpenDirectory)) {
         for handle in self.readings.of(dir).collect::<Vec<_>>() {
             self.readings.listing_mut(handle).into_iter().for_each(&mut change);
         }
     }
 
     /// The listing that the reading of this number goes through.
-    pub(crate) fn reading(&self, dir: NodeId, number: u64) -> Option<Handle> {
+    pub(crate) fn reading(&self, dir: TreeNodeId, number: u64) -> Option<Handle> {
         self.readings.find((dir, number)).map(|(handle, _)| handle)
     }
 
     /// The last listing of a directory.
-    pub(crate) fn latest(&self, dir: NodeId) -> Option<Handle> {
+    pub(crate) fn latest(&self, dir: TreeNodeId) -> Option<Handle> {
         self.readings.of(dir).next_back()
     }
 
@@ -210,11 +210,11 @@ impl Unopened {
     }
 
     /// The age of a reading.
-    pub(crate) fn age(&self, dir: NodeId, number: u64) -> Option<u64> {
+    pub(crate) fn age(&self, dir: TreeNodeId, number: u64) -> Option<u64> {
         self.readings.find((dir, number)).map(|(_, age)| age)
     }
 
-    fn begins(&mut self, dir: NodeId, thread: u32) {
+    fn begins(&mut self, dir: TreeNodeId, thread: u32) {
         if thread != 0 && self.threads.len() >= THREADS_MAX {
             let surplus = self.threads.pop_first();
             let other = surplus.and_then(|(thread, dir)| Some((thread, self.directories.get_mut(&dir)?)));
@@ -235,7 +235,7 @@ impl Unopened {
     }
 
     /// A thread comes to the end of a listing of this age.
-    pub(crate) fn ends(&mut self, dir: NodeId, age: u64, thread: u32) -> Ending {
+    pub(crate) fn ends(&mut self, dir: TreeNodeId, age: u64, thread: u32) -> Ending {
         self.readings.ended(dir, age, thread);
         let gathered = self.directories.get_mut(&dir).filter(|gathered| gathered.age == age);
         match gathered {
@@ -254,20 +254,20 @@ impl Unopened {
     }
 
     /// The kernel changes names in a directory: nobody reads it.
-    pub(crate) fn is_alone(&mut self, dir: NodeId) {
+    pub(crate) fn is_alone(&mut self, dir: TreeNodeId) {
         if let Some(gathered) = self.directories.get_mut(&dir) {
             gathered.beginners.clear();
         }
     }
 
     /// Whether somebody is to be waited for who may have a beginning on its way, and is not: all that were told up to this moment.
-    pub(crate) fn awaits(&mut self, dir: NodeId) -> Option<u64> {
+    pub(crate) fn awaits(&mut self, dir: TreeNodeId) -> Option<u64> {
         let gathered = self.directories.get_mut(&dir).filter(|gathered| !gathered.beginners.is_empty())?;
         (!std::mem::replace(&mut gathered.is_awaited, true)).then_some(self.told)
     }
 
     /// Who was told something of a directory up to this moment has taken it in.
-    pub(crate) fn passed(&mut self, dir: NodeId, until: u64) {
+    pub(crate) fn passed(&mut self, dir: TreeNodeId, until: u64) {
         if let Some(gathered) = self.directories.get_mut(&dir) {
             gathered.is_awaited = false;
             gathered.beginners.retain(|_, told| *told > until);
@@ -276,13 +276,13 @@ impl Unopened {
 
     /// What is known of the directory's names is not so, or not for sure: nothing promises its listings any more. Says whether the kernel is
     /// to drop what it has.
-    pub(crate) fn doubt(&mut self, dir: NodeId) -> bool {
+    pub(crate) fn doubt(&mut self, dir: TreeNodeId) -> bool {
         self.of(dir, |open| open.listed.leased = false);
         self.directories.get_mut(&dir).is_some_and(Gathered::doubt)
     }
 
     /// The same of all directories: those of which the kernel is to drop what it has.
-    pub(crate) fn doubt_all(&mut self) -> Vec<NodeId> {
+    pub(crate) fn doubt_all(&mut self) -> Vec<TreeNodeId> {
         self.readings.all_mut().for_each(|open| open.listed.leased = false);
         let doubted =
             self.directories.iter_mut().filter_map(|(dir, gathered)| gathered.doubt().then_some(*dir));
@@ -290,12 +290,12 @@ impl Unopened {
     }
 
     /// Whether this directory was read without being opened.
-    pub(crate) fn knows(&self, dir: NodeId) -> bool {
+    pub(crate) fn knows(&self, dir: TreeNodeId) -> bool {
         self.directories.contains_key(&dir)
     }
 
     /// Forgets the directories that the kernel does not know any more, and what nobody has read on in for long.
-    pub(crate) fn bound(&mut self, now: Time, is_there: impl Fn(NodeId) -> bool) {
+    pub(crate) fn bound(&mut self, now: Time, is_there: impl Fn(TreeNodeId) -> bool) {
         self.directories.retain(|dir, _| is_there(*dir));
         self.threads.retain(|_, dir| is_there(*dir));
         self.readings.retain(is_there);

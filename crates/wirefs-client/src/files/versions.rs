@@ -3,7 +3,7 @@
 use crate::call::PageCache;
 use crate::files::Files;
 use std::time::Duration;
-use wirefs_cache::{Known, NodeId, Ranges, ReadAhead, Trust};
+use wirefs_cache::{CachedRanges, Coherency, Freshness, ReadAhead, TreeNodeId};
 use wirefs_op::Time;
 
 /// How long a file that was recalled is taken for one that others change.
@@ -12,21 +12,27 @@ const MOVING_FOR: Duration = Duration::from_secs(5);
 impl Files {
     /// Whether contents that came with this version belong to what is known of the file. While own changes are under
     /// way nobody can tell.
-    pub(crate) fn is_of(&self, node: NodeId, version: u64) -> bool {
+    pub(crate) fn is_of(&self, node: TreeNodeId, version: u64) -> bool {
         self.contents
             .get(&node)
             .is_some_and(|contents| contents.writes == 0 && contents.version == Some(version))
     }
 
     /// Whether the file's version at `at`, or later, is known.
-    pub(crate) fn is_known_since(&self, node: NodeId, at: Time) -> bool {
+    pub(crate) fn is_known_since(&self, node: TreeNodeId, at: Time) -> bool {
         let valid = self.contents.get(&node).and_then(|contents| contents.valid);
         valid.is_some_and(|valid| valid.at >= at)
     }
 
     /// Takes in that the file is known to be at this version, when nothing of our own was on its way. Tells whether
     /// somebody else changed it since.
-    pub(crate) fn observe(&mut self, node: NodeId, version: u64, known: Known, trust: &Trust) -> bool {
+    pub(crate) fn observe(
+        &mut self,
+        node: TreeNodeId,
+        version: u64,
+        known: Freshness,
+        coherency: &Coherency,
+    ) -> bool {
         let Some(contents) = self.contents.get_mut(&node) else {
             return false;
         };
@@ -35,7 +41,7 @@ impl Files {
         }
         let before = contents.version.replace(version);
         let changed = before.is_some_and(|before| before != version);
-        contents.valid = Some(trust.renewed(contents.valid, known, !changed));
+        contents.valid = Some(coherency.renewed(contents.valid, known, !changed));
         if changed {
             self.forget_contents(node);
         }
@@ -46,19 +52,19 @@ impl Files {
     /// between.
     pub(crate) fn advance(
         &mut self,
-        node: NodeId,
+        node: TreeNodeId,
         before: u64,
         after: u64,
-        now_known: Known,
-        trust: &Trust,
+        now_known: Freshness,
+        coherency: &Coherency,
     ) -> bool {
         let contents = self.contents.entry(node).or_default();
         let known = contents.version.replace(after);
         let foreign = known.is_some_and(|known| known != before);
         if contents.valid.is_none_or(|valid| now_known.at >= valid.at) {
-            contents.valid = Some(trust.renewed(contents.valid, now_known, !foreign));
+            contents.valid = Some(coherency.renewed(contents.valid, now_known, !foreign));
         } else if foreign {
-            contents.valid = contents.valid.map(|valid| Known::since(valid.at));
+            contents.valid = contents.valid.map(|valid| Freshness::since(valid.at));
         }
         // The kernel's pages have our own writes already.
         if contents.kernel_version.is_some() && contents.kernel_version == known && !foreign {
@@ -73,12 +79,18 @@ impl Files {
     /// What the kernel is to do with its pages when the file is opened by a request sent at `sent`. It keeps those that
     /// are of the version that the file had then, or that it may be believed to have had: while own changes are under way,
     /// that is what the last one answered told.
-    pub(crate) fn page_cache(&mut self, node: NodeId, bypass: bool, sent: Time, trust: &Trust) -> PageCache {
+    pub(crate) fn page_cache(
+        &mut self,
+        node: TreeNodeId,
+        bypass: bool,
+        sent: Time,
+        coherency: &Coherency,
+    ) -> PageCache {
         let contents = self.contents.entry(node).or_default();
         if bypass {
             return PageCache::Bypass;
         }
-        let is_recent = |valid: Known| valid.at >= sent || trust.believes_since(valid, sent);
+        let is_recent = |valid: Freshness| valid.at >= sent || coherency.is_valid_since(valid, sent);
         let is_recent = contents.valid.is_some_and(is_recent);
         let is_same = contents.kernel_version.is_some() && contents.kernel_version == contents.version;
         contents.kernel_version = contents.version;
@@ -87,7 +99,7 @@ impl Files {
 
     /// The kernel is told to forget the file. It does that behind what is on its way to it: pages that wait for an answer are
     /// locked, and waited for.
-    pub(crate) fn kernel_emptied(&mut self, node: NodeId, now: Time) {
+    pub(crate) fn kernel_emptied(&mut self, node: TreeNodeId, now: Time) {
         if let Some(contents) = self.contents.get_mut(&node) {
             contents.kernel_is_empty = true;
             contents.kernel_emptied = Some(now);
@@ -97,13 +109,13 @@ impl Files {
     /// Whether the kernel's pages are of little use: somebody appends here, so that it guesses where the file ends, or others have
     /// changed the file a moment ago and may do so again. A read through pages ends where the kernel takes the end of the file to be,
     /// and it drops an answer that tells it better while it is told to forget.
-    pub(crate) fn is_moving(&self, node: NodeId, now: Time) -> bool {
+    pub(crate) fn is_moving(&self, node: TreeNodeId, now: Time) -> bool {
         let emptied = self.contents.get(&node).and_then(|contents| contents.kernel_emptied);
         emptied.is_some_and(|at| now.since(at) < MOVING_FOR) || self.open.is_appended(node)
     }
 
     /// The kernel reads or writes the file.
-    pub(crate) fn kernel_uses(&mut self, node: NodeId) {
+    pub(crate) fn kernel_uses(&mut self, node: TreeNodeId) {
         if let Some(contents) = self.contents.get_mut(&node) {
             contents.kernel_is_empty = false;
         }
@@ -112,12 +124,18 @@ impl Files {
     /// Whether the kernel may have pages of the file. To have it forget them again would do harm: it takes attributes that are on
     /// their way meanwhile for older ones and drops them (`fuse_change_attributes` in fs/fuse/inode.c), and a read that had asked
     /// for the size ends where the file ended before.
-    pub(crate) fn may_kernel_have(&self, node: NodeId) -> bool {
+    pub(crate) fn may_kernel_have(&self, node: TreeNodeId) -> bool {
         self.contents.get(&node).is_none_or(|contents| !contents.kernel_is_empty)
     }
 
     /// Another object has taken the file's place, by an own change, and this is what it holds.
-    pub(crate) fn replaced(&mut self, node: NodeId, ranges: Ranges, version: u64, known: Known) {
+    pub(crate) fn replaced(
+        &mut self,
+        node: TreeNodeId,
+        ranges: CachedRanges,
+        version: u64,
+        known: Freshness,
+    ) {
         self.forget_contents(node);
         self.put_whole(node, ranges);
         let contents = self.contents(node);
@@ -125,18 +143,18 @@ impl Files {
     }
 
     /// A lock on the file was granted, and others may have changed it: all that is read from now on is asked for, of the server alone.
-    pub(crate) fn locked(&mut self, node: NodeId) {
+    pub(crate) fn locked(&mut self, node: TreeNodeId) {
         self.doubt_contents(node);
         self.contents(node).is_locked = true;
         for handle in self.handles_of(node).collect::<Vec<_>>() {
             if let Some(open) = self.open_mut(handle) {
-                open.ahead = ReadAhead::anew();
+                open.ahead = ReadAhead::after_invalidation();
             }
         }
     }
 
     /// What is known of a file's contents is not to be believed any more, nor are the kernel's pages.
-    pub(crate) fn doubt_contents(&mut self, node: NodeId) {
+    pub(crate) fn doubt_contents(&mut self, node: TreeNodeId) {
         if let Some(contents) = self.contents.get_mut(&node) {
             contents.valid = None;
             contents.kernel_version = None;

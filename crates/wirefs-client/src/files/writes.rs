@@ -2,27 +2,27 @@
 
 use crate::call::Handle;
 use crate::files::{Files, Stretch};
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 use wirefs_op::Errno;
 
 impl Files {
     /// Whether own changes of the file are on their way.
-    pub(crate) fn is_writing(&self, node: NodeId) -> bool {
+    pub(crate) fn is_writing(&self, node: TreeNodeId) -> bool {
         self.contents.get(&node).is_some_and(|contents| contents.writes > 0)
     }
 
     /// Whether they are all such that what they make of the object is known.
-    pub(crate) fn is_ahead(&self, node: NodeId) -> bool {
+    pub(crate) fn is_ahead(&self, node: TreeNodeId) -> bool {
         self.contents.get(&node).is_some_and(|contents| contents.writes > 0 && contents.is_ahead)
     }
 
     /// What is known of the object is what counts until all own changes of it are answered.
-    pub(crate) fn set_ahead(&mut self, node: NodeId) {
+    pub(crate) fn set_ahead(&mut self, node: TreeNodeId) {
         self.contents(node).is_ahead = true;
     }
 
     /// An object that was made under this version has that one at the server.
-    pub(crate) fn identified(&mut self, node: NodeId, made: u64, version: u64) {
+    pub(crate) fn identified(&mut self, node: TreeNodeId, made: u64, version: u64) {
         if let Some(contents) = self.contents.get_mut(&node) {
             for known in [&mut contents.version, &mut contents.kernel_version] {
                 if *known == Some(made) {
@@ -43,7 +43,7 @@ impl Files {
     }
 
     /// Takes in what was written to a file, to be sent later; tells whether that is enough by now, at `enough` bytes.
-    pub(crate) fn gather(&mut self, node: NodeId, written: Stretch, enough: u32) -> bool {
+    pub(crate) fn gather(&mut self, node: TreeNodeId, written: Stretch, enough: u32) -> bool {
         let gathered = &mut self.contents.entry(node).or_default().gathered;
         self.gathered_bytes -= gathered.bytes();
         let is_enough = gathered.add(written, enough);
@@ -52,14 +52,14 @@ impl Files {
     }
 
     /// Hands over what is to be sent.
-    pub(crate) fn take_gathered(&mut self, node: NodeId) -> Vec<Stretch> {
+    pub(crate) fn take_gathered(&mut self, node: TreeNodeId) -> Vec<Stretch> {
         let gathered = &mut self.contents.entry(node).or_default().gathered;
         self.gathered_bytes -= gathered.bytes();
         gathered.take()
     }
 
     /// Notes a write on its way.
-    pub(crate) fn write_sent(&mut self, node: NodeId, bytes: u64) {
+    pub(crate) fn write_sent(&mut self, node: TreeNodeId, bytes: u64) {
         self.unacknowledged += bytes;
         let contents = self.contents(node);
         contents.writes += 1;
@@ -67,7 +67,7 @@ impl Files {
     }
 
     /// Notes a write that was answered, or failed.
-    pub(crate) fn write_answered(&mut self, node: NodeId, bytes: u64) {
+    pub(crate) fn write_answered(&mut self, node: TreeNodeId, bytes: u64) {
         self.unacknowledged = self.unacknowledged.saturating_sub(bytes);
         let contents = self.contents(node);
         contents.writes = contents.writes.saturating_sub(1);
@@ -76,12 +76,12 @@ impl Files {
     }
 
     /// Notes that a write on its way makes the file reach to `end` at least.
-    pub(crate) fn reaches(&mut self, node: NodeId, end: u64) {
+    pub(crate) fn reaches(&mut self, node: TreeNodeId, end: u64) {
         *self.contents(node).ends.entry(end).or_default() += 1;
     }
 
     /// Notes that it was answered, or failed.
-    pub(crate) fn reached(&mut self, node: NodeId, end: u64) {
+    pub(crate) fn reached(&mut self, node: TreeNodeId, end: u64) {
         let ends = &mut self.contents(node).ends;
         if let Some(count) = ends.get_mut(&end) {
             *count -= 1;
@@ -92,7 +92,7 @@ impl Files {
     }
 
     /// The size that the file has for its writers when the server says `size`, behind the writes that it answered.
-    pub(crate) fn size_for_writers(&self, node: NodeId, size: u64) -> u64 {
+    pub(crate) fn size_for_writers(&self, node: TreeNodeId, size: u64) -> u64 {
         let Some(contents) = self.contents.get(&node) else { return size };
         let sent = contents.ends.last_key_value().map_or(0, |(end, _)| *end);
         size.max(sent).max(contents.gathered.reaches())
@@ -100,7 +100,7 @@ impl Files {
 
     /// Each open file of the node that may write tells of this error until an `fsync` through it has told it for good. Where there is
     /// none any more, the next `fsync` of the node does.
-    pub(crate) fn write_failed(&mut self, node: NodeId, errno: Errno) {
+    pub(crate) fn write_failed(&mut self, node: TreeNodeId, errno: Errno) {
         let mut is_heard = false;
         for handle in self.open.of_node(node).collect::<Vec<_>>() {
             if let Some(open) = self.open.get_mut(handle).filter(|open| open.how.write) {
@@ -126,12 +126,12 @@ impl Files {
     }
 
     /// Files with changes that the server's disk may not have.
-    pub(crate) fn uncommitted(&self) -> Vec<NodeId> {
+    pub(crate) fn uncommitted(&self) -> Vec<TreeNodeId> {
         self.contents.iter().filter(|(_, contents)| contents.uncommitted).map(|(node, _)| *node).collect()
     }
 
     /// What was not committed of a file may be lost, and must not be passed over.
-    pub(crate) fn lost_uncommitted(&mut self, node: NodeId) {
+    pub(crate) fn lost_uncommitted(&mut self, node: TreeNodeId) {
         self.write_failed(node, Errno::Io);
         self.forget_contents(node);
         self.contents(node).uncommitted = false;
@@ -143,7 +143,7 @@ impl Files {
     }
 
     /// The files that they are of.
-    pub(crate) fn kept_nodes(&self) -> Vec<NodeId> {
+    pub(crate) fn kept_nodes(&self) -> Vec<TreeNodeId> {
         let kept = self.contents.iter().filter(|(_, contents)| contents.changes.bytes() > 0);
         kept.map(|(node, _)| *node).collect()
     }

@@ -2,7 +2,7 @@
 
 use crate::call::{Answer, CallId, Caller};
 use crate::core::Client;
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 use wirefs_op::{Errno, Stat};
 
 /// A first guess for programs that ask before they try: the server has the last word when they do. What its groups are
@@ -14,7 +14,7 @@ pub(crate) fn start(
     client: &mut Client,
     call: CallId,
     caller: Caller,
-    node: NodeId,
+    node: TreeNodeId,
     mask: u32,
 ) -> Result<(), Errno> {
     let known = client.names.node(node).ok_or(Errno::Stale)?;

@@ -3,21 +3,21 @@
 use crate::call::{Answer, CallId, Caller, Handle};
 use crate::core::Client;
 use crate::operation::{Pending, attributes, session};
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 use wirefs_op::message::allocate::{Rallocate, Tallocate};
 use wirefs_op::{Errno, Request, Time};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Allocating {
     pub(crate) call: CallId,
-    node: NodeId,
+    node: TreeNodeId,
     /// Set-id bits may have fallen, of which the kernel knows nothing.
     kills_privileges: bool,
 }
 
 impl Allocating {
     /// The file.
-    pub(crate) fn node(&self) -> NodeId {
+    pub(crate) fn node(&self) -> TreeNodeId {
         self.node
     }
 }
@@ -28,7 +28,7 @@ pub(crate) fn start(
     client: &mut Client,
     call: CallId,
     caller: Caller,
-    (node, handle): (NodeId, Handle),
+    (node, handle): (TreeNodeId, Handle),
     (offset, length, mode): (u64, u64, u32),
 ) -> Result<(), Errno> {
     if let Some(answer) = session::allocate(client, (node, handle), (offset, length, mode)) {

@@ -5,22 +5,22 @@ use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
 use crate::operation::open;
 use std::time::Duration;
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 use wirefs_op::{Errno, Stat};
 
 /// A file was just opened without an fd. What is leased is told of before it goes, in time for an fd. Of anything else the contents are
 /// kept aside as far as they are all here; if not, an fd is asked for, which nobody waits for.
-pub(crate) fn keep(client: &mut Client, node: NodeId, handle: Handle) {
+pub(crate) fn keep(client: &mut Client, node: TreeNodeId, handle: Handle) {
     let Some(known) = client.names.node(node) else { return };
     let size = known.stat.size;
-    let is_leased = known.known.is_some_and(|known| client.trust().holds(known));
+    let is_leased = known.freshness.is_some_and(|known| client.coherency().is_leased(known));
     if !client.files.keep_as_opened(handle, size) && !is_leased {
         open::ask_fd(client, node, handle);
     }
 }
 
 /// The file changes, or was found changed: what is kept aside is not what it holds any more. Files without an fd get one.
-pub(crate) fn outdated(client: &mut Client, node: NodeId) {
+pub(crate) fn outdated(client: &mut Client, node: TreeNodeId) {
     if !client.files.keeps_any() {
         return;
     }
@@ -51,7 +51,7 @@ pub(crate) fn read_failed(
 }
 
 /// Attributes could not be asked for. Of a file that is open and gone they are those that it had, without a name.
-pub(crate) fn attributes_failed(client: &mut Client, call: CallId, node: NodeId, errno: Errno) {
+pub(crate) fn attributes_failed(client: &mut Client, call: CallId, node: TreeNodeId, errno: Errno) {
     let size_of = |handle: Handle| Some(client.files.open(handle)?.as_opened.as_ref()?.1);
     let size = client.files.handles_of(node).find_map(size_of);
     let answer = match (client.names.node(node), size) {

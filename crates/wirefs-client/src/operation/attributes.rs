@@ -4,7 +4,7 @@ use crate::call::{Answer, CallId, Handle, Invalidate};
 use crate::core::Client;
 use crate::operation::{Pending, as_opened, session};
 use std::time::Duration;
-use wirefs_cache::{Known, NodeId, ROOT};
+use wirefs_cache::{Freshness, ROOT, TreeNodeId};
 use wirefs_op::message::get::{GetMode, Rget, Tget};
 use wirefs_op::message::put::{PutMode, Rput, Tput};
 use wirefs_op::wire::Data;
@@ -13,13 +13,13 @@ use wirefs_op::{Errno, Kind, Request, SetStat, Stat, Time};
 #[derive(Clone, Debug)]
 pub(crate) struct Getting {
     pub(crate) call: CallId,
-    pub(crate) node: NodeId,
+    pub(crate) node: TreeNodeId,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Setting {
     pub(crate) call: CallId,
-    pub(crate) node: NodeId,
+    pub(crate) node: TreeNodeId,
     size: Option<u64>,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Setting {
 pub(crate) fn get(
     client: &mut Client,
     call: CallId,
-    node: NodeId,
+    node: TreeNodeId,
     handle: Option<Handle>,
 ) -> Result<(), Errno> {
     let is_own =
@@ -60,7 +60,7 @@ pub(crate) fn get(
 
 /// A directory that was removed here, and that a program still has open, has no fd at the server to ask by; nothing can
 /// change it any more.
-fn of_removed_directory(client: &mut Client, call: CallId, node: NodeId) -> Option<()> {
+fn of_removed_directory(client: &mut Client, call: CallId, node: TreeNodeId) -> Option<()> {
     let known =
         client.names.node(node).filter(|known| known.stat.kind == Kind::Directory && !known.is_named())?;
     let stat = client.present(&Stat { nlink: 0, ..known.stat });
@@ -86,13 +86,13 @@ pub(crate) fn got(client: &mut Client, getting: Getting, sent: Time, got: Rget) 
     let told = client.known(&stat, sent);
     // An own change that was sent later and answered earlier left newer ones, of which these may know nothing.
     let newer = client.names.node(node).filter(|_| client.files.is_known_since(node, sent));
-    let (stat, known) = newer.map_or((stat, Some(told)), |newer| (newer.stat, newer.known));
+    let (stat, known) = newer.map_or((stat, Some(told)), |newer| (newer.stat, newer.freshness));
     let mut shown = client.present(&stat);
     // Ordered behind the writes that were on their way then; later ones may have made the file longer since.
     shown.size = client.files.size_for_writers(node, shown.size);
     let overtaken = client.names.node(node).is_none_or(|known| sent < known.changed_at);
     let known = known.filter(|_| !overtaken && !client.files.is_writing(node));
-    let ttl = known.map_or(Duration::ZERO, |known| client.trust().ttl(known));
+    let ttl = known.map_or(Duration::ZERO, |known| client.coherency().ttl(known));
     client.answer(call, Answer::Attr(shown, ttl));
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn got(client: &mut Client, getting: Getting, sent: Time, got: Rget) 
 pub(crate) fn set(
     client: &mut Client,
     call: CallId,
-    node: NodeId,
+    node: TreeNodeId,
     handle: Option<Handle>,
     set: SetStat,
     kill_privileges: bool,
@@ -130,7 +130,7 @@ pub(crate) fn was_set(client: &mut Client, setting: Setting, sent: Time, put: Rp
     if let Some(size) = size {
         client.files.truncate_contents(node, size);
         let before = client.names.node(node).filter(|_| client.ahead.foresees).map(|known| known.stat.size);
-        if let Some(before) = before.filter(|_| client.config.mode.fetch.is_kept()) {
+        if let Some(before) = before.filter(|_| client.config.mode.fetch.is_cached()) {
             client.files.remember_hole(node, before, size);
         }
     }
@@ -165,15 +165,15 @@ pub(crate) fn not_set(client: &mut Client, setting: Setting, errno: Errno) {
 /// between: then the kernel is being told to forget the file.
 pub(crate) fn took_effect(
     client: &mut Client,
-    node: NodeId,
+    node: TreeNodeId,
     before: Option<u64>,
     stat: Option<&Stat>,
     sent: Time,
 ) -> bool {
-    let (now, trust) = (client.now, client.trust());
+    let (now, coherency) = (client.now, client.coherency());
     // Others may have changed the object since, which a lock that was granted meanwhile has told.
     let stat = stat.filter(|_| !client.names.is_overtaken(node, sent));
-    let as_of = stat.map_or(Known::since(sent), |stat| client.known(stat, sent));
+    let as_of = stat.map_or(Freshness::since(sent), |stat| client.known(stat, sent));
     if client.ahead.foresees {
         client.names.changed(node, stat, as_of, now);
         tell_listings(client, node, sent);
@@ -185,7 +185,7 @@ pub(crate) fn took_effect(
             let untouched = known.filter(|known| known.mtime == stat.mtime).map(|known| known.version);
             // No object's version is 0.
             let before = before.or(untouched).unwrap_or(0);
-            client.files.advance(node, before, stat.version, as_of, &trust)
+            client.files.advance(node, before, stat.version, as_of, &coherency)
         }
         None => false,
     };
@@ -197,7 +197,7 @@ pub(crate) fn took_effect(
         // The size that later writes made it is not undone by this one's.
         let stat = stat.map(|stat| Stat { size: client.files.size_for_writers(node, stat.size), ..*stat });
         client.names.changed(node, stat.as_ref(), as_of, now);
-        client.names.doubt(node);
+        client.names.invalidate(node);
     } else {
         client.names.changed(node, stat, as_of, now);
     }
@@ -210,12 +210,12 @@ pub(crate) fn took_effect(
 
 /// Takes in what an own change of a node left behind as far as its attributes go: those of a directory in which a name changed, or of
 /// what lost one, of which nobody says what they are.
-pub(crate) fn changed(client: &mut Client, node: NodeId, stat: Option<&Stat>, sent: Time) {
-    let as_of = stat.map_or(Known::since(sent), |stat| client.known(stat, sent));
+pub(crate) fn changed(client: &mut Client, node: TreeNodeId, stat: Option<&Stat>, sent: Time) {
+    let as_of = stat.map_or(Freshness::since(sent), |stat| client.known(stat, sent));
     let is_further = client.files.is_ahead(node) && !client.ahead.foresees;
     client.names.changed(node, stat, as_of, client.now);
     if is_further {
-        client.names.doubt(node);
+        client.names.invalidate(node);
     }
     if let Some(known) = client.names.node(node) {
         client.unshelve_changed(known.stat.id);
@@ -224,13 +224,13 @@ pub(crate) fn changed(client: &mut Client, node: NodeId, stat: Option<&Stat>, se
 }
 
 /// The listings that name a node say what it is since an own change.
-fn tell_listings(client: &mut Client, node: NodeId, sent: Time) {
+fn tell_listings(client: &mut Client, node: TreeNodeId, sent: Time) {
     let Some(known) = client.names.node(node) else { return };
-    let stat = Stat { leased: known.known.is_some_and(|known| known.leased), ..known.stat };
+    let stat = Stat { leased: known.freshness.is_some_and(|known| known.leased), ..known.stat };
     let links = client.names.links(node);
     // A name that is not known here may be in a listing nevertheless.
     let others = stat.kind != Kind::Directory && stat.nlink as usize > links.len();
-    let is_shelved = |(dir, _): &(NodeId, Vec<u8>)| !client.directories.is_known(*dir);
+    let is_shelved = |(dir, _): &(TreeNodeId, Vec<u8>)| !client.directories.is_cached(*dir);
     if others || links.is_empty() || (!client.shelf.is_empty() && links.iter().any(is_shelved)) {
         client.directories.outdate(stat.id, client.now);
     }
@@ -241,13 +241,13 @@ fn tell_listings(client: &mut Client, node: NodeId, sent: Time) {
 
 /// What a failure of a request that named a node means for its caller: a node that is no longer where it was is
 /// `Stale`, upon which the kernel looks the path up again.
-pub(crate) fn gone(client: &mut Client, node: NodeId, errno: Errno) -> Errno {
+pub(crate) fn gone(client: &mut Client, node: TreeNodeId, errno: Errno) -> Errno {
     match errno {
         Errno::NotFound | Errno::Stale | Errno::NotDirectory => {
-            client.names.doubt(node);
+            client.names.invalidate(node);
             // What is remembered of its names would lead there again.
             for (parent, name) in client.names.links(node) {
-                client.directories.doubt_name(parent, &name);
+                client.directories.invalidate_name(parent, &name);
                 client.doubt_listing(parent);
             }
             Errno::Stale
@@ -258,11 +258,11 @@ pub(crate) fn gone(client: &mut Client, node: NodeId, errno: Errno) -> Errno {
 
 /// The same of a request that named something in the directory `dir`. Any directory on the way to it may be another one, and the kernel
 /// looks the path up only once more, so each is asked for again.
-pub(crate) fn gone_above(client: &mut Client, dir: NodeId, errno: Errno) -> Errno {
+pub(crate) fn gone_above(client: &mut Client, dir: TreeNodeId, errno: Errno) -> Errno {
     if errno != Errno::Stale {
         return errno;
     }
-    client.directories.doubt(dir);
+    client.directories.invalidate(dir);
     let mut at = dir;
     loop {
         gone(client, at, errno);
@@ -275,7 +275,7 @@ pub(crate) fn gone_above(client: &mut Client, dir: NodeId, errno: Errno) -> Errn
 }
 
 /// Answers a call whose node is gone.
-pub(crate) fn fail_gone(client: &mut Client, call: CallId, node: NodeId, errno: Errno) {
+pub(crate) fn fail_gone(client: &mut Client, call: CallId, node: TreeNodeId, errno: Errno) {
     let errno = gone(client, node, errno);
     client.fail(call, errno);
 }

@@ -4,7 +4,7 @@
 use crate::call::Handle;
 use crate::core::{Client, Lane};
 use crate::operation::Pending;
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 use wirefs_op::message::put::{PutMode, Tput};
 use wirefs_op::message::target::NOFD;
 use wirefs_op::wire::Data;
@@ -14,9 +14,9 @@ use wirefs_op::{Errno, NOTAG, Request, SetStat};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Barrier {
     /// The rollback journal that it is sent for.
-    journal: NodeId,
+    journal: TreeNodeId,
     /// What must not be there without that.
-    database: NodeId,
+    database: TreeNodeId,
 }
 
 /// Sends one for an object.
@@ -25,8 +25,8 @@ pub(crate) struct Barrier {
 /// 0 round trips. At the server, all changes behind it wait for its disk.
 pub(crate) fn send(
     client: &mut Client,
-    (node, handle): (NodeId, Option<Handle>),
-    (journal, database): (NodeId, NodeId),
+    (node, handle): (TreeNodeId, Option<Handle>),
+    (journal, database): (TreeNodeId, TreeNodeId),
 ) -> Result<(), Errno> {
     let target = client.target(node, handle)?;
     let mode = PutMode::SYNC.and_if(target.fd != NOFD, PutMode::MORE);

@@ -5,7 +5,7 @@ use crate::core::Client;
 use crate::files::Drained;
 use crate::operation::publish::Then;
 use crate::operation::{Pending, barrier, gather, session, uncommitted};
-use wirefs_cache::{NodeId, ROOT};
+use wirefs_cache::{ROOT, TreeNodeId};
 use wirefs_op::message::commit::{CommitScope, Rcommit, Tcommit};
 use wirefs_op::{Errno, Request};
 
@@ -13,7 +13,7 @@ use wirefs_op::{Errno, Request};
 pub(crate) struct Committing {
     /// `None`: nobody waits for it.
     call: Option<CallId>,
-    node: NodeId,
+    node: TreeNodeId,
     handle: Option<Handle>,
     /// For a close, which leaves an error to be taken by fsync.
     closes: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Committing {
 
 impl Committing {
     /// Of an object, for nobody.
-    fn of(node: NodeId) -> Committing {
+    fn of(node: TreeNodeId) -> Committing {
         Committing { call: None, node, handle: None, closes: false, below: None, synced: None }
     }
 }
@@ -36,7 +36,7 @@ impl Committing {
 pub(crate) fn file(
     client: &mut Client,
     call: CallId,
-    node: NodeId,
+    node: TreeNodeId,
     handle: Handle,
     data_only: bool,
 ) -> Result<(), Errno> {
@@ -76,7 +76,7 @@ pub(crate) fn here(client: &mut Client, call: CallId, handle: Option<Handle>) ->
 pub(crate) fn directory(
     client: &mut Client,
     call: CallId,
-    node: NodeId,
+    node: TreeNodeId,
     data_only: bool,
 ) -> Result<(), Errno> {
     if is_answered_here(client) {
@@ -90,21 +90,21 @@ pub(crate) fn directory(
 }
 
 /// Brings a directory to the server's disk.
-pub(crate) fn of_directory(client: &mut Client, node: NodeId, number: u64) -> Result<(), Errno> {
+pub(crate) fn of_directory(client: &mut Client, node: TreeNodeId, number: u64) -> Result<(), Errno> {
     let commit = Tcommit { target: client.target(node, None)?, scope: CommitScope::File };
     let committing = Committing { synced: Some(number), ..Committing::of(node) };
     client.send(Request::Commit(commit), Pending::Commit(committing));
     Ok(())
 }
 
-pub(crate) fn filesystem(client: &mut Client, call: CallId, _node: NodeId) -> Result<(), Errno> {
+pub(crate) fn filesystem(client: &mut Client, call: CallId, _node: TreeNodeId) -> Result<(), Errno> {
     send(client, call, ROOT, None, CommitScope::Filesystem)
 }
 
 fn send(
     client: &mut Client,
     call: CallId,
-    node: NodeId,
+    node: TreeNodeId,
     handle: Option<Handle>,
     scope: CommitScope,
 ) -> Result<(), Errno> {
@@ -118,7 +118,12 @@ fn send(
 }
 
 /// A close that waits for the server's disk.
-pub(crate) fn closing(client: &mut Client, call: CallId, node: NodeId, handle: Handle) -> Result<(), Errno> {
+pub(crate) fn closing(
+    client: &mut Client,
+    call: CallId,
+    node: TreeNodeId,
+    handle: Handle,
+) -> Result<(), Errno> {
     let target = client.target(node, Some(handle))?;
     let commit = Tcommit { target, scope: CommitScope::Data };
     let committing =
@@ -128,7 +133,7 @@ pub(crate) fn closing(client: &mut Client, call: CallId, node: NodeId, handle: H
 }
 
 /// Asks for the server's disk; nobody waits for it.
-pub(crate) fn ahead(client: &mut Client, node: NodeId) {
+pub(crate) fn ahead(client: &mut Client, node: TreeNodeId) {
     let Ok(target) = client.target(node, None) else { return };
     let commit = Tcommit { target, scope: CommitScope::Data };
     let committing = Committing::of(node);

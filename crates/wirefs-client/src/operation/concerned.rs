@@ -4,25 +4,25 @@
 use crate::call::Invalidate;
 use crate::core::Client;
 use crate::operation::Pending;
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 use wirefs_op::message::put::PutMode;
 use wirefs_op::{Errno, Request};
 
 /// Names and nodes that a change is about.
 #[derive(Debug, Default)]
 pub(crate) struct Concerned {
-    pub(crate) names: Vec<(NodeId, Vec<u8>)>,
-    pub(crate) nodes: Vec<NodeId>,
+    pub(crate) names: Vec<(TreeNodeId, Vec<u8>)>,
+    pub(crate) nodes: Vec<TreeNodeId>,
 }
 
 impl Concerned {
     /// One node's attributes or contents.
-    pub(crate) fn node(node: NodeId) -> Concerned {
+    pub(crate) fn node(node: TreeNodeId) -> Concerned {
         Concerned { names: Vec::new(), nodes: vec![node] }
     }
 
     /// Names, and what they are.
-    pub(crate) fn names(names: Vec<(NodeId, Vec<u8>)>) -> Concerned {
+    pub(crate) fn names(names: Vec<(TreeNodeId, Vec<u8>)>) -> Concerned {
         Concerned { names, nodes: Vec::new() }
     }
 }
@@ -132,15 +132,15 @@ pub(crate) fn doubt(client: &mut Client, pending: &Pending) {
     for (parent, name) in names {
         nodes.push(parent);
         nodes.extend(client.names.child(parent, &name));
-        client.directories.doubt_name(parent, &name);
+        client.directories.invalidate_name(parent, &name);
         client.doubt_listing(parent);
-        client.names.untell_absent(parent, &name);
+        client.names.remove_negative(parent, &name);
         client.invalidate_name(parent, name);
     }
     nodes.sort_unstable();
     nodes.dedup();
     for node in nodes {
-        client.names.doubt(node);
+        client.names.invalidate(node);
         client.files.doubt_contents(node);
         if let Some(id) = client.names.node(node).map(|known| known.stat.id) {
             client.directories.outdate(id, client.now);

@@ -4,7 +4,7 @@ use crate::ahead::Unconfirmed;
 use crate::call::Invalidate;
 use crate::core::Client;
 use crate::operation::{attributes, open, release, write};
-use wirefs_cache::{Known, NodeId};
+use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::message::put::Rput;
 use wirefs_op::{Errno, Reply, Request, Stat, Time};
 
@@ -38,9 +38,9 @@ pub(crate) fn finish(client: &mut Client, number: u64, sent: Time, request: &Req
 }
 
 /// The objects are not being changed by this any more.
-fn answered(client: &mut Client, unconfirmed: &Unconfirmed) -> Vec<NodeId> {
+fn answered(client: &mut Client, unconfirmed: &Unconfirmed) -> Vec<TreeNodeId> {
     let made = unconfirmed.makes.map(|made| made.node);
-    let nodes: Vec<NodeId> = unconfirmed.nodes.iter().copied().chain(made).collect();
+    let nodes: Vec<TreeNodeId> = unconfirmed.nodes.iter().copied().chain(made).collect();
     for node in &nodes {
         client.files.write_answered(*node, 0);
     }
@@ -48,9 +48,14 @@ fn answered(client: &mut Client, unconfirmed: &Unconfirmed) -> Vec<NodeId> {
 }
 
 /// What the reply tells of which node.
-fn told(client: &Client, unconfirmed: &Unconfirmed, request: &Request, reply: &Reply) -> Vec<(NodeId, Stat)> {
+fn told(
+    client: &Client,
+    unconfirmed: &Unconfirmed,
+    request: &Request,
+    reply: &Reply,
+) -> Vec<(TreeNodeId, Stat)> {
     let dir = |index: usize| unconfirmed.names.get(index).map(|(dir, _)| *dir);
-    let stats: Vec<(Option<NodeId>, Option<Stat>)> = match (request, reply) {
+    let stats: Vec<(Option<TreeNodeId>, Option<Stat>)> = match (request, reply) {
         (_, Reply::Put(Rput { stat, dir: dir_stat, .. })) => match unconfirmed.makes {
             Some(made) => vec![(Some(made.node), *stat), (dir(0), *dir_stat)],
             None => vec![(unconfirmed.nodes.first().copied(), *stat)],
@@ -70,7 +75,7 @@ fn told(client: &Client, unconfirmed: &Unconfirmed, request: &Request, reply: &R
 
 /// One change less of the node is on its way. When it was the last, the server's word on it counts again; where the reply has none,
 /// it is asked for when it is wanted.
-fn caught_up(client: &mut Client, node: NodeId, before: Option<u64>, stat: Option<&Stat>, sent: Time) {
+fn caught_up(client: &mut Client, node: TreeNodeId, before: Option<u64>, stat: Option<&Stat>, sent: Time) {
     if client.files.is_writing(node) {
         // The chain of versions goes on; what is shown is further than this.
         if let (Some(before), Some(stat)) = (before, stat) {
@@ -78,7 +83,8 @@ fn caught_up(client: &mut Client, node: NodeId, before: Option<u64>, stat: Optio
         }
         return;
     }
-    let Some(shown) = client.names.node(node).filter(|known| known.known.is_some()).map(|known| known.stat)
+    let Some(shown) =
+        client.names.node(node).filter(|known| known.freshness.is_some()).map(|known| known.stat)
     else {
         if let Some(stat) = stat {
             attributes::changed(client, node, Some(stat), sent);
@@ -110,22 +116,22 @@ pub(crate) fn failed(client: &mut Client, number: u64, errno: Errno) {
     if let Some(made) = unconfirmed.makes {
         for (parent, name) in client.names.links(made.node) {
             client.names.unlink(parent, &name);
-            client.directories.doubt_name(parent, &name);
+            client.directories.invalidate_name(parent, &name);
             client.doubt_listing(parent);
             client.invalidate_name(parent, name);
         }
     }
     for (parent, name) in unconfirmed.names {
-        client.directories.doubt_name(parent, &name);
+        client.directories.invalidate_name(parent, &name);
         client.doubt_listing(parent);
-        client.names.untell_absent(parent, &name);
+        client.names.remove_negative(parent, &name);
         client.invalidate_name(parent, name);
     }
     let now = client.now;
     for node in nodes {
         client.files.write_failed(node, errno);
         client.files.doubt_contents(node);
-        client.names.changed(node, None, Known::since(now), now);
+        client.names.changed(node, None, Freshness::since(now), now);
         if let Some(id) = client.names.node(node).map(|known| known.stat.id) {
             client.directories.outdate(id, now);
         }

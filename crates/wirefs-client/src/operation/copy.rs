@@ -3,7 +3,7 @@
 use crate::call::{Answer, CallId, Caller, Handle};
 use crate::core::Client;
 use crate::operation::{Pending, attributes, session};
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 use wirefs_op::message::copy::{Rcopy, Tcopy};
 use wirefs_op::{Errno, Request, Time};
 
@@ -13,14 +13,14 @@ const COPY_BYTES_MAX: u64 = 64 * 1024 * 1024;
 #[derive(Clone, Debug)]
 pub(crate) struct Copying {
     pub(crate) call: CallId,
-    to: NodeId,
+    to: TreeNodeId,
     /// Set-id bits may have fallen, of which the kernel knows nothing.
     kills_privileges: bool,
 }
 
 impl Copying {
     /// The file that is written.
-    pub(crate) fn to(&self) -> NodeId {
+    pub(crate) fn to(&self) -> TreeNodeId {
         self.to
     }
 }
@@ -31,8 +31,8 @@ pub(crate) fn start(
     client: &mut Client,
     call: CallId,
     caller: Caller,
-    (from, from_handle, from_offset): (NodeId, Handle, u64),
-    (to, to_handle, to_offset): (NodeId, Handle, u64),
+    (from, from_handle, from_offset): (TreeNodeId, Handle, u64),
+    (to, to_handle, to_offset): (TreeNodeId, Handle, u64),
     length: u64,
 ) -> Result<(), Errno> {
     // The kernel copies then.

@@ -9,7 +9,7 @@ use crate::core::Client;
 use crate::files::Base;
 use crate::operation::{Pending, attributes, remove};
 use std::collections::BTreeMap;
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 use wirefs_op::limits::NAME_BYTES_MAX;
 use wirefs_op::message::get::{GetMode, Rget, Tget};
 use wirefs_op::message::remove::{Rremove, Tremove};
@@ -46,7 +46,7 @@ impl Conflicts {
 pub(crate) struct Displacing {
     pub(crate) conflicts: Conflicts,
     /// How many there are in a directory.
-    under_way: BTreeMap<NodeId, u32>,
+    under_way: BTreeMap<TreeNodeId, u32>,
     /// Removals of such directories.
     rmdirs: Vec<Rmdir>,
 }
@@ -54,15 +54,15 @@ pub(crate) struct Displacing {
 #[derive(Debug)]
 struct Rmdir {
     call: CallId,
-    dir: NodeId,
-    parent: NodeId,
+    dir: TreeNodeId,
+    parent: TreeNodeId,
     name: Vec<u8>,
 }
 
 /// One that was replaced.
 #[derive(Clone, Debug)]
 pub(crate) struct Displaced {
-    dir: NodeId,
+    dir: TreeNodeId,
     /// The name that the new file was made under, and that this has now.
     temporary: Vec<u8>,
     /// The name that it had.
@@ -88,7 +88,7 @@ enum Step {
 
 impl Displaced {
     /// The names that a request of it may have changed.
-    pub(crate) fn places(&self) -> [(NodeId, Vec<u8>); 2] {
+    pub(crate) fn places(&self) -> [(TreeNodeId, Vec<u8>); 2] {
         [(self.dir, self.temporary.clone()), (self.dir, self.kept_as.clone())]
     }
 }
@@ -99,7 +99,7 @@ impl Displaced {
 /// 2 requests.
 pub(crate) fn start(
     client: &mut Client,
-    dir: NodeId,
+    dir: TreeNodeId,
     (temporary, name): (Vec<u8>, Vec<u8>),
     base: Option<Base>,
 ) {
@@ -169,7 +169,7 @@ pub(crate) fn kept(client: &mut Client, displaced: Displaced, sent: Time, rename
 }
 
 pub(crate) fn failed(client: &mut Client, displaced: Displaced, errno: Errno) {
-    client.directories.doubt(displaced.dir);
+    client.directories.invalidate(displaced.dir);
     client.doubt_listing(displaced.dir);
     match (displaced.step, errno) {
         (Step::Keep, Errno::Exists) if displaced.tries < NAMES_MAX => {
@@ -184,14 +184,14 @@ pub(crate) fn failed(client: &mut Client, displaced: Displaced, errno: Errno) {
     }
 }
 
-fn tell(client: &mut Client, dir: NodeId, name: &[u8]) {
+fn tell(client: &mut Client, dir: TreeNodeId, name: &[u8]) {
     let path = client.entry_path(dir, name).map(|path| path.as_bytes().to_vec());
     client.displacing.conflicts.add(path.unwrap_or_else(|_| name.to_vec()));
     end(client, dir);
 }
 
 /// One is done with.
-fn end(client: &mut Client, dir: NodeId) {
+fn end(client: &mut Client, dir: TreeNodeId) {
     let under_way = &mut client.displacing.under_way;
     match under_way.get_mut(&dir) {
         Some(count) if *count > 1 => return *count -= 1,
@@ -209,7 +209,7 @@ fn end(client: &mut Client, dir: NodeId) {
 
 /// Whether the removal of a directory was put off until what was replaced in it has its place. Calls are bounded by the kernel, so
 /// these are.
-pub(crate) fn holds_up(client: &mut Client, call: CallId, parent: NodeId, name: &[u8]) -> bool {
+pub(crate) fn holds_up(client: &mut Client, call: CallId, parent: TreeNodeId, name: &[u8]) -> bool {
     let dir = client.names.child(parent, name);
     let dir = dir.filter(|dir| client.displacing.under_way.contains_key(dir));
     client.displacing.rmdirs.extend(dir.map(|dir| Rmdir { call, dir, parent, name: name.to_vec() }));

@@ -5,7 +5,7 @@ use crate::core::Client;
 use crate::files::Reader;
 use crate::operation::{Pending, as_opened, attributes, session};
 use std::time::Duration;
-use wirefs_cache::{Known, NodeId};
+use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
 use wirefs_op::message::target::NOFD;
@@ -31,7 +31,7 @@ const TRIES_MAX: u8 = 8;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Fetching {
-    node: NodeId,
+    node: TreeNodeId,
     /// For whom; `None`: for who is about to open it.
     handle: Option<Handle>,
     start: u64,
@@ -61,7 +61,7 @@ impl Fetching {
 /// for the attributes alone.
 pub(crate) fn ask(
     client: &mut Client,
-    node: NodeId,
+    node: TreeNodeId,
     handle: Handle,
     (start, end): (u64, u64),
     validate: bool,
@@ -90,9 +90,9 @@ pub(crate) fn ask(
 
 /// How many bytes the reply to the opening of a file brings, which is to be read. As many as are here in no time; what is behind them
 /// ([`follow_opening`]) comes in the same round trip, and only who reads it waits for it.
-pub(crate) fn first_bytes(client: &Client, node: NodeId) -> u64 {
+pub(crate) fn first_bytes(client: &Client, node: TreeNodeId) -> u64 {
     let size = client.names.node(node).map_or(0, |known| known.stat.size);
-    let fast = client.incoming.brings(client.now, OPENING_SPAN);
+    let fast = client.incoming.bytes_within(client.now, OPENING_SPAN);
     // Of a version that may have changed, all that is asked for before the reply might have to be asked for again.
     let is_whole = size <= KERNEL_READ_BYTES || fast >= OPENING_BYTES_MAX / 2 || !client.is_fresh(node);
     if is_whole { OPENING_BYTES_MAX } else { fast.next_multiple_of(PAGE_BYTES).max(OPENING_BYTES_MIN) }
@@ -100,7 +100,7 @@ pub(crate) fn first_bytes(client: &Client, node: NodeId) -> u64 {
 
 /// A file is being opened to be read, and the reply brings it up to `first`. Asks for what is behind that of the first block, and of all
 /// that is behind this one where it is little: who reads on does not wait for it as well.
-pub(crate) fn follow_opening(client: &mut Client, node: NodeId, first: u64) {
+pub(crate) fn follow_opening(client: &mut Client, node: TreeNodeId, first: u64) {
     let size = client.names.node(node).map_or(0, |known| known.stat.size);
     let block = OPENING_BYTES_MAX;
     let goes_on = size > block && size - block <= FOLLOWING_BYTES_MAX && !client.may_be_stored(node, block);
@@ -121,13 +121,13 @@ pub(crate) fn follow_opening(client: &mut Client, node: NodeId, first: u64) {
 }
 
 /// The first stretch of `start..end` that is neither known nor being fetched.
-pub(crate) fn next_gap(client: &Client, node: NodeId, start: u64, end: u64) -> Option<(u64, u64)> {
+pub(crate) fn next_gap(client: &Client, node: TreeNodeId, start: u64, end: u64) -> Option<(u64, u64)> {
     client.files.known(node)?.next_gap(start, end)
 }
 
 fn send(
     client: &mut Client,
-    node: NodeId,
+    node: TreeNodeId,
     handle: Option<Handle>,
     start: u64,
     end: u64,
@@ -196,7 +196,7 @@ pub(crate) fn finish(
 }
 
 /// The file turned out to end at `at`.
-fn ends_at(client: &mut Client, node: NodeId, at: u64, epoch: u32, sent: Time) {
+fn ends_at(client: &mut Client, node: TreeNodeId, at: u64, epoch: u32, sent: Time) {
     let current = client.files.contents(node).epoch == epoch && !client.files.is_writing(node);
     if let Some(known) = client.names.node_mut(node)
         && current
@@ -240,7 +240,7 @@ pub(crate) fn failed(client: &mut Client, fetching: Fetching, errno: Errno) {
 }
 
 /// Answers the reads that can be answered; asks again for those whose data was overtaken.
-pub(crate) fn serve_readers(client: &mut Client, node: NodeId) {
+pub(crate) fn serve_readers(client: &mut Client, node: TreeNodeId) {
     let readers = std::mem::take(&mut client.files.contents(node).readers);
     for mut reader in readers {
         if reader.opens.is_some() {
@@ -278,7 +278,7 @@ pub(crate) fn serve_readers(client: &mut Client, node: NodeId) {
 
 /// What comes answers this read, whole and behind own changes that are under way, and is not mixed with what is known: nobody can tell
 /// of which version it is.
-fn reader_alone(client: &mut Client, node: NodeId, reader: &Reader) {
+fn reader_alone(client: &mut Client, node: TreeNodeId, reader: &Reader) {
     let count = u32::try_from(reader.end - reader.start).unwrap_or(u32::MAX);
     let asked = super::read::exactly(client, reader.call, node, reader.handle, reader.start, count);
     if let Err(errno) = asked {
@@ -287,7 +287,7 @@ fn reader_alone(client: &mut Client, node: NodeId, reader: &Reader) {
 }
 
 /// An open that waits for all of a file goes on, or asks for what is still missing.
-fn serve_open(client: &mut Client, node: NodeId, mut opening: Reader) {
+fn serve_open(client: &mut Client, node: TreeNodeId, mut opening: Reader) {
     if session::come(client, node, &mut opening) {
         return;
     }
@@ -311,11 +311,12 @@ fn reader_failed(client: &mut Client, reader: &Reader, errno: Errno) {
 }
 
 /// The data for a read, if all of it is known and was valid when the read began, or later.
-pub(crate) fn try_read(client: &mut Client, node: NodeId, reader: &Reader) -> Option<Answer> {
+pub(crate) fn try_read(client: &mut Client, node: TreeNodeId, reader: &Reader) -> Option<Answer> {
     let size = client.names.node(node)?.stat.size;
-    let trust = client.trust();
+    let coherency = client.coherency();
     let contents = client.files.known(node)?;
-    let is_valid = |valid: Known| valid.at >= reader.since || trust.believes_since(valid, reader.since);
+    let is_valid =
+        |valid: Freshness| valid.at >= reader.since || coherency.is_valid_since(valid, reader.since);
     if !contents.valid.is_some_and(is_valid) {
         return None;
     }
@@ -324,6 +325,6 @@ pub(crate) fn try_read(client: &mut Client, node: NodeId, reader: &Reader) -> Op
 }
 
 /// Somebody else changed the file: the kernel must forget its pages.
-pub(crate) fn invalidate_pages(client: &mut Client, node: NodeId) {
+pub(crate) fn invalidate_pages(client: &mut Client, node: TreeNodeId) {
     client.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
 }

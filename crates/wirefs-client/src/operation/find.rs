@@ -3,7 +3,7 @@
 use crate::core::Client;
 use crate::operation::{Pending, list, lookup};
 use std::collections::BTreeMap;
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 use wirefs_op::find_listing::{FindDirectory, FindEntry, FindReader, FindRecord};
 use wirefs_op::message::find::{FindMode, Rfind, Tfind};
 use wirefs_op::message::flush::Tflush;
@@ -38,7 +38,7 @@ pub(crate) struct Told {
 #[derive(Clone, Debug)]
 pub(crate) struct Telling {
     /// Where it begins; held.
-    top: NodeId,
+    top: TreeNodeId,
     bounds: Bounds,
     /// The directory whose entries come.
     current: Option<Arriving>,
@@ -50,7 +50,7 @@ pub(crate) struct Telling {
 struct Arriving {
     path: TreePath,
     /// Held; `None`: not to be taken in.
-    node: Option<NodeId>,
+    node: Option<TreeNodeId>,
     stat: Stat,
     /// Its beginning came, so that all of it will have.
     is_whole: bool,
@@ -61,7 +61,7 @@ struct Arriving {
 }
 
 /// Whether this is a stream of what is below `dir` that will tell what is in directories so many levels below it, as far as it goes.
-pub(crate) fn tells_of(pending: &Pending, dir: NodeId, levels: u16) -> bool {
+pub(crate) fn tells_of(pending: &Pending, dir: TreeNodeId, levels: u16) -> bool {
     matches!(pending, Pending::Find(telling)
         if telling.top == dir && telling.bounds.depth > 0 && levels <= telling.bounds.depth)
 }
@@ -70,7 +70,7 @@ pub(crate) fn tells_of(pending: &Pending, dir: NodeId, levels: u16) -> bool {
 ///
 /// # Cost
 /// 1 round trip and as many bytes as the bounds say.
-pub(crate) fn ask(client: &mut Client, top: NodeId, bounds: Bounds) -> bool {
+pub(crate) fn ask(client: &mut Client, top: TreeNodeId, bounds: Bounds) -> bool {
     let Ok(target) = client.target(top, None) else { return false };
     client.names.hold(top);
     client.streams.counted.asked += 1;
@@ -177,7 +177,7 @@ fn complete(client: &mut Client, telling: &mut Telling, sent: Time) {
         telling.told.directories += 1;
         let is_known = client.is_listed(node);
         list::store(client, node, entries, known);
-        let is_believed = client.directories.is_fresh(node, &client.trust());
+        let is_believed = client.directories.is_fresh(node, &client.coherency());
         telling.told.believed += usize::from(is_believed);
         // Where it begins is known as a rule, and then comes along since it has to.
         if node != telling.top || !is_known {
@@ -191,8 +191,14 @@ fn complete(client: &mut Client, telling: &mut Telling, sent: Time) {
 }
 
 /// The node of a directory that the stream tells of; made if there is none and nothing newer is known of its name.
-fn node_at(client: &mut Client, top: NodeId, path: &TreePath, stat: &Stat, sent: Time) -> Option<NodeId> {
-    let is_it = |client: &Client, node: NodeId| {
+fn node_at(
+    client: &mut Client,
+    top: TreeNodeId,
+    path: &TreePath,
+    stat: &Stat,
+    sent: Time,
+) -> Option<TreeNodeId> {
+    let is_it = |client: &Client, node: TreeNodeId| {
         client.names.node(node).is_some_and(|known| known.stat.id == stat.id && known.stat.kind == stat.kind)
     };
     if stat.kind != Kind::Directory {
@@ -213,11 +219,11 @@ fn node_at(client: &mut Client, top: NodeId, path: &TreePath, stat: &Stat, sent:
 /// The node of what has this name; made if there is none. `None` where something newer is known of the name.
 pub(crate) fn node_of(
     client: &mut Client,
-    parent: NodeId,
+    parent: TreeNodeId,
     name: &[u8],
     stat: &Stat,
     sent: Time,
-) -> Option<NodeId> {
+) -> Option<TreeNodeId> {
     let is_old = client.names.node(parent).is_none_or(|parent| sent <= parent.changed_at)
         || client.directories.is_changed_since(parent, name, sent)
         || client.is_name_taken_back(parent, name, sent);
@@ -231,7 +237,7 @@ pub(crate) fn node_of(
     Some(node)
 }
 
-fn take_contents(client: &mut Client, dir: NodeId, entry: &DirEntry, contents: bytes::Bytes, sent: Time) {
+fn take_contents(client: &mut Client, dir: TreeNodeId, entry: &DirEntry, contents: bytes::Bytes, sent: Time) {
     let DirEntry { name, stat, .. } = entry;
     let is_known = client.is_wholly_known(stat.id);
     let bytes = contents.len() as u64;
@@ -243,7 +249,7 @@ fn take_contents(client: &mut Client, dir: NodeId, entry: &DirEntry, contents: b
     let is_taken = lookup::remember(client, node, stat, &contents, known);
     client.fetched_file(node, bytes, !is_taken);
     if !is_taken {
-        client.names.drop_if_free(node);
+        client.names.evict_if_unused(node);
         super::gone(client, node);
     }
 }

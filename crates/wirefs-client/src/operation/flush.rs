@@ -6,7 +6,7 @@ use crate::core::Client;
 use crate::files::Drained;
 use crate::operation::publish::Then;
 use crate::operation::{commit, lock, session};
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 use wirefs_op::Errno;
 
 /// # Cost
@@ -15,7 +15,7 @@ use wirefs_op::Errno;
 pub(crate) fn start(
     client: &mut Client,
     call: CallId,
-    node: NodeId,
+    node: TreeNodeId,
     handle: Handle,
     owner: u64,
 ) -> Result<(), Errno> {
@@ -32,7 +32,7 @@ pub(crate) fn start(
 pub(crate) fn drained(
     client: &mut Client,
     call: CallId,
-    node: NodeId,
+    node: TreeNodeId,
     handle: Handle,
     owner: u64,
 ) -> Result<(), Errno> {

@@ -6,7 +6,7 @@ use crate::core::Client;
 use crate::files::Stretch;
 use crate::operation::write;
 use bytes::Bytes;
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 
 /// Bytes that are gathered of all files together, at most.
 const GATHERED_IN_ALL_MAX: usize = 32 * 1024 * 1024;
@@ -14,13 +14,13 @@ const GATHERED_IN_ALL_MAX: usize = 32 * 1024 * 1024;
 /// Takes in what was written to a file.
 pub(crate) fn add(
     client: &mut Client,
-    node: NodeId,
+    node: TreeNodeId,
     handle: Handle,
     offset: u64,
     data: &Bytes,
     kills_privileges: bool,
 ) {
-    let enough = client.config.mode.publish.gathered_bytes();
+    let enough = client.config.mode.publish.coalesced_bytes();
     if client.files.contents(node).gathered.is_empty() {
         write::begins(client, node, 0);
     }
@@ -34,7 +34,7 @@ pub(crate) fn add(
 }
 
 /// Sends what is gathered of a file.
-pub(crate) fn send(client: &mut Client, node: NodeId) {
+pub(crate) fn send(client: &mut Client, node: TreeNodeId) {
     if client.files.known(node).is_none_or(|contents| contents.gathered.is_empty()) {
         return;
     }
@@ -52,10 +52,10 @@ pub(crate) fn send(client: &mut Client, node: NodeId) {
 
 /// A call is about to begin: what it is about is sent first, unless it adds to that or may be answered without.
 pub(crate) fn before(client: &mut Client, call: &Call<'_>) {
-    if client.config.mode.publish.gathered_bytes() == 0 {
+    if client.config.mode.publish.coalesced_bytes() == 0 {
         return;
     }
-    let named = |parent: NodeId, name: &[u8]| client.names.child(parent, name);
+    let named = |parent: TreeNodeId, name: &[u8]| client.names.child(parent, name);
     let nodes = match *call {
         Call::Write { .. } | Call::Read { .. } => return,
         Call::Unlink { parent, name } | Call::Create { parent, name, .. } => [named(parent, name), None],

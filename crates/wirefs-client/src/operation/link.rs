@@ -4,21 +4,21 @@ use crate::call::{Answer, CallId};
 use crate::core::Client;
 use crate::operation::concerned::Concerned;
 use crate::operation::{Pending, attributes};
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 use wirefs_op::message::link::{Rlink, Tlink};
 use wirefs_op::{Errno, Request, Time};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Linking {
     pub(crate) call: CallId,
-    pub(crate) node: NodeId,
-    parent: NodeId,
+    pub(crate) node: TreeNodeId,
+    parent: TreeNodeId,
     name: Vec<u8>,
 }
 
 impl Linking {
     /// The name that is made.
-    pub(crate) fn place(&self) -> (NodeId, Vec<u8>) {
+    pub(crate) fn place(&self) -> (TreeNodeId, Vec<u8>) {
         (self.parent, self.name.clone())
     }
 
@@ -33,8 +33,8 @@ impl Linking {
 pub(crate) fn start(
     client: &mut Client,
     call: CallId,
-    node: NodeId,
-    parent: NodeId,
+    node: TreeNodeId,
+    parent: TreeNodeId,
     name: &[u8],
 ) -> Result<(), Errno> {
     let link = Tlink { target: client.target(node, None)?, to: client.place(parent, name)? };

@@ -11,7 +11,7 @@ pub(crate) use misses::Misses;
 use packing::pack;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use wirefs_cache::{Known, LongListing, NodeId};
+use wirefs_cache::{Freshness, LongListing, TreeNodeId};
 use wirefs_op::listing::entries;
 use wirefs_op::message::flush::Tflush;
 use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
@@ -48,7 +48,7 @@ impl Opening {
 /// A listing under way.
 #[derive(Clone, Debug)]
 pub(crate) struct Listing {
-    node: NodeId,
+    node: TreeNodeId,
     /// The open directory that it is for; `None`: fetched for the sake of lookups.
     handle: Option<Handle>,
     /// Who waits for its beginning, and since when.
@@ -65,7 +65,7 @@ pub(crate) struct Listing {
 }
 
 impl Listing {
-    fn of(node: NodeId) -> Listing {
+    fn of(node: TreeNodeId) -> Listing {
         Listing {
             node,
             handle: None,
@@ -85,7 +85,7 @@ impl Listing {
     }
 
     /// Adds entries to what is read of the directory, as of when they are known.
-    fn fill(&mut self, open: &mut OpenDirectory, new: &mut Vec<DirEntry>, listed: Known, sent: Time) {
+    fn fill(&mut self, open: &mut OpenDirectory, new: &mut Vec<DirEntry>, listed: Freshness, sent: Time) {
         if std::mem::take(&mut self.is_again) {
             self.came = open.names();
         }
@@ -101,18 +101,18 @@ impl Listing {
 }
 
 /// Counts a name that had to be asked for; from the second on, its directory's listing is worth having.
-pub(crate) fn note_miss(client: &mut Client, dir: NodeId) {
-    if !client.config.mode.fetch.is_ahead() || !client.may_fetch_ahead() {
+pub(crate) fn note_miss(client: &mut Client, dir: TreeNodeId) {
+    if !client.config.mode.fetch.prefetches() || !client.may_fetch_ahead() {
         return;
     }
-    let (now, span) = (client.now, client.config.mode.foresight());
+    let (now, span) = (client.now, client.config.mode.prefetch_window());
     if client.misses.count(dir, now, span) == MISSES_BEFORE_LISTING && !client.streams_instead(dir) {
         ask_unasked(client, dir, UNASKED_BYTES_MAX);
     }
 }
 
 /// Fetches a listing that nobody waits for.
-fn ask_unasked(client: &mut Client, dir: NodeId, bytes_max: u32) {
+fn ask_unasked(client: &mut Client, dir: TreeNodeId, bytes_max: u32) {
     if let Ok(target) = client.target(dir, None) {
         let mode = GetMode::DATA.and(GetMode::STAT);
         let get = Tget { target, mode, nmsgs: 0, offset: 0, count: bytes_max };
@@ -121,11 +121,11 @@ fn ask_unasked(client: &mut Client, dir: NodeId, bytes_max: u32) {
 }
 
 /// A directory is being worked in: a short listing is asked for again before it is too old, so that nobody waits for it.
-pub(crate) fn renew(client: &mut Client, dir: NodeId) {
+pub(crate) fn renew(client: &mut Client, dir: TreeNodeId) {
     let Some((entries, known)) = client.directories.extent(dir) else { return };
     let window = client.config.mode.window();
     let is_old = client.now.since(known.at) * 2 >= window;
-    if window.is_zero() || client.trust().holds(known) {
+    if window.is_zero() || client.coherency().is_leased(known) {
         return;
     }
     let is_coming = |pending: &Pending| matches!(pending, Pending::List(listing) if listing.node == dir);
@@ -135,14 +135,14 @@ pub(crate) fn renew(client: &mut Client, dir: NodeId) {
 }
 
 /// Takes the listing for who wants one that is on its way already, if it was asked for within the window, or may turn out to be leased.
-fn join(client: &mut Client, opening: Opening, node: NodeId) -> bool {
+fn join(client: &mut Client, opening: Opening, node: TreeNodeId) -> bool {
     let is_free = |pending: &Pending| {
         matches!(pending, Pending::List(listing)
             if listing.node == node && listing.handle.is_none() && listing.opening.is_none())
     };
     let Some(tag) = client.requests.find(is_free) else { return false };
-    let (now, trust) = (client.now, client.trust());
-    let may_do = |sent| trust.is_valid || trust.believes(Known::since(sent));
+    let (now, coherency) = (client.now, client.coherency());
+    let may_do = |sent| coherency.leases_valid || coherency.is_valid(Freshness::since(sent));
     if !client.requests.sent_at(tag).is_some_and(may_do) {
         return false;
     }
@@ -157,7 +157,7 @@ fn join(client: &mut Client, opening: Opening, node: NodeId) -> bool {
 
 /// # Cost
 /// 0 round trips when the listing is known and valid, else 1.
-pub(crate) fn open(client: &mut Client, opening: Opening, node: NodeId) -> Result<(), Errno> {
+pub(crate) fn open(client: &mut Client, opening: Opening, node: TreeNodeId) -> Result<(), Errno> {
     if open_known(client, opening, node) {
         client.counters.name_hits += 1;
     } else {
@@ -172,14 +172,14 @@ pub(crate) fn open(client: &mut Client, opening: Opening, node: NodeId) -> Resul
 }
 
 /// Opens a directory whose listing is known; false when it is not.
-fn open_known(client: &mut Client, opening: Opening, node: NodeId) -> bool {
-    let trust = client.trust();
-    let Some((entries, listed)) = client.directories.snapshot(node, &trust) else { return false };
+fn open_known(client: &mut Client, opening: Opening, node: TreeNodeId) -> bool {
+    let coherency = client.coherency();
+    let Some((entries, listed)) = client.directories.snapshot(node, &coherency) else { return false };
     client.used_ahead(node);
     let opened = OpenDirectory { complete: true, ..begun(node, entries, listed, client.now) };
     match opening {
         Opening::Directory(call) => {
-            let is_kept = trust.holds(listed) && client.files.keeps_listing(node);
+            let is_kept = coherency.is_leased(listed) && client.files.keeps_listing(node);
             let handle = opened_with(client, OpenDirectory { is_kept, ..opened });
             let pages = if is_kept { PageCache::Keep } else { PageCache::Drop };
             client.answer(call, Answer::Opened(handle, pages));
@@ -197,7 +197,7 @@ fn opened_with(client: &mut Client, opened: OpenDirectory) -> Handle {
     client.files.directory_opened(opened)
 }
 
-fn begun(node: NodeId, entries: Arc<Vec<DirEntry>>, listed: Known, taken_at: Time) -> OpenDirectory {
+fn begun(node: TreeNodeId, entries: Arc<Vec<DirEntry>>, listed: Freshness, taken_at: Time) -> OpenDirectory {
     OpenDirectory {
         node,
         entries: entries.into(),
@@ -214,7 +214,7 @@ fn begun(node: NodeId, entries: Arc<Vec<DirEntry>>, listed: Known, taken_at: Tim
 
 fn ask(
     client: &mut Client,
-    node: NodeId,
+    node: TreeNodeId,
     handle: Option<Handle>,
     opening: Option<(Opening, Time)>,
 ) -> Result<(), Errno> {
@@ -268,14 +268,14 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
         if let Some(open) = handle.and_then(|handle| client.files.directory_mut(handle)) {
             open.entries = LongListing::default();
             open.doubted.clear();
-            (open.listed, open.taken_at) = (Known::since(client.now), client.now);
+            (open.listed, open.taken_at) = (Freshness::since(client.now), client.now);
             handle.into_iter().for_each(|handle| client.files.unopened.weigh(handle));
             if let Err(errno) = ask(client, node, handle, None) {
                 return failed(client, listing, errno);
             }
         }
     } else {
-        let (is_kept, most) = (client.config.mode.fetch.is_kept(), client.directories.entries_max());
+        let (is_kept, most) = (client.config.mode.fetch.is_cached(), client.directories.entries_max());
         let open = handle.and_then(|handle| client.files.directory_mut(handle));
         let gathered = match open {
             Some(open) => {
@@ -300,12 +300,12 @@ fn open_with(
     listing: &mut Listing,
     (opening, since): (Opening, Time),
     sent: Time,
-    listed: Known,
+    listed: Freshness,
 ) {
     let node = listing.node;
     // Asked for before that, and not promised: it may be too old. Of what was changed here since it does not tell.
     let is_old =
-        !client.trust().believes_since(listed, since) || client.directories.has_changed_since(node, sent);
+        !client.coherency().is_valid_since(listed, since) || client.directories.has_changed_since(node, sent);
     if sent < since && is_old {
         if let Err(errno) = ask(client, node, None, Some((opening, since))) {
             client.fail(opening.call(), errno);
@@ -331,19 +331,19 @@ fn open_with(
 }
 
 /// As of when a listing is known that was asked for at `sent`.
-fn listed(client: &mut Client, listing: &Listing, sent: Time) -> Known {
+fn listed(client: &mut Client, listing: &Listing, sent: Time) -> Freshness {
     let id = client.names.node(listing.node).map(|dir| dir.stat.id);
-    id.map_or(Known::since(sent), |id| client.known_object(id, listing.is_leased, sent))
+    id.map_or(Freshness::since(sent), |id| client.known_object(id, listing.is_leased, sent))
 }
 
 /// Remembers the listing of a directory that this client has just made.
-pub(crate) fn store_made(client: &mut Client, dir: NodeId, known: Known) {
-    client.directories.store(dir, Vec::new(), known, &client.trust());
+pub(crate) fn store_made(client: &mut Client, dir: TreeNodeId, known: Freshness) {
+    client.directories.store(dir, Vec::new(), known, &client.coherency());
     client.directory_listed(dir);
 }
 
 /// Remembers a listing. Of objects that this client changed since it was asked for, it may tell what was before.
-pub(crate) fn store(client: &mut Client, dir: NodeId, mut entries: Vec<DirEntry>, known: Known) {
+pub(crate) fn store(client: &mut Client, dir: TreeNodeId, mut entries: Vec<DirEntry>, known: Freshness) {
     client.note_listed(dir);
     for entry in &mut entries {
         match client.names.changed_since(entry.stat.id, known.at) {
@@ -353,17 +353,17 @@ pub(crate) fn store(client: &mut Client, dir: NodeId, mut entries: Vec<DirEntry>
         }
     }
     client.take_back(dir, &mut entries, known.at);
-    client.directories.store(dir, entries, known, &client.trust());
+    client.directories.store(dir, entries, known, &client.coherency());
     client.directory_listed(dir);
 }
 
 /// The listing of a directory came by another way than was asked: those who wait for it go on.
-pub(crate) fn serve_openings(client: &mut Client, dir: NodeId) {
+pub(crate) fn serve_openings(client: &mut Client, dir: TreeNodeId) {
     let waits = |pending: &Pending| {
         matches!(pending, Pending::List(listing)
             if listing.node == dir && listing.opening.is_some() && listing.gathered.is_empty())
     };
-    while client.directories.is_fresh(dir, &client.trust()) {
+    while client.directories.is_fresh(dir, &client.coherency()) {
         let Some(tag) = client.requests.find(waits) else { return };
         let opening = match client.requests.pending_mut(tag) {
             Some(Pending::List(listing)) => listing.opening.take(),
@@ -390,17 +390,17 @@ pub(crate) fn failed(client: &mut Client, listing: Listing, errno: Errno) {
 
 pub(crate) fn read(
     client: &mut Client,
-    node: NodeId,
+    node: TreeNodeId,
     handle: Handle,
     wanted: WaitingReaddir,
 ) -> Result<(), Errno> {
-    let trust = client.trust();
+    let coherency = client.coherency();
     let open = client.files.directory_mut(handle).ok_or(Errno::BadDescriptor)?;
     let begins = wanted.offset == 0 && open.complete;
-    let mut again = begins && !open.is_kept && open.read && !trust.believes(open.listed);
+    let mut again = begins && !open.is_kept && open.read && !coherency.is_valid(open.listed);
     // The kernel keeps what it reads now: that must be the directory as it is, not as it was when it was opened.
     if begins && open.is_kept {
-        match client.directories.snapshot(node, &trust) {
+        match client.directories.snapshot(node, &coherency) {
             Some((entries, listed)) => {
                 (open.entries, open.listed, open.taken_at) = (entries.into(), listed, client.now);
                 open.doubted.clear();
@@ -416,7 +416,7 @@ pub(crate) fn read(
         open.doubted.clear();
         open.complete = false;
         open.error = None;
-        (open.listed, open.taken_at) = (Known::since(client.now), client.now);
+        (open.listed, open.taken_at) = (Freshness::since(client.now), client.now);
         if open.is_kept {
             client.files.keeps_not(node);
         }

@@ -6,7 +6,7 @@ use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
 use crate::locks::{Asked, Key, Locks, Refusal, Step};
 use crate::operation::Pending;
-use wirefs_cache::{Known, NodeId};
+use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::message::lock::{LockAction, Rlock, Tlock};
 use wirefs_op::{Errno, LockFamily, LockKind, LockRange, Request, Stat, Time};
 
@@ -21,7 +21,7 @@ pub(crate) struct Wanted {
 #[derive(Clone, Debug)]
 pub(crate) struct Locking {
     pub(crate) call: CallId,
-    node: NodeId,
+    node: TreeNodeId,
     handle: Handle,
     wanted: Wanted,
     action: LockAction,
@@ -63,7 +63,7 @@ impl Locking {
 
 /// # Cost
 /// 0 round trips where the lock is lent, else 1.
-pub(crate) fn test(client: &mut Client, call: CallId, node: NodeId, handle: Handle, wanted: Wanted) {
+pub(crate) fn test(client: &mut Client, call: CallId, node: TreeNodeId, handle: Handle, wanted: Wanted) {
     let Wanted { owner, family, range } = wanted;
     ask(client, Locks::key(node, family), Asked::Test { call, handle, owner, range });
 }
@@ -74,7 +74,7 @@ pub(crate) fn test(client: &mut Client, call: CallId, node: NodeId, handle: Hand
 pub(crate) fn set(
     client: &mut Client,
     call: CallId,
-    node: NodeId,
+    node: TreeNodeId,
     handle: Handle,
     wanted: Wanted,
     wait: bool,
@@ -99,7 +99,7 @@ fn whole_for(family: LockFamily, range: LockRange) -> LockRange {
     }
 }
 
-fn release(client: &mut Client, node: NodeId, handle: Handle, wanted: Wanted) {
+fn release(client: &mut Client, node: TreeNodeId, handle: Handle, wanted: Wanted) {
     let Wanted { owner, family, range } = wanted;
     ask(client, Locks::key(node, family), Asked::Unlock { handle, owner, range });
 }
@@ -179,7 +179,7 @@ fn request(client: &mut Client, locking: Locking, range: LockRange) {
 
 fn tlock(
     client: &Client,
-    node: NodeId,
+    node: TreeNodeId,
     handle: Option<Handle>,
     wanted: Wanted,
     action: LockAction,
@@ -209,7 +209,7 @@ pub(crate) fn finish(client: &mut Client, locking: Locking, sent: Time, reply: R
 /// The server granted a lock. Data read under it is asked for after the grant, or is leased and the server has recalled all changes made
 /// before. All other data is dropped, here and in the kernel, before the caller goes on. Equal versions are not enough: a `write` at the
 /// server changes the file's times before its data.
-fn granted(client: &mut Client, node: NodeId, sent: Time, stat: Option<Stat>) {
+fn granted(client: &mut Client, node: TreeNodeId, sent: Time, stat: Option<Stat>) {
     let stat = stat.filter(|stat| client.names.of_file(stat.id) == Some(node));
     let told = stat.map(|stat| (stat, client.known(&stat, sent)));
     if told.is_some_and(|(stat, known)| is_unchanged(client, node, &stat, known)) {
@@ -220,22 +220,24 @@ fn granted(client: &mut Client, node: NodeId, sent: Time, stat: Option<Stat>) {
     let counts = client.names.locked(node, told.as_ref().map(|(stat, known)| (stat, *known)), client.now);
     client.files.locked(node);
     if let Some((stat, known)) = told.filter(|_| counts) {
-        let trust = client.trust();
-        client.files.observe(node, stat.version, known, &trust);
+        let coherency = client.coherency();
+        client.files.observe(node, stat.version, known, &coherency);
     }
     super::as_opened::outdated(client, node);
     super::fetch::invalidate_pages(client, node);
 }
 
 /// Whether all that is known of the file is leased, and nothing was recalled when the lock was granted.
-fn is_unchanged(client: &Client, node: NodeId, stat: &Stat, told: Known) -> bool {
-    let trust = client.trust();
-    let is_leased = |known: Option<Known>| known.is_some_and(|known| trust.is_valid && trust.holds(known));
+fn is_unchanged(client: &Client, node: TreeNodeId, stat: &Stat, told: Freshness) -> bool {
+    let coherency = client.coherency();
+    let is_leased = |known: Option<Freshness>| {
+        known.is_some_and(|known| coherency.leases_valid && coherency.is_leased(known))
+    };
     let attributes = client.names.node(node).filter(|known| known.stat.version == stat.version);
     let contents = client.files.known(node);
     is_leased(Some(told))
         && !client.files.is_writing(node)
-        && attributes.is_some_and(|known| is_leased(known.known))
+        && attributes.is_some_and(|known| is_leased(known.freshness))
         && contents.is_some_and(|contents| is_leased(contents.valid))
         && client.files.is_of(node, stat.version)
 }
@@ -296,7 +298,7 @@ fn tell_reductions(client: &mut Client, key: Key, handle: Option<Handle>) {
 }
 
 /// Releases, or has shared from now on what was held exclusively: nobody can refuse it, and nobody waits for it.
-fn unlock(client: &mut Client, node: NodeId, handle: Option<Handle>, wanted: Wanted) {
+fn unlock(client: &mut Client, node: TreeNodeId, handle: Option<Handle>, wanted: Wanted) {
     if let Ok(lock) = tlock(client, node, handle, wanted, LockAction::Set) {
         client.names.hold(node);
         client.send(Request::Lock(lock), Pending::Unlock(node));
@@ -324,7 +326,7 @@ pub(crate) fn withdraw(client: &mut Client, call: CallId) {
 }
 
 /// A release was answered.
-pub(crate) fn unlocked(client: &mut Client, node: NodeId) {
+pub(crate) fn unlocked(client: &mut Client, node: TreeNodeId) {
     client.names.release(node);
     super::gone(client, node);
 }
@@ -336,12 +338,12 @@ fn everything(range: LockRange) -> LockRange {
 const ALL: LockRange = LockRange { kind: LockKind::Unlock, start: 0, end: u64::MAX, pid: 0 };
 
 /// A descriptor is closed: its owner's POSIX locks on the file fall, as POSIX has it.
-pub(crate) fn release_all(client: &mut Client, node: NodeId, handle: Handle, owner: u64) {
+pub(crate) fn release_all(client: &mut Client, node: TreeNodeId, handle: Handle, owner: u64) {
     release(client, node, handle, Wanted { owner, family: LockFamily::Posix, range: ALL });
 }
 
 /// An open file is gone. Whose last lock on the file was taken through it has closed it, though nobody may have said so.
-pub(crate) fn release_unheard(client: &mut Client, node: NodeId, handle: Handle) {
+pub(crate) fn release_unheard(client: &mut Client, node: TreeNodeId, handle: Handle) {
     for owner in client.files.lockers_through(node, handle) {
         client.files.contents(node).lockers.leaves(owner);
         release_all(client, node, handle, owner);
@@ -349,12 +351,12 @@ pub(crate) fn release_unheard(client: &mut Client, node: NodeId, handle: Handle)
 }
 
 /// An open file is gone: so is its flock.
-pub(crate) fn release_flock(client: &mut Client, node: NodeId, handle: Handle, owner: u64) {
+pub(crate) fn release_flock(client: &mut Client, node: TreeNodeId, handle: Handle, owner: u64) {
     release(client, node, handle, Wanted { owner, family: LockFamily::Flock, range: ALL });
 }
 
 /// An open file is about to be gone: with the last one of a file goes what is lent of it.
-pub(crate) fn closes(client: &mut Client, node: NodeId, handle: Handle) {
+pub(crate) fn closes(client: &mut Client, node: TreeNodeId, handle: Handle) {
     if client.files.handles_of(node).all(|open| open == handle) {
         for key in client.locks.keys_of(node) {
             let now = client.now;
@@ -366,7 +368,7 @@ pub(crate) fn closes(client: &mut Client, node: NodeId, handle: Handle) {
 }
 
 /// A program at the server changed these files.
-pub(crate) fn changed_at_server(client: &mut Client, nodes: &[NodeId]) {
+pub(crate) fn changed_at_server(client: &mut Client, nodes: &[TreeNodeId]) {
     let now = client.now;
     for key in nodes.iter().flat_map(|node| client.locks.keys_of(*node)).collect::<Vec<_>>() {
         client.locks.file(key).changed_at_server(now);

@@ -5,7 +5,7 @@ use crate::call::{Answer, CallId, Entry};
 use crate::core::Client;
 use crate::operation::{Pending, attributes, list};
 use std::time::Duration;
-use wirefs_cache::{Fetch, Found, Known, NodeId};
+use wirefs_cache::{CachedLookup, Fetch, Freshness, TreeNodeId};
 use wirefs_op::listing::entries;
 use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
 use wirefs_op::message::target::{NOFD, Target};
@@ -19,7 +19,7 @@ const TRIES_MAX: u8 = 8;
 #[derive(Clone, Debug)]
 pub(crate) struct Looking {
     call: CallId,
-    parent: NodeId,
+    parent: TreeNodeId,
     name: Vec<u8>,
     /// When it was asked for, the first time over this request.
     asked: Time,
@@ -28,17 +28,17 @@ pub(crate) struct Looking {
 
 impl Looking {
     /// What is looked up, if it is for this call.
-    pub(crate) fn name_for(&self, call: CallId) -> Option<(NodeId, Vec<u8>)> {
+    pub(crate) fn name_for(&self, call: CallId) -> Option<(TreeNodeId, Vec<u8>)> {
         (self.call == call).then(|| (self.parent, self.name.clone()))
     }
 }
 
 /// # Cost
 /// 0 round trips when the parent's listing is known, else 1.
-pub(crate) fn start(client: &mut Client, call: CallId, parent: NodeId, name: &[u8]) -> Result<(), Errno> {
+pub(crate) fn start(client: &mut Client, call: CallId, parent: TreeNodeId, name: &[u8]) -> Result<(), Errno> {
     let path = client.entry_path(parent, name)?;
-    match client.directories.find(parent, name, &client.trust()) {
-        Found::Entry(found) => {
+    match client.directories.find(parent, name, &client.coherency()) {
+        CachedLookup::Entry(found) => {
             super::list::renew(client, parent);
             client.used_ahead(parent);
             let node = client.learn(&found.stat, found.attributes);
@@ -49,10 +49,10 @@ pub(crate) fn start(client: &mut Client, call: CallId, parent: NodeId, name: &[u
                 client.answer(call, Answer::Entry(entry));
                 return Ok(());
             }
-            client.names.drop_if_free(node);
+            client.names.evict_if_unused(node);
             client.counters.name_misses += 1;
         }
-        Found::Absent(known) => {
+        CachedLookup::Negative(known) => {
             super::list::renew(client, parent);
             client.used_ahead(parent);
             client.counters.name_hits += 1;
@@ -61,7 +61,7 @@ pub(crate) fn start(client: &mut Client, call: CallId, parent: NodeId, name: &[u
             client.answer(call, Answer::NoEntry(ttl));
             return Ok(());
         }
-        Found::Unknown => {
+        CachedLookup::Miss => {
             client.counters.name_misses += 1;
             client.directory_missed(parent);
         }
@@ -74,7 +74,7 @@ pub(crate) fn start(client: &mut Client, call: CallId, parent: NodeId, name: &[u
 
 fn ask(client: &mut Client, path: TreePath, looking: Looking) {
     let (mode, count) = match client.config.mode.fetch {
-        Fetch::Blocks | Fetch::Asked | Fetch::Whole => {
+        Fetch::Blocks | Fetch::OnDemand | Fetch::Whole => {
             (GetMode::STAT.and(GetMode::DATA).and(GetMode::WHOLE), INLINE_BYTES_MAX)
         }
         Fetch::Exact => (GetMode::STAT, 0),
@@ -92,15 +92,15 @@ fn is_overtaken(client: &Client, looking: &Looking, found: Option<FileId>) -> bo
     let known = client.names.child(*parent, name).and_then(|node| client.names.node(node));
     let Some(known) = known.filter(|known| found != Some(known.stat.id)) else { return false };
     client.directories.is_changed_since(*parent, name, *asked)
-        || client.directories.is_known_after(*parent, name, *asked)
-        || known.known.is_some_and(|known| *asked < known.at)
+        || client.directories.is_fresher_than(*parent, name, *asked)
+        || known.freshness.is_some_and(|known| *asked < known.at)
 }
 
 /// Whether the object that the name was up to now was heard of while this was under way, and what came, `found`, is something else: servers
 /// answer in any order, so that either may be the older one.
 fn is_beside(client: &Client, looking: &Looking, found: Option<FileId>) -> bool {
     let known = client.names.child(looking.parent, &looking.name).and_then(|node| client.names.node(node));
-    known.is_some_and(|known| found != Some(known.stat.id) && looking.asked < known.heard_at)
+    known.is_some_and(|known| found != Some(known.stat.id) && looking.asked < known.observed_at)
 }
 
 fn again(client: &mut Client, looking: Looking) {
@@ -135,7 +135,7 @@ pub(crate) fn finish(client: &mut Client, looking: Looking, sent: Time, got: Rge
     let node = client.learn(&stat, known);
     client.names.link(parent, &name, node);
     let found = Stat { leased: known.leased, ..stat };
-    client.directories.found(parent, &name, Some(&found), known_name, &client.trust());
+    client.directories.record_lookup(parent, &name, Some(&found), known_name, &client.coherency());
     let whole = got.mode.has(GotMode::DATA) && last && !got.mode.has(GotMode::MORE);
     if whole {
         remember(client, node, &stat, &got.data.0, known);
@@ -152,10 +152,10 @@ pub(crate) fn finish(client: &mut Client, looking: Looking, sent: Time, got: Rge
 /// Takes in what a name, a stream or a request ahead brought beside attributes. Tells whether it is of use.
 pub(crate) fn remember(
     client: &mut Client,
-    node: NodeId,
+    node: TreeNodeId,
     told: &Stat,
     data: &bytes::Bytes,
-    as_of: Known,
+    as_of: Freshness,
 ) -> bool {
     match told.kind {
         Kind::Directory => {
@@ -172,8 +172,8 @@ pub(crate) fn remember(
                 return false;
             }
             client.files.contents(node);
-            let trust = client.trust();
-            client.files.observe(node, version, as_of, &trust);
+            let coherency = client.coherency();
+            client.files.observe(node, version, as_of, &coherency);
             if !client.files.is_of(node, version) {
                 return false;
             }
@@ -185,7 +185,7 @@ pub(crate) fn remember(
     true
 }
 
-fn absent(client: &mut Client, looking: Looking, known: Known) {
+fn absent(client: &mut Client, looking: Looking, known: Freshness) {
     // It was absent while the call waited. It is what we made it now; or it may be there, and who was told so would have an object without
     // a path if its name went.
     if is_overtaken(client, &looking, None) || is_beside(client, &looking, None) {
@@ -193,7 +193,7 @@ fn absent(client: &mut Client, looking: Looking, known: Known) {
     }
     let Looking { call, parent, name, .. } = looking;
     client.names.unlink(parent, &name);
-    client.directories.found(parent, &name, None, known, &client.trust());
+    client.directories.record_lookup(parent, &name, None, known, &client.coherency());
     let ttl = client.absent_ttl(parent, &name, known);
     client.answer(call, Answer::NoEntry(ttl));
 }
@@ -201,13 +201,13 @@ fn absent(client: &mut Client, looking: Looking, known: Known) {
 /// What a lookup is answered while the server cannot be asked. A directory that the kernel has by this name may be where programs stand: told of
 /// a failure, the kernel would drop it (`fuse_dentry_revalidate` in fs/fuse/dir.c), and they had no place any more when the server is
 /// back. So it is told as it was, for no time: whatever is done there is refused all the same.
-pub(crate) fn unreachable(client: &mut Client, parent: NodeId, name: &[u8]) -> Answer {
-    let is_known = |node: &NodeId| {
+pub(crate) fn unreachable(client: &mut Client, parent: TreeNodeId, name: &[u8]) -> Answer {
+    let is_known = |node: &TreeNodeId| {
         let known = client.names.node(*node);
         known.is_some_and(|known| known.is_held_by_kernel() && known.stat.kind == Kind::Directory)
     };
     let known = client.names.child(parent, name).filter(is_known);
-    match known.map(|node| client.entry(node, Known::since(client.now))) {
+    match known.map(|node| client.entry(node, Freshness::since(client.now))) {
         Some(Ok(entry)) => {
             Answer::Entry(Entry { entry_ttl: Duration::ZERO, attr_ttl: Duration::ZERO, ..entry })
         }
@@ -219,7 +219,7 @@ pub(crate) fn failed(client: &mut Client, looking: Looking, errno: Errno) {
     match errno {
         // Servers that do not know of ENTRY say so of a name that is not there.
         Errno::NotFound => {
-            let known = Known::since(looking.asked);
+            let known = Freshness::since(looking.asked);
             absent(client, looking, known);
         }
         Errno::HostDown => {

@@ -6,7 +6,7 @@ use crate::files::Private;
 use crate::link::LinkState;
 use crate::operation::{Pending, attributes};
 use bytes::Bytes;
-use wirefs_cache::{Known, NodeId};
+use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::message::put::{Create, PutMode, Rput, Tput};
 use wirefs_op::message::target::{NOFD, Target};
 use wirefs_op::wire::Data;
@@ -15,7 +15,7 @@ use wirefs_op::{Errno, Kind, Request, SetStat, Stat, Time};
 #[derive(Clone, Debug)]
 pub(crate) struct Making {
     pub(super) call: CallId,
-    parent: NodeId,
+    parent: TreeNodeId,
     /// `None` for a file without a name.
     name: Option<Vec<u8>>,
     open: Option<OpenHow>,
@@ -30,13 +30,13 @@ impl Making {
     }
 
     /// The name that is made.
-    pub(crate) fn place(&self) -> Option<(NodeId, Vec<u8>)> {
+    pub(crate) fn place(&self) -> Option<(TreeNodeId, Vec<u8>)> {
         self.name.clone().map(|name| (self.parent, name))
     }
 }
 
 struct Wanted<'a> {
-    parent: NodeId,
+    parent: TreeNodeId,
     name: Option<&'a [u8]>,
     create: Create,
     mode: PutMode,
@@ -49,7 +49,7 @@ pub(crate) fn node(
     client: &mut Client,
     call: CallId,
     caller: Caller,
-    parent: NodeId,
+    parent: TreeNodeId,
     name: &[u8],
     (mode, umask, rdev): (u32, u32, u32),
 ) -> Result<(), Errno> {
@@ -63,7 +63,7 @@ pub(crate) fn directory(
     client: &mut Client,
     call: CallId,
     caller: Caller,
-    parent: NodeId,
+    parent: TreeNodeId,
     name: &[u8],
     (mode, umask): (u32, u32),
 ) -> Result<(), Errno> {
@@ -76,7 +76,7 @@ pub(crate) fn symlink(
     client: &mut Client,
     call: CallId,
     caller: Caller,
-    parent: NodeId,
+    parent: TreeNodeId,
     name: &[u8],
     target: &[u8],
 ) -> Result<(), Errno> {
@@ -84,7 +84,7 @@ pub(crate) fn symlink(
     send(client, call, Wanted { data: Bytes::copy_from_slice(target), ..plain(parent, name, create) })
 }
 
-fn plain(parent: NodeId, name: &[u8], create: Create) -> Wanted<'_> {
+fn plain(parent: TreeNodeId, name: &[u8], create: Create) -> Wanted<'_> {
     Wanted {
         parent,
         name: Some(name),
@@ -105,14 +105,14 @@ pub(crate) fn file(
     client: &mut Client,
     call: CallId,
     caller: Caller,
-    parent: NodeId,
+    parent: TreeNodeId,
     name: &[u8],
     (mode, umask): (u32, u32),
     how: OpenHow,
 ) -> Result<(), Errno> {
     let create = Create { kind: Kind::File, mode: mode & 0o7777, rdev: 0, cred: client.cred(caller, umask) };
     // What is a copy is cut as such.
-    let cuts = how.truncate && !client.config.mode.fetch.is_private();
+    let cuts = how.truncate && !client.config.mode.fetch.has_private_copies();
     let wanted = Wanted {
         mode: open_mode(how)
             .and_if(how.exclusive, PutMode::EXCLUSIVE)
@@ -129,7 +129,7 @@ pub(crate) fn nameless(
     client: &mut Client,
     call: CallId,
     caller: Caller,
-    parent: NodeId,
+    parent: TreeNodeId,
     (mode, umask): (u32, u32),
     how: OpenHow,
 ) -> Result<(), Errno> {
@@ -170,14 +170,14 @@ pub(crate) fn finish(client: &mut Client, making: Making, sent: Time, put: Rput)
     let stat = Stat { leased: known.leased, ..stat };
     let node = client.learn(&stat, known);
     let created = put.before == 0;
-    let mut known_name = Known::since(sent);
+    let mut known_name = Freshness::since(sent);
     if let Some(name) = &name {
         known_name = client.known_own(parent, name, put.dir.as_ref(), sent);
         if !(is_repeated && is_replaced(client, (parent, name), node)) {
             client.names.link(parent, name, node);
             client.directories.added(parent, name, &stat, known_name, now);
         } else {
-            client.directories.doubt(parent);
+            client.directories.invalidate(parent);
             client.invalidate_name(parent, name.clone());
         }
         attributes::changed(client, parent, put.dir.as_ref(), sent);
@@ -185,11 +185,11 @@ pub(crate) fn finish(client: &mut Client, making: Making, sent: Time, put: Rput)
     if created && stat.kind == Kind::Directory {
         super::list::store_made(client, node, known);
     }
-    let is_private = open.is_some() && name.is_some() && client.config.mode.fetch.is_private();
+    let is_private = open.is_some() && name.is_some() && client.config.mode.fetch.has_private_copies();
     if is_private && !created {
         // It was there, and all of it is to be fetched: the kernel opens it then.
         super::release::give_back(client, Some(stat.id), put.fd, true);
-        client.names.drop_if_free(node);
+        client.names.evict_if_unused(node);
         return client.fail(call, Errno::Stale);
     }
     if !created {
@@ -206,8 +206,8 @@ pub(crate) fn finish(client: &mut Client, making: Making, sent: Time, put: Rput)
     client.names.hold(node);
     let handle = client.files.opened(node, how, put.fd);
     client.files.contents(node);
-    let trust = client.trust();
-    client.files.observe(node, stat.version, known, &trust);
+    let coherency = client.coherency();
+    client.files.observe(node, stat.version, known, &coherency);
     if is_private {
         client.files.set_copy(handle, Private::default(), Some(&stat));
         if let Some(open) = client.files.open_mut(handle) {
@@ -215,23 +215,23 @@ pub(crate) fn finish(client: &mut Client, making: Making, sent: Time, put: Rput)
         }
     }
     let uncached = is_private || super::open::is_uncached(client, how);
-    let pages = client.files.page_cache(node, uncached, sent, &trust);
+    let pages = client.files.page_cache(node, uncached, sent, &coherency);
     client.answer(call, Answer::Created(entry, handle, pages));
 }
 
 /// Whether a reply over this connection has said that a name is another object than `node`.
-fn is_replaced(client: &Client, (parent, name): (NodeId, &[u8]), node: NodeId) -> bool {
+fn is_replaced(client: &Client, (parent, name): (TreeNodeId, &[u8]), node: TreeNodeId) -> bool {
     let LinkState::Up(since) = client.link_state() else { return false };
     let stands = client.names.child(parent, name).filter(|stands| *stands != node);
-    stands.and_then(|stands| client.names.node(stands)).is_some_and(|stands| since <= stands.heard_at)
+    stands.and_then(|stands| client.names.node(stands)).is_some_and(|stands| since <= stands.observed_at)
 }
 
 pub(crate) fn failed(client: &mut Client, making: Making, errno: Errno) {
     if errno == Errno::Exists {
-        client.directories.doubt(making.parent);
+        client.directories.invalidate(making.parent);
         if let Some(name) = making.name {
             // The kernel may have it that the name is absent.
-            client.names.untell_absent(making.parent, &name);
+            client.names.remove_negative(making.parent, &name);
             client.invalidate_name(making.parent, name);
         }
     }

@@ -4,7 +4,7 @@ use crate::call::{Answer, CallId, Caller, Handle, Invalidate, OpenHow, PageCache
 use crate::core::Client;
 use crate::operation::{Pending, as_opened, attributes, fetch, lookup, make, publish, session};
 use crate::streams::{Joined, SMALL_BYTES_MAX};
-use wirefs_cache::{Fetch, Known, NodeId};
+use wirefs_cache::{Fetch, Freshness, TreeNodeId};
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
 use wirefs_op::message::put::{PutMode, Rput, Tput};
@@ -15,12 +15,12 @@ use wirefs_op::{DirEntry, Errno, FileId, Request, SetStat, Time};
 #[derive(Clone, Debug)]
 pub(crate) struct Opening {
     pub(crate) call: CallId,
-    pub(crate) node: NodeId,
+    pub(crate) node: TreeNodeId,
     how: OpenHow,
     /// The file is cut to nothing.
     cuts: bool,
     /// The name by which it is opened, where that is of use later.
-    place: Option<(NodeId, Vec<u8>)>,
+    place: Option<(TreeNodeId, Vec<u8>)>,
 }
 
 impl Opening {
@@ -36,12 +36,12 @@ pub(crate) struct Acquiring {
     handle: Handle,
     id: Option<FileId>,
     /// The file, where a recall is answered once it is there.
-    recalled: Option<NodeId>,
+    recalled: Option<TreeNodeId>,
 }
 
 /// Whether the kernel is to keep no pages for a file opened so: appended data would land in the wrong place in them.
 pub(crate) fn is_uncached(client: &Client, how: OpenHow) -> bool {
-    how.direct || how.append || !client.config.mode.fetch.is_kept()
+    how.direct || how.append || !client.config.mode.fetch.is_cached()
 }
 
 /// # Cost
@@ -51,11 +51,11 @@ pub(crate) fn start(
     client: &mut Client,
     call: CallId,
     caller: Caller,
-    node: NodeId,
+    node: TreeNodeId,
     how: OpenHow,
 ) -> Result<(), Errno> {
     let reads =
-        !how.write && !how.truncate && !is_uncached(client, how) && !client.config.mode.asks_at_open();
+        !how.write && !how.truncate && !is_uncached(client, how) && !client.config.mode.validates_at_open();
     let cached = reads && client.is_fresh(node) && client.has_first_piece(node);
     // A name that is about to go takes a file without an fd with it.
     if cached && !loses_name(client, node) {
@@ -91,12 +91,19 @@ pub(crate) fn go_on(client: &mut Client, joined: Joined) {
     }
 }
 
-fn ask(client: &mut Client, call: CallId, caller: Caller, node: NodeId, how: OpenHow) -> Result<(), Errno> {
+fn ask(
+    client: &mut Client,
+    call: CallId,
+    caller: Caller,
+    node: TreeNodeId,
+    how: OpenHow,
+) -> Result<(), Errno> {
     let is_whole = client.names.node(node).is_some_and(|known| client.is_wholly_known(known.stat.id));
-    let uncached = is_uncached(client, how) || (client.config.mode.asks_at_open() && is_whole);
+    let uncached = is_uncached(client, how) || (client.config.mode.validates_at_open() && is_whole);
     // What is a copy is cut as such.
-    let cuts = how.truncate && !client.config.mode.fetch.is_private();
-    let place = client.config.mode.fetch.is_private().then(|| publish::place_of(client, node)).flatten();
+    let cuts = how.truncate && !client.config.mode.fetch.has_private_copies();
+    let place =
+        client.config.mode.fetch.has_private_copies().then(|| publish::place_of(client, node)).flatten();
     let mut target = client.target(node, None)?;
     // Another open file's fd may have other rights; it serves when there is no path any more.
     if client.names.path(node).is_some() {
@@ -128,7 +135,7 @@ fn ask(client: &mut Client, call: CallId, caller: Caller, node: NodeId, how: Ope
 }
 
 /// Whether an own change that may remove a name of the node is under way, or a program at the server may have removed one.
-fn loses_name(client: &Client, node: NodeId) -> bool {
+fn loses_name(client: &Client, node: TreeNodeId) -> bool {
     if client.is_place_contended(node) {
         return true;
     }
@@ -143,7 +150,7 @@ fn loses_name(client: &Client, node: NodeId) -> bool {
 fn opened(
     client: &mut Client,
     call: CallId,
-    (node, place): (NodeId, Option<(NodeId, Vec<u8>)>),
+    (node, place): (TreeNodeId, Option<(TreeNodeId, Vec<u8>)>),
     how: OpenHow,
     fd: Fd,
     sent: Time,
@@ -152,7 +159,7 @@ fn opened(
     // Whatever it is opened for: from now on its contents are held by whoever has it open, and are no longer those that came.
     client.used_ahead(node);
     let handle = client.files.opened(node, how, fd);
-    if client.config.mode.fetch.is_private() {
+    if client.config.mode.fetch.has_private_copies() {
         if let Some(open) = client.files.open_mut(handle) {
             open.opened_by = place;
         }
@@ -163,8 +170,8 @@ fn opened(
         as_opened::keep(client, node, handle);
     }
     let uncached = is_uncached(client, how);
-    let trust = client.trust();
-    let pages = client.files.page_cache(node, uncached, sent, &trust);
+    let coherency = client.coherency();
+    let pages = client.files.page_cache(node, uncached, sent, &coherency);
     let pages = match pages {
         _ if !uncached && client.files.is_moving(node, client.now) => PageCache::Avoid,
         PageCache::Keep if closes_quietly(client, node, how) => PageCache::Quiet,
@@ -175,7 +182,7 @@ fn opened(
 }
 
 /// Whether nobody needs to hear of each descriptor that is closed: nothing is written through it, and nobody has locked the file.
-fn closes_quietly(client: &Client, node: NodeId, how: OpenHow) -> bool {
+fn closes_quietly(client: &Client, node: TreeNodeId, how: OpenHow) -> bool {
     how.only_reads() && client.config.mode.takes_leases() && !client.files.was_locked(node)
 }
 
@@ -228,17 +235,22 @@ pub(crate) fn failed(client: &mut Client, opening: Opening, errno: Errno) {
 /// Contents of one file, asked for ahead; it is held.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ahead {
-    node: NodeId,
+    node: TreeNodeId,
 }
 
 /// Asks for the contents of a small file that is listed in `dir`; tells which node it is, if that was possible.
-pub(crate) fn ask_ahead(client: &mut Client, dir: NodeId, entry: &DirEntry, known: Known) -> Option<NodeId> {
-    let attributes = client.directories.attributes_known(&entry.stat, known.at);
+pub(crate) fn ask_ahead(
+    client: &mut Client,
+    dir: TreeNodeId,
+    entry: &DirEntry,
+    known: Freshness,
+) -> Option<TreeNodeId> {
+    let attributes = client.directories.attributes_freshness(&entry.stat, known.at);
     let node = client.learn(&entry.stat, attributes);
     client.names.link(dir, &entry.name, node);
     // By its name: what is asked for by an open file's fd, and is not to be kept open, closes that.
     let Ok(target) = client.target(node, None).map(|target| Target { fd: NOFD, ..target }) else {
-        client.names.drop_if_free(node);
+        client.names.evict_if_unused(node);
         return None;
     };
     client.names.hold(node);
@@ -273,7 +285,7 @@ pub(crate) fn not_ahead(client: &mut Client, ahead: Ahead) {
 }
 
 /// The name is about to go: files opened without an fd get one first, so that they outlive it.
-pub(crate) fn keep_alive(client: &mut Client, parent: NodeId, name: &[u8]) {
+pub(crate) fn keep_alive(client: &mut Client, parent: TreeNodeId, name: &[u8]) {
     let Some(node) = client.names.child(parent, name) else {
         return;
     };
@@ -283,7 +295,7 @@ pub(crate) fn keep_alive(client: &mut Client, parent: NodeId, name: &[u8]) {
 }
 
 /// Asks for an fd of a file that was opened without one, behind own changes; nobody waits for it.
-pub(crate) fn ask_fd(client: &mut Client, node: NodeId, handle: Handle) {
+pub(crate) fn ask_fd(client: &mut Client, node: TreeNodeId, handle: Handle) {
     let Ok(target) = client.target(node, Some(handle)) else { return };
     let open = client.files.open_mut(handle);
     let open = open.filter(|open| open.fd() == NOFD && !open.fd_asked && open.copy.is_none());
@@ -297,7 +309,7 @@ pub(crate) fn ask_fd(client: &mut Client, node: NodeId, handle: Handle) {
 
 /// Others are about to change or move an open file that has no fd: one is asked for, ahead of own changes, which may wait for those
 /// others. False when it has no name to ask by.
-pub(crate) fn outlive(client: &mut Client, node: NodeId) -> bool {
+pub(crate) fn outlive(client: &mut Client, node: TreeNodeId) -> bool {
     let Some(handle) = client.files.handles_of(node).next() else { return false };
     let Ok(target) = client.target(node, Some(handle)) else { return false };
     let id = target.id;
@@ -315,7 +327,7 @@ pub(crate) fn acquired(client: &mut Client, acquiring: Acquiring, fd: Fd) {
 
 /// Takes the fd of a file that is open for writing already. One that was asked for meanwhile, so that the file outlives its name, may be for
 /// reading alone.
-pub(crate) fn take_written(client: &mut Client, (node, handle): (NodeId, Handle), fd: Fd) {
+pub(crate) fn take_written(client: &mut Client, (node, handle): (TreeNodeId, Handle), fd: Fd) {
     let id = client.names.node(node).map(|known| known.stat.id);
     let before = client.files.open(handle).map(|open| open.fd());
     match before {

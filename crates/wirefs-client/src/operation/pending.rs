@@ -5,7 +5,7 @@ use super::{
     open, publish, read, readlink, release, remove, rename, write, xattr,
 };
 use crate::call::CallId;
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 
 /// What a reply is for.
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ pub(crate) enum Pending {
     Statfs(Option<CallId>),
     Lock(lock::Locking),
     /// The release of a lock, for which nobody waits.
-    Unlock(NodeId),
+    Unlock(TreeNodeId),
     /// Tflush of a waiting lock.
     Withdraw(wirefs_op::Tag),
     Allocate(allocate::Allocating),

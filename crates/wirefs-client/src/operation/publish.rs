@@ -6,7 +6,7 @@ use crate::core::Client;
 use crate::files::{Base, Private};
 use crate::operation::{Pending, attributes, commit, displaced, flush, release, write};
 use std::collections::BTreeMap;
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 use wirefs_op::limits::NAME_BYTES_MAX;
 use wirefs_op::message::put::{Create, PutMode, Rput, Tput};
 use wirefs_op::message::remove::Tremove;
@@ -52,15 +52,15 @@ enum Step {
 /// One copy that is on its way.
 #[derive(Debug)]
 struct Publication {
-    node: NodeId,
+    node: TreeNodeId,
     handle: Handle,
     copy: Private,
     then: Then,
     stat: Stat,
     /// As `Open::opened_by`, for when that is closed.
-    opened_by: Option<(NodeId, Vec<u8>)>,
+    opened_by: Option<(TreeNodeId, Vec<u8>)>,
     /// The new file's name, and which try that is.
-    temporary: Option<(NodeId, Vec<u8>)>,
+    temporary: Option<(TreeNodeId, Vec<u8>)>,
     tries: u32,
     /// Requests that are not answered yet.
     left: usize,
@@ -77,7 +77,7 @@ pub(crate) struct Publications {
 
 /// # Cost
 /// 2 round trips for up to 128 KiB, else 3; in place 1.
-pub(crate) fn start(client: &mut Client, node: NodeId, handle: Handle, copy: Private, then: Then) {
+pub(crate) fn start(client: &mut Client, node: TreeNodeId, handle: Handle, copy: Private, then: Then) {
     let Some(stat) = client.names.node(node).map(|known| known.stat) else { return };
     write::begins(client, node, 0);
     client.publications.next += 1;
@@ -104,17 +104,17 @@ fn is_replaceable(client: &Client, stat: &Stat) -> bool {
 }
 
 /// Whether the file itself can still be reached. Else its name is another file's, which is replaced.
-fn is_named(client: &Client, node: NodeId) -> bool {
-    client.names.node(node).is_some_and(wirefs_cache::Node::is_named)
+fn is_named(client: &Client, node: TreeNodeId) -> bool {
+    client.names.node(node).is_some_and(wirefs_cache::TreeNode::is_named)
 }
 
 /// The name that a file has.
-pub(crate) fn place_of(client: &Client, node: NodeId) -> Option<(NodeId, Vec<u8>)> {
+pub(crate) fn place_of(client: &Client, node: TreeNodeId) -> Option<(TreeNodeId, Vec<u8>)> {
     client.names.links(node).into_iter().next()
 }
 
 /// The name that a copy is published by: the file's, else the one that it was opened by, which others gave to another file.
-fn place(client: &Client, number: u64) -> Option<(NodeId, Vec<u8>)> {
+fn place(client: &Client, number: u64) -> Option<(TreeNodeId, Vec<u8>)> {
     let publication = client.publications.under_way.get(&number)?;
     let (node, handle) = (publication.node, publication.handle);
     let opened_by = match client.files.open(handle) {
@@ -353,7 +353,7 @@ pub(crate) fn was_moved(client: &mut Client, publishing: Publishing, sent: Time,
             client.invalidate_name(parent, name);
         }
     }
-    if ranges.known_to(0, size) >= size && stat.size == size {
+    if ranges.cached_to(0, size) >= size && stat.size == size {
         client.files.replaced(node, ranges, stat.version, known);
     } else {
         client.files.doubt_contents(node);

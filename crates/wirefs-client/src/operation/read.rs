@@ -5,7 +5,7 @@ use crate::core::Client;
 use crate::files::Reader;
 use crate::operation::{Pending, as_opened, fetch, gather, open, session};
 use bytes::{Bytes, BytesMut};
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 use wirefs_op::message::get::{GetMode, Rget, Tget};
 use wirefs_op::message::target::NOFD;
 use wirefs_op::{Errno, Request, Tag};
@@ -37,7 +37,7 @@ pub(crate) fn not_exact(client: &mut Client, exact: Exact, errno: Errno) {
 pub(crate) fn start(
     client: &mut Client,
     call: CallId,
-    node: NodeId,
+    node: TreeNodeId,
     handle: Handle,
     offset: u64,
     count: u32,
@@ -56,7 +56,7 @@ pub(crate) fn start(
 fn read(
     client: &mut Client,
     call: CallId,
-    node: NodeId,
+    node: TreeNodeId,
     handle: Handle,
     offset: u64,
     count: u32,
@@ -66,7 +66,7 @@ fn read(
         return Ok(());
     }
     let open = client.files.open(handle).ok_or(Errno::BadDescriptor)?;
-    if open.how.direct || !client.config.mode.fetch.is_kept() {
+    if open.how.direct || !client.config.mode.fetch.is_cached() {
         return exactly(client, call, node, handle, offset, count);
     }
     let end = offset.checked_add(u64::from(count)).ok_or(Errno::Invalid)?;
@@ -87,13 +87,13 @@ fn read(
     if missing && client.files.is_writing(node) {
         return exactly(client, call, node, handle, offset, count);
     }
-    let wire_bytes = client.incoming.wire_bytes();
+    let wire_bytes = client.incoming.bdp_bytes();
     let size = client.names.node(node).map_or(0, |known| known.stat.size);
-    let is_ahead = client.config.mode.fetch.is_ahead();
+    let is_ahead = client.config.mode.fetch.prefetches();
     let most = if is_ahead { client.files.read_ahead_bytes_max() } else { 0 };
     let wanted = match client.files.open_mut(handle) {
         Some(open) => {
-            open.ahead.wanted(offset, end, wire_bytes).min(end.saturating_add(most)).min(size.max(end))
+            open.ahead.advance(offset, end, wire_bytes).min(end.saturating_add(most)).min(size.max(end))
         }
         None => end,
     };
@@ -115,11 +115,11 @@ fn read(
 }
 
 /// What is read once from its beginning to its end would push out all else that is remembered, and takes fresh memory for each byte.
-fn forget_behind(client: &mut Client, node: NodeId, handle: Handle) {
+fn forget_behind(client: &mut Client, node: TreeNodeId, handle: Handle) {
     if client.files.is_writing(node) || !client.files.may_kernel_have(node) {
         return;
     }
-    let behind = client.files.open_mut(handle).and_then(|open| open.ahead.left_behind());
+    let behind = client.files.open_mut(handle).and_then(|open| open.ahead.take_passed());
     if let Some((from, to)) = behind {
         client.files.forget_part(node, from, to);
     }
@@ -128,7 +128,7 @@ fn forget_behind(client: &mut Client, node: NodeId, handle: Handle) {
 pub(crate) fn exactly(
     client: &mut Client,
     call: CallId,
-    node: NodeId,
+    node: TreeNodeId,
     handle: Handle,
     offset: u64,
     count: u32,

@@ -3,7 +3,7 @@
 use crate::call::{Answer, CallId};
 use crate::core::Client;
 use crate::operation::Pending;
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 use wirefs_op::limits::TARGET_BYTES_MAX;
 use wirefs_op::message::get::{GetMode, Rget, Tget};
 use wirefs_op::{Errno, Request, Time};
@@ -11,12 +11,12 @@ use wirefs_op::{Errno, Request, Time};
 #[derive(Clone, Debug)]
 pub(crate) struct Reading {
     pub(crate) call: CallId,
-    pub(crate) node: NodeId,
+    pub(crate) node: TreeNodeId,
 }
 
 /// # Cost
 /// 0 round trips when the lookup brought the target, else 1.
-pub(crate) fn start(client: &mut Client, call: CallId, node: NodeId) -> Result<(), Errno> {
+pub(crate) fn start(client: &mut Client, call: CallId, node: TreeNodeId) -> Result<(), Errno> {
     if client.is_fresh(node)
         && let Some(size) = client.names.node(node).map(|node| node.stat.size).filter(|size| *size > 0)
         && let Some(target) = client.files.known(node).and_then(|contents| contents.ranges.read(0, size))

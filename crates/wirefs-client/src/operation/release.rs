@@ -4,7 +4,7 @@ use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
 use crate::operation::publish::Then;
 use crate::operation::{Pending, lock, session};
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 use wirefs_op::message::get::{GetMode, Tget};
 use wirefs_op::message::put::PutMode;
 use wirefs_op::message::target::{Fd, NOFD, Target};
@@ -15,7 +15,7 @@ use wirefs_op::{Errno, FileId, Reply, Request, TreePath};
 pub(crate) fn file(
     client: &mut Client,
     call: CallId,
-    node: NodeId,
+    node: TreeNodeId,
     handle: Handle,
     flock_owner: Option<u64>,
 ) -> Result<(), Errno> {
@@ -114,7 +114,7 @@ pub(crate) fn fd_moved(client: &mut Client, request: &Request, reply: &Reply) {
 pub(crate) fn directory(
     client: &mut Client,
     call: CallId,
-    node: NodeId,
+    node: TreeNodeId,
     handle: Handle,
 ) -> Result<(), Errno> {
     if let Some(open) = client.files.close_directory(handle) {

@@ -3,22 +3,22 @@
 use crate::call::{Answer, CallId};
 use crate::core::Client;
 use crate::operation::{Pending, attributes, displaced, open};
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 use wirefs_op::message::remove::{Rremove, Tremove};
 use wirefs_op::{Errno, Request, Time};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Removing {
     pub(super) call: CallId,
-    parent: NodeId,
+    parent: TreeNodeId,
     name: Vec<u8>,
     /// What it meant when it was to go.
-    node: Option<NodeId>,
+    node: Option<TreeNodeId>,
 }
 
 impl Removing {
     /// The name that goes.
-    pub(crate) fn place(&self) -> (NodeId, Vec<u8>) {
+    pub(crate) fn place(&self) -> (TreeNodeId, Vec<u8>) {
         (self.parent, self.name.clone())
     }
 }
@@ -28,7 +28,7 @@ impl Removing {
 pub(crate) fn start(
     client: &mut Client,
     call: CallId,
-    parent: NodeId,
+    parent: TreeNodeId,
     name: &[u8],
     directory: bool,
 ) -> Result<(), Errno> {
@@ -49,7 +49,7 @@ pub(crate) fn finish(client: &mut Client, removing: Removing, sent: Time, remove
     if let Some(meant) = meant {
         // Link count and ctime changed; nobody said to what.
         attributes::changed(client, meant, None, sent);
-        client.directories.doubt(meant);
+        client.directories.invalidate(meant);
     }
     if meant == node {
         if let Some(node) = client.names.unlink(parent, &name) {
@@ -68,7 +68,7 @@ pub(crate) fn finish(client: &mut Client, removing: Removing, sent: Time, remove
 
 pub(crate) fn failed(client: &mut Client, removing: Removing, errno: Errno) {
     if matches!(errno, Errno::NotFound | Errno::Stale | Errno::IsDirectory | Errno::NotDirectory) {
-        client.directories.doubt(removing.parent);
+        client.directories.invalidate(removing.parent);
     }
     let errno = attributes::gone_above(client, removing.parent, errno);
     client.fail(removing.call, errno);

@@ -3,33 +3,33 @@
 use crate::call::{Answer, CallId};
 use crate::core::Client;
 use crate::operation::{Pending, attributes, open};
-use wirefs_cache::{Known, NodeId};
+use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::message::rename::{EXCHANGE, Rrename, Trename};
 use wirefs_op::{Errno, Kind, Request, Stat, Time};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Renaming {
     pub(super) call: CallId,
-    from: (NodeId, Vec<u8>),
-    to: (NodeId, Vec<u8>),
+    from: (TreeNodeId, Vec<u8>),
+    to: (TreeNodeId, Vec<u8>),
     flags: u32,
     /// What is being moved: its attributes change.
-    moved: Option<NodeId>,
+    moved: Option<TreeNodeId>,
 }
 
 impl Renaming {
     /// Both names.
-    pub(crate) fn places(&self) -> [(NodeId, Vec<u8>); 2] {
+    pub(crate) fn places(&self) -> [(TreeNodeId, Vec<u8>); 2] {
         [self.from.clone(), self.to.clone()]
     }
 
     /// What is moved, where that is known.
-    pub(crate) fn moved(&self) -> Option<NodeId> {
+    pub(crate) fn moved(&self) -> Option<TreeNodeId> {
         self.moved
     }
 
     /// The name that what is moved takes.
-    pub(crate) fn replaced(&self) -> (NodeId, Vec<u8>) {
+    pub(crate) fn replaced(&self) -> (TreeNodeId, Vec<u8>) {
         self.to.clone()
     }
 }
@@ -39,8 +39,8 @@ impl Renaming {
 pub(crate) fn start(
     client: &mut Client,
     call: CallId,
-    from: (NodeId, &[u8]),
-    to: (NodeId, &[u8]),
+    from: (TreeNodeId, &[u8]),
+    to: (TreeNodeId, &[u8]),
     flags: u32,
 ) -> Result<(), Errno> {
     let rename = Trename { from: client.place(from.0, from.1)?, to: client.place(to.0, to.1)?, flags };
@@ -70,7 +70,7 @@ pub(crate) fn finish(client: &mut Client, renaming: Renaming, sent: Time, rename
     // Others had put something else there: that is what was moved.
     let known = moved.and_then(|moved| client.names.node(moved));
     let is_another = !exchange && id.is_some() && known.is_some_and(|known| Some(known.stat.id) != id);
-    let came_later = known.and_then(|known| known.known).is_some_and(|known| sent < known.at);
+    let came_later = known.and_then(|known| known.freshness).is_some_and(|known| sent < known.at);
     if is_another {
         if !came_later {
             client.names.unlink(from.0, &from.1);
@@ -118,21 +118,21 @@ pub(crate) fn finish(client: &mut Client, renaming: Renaming, sent: Time, rename
 
 /// The kernel goes on to believe of a name that took another's place what it was told of that one: not where nobody promised it, or
 /// where others had put something else there. Within a window it may have been told so before they did.
-fn forget_carried(client: &mut Client, names: &[((NodeId, Vec<u8>), Known)], is_another: bool) {
+fn forget_carried(client: &mut Client, names: &[((TreeNodeId, Vec<u8>), Freshness)], is_another: bool) {
     let takes_leases = client.config.mode.takes_leases();
     if !takes_leases && client.config.mode.window().is_zero() {
         return;
     }
     for ((parent, name), known) in names {
-        if !takes_leases || is_another || !client.trust().believes(*known) {
+        if !takes_leases || is_another || !client.coherency().is_valid(*known) {
             client.invalidate_name(*parent, name.clone());
         }
     }
 }
 
 pub(crate) fn failed(client: &mut Client, renaming: Renaming, errno: Errno) {
-    client.directories.doubt(renaming.from.0);
-    client.directories.doubt(renaming.to.0);
+    client.directories.invalidate(renaming.from.0);
+    client.directories.invalidate(renaming.to.0);
     for (dir, _) in renaming.places() {
         attributes::gone_above(client, dir, errno);
     }

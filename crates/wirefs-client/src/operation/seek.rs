@@ -4,7 +4,7 @@ use crate::call::{CallId, Handle};
 use crate::core::Client;
 use crate::files::Drained;
 use crate::operation::{Pending, session};
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 use wirefs_op::message::seek::Tseek;
 use wirefs_op::{Errno, Request};
 
@@ -16,7 +16,7 @@ const SEEK_HOLE: u32 = 4;
 pub(crate) fn start(
     client: &mut Client,
     call: CallId,
-    node: NodeId,
+    node: TreeNodeId,
     handle: Handle,
     offset: u64,
     whence: u32,
@@ -40,7 +40,7 @@ pub(crate) fn start(
 pub(crate) fn send(
     client: &mut Client,
     call: CallId,
-    node: NodeId,
+    node: TreeNodeId,
     handle: Handle,
     offset: u64,
     hole: bool,

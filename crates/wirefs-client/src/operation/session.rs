@@ -4,7 +4,7 @@ use crate::call::{Answer, CallId, Handle, PageCache, WriteData};
 use crate::core::Client;
 use crate::files::{Drained, Opens, Private, Reader};
 use crate::operation::{fetch, publish, release};
-use wirefs_cache::{Known, NodeId};
+use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::{Errno, SetStat, Stat, Time};
 
@@ -19,7 +19,7 @@ const PUNCH_HOLE: u32 = 2;
 pub(crate) fn opened(
     client: &mut Client,
     call: CallId,
-    node: NodeId,
+    node: TreeNodeId,
     handle: Handle,
     (cuts, sent): (bool, Time),
 ) {
@@ -34,7 +34,7 @@ pub(crate) fn opened(
 }
 
 /// Hands the open its copy, or asks for what is missing.
-pub(crate) fn go_on(client: &mut Client, node: NodeId, mut opening: Reader) {
+pub(crate) fn go_on(client: &mut Client, node: TreeNodeId, mut opening: Reader) {
     if client.files.is_writing(node) {
         return client.files.contents(node).drained.push(Drained::Open(opening));
     }
@@ -50,15 +50,15 @@ pub(crate) fn go_on(client: &mut Client, node: NodeId, mut opening: Reader) {
 }
 
 /// Tells whether the open is answered.
-pub(crate) fn come(client: &mut Client, node: NodeId, opening: &mut Reader) -> bool {
+pub(crate) fn come(client: &mut Client, node: TreeNodeId, opening: &mut Reader) -> bool {
     let size = client.names.node(node).map_or(0, |known| known.stat.size);
     opening.end = size;
     if let Err(errno) = has_room(client, size) {
         failed(client, opening, errno);
         return true;
     }
-    let is_valid = |valid: Known| valid.at >= opening.since;
-    let whole = client.files.known(node).filter(|contents| contents.ranges.known_to(0, size) >= size);
+    let is_valid = |valid: Freshness| valid.at >= opening.since;
+    let whole = client.files.known(node).filter(|contents| contents.ranges.cached_to(0, size) >= size);
     let Some(whole) = whole else {
         opening.opens = Some(Opens::Fetching);
         return false;
@@ -109,7 +109,7 @@ pub(crate) fn read(client: &Client, handle: Handle, offset: u64, count: u32) -> 
 /// Writes into a copy; `None` where the open file is none.
 pub(crate) fn write(
     client: &mut Client,
-    (node, handle): (NodeId, Handle),
+    (node, handle): (TreeNodeId, Handle),
     offset: u64,
     data: WriteData<'_>,
     append: bool,
@@ -126,21 +126,21 @@ pub(crate) fn write(
     Some(Ok(Answer::Count(count as u32)))
 }
 
-fn change(client: &mut Client, node: NodeId, handle: Handle, change: impl FnOnce(&mut Private)) {
+fn change(client: &mut Client, node: TreeNodeId, handle: Handle, change: impl FnOnce(&mut Private)) {
     if client.files.change_copy(handle, change) {
         client.files.contents(node).written_by = Some(handle);
     }
 }
 
 /// What programs see of a file of which there is a changed copy, whoever looks: the one that was written last.
-pub(crate) fn shown(client: &Client, node: NodeId, stat: &Stat) -> Option<Stat> {
+pub(crate) fn shown(client: &Client, node: TreeNodeId, stat: &Stat) -> Option<Stat> {
     let handle = client.files.known(node)?.written_by?;
     let copy = client.files.open(handle)?.copy.as_ref()?;
     copy.is_changed.then(|| Stat { size: copy.size(), ..*stat })
 }
 
 /// Attributes are being set: what concerns the copy is done here. Hands back what is left to be done at the server.
-pub(crate) fn set(client: &mut Client, node: NodeId, handle: Option<Handle>, set: SetStat) -> SetStat {
+pub(crate) fn set(client: &mut Client, node: TreeNodeId, handle: Option<Handle>, set: SetStat) -> SetStat {
     for open in client.files.handles_of(node).collect::<Vec<_>>() {
         if let Some(copy) = client.files.open_mut(open).and_then(|open| open.copy.as_mut()) {
             copy.set_times(&set);
@@ -159,7 +159,7 @@ pub(crate) fn set(client: &mut Client, node: NodeId, handle: Option<Handle>, set
 /// Allocates or punches in a copy; `None` where the open file is none.
 pub(crate) fn allocate(
     client: &mut Client,
-    (node, handle): (NodeId, Handle),
+    (node, handle): (TreeNodeId, Handle),
     (offset, length, mode): (u64, u64, u32),
 ) -> Option<Result<Answer, Errno>> {
     let size = client.files.open(handle)?.copy.as_ref()?.size();
@@ -194,7 +194,7 @@ pub(crate) fn is_copy(client: &Client, handle: Handle) -> bool {
 }
 
 /// A program of this mount took the file's name away: nothing is published there.
-pub(crate) fn unnamed(client: &mut Client, node: NodeId) {
+pub(crate) fn unnamed(client: &mut Client, node: TreeNodeId) {
     for handle in client.files.handles_of(node).collect::<Vec<_>>() {
         if let Some(open) = client.files.open_mut(handle) {
             open.opened_by = None;
@@ -203,7 +203,7 @@ pub(crate) fn unnamed(client: &mut Client, node: NodeId) {
 }
 
 /// Publishes what was changed in a copy; false where there is nothing to publish.
-pub(crate) fn publish(client: &mut Client, node: NodeId, handle: Handle, then: publish::Then) -> bool {
+pub(crate) fn publish(client: &mut Client, node: TreeNodeId, handle: Handle, then: publish::Then) -> bool {
     let copy = client.files.open_mut(handle).and_then(|open| open.copy.as_mut());
     let Some(copy) = copy.filter(|copy| copy.is_changed) else { return false };
     copy.is_changed = false;

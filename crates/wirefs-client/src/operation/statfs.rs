@@ -4,7 +4,7 @@ use crate::call::{Answer, CallId};
 use crate::core::Client;
 use crate::operation::Pending;
 use std::time::Duration;
-use wirefs_cache::{Known, NodeId, ROOT};
+use wirefs_cache::{Freshness, ROOT, TreeNodeId};
 use wirefs_op::message::statfs::{Rstatfs, Tstatfs};
 use wirefs_op::{Errno, Request, Tag, Time};
 
@@ -13,7 +13,7 @@ const BELIEVED_FOR: Duration = Duration::from_secs(10);
 
 /// # Cost
 /// 0 round trips while the figures may be believed, else 1.
-pub(crate) fn start(client: &mut Client, call: CallId, node: NodeId) -> Result<(), Errno> {
+pub(crate) fn start(client: &mut Client, call: CallId, node: TreeNodeId) -> Result<(), Errno> {
     if let Some((figures, at)) = client.figures
         && may_be_told(client, at)
     {
@@ -65,7 +65,7 @@ fn join(client: &mut Client, call: CallId) -> bool {
 fn may_be_told(client: &Client, at: Time) -> bool {
     let is_recent = client.config.mode.takes_leases() && client.now < at + BELIEVED_FOR;
     let is_changed = client.names.is_changed_since(at) || client.files.unacknowledged() > 0;
-    client.trust().believes(Known::since(at)) || (is_recent && !is_changed)
+    client.coherency().is_valid(Freshness::since(at)) || (is_recent && !is_changed)
 }
 
 pub(crate) fn finish(client: &mut Client, call: Option<CallId>, sent: Time, reply: Rstatfs) {

@@ -4,7 +4,7 @@
 use crate::core::Client;
 use crate::files::Change;
 use crate::operation::{Pending, commit, write};
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 use wirefs_op::message::put::{PutMode, Tput};
 use wirefs_op::message::target::Target;
 use wirefs_op::wire::Data;
@@ -95,6 +95,6 @@ fn put(target: &Target, change: Change) -> Tput {
 }
 
 /// Everything up to a request, and the changes that were answered by then, is on the server's disk.
-pub(crate) fn committed(client: &mut Client, node: NodeId, order: u64) {
+pub(crate) fn committed(client: &mut Client, node: TreeNodeId, order: u64) {
     client.files.contents(node).changes.committed(order);
 }

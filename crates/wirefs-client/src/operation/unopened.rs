@@ -1,16 +1,16 @@
-//! Readdir of a directory that was not opened: the kernel spares opening and closing it (`docs/design/0024-warm-calls.md`).
+//! Readdir of a directory that was not opened: the kernel spares opening and closing it (`docs/design/0025-stateless-readdir.md`).
 
 use crate::call::{Answer, Call, CallId, Handle, Invalidate, Listed};
 use crate::core::{Client, Output};
 use crate::files::{Ending, Part, Position, WaitingReaddir};
 use crate::operation::list::{self, Opening};
 use std::sync::Arc;
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 use wirefs_op::{Errno, Time};
 
 /// # Cost
 /// 0 round trips when the listing is known and valid, or its reading has begun; else 1.
-pub(crate) fn read(client: &mut Client, node: NodeId, wanted: WaitingReaddir) -> Result<(), Errno> {
+pub(crate) fn read(client: &mut Client, node: TreeNodeId, wanted: WaitingReaddir) -> Result<(), Errno> {
     match Position::of(wanted.offset) {
         Position::Begin => begin(client, node, wanted),
         Position::End(age) => {
@@ -26,7 +26,7 @@ pub(crate) fn read(client: &mut Client, node: NodeId, wanted: WaitingReaddir) ->
     }
 }
 
-fn begin(client: &mut Client, node: NodeId, wanted: WaitingReaddir) -> Result<(), Errno> {
+fn begin(client: &mut Client, node: TreeNodeId, wanted: WaitingReaddir) -> Result<(), Errno> {
     let Some(handle) = shared(client, node) else {
         return list::open(client, Opening::Reading(wanted), node);
     };
@@ -38,10 +38,10 @@ fn begin(client: &mut Client, node: NodeId, wanted: WaitingReaddir) -> Result<()
 }
 
 /// The last reading of a directory that is still as it was then.
-fn shared(client: &mut Client, node: NodeId) -> Option<Handle> {
-    let trust = client.trust();
+fn shared(client: &mut Client, node: TreeNodeId) -> Option<Handle> {
+    let coherency = client.coherency();
     let handle = client.files.unopened.latest(node)?;
-    let snapshot = client.directories.snapshot(node, &trust);
+    let snapshot = client.directories.snapshot(node, &coherency);
     let open = client.files.directory_mut(handle)?;
     if !open.complete || open.error.is_some() || !open.doubted.is_empty() {
         return None;
@@ -54,7 +54,7 @@ fn shared(client: &mut Client, node: NodeId) -> Option<Handle> {
         // Too long to be remembered in another way.
         None => {
             let is_since = client.names.node(node).is_some_and(|known| open.taken_at > known.changed_at);
-            return (is_since && trust.holds(open.listed)).then_some(handle);
+            return (is_since && coherency.is_leased(open.listed)).then_some(handle);
         }
     }
     Some(handle)
@@ -83,7 +83,7 @@ pub(crate) fn answer(client: &mut Client, handle: Handle, wanted: &WaitingReaddi
     }
     let is_last =
         open.complete && open.error.is_none() && listed.last().is_some_and(|last| last.next == past);
-    let is_promised = client.trust().holds(open.listed);
+    let is_promised = client.coherency().is_leased(open.listed);
     let part = Part { number, thread: wanted.thread, is_last, is_promised };
     let told = client.files.unopened.tells(handle, part, client.now);
     let Answer::Listing(mut listed) = answer else { return };
@@ -110,7 +110,7 @@ fn tells_nobody(client: &mut Client, handle: Handle, call: CallId, answer: Answe
 }
 
 /// There is nothing behind what was read.
-fn ends(client: &mut Client, dir: NodeId, age: u64, wanted: &WaitingReaddir) {
+fn ends(client: &mut Client, dir: TreeNodeId, age: u64, wanted: &WaitingReaddir) {
     let nothing = Answer::Listing(Vec::new());
     match client.files.unopened.ends(dir, age, wanted.thread) {
         Ending::Whole => client.answer(wanted.call, nothing),
@@ -133,7 +133,7 @@ pub(crate) fn goes_on(call: &Call<'_>) -> bool {
 }
 
 /// The directories in which a call changes names.
-pub(crate) fn changes_names_in(call: &Call<'_>) -> Option<[Option<NodeId>; 2]> {
+pub(crate) fn changes_names_in(call: &Call<'_>) -> Option<[Option<TreeNodeId>; 2]> {
     match *call {
         Call::Mknod { parent, .. }
         | Call::Mkdir { parent, .. }
@@ -149,13 +149,13 @@ pub(crate) fn changes_names_in(call: &Call<'_>) -> Option<[Option<NodeId>; 2]> {
 
 impl Client {
     /// Whoever read this directory when [`Output::AwaitReaders`] said so has what it was told.
-    pub fn readers_passed(&mut self, now: Time, dir: NodeId, until: u64) {
+    pub fn readers_passed(&mut self, now: Time, dir: TreeNodeId, until: u64) {
         self.now = now;
         self.files.unopened.passed(dir, until);
     }
 
     /// What is known of a directory's names is not so, or not for sure.
-    pub(crate) fn doubt_listing(&mut self, dir: NodeId) {
+    pub(crate) fn doubt_listing(&mut self, dir: TreeNodeId) {
         if self.files.unopened.doubt(dir) {
             self.invalidate(Invalidate::Listing { node: dir });
         }

@@ -6,7 +6,7 @@ use crate::files::Drained;
 use crate::operation::{Pending, as_opened, attributes, flush, gather, open, seek, session};
 use bytes::Bytes;
 use std::collections::VecDeque;
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::message::put::{PutMode, Rput, Tput};
 use wirefs_op::message::target::{NOFD, Target};
@@ -21,7 +21,7 @@ const BEHIND_BYTES_MAX: u64 = 48 * 1024 * 1024;
 /// One Tput of a write.
 #[derive(Clone, Debug)]
 pub(crate) struct Writing {
-    node: NodeId,
+    node: TreeNodeId,
     bytes: u64,
     /// Where it ends; an append, nobody knows.
     end: Option<u64>,
@@ -44,7 +44,7 @@ impl Writing {
     }
 
     /// The file.
-    pub(crate) fn node(&self) -> NodeId {
+    pub(crate) fn node(&self) -> TreeNodeId {
         self.node
     }
 }
@@ -54,7 +54,7 @@ impl Writing {
 pub(crate) struct Throttled(VecDeque<(CallId, u32)>);
 
 fn behind_bytes_max(client: &Client) -> u64 {
-    (2 * client.outgoing.wire_bytes()).clamp(BEHIND_BYTES_MIN, BEHIND_BYTES_MAX)
+    (2 * client.outgoing.bdp_bytes()).clamp(BEHIND_BYTES_MIN, BEHIND_BYTES_MAX)
 }
 
 /// # Cost
@@ -62,7 +62,7 @@ fn behind_bytes_max(client: &Client) -> u64 {
 pub(crate) fn start(
     client: &mut Client,
     call: CallId,
-    node: NodeId,
+    node: TreeNodeId,
     handle: Handle,
     offset: u64,
     data: WriteData<'_>,
@@ -83,7 +83,7 @@ pub(crate) fn start(
         return Ok(());
     }
     take_in(client, cached)?;
-    let background = client.config.mode.publish.is_behind() && !how.sync && !passes_pages(how, cached);
+    let background = client.config.mode.publish.is_write_back() && !how.sync && !passes_pages(how, cached);
     let append = how.append && !cached;
     let count = data.len() as u32;
     if data.is_empty() {
@@ -92,7 +92,7 @@ pub(crate) fn start(
     }
     let data = data.to_bytes();
     let target = client.target(node, Some(handle))?;
-    let gathers = background && !append && client.config.mode.publish.gathered_bytes() > 0;
+    let gathers = background && !append && client.config.mode.publish.coalesced_bytes() > 0;
     if !gathers {
         gather::send(client, node);
     }
@@ -144,19 +144,19 @@ fn take_in(client: &Client, cached: bool) -> Result<(), Errno> {
 
 /// The server decides where an append goes: what is known does not have it, and must not answer its writer. Returns where it goes if nobody
 /// else changes the file, as far as this client can know.
-fn appends(client: &mut Client, node: NodeId) -> Option<u64> {
+fn appends(client: &mut Client, node: TreeNodeId) -> Option<u64> {
     let known = client.names.node(node).map(|known| known.stat.size);
     let last = client.files.contents(node).appended.filter(|_| client.files.is_writing(node));
     let expected = if may_go_ahead(client, node) { known } else { last.filter(|_| client.may_be_ahead()) };
     client.files.contents(node).valid = None;
     if client.files.is_ahead(node) {
-        client.names.doubt(node);
+        client.names.invalidate(node);
     }
     expected
 }
 
 /// The append that was just sent under this number, if it has one, is expected to begin and end there.
-fn is_expected(client: &mut Client, node: NodeId, number: u64, (start, end): (u64, u64)) {
+fn is_expected(client: &mut Client, node: TreeNodeId, number: u64, (start, end): (u64, u64)) {
     client.files.contents(node).appended = Some(end);
     if client.config.journal && client.requests.next_number() == number + 1 {
         client.output(Output::JournalNote(Note::Said(number, Said::Expected(start))));
@@ -183,7 +183,7 @@ pub(crate) fn end_throttled(client: &mut Client, call: CallId) {
 /// Sends what was written some time ago.
 pub(crate) fn behind(
     client: &mut Client,
-    node: NodeId,
+    node: TreeNodeId,
     handle: Handle,
     offset: u64,
     data: &Bytes,
@@ -200,7 +200,7 @@ pub(crate) fn behind(
 }
 
 /// What a change that is sent once more waits for.
-pub(crate) fn again(client: &mut Client, node: NodeId, request: &Request) -> Pending {
+pub(crate) fn again(client: &mut Client, node: TreeNodeId, request: &Request) -> Pending {
     let (bytes, end) = match request {
         Request::Put(put) if put.mode.has(PutMode::DATA) => {
             let bytes = put.data.0.len() as u64;
@@ -217,7 +217,12 @@ pub(crate) fn again(client: &mut Client, node: NodeId, request: &Request) -> Pen
 
 /// Lets set-id bits and capabilities of a file fall before a caller changes its contents otherwise than by a write, which the kernel
 /// leaves to the mount. Tells whether there may be some: a file that nobody may execute has none that count.
-pub(crate) fn kills_privileges(client: &mut Client, caller: Caller, node: NodeId, target: &Target) -> bool {
+pub(crate) fn kills_privileges(
+    client: &mut Client,
+    caller: Caller,
+    node: TreeNodeId,
+    target: &Target,
+) -> bool {
     let mode = client.names.node(node).map(|known| known.stat.mode);
     if caller.uid == 0 || mode.is_some_and(|mode| mode & 0o6111 == 0) {
         return false;
@@ -237,7 +242,7 @@ struct How {
 
 fn send(
     client: &mut Client,
-    node: NodeId,
+    node: TreeNodeId,
     target: Target,
     mode: PutMode,
     offset: u64,
@@ -261,18 +266,18 @@ fn send(
 }
 
 /// Whether what a write makes of the file is known. With set-id bits the server decides whether they fall.
-fn may_go_ahead(client: &Client, node: NodeId) -> bool {
+fn may_go_ahead(client: &Client, node: TreeNodeId) -> bool {
     let is_plain = client.names.node(node).is_some() && !has_set_id(client, node);
     is_plain && (client.is_ahead(node) || client.can_be_ahead(node))
 }
 
 /// Whether it is known to have set-id bits.
-pub(crate) fn has_set_id(client: &Client, node: NodeId) -> bool {
+pub(crate) fn has_set_id(client: &Client, node: TreeNodeId) -> bool {
     client.names.node(node).is_some_and(|known| known.stat.mode & 0o6000 != 0)
 }
 
 /// What the caller sees at once: the data, and the size.
-fn took_local_effect(client: &mut Client, node: NodeId, offset: u64, data: &Bytes, is_ahead: bool) {
+fn took_local_effect(client: &mut Client, node: TreeNodeId, offset: u64, data: &Bytes, is_ahead: bool) {
     let end = offset + data.len() as u64;
     // What came ahead of who reads it, of a file that was open already, is not what it is kept for from now on.
     client.used_ahead(node);
@@ -291,10 +296,10 @@ fn took_local_effect(client: &mut Client, node: NodeId, offset: u64, data: &Byte
         }
     }
     if !is_ahead && client.files.is_ahead(node) {
-        client.names.doubt(node);
+        client.names.invalidate(node);
     }
     client.names.changing(node, client.now);
-    if client.config.mode.fetch.is_kept() {
+    if client.config.mode.fetch.is_cached() {
         if let Some(size) = before {
             client.files.remember_hole(node, size, offset);
         }
@@ -304,10 +309,10 @@ fn took_local_effect(client: &mut Client, node: NodeId, offset: u64, data: &Byte
 
 /// As of what is read in sequence: what was written far behind is not remembered. Who reads it nevertheless, and not from the kernel's
 /// pages, asks the server behind these writes.
-fn forget_behind(client: &mut Client, node: NodeId, handle: Handle, (start, end): (u64, u64)) {
+fn forget_behind(client: &mut Client, node: TreeNodeId, handle: Handle, (start, end): (u64, u64)) {
     let behind = client.files.open_mut(handle).and_then(|open| {
-        open.written.wanted(start, end, 0);
-        open.written.left_behind()
+        open.written.advance(start, end, 0);
+        open.written.take_passed()
     });
     if let Some((from, to)) = behind {
         client.files.forget_part(node, from, to);
@@ -318,7 +323,7 @@ pub(crate) fn finish(client: &mut Client, writing: Writing, sent: Time, put: Rpu
     let Writing { node, bytes, end, waits, passes_pages, .. } = writing;
     answered(client, &writing);
     client.files.contents(node).uncommitted = true;
-    let shown = client.names.node(node).filter(|known| known.known.is_some()).map(|known| known.stat);
+    let shown = client.names.node(node).filter(|known| known.freshness.is_some()).map(|known| known.stat);
     if let (true, Some(shown), Some(stat)) = (writing.is_ahead, shown, put.stat.as_ref())
         && !client.files.is_writing(node)
     {
@@ -381,7 +386,7 @@ pub(crate) fn failed(client: &mut Client, writing: Writing, errno: Errno) {
     let Writing { node, waits, .. } = writing;
     answered(client, &writing);
     client.files.forget_contents(node);
-    client.names.doubt(node);
+    client.names.invalidate(node);
     client.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
     match waits {
         Some((call, _)) => client.fail(call, errno),
@@ -392,7 +397,7 @@ pub(crate) fn failed(client: &mut Client, writing: Writing, errno: Errno) {
 
 impl Pending {
     /// The object that one more change is on its way of once this is sent, where its operation has not counted that itself.
-    pub(crate) fn begins(&self) -> Option<NodeId> {
+    pub(crate) fn begins(&self) -> Option<TreeNodeId> {
         match self {
             Pending::Setattr(setting) => Some(setting.node),
             Pending::Rename(renaming) => renaming.moved(),
@@ -404,7 +409,7 @@ impl Pending {
 }
 
 /// An own change of the node is on its way: what the server says of it meanwhile may be older or newer than that.
-pub(crate) fn begins(client: &mut Client, node: NodeId, bytes: u64) {
+pub(crate) fn begins(client: &mut Client, node: TreeNodeId, bytes: u64) {
     as_opened::outdated(client, node);
     client.files.contents(node).appended = None;
     client.files.write_sent(node, bytes);
@@ -412,7 +417,7 @@ pub(crate) fn begins(client: &mut Client, node: NodeId, bytes: u64) {
 }
 
 /// It was answered, which `Files::write_answered` knows: those who waited for that go on.
-pub(crate) fn goes_on(client: &mut Client, node: NodeId) {
+pub(crate) fn goes_on(client: &mut Client, node: TreeNodeId) {
     client.names.release(node);
     while client.files.unacknowledged() <= behind_bytes_max(client) {
         let Some((call, count)) = client.throttled.0.pop_front() else {

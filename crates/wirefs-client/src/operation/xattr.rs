@@ -4,7 +4,7 @@ use crate::call::{Answer, CallId};
 use crate::core::Client;
 use crate::operation::{Pending, attributes};
 use bytes::Bytes;
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 use wirefs_op::message::xattr::{Rxattr, Txattr, XattrAction};
 use wirefs_op::wire::{Data, Text};
 use wirefs_op::{Errno, Request, Time};
@@ -12,13 +12,13 @@ use wirefs_op::{Errno, Request, Time};
 #[derive(Clone, Debug)]
 pub(crate) struct Asking {
     pub(crate) call: CallId,
-    node: NodeId,
+    node: TreeNodeId,
     what: What,
 }
 
 impl Asking {
     /// What it changes, if anything.
-    pub(crate) fn changed(&self) -> Option<NodeId> {
+    pub(crate) fn changed(&self) -> Option<TreeNodeId> {
         matches!(self.what, What::Change).then_some(self.node)
     }
 }
@@ -44,7 +44,7 @@ const OWN: &[u8] = b"wirefs.";
 pub(crate) fn read(
     client: &mut Client,
     call: CallId,
-    node: NodeId,
+    node: TreeNodeId,
     name: &[u8],
     size_max: u32,
 ) -> Result<(), Errno> {
@@ -58,7 +58,7 @@ pub(crate) fn read(
 
 /// # Cost
 /// As [`read`].
-pub(crate) fn list(client: &mut Client, call: CallId, node: NodeId, size_max: u32) -> Result<(), Errno> {
+pub(crate) fn list(client: &mut Client, call: CallId, node: TreeNodeId, size_max: u32) -> Result<(), Errno> {
     if has_none(client, node) {
         client.answer(call, value(Bytes::new(), size_max));
         return Ok(());
@@ -72,7 +72,7 @@ pub(crate) fn list(client: &mut Client, call: CallId, node: NodeId, size_max: u3
 pub(crate) fn set(
     client: &mut Client,
     call: CallId,
-    node: NodeId,
+    node: TreeNodeId,
     name: &[u8],
     value: &[u8],
     (flags, kill_sgid): (u32, bool),
@@ -86,18 +86,18 @@ pub(crate) fn set(
 
 /// # Cost
 /// 1 round trip.
-pub(crate) fn remove(client: &mut Client, call: CallId, node: NodeId, name: &[u8]) -> Result<(), Errno> {
+pub(crate) fn remove(client: &mut Client, call: CallId, node: TreeNodeId, name: &[u8]) -> Result<(), Errno> {
     send(client, call, node, XattrAction::Remove, name, Bytes::new(), (0, false), What::Change)
 }
 
-fn has_none(client: &Client, node: NodeId) -> bool {
+fn has_none(client: &Client, node: TreeNodeId) -> bool {
     client.is_fresh(node) && client.names.node(node).is_some_and(|node| node.stat.without_xattrs)
 }
 
 fn send(
     client: &mut Client,
     call: CallId,
-    node: NodeId,
+    node: TreeNodeId,
     action: XattrAction,
     name: &[u8],
     value: Bytes,

@@ -2,7 +2,7 @@
 
 use super::{Foreseen, MADE, rights};
 use crate::core::Client;
-use wirefs_cache::{Found, NodeId, ROOT};
+use wirefs_cache::{CachedLookup, ROOT, TreeNodeId};
 use wirefs_op::message::link::Rlink;
 use wirefs_op::message::put::{PutMode, Rput, Tput};
 use wirefs_op::message::remove::Rremove;
@@ -14,18 +14,20 @@ use wirefs_op::{FileId, Kind, Reply, Stat};
 const LINKS_MAX: u32 = 30_000;
 
 /// A directory all of whose names are known, and its attributes.
-fn directory(client: &Client, dir: NodeId) -> Option<Stat> {
+fn directory(client: &Client, dir: TreeNodeId) -> Option<Stat> {
     let known = client.names.node(dir).filter(|_| client.is_fresh(dir))?;
-    client.directories.is_fresh(dir, &client.trust()).then(|| client.ahead.shown(&known.stat))
+    client.directories.is_fresh(dir, &client.coherency()).then(|| client.ahead.shown(&known.stat))
 }
 
-fn is_absent(client: &Client, dir: NodeId, name: &[u8]) -> bool {
-    matches!(client.directories.find(dir, name, &client.trust()), Found::Absent(_))
+fn is_absent(client: &Client, dir: TreeNodeId, name: &[u8]) -> bool {
+    matches!(client.directories.find(dir, name, &client.coherency()), CachedLookup::Negative(_))
 }
 
 /// What a name is, and the node that stands for it, where there is one.
-fn entry(client: &Client, dir: NodeId, name: &[u8]) -> Option<(Stat, Option<NodeId>)> {
-    let Found::Entry(found) = client.directories.find(dir, name, &client.trust()) else { return None };
+fn entry(client: &Client, dir: TreeNodeId, name: &[u8]) -> Option<(Stat, Option<TreeNodeId>)> {
+    let CachedLookup::Entry(found) = client.directories.find(dir, name, &client.coherency()) else {
+        return None;
+    };
     let node = client.names.of_file(found.stat.id);
     match node {
         // Its attributes are the node's.
@@ -33,7 +35,7 @@ fn entry(client: &Client, dir: NodeId, name: &[u8]) -> Option<(Stat, Option<Node
             client.names.node(node).map(|known| (client.ahead.shown(&known.stat), Some(node)))
         }
         Some(_) => None,
-        None => (found.attributes.leased && client.trust().believes(found.attributes))
+        None => (found.attributes.leased && client.coherency().is_valid(found.attributes))
             .then_some((found.stat, None)),
     }
 }
@@ -46,7 +48,7 @@ fn after(client: &Client, dir: &Stat, subdirectories: i32) -> Stat {
     Stat { mtime: now, ctime: now, nlink, leased: true, ..*dir }
 }
 
-pub(super) fn make(client: &Client, put: &Tput, place: Option<(NodeId, Vec<u8>)>) -> Option<Foreseen> {
+pub(super) fn make(client: &Client, put: &Tput, place: Option<(TreeNodeId, Vec<u8>)>) -> Option<Foreseen> {
     let (parent, name) = place?;
     let create = put.create.as_ref()?;
     let dir = directory(client, parent)?;
@@ -109,14 +111,14 @@ pub(super) fn make(client: &Client, put: &Tput, place: Option<(NodeId, Vec<u8>)>
 }
 
 /// Whether a directory is known to have nothing in it.
-fn is_empty(client: &Client, stat: &Stat, node: Option<NodeId>) -> bool {
+fn is_empty(client: &Client, stat: &Stat, node: Option<TreeNodeId>) -> bool {
     let Some(node) = node.filter(|_| stat.kind == Kind::Directory) else { return false };
-    client.directories.is_fresh(node, &client.trust()) && client.directories.is_known_empty(node)
+    client.directories.is_fresh(node, &client.coherency()) && client.directories.appears_empty(node)
 }
 
 pub(super) fn remove(
     client: &Client,
-    (parent, name): (NodeId, Vec<u8>),
+    (parent, name): (TreeNodeId, Vec<u8>),
     is_directory: bool,
 ) -> Option<Foreseen> {
     let dir = directory(client, parent)?;
@@ -140,7 +142,7 @@ pub(super) fn remove(
 }
 
 /// Whether its open files reach it without a name: by an fd, which one that was opened from memory does not have.
-fn is_reachable(client: &Client, stat: &Stat, node: Option<NodeId>) -> bool {
+fn is_reachable(client: &Client, stat: &Stat, node: Option<TreeNodeId>) -> bool {
     let handles: Vec<_> = node.into_iter().flat_map(|node| client.files.handles_of(node)).collect();
     let has_fd =
         |handle: &crate::call::Handle| client.files.open(*handle).is_some_and(|open| open.fd() != NOFD);
@@ -156,15 +158,19 @@ fn unlinked(client: &Client, stat: &Stat) -> Stat {
     Stat { nlink: stat.nlink.saturating_sub(1), ctime: client.time_after(stat.ctime), leased: true, ..*stat }
 }
 
-pub(super) fn rename(client: &Client, [from, to]: [(NodeId, Vec<u8>); 2], flags: u32) -> Option<Foreseen> {
+pub(super) fn rename(
+    client: &Client,
+    [from, to]: [(TreeNodeId, Vec<u8>); 2],
+    flags: u32,
+) -> Option<Foreseen> {
     let (from_dir, to_dir) = (directory(client, from.0)?, directory(client, to.0)?);
     let (moved, node) = entry(client, from.0, &from.1)?;
     let node = node?;
     let is_directory = moved.kind == Kind::Directory;
-    let replaced = match client.directories.find(to.0, &to.1, &client.trust()) {
-        Found::Absent(_) => None,
-        Found::Entry(_) if flags == 0 => Some(entry(client, to.0, &to.1)?),
-        Found::Entry(_) | Found::Unknown => return None,
+    let replaced = match client.directories.find(to.0, &to.1, &client.coherency()) {
+        CachedLookup::Negative(_) => None,
+        CachedLookup::Entry(_) if flags == 0 => Some(entry(client, to.0, &to.1)?),
+        CachedLookup::Entry(_) | CachedLookup::Miss => return None,
     };
     let goes = match &replaced {
         None => true,
@@ -195,7 +201,7 @@ pub(super) fn rename(client: &Client, [from, to]: [(NodeId, Vec<u8>); 2], flags:
     let replaced_node = replaced.as_ref().and_then(|(_, node)| *node);
     let besides = replaced.filter(|(stat, _)| stat.kind != Kind::Directory);
     let besides = besides.and_then(|(stat, node)| Some((node?, unlinked(client, &stat))));
-    let mut nodes: Vec<NodeId> =
+    let mut nodes: Vec<TreeNodeId> =
         [Some(from.0), Some(to.0), Some(node), replaced_node].into_iter().flatten().collect();
     nodes.sort_unstable();
     nodes.dedup();
@@ -211,7 +217,7 @@ fn one_file_system(stats: &[&Stat]) -> bool {
 }
 
 /// Whether `dir` is `node`, or anywhere in it.
-fn is_below(client: &Client, dir: NodeId, node: NodeId) -> bool {
+fn is_below(client: &Client, dir: TreeNodeId, node: TreeNodeId) -> bool {
     let mut at = dir;
     while at != ROOT && at != node {
         let parent = client.names.parent(at);
@@ -223,7 +229,11 @@ fn is_below(client: &Client, dir: NodeId, node: NodeId) -> bool {
     at == node
 }
 
-pub(super) fn link(client: &Client, node: NodeId, (parent, name): (NodeId, Vec<u8>)) -> Option<Foreseen> {
+pub(super) fn link(
+    client: &Client,
+    node: TreeNodeId,
+    (parent, name): (TreeNodeId, Vec<u8>),
+) -> Option<Foreseen> {
     let dir = directory(client, parent)?;
     let known = client.names.node(node).filter(|_| client.is_fresh(node))?;
     let stat = client.ahead.shown(&known.stat);

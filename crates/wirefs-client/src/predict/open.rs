@@ -2,14 +2,14 @@
 
 use super::{Foreseen, rights};
 use crate::core::Client;
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 use wirefs_op::message::put::{PutMode, Rput, Tput};
 use wirefs_op::message::target::NOFD;
 use wirefs_op::{Kind, Reply, Stat};
 
 /// The server opens what its user may open, but for a program that runs there: one that could be is asked for.
-pub(super) fn to_write(client: &Client, put: &Tput, node: NodeId) -> Option<Foreseen> {
-    let is_usual = !client.config.mode.asks_at_open() && !client.config.mode.fetch.is_private();
+pub(super) fn to_write(client: &Client, put: &Tput, node: TreeNodeId) -> Option<Foreseen> {
+    let is_usual = !client.config.mode.validates_at_open() && !client.config.mode.fetch.has_private_copies();
     let known = client.names.node(node).filter(|_| client.is_fresh(node) && is_usual)?;
     // One whose name is being taken away is reached by an fd alone.
     let has_name = client.names.path(node).is_some() && !client.is_place_contended(node);

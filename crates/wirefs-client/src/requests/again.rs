@@ -3,7 +3,7 @@
 
 use super::{Outstanding, Requests};
 use crate::operation::Pending;
-use wirefs_cache::meter::Departure;
+use wirefs_cache::path_estimator::RateSample;
 use wirefs_op::{FileId, Frame, NOTAG, Request, Tag, Time};
 
 impl Requests {
@@ -22,7 +22,7 @@ impl Requests {
     pub(crate) fn take_settled(
         &mut self,
         now: Time,
-        departure: Departure,
+        departure: RateSample,
         is_settled: impl Fn(u64, &Pending) -> bool,
     ) -> Vec<Outstanding> {
         let mut settled = Vec::new();

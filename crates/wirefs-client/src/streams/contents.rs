@@ -10,7 +10,7 @@ use crate::call::{CallId, Caller, OpenHow};
 use crate::operation::{find, open};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wirefs_cache::{Fetch, Known, NodeId, ROOT};
+use wirefs_cache::{Fetch, Freshness, ROOT, TreeNodeId};
 use wirefs_op::{DirEntry, Errno, FileId, Kind, Time};
 
 /// Files above this many bytes are no small files. The server has the same bound.
@@ -44,7 +44,7 @@ const FIRST_BYTES_MAX: u64 = 128 * 1024;
 pub(crate) struct Joined {
     pub(crate) call: CallId,
     pub(crate) caller: Caller,
-    pub(crate) node: NodeId,
+    pub(crate) node: TreeNodeId,
     pub(crate) how: OpenHow,
 }
 
@@ -53,13 +53,13 @@ pub(crate) struct Joined {
 pub(super) struct Contents {
     window: u64,
     /// Directories as a whole, and files, whose contents are on their way: so many bytes.
-    coming: BTreeMap<NodeId, u64>,
+    coming: BTreeMap<TreeNodeId, u64>,
     coming_bytes: u64,
-    joined: BTreeMap<NodeId, Vec<Joined>>,
+    joined: BTreeMap<TreeNodeId, Vec<Joined>>,
     /// Where who reads one directory after the other was last seen, and when.
-    front: Option<(NodeId, Time)>,
+    front: Option<(TreeNodeId, Time)>,
     /// Behind this directory nothing was left to ask for.
-    exhausted: Option<NodeId>,
+    exhausted: Option<TreeNodeId>,
     /// What the last directory that was asked for as a whole has in small files, in bytes: the next may have as much.
     whole_bytes: u64,
 }
@@ -88,7 +88,7 @@ impl Contents {
         self.window = self.window.saturating_sub(bytes).max(WINDOW_BYTES_MIN);
     }
 
-    fn comes(&mut self, node: NodeId, bytes: u64) {
+    fn comes(&mut self, node: TreeNodeId, bytes: u64) {
         self.coming_bytes += bytes;
         if let Some(before) = self.coming.insert(node, bytes) {
             self.coming_bytes -= before;
@@ -100,12 +100,12 @@ impl Client {
     /// Whether all contents of an object are known that may be believed.
     pub(crate) fn is_wholly_known(&self, id: FileId) -> bool {
         let Some(node) = self.names.of_file(id) else { return false };
-        let Some(known) = self.names.node(node).filter(|known| known.is_fresh(&self.trust())) else {
+        let Some(known) = self.names.node(node).filter(|known| known.is_fresh(&self.coherency())) else {
             return false;
         };
         self.files
             .known(node)
-            .is_some_and(|contents| contents.ranges.known_to(0, known.stat.size) >= known.stat.size)
+            .is_some_and(|contents| contents.ranges.cached_to(0, known.stat.size) >= known.stat.size)
     }
 
     /// Lets an open wait for contents that are on their way; false when there are none.
@@ -126,7 +126,7 @@ impl Client {
     }
 
     /// Contents came: those who wait for them go on. `all`: no more of them comes.
-    pub(crate) fn serve_joined(&mut self, key: NodeId, all: bool) {
+    pub(crate) fn serve_joined(&mut self, key: TreeNodeId, all: bool) {
         let Some(joined) = self.streams.contents.joined.remove(&key) else { return };
         let mut left = Vec::new();
         for joined in joined {
@@ -143,12 +143,12 @@ impl Client {
         }
     }
 
-    fn is_known_node(&self, node: NodeId) -> bool {
+    fn is_known_node(&self, node: TreeNodeId) -> bool {
         self.names.node(node).is_some_and(|known| self.is_wholly_known(known.stat.id))
     }
 
     /// What was asked for of this directory or file is here, or will not come.
-    pub(crate) fn contents_came(&mut self, key: NodeId) {
+    pub(crate) fn contents_came(&mut self, key: TreeNodeId) {
         if let Some(bytes) = self.streams.contents.coming.remove(&key) {
             self.streams.contents.coming_bytes -= bytes;
             self.serve_joined(key, true);
@@ -156,7 +156,7 @@ impl Client {
     }
 
     /// A file is opened for reading, whose contents were not known, or were fetched ahead: more of the kind may follow.
-    pub(crate) fn file_opened(&mut self, node: NodeId) {
+    pub(crate) fn file_opened(&mut self, node: TreeNodeId) {
         let Some(stat) = self.names.node(node).map(|known| known.stat) else { return };
         if stat.size > u64::from(SMALL_BYTES_MAX)
             || self.config.mode.fetch != Fetch::Blocks
@@ -211,7 +211,7 @@ impl Client {
     }
 
     /// Asks for contents in the directories that a reader of this one comes to next.
-    fn fetch_behind(&mut self, dir: NodeId, mut room: u64) {
+    fn fetch_behind(&mut self, dir: TreeNodeId, mut room: u64) {
         let before = room;
         for next in self.directories_next(dir, DIRECTORIES_MAX) {
             if room < WINDOW_BYTES_MIN / 4 {
@@ -254,12 +254,12 @@ impl Client {
     }
 
     /// Asks for contents of a directory's files, those behind `name` first.
-    fn fetch_contents(&mut self, dir: NodeId, name: Option<&[u8]>, room: &mut u64) {
+    fn fetch_contents(&mut self, dir: TreeNodeId, name: Option<&[u8]>, room: &mut u64) {
         let pace = self.pace();
         if self.streams.contents.coming.contains_key(&dir) {
             return;
         }
-        let Some((listing, known)) = self.directories.snapshot(dir, &self.trust()) else {
+        let Some((listing, known)) = self.directories.snapshot(dir, &self.coherency()) else {
             return self.fetch_unknown(dir, room);
         };
         let was_fetched = self.streams.walks.seen(dir, pace).is_fetched;
@@ -288,7 +288,7 @@ impl Client {
     }
 
     /// Asks for the contents of one file. Tells whether that was possible, and not done already.
-    pub(super) fn fetch_single(&mut self, dir: NodeId, entry: &DirEntry, known: Known) -> bool {
+    pub(super) fn fetch_single(&mut self, dir: TreeNodeId, entry: &DirEntry, known: Freshness) -> bool {
         let coming = self.names.of_file(entry.stat.id);
         if coming.is_some_and(|node| self.streams.contents.coming.contains_key(&node)) {
             return false;
@@ -301,7 +301,7 @@ impl Client {
     }
 
     /// Asks for a directory's listing with contents, `expected` bytes of them. Tells whether that was possible.
-    fn fetch_whole(&mut self, dir: NodeId, entries: u32, bytes_max: u64, expected: u64) -> bool {
+    fn fetch_whole(&mut self, dir: TreeNodeId, entries: u32, bytes_max: u64, expected: u64) -> bool {
         let bytes = u32::try_from(bytes_max).unwrap_or(u32::MAX);
         let is_asked =
             find::ask(self, dir, find::Bounds { depth: 0, entries, bytes, inline: SMALL_BYTES_MAX });
@@ -315,7 +315,7 @@ impl Client {
 
     /// Asks for the contents of a directory whose listing is not known yet, and for the listing with them. It is taken to be like
     /// the one before; of a larger one the rest is asked for when it is known.
-    fn fetch_unknown(&mut self, dir: NodeId, room: &mut u64) {
+    fn fetch_unknown(&mut self, dir: TreeNodeId, room: &mut u64) {
         let (pace, expected) = (self.pace(), self.streams.contents.whole_bytes);
         let may_ask = expected > 0 && *room >= expected && !self.streams.walks.seen(dir, pace).is_fetched;
         if may_ask && self.fetch_whole(dir, UNKNOWN_ENTRIES_MAX, expected * 2, expected) {
@@ -324,8 +324,8 @@ impl Client {
     }
 
     /// The directories in one, as far as they are known, in the order in which they are walked; those behind one of them.
-    fn children(&mut self, dir: NodeId, behind: Option<NodeId>) -> Vec<NodeId> {
-        let Some((listing, _)) = self.directories.snapshot(dir, &self.trust()) else { return Vec::new() };
+    fn children(&mut self, dir: TreeNodeId, behind: Option<TreeNodeId>) -> Vec<TreeNodeId> {
+        let Some((listing, _)) = self.directories.snapshot(dir, &self.coherency()) else { return Vec::new() };
         let behind = behind.and_then(|node| self.place_of(dir, node));
         let order = self.streams.walks.order();
         order
@@ -336,21 +336,21 @@ impl Client {
     }
 
     /// What a directory is called in the one that holds it, and which it is.
-    fn place_of(&self, parent: NodeId, node: NodeId) -> Option<Place> {
+    fn place_of(&self, parent: TreeNodeId, node: TreeNodeId) -> Option<Place> {
         let id = self.names.node(node)?.stat.id;
         let (_, name) = self.names.links(node).into_iter().find(|(of, _)| *of == parent)?;
         Some((name, id))
     }
 
     /// A program lists a directory: tells in which order it goes through those of its parent.
-    pub(super) fn note_order(&mut self, dir: NodeId) {
+    pub(super) fn note_order(&mut self, dir: TreeNodeId) {
         let parent = self.names.parent(dir);
         let pace = self.pace();
         let before = self.streams.walks.seen(parent, pace).listed_child.replace(dir);
         if dir == ROOT || before == Some(dir) {
             return;
         }
-        let Some((listing, _)) = self.directories.snapshot(parent, &self.trust()) else { return };
+        let Some((listing, _)) = self.directories.snapshot(parent, &self.coherency()) else { return };
         let Some(id) = self.names.node(dir).map(|known| known.stat.id) else { return };
         let before = before.and_then(|node| self.place_of(parent, node));
         self.streams.walks.note_order(&listing, before.as_ref(), id);
@@ -358,11 +358,11 @@ impl Client {
 
     /// The directories that a walk comes to after this one, as far as they are known: those in it, those behind it, and so on up to
     /// where the walk began.
-    fn directories_next(&mut self, dir: NodeId, count: usize) -> Vec<NodeId> {
+    fn directories_next(&mut self, dir: TreeNodeId, count: usize) -> Vec<TreeNodeId> {
         let pace = self.pace();
         let mut next = Vec::new();
         let mut at = dir;
-        let mut waiting: Vec<NodeId> = self.children(at, None).into_iter().rev().collect();
+        let mut waiting: Vec<TreeNodeId> = self.children(at, None).into_iter().rev().collect();
         loop {
             while let Some(directory) = waiting.pop() {
                 next.push(directory);

@@ -6,7 +6,7 @@ use super::contents::ENTRY_BYTES;
 use crate::operation::find;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use wirefs_cache::{Known, NodeId};
+use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::{DirEntry, Kind};
 
 /// Directories that are looked at, at most.
@@ -27,16 +27,16 @@ const FILES_BYTES_MAX: u64 = 64 * 1024;
 
 impl Client {
     /// Asks for a little of what is in the directories in this one, and in those, level by level.
-    pub(super) fn fetch_neighbours(&mut self, dir: NodeId, room: u64) {
+    pub(super) fn fetch_neighbours(&mut self, dir: TreeNodeId, room: u64) {
         let mut left = Left { files: FILES_MAX, bytes: room.min(FILES_BYTES_MAX), unknown: UNKNOWN_MAX };
-        let mut line: VecDeque<NodeId> = self.directories_in(dir).into();
+        let mut line: VecDeque<TreeNodeId> = self.directories_in(dir).into();
         for _ in 0..NEIGHBOURS_MAX {
             let Some(next) = line.pop_front() else { break };
-            let Some((listing, known)) = self.directories.snapshot(next, &self.trust()) else {
+            let Some((listing, known)) = self.directories.snapshot(next, &self.coherency()) else {
                 if left.unknown > 0 && find::ask(self, next, UNKNOWN) {
                     left.unknown -= 1;
                 }
-                self.names.drop_if_free(next);
+                self.names.evict_if_unused(next);
                 continue;
             };
             if is_little(&listing) {
@@ -44,12 +44,14 @@ impl Client {
                 line.extend(self.directories_in(next));
             }
         }
-        line.into_iter().for_each(|node| self.names.drop_if_free(node));
+        line.into_iter().for_each(|node| self.names.evict_if_unused(node));
     }
 
     /// The directories in one that holds few of them, known to the kernel or not.
-    fn directories_in(&mut self, dir: NodeId) -> Vec<NodeId> {
-        let Some((listing, known)) = self.directories.snapshot(dir, &self.trust()) else { return Vec::new() };
+    fn directories_in(&mut self, dir: TreeNodeId) -> Vec<TreeNodeId> {
+        let Some((listing, known)) = self.directories.snapshot(dir, &self.coherency()) else {
+            return Vec::new();
+        };
         let directories = listing.iter().filter(|entry| entry.stat.kind == Kind::Directory);
         let few: Vec<&DirEntry> = directories.take(ENTRIES_MAX).collect();
         few.into_iter().filter_map(|entry| self.node_listed(dir, entry, known)).collect()
@@ -57,20 +59,26 @@ impl Client {
 
     /// The node of an entry of a listing. What is known has the name that it is known by, which may be newer; `None` where something
     /// else has the entry's name by now.
-    fn node_listed(&mut self, dir: NodeId, entry: &DirEntry, known: Known) -> Option<NodeId> {
+    fn node_listed(&mut self, dir: TreeNodeId, entry: &DirEntry, known: Freshness) -> Option<TreeNodeId> {
         if let Some(node) = self.names.of_file(entry.stat.id) {
             return Some(node);
         }
         if self.names.child(dir, &entry.name).is_some() {
             return None;
         }
-        let attributes = self.directories.attributes_known(&entry.stat, known.at);
+        let attributes = self.directories.attributes_freshness(&entry.stat, known.at);
         let node = self.learn(&entry.stat, attributes);
         self.names.link(dir, &entry.name, node);
         Some(node)
     }
 
-    fn fetch_little(&mut self, dir: NodeId, listing: &Arc<Vec<DirEntry>>, known: Known, left: &mut Left) {
+    fn fetch_little(
+        &mut self,
+        dir: TreeNodeId,
+        listing: &Arc<Vec<DirEntry>>,
+        known: Freshness,
+        left: &mut Left,
+    ) {
         for entry in listing.iter().filter(|entry| entry.stat.size <= FILE_BYTES_MAX) {
             let bytes = entry.stat.size + ENTRY_BYTES;
             if left.files == 0 || left.bytes < bytes {

@@ -4,7 +4,7 @@
 use super::Client;
 use crate::operation::{Pending, find, statfs};
 use std::collections::VecDeque;
-use wirefs_cache::{NodeId, ROOT};
+use wirefs_cache::{ROOT, TreeNodeId};
 use wirefs_op::message::ping::Tping;
 use wirefs_op::{Kind, Request, Time};
 
@@ -27,7 +27,7 @@ pub(super) struct Top {
     entries: u32,
     streams: u8,
     /// Where the last one began.
-    at: NodeId,
+    at: TreeNodeId,
 }
 
 impl Client {
@@ -43,7 +43,10 @@ impl Client {
             return;
         }
         self.send(Request::Ping(Tping {}), Pending::Ignore);
-        if self.may_stream() && !self.streams.has_memory && !self.directories.is_fresh(ROOT, &self.trust()) {
+        if self.may_stream()
+            && !self.streams.has_memory
+            && !self.directories.is_fresh(ROOT, &self.coherency())
+        {
             statfs::ask_ahead(self);
             let bounds = find::Bounds { depth: DEPTH, entries: ENTRIES_MAX, bytes: BYTES_MAX, inline: 0 };
             if find::ask(self, ROOT, bounds) {
@@ -54,7 +57,7 @@ impl Client {
     }
 
     /// A stream from `dir` has told of so much and is over. If it was one of the top, and `is_whole`, the next one begins.
-    pub(super) fn top_ended(&mut self, dir: NodeId, told: find::Told) {
+    pub(super) fn top_ended(&mut self, dir: TreeNodeId, told: find::Told) {
         let Some(mut top) = self.streams.top.take_if(|top| top.at == dir) else { return };
         top.bytes = top.bytes.saturating_sub(told.bytes);
         top.entries = top.entries.saturating_sub(told.entries);
@@ -73,11 +76,11 @@ impl Client {
     }
 
     /// The first directory, level by level, in which there is one that is not known.
-    fn untold(&mut self) -> Option<NodeId> {
-        let trust = self.trust();
+    fn untold(&mut self) -> Option<TreeNodeId> {
+        let coherency = self.coherency();
         let mut line = VecDeque::from([ROOT]);
         while let Some(dir) = line.pop_front() {
-            let Some((listing, _)) = self.directories.snapshot(dir, &trust) else { continue };
+            let Some((listing, _)) = self.directories.snapshot(dir, &coherency) else { continue };
             for entry in listing.iter().filter(|entry| entry.stat.kind == Kind::Directory) {
                 let node = self.names.of_file(entry.stat.id);
                 match node.filter(|node| self.is_listed(*node)) {

@@ -1,7 +1,7 @@
 //! What was fetched ahead and not used yet: who holds it, and what is dropped first when that is too much.
 
 use std::collections::{BTreeMap, VecDeque};
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 use wirefs_op::Time;
 
 /// What became of what was fetched ahead, each in its unit.
@@ -27,12 +27,12 @@ pub(super) enum Item {
 /// All of it. Each node in it is held.
 #[derive(Debug, Default)]
 pub(super) struct Unused {
-    items: BTreeMap<NodeId, (Item, u64)>,
+    items: BTreeMap<TreeNodeId, (Item, u64)>,
     /// Oldest first; the number says which of a node's entries counts.
-    order: VecDeque<(NodeId, u64)>,
+    order: VecDeque<(TreeNodeId, u64)>,
     serial: u64,
     /// The contents among them that came of late, oldest first, and when.
-    late: VecDeque<(NodeId, u64, Time)>,
+    late: VecDeque<(TreeNodeId, u64, Time)>,
     late_bytes: u64,
     /// Those before this one did not.
     late_from: u64,
@@ -59,7 +59,7 @@ impl Unused {
     }
 
     /// Takes in a node; false when it is in already.
-    pub(super) fn add(&mut self, node: NodeId, item: Item, now: Time) -> bool {
+    pub(super) fn add(&mut self, node: TreeNodeId, item: Item, now: Time) -> bool {
         if self.items.contains_key(&node) {
             return false;
         }
@@ -84,7 +84,7 @@ impl Unused {
         true
     }
 
-    pub(super) fn remove(&mut self, node: NodeId) -> Option<Item> {
+    pub(super) fn remove(&mut self, node: TreeNodeId) -> Option<Item> {
         let (item, serial) = self.items.remove(&node)?;
         match item {
             Item::Directory => self.directories -= 1,
@@ -105,8 +105,8 @@ impl Unused {
         &mut self,
         bytes_max: u64,
         most: usize,
-        wanted: impl Fn(NodeId, Item) -> bool,
-    ) -> Option<(NodeId, Item)> {
+        wanted: impl Fn(TreeNodeId, Item) -> bool,
+    ) -> Option<(TreeNodeId, Item)> {
         let is_over = self.directories > most || self.files > most || self.bytes > bytes_max;
         while let Some((node, serial)) = self.order.front().copied() {
             let item = self.items.get(&node).filter(|(_, which)| *which == serial).map(|(item, _)| *item);

@@ -3,7 +3,7 @@
 use super::order::{Order, Place};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 use wirefs_op::{DirEntry, FileId, Time};
 
 /// Directories whose use is remembered, at most. One takes about 150 bytes.
@@ -23,10 +23,10 @@ pub(super) struct Seen {
     /// A program listed it then.
     opened: Option<Time>,
     /// The directories in it that were asked for: the last one, and how many.
-    child: Option<NodeId>,
+    child: Option<TreeNodeId>,
     children: u32,
     /// The directory in it that a program listed last.
-    pub(super) listed_child: Option<NodeId>,
+    pub(super) listed_child: Option<TreeNodeId>,
     /// Small files in it that were opened.
     files: u32,
     /// Directories in it of which contents were read.
@@ -46,7 +46,7 @@ pub(super) struct Seen {
 /// All of them.
 #[derive(Debug, Default)]
 pub(super) struct Walks {
-    seen: BTreeMap<NodeId, Seen>,
+    seen: BTreeMap<TreeNodeId, Seen>,
     /// In which order directories were walked last.
     order: Order,
 }
@@ -70,7 +70,7 @@ impl Pace {
 
 impl Walks {
     /// What is known of this directory, to change.
-    pub(super) fn seen(&mut self, dir: NodeId, pace: Pace) -> &mut Seen {
+    pub(super) fn seen(&mut self, dir: TreeNodeId, pace: Pace) -> &mut Seen {
         if self.seen.len() >= SEEN_MAX && !self.seen.contains_key(&dir) {
             self.seen.retain(|_, seen| pace.is_of_now(seen.since));
             if self.seen.len() >= SEEN_MAX {
@@ -86,18 +86,18 @@ impl Walks {
     }
 
     /// Its listing is known now.
-    pub(super) fn listed(&mut self, dir: NodeId, pace: Pace) {
+    pub(super) fn listed(&mut self, dir: TreeNodeId, pace: Pace) {
         self.seen(dir, pace).listed = Some(pace.now);
     }
 
     /// A program lists it.
-    pub(super) fn opened(&mut self, dir: NodeId, pace: Pace) {
+    pub(super) fn opened(&mut self, dir: TreeNodeId, pace: Pace) {
         self.seen(dir, pace).opened = Some(pace.now);
     }
 
     /// A directory in `parent` is asked for. Tells whether whoever does it walks: it has asked for another one in it, or has just
     /// listed `parent`.
-    pub(super) fn enters(&mut self, parent: NodeId, child: NodeId, pace: Pace) -> bool {
+    pub(super) fn enters(&mut self, parent: TreeNodeId, child: TreeNodeId, pace: Pace) -> bool {
         let seen = self.seen(parent, pace);
         if seen.child != Some(child) {
             seen.child = Some(child);
@@ -107,7 +107,7 @@ impl Walks {
     }
 
     /// Whether a program has just listed it, and that was new to it.
-    pub(super) fn is_walked_now(&mut self, dir: NodeId, pace: Pace) -> bool {
+    pub(super) fn is_walked_now(&mut self, dir: TreeNodeId, pace: Pace) -> bool {
         let seen = self.seen(dir, pace);
         pace.is_speedy(seen.opened) && pace.is_speedy(seen.listed)
     }
@@ -123,36 +123,36 @@ impl Walks {
     }
 
     /// Whether directories in it were asked for.
-    pub(super) fn is_entered(&mut self, dir: NodeId, pace: Pace) -> bool {
+    pub(super) fn is_entered(&mut self, dir: TreeNodeId, pace: Pace) -> bool {
         self.seen(dir, pace).children > 0
     }
 
     /// A small file in it is opened. Tells how many were.
-    pub(super) fn reads(&mut self, dir: NodeId, pace: Pace) -> u32 {
+    pub(super) fn reads(&mut self, dir: TreeNodeId, pace: Pace) -> u32 {
         let seen = self.seen(dir, pace);
         seen.files += 1;
         seen.files
     }
 
     /// Contents of files in `child` are being read. Tells of how many directories in `parent` they were.
-    pub(super) fn reads_in(&mut self, parent: NodeId, is_first: bool, pace: Pace) -> u32 {
+    pub(super) fn reads_in(&mut self, parent: TreeNodeId, is_first: bool, pace: Pace) -> u32 {
         let seen = self.seen(parent, pace);
         seen.reading += u32::from(is_first);
         seen.reading
     }
 
     /// Whether a program has just listed it.
-    pub(super) fn is_being_walked(&mut self, dir: NodeId, pace: Pace) -> bool {
+    pub(super) fn is_being_walked(&mut self, dir: TreeNodeId, pace: Pace) -> bool {
         pace.is_speedy(self.seen(dir, pace).opened)
     }
 
     /// Whether a program listed it since it began to go through what is below.
-    pub(super) fn was_listed_by_program(&mut self, dir: NodeId, pace: Pace) -> bool {
+    pub(super) fn was_listed_by_program(&mut self, dir: TreeNodeId, pace: Pace) -> bool {
         self.seen(dir, pace).opened.is_some()
     }
 
     /// Whether it has just become known.
-    pub(super) fn is_new(&mut self, dir: NodeId, pace: Pace) -> bool {
+    pub(super) fn is_new(&mut self, dir: TreeNodeId, pace: Pace) -> bool {
         pace.is_speedy(self.seen(dir, pace).listed)
     }
 

@@ -5,7 +5,7 @@ use crate::deeds::{NEW, READ, data, entry, getattr, handle, is_absent, listing, 
 use crate::world::{STEADY, World};
 use std::time::Duration;
 use wirefs_client::Config;
-use wirefs_client::call::{Answer, Call, NodeId, OpenHow, ROOT};
+use wirefs_client::call::{Answer, Call, OpenHow, ROOT, TreeNodeId};
 use wirefs_op::{Errno, Kind, SetStat, SetTime, Timestamp};
 
 pub(crate) fn journaling() -> Config {
@@ -25,7 +25,7 @@ pub(crate) fn alone(mut world: World) -> World {
     world
 }
 
-fn list(world: &mut World, seat: usize, dir: NodeId) -> Vec<Vec<u8>> {
+fn list(world: &mut World, seat: usize, dir: TreeNodeId) -> Vec<Vec<u8>> {
     let opened = handle(world.ask(seat, Call::Opendir { node: dir }));
     let mut names = Vec::new();
     loop {
@@ -50,15 +50,15 @@ pub(crate) fn at_once<R>(world: &mut World, deed: impl FnOnce(&mut World) -> R) 
     result
 }
 
-fn unlink(parent: NodeId, name: &[u8]) -> Call<'_> {
+fn unlink(parent: TreeNodeId, name: &[u8]) -> Call<'_> {
     Call::Unlink { parent, name }
 }
 
-fn rename<'a>(parent: NodeId, name: &'a [u8], to_parent: NodeId, to_name: &'a [u8]) -> Call<'a> {
+fn rename<'a>(parent: TreeNodeId, name: &'a [u8], to_parent: TreeNodeId, to_name: &'a [u8]) -> Call<'a> {
     Call::Rename { parent, name, to_parent, to_name, flags: 0 }
 }
 
-fn read_all(world: &mut World, seat: usize, node: NodeId) -> Vec<u8> {
+fn read_all(world: &mut World, seat: usize, node: TreeNodeId) -> Vec<u8> {
     let opened = handle(world.ask(seat, Call::Open { node, how: READ }));
     let read = data(world.ask(seat, Call::Read { node, handle: opened, offset: 0, count: 1 << 20 })).to_vec();
     world.close(seat, node, opened);

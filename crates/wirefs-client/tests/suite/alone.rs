@@ -5,7 +5,7 @@ use crate::deeds::READ;
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, CallId, Caller, Handle, Invalidate, NodeId, ROOT};
+use wirefs_client::call::{Answer, Call, CallId, Caller, Handle, Invalidate, ROOT, TreeNodeId};
 use wirefs_client::{Attachment, Client, DataKey, Lane, Output};
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::listing::ListingWriter;
@@ -260,7 +260,7 @@ impl Alone {
     }
 
     /// A file of this size that nothing but its attributes is known of, opened.
-    pub(crate) fn open(&mut self, size: u64) -> (NodeId, Handle) {
+    pub(crate) fn open(&mut self, size: u64) -> (TreeNodeId, Handle) {
         let call = self.call(Call::Lookup { parent: ROOT, name: b"f" });
         let tag = self.next();
         let mode = GotMode::LAST.and(GotMode::MORE);

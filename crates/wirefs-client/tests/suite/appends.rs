@@ -4,8 +4,8 @@ use crate::alone::{Alone, got, stat};
 use crate::config;
 use crate::deeds::{READ, READ_WRITE, data, write};
 use crate::world::{Delays, World};
-use wirefs_cache::Ranges;
-use wirefs_client::call::{Answer, Call, CallId, Handle, NodeId, OpenHow, PageCache, ROOT};
+use wirefs_cache::CachedRanges;
+use wirefs_client::call::{Answer, Call, CallId, Handle, OpenHow, PageCache, ROOT, TreeNodeId};
 use wirefs_op::message::get::GotMode;
 use wirefs_op::message::put::Rput;
 use wirefs_op::message::target::Fd;
@@ -22,11 +22,11 @@ enum Step {
 
 /// One program; `appender` is its open file.
 struct Program {
-    node: NodeId,
+    node: TreeNodeId,
     appender: Handle,
     number: u8,
     step: Step,
-    pages: Ranges,
+    pages: CachedRanges,
 }
 
 impl Program {
@@ -125,7 +125,7 @@ fn who_appends_and_opens_the_file_reads_what_it_appended() {
                 let node = world.lookup(seat, ROOT, b"log");
                 let appender = crate::deeds::handle(world.ask(seat, Call::Open { node, how: APPEND }));
                 let step = Step::Writes(CallId(0));
-                Program { node, appender, number: 0, step, pages: Ranges::default() }
+                Program { node, appender, number: 0, step, pages: CachedRanges::default() }
             })
             .collect();
         for (seat, program) in programs.iter_mut().enumerate() {

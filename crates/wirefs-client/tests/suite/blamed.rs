@@ -4,7 +4,7 @@ use crate::ahead::lone;
 use crate::alone::{Alone, stat};
 use crate::deeds::{READ_WRITE, handle, write};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, CallId, Handle, NodeId, ROOT};
+use wirefs_client::call::{Answer, Call, CallId, Handle, ROOT, TreeNodeId};
 use wirefs_op::limits::LEDGER_MAX;
 use wirefs_op::message::commit::Rcommit;
 use wirefs_op::message::error::Rerror;
@@ -25,7 +25,7 @@ fn put(count: u32) -> Reply {
 }
 
 /// A client at a server with a ledger, and a file that is open for writing.
-fn with_file() -> (Alone, NodeId, Handle) {
+fn with_file() -> (Alone, TreeNodeId, Handle) {
     let mut alone = Alone::new();
     let (node, _) = alone.open(10);
     alone.lost();
@@ -46,7 +46,7 @@ fn asked(alone: &mut Alone) -> Vec<(Tag, Request)> {
 }
 
 /// A write that nobody waits for, its sync, and a change that must not be done twice.
-fn works(alone: &mut Alone, node: NodeId, handle: Handle) -> [CallId; 3] {
+fn works(alone: &mut Alone, node: TreeNodeId, handle: Handle) -> [CallId; 3] {
     [
         alone.call(write(node, handle, 0, b"hello")),
         alone.call(Call::Fsync { node, handle, data_only: false }),

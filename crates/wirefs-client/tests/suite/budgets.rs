@@ -6,7 +6,7 @@ use crate::deeds::{
 };
 use crate::world::{STEADY, World};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, Entry, Handle, NodeId, ROOT};
+use wirefs_client::call::{Answer, Call, Entry, Handle, ROOT, TreeNodeId};
 use wirefs_op::Errno;
 
 const NOTHING: [&str; 0] = [];
@@ -25,7 +25,7 @@ fn large(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| (at / 4096) as u8 ^ at as u8).collect()
 }
 
-fn read(node: NodeId, handle: wirefs_client::call::Handle, offset: u64, count: u32) -> Call<'static> {
+fn read(node: TreeNodeId, handle: wirefs_client::call::Handle, offset: u64, count: u32) -> Call<'static> {
     Call::Read { node, handle, offset, count }
 }
 

@@ -6,7 +6,7 @@ use crate::program::{Busy, Deed, NAMES, OpenFile, Play, entry_of, is_gone};
 use crate::world::Applied;
 use std::collections::BTreeSet;
 use std::ops::Range;
-use wirefs_client::call::{Answer, Handle, Listed, NodeId};
+use wirefs_client::call::{Answer, Handle, Listed, TreeNodeId};
 use wirefs_op::message::put::PutMode;
 use wirefs_op::{Errno, FileId, Kind, Request, Stat, Time};
 
@@ -244,7 +244,7 @@ impl Play {
 
     /// When the file was opened that others took from its name and that may show what it was then (SEMANTICS, "Unlinked open files"):
     /// the open file, or any of the node. What is leased is told of before.
-    fn as_opened(&self, seat: usize, node: NodeId, handle: Option<Handle>) -> Option<Time> {
+    fn as_opened(&self, seat: usize, node: TreeNodeId, handle: Option<Handle>) -> Option<Time> {
         let kernel = &self.kernels[seat];
         if self.window.is_zero() || !self.was_moved(kernel.files[&node]) {
             return None;

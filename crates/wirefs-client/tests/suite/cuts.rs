@@ -6,7 +6,7 @@ use crate::deeds::{READ_WRITE, create, getattr, handle, write};
 use crate::failures::opened_in;
 use crate::world::{Delays, STEADY, World};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, Handle, NodeId, OpenHow, ROOT};
+use wirefs_client::call::{Answer, Call, Handle, OpenHow, ROOT, TreeNodeId};
 use wirefs_op::message::commit::Rcommit;
 use wirefs_op::message::error::Rerror;
 use wirefs_op::message::get::GotMode;
@@ -38,7 +38,7 @@ fn the_closing_of_a_file_is_not_sent_to_a_session_that_did_not_open_it() {
     assert_eq!(sent_after_a_release(false), [""; 0]);
 }
 
-fn set_lock(node: NodeId, handle: Handle, kind: LockKind, wait: bool) -> Call<'static> {
+fn set_lock(node: TreeNodeId, handle: Handle, kind: LockKind, wait: bool) -> Call<'static> {
     let range = LockRange { kind, start: 0, end: u64::MAX, pid: 1 };
     Call::Setlk { node, handle, owner: 7, family: LockFamily::Posix, range, wait }
 }
@@ -164,7 +164,7 @@ fn changes_whose_replies_were_lost_are_answered_by_the_session_as_if_nothing_had
 }
 
 /// A file that is open for writing, in a client whose deadline is over, with 5 bytes in it that were not sent.
-fn unsent_past_the_deadline() -> (Alone, NodeId, Handle) {
+fn unsent_past_the_deadline() -> (Alone, TreeNodeId, Handle) {
     let (mut alone, node, opened) = opened_in("window");
     alone.lost();
     let written = alone.call(write(node, opened, 0, b"early"));

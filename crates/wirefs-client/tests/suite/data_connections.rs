@@ -3,7 +3,7 @@
 use crate::alone::{Alone, got, stat};
 use std::time::Duration;
 use wirefs_client::DataKey;
-use wirefs_client::call::{Answer, Call, Handle, NodeId};
+use wirefs_client::call::{Answer, Call, Handle, TreeNodeId};
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::message::get::{GotMode, Tget};
 use wirefs_op::message::limited::Rlimited;
@@ -15,7 +15,7 @@ const SIZE: u64 = 4 << 20;
 const LIMITED: Reply = Reply::Limited(Rlimited {});
 
 /// A large file that is open, and the first block of it read; as many connections as there may be, and what that asked for.
-fn with_connections() -> (Alone, NodeId, Handle, Vec<(Tag, Tget)>) {
+fn with_connections() -> (Alone, TreeNodeId, Handle, Vec<(Tag, Tget)>) {
     let mut alone = Alone::leased();
     let (node, handle) = alone.open(SIZE);
     limited(&mut alone, 1);

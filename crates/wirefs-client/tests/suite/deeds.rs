@@ -2,7 +2,7 @@
 
 use crate::world::{World, serve};
 use bytes::Bytes;
-use wirefs_client::call::{Answer, Call, Entry, Handle, Listed, NodeId, OpenHow, WriteData};
+use wirefs_client::call::{Answer, Call, Entry, Handle, Listed, OpenHow, TreeNodeId, WriteData};
 use wirefs_op::message::put::{Create, PutMode, Tput};
 use wirefs_op::message::target::Target;
 use wirefs_op::wire::Data;
@@ -24,19 +24,19 @@ pub(crate) const READ: OpenHow = OpenHow {
 pub(crate) const READ_WRITE: OpenHow = OpenHow { write: true, ..READ };
 pub(crate) const NEW: OpenHow = OpenHow { exclusive: true, ..READ_WRITE };
 
-pub(crate) fn create(parent: NodeId, name: &[u8]) -> Call<'_> {
+pub(crate) fn create(parent: TreeNodeId, name: &[u8]) -> Call<'_> {
     Call::Create { parent, name, mode: 0o644, umask: 0, how: NEW }
 }
 
-pub(crate) fn write(node: NodeId, handle: Handle, offset: u64, data: &[u8]) -> Call<'_> {
+pub(crate) fn write(node: TreeNodeId, handle: Handle, offset: u64, data: &[u8]) -> Call<'_> {
     Call::Write { node, handle, offset, data: WriteData::Lent(data), cached: false, kill_privileges: false }
 }
 
-pub(crate) fn readdir(node: NodeId, handle: Handle, offset: u64) -> Call<'static> {
+pub(crate) fn readdir(node: TreeNodeId, handle: Handle, offset: u64) -> Call<'static> {
     Call::Readdir { node, handle, offset, bytes_max: 64 * 1024, entry_bytes: 152, with_stats: true }
 }
 
-pub(crate) fn getattr(node: NodeId) -> Call<'static> {
+pub(crate) fn getattr(node: TreeNodeId) -> Call<'static> {
     Call::Getattr { node, handle: None }
 }
 
@@ -95,7 +95,13 @@ impl World {
     }
 
     /// A file with this contents, made and closed by a client.
-    pub(crate) fn file(&mut self, seat: usize, parent: NodeId, name: &[u8], contents: &[u8]) -> NodeId {
+    pub(crate) fn file(
+        &mut self,
+        seat: usize,
+        parent: TreeNodeId,
+        name: &[u8],
+        contents: &[u8],
+    ) -> TreeNodeId {
         let created = self.ask(seat, create(parent, name));
         let (node, handle) = (entry(created.clone()).node, handle(created));
         for (index, piece) in contents.chunks(1024 * 1024).enumerate() {
@@ -106,16 +112,16 @@ impl World {
         node
     }
 
-    pub(crate) fn close(&mut self, seat: usize, node: NodeId, handle: Handle) {
+    pub(crate) fn close(&mut self, seat: usize, node: TreeNodeId, handle: Handle) {
         assert_eq!(self.ask(seat, Call::Flush { node, handle, owner: 1 }), Answer::Done);
         assert_eq!(self.ask(seat, Call::Release { node, handle, flock_owner: None }), Answer::Done);
     }
 
-    pub(crate) fn directory(&mut self, seat: usize, parent: NodeId, name: &[u8]) -> NodeId {
+    pub(crate) fn directory(&mut self, seat: usize, parent: TreeNodeId, name: &[u8]) -> TreeNodeId {
         entry(self.ask(seat, Call::Mkdir { parent, name, mode: 0o755, umask: 0 })).node
     }
 
-    pub(crate) fn lookup(&mut self, seat: usize, parent: NodeId, name: &[u8]) -> NodeId {
+    pub(crate) fn lookup(&mut self, seat: usize, parent: TreeNodeId, name: &[u8]) -> TreeNodeId {
         entry(self.ask(seat, Call::Lookup { parent, name })).node
     }
 }

@@ -5,7 +5,7 @@ use crate::deeds::{READ_WRITE, create, entry, getattr, handle, is_absent};
 use crate::world::{Delays, STEADY, World};
 use std::time::Duration;
 use wirefs_client::Config;
-use wirefs_client::call::{Answer, Call, NodeId, OpenHow, ROOT};
+use wirefs_client::call::{Answer, Call, OpenHow, ROOT, TreeNodeId};
 use wirefs_op::message::attach::Watch;
 use wirefs_op::{Errno, Kind, Timestamp};
 
@@ -20,12 +20,12 @@ fn after_a_round_trip<R>(world: &mut World, deed: impl FnOnce(&mut World) -> R) 
     result
 }
 
-fn mkdir(parent: NodeId, name: &[u8]) -> Call<'_> {
+fn mkdir(parent: TreeNodeId, name: &[u8]) -> Call<'_> {
     Call::Mkdir { parent, name, mode: 0o755, umask: 0 }
 }
 
 /// Creates names in each exclusive way; whether each succeeded.
-fn in_each_way(world: &mut World, dir: NodeId, file: NodeId, names: [&[u8]; 5]) -> Vec<bool> {
+fn in_each_way(world: &mut World, dir: TreeNodeId, file: TreeNodeId, names: [&[u8]; 5]) -> Vec<bool> {
     let [made, opened, symlink, link, renamed] = names;
     world.file(0, dir, b"plain", b"");
     let mut all = Vec::new();
@@ -233,7 +233,7 @@ fn after_a_directory_was_replaced_at_the_server_the_second_try_of_a_program_find
 }
 
 /// Looks at a directory's names.
-fn list(world: &mut World, dir: NodeId) {
+fn list(world: &mut World, dir: TreeNodeId) {
     let listed = handle(world.ask(0, Call::Opendir { node: dir }));
     world.ask(0, Call::Releasedir { node: dir, handle: listed });
 }

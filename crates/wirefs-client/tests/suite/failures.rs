@@ -4,7 +4,7 @@ use crate::alone::{Alone, got, stat};
 use crate::deeds::{READ_WRITE, getattr, write};
 use bytes::Bytes;
 use wirefs_cache::PIECE_BYTES;
-use wirefs_client::call::{Answer, Call, Handle, NodeId, ROOT};
+use wirefs_client::call::{Answer, Call, Handle, ROOT, TreeNodeId};
 use wirefs_op::message::commit::Rcommit;
 use wirefs_op::message::copy::Rcopy;
 use wirefs_op::message::error::Rerror;
@@ -16,7 +16,7 @@ use wirefs_op::wire::Data;
 use wirefs_op::{Errno, Kind, Reply, SetStat, Stat};
 
 /// A file of 10 bytes that is known under a lease.
-fn known() -> (Alone, NodeId) {
+fn known() -> (Alone, TreeNodeId) {
     let mut alone = Alone::leased();
     let (node, _) = alone.open(10);
     alone.asked.clear();
@@ -31,13 +31,13 @@ fn known() -> (Alone, NodeId) {
 }
 
 /// Whether the server is asked for the attributes.
-fn asks(alone: &mut Alone, node: NodeId) -> bool {
+fn asks(alone: &mut Alone, node: TreeNodeId) -> bool {
     alone.asked.clear();
     alone.call(getattr(node));
     !alone.asked.is_empty()
 }
 
-fn setattr(alone: &mut Alone, node: NodeId, set: SetStat, errno: Errno) {
+fn setattr(alone: &mut Alone, node: TreeNodeId, set: SetStat, errno: Errno) {
     let call = alone.call(Call::Setattr { node, handle: None, set, kill_privileges: false });
     let tag = alone.next();
     alone.reply(tag, &Reply::Error(Rerror::from(errno))).unwrap();
@@ -62,12 +62,12 @@ fn what_a_failed_change_may_have_changed_is_asked_for_again() {
 }
 
 /// Opened to be written, where writes wait for their replies.
-fn opened() -> (Alone, NodeId, Handle) {
+fn opened() -> (Alone, TreeNodeId, Handle) {
     opened_in("strict")
 }
 
 /// The same in a mode.
-pub(crate) fn opened_in(mode: &str) -> (Alone, NodeId, Handle) {
+pub(crate) fn opened_in(mode: &str) -> (Alone, TreeNodeId, Handle) {
     let mut alone = Alone::in_mode(mode);
     let lookup = alone.call(Call::Lookup { parent: ROOT, name: b"f" });
     let tag = alone.next();
@@ -78,7 +78,7 @@ pub(crate) fn opened_in(mode: &str) -> (Alone, NodeId, Handle) {
     (alone, node, handle)
 }
 
-fn open(alone: &mut Alone, node: NodeId) -> Handle {
+fn open(alone: &mut Alone, node: TreeNodeId) -> Handle {
     let open = alone.call(Call::Open { node, how: READ_WRITE });
     let tag = alone.next();
     alone.reply(tag, &put(0)).unwrap();

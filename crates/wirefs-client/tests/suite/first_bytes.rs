@@ -5,7 +5,7 @@ use crate::config;
 use crate::deeds::{READ, data, handle};
 use crate::world::{STEADY, World};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, CallId, Handle, NodeId, ROOT};
+use wirefs_client::call::{Answer, Call, CallId, Handle, ROOT, TreeNodeId};
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::message::error::Rerror;
 use wirefs_op::message::get::{GetMode, GotMode, Tget};
@@ -21,7 +21,7 @@ fn leased(ino: u64, version: u64, size: u64) -> Stat {
 }
 
 /// A file of which the attributes are known, and nothing else.
-fn file(alone: &mut Alone, ino: u64, size: u64) -> NodeId {
+fn file(alone: &mut Alone, ino: u64, size: u64) -> TreeNodeId {
     let name = format!("file{ino}");
     let call = alone.call(Call::Lookup { parent: ROOT, name: name.as_bytes() });
     let tag = alone.next();
@@ -43,7 +43,7 @@ fn asked(alone: &mut Alone) -> Vec<(Tag, Tget)> {
 }
 
 /// Opens it; tells what is asked for.
-fn open(alone: &mut Alone, node: NodeId) -> (CallId, Vec<(Tag, Tget)>) {
+fn open(alone: &mut Alone, node: TreeNodeId) -> (CallId, Vec<(Tag, Tget)>) {
     let call = alone.call(Call::Open { node, how: READ });
     (call, asked(alone))
 }
@@ -74,7 +74,7 @@ fn opened(alone: &Alone, call: CallId) -> Option<Handle> {
     alone.answer(call).map(|answer| handle(answer.clone()))
 }
 
-fn read(alone: &mut Alone, node: NodeId, handle: Handle, offset: u64, count: u32) -> CallId {
+fn read(alone: &mut Alone, node: TreeNodeId, handle: Handle, offset: u64, count: u32) -> CallId {
     alone.call(Call::Read { node, handle, offset, count })
 }
 

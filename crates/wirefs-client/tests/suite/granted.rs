@@ -4,7 +4,7 @@ use crate::alone::{Alone, Told, got, stat};
 use crate::deeds::{READ_WRITE, data, write};
 use bytes::Bytes;
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, CallId, Handle, Invalidate, NodeId, ROOT};
+use wirefs_client::call::{Answer, Call, CallId, Handle, Invalidate, ROOT, TreeNodeId};
 use wirefs_op::message::get::{GetMode, GotMode};
 use wirefs_op::message::lock::Rlock;
 use wirefs_op::message::put::Rput;
@@ -14,7 +14,7 @@ use wirefs_op::{Kind, LockFamily, LockKind, LockRange, Reply, Request, Stat, Tag
 /// A file of 8 bytes that is open, with all of its contents in memory.
 struct Open {
     alone: Alone,
-    node: NodeId,
+    node: TreeNodeId,
     handle: Handle,
     is_leased: bool,
 }

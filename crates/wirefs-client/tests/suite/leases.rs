@@ -6,7 +6,7 @@ use crate::deeds::{
 };
 use crate::world::{STEADY, World};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, Handle, Invalidate, NodeId, OpenHow, PageCache, ROOT};
+use wirefs_client::call::{Answer, Call, Handle, Invalidate, OpenHow, PageCache, ROOT, TreeNodeId};
 use wirefs_op::{Errno, SetStat};
 
 const NOTHING: [&str; 0] = [];
@@ -22,12 +22,12 @@ fn world() -> World {
     world
 }
 
-fn read(node: NodeId, handle: Handle) -> Call<'static> {
+fn read(node: TreeNodeId, handle: Handle) -> Call<'static> {
     Call::Read { node, handle, offset: 0, count: 4096 }
 }
 
 /// Client 1 has looked at everything.
-fn warm() -> (World, NodeId, NodeId) {
+fn warm() -> (World, TreeNodeId, TreeNodeId) {
     let mut world = world();
     let dir = world.lookup(1, ROOT, b"d");
     let node = world.lookup(1, dir, b"small");
@@ -44,7 +44,7 @@ fn warm() -> (World, NodeId, NodeId) {
 }
 
 /// Looks at all that is warm once more; tells what was sent for it.
-fn look_again(world: &mut World, dir: NodeId, node: NodeId) -> Vec<&'static str> {
+fn look_again(world: &mut World, dir: TreeNodeId, node: TreeNodeId) -> Vec<&'static str> {
     let before = world.seats[1].sent.len();
     assert_eq!(world.lookup(1, ROOT, b"d"), dir);
     assert_eq!(world.lookup(1, dir, b"small"), node);

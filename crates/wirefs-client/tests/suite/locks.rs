@@ -5,7 +5,7 @@ use crate::config;
 use crate::deeds::{NEW, READ_WRITE, entry, handle, write};
 use crate::world::World;
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, CallId, Handle, NodeId, ROOT};
+use wirefs_client::call::{Answer, Call, CallId, Handle, ROOT, TreeNodeId};
 use wirefs_op::{Errno, LockFamily, LockKind, LockRange};
 
 const ONE: u64 = 1;
@@ -22,7 +22,7 @@ fn all(kind: LockKind) -> LockRange {
 /// An open file, which is locked.
 #[derive(Clone, Copy)]
 struct Open {
-    node: NodeId,
+    node: TreeNodeId,
     handle: Handle,
 }
 

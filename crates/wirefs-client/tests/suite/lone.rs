@@ -7,7 +7,7 @@ use crate::world::{Delays, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wirefs_client::Config;
-use wirefs_client::call::{Answer, Call, CallId, NodeId, ROOT};
+use wirefs_client::call::{Answer, Call, CallId, ROOT, TreeNodeId};
 use wirefs_model::Dice;
 use wirefs_op::{Errno, Kind, Timestamp};
 
@@ -18,7 +18,7 @@ const NAMES: [&[u8]; 4] = [b"a", b"b", b"c", b"d"];
 struct Lone {
     world: World,
     dice: Dice,
-    dirs: Vec<NodeId>,
+    dirs: Vec<TreeNodeId>,
     /// What each name is, by directory.
     there: BTreeMap<(usize, &'static [u8]), Kind>,
     /// Calls that nobody waits for yet; none of them changes anything.
@@ -58,7 +58,7 @@ impl Lone {
     }
 
     /// What the kernel asks before each change, and nobody else then, since it has the directory to itself.
-    fn find(&mut self, (dir, name): (usize, &'static [u8])) -> Option<NodeId> {
+    fn find(&mut self, (dir, name): (usize, &'static [u8])) -> Option<TreeNodeId> {
         let answer = self.world.ask(0, Call::Lookup { parent: self.dirs[dir], name });
         let is_there = self.there.contains_key(&(dir, name));
         match answer {

@@ -3,7 +3,7 @@
 use crate::alone::{Alone, got, stat};
 use crate::deeds::{READ, create};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, CallId, NodeId, ROOT};
+use wirefs_client::call::{Answer, Call, CallId, ROOT, TreeNodeId};
 use wirefs_op::message::get::GotMode;
 use wirefs_op::{Errno, Kind, Reply, Request};
 
@@ -21,7 +21,7 @@ fn looks_up(alone: &mut Alone) -> (CallId, wirefs_op::Tag) {
     (call, alone.next())
 }
 
-fn node(answer: Option<&Answer>) -> NodeId {
+fn node(answer: Option<&Answer>) -> TreeNodeId {
     match answer {
         Some(Answer::Entry(entry)) => entry.node,
         other => panic!("no entry: {other:?}"),
@@ -29,7 +29,7 @@ fn node(answer: Option<&Answer>) -> NodeId {
 }
 
 /// The first of two finds a thing of this kind; the second, which the server looked at before that was made, finds nothing.
-fn is_made_between(kind: Kind) -> (Alone, NodeId) {
+fn is_made_between(kind: Kind) -> (Alone, TreeNodeId) {
     let mut alone = Alone::new();
     let (first, sooner) = looks_up(&mut alone);
     alone.now.0 += 1_000_000;

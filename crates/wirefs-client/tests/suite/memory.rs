@@ -6,7 +6,7 @@ use crate::world::{STEADY, World};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wirefs_client::Config;
-use wirefs_client::call::{Call, CallId, Caller, NodeId, ROOT};
+use wirefs_client::call::{Call, CallId, Caller, ROOT, TreeNodeId};
 use wirefs_op::Kind;
 
 /// As much for 20,000 entries as the usual 256 MiB are for a million.
@@ -20,7 +20,7 @@ fn world() -> World {
 struct Walker {
     world: World,
     /// What the kernel holds, and how often it was told of it.
-    held: BTreeMap<NodeId, u64>,
+    held: BTreeMap<TreeNodeId, u64>,
     bytes_max: usize,
 }
 
@@ -51,7 +51,7 @@ impl Walker {
     }
 
     /// Lists a directory and all below it; tells how many names there are.
-    fn walk(&mut self, dir: NodeId) -> usize {
+    fn walk(&mut self, dir: TreeNodeId) -> usize {
         let opened = handle(self.world.ask(0, Call::Opendir { node: dir }));
         let (mut count, mut offset, mut below) = (0, 0, Vec::new());
         loop {
@@ -206,7 +206,7 @@ fn what_is_read_or_written_once_in_sequence_is_not_kept() {
     let contents: Vec<u8> = (0..BYTES).map(|at| (at / 997) as u8).collect();
     let mut world = World::new(1, config("lease"), 1, STEADY);
     world.make("old", Kind::File, &contents);
-    let check = |world: &mut World, node: NodeId, files: usize| {
+    let check = |world: &mut World, node: TreeNodeId, files: usize| {
         let opened = handle(world.ask(0, Call::Open { node, how: READ }));
         for (index, piece) in contents.chunks(STEP).enumerate() {
             let offset = (index * STEP) as u64;

@@ -5,7 +5,7 @@ use crate::config;
 use crate::deeds::{READ, READ_WRITE, data, handle, write};
 use crate::world::{World, serve};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, Handle, NodeId, OpenHow, ROOT};
+use wirefs_client::call::{Answer, Call, Handle, OpenHow, ROOT, TreeNodeId};
 use wirefs_op::message::remove::Tremove;
 use wirefs_op::message::target::Place;
 use wirefs_op::{Errno, Reply, Request, SetStat, TreePath};
@@ -15,18 +15,18 @@ const CUT: OpenHow = OpenHow { read: false, truncate: true, ..READ_WRITE };
 const APPEND: OpenHow = OpenHow { read: false, append: true, ..READ_WRITE };
 
 /// A file that the server has, of which no more than its attributes and contents is known.
-fn with_file() -> (World, NodeId) {
+fn with_file() -> (World, TreeNodeId) {
     let mut world = lone();
     let file = world.file(0, ROOT, b"f", b"before");
     world.settle();
     (world, file)
 }
 
-fn open(world: &mut World, node: NodeId, how: OpenHow) -> Handle {
+fn open(world: &mut World, node: TreeNodeId, how: OpenHow) -> Handle {
     handle(world.ask(0, Call::Open { node, how }))
 }
 
-fn read(world: &mut World, seat: usize, node: NodeId) -> Vec<u8> {
+fn read(world: &mut World, seat: usize, node: TreeNodeId) -> Vec<u8> {
     let opened = handle(world.ask(seat, Call::Open { node, how: READ }));
     let read = data(world.ask(seat, Call::Read { node, handle: opened, offset: 0, count: 1 << 20 })).to_vec();
     world.close(seat, node, opened);

@@ -4,10 +4,12 @@ use crate::config;
 use crate::deeds::{READ, READ_WRITE, data, handle, write};
 use crate::world::{Delays, STEADY, World};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, Handle, Invalidate, NodeId, OpenHow, PageCache, ROOT, WriteData};
+use wirefs_client::call::{
+    Answer, Call, Handle, Invalidate, OpenHow, PageCache, ROOT, TreeNodeId, WriteData,
+};
 
 /// Client 0 has a file open and its pages in its kernel.
-fn with_pages(world: &mut World) -> (NodeId, Handle) {
+fn with_pages(world: &mut World) -> (TreeNodeId, Handle) {
     let node = world.file(0, ROOT, b"f", b"old contents");
     let open = handle(world.ask(0, Call::Open { node, how: READ_WRITE }));
     let read = Call::Read { node, handle: open, offset: 0, count: 4096 };

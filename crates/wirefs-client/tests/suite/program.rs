@@ -8,7 +8,7 @@ use crate::check::Own;
 use crate::world::World;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, CallId, Entry, Handle, NodeId, ROOT};
+use wirefs_client::call::{Answer, Call, CallId, Entry, Handle, ROOT, TreeNodeId};
 use wirefs_op::{Errno, FileId, Time};
 
 /// Names that the programs use in each directory.
@@ -29,40 +29,40 @@ pub(crate) enum Deed {
         opens: bool,
     },
     Open {
-        node: NodeId,
+        node: TreeNodeId,
         write: bool,
     },
     Read {
-        node: NodeId,
+        node: TreeNodeId,
         handle: Handle,
         offset: u64,
         count: u32,
     },
     Write {
-        node: NodeId,
+        node: TreeNodeId,
         handle: Handle,
         change: usize,
     },
     Set {
-        node: NodeId,
+        node: TreeNodeId,
         change: usize,
     },
     Getattr {
-        node: NodeId,
+        node: TreeNodeId,
     },
     Opendir {
         dir: FileId,
-        node: NodeId,
+        node: TreeNodeId,
     },
     Readdir {
         dir: FileId,
-        node: NodeId,
+        node: TreeNodeId,
         handle: Handle,
         opened: Time,
         floor: usize,
     },
     Close {
-        node: NodeId,
+        node: TreeNodeId,
         handle: Handle,
         what: &'static str,
     },
@@ -80,7 +80,7 @@ pub(crate) struct Busy {
 /// An open file of one kernel.
 #[derive(Clone, Copy)]
 pub(crate) struct OpenFile {
-    pub(crate) node: NodeId,
+    pub(crate) node: TreeNodeId,
     pub(crate) handle: Handle,
     pub(crate) writes: bool,
     /// When it was asked to be opened.
@@ -90,13 +90,13 @@ pub(crate) struct OpenFile {
 /// What one kernel knows.
 #[derive(Default)]
 pub(crate) struct Kernel {
-    pub(crate) files: BTreeMap<NodeId, FileId>,
-    lookups: BTreeMap<NodeId, u64>,
+    pub(crate) files: BTreeMap<TreeNodeId, FileId>,
+    lookups: BTreeMap<TreeNodeId, u64>,
     pub(crate) handles: Vec<OpenFile>,
-    directories: Vec<(NodeId, Handle)>,
+    directories: Vec<(TreeNodeId, Handle)>,
     threads: Vec<Option<Busy>>,
-    uses: BTreeMap<NodeId, u32>,
-    writing: BTreeSet<NodeId>,
+    uses: BTreeMap<TreeNodeId, u32>,
+    writing: BTreeSet<TreeNodeId>,
     names_busy: bool,
     pub(crate) own: Own,
     /// The state in the history that the last own change of a name led to, once that was answered.
@@ -110,7 +110,7 @@ pub(crate) struct Play {
     pub(crate) cuts: bool,
     /// The top of the tree comes along now and then, as when a mount is made.
     pub(crate) greets: bool,
-    pub(crate) dirs: Vec<(FileId, Vec<NodeId>)>,
+    pub(crate) dirs: Vec<(FileId, Vec<TreeNodeId>)>,
     next_byte: u8,
 }
 

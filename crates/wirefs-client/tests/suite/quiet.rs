@@ -3,13 +3,13 @@
 use crate::config;
 use crate::deeds::{READ, READ_WRITE, data, handle};
 use crate::world::{STEADY, World};
-use wirefs_client::call::{Answer, Call, Handle, NodeId, OpenHow, PageCache, ROOT};
+use wirefs_client::call::{Answer, Call, Handle, OpenHow, PageCache, ROOT, TreeNodeId};
 use wirefs_op::{LockFamily, LockKind, LockRange};
 
 const ONE: u64 = 1;
 const OTHER: u64 = 2;
 
-fn opened(world: &mut World, node: NodeId, how: OpenHow) -> (Handle, PageCache) {
+fn opened(world: &mut World, node: TreeNodeId, how: OpenHow) -> (Handle, PageCache) {
     match world.ask(0, Call::Open { node, how }) {
         Answer::Opened(handle, pages) => (handle, pages),
         other => panic!("not opened: {other:?}"),
@@ -17,7 +17,7 @@ fn opened(world: &mut World, node: NodeId, how: OpenHow) -> (Handle, PageCache) 
 }
 
 /// A file that was read once, in this mode.
-fn read_once(mode: &str) -> (World, NodeId) {
+fn read_once(mode: &str) -> (World, TreeNodeId) {
     let mut world = World::new(1, config(mode), 1, STEADY);
     let node = world.file(0, ROOT, b"f", b"contents");
     world.settle();
@@ -32,13 +32,13 @@ fn shared() -> LockRange {
     LockRange { kind: LockKind::Read, start: 0, end: 9, pid: 0 }
 }
 
-fn lock(world: &mut World, node: NodeId, handle: Handle, owner: u64) {
+fn lock(world: &mut World, node: TreeNodeId, handle: Handle, owner: u64) {
     let call = Call::Setlk { node, handle, owner, family: LockFamily::Posix, range: shared(), wait: false };
     assert_eq!(world.ask(0, call), Answer::Done);
 }
 
 /// The last descriptor of a file that the kernel closes without a word.
-fn release(world: &mut World, node: NodeId, handle: Handle) {
+fn release(world: &mut World, node: TreeNodeId, handle: Handle) {
     assert_eq!(world.ask(0, Call::Release { node, handle, flock_owner: None }), Answer::Done);
     world.settle();
 }

@@ -3,7 +3,7 @@
 use crate::alone::{Alone, Told, got, listing, stat};
 use crate::deeds::{READ, create, getattr, readdir};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, Entry, Handle, Invalidate, NodeId, OpenHow, PageCache, ROOT};
+use wirefs_client::call::{Answer, Call, Entry, Handle, Invalidate, OpenHow, PageCache, ROOT, TreeNodeId};
 use wirefs_model::Dice;
 use wirefs_op::limits::{RECALL_ITEMS_MAX, REQUESTS_MAX};
 use wirefs_op::listing::ListingWriter;
@@ -29,11 +29,11 @@ fn named(ino: u64, name: &[u8]) -> RecallItem {
     RecallItem { name: Some(name.to_vec()), ..whole(ino) }
 }
 
-fn forget_name(parent: NodeId, name: &[u8]) -> Told {
+fn forget_name(parent: TreeNodeId, name: &[u8]) -> Told {
     Told::Forget(Invalidate::Entry { parent, name: name.to_vec(), is_directory: false })
 }
 
-fn forget_node(node: NodeId) -> Told {
+fn forget_node(node: TreeNodeId) -> Told {
     Told::Forget(Invalidate::Node { node, offset: 0, length: 0 })
 }
 
@@ -53,7 +53,7 @@ fn look(alone: &mut Alone, name: &[u8], reply: &Reply) -> Entry {
 }
 
 /// A leased file of five bytes that was looked up, with its contents, and used.
-fn with_file() -> (Alone, NodeId) {
+fn with_file() -> (Alone, TreeNodeId) {
     let mut alone = Alone::leased();
     let entry = look(&mut alone, b"f", &found(leased(9, Kind::File, 5), b"hello"));
     assert_eq!((entry.entry_ttl, entry.attr_ttl), (FOREVER, FOREVER));
@@ -62,7 +62,7 @@ fn with_file() -> (Alone, NodeId) {
 }
 
 /// The same file, opened without a question.
-fn with_open_file() -> (Alone, NodeId, Handle) {
+fn with_open_file() -> (Alone, TreeNodeId, Handle) {
     let (mut alone, node) = with_file();
     let call = alone.call(Call::Open { node, how: READ });
     let Some(Answer::Opened(handle, _)) = alone.answer(call).cloned() else { panic!() };

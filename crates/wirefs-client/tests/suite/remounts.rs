@@ -4,22 +4,22 @@ use crate::config;
 use crate::deeds::{READ, READ_WRITE, data, handle, is_absent, listing, readdir, write};
 use crate::world::{STEADY, World};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, Handle, NodeId, ROOT};
+use wirefs_client::call::{Answer, Call, Handle, ROOT, TreeNodeId};
 
 const NOTHING: [&str; 0] = [];
 
-fn read(node: NodeId, handle: Handle) -> Call<'static> {
+fn read(node: TreeNodeId, handle: Handle) -> Call<'static> {
     Call::Read { node, handle, offset: 0, count: 4096 }
 }
 
-fn contents(world: &mut World, seat: usize, node: NodeId) -> bytes::Bytes {
+fn contents(world: &mut World, seat: usize, node: TreeNodeId) -> bytes::Bytes {
     let opened = handle(world.ask(seat, Call::Open { node, how: READ }));
     let read = data(world.ask(seat, read(node, opened)));
     world.close(seat, node, opened);
     read
 }
 
-fn names(world: &mut World, seat: usize, dir: NodeId) -> usize {
+fn names(world: &mut World, seat: usize, dir: TreeNodeId) -> usize {
     let opened = handle(world.ask(seat, Call::Opendir { node: dir }));
     let count = listing(world.ask(seat, readdir(dir, opened, 0))).len() - 2;
     world.ask(seat, Call::Releasedir { node: dir, handle: opened });
@@ -163,7 +163,7 @@ fn a_directory_that_the_kernel_forgot_is_known_when_it_comes_back() {
     let nodes = world.seats[0].client.snapshot().nodes;
     assert!(nodes > 1);
     for node in 2..100 {
-        world.call(0, Call::Forget { node: NodeId(node), count: 1000 });
+        world.call(0, Call::Forget { node: TreeNodeId(node), count: 1000 });
     }
     assert_eq!(world.seats[0].client.snapshot().nodes, 1);
     let dir = world.lookup(0, ROOT, b"d");
@@ -191,7 +191,7 @@ fn beyond_a_bound_the_kernel_is_told_to_forget_and_listings_are_packed() {
         assert_eq!(names(&mut world, 1, dir), 20);
         world.pass(Duration::from_secs(1));
     }
-    world.call(1, Call::Forget { node: NodeId(1000), count: 1 });
+    world.call(1, Call::Forget { node: TreeNodeId(1000), count: 1 });
     assert!(world.seats[1].let_go.len() >= 20, "{:?}", world.seats[1].let_go);
     let before = world.seats[1].sent.len();
     for name in [b"d".as_slice(), b"e"] {

@@ -4,11 +4,11 @@ use crate::config;
 use crate::deeds::{READ, READ_WRITE, data, getattr, handle, listing, readdir};
 use crate::world::{STEADY, World};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, Handle, NodeId, ROOT};
+use wirefs_client::call::{Answer, Call, Handle, ROOT, TreeNodeId};
 use wirefs_op::Errno;
 
 /// Two clients in mode `window`; the second opened `f` from memory.
-fn opened_from_memory(contents: &[u8]) -> (World, NodeId, Handle) {
+fn opened_from_memory(contents: &[u8]) -> (World, TreeNodeId, Handle) {
     let mut world = World::new(1, config("window"), 2, STEADY);
     world.file(0, ROOT, b"f", contents);
     world.file(0, ROOT, b"new", b"another");

@@ -5,7 +5,7 @@ use crate::config;
 use crate::deeds::{NEW, READ_WRITE, entry, handle, write};
 use crate::world::World;
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, Handle, NodeId, ROOT};
+use wirefs_client::call::{Answer, Call, Handle, ROOT, TreeNodeId};
 use wirefs_op::message::put::PutMode;
 use wirefs_op::{Errno, LockFamily, LockKind, LockRange, Request, SetStat};
 
@@ -24,9 +24,9 @@ enum Mode {
 }
 
 struct Database {
-    node: NodeId,
+    node: TreeNodeId,
     handle: Handle,
-    journal: Option<(NodeId, Handle)>,
+    journal: Option<(TreeNodeId, Handle)>,
 }
 
 fn ask(world: &mut World, call: Call<'_>) {
@@ -34,7 +34,7 @@ fn ask(world: &mut World, call: Call<'_>) {
     assert!(matches!(answer, Answer::Done | Answer::Count(_) | Answer::Attr(..)), "{answer:?}");
 }
 
-fn fsync(world: &mut World, (node, handle): (NodeId, Handle)) -> Duration {
+fn fsync(world: &mut World, (node, handle): (TreeNodeId, Handle)) -> Duration {
     let began = world.now;
     ask(world, Call::Fsync { node, handle, data_only: true });
     world.now.since(began)
@@ -85,7 +85,7 @@ impl Database {
         self.lock(world, LockKind::Write, SHARED);
     }
 
-    fn open_journal(&mut self, world: &mut World) -> (NodeId, Handle) {
+    fn open_journal(&mut self, world: &mut World) -> (TreeNodeId, Handle) {
         let create = Call::Create { parent: ROOT, name: b"db-journal", mode: 0o644, umask: 0, how: NEW };
         *self.journal.get_or_insert_with(|| {
             let made = world.ask(0, create);

@@ -5,7 +5,7 @@ use crate::deeds::{READ, READ_WRITE, data, entry, getattr, handle, listing, read
 use crate::world::{STEADY, World};
 use std::time::Duration;
 use wirefs_client::PrefetchStatus;
-use wirefs_client::call::{Answer, Call, CallId, NodeId, ROOT};
+use wirefs_client::call::{Answer, Call, CallId, ROOT, TreeNodeId};
 
 /// One round trip of the steady world.
 pub(crate) const RTT: Duration = Duration::from_millis(100);
@@ -30,7 +30,7 @@ pub(crate) fn get_ready(world: &mut World) {
     world.pass(Duration::from_secs(5));
 }
 
-pub(crate) fn fill(world: &mut World, dir: NodeId, files: usize, bytes: usize) {
+pub(crate) fn fill(world: &mut World, dir: TreeNodeId, files: usize, bytes: usize) {
     for number in 0..files {
         world.file(0, dir, format!("file{number:02}").as_bytes(), &vec![number as u8; bytes]);
     }
@@ -45,7 +45,7 @@ pub(crate) fn cost(world: &mut World, work: impl FnOnce(&mut World)) -> (Duratio
 }
 
 /// Lists a directory as `find` does, and what is in it; hands each file to `visit`.
-pub(crate) fn walk(world: &mut World, dir: NodeId, visit: &mut dyn FnMut(&mut World, NodeId)) {
+pub(crate) fn walk(world: &mut World, dir: TreeNodeId, visit: &mut dyn FnMut(&mut World, TreeNodeId)) {
     let opened = handle(world.ask(1, Call::Opendir { node: dir }));
     let mut found = Vec::new();
     let mut offset = 0;
@@ -67,12 +67,12 @@ pub(crate) fn walk(world: &mut World, dir: NodeId, visit: &mut dyn FnMut(&mut Wo
 }
 
 /// Takes the file's attributes.
-pub(crate) fn look(world: &mut World, node: NodeId) {
+pub(crate) fn look(world: &mut World, node: TreeNodeId) {
     assert!(matches!(world.ask(1, getattr(node)), Answer::Attr(..)));
 }
 
 /// Reads all of a file.
-pub(crate) fn read(world: &mut World, node: NodeId) {
+pub(crate) fn read(world: &mut World, node: TreeNodeId) {
     let opened = handle(world.ask(1, Call::Open { node, how: READ }));
     let read = Call::Read { node, handle: opened, offset: 0, count: 128 * 1024 };
     assert!(!data(world.ask(1, read)).is_empty());
@@ -100,7 +100,7 @@ fn who_walks_a_tree_waits_for_two_round_trips() {
 #[test]
 fn without_prefetch_nothing_is_asked_for_that_no_program_has_asked_about() {
     let mut quiet = config("lease");
-    quiet.mode.fetch = quiet.mode.fetch.without_ahead();
+    quiet.mode.fetch = quiet.mode.fetch.without_prefetch();
     let mut world = World::of(1, &[config("window"), quiet], STEADY);
     for name in [b"one".as_slice(), b"two", b"three"] {
         let dir = world.directory(0, ROOT, name);
@@ -177,7 +177,7 @@ fn who_reads_all_files_of_a_tree_waits_for_three_round_trips() {
 }
 
 /// Lists the root and the first directory in it, with nothing else known yet. The directory, and the first file in it.
-fn begin_to_walk(world: &mut World) -> (NodeId, NodeId) {
+fn begin_to_walk(world: &mut World) -> (TreeNodeId, TreeNodeId) {
     let mut list = |dir| {
         let opened = handle(world.ask(1, Call::Opendir { node: dir }));
         let listed = listing(world.ask(1, readdir(dir, opened, 0)));
@@ -307,7 +307,7 @@ fn what_was_fetched_ahead_and_is_too_old_is_dropped_and_counted_as_wasted() {
 #[test]
 fn a_person_who_looks_at_one_directory_and_then_at_another_fetches_nothing() {
     let mut world = world("lease", 10, 5, 10);
-    let look_at = |world: &mut World, node: NodeId| {
+    let look_at = |world: &mut World, node: TreeNodeId| {
         let opened = handle(world.ask(1, Call::Opendir { node }));
         world.ask(1, readdir(node, opened, 0));
         world.ask(1, Call::Releasedir { node, handle: opened });

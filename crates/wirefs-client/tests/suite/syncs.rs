@@ -5,16 +5,16 @@ use crate::config;
 use crate::deeds::{create, entry, handle, write};
 use crate::world::World;
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, Handle, NodeId, ROOT};
+use wirefs_client::call::{Answer, Call, Handle, ROOT, TreeNodeId};
 
-fn made(world: &mut World, name: &[u8]) -> (NodeId, Handle) {
+fn made(world: &mut World, name: &[u8]) -> (TreeNodeId, Handle) {
     let answer = world.ask(0, create(ROOT, name));
     let (node, handle) = (entry(answer.clone()).node, handle(answer));
     assert_eq!(world.ask(0, write(node, handle, 0, b"data")), Answer::Count(4));
     (node, handle)
 }
 
-fn sync(world: &mut World, (node, handle): (NodeId, Handle)) {
+fn sync(world: &mut World, (node, handle): (TreeNodeId, Handle)) {
     let began = world.now;
     assert_eq!(world.ask(0, Call::Fsync { node, handle, data_only: true }), Answer::Done);
     assert_eq!(world.now.since(began), Duration::from_millis(100), "it waits for the server's disk");

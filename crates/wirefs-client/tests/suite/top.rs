@@ -4,7 +4,7 @@ use crate::deeds::{READ, data, handle, listing, readdir};
 use crate::streams::{RTT, cost, fill, get_ready, look, read, walk, world};
 use crate::world::World;
 use std::time::Duration;
-use wirefs_client::call::{Call, NodeId, ROOT};
+use wirefs_client::call::{Call, ROOT, TreeNodeId};
 
 /// How many streams client 1 has asked for.
 fn finds(world: &World) -> usize {
@@ -14,7 +14,7 @@ fn finds(world: &World) -> usize {
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// A tree of so many levels with two directories and a file in each directory.
-fn grow(world: &mut World, dir: NodeId, levels: usize) {
+fn grow(world: &mut World, dir: TreeNodeId, levels: usize) {
     world.file(0, dir, b"file", b"contents");
     for name in [b"a", b"b"].into_iter().filter(|_| levels > 0) {
         let below = world.directory(0, dir, name);
@@ -88,7 +88,7 @@ const GIT: [(&str, &[u8]); 4] = [
     ("info/exclude", b"*.o"),
 ];
 
-fn at(world: &mut World, seat: usize, path: &str) -> NodeId {
+fn at(world: &mut World, seat: usize, path: &str) -> TreeNodeId {
     path.split('/').fold(ROOT, |dir, name| world.lookup(seat, dir, name.as_bytes()))
 }
 

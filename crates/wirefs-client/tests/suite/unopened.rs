@@ -8,7 +8,7 @@ use crate::deeds::{create, entry, handle};
 use crate::world::{STEADY, World};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, CallId, Caller, Invalidate, Listed, NodeId, ROOT, UNOPENED};
+use wirefs_client::call::{Answer, Call, CallId, Caller, Invalidate, Listed, ROOT, TreeNodeId, UNOPENED};
 use wirefs_op::message::error::Rerror;
 use wirefs_op::message::get::GotMode;
 use wirefs_op::message::remove::Rremove;
@@ -18,7 +18,7 @@ const NOTHING: [&str; 0] = [];
 const NAMES: usize = 40;
 
 /// Room for about six entries.
-fn readdir(node: NodeId, offset: u64) -> Call<'static> {
+fn readdir(node: TreeNodeId, offset: u64) -> Call<'static> {
     Call::Readdir { node, handle: UNOPENED, offset, bytes_max: 1000, entry_bytes: 152, with_stats: true }
 }
 
@@ -27,7 +27,7 @@ fn name(number: usize) -> Vec<u8> {
 }
 
 /// Client 0 has made files in a directory; client 1 knows only the directory.
-fn world(mode: &str, files: usize) -> (World, NodeId, NodeId) {
+fn world(mode: &str, files: usize) -> (World, TreeNodeId, TreeNodeId) {
     let mut world = World::new(1, config(mode), 2, STEADY);
     let dir = entry(world.ask(0, Call::Mkdir { parent: ROOT, name: b"d", mode: 0o755, umask: 0 })).node;
     for number in 0..files {
@@ -50,7 +50,7 @@ fn part(answer: Answer) -> Vec<Listed> {
 }
 
 /// Reads on from there to the end: how often each name comes, and the answer that said that it is the end.
-fn rest(world: &mut World, dir: NodeId, mut offset: u64) -> (BTreeMap<Vec<u8>, usize>, Answer) {
+fn rest(world: &mut World, dir: TreeNodeId, mut offset: u64) -> (BTreeMap<Vec<u8>, usize>, Answer) {
     let mut seen = BTreeMap::new();
     loop {
         match world.ask(1, readdir(dir, offset)) {
@@ -63,7 +63,7 @@ fn rest(world: &mut World, dir: NodeId, mut offset: u64) -> (BTreeMap<Vec<u8>, u
     }
 }
 
-fn all(world: &mut World, dir: NodeId) -> BTreeMap<Vec<u8>, usize> {
+fn all(world: &mut World, dir: TreeNodeId) -> BTreeMap<Vec<u8>, usize> {
     rest(world, dir, 0).0
 }
 

@@ -18,8 +18,8 @@ use notices::Notice;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use std::time::Duration;
-use wirefs_cache::Piece;
-use wirefs_client::call::{Answer, Call, CallId, Caller, Invalidate, NodeId};
+use wirefs_cache::CachePiece;
+use wirefs_client::call::{Answer, Call, CallId, Caller, Invalidate, TreeNodeId};
 use wirefs_client::{Client, Config, Lane, Output};
 use wirefs_model::{Dice, ModelTree};
 use wirefs_op::Order;
@@ -57,9 +57,9 @@ pub(crate) struct Seat {
     pub(crate) invalidated: Vec<Invalidate>,
     pub(crate) hang_ups: usize,
     /// Nodes that its kernel was to let go of.
-    pub(crate) let_go: Vec<NodeId>,
+    pub(crate) let_go: Vec<TreeNodeId>,
     /// Directories whose readers are to be waited for, and the numbers to say so with.
-    pub(crate) awaited: Vec<(NodeId, u64)>,
+    pub(crate) awaited: Vec<(TreeNodeId, u64)>,
     /// The numbers of the changes in its journal.
     pub(crate) journal: Vec<u64>,
     /// How often it was to be begun anew.
@@ -67,7 +67,7 @@ pub(crate) struct Seat {
     /// The numbers of the changes that are to be kept, and why.
     pub(crate) refused: Vec<(u64, Option<Errno>)>,
     /// Contents on disk, where the client has one.
-    pub(crate) disk: BTreeMap<Piece, Bytes>,
+    pub(crate) disk: BTreeMap<CachePiece, Bytes>,
     /// The most requests that were under way at once.
     pub(crate) in_flight_max: u64,
 }
@@ -85,7 +85,7 @@ enum Event {
     ServerTick,
     Tick(usize),
     /// A piece was looked for on disk.
-    Loaded(usize, Piece),
+    Loaded(usize, CachePiece),
     Restore(usize, bool),
     DeliverData(ConnectionKey, Bytes),
     /// Something happens to the connections of a seat.

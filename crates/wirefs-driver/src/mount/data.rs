@@ -6,7 +6,7 @@ use super::engine::Shared;
 use super::handshake::{ConnectError, join};
 use super::outlet::Outlet;
 use std::sync::Arc;
-use wirefs_carrier::{Carrier, Closer, Outbox};
+use wirefs_carrier::{Carrier, Closer, SendQueue};
 use wirefs_client::DataKey;
 
 /// A data connection in use.
@@ -23,7 +23,7 @@ impl DataLink {
 
     /// Closes what is silent.
     pub(super) fn give_up(&self) {
-        self.closer.give_up();
+        self.closer.abort();
         self.outlet.close();
     }
 }
@@ -48,7 +48,7 @@ fn run(engine: &Shared, key: DataKey) {
 }
 
 fn dial(engine: &Shared) -> Result<Carrier, ConnectError> {
-    let carrier = engine.dial.dial_beside()?;
+    let carrier = engine.dial.dial_additional()?;
     // The session is a secret between two: it is told to nobody else.
     if carrier.peer.identity != engine.lock().peer.identity {
         carrier.closer.close();
@@ -61,7 +61,7 @@ fn dial(engine: &Shared) -> Result<Carrier, ConnectError> {
 fn serve(engine: &Shared, key: DataKey, carrier: Carrier) {
     let Carrier { mut source, sink, closer, .. } = carrier;
     // A loss that the writer finds ends the receiver too, which sees to the rest.
-    let outbox = Outbox::start(sink, closer.clone(), |_| {});
+    let outbox = SendQueue::start(sink, closer.clone(), |_| {});
     let link = DataLink { outlet: Outlet::Wire(outbox), closer: closer.clone() };
     let is_wanted = engine.drive(|state, now| {
         let is_wanted = !engine.is_stopped() && state.data.len() < DATA_LINKS_MAX;

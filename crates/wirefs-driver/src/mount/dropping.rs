@@ -11,7 +11,7 @@
 use super::engine::Waiting;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use wirefs_client::call::{Answer, CallId, Invalidate, NodeId};
+use wirefs_client::call::{Answer, CallId, Invalidate, TreeNodeId};
 
 /// Pages, attributes or a listing that the kernel is to drop, and the call that is answered then.
 pub(super) struct Dropped {
@@ -23,7 +23,7 @@ pub(super) struct Dropped {
 
 /// A directory whose readers are waited for, and what the core is told then.
 pub(super) struct Awaited {
-    pub(super) dir: NodeId,
+    pub(super) dir: TreeNodeId,
     pub(super) until: u64,
 }
 

@@ -10,7 +10,7 @@
 use super::slow::{Slow, Waits};
 use std::time::{Duration, Instant};
 use wirefs_fuse::TableEntry;
-use wirefs_store::PlaceError;
+use wirefs_store::SourceDirectoryError;
 
 /// For how long one that is ending is waited for: longer than its server may take to answer.
 const ENDING_MAX: Duration = Duration::from_secs(30);
@@ -74,18 +74,18 @@ fn kernel_run() -> String {
 /// As `take`.
 pub(super) fn once_it_has_ended<T>(
     tell: fn(Waits),
-    mut take: impl FnMut() -> Result<T, PlaceError>,
-) -> Result<T, PlaceError> {
+    mut take: impl FnMut() -> Result<T, SourceDirectoryError>,
+) -> Result<T, SourceDirectoryError> {
     let begun = Instant::now();
     let mut slow = None;
     loop {
         let taken = take();
         let patience = match &taken {
-            Err(PlaceError::Busy { note, .. }) => {
+            Err(SourceDirectoryError::Busy { note, .. }) => {
                 Holder::decode(note).map(|holder| holder.patience(TableEntry::is_mounted))
             }
-            Err(PlaceError::Removed(_)) => Some(UNNOTICED_MAX),
-            Ok(_) | Err(PlaceError::Foreign(_) | PlaceError::System(..)) => None,
+            Err(SourceDirectoryError::Removed(_)) => Some(UNNOTICED_MAX),
+            Ok(_) | Err(SourceDirectoryError::Foreign(_) | SourceDirectoryError::System(..)) => None,
         };
         if patience.is_none_or(|patience| begun.elapsed() >= patience) {
             return taken;

@@ -22,8 +22,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
-use wirefs_cache::Piece;
-use wirefs_carrier::{Class, Closer, Dial, Direct, PeerInfo};
+use wirefs_cache::CachePiece;
+use wirefs_carrier::{Class, Closer, Dial, InProcessPeer, PeerInfo};
 use wirefs_client::call::{Answer, Call, CallId, Caller, Invalidate, ROOT};
 use wirefs_client::{Client, Config, DataKey, HostName, Lane, Loaded, Output};
 use wirefs_fuse::Reading;
@@ -239,7 +239,7 @@ impl Engine {
             }
         }
         if let Some(server) = here {
-            if !server.says_before_waiting() {
+            if !server.announces_blocking() {
                 reading.hand_over();
             }
             server.flush(self.helpers_max);
@@ -342,7 +342,7 @@ impl Engine {
         work
     }
 
-    fn keep(&self, piece: Piece, data: Bytes) {
+    fn keep(&self, piece: CachePiece, data: Bytes) {
         if let Some(store) = &self.store {
             store.keep(piece, data);
         }
@@ -521,7 +521,7 @@ impl Work {
     }
 
     /// The server of this process that frames wait for, if they do.
-    fn take_here(&mut self) -> Option<Arc<dyn Direct>> {
+    fn take_here(&mut self) -> Option<Arc<dyn InProcessPeer>> {
         let here = Arc::clone(self.flush.as_ref()?.here()?);
         self.flush = None;
         Some(here)
@@ -544,7 +544,7 @@ impl Work {
         self.closes.iter().for_each(DataLink::close);
         self.gives_up.iter().for_each(DataLink::give_up);
         if let Some(closer) = self.hang_up {
-            closer.give_up();
+            closer.abort();
         }
         Some(self.journaled).filter(|late| !late.is_empty())
     }

@@ -94,7 +94,7 @@ pub(super) fn shake_hands(
 /// What a mount asks for.
 fn features(plan: &MountPlan) -> u64 {
     let takes_leases = plan.mode.takes_leases();
-    let is_ahead = plan.mode.may_be_ahead() && plan.journal.as_ref().is_some_and(|journal| journal.keeps);
+    let is_ahead = plan.mode.allows_optimism() && plan.journal.as_ref().is_some_and(|journal| journal.keeps);
     let leases = if takes_leases { FEATURE_LEASES } else { 0 };
     let waits_each = plan.journal.as_ref().is_none_or(|journal| journal.fsync == FsyncWaits::Each);
     let barriers = if is_ahead && !waits_each { FEATURE_BARRIERS } else { 0 };
@@ -252,7 +252,7 @@ impl Patience {
                 Err(_) => false,
             };
             if !in_time {
-                closer.give_up();
+                closer.abort();
             }
             in_time
         });

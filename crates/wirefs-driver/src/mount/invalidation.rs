@@ -8,7 +8,7 @@ use super::outlet::Outlet;
 use std::io;
 use std::time::Instant;
 use wirefs_carrier::Class;
-use wirefs_client::call::{Answer, Invalidate, NodeId};
+use wirefs_client::call::{Answer, Invalidate, TreeNodeId};
 use wirefs_fuse::Notifier;
 use wirefs_op::{Errno, Frame};
 
@@ -83,7 +83,7 @@ fn rescue(engine: &Shared, notifier: &Notifier, stuck: Stuck) {
     for node in nodes {
         let _ = notifier.invalidate(&Invalidate::Node { node, offset: -1, length: 0 });
     }
-    let directories: Vec<NodeId> = directories.into_iter().collect();
+    let directories: Vec<TreeNodeId> = directories.into_iter().collect();
     let wait = notifier.distrust(&directories, since.unwrap_or_else(Instant::now)).unwrap_or_default();
     if !wait.is_zero() {
         engine.pause(wait);

@@ -18,7 +18,7 @@ use later::Later;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use wirefs_client::call::{Answer, CallId, Invalidate, NodeId};
+use wirefs_client::call::{Answer, CallId, Invalidate, TreeNodeId};
 use wirefs_op::Frame;
 
 /// Names that the kernel is told to forget one by one, at most: it takes a second for about 200,000, and must have
@@ -36,7 +36,7 @@ pub(super) const FRAME_MAX: Duration = Duration::from_secs(3);
 pub(super) enum Notice {
     Invalidate(Invalidate),
     /// A node that the kernel is to let go of, as far as nobody uses it, and its names.
-    LetGo(NodeId, Vec<(NodeId, Vec<u8>)>),
+    LetGo(TreeNodeId, Vec<(TreeNodeId, Vec<u8>)>),
     /// An answer whose caller must not go on before what came earlier is forgotten.
     Answer(CallId, Waiting, Answer),
     /// A frame that says that what came earlier is forgotten, for the connection on which that was asked: another one's outlet
@@ -49,11 +49,11 @@ pub(super) enum Notice {
 pub(super) struct Stuck {
     pub(super) frames: Vec<(Outlet, Frame)>,
     /// Nodes of which attributes at least must be forgotten first.
-    pub(super) nodes: BTreeSet<NodeId>,
+    pub(super) nodes: BTreeSet<TreeNodeId>,
     /// Directories whose listings must be dropped first.
-    pub(super) listings: BTreeSet<NodeId>,
+    pub(super) listings: BTreeSet<TreeNodeId>,
     /// Directories of which names were to be forgotten.
-    pub(super) directories: BTreeSet<NodeId>,
+    pub(super) directories: BTreeSet<TreeNodeId>,
     /// What was told before this moment.
     pub(super) since: Option<Instant>,
 }
@@ -77,10 +77,10 @@ struct Queue {
 }
 
 /// A node with its names.
-type Named = (NodeId, Vec<(NodeId, Vec<u8>)>);
+type Named = (TreeNodeId, Vec<(TreeNodeId, Vec<u8>)>);
 
 /// An invalidation: node, offset, length, name.
-type Key = (NodeId, i64, i64, Option<Vec<u8>>);
+type Key = (TreeNodeId, i64, i64, Option<Vec<u8>>);
 
 fn key(what: &Invalidate) -> Key {
     match what {

@@ -1,16 +1,16 @@
 //! Where the client core's frames go: into a carrier's queue, or to a server of this process.
 
 use std::sync::Arc;
-use wirefs_carrier::{Class, Direct, Outbox};
+use wirefs_carrier::{Class, InProcessPeer, SendQueue};
 use wirefs_op::Frame;
 
 /// The way to the server. Clones are the same way.
 #[derive(Clone)]
 pub(super) enum Outlet {
     /// Over a carrier, with a queue before it.
-    Wire(Outbox),
+    Wire(SendQueue),
     /// To a server of this process, which is called.
-    Here(Arc<dyn Direct>),
+    Here(Arc<dyn InProcessPeer>),
 }
 
 impl Outlet {
@@ -32,7 +32,7 @@ impl Outlet {
     }
 
     /// The server, where it is in this process.
-    pub(super) fn here(&self) -> Option<&Arc<dyn Direct>> {
+    pub(super) fn here(&self) -> Option<&Arc<dyn InProcessPeer>> {
         match self {
             Outlet::Wire(_) => None,
             Outlet::Here(server) => Some(server),

@@ -15,12 +15,12 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use wirefs_cache::Piece;
+use wirefs_cache::CachePiece;
 use wirefs_client::Loaded;
 use wirefs_op::FileId;
 use wirefs_op::message::version::SessionId;
-use wirefs_store::contents::Found;
-use wirefs_store::{Contents, Figures, Place, Snapshot, Taken};
+use wirefs_store::disk_cache::CacheLookup;
+use wirefs_store::{DiskCache, DiskCacheStats, LoadedSnapshot, Snapshot, SourceDirectory};
 
 /// Where a mount keeps what it knows.
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ pub struct StorePlan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreStatus {
     /// The contents.
-    pub contents: Figures,
+    pub contents: DiskCacheStats,
     /// Listings that were taken over from an earlier mount.
     pub listings_taken: u64,
 }
@@ -54,8 +54,8 @@ pub(super) struct Left {
 
 /// The directory, and the work that is to be done in it.
 pub(super) struct Store {
-    place: Place,
-    contents: Mutex<Contents>,
+    place: SourceDirectory,
+    contents: Mutex<DiskCache>,
     queue: Queue,
     /// Something could not be written: nothing more is.
     is_full: AtomicBool,
@@ -66,14 +66,14 @@ pub(super) struct Store {
 impl Store {
     /// Opens the directory. Without it a mount works as well: why it cannot be used is told in a line.
     pub(super) fn open(plan: &StorePlan, tell_wait: fn(Waits)) -> Option<Store> {
-        let opened = once_it_has_ended(tell_wait, || Place::open(&plan.dir));
+        let opened = once_it_has_ended(tell_wait, || SourceDirectory::open(&plan.dir));
         let opened = opened.map_err(|error| error.to_string()).and_then(|place| {
-            let contents = Contents::open(place.dir(), plan.contents_bytes_max);
+            let contents = DiskCache::open(place.dir(), plan.contents_bytes_max);
             contents.map(|contents| (place, contents)).map_err(|error| error.to_string())
         });
         match opened {
             Ok((place, contents)) => {
-                let damaged = contents.figures().damaged;
+                let damaged = contents.stats().damaged;
                 if damaged > 0 {
                     tell("cached contents were damaged; what was is dropped");
                 }
@@ -95,10 +95,10 @@ impl Store {
 
     /// Drops contents that are not from the server that is `identity`.
     pub(super) fn meet(&self, identity: &[u8]) {
-        if self.place.is_of(identity) {
+        if self.place.is_from_server(identity) {
             return;
         }
-        let is_cleared = self.contents().clear().and_then(|()| self.place.set_server(identity));
+        let is_cleared = self.contents().clear().and_then(|()| self.place.record_server(identity));
         if let Err(error) = is_cleared {
             tell(&format!("nothing is kept on disk: {error}"));
             self.is_full.store(true, Ordering::SeqCst);
@@ -108,25 +108,25 @@ impl Store {
     /// Tells the next mount how far this one is.
     pub(super) fn note(&self, holder: &Holder) {
         // Where that cannot be written, the next mount does without the directory until this process has ended.
-        let _unsaid = self.place.note(&holder.encode());
+        let _unsaid = self.place.write_note(&holder.encode());
     }
 
     /// Takes what an earlier mount left, if it was left by one of the server that is `identity`.
     pub(super) fn take(&self, identity: &[u8]) -> Option<Left> {
         match self.place.take_snapshot() {
-            Ok(Taken::Sound(snapshot)) if snapshot.identity == identity => {
+            Ok(LoadedSnapshot::Valid(snapshot)) if snapshot.identity == identity => {
                 let Snapshot { session, root, listings, .. } = snapshot;
                 Some(Left { session, root, listings })
             }
-            Ok(Taken::Sound(_)) => {
+            Ok(LoadedSnapshot::Valid(_)) => {
                 tell("the server has another key than the one whose names were cached; they are dropped");
                 None
             }
-            Ok(Taken::Damaged) => {
+            Ok(LoadedSnapshot::Damaged) => {
                 tell("the cached names were damaged, and are dropped");
                 None
             }
-            Ok(Taken::None) => None,
+            Ok(LoadedSnapshot::None) => None,
             Err(error) => {
                 tell(&format!("the cached names cannot be used: {error}"));
                 None
@@ -140,30 +140,30 @@ impl Store {
     }
 
     /// INVARIANT: the index is changed in steps that leave it whole; what it says is checked by sums.
-    fn contents(&self) -> MutexGuard<'_, Contents> {
+    fn contents(&self) -> MutexGuard<'_, DiskCache> {
         self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Looks for a piece. `None`: the core will be told by the thread.
-    pub(super) fn load(&self, piece: Piece) -> Option<Loaded> {
+    pub(super) fn load(&self, piece: CachePiece) -> Option<Loaded> {
         match self.contents().find(&piece) {
-            Found::Here(stored) => {
+            CacheLookup::Hit(stored) => {
                 self.queue.push_load(piece, stored);
                 None
             }
-            Found::Missing => Some(Loaded::Missing),
-            Found::Nothing => Some(Loaded::Nothing),
+            CacheLookup::Miss => Some(Loaded::Missing),
+            CacheLookup::VersionMiss => Some(Loaded::Nothing),
         }
     }
 
     /// Keeps a piece, unless too much is waiting to be kept.
-    pub(super) fn keep(&self, piece: Piece, data: Bytes) {
+    pub(super) fn keep(&self, piece: CachePiece, data: Bytes) {
         if !self.is_full.load(Ordering::Relaxed) {
             self.queue.push_keep(piece, data);
         }
     }
 
-    fn write(&self, piece: &Piece, data: &Bytes) {
+    fn write(&self, piece: &CachePiece, data: &Bytes) {
         if self.is_full.load(Ordering::Relaxed) {
             return;
         }
@@ -180,11 +180,11 @@ impl Store {
 
     pub(super) fn status(&self) -> StoreStatus {
         let listings_taken = *self.listings_taken.lock().unwrap_or_else(PoisonError::into_inner);
-        StoreStatus { contents: self.contents().figures(), listings_taken }
+        StoreStatus { contents: self.contents().stats(), listings_taken }
     }
 
     /// The mount has ended in order: leaves what it knew. Ends the thread, behind what it still has to write.
-    pub(super) fn leave(&self, snapshot: Option<&Snapshot>, pieces: Vec<(Piece, Bytes)>) {
+    pub(super) fn leave(&self, snapshot: Option<&Snapshot>, pieces: Vec<(CachePiece, Bytes)>) {
         self.stop();
         for (piece, data) in pieces {
             self.write(&piece, &data);
@@ -220,11 +220,11 @@ pub(super) fn start(engine: &Shared) -> io::Result<()> {
                 Job::Load(piece, stored) => {
                     let loaded = match stored.read(&piece) {
                         Some(data) => {
-                            for_thread.contents().was_sound();
+                            for_thread.contents().count_hit();
                             Loaded::Data(data)
                         }
                         None => {
-                            for_thread.contents().was_damaged(&piece);
+                            for_thread.contents().evict_damaged(&piece);
                             tell("a piece of cached contents was damaged, and is dropped");
                             Loaded::Missing
                         }

@@ -20,7 +20,7 @@ pub(super) fn start(engine: &Shared) -> io::Result<()> {
         let mut ticks: u32 = 1;
         while !engine.is_stopped() {
             if ticks.is_multiple_of(LOOK_EACH) {
-                let ways = engine.dial.ways();
+                let ways = engine.dial.path_count();
                 engine.drive(|state, now| state.client.ways(now, ways));
             }
             if engine.pause_or_want(TICK) {

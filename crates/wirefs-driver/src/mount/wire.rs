@@ -12,7 +12,7 @@ use lost_power::{LostPower, Met};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use wirefs_carrier::{Closer, FrameSource, Hear, Outbox};
+use wirefs_carrier::{Closer, FrameHandler, FrameSource, SendQueue};
 
 /// The first wait before dialling again; each further one is twice as long. Short: a server that was killed is often started again at
 /// once, and a dial that nobody answers costs less than a program that waits.
@@ -97,12 +97,12 @@ fn install(engine: &Shared, attached: Attached, again: bool) -> Box<dyn FrameSou
     let Attached { carrier, attachment, resumed, early } = attached;
     let closer = carrier.closer.clone();
     // A loss that the writer finds ends the receiver too, which sees to the rest.
-    let outlet = match carrier.sink.direct() {
+    let outlet = match carrier.sink.in_process() {
         Some(server) => Outlet::Here(server),
-        None => Outlet::Wire(Outbox::start(carrier.sink, carrier.closer, |_| {})),
+        None => Outlet::Wire(SendQueue::start(carrier.sink, carrier.closer, |_| {})),
     };
     let here = outlet.here().cloned();
-    let ways = engine.dial.ways();
+    let ways = engine.dial.path_count();
     let is_in_use = engine.drive(|state, now| {
         // Who stops it closes what is in use by then, and nothing after.
         if engine.is_stopped() {
@@ -130,13 +130,13 @@ fn install(engine: &Shared, attached: Attached, again: bool) -> Box<dyn FrameSou
         engine.lock().closer.iter().for_each(Closer::close);
     }
     if let Some(server) = here {
-        server.hear_with(hear(engine));
+        server.set_handler(hear(engine));
     }
     carrier.source
 }
 
 /// Hears a server of this process over the connection that is in use now.
-fn hear(engine: &Shared) -> Hear {
+fn hear(engine: &Shared) -> FrameHandler {
     let installed = engine.lock().installed;
     let engine = Arc::downgrade(engine);
     Arc::new(move |body: Bytes| {

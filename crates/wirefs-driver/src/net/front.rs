@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use wirefs_client::call::{Answer, Call, CallId, Caller, Entry, Handle, Listed, NodeId, PageCache, ROOT};
+use wirefs_client::call::{Answer, Call, CallId, Caller, Entry, Handle, Listed, PageCache, ROOT, TreeNodeId};
 use wirefs_fuse::{FileSystem, Reading, Reply};
 use wirefs_op::{Errno, FileId, FsStat, Kind, Stat, Timestamp};
 
@@ -27,7 +27,7 @@ struct State {
 /// What a name leads to.
 #[derive(Clone, Debug)]
 struct Place {
-    node: NodeId,
+    node: TreeNodeId,
     kind: Shape,
     /// Who looks at the listing sees it.
     is_listed: bool,
@@ -64,7 +64,7 @@ impl Front {
     /// Makes a name, which nobody sees before this thread has looked it up, or [`Front::show`].
     pub(super) fn make(&self, name: &str, kind: Shape) {
         let mut state = self.lock();
-        let node = NodeId(state.next);
+        let node = TreeNodeId(state.next);
         state.next += 1;
         let only_for = u32::try_from(rustix::thread::gettid().as_raw_nonzero().get()).ok();
         state.names.insert(name.to_owned(), Place { node, kind, is_listed: false, only_for });
@@ -82,7 +82,7 @@ impl Front {
         self.lock().names.remove(name);
     }
 
-    fn stat(&self, node: NodeId, kind: &Shape) -> Stat {
+    fn stat(&self, node: TreeNodeId, kind: &Shape) -> Stat {
         let (kind, mode, size) = match kind {
             Shape::Directory => (Kind::Directory, 0o755, 0),
             Shape::Link(target) => (Kind::Symlink, 0o777, target.len() as u64),
@@ -150,7 +150,7 @@ impl Front {
         })
     }
 
-    fn attributes(&self, node: NodeId) -> Answer {
+    fn attributes(&self, node: TreeNodeId) -> Answer {
         if node == ROOT {
             return Answer::Attr(self.stat(ROOT, &Shape::Directory), TTL);
         }
@@ -159,7 +159,7 @@ impl Front {
         place.map_or(Answer::Fail(Errno::Stale), |place| Answer::Attr(self.stat(node, &place.kind), TTL))
     }
 
-    fn target(&self, node: NodeId) -> Answer {
+    fn target(&self, node: TreeNodeId) -> Answer {
         let state = self.lock();
         match state.names.values().find(|place| place.node == node).map(|place| &place.kind) {
             Some(Shape::Link(target)) => Answer::Data(target.clone().into_bytes().into()),

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wirefs_fuse::MountOptions;
-use wirefs_node::{Name, NodeKey, Record};
+use wirefs_node::{NodeKey, NodeName, NodeRecord};
 
 /// How often the table is looked at though nothing was heard.
 const LOOK_EACH: Duration = Duration::from_secs(1);
@@ -58,14 +58,14 @@ impl Keeper {
             true => Shape::Directory,
             false => Shape::Link(share.to_string_lossy().into_owned()),
         };
-        self.front.make(Name::OWN, kind);
-        if is_root && let Err(errno) = rustix::mount::mount_bind(share, self.plan.at.join(Name::OWN)) {
-            complain(Name::OWN, &errno);
+        self.front.make(NodeName::OWN, kind);
+        if is_root && let Err(errno) = rustix::mount::mount_bind(share, self.plan.at.join(NodeName::OWN)) {
+            complain(NodeName::OWN, &errno);
         }
-        self.front.show(Name::OWN, true);
+        self.front.show(NodeName::OWN, true);
         let own = self.host.nodes().into_iter().find(|node| node.is_own);
         if let Some(own) = own {
-            self.front.make(own.record.name.as_str(), Shape::Link(Name::OWN.to_owned()));
+            self.front.make(own.record.name.as_str(), Shape::Link(NodeName::OWN.to_owned()));
             self.front.show(own.record.name.as_str(), true);
         }
     }
@@ -108,7 +108,7 @@ impl Keeper {
         }
     }
 
-    fn try_raise(&self, name: &str, record: &Record) -> Result<Option<Gate>, MountError> {
+    fn try_raise(&self, name: &str, record: &NodeRecord) -> Result<Option<Gate>, MountError> {
         let Some(plan) = (self.plan.reach)(record) else { return Ok(None) };
         let export = record.exports.first();
         let is_root = self.plan.mounts.is_none();
@@ -156,7 +156,7 @@ impl Keeper {
         }
         if self.plan.share.is_some() && !is_private {
             let flags = rustix::mount::UnmountFlags::DETACH | rustix::mount::UnmountFlags::NOFOLLOW;
-            let _gone = rustix::mount::unmount(self.plan.at.join(Name::OWN), flags);
+            let _gone = rustix::mount::unmount(self.plan.at.join(NodeName::OWN), flags);
         }
     }
 }

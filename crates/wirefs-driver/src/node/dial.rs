@@ -155,14 +155,14 @@ impl Dial for NodeDial {
         self.reach(Dial::dial_again)
     }
 
-    fn dial_beside(&self) -> Result<Carrier, DialError> {
+    fn dial_additional(&self) -> Result<Carrier, DialError> {
         match self.is_over_ether() {
             true => self.reach(Dial::dial_again),
             false => self.each(PublicKey::from_raw(self.key.0), true, Dial::dial_again),
         }
     }
 
-    fn ways(&self) -> usize {
+    fn path_count(&self) -> usize {
         match self.is_over_ether() {
             // One connection goes over all cards.
             true => 1,

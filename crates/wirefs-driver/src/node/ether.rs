@@ -3,7 +3,7 @@
 use std::io;
 use std::net::Ipv4Addr;
 use wirefs_carrier::ether::{EtherCards, HardwareAddress};
-use wirefs_node::{EtherCard, Record, pairs};
+use wirefs_node::{EtherCard, NodeRecord, pair_cards};
 
 /// The routes of this very network namespace.
 const ROUTES: &str = "/proc/thread-self/net/route";
@@ -104,9 +104,9 @@ impl NodeEther {
     }
 
     /// From which of our cards to where the node of this record is reached.
-    pub(super) fn ways_to(&self, record: &Record) -> Vec<(usize, HardwareAddress)> {
+    pub(super) fn ways_to(&self, record: &NodeRecord) -> Vec<(usize, HardwareAddress)> {
         let ours = self.all();
-        pairs(&ours, &record.cards)
+        pair_cards(&ours, &record.cards)
             .into_iter()
             .map(|(index, card)| (index, HardwareAddress(card.hardware)))
             .collect()

@@ -1,12 +1,12 @@
 //! How this machine does.
 
 use std::path::Path;
-use wirefs_node::Input;
+use wirefs_node::NodeInput;
 
 /// Load and free space, as far as they can be found out.
-pub(super) fn look(share: Option<&Path>) -> Input<'static> {
+pub(super) fn look(share: Option<&Path>) -> NodeInput<'static> {
     let (free_bytes, all_bytes) = share.map(room).unwrap_or_default();
-    Input::Figures { load_percent: load(), free_bytes, all_bytes }
+    NodeInput::Load { load_percent: load(), free_bytes, all_bytes }
 }
 
 /// The average of a minute, in hundredths.

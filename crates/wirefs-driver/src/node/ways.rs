@@ -221,7 +221,7 @@ impl FrameSource for Watched {
     fn receive(&mut self) -> Result<Option<Bytes>, CarrierLost> {
         let received = self.source.receive();
         if !matches!(received, Ok(Some(_))) {
-            let is_lost = !self.closer.is_closed() || self.closer.is_given_up();
+            let is_lost = !self.closer.is_closed() || self.closer.is_aborted();
             self.ends(is_lost);
         }
         received

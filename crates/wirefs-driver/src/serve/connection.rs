@@ -4,7 +4,7 @@ use super::limited::Limited;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use wirefs_carrier::{Closer, FrameSource, Gauge, Outbox, PeerInfo};
+use wirefs_carrier::{Closer, FrameSource, Gauge, PeerInfo, SendQueue};
 use wirefs_server::ConnectionKey;
 
 /// A sample counts for so much at most, so that one stall does not look like a slow disk for long.
@@ -14,7 +14,7 @@ const SAMPLE_MAX: Duration = Duration::from_millis(2);
 pub(super) struct Connection {
     pub(super) key: ConnectionKey,
     pub(super) peer: PeerInfo,
-    pub(super) outbox: Outbox,
+    pub(super) outbox: SendQueue,
     pub(super) closer: Closer,
     /// Nobody is there any more: replies are dropped.
     gone: AtomicBool,
@@ -30,7 +30,7 @@ impl Connection {
     pub(super) fn new(
         key: ConnectionKey,
         peer: PeerInfo,
-        outbox: Outbox,
+        outbox: SendQueue,
         closer: Closer,
         gauge: Option<Gauge>,
     ) -> Connection {

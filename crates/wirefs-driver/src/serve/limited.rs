@@ -42,7 +42,7 @@ impl Limited {
         if now < state.since + SPAN {
             return false;
         }
-        let Some(times) = gauge.look() else { return false };
+        let Some(times) = gauge.sample() else { return false };
         state.ends(now, times)
     }
 }

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 use wirefs_carrier::{
-    Carrier, CarrierLost, Closer, Direct, FrameSink, FrameSource, Hear, PeerInfo, SendProgress,
+    Carrier, CarrierLost, Closer, FrameHandler, FrameSink, FrameSource, InProcessPeer, PeerInfo, SendProgress,
 };
 use wirefs_op::Frame;
 use wirefs_op::Weight;
@@ -59,7 +59,7 @@ struct Intake {
 #[derive(Default)]
 struct Inbox {
     mail: VecDeque<Bytes>,
-    hear: Option<Hear>,
+    hear: Option<FrameHandler>,
 }
 
 /// What came of taking in a frame.
@@ -228,7 +228,7 @@ struct ToServer(Arc<Line>);
 /// The same, as many threads use it. It does not keep the line: its carrier does.
 struct Way(Weak<Line>);
 
-impl Direct for Way {
+impl InProcessPeer for Way {
     fn push(&self, frame: Frame) {
         if let Some(line) = self.0.upgrade() {
             lock(&line.frames).push_back(frame);
@@ -257,11 +257,11 @@ impl Direct for Way {
         }
     }
 
-    fn says_before_waiting(&self) -> bool {
+    fn announces_blocking(&self) -> bool {
         self.0.upgrade().is_some_and(|line| line.shared.says_before_waiting)
     }
 
-    fn hear_with(&self, hear: Hear) {
+    fn set_handler(&self, hear: FrameHandler) {
         let Some(line) = self.0.upgrade() else { return };
         // Held all the while, so that nothing overtakes what has come.
         let mut inbox = lock(&line.inbox);
@@ -288,7 +288,7 @@ impl FrameSink for ToServer {
         Ok(true)
     }
 
-    fn direct(&self) -> Option<Arc<dyn Direct>> {
+    fn in_process(&self) -> Option<Arc<dyn InProcessPeer>> {
         Some(Arc::new(Way(Arc::downgrade(&self.0))))
     }
 }

@@ -10,7 +10,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use wirefs_carrier::{Carrier, CarrierLost, FrameSource, Outbox};
+use wirefs_carrier::{Carrier, CarrierLost, FrameSource, SendQueue};
 use wirefs_op::{Order, Weight};
 use wirefs_server::{ConnectionKey, Input};
 
@@ -60,7 +60,7 @@ pub(super) fn enter(
 ) -> Option<(Arc<Connection>, Box<dyn FrameSource>)> {
     let Carrier { source, sink, closer, peer } = carrier;
     let (lost, gauge) = (closer.clone(), sink.gauge());
-    let outbox = Outbox::start(sink, closer.clone(), move |_| lost.close());
+    let outbox = SendQueue::start(sink, closer.clone(), move |_| lost.close());
     let mut effects = Effects::default();
     let mut core = shared.core();
     let key = ConnectionKey(core.connections_begun);
@@ -106,7 +106,7 @@ fn take_in(shared: &Arc<Shared>, connection: &Arc<Connection>, body: Bytes) -> O
     let bytes = body.len() as u64 + 4;
     connection.received_bytes.fetch_add(bytes, Ordering::Relaxed);
     // Replies that are made without a job free their tags at once, so tags do not bound them.
-    connection.outbox.await_room();
+    connection.outbox.wait_for_room();
     let mut effects = Effects::default();
     let mut core = shared.core();
     core.handle(shared.now(), Input::Received(connection.key, body), &mut effects);

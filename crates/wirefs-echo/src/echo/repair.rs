@@ -1,4 +1,4 @@
-//! What is done with the contents of a packet whose block needs them.
+//! Use of a packet's contents: pending fetches and repair.
 
 use std::time::Duration;
 
@@ -6,74 +6,75 @@ use bytes::Bytes;
 use wirefs_op::Time;
 
 use super::receive::Arrival;
-use super::{Distance, Echo, Known, Output, Verdict};
-use crate::block::BlockId;
+use super::{BlockRecords, Distance, Echo, EchoOutput, ReceiveVerdict};
+use crate::block::EchoBlockId;
 use crate::host::HostId;
-use crate::index::{Flags, Lane};
-use crate::limits::{HOSTS_MAX, LANES_MAX, OUTBOX_BYTES_MAX};
-use crate::outbox::{self, Item};
+use crate::index::{Flags, LaneState};
+use crate::limits::{HOSTS_MAX, LANES_MAX, SEND_QUEUE_BYTES_MAX};
 use crate::packet::{self, LaneId, Piece};
-use crate::pieces::Cut;
+use crate::pieces::BlockEncoder;
+use crate::send_queue::{self, QueuedPacket};
 
-/// The packets of a block that are to be rebuilt, and the hosts of all of them.
+/// The packets of a block to rebuild, and the hosts of all of them.
 struct Damage {
     overdue: [Option<(LaneId, HostId)>; LANES_MAX],
     taken: [u64; HOSTS_MAX],
 }
 
 impl Echo {
-    /// Puts a block together from this piece and those that came by before, if that is of use: for whoever waits for it,
-    /// and to rebuild its packets that are overdue.
-    pub(super) fn care(&mut self, now: Time, piece: Piece, body: &[u8]) {
-        self.note_found(piece.id);
+    /// Restores a block from this piece and earlier ones if needed, for a pending fetch and to rebuild its
+    /// overdue packets.
+    pub(super) fn use_contents(&mut self, now: Time, piece: Piece, body: &[u8]) {
+        self.report_if_recovered(piece.id);
         if !self.needs_contents(piece.id) {
-            self.gather.forget(piece.id);
+            self.collector.discard(piece.id);
             return;
         }
-        if let Some(block) = self.gather.add(piece, body) {
-            self.answer(piece.id, Some(block.clone()));
+        if let Some(block) = self.collector.add(piece, body) {
+            self.finish_fetch(piece.id, Some(block.clone()));
             self.rebuild(now, piece.id, &block);
         }
     }
 
-    pub(super) fn needs_contents(&mut self, id: BlockId) -> bool {
-        match &mut self.known {
-            Known::Index(index) => index.find(id).is_some_and(|entry| {
-                // What is left of a lost block is no use to anybody until more of it comes.
-                let is_damaged = entry.lanes().any(|(_, lane)| matches!(lane, Lane::Overdue { .. }));
+    pub(super) fn needs_contents(&mut self, id: EchoBlockId) -> bool {
+        match &mut self.records {
+            BlockRecords::Index(index) => index.find(id).is_some_and(|entry| {
+                // The rest of a lost block is useless until more of it arrives.
+                let is_damaged = entry.lanes().any(|(_, lane)| matches!(lane, LaneState::Overdue { .. }));
                 entry.flags().is_wanted || (is_damaged && !entry.flags().is_lost)
             }),
-            Known::Root(root) => root.wanted.contains_key(&id),
+            BlockRecords::RootOnly(root) => root.wanted.contains_key(&id),
         }
     }
 
-    /// Reports a lost block as found, if enough of its packets are there again.
-    pub(super) fn note_found(&mut self, id: BlockId) {
+    /// Reports a lost block as recovered if enough of its packets are there again.
+    pub(super) fn report_if_recovered(&mut self, id: EchoBlockId) {
         let needed = self.shape.needed;
-        let Known::Index(index) = &mut self.known else {
+        let BlockRecords::Index(index) = &mut self.records else {
             return;
         };
         let Some(mut entry) = index.find(id) else {
             return;
         };
-        let here = entry.lanes().filter(|(_, lane)| !matches!(lane, Lane::Overdue { .. })).count();
+        let here = entry.lanes().filter(|(_, lane)| !matches!(lane, LaneState::Overdue { .. })).count();
         let flags = entry.flags();
         if flags.is_lost && here >= needed {
             entry.set_flags(Flags { is_lost: false, ..flags });
-            self.outputs.push_back(Output::Found { id });
+            self.outputs.push_back(EchoOutput::Recovered { id });
         }
     }
 
-    /// Sends the packets of a block again that are overdue: to their hosts, or where these do not answer, to others.
-    pub(super) fn rebuild(&mut self, now: Time, id: BlockId, block: &Bytes) {
+    /// Sends the overdue packets of a block again, to their hosts, or to others if those do not answer.
+    pub(super) fn rebuild(&mut self, now: Time, id: EchoBlockId, block: &Bytes) {
         let Some(damage) = self.damage(id) else {
             return;
         };
-        let cut = Cut::new(self.shape, block);
+        let encoder = BlockEncoder::new(self.shape, block);
         let (mut taken, mut nth) = (damage.taken, 0);
         for (lane, from) in damage.overdue.into_iter().flatten() {
             let Some(to) = self.rebuild_at(from, &taken, block) else {
-                // It stays overdue, and is tried again when a packet of the block comes, or a host answers.
+                // The packet stays overdue. It is tried again when a packet of the block arrives, or a host
+                // answers.
                 self.is_unrepaired = true;
                 continue;
             };
@@ -83,19 +84,19 @@ impl Echo {
             }
             let piece = Piece { id, lane, block_bytes: block.len() as u32 };
             self.counters.rebuilt += 1;
-            let item = Item { piece, body: cut.piece(usize::from(lane.0)), kept: None };
-            self.relaunch(now, nth, (from, to), item);
+            let item = QueuedPacket { piece, body: encoder.piece(usize::from(lane.0)), unsent_block: None };
+            self.requeue(now, nth, (from, to), item);
         }
     }
 
-    fn damage(&mut self, id: BlockId) -> Option<Damage> {
-        let Known::Index(index) = &mut self.known else {
+    fn damage(&mut self, id: EchoBlockId) -> Option<Damage> {
+        let BlockRecords::Index(index) = &mut self.records else {
             return None;
         };
         let entry = index.find(id)?;
         let mut damage = Damage { overdue: [None; LANES_MAX], taken: [0; HOSTS_MAX] };
         for ((lane, state), slot) in entry.lanes().zip(&mut damage.overdue) {
-            if let Lane::Overdue { host, .. } = state {
+            if let LaneState::Overdue { host, .. } = state {
                 *slot = Some((lane, host));
             } else if let Some(count) = damage.taken.get_mut(usize::from(state.host().0)) {
                 *count += 1;
@@ -104,15 +105,16 @@ impl Echo {
         damage.overdue.iter().any(Option::is_some).then_some(damage)
     }
 
-    /// The host for a packet that was overdue at `from`, if it has room in its outbox.
+    /// Returns the host for a packet that was overdue at `from`, if the send queues have room.
     fn rebuild_at(&self, from: HostId, taken: &[u64; HOSTS_MAX], block: &Bytes) -> Option<HostId> {
         let old = self.hosts.get(usize::from(from.0))?;
-        let to = if old.is_prompt() { from } else { self.best_host(Distance::Any, taken)? };
-        let waiting: usize = self.hosts.iter().map(|host| host.outbox.bytes()).sum();
-        (waiting + outbox::item_bytes(self.shape.piece_bytes(block.len())) <= OUTBOX_BYTES_MAX).then_some(to)
+        let to = if old.is_responsive() { from } else { self.best_host(Distance::Any, taken)? };
+        let waiting: usize = self.hosts.iter().map(|host| host.send_queue.bytes()).sum();
+        (waiting + send_queue::queued_bytes(self.shape.piece_bytes(block.len())) <= SEND_QUEUE_BYTES_MAX)
+            .then_some(to)
     }
 
-    fn relaunch(&mut self, now: Time, nth: u32, (from, to): (HostId, HostId), item: Item) {
+    fn requeue(&mut self, now: Time, nth: u32, (from, to): (HostId, HostId), item: QueuedPacket) {
         let piece = item.piece;
         let copies = if self.shape.is_copies() { self.shape.lanes as u32 } else { 0 };
         if let Some(old) = self.host_mut(from) {
@@ -122,44 +124,46 @@ impl Echo {
             return;
         };
         record.assigned += 1;
-        let step = record.driven_lap().unwrap_or_default().checked_div(copies).unwrap_or_default();
-        record.outbox.push(now + step * nth, item);
-        if let Known::Index(index) = &mut self.known
+        let step = record.busy_cycle().unwrap_or_default().checked_div(copies).unwrap_or_default();
+        record.send_queue.push(now + step * nth, item);
+        if let BlockRecords::Index(index) = &mut self.records
             && let Some(mut entry) = index.find(piece.id)
         {
-            entry.set_lane(piece.lane, Lane::Here { host: to });
+            entry.set_lane(piece.lane, LaneState::Queued { host: to });
         }
     }
 
-    /// Sends a packet that waited for a host that fell silent to another one; where there is none, it goes on waiting.
-    pub(super) fn move_away(&mut self, now: Time, from: HostId, item: Item) {
+    /// Moves a packet queued for a silent host to another one. Without another host it stays queued.
+    pub(super) fn move_to_other_host(&mut self, now: Time, from: HostId, item: QueuedPacket) {
         let piece = item.piece;
         let mut taken = [0; HOSTS_MAX];
-        let is_known = match &mut self.known {
-            Known::Index(index) => index.find(piece.id).is_some_and(|entry| {
+        let is_known = match &mut self.records {
+            BlockRecords::Index(index) => index.find(piece.id).is_some_and(|entry| {
                 for (_, lane) in entry.lanes().filter(|&(lane, _)| lane != piece.lane) {
                     if let Some(count) = taken.get_mut(usize::from(lane.host().0)) {
                         *count += 1;
                     }
                 }
-                entry.lane(piece.lane) == Some(Lane::Here { host: from })
+                entry.lane(piece.lane) == Some(LaneState::Queued { host: from })
             }),
-            Known::Root(_) => true,
+            BlockRecords::RootOnly(_) => true,
         };
         if !is_known {
             return;
         }
         let to = self.best_host(Distance::Any, &taken).unwrap_or(from);
-        self.relaunch(now, 0, (from, to), item);
+        self.requeue(now, 0, (from, to), item);
     }
 
-    /// Holds back a packet that came too close behind another copy of its block.
-    pub(super) fn hold(&mut self, arrival: &Arrival, span: Duration, packet: &[u8]) -> Verdict {
+    /// Holds a packet that came too close behind another copy of its block.
+    pub(super) fn hold(&mut self, arrival: &Arrival, span: Duration, packet: &[u8]) -> ReceiveVerdict {
         if let Some(record) = self.host_mut(arrival.host) {
             let body = Bytes::copy_from_slice(packet::body(packet));
-            record.outbox.push(arrival.now + span, Item { piece: arrival.piece, body, kept: None });
+            record
+                .send_queue
+                .push(arrival.now + span, QueuedPacket { piece: arrival.piece, body, unsent_block: None });
             self.counters.held += 1;
         }
-        Verdict::Absorb
+        ReceiveVerdict::Absorb
     }
 }

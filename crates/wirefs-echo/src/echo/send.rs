@@ -1,28 +1,29 @@
-//! Packets that do not go out in the buffer that they came in: new ones, rebuilt ones, ballast.
+//! Packets that are not sent in the buffer in which they arrived: new ones, rebuilt ones, padding probes.
 
 use bytes::Bytes;
 use wirefs_op::Time;
 
-use super::{Echo, Known};
+use super::{BlockRecords, Echo};
 use crate::host::HostId;
-use crate::index::Lane;
-use crate::outbox::Item;
-use crate::packet::{self, Cargo, OVERHEAD_BYTES, Piece, Sequence};
+use crate::index::LaneState;
+use crate::packet::{self, OVERHEAD_BYTES, PacketPayload, PacketSequence, Piece};
+use crate::send_queue::QueuedPacket;
 
-/// A packet that was written into a buffer.
+/// A packet written into a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Written {
-    /// Its bytes.
+pub struct WrittenPacket {
+    /// Size of the payload in bytes.
     pub bytes: usize,
-    /// The number for its header.
+    /// The sequence number for the ICMP header.
     pub number: u16,
 }
 
 impl Echo {
-    /// Writes the next packet that is due for a host into `buffer`, which has room for
-    /// [`packet_bytes_max`](Echo::packet_bytes_max). None when nothing is due, or the rate forbids it.
-    pub fn poll_packet(&mut self, now: Time, host: HostId, buffer: &mut [u8]) -> Option<Written> {
-        let now = self.clock.run(now);
+    /// Writes the next packet due for a host into `buffer`, which must have room for
+    /// [`packet_bytes_max`](Echo::packet_bytes_max). Returns `None` if no packet is due, or the rate forbids
+    /// it.
+    pub fn poll_packet(&mut self, now: Time, host: HostId, buffer: &mut [u8]) -> Option<WrittenPacket> {
+        let now = self.clock.advance(now);
         let record = self.hosts.get_mut(usize::from(host.0))?;
         if !record.may_send(now) || buffer.len() < self.piece_bytes_max + OVERHEAD_BYTES {
             return None;
@@ -30,7 +31,7 @@ impl Echo {
         while let Some(record) =
             self.hosts.get_mut(usize::from(host.0)).filter(|record| record.is_answering())
         {
-            let Some(Item { piece, body, .. }) = record.outbox.pop(now) else {
+            let Some(QueuedPacket { piece, body, .. }) = record.send_queue.pop(now) else {
                 break;
             };
             if let Some(written) = self.launch(now, host, piece, &body, buffer) {
@@ -38,16 +39,16 @@ impl Echo {
                 return Some(written);
             }
         }
-        self.host_mut(host)?.take_ballast().then_some(())?;
-        let (bytes, cargo) = (self.piece_bytes_max + OVERHEAD_BYTES, Cargo::Ballast);
+        self.host_mut(host)?.take_probe().then_some(())?;
+        let (bytes, payload) = (self.piece_bytes_max + OVERHEAD_BYTES, PacketPayload::Probe);
         let packet = buffer.get_mut(..bytes)?;
         packet.fill(0);
         let sequence = self.host_mut(host)?.send(now, true);
-        self.counters.ballast += 1;
-        self.sealer.seal(host, sequence, now, cargo, packet).then(|| written(bytes, sequence))
+        self.counters.probes += 1;
+        self.sealer.seal(host, sequence, now, payload, packet).then(|| written(bytes, sequence))
     }
 
-    /// Sends a packet from the outbox, unless its block was dropped meanwhile.
+    /// Sends a queued packet, unless its block was dropped meanwhile.
     fn launch(
         &mut self,
         now: Time,
@@ -55,19 +56,19 @@ impl Echo {
         piece: Piece,
         body: &Bytes,
         buffer: &mut [u8],
-    ) -> Option<Written> {
+    ) -> Option<WrittenPacket> {
         let record = self.hosts.get_mut(usize::from(host.0))?;
-        let sequence = match &mut self.known {
-            Known::Index(index) => {
+        let sequence = match &mut self.records {
+            BlockRecords::Index(index) => {
                 let mut entry = index.find(piece.id)?;
-                if entry.lane(piece.lane) != Some(Lane::Here { host }) {
+                if entry.lane(piece.lane) != Some(LaneState::Queued { host }) {
                     return None;
                 }
                 let sequence = record.send(now, false);
-                entry.set_lane(piece.lane, Lane::out(host, sequence));
+                entry.set_lane(piece.lane, LaneState::in_flight(host, sequence));
                 sequence
             }
-            Known::Root(root) => {
+            BlockRecords::RootOnly(root) => {
                 if root.dropped.contains(piece.id) {
                     record.assigned = record.assigned.saturating_sub(1);
                     return None;
@@ -82,15 +83,17 @@ impl Echo {
         let bytes = OVERHEAD_BYTES + body.len();
         let packet = buffer.get_mut(..bytes)?;
         packet::body_mut(packet).copy_from_slice(body);
-        self.sealer.seal(host, sequence, now, Cargo::Piece(piece), packet).then(|| written(bytes, sequence))
+        self.sealer
+            .seal(host, sequence, now, PacketPayload::Piece(piece), packet)
+            .then(|| written(bytes, sequence))
     }
 }
 
-/// The part of a sequence number that a packet's header has room for.
-pub(super) fn number(sequence: Sequence) -> u16 {
+/// Returns the part of a sequence number that fits in the ICMP header.
+pub(super) fn number(sequence: PacketSequence) -> u16 {
     sequence.0 as u16
 }
 
-fn written(bytes: usize, sequence: Sequence) -> Written {
-    Written { bytes, number: number(sequence) }
+fn written(bytes: usize, sequence: PacketSequence) -> WrittenPacket {
+    WrittenPacket { bytes, number: number(sequence) }
 }

@@ -1,28 +1,27 @@
-//! Entries of one size under ids, close together: linear hashing with sorted buckets.
+//! A compact hash table of fixed-size entries: linear hashing with sorted buckets.
 //!
-//! A table that doubles is half empty just after, and stops everything while it does. Here the number of buckets follows
-//! the number of entries one by one: when the buckets are fuller than meant on average, *one* of them is split in two.
-//! A bucket is an array of entries sorted by hash with hardly a gap, so what is not an entry is one small header for
-//! every 64 of them.
+//! A doubling table is half empty after each growth, and blocks while it grows. Here the number of buckets
+//! follows the number of entries: when the average fill is exceeded, *one* bucket is split. A bucket is an
+//! array of entries sorted by hash with few free places, so the overhead is one small header per 64 entries.
 //!
 //! # Source
-//! W. Litwin, "Linear hashing: a new tool for file and table addressing" (VLDB 1980); sorted buckets in place of chains
-//! are ours.
+//! W. Litwin, "Linear hashing: a new tool for file and table addressing" (VLDB 1980); sorted buckets instead
+//! of chains are ours.
 
 use std::cmp::Ordering;
 
-use crate::block::BlockId;
+use crate::block::EchoBlockId;
 
-/// Entries in a bucket on average, before one more bucket is made.
+/// Average entries per bucket above which a bucket is split.
 const FILL: usize = 64;
-/// Entries in a bucket on average, below which one bucket is given up.
+/// Average entries per bucket below which two buckets are merged.
 const FILL_MIN: usize = 48;
-/// Entries by which a bucket grows when it is full.
+/// Entries by which a full bucket grows.
 const GROWTH: usize = 4;
-/// Free places of a bucket beyond which it is made smaller.
+/// Free places above which a bucket shrinks.
 const SLACK_MAX: usize = 16;
 
-/// All entries, each `stride` bytes, the id first.
+/// All entries, each of `stride` bytes, which begin with the id.
 #[derive(Debug)]
 pub(super) struct Buckets {
     buckets: Vec<Vec<u8>>,
@@ -31,16 +30,16 @@ pub(super) struct Buckets {
 }
 
 impl Buckets {
-    /// Makes an empty table of entries with `stride` bytes, at least those of the id.
+    /// Creates an empty table of entries with `stride` bytes, at least the size of an id.
     pub(super) fn new(stride: usize) -> Buckets {
-        Buckets { buckets: vec![Vec::new()], stride: stride.max(BlockId::BYTES), len: 0 }
+        Buckets { buckets: vec![Vec::new()], stride: stride.max(EchoBlockId::BYTES), len: 0 }
     }
 
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// How many buckets there are.
+    /// Returns the number of buckets.
     pub(super) fn count(&self) -> usize {
         self.buckets.len()
     }
@@ -50,20 +49,20 @@ impl Buckets {
         contents + self.buckets.capacity() * size_of::<Vec<u8>>()
     }
 
-    pub(super) fn contains(&self, id: BlockId) -> bool {
+    pub(super) fn contains(&self, id: EchoBlockId) -> bool {
         let bucket = self.buckets.get(self.bucket_of(id));
         bucket.is_some_and(|bucket| search(bucket, self.stride, id).is_ok())
     }
 
-    pub(super) fn find(&mut self, id: BlockId) -> Option<&mut [u8]> {
+    pub(super) fn find(&mut self, id: EchoBlockId) -> Option<&mut [u8]> {
         let number = self.bucket_of(id);
         let bucket = self.buckets.get_mut(number)?;
         let at = search(bucket, self.stride, id).ok()? * self.stride;
         bucket.get_mut(at..at + self.stride)
     }
 
-    /// Adds an entry of zeros under this id and gives it; one that is there already is made new.
-    pub(super) fn insert(&mut self, id: BlockId) -> &mut [u8] {
+    /// Adds a zeroed entry with this id and returns it. An existing entry is overwritten.
+    pub(super) fn insert(&mut self, id: EchoBlockId) -> &mut [u8] {
         if !self.contains(id) {
             if self.len >= self.buckets.len() * FILL {
                 self.split_one();
@@ -89,7 +88,7 @@ impl Buckets {
         entry
     }
 
-    pub(super) fn remove(&mut self, id: BlockId) {
+    pub(super) fn remove(&mut self, id: EchoBlockId) {
         let (number, stride) = (self.bucket_of(id), self.stride);
         let Some(bucket) = self.buckets.get_mut(number) else {
             return;
@@ -107,28 +106,28 @@ impl Buckets {
         }
     }
 
-    /// The ids of all entries, in no order that means anything.
-    pub(super) fn ids(&self) -> impl Iterator<Item = BlockId> + '_ {
+    /// Returns the ids of all entries in no particular order.
+    pub(super) fn ids(&self) -> impl Iterator<Item = EchoBlockId> + '_ {
         self.buckets.iter().flat_map(|bucket| bucket.chunks_exact(self.stride)).map(id_of)
     }
 
-    /// The entries of one bucket.
+    /// Returns the entries of one bucket.
     pub(super) fn entries_mut(&mut self, bucket: usize) -> impl Iterator<Item = &mut [u8]> {
         let stride = self.stride;
         self.buckets.get_mut(bucket).map(|bucket| bucket.chunks_exact_mut(stride)).into_iter().flatten()
     }
 
-    /// The bucket of an id: by as many low bits of its hash as number the buckets, one fewer for those that are not
-    /// split yet in this round.
-    fn bucket_of(&self, id: BlockId) -> usize {
+    /// Returns the bucket of an id: the low bits of its hash, one bit fewer for buckets not split yet in this
+    /// round.
+    fn bucket_of(&self, id: EchoBlockId) -> usize {
         let round = self.buckets.len().next_power_of_two();
-        // Fewer buckets than a usize counts: the high bits are not needed.
+        // There are fewer buckets than a usize counts, so the high bits are not needed.
         let hash = hash(id) as usize;
         let number = hash & (round - 1);
         if number < self.buckets.len() { number } else { hash & (round / 2 - 1) }
     }
 
-    /// Makes one more bucket, with those entries of another that belong there now.
+    /// Adds a bucket, and moves the entries there that belong to it now.
     fn split_one(&mut self) {
         let new = self.buckets.len();
         let from = new - (new + 1).next_power_of_two() / 2;
@@ -143,7 +142,7 @@ impl Buckets {
         stay.reserve_exact(old.len() - moves * stride + GROWTH * stride);
         leave.reserve_exact((moves + GROWTH) * stride);
         for entry in old.chunks_exact(stride) {
-            // In order, so both stay sorted.
+            // Both parts stay sorted, because the order is kept.
             if self.bucket_of(id_of(entry)) == new { &mut *leave } else { &mut *stay }
                 .extend_from_slice(entry);
         }
@@ -155,7 +154,7 @@ impl Buckets {
         }
     }
 
-    /// Gives up the last bucket, whose entries go back to the one that they came from.
+    /// Removes the last bucket and returns its entries to the bucket they came from.
     fn merge_one(&mut self) {
         let Some(last) = self.buckets.pop() else {
             return;
@@ -177,7 +176,7 @@ impl Buckets {
     }
 }
 
-/// Makes room for one entry at `at`, a few places at a time.
+/// Makes room for one entry at `at`, and reserves a few more.
 fn open_gap(bucket: &mut Vec<u8>, at: usize, stride: usize) {
     if bucket.capacity() < bucket.len() + stride {
         bucket.reserve_exact(GROWTH * stride);
@@ -187,19 +186,19 @@ fn open_gap(bucket: &mut Vec<u8>, at: usize, stride: usize) {
     bucket.copy_within(at..end, at + stride);
 }
 
-fn id_of(entry: &[u8]) -> BlockId {
-    BlockId(entry.first_chunk().copied().unwrap_or_default())
+fn id_of(entry: &[u8]) -> EchoBlockId {
+    EchoBlockId(entry.first_chunk().copied().unwrap_or_default())
 }
 
-/// The place of an id in a bucket, or where it would be. Entries are in the order of their hashes, which are spread
-/// evenly, so a first guess is a few places off at most.
-fn search(bucket: &[u8], stride: usize, id: BlockId) -> Result<usize, usize> {
+/// Returns the place of an id in a bucket, or where to insert it. Entries are sorted by uniformly distributed
+/// hashes, so the interpolated guess is a few places off at most.
+fn search(bucket: &[u8], stride: usize, id: EchoBlockId) -> Result<usize, usize> {
     let wanted = order(id);
     let count = bucket.len() / stride;
-    // Compares the entry at a place with what is wanted; past the end all is greater.
+    // Compares the entry at a place with the wanted one; places past the end are greater.
     let compare = |place: usize| {
         bucket.get(place * stride..).and_then(<[u8]>::first_chunk).map_or(Ordering::Greater, |found| {
-            let found = BlockId(*found);
+            let found = EchoBlockId(*found);
             if found == id { Ordering::Equal } else { (order(found), found).cmp(&(wanted, id)) }
         })
     };
@@ -227,14 +226,15 @@ fn search(bucket: &[u8], stride: usize, id: BlockId) -> Result<usize, usize> {
     Err(0)
 }
 
-/// The part of the hash that orders a bucket; its low part chooses it.
-fn order(id: BlockId) -> u32 {
+/// Returns the part of the hash that orders a bucket; the low part selects the bucket.
+fn order(id: EchoBlockId) -> u32 {
     // The high half.
     (hash(id) >> 32) as u32
 }
 
-/// Spreads ids evenly, also those that are counted up. Nobody who could choose ids to hurt gets past the seal.
-fn hash(id: BlockId) -> u64 {
+/// Distributes ids uniformly, consecutive ones too. Only holders of the key can choose ids, so collisions are
+/// no attack.
+fn hash(id: EchoBlockId) -> u64 {
     let number = u128::from_be_bytes(id.0);
     let (high, low) = ((number >> 64) as u64, number as u64);
     let product = u128::from(low ^ 0x9E37_79B9_7F4A_7C15) * u128::from(high ^ 0xD6E8_FEB8_6659_FD93);

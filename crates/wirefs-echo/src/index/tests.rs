@@ -2,8 +2,8 @@ use super::*;
 
 const BLOCKS: [usize; 4] = [1_000, 10_000, 65_000, 200_000];
 
-fn id(number: usize) -> BlockId {
-    BlockId::from(number as u128)
+fn id(number: usize) -> EchoBlockId {
+    EchoBlockId::from(number as u128)
 }
 
 #[test]
@@ -14,7 +14,7 @@ fn one_copy_takes_at_most_26_bytes_a_block_and_two_take_at_most_32() {
         let mut worst = 0.0f64;
         for number in 0..BLOCKS[3] {
             index.insert(id(number), &hosts);
-            // From a thousand blocks on; before, a few kilobytes are a few kilobytes.
+            // From a thousand blocks on; with fewer, a few kilobytes do not matter.
             if number >= BLOCKS[0] && number % 97 == 0 {
                 worst = worst.max(index.memory_bytes() as f64 / index.len() as f64);
             }
@@ -24,17 +24,17 @@ fn one_copy_takes_at_most_26_bytes_a_block_and_two_take_at_most_32() {
 }
 
 #[test]
-fn lanes_and_flags_come_back_as_they_were_set() {
+fn lanes_and_flags_are_stored() {
     let mut index = Index::new(3);
     index.insert(id(7), &[HostId(0), HostId(63), HostId(5)]);
     let mut entry = index.find(id(7)).unwrap();
     assert_eq!(entry.flags(), Flags::default());
-    assert_eq!(entry.lane(LaneId(1)), Some(Lane::Here { host: HostId(63) }));
+    assert_eq!(entry.lane(LaneId(1)), Some(LaneState::Queued { host: HostId(63) }));
     assert_eq!(entry.lane(LaneId(3)), None);
     let states = [
-        Lane::out(HostId(63), Sequence(u64::MAX)),
-        Lane::Overdue { host: HostId(1), low: 0x0102_0304 },
-        Lane::Here { host: HostId(9) },
+        LaneState::in_flight(HostId(63), PacketSequence(u64::MAX)),
+        LaneState::Overdue { host: HostId(1), low: 0x0102_0304 },
+        LaneState::Queued { host: HostId(9) },
     ];
     for (number, state) in states.into_iter().enumerate() {
         entry.set_lane(LaneId(number as u8), state);
@@ -47,7 +47,7 @@ fn lanes_and_flags_come_back_as_they_were_set() {
 }
 
 #[test]
-fn sweep_shows_every_block_once_a_round() {
+fn sweep_visits_every_block_once_per_round() {
     let mut index = Index::new(1);
     (0..1_000).for_each(|number| index.insert(id(number), &[HostId(0)]));
     for _ in 0..2 {
@@ -61,19 +61,19 @@ fn sweep_shows_every_block_once_a_round() {
 }
 
 #[test]
-fn sequence_number_is_whole_again_across_the_turn_of_its_low_half() {
-    let newest = Sequence(0x7_0000_0005);
+fn full_sequence_number_is_restored_across_a_wrap_of_the_low_half() {
+    let newest = PacketSequence(0x7_0000_0005);
     for back in [0, 1, 5, 6, 100, SEQUENCE_SPAN - 1] {
-        let sequence = Sequence(newest.0 - back);
+        let sequence = PacketSequence(newest.0 - back);
         assert_eq!(whole(low_half(sequence), newest), sequence);
         assert!(is_recent(sequence, newest));
     }
-    assert!(!is_recent(Sequence(newest.0 - SEQUENCE_SPAN), newest));
-    assert!(!is_recent(Sequence(newest.0 + 1), newest));
+    assert!(!is_recent(PacketSequence(newest.0 - SEQUENCE_SPAN), newest));
+    assert!(!is_recent(PacketSequence(newest.0 + 1), newest));
 }
 
 #[test]
-fn ids_are_listed_in_order_some_at_a_time() {
+fn ids_are_listed_in_order_in_batches() {
     let mut index = Index::new(1);
     (0..1_000).rev().for_each(|number| index.insert(id(number * 3), &[HostId(0)]));
     let (mut listed, mut after) = (Vec::new(), None);

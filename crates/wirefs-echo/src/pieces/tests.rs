@@ -4,8 +4,8 @@ use super::*;
 use crate::redundancy::Redundancy;
 
 fn all(shape: Shape, block: &Bytes) -> Vec<Bytes> {
-    let cut = Cut::new(shape, block);
-    (0..shape.lanes).map(|lane| cut.piece(lane)).collect()
+    let data = BlockEncoder::new(shape, block);
+    (0..shape.lanes).map(|lane| data.piece(lane)).collect()
 }
 
 #[test]
@@ -17,7 +17,7 @@ fn copies_share_the_memory_of_the_block() {
 }
 
 #[test]
-fn first_pieces_are_the_block_and_further_ones_these_sums() {
+fn first_pieces_are_data_and_the_rest_parity() {
     let shape = Redundancy::Code { pieces: 2, extra: 2 }.shape().unwrap();
     let pieces = all(shape, &Bytes::from_static(b"\x01\x00\x00\x01"));
     assert_eq!(pieces[..2], [&b"\x01\x00"[..], b"\x00\x01"]);
@@ -28,16 +28,16 @@ fn first_pieces_are_the_block_and_further_ones_these_sums() {
 }
 
 #[test]
-fn too_few_pieces_are_no_block() {
+fn too_few_pieces_restore_no_block() {
     let shape = Redundancy::Code { pieces: 3, extra: 2 }.shape().unwrap();
     let pieces = all(shape, &Bytes::from_static(b"some block"));
     let here: Vec<_> =
         pieces.into_iter().enumerate().map(|(lane, piece)| (lane < 2).then_some(piece)).collect();
-    assert_eq!(join(shape, 10, &here), None);
+    assert_eq!(reassemble(shape, 10, &here), None);
 }
 
 #[test]
-fn every_choice_of_four_of_eight_gives_the_block() {
+fn every_four_of_eight_pieces_restore_the_block() {
     let shape = Redundancy::Code { pieces: 4, extra: 4 }.shape().unwrap();
     let block = Bytes::from((0..61).collect::<Vec<u8>>());
     let pieces = all(shape, &block);
@@ -47,13 +47,13 @@ fn every_choice_of_four_of_eight_gives_the_block() {
             .enumerate()
             .map(|(lane, piece)| (choice >> lane & 1 == 1).then(|| piece.clone()))
             .collect();
-        assert_eq!(join(shape, 61, &here).as_ref(), Some(&block), "{choice:b}");
+        assert_eq!(reassemble(shape, 61, &here).as_ref(), Some(&block), "{choice:b}");
     }
 }
 
 proptest! {
     #[test]
-    fn any_pieces_that_are_enough_give_the_block_bit_for_bit(
+    fn any_sufficient_pieces_restore_the_block(
         block in proptest::collection::vec(any::<u8>(), 0..3_000),
         pieces in 1u8..17,
         extra in 0u8..16,
@@ -68,6 +68,6 @@ proptest! {
         kept.truncate(shape.needed);
         let here: Vec<_> =
             all.into_iter().enumerate().map(|(lane, piece)| kept.contains(&lane).then_some(piece)).collect();
-        prop_assert_eq!(join(shape, block.len(), &here), Some(block));
+        prop_assert_eq!(reassemble(shape, block.len(), &here), Some(block));
     }
 }

@@ -1,43 +1,43 @@
-//! What single replies tell of the rate, as they are heard.
+//! Rate decisions from single replies, between the monitor intervals.
 
 use std::time::Duration;
 
 use wirefs_op::Time;
 
-use super::{Before, Governor, PASSED, QUEUE_MIN, Rate, Stage, is_queue};
+use super::{DELIVERED_RATIO, Observation, QUEUE_MIN, RateController, SendRate, Stage, is_queue};
 
-/// Part of a rate that was decreased whose replies tell that it is still too much.
-const STILL: f64 = 0.95;
-/// Part of a rate that was held whose replies tell, within a few of them, that the way has become narrower.
-const SLOWER: f64 = 0.75;
-/// Replies one after the other behind a queue that end the search for a rate.
+/// The part of a reduced rate below which replies show that it is still too high.
+const STILL_NARROW_RATIO: f64 = 0.95;
+/// The part of a steady rate below which a few replies show that the path became narrower.
+const NARROWER_RATIO: f64 = 0.75;
+/// Consecutive replies behind a queue that end startup.
 const QUEUED_REPLIES: u32 = 16;
-/// Replies one after the other behind no queue that tell how much the way carries: more than one that is held to a rate
-/// usually lets through at once.
+/// Consecutive replies without a queue that show the capacity: more than a rate limiter passes at once.
 const CALM_REPLIES: u32 = 32;
 
-impl Governor {
-    /// Hears how long a reply was on the way. While the rate is being found, a queue ends that at once: what is in it was
-    /// sent a lap ago, and more of it is under way.
+impl RateController {
+    /// Processes the RTT of a reply. During startup a queue ends the growth at once: its packets were sent
+    /// one RTT ago, and more are in flight.
     ///
-    /// Replies behind a queue come at the rate of what made it. A batch that our own machine held up for a moment comes back
-    /// late too, but as fast as it was sent: that ends nothing.
+    /// Replies behind a queue arrive at the rate of the bottleneck. A batch delayed by our own machine
+    /// arrives late too, but as fast as it was sent, and changes nothing.
     ///
-    /// The same ends a rate that was held, where the replies come much more slowly than was sent. All of this holds only while
-    /// all is sent that is allowed (`is_pressed`): else the replies are as slow as what was sent.
-    pub(crate) fn hear(
+    /// A steady rate is reduced as well if the replies arrive much more slowly than requests were sent. All
+    /// of this holds only while the rate is the limit (`is_rate_limited`); otherwise the replies are as slow
+    /// as the requests.
+    pub(crate) fn on_reply(
         &mut self,
         arrived: Time,
-        way: Duration,
+        rtt: Duration,
         loss: f64,
-        shortest: Duration,
-        is_pressed: bool,
+        rtt_min: Duration,
+        is_rate_limited: bool,
     ) {
-        let delay = way.saturating_sub(shortest);
-        self.acquit(arrived, is_queue(delay, shortest));
-        // What was sent before a decrease says nothing about it.
-        let is_old = matches!(self.stage, Stage::Easing { .. }) && arrived - self.eased < way;
-        if !is_queue(delay, shortest) || !is_pressed || is_old {
+        let delay = rtt.saturating_sub(rtt_min);
+        self.undo_backoff_if_transient(arrived, is_queue(delay, rtt_min));
+        // Packets sent before a backoff say nothing about it.
+        let is_old = matches!(self.stage, Stage::Backoff { .. }) && arrived - self.backed_off_at < rtt;
+        if !is_queue(delay, rtt_min) || !is_rate_limited || is_old {
             self.queued_replies = 0;
             return;
         }
@@ -47,12 +47,12 @@ impl Governor {
         self.queued_replies += 1;
         let span = arrived - self.queued_since;
         let passed = match (self.stage, self.rule) {
-            (_, Rate::Fixed(_)) => return,
-            // It was not enough.
-            (Stage::Easing { .. }, _) => STILL,
-            (Stage::Finding, _) => self.passed(),
-            (Stage::Holding, _) if self.is_beyond => self.passed(),
-            (Stage::Holding, _) => SLOWER,
+            (_, SendRate::Fixed(_)) => return,
+            // The backoff was too small.
+            (Stage::Backoff { .. }, _) => STILL_NARROW_RATIO,
+            (Stage::Startup, _) => self.expected_ratio(),
+            (Stage::Steady, _) if self.is_probing => self.expected_ratio(),
+            (Stage::Steady, _) => NARROWER_RATIO,
         };
         if self.queued_replies < QUEUED_REPLIES || span < QUEUE_MIN {
             return;
@@ -62,16 +62,17 @@ impl Governor {
         if answered >= passed * self.current {
             return;
         }
-        let (rate, was_finding) = (self.current, self.is_finding());
-        let before = Before { rate, answered, loss, delay, is_queued: true, is_narrow: true, was_finding };
-        self.ease(arrived, before, shortest);
+        let (rate, was_startup) = (self.current, self.is_startup());
+        let before =
+            Observation { rate, answered, loss, delay, is_queued: true, is_narrow: true, was_startup };
+        self.back_off(arrived, before, rtt_min);
     }
 
-    /// Hears after a decrease whether the delay has passed by itself. A queue goes on while so much is sent: what was sent before
-    /// the decrease and comes back fast and undelayed, behind what was late, tells that the way carries it. Where something
-    /// held up both ends or this machine for a moment, that is so, and the rate is again what it was.
-    fn acquit(&mut self, arrived: Time, is_late: bool) {
-        let (Some(suspended), Stage::Easing { epochs, before }) = (self.suspended, self.stage) else {
+    /// Undoes a backoff if the delay passed by itself. A queue stays as long as packets enter at the old
+    /// rate. So packets sent before the backoff that arrive fast and without delay, after late ones, prove
+    /// that the path carries the old rate. A pause of either end or of this machine looks like that.
+    fn undo_backoff_if_transient(&mut self, arrived: Time, is_late: bool) {
+        let (Some(saved), Stage::Backoff { intervals_left, before }) = (self.saved, self.stage) else {
             return;
         };
         if is_late {
@@ -88,12 +89,12 @@ impl Governor {
         }
         let answered = f64::from(self.calm_replies - 1) / span.as_secs_f64();
         self.calm_replies = 0;
-        if answered >= PASSED * suspended.rate {
-            self.suspended = None;
-            (self.current, self.stage) = (suspended.rate, suspended.stage);
-            (self.is_beyond, self.changed) = (suspended.is_beyond, arrived);
+        if answered >= DELIVERED_RATIO * saved.rate {
+            self.saved = None;
+            (self.current, self.stage) = (saved.rate, saved.stage);
+            (self.is_probing, self.changed) = (saved.is_probing, arrived);
         } else if answered > before.answered {
-            self.stage = Stage::Easing { epochs, before: Before { answered, ..before } };
+            self.stage = Stage::Backoff { intervals_left, before: Observation { answered, ..before } };
         }
     }
 }

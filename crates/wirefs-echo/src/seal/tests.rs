@@ -1,5 +1,5 @@
 use super::*;
-use crate::block::BlockId;
+use crate::block::EchoBlockId;
 use crate::packet::{self, LaneId, Piece};
 
 const HOST: HostId = HostId(2);
@@ -7,44 +7,44 @@ const ORIGIN: Origin = Origin(0x0102_0304);
 const CIPHERS: [Cipher; 3] = [Cipher::Aes128Gcm, Cipher::Aes256Gcm, Cipher::ChaCha20Poly1305];
 
 fn sealer(cipher: Cipher) -> Sealer {
-    Sealer::new(cipher, &Key([7; 32]), ORIGIN).unwrap()
+    Sealer::new(cipher, &EchoKey([7; 32]), ORIGIN).unwrap()
 }
 
-fn cargo() -> Cargo {
-    Cargo::Piece(Piece { id: BlockId::from(9), lane: LaneId(0), block_bytes: 5 })
+fn payload() -> PacketPayload {
+    PacketPayload::Piece(Piece { id: EchoBlockId::from(9), lane: LaneId(0), block_bytes: 5 })
 }
 
 fn sealed(cipher: Cipher, sequence: u64) -> Vec<u8> {
     let mut bytes = vec![0; OVERHEAD_BYTES + 5];
     packet::body_mut(&mut bytes).copy_from_slice(b"piece");
-    assert!(sealer(cipher).seal(HOST, Sequence(sequence), Time(1_000), cargo(), &mut bytes));
+    assert!(sealer(cipher).seal(HOST, PacketSequence(sequence), Time(1_000), payload(), &mut bytes));
     bytes
 }
 
 #[test]
-fn packet_opens_to_what_was_sealed() {
+fn sealed_packet_opens_to_the_same_contents() {
     for cipher in CIPHERS {
         let mut bytes = sealed(cipher, 77);
         let opened = sealer(cipher).open(HOST, &mut bytes);
-        assert_eq!(opened, Ok((Sequence(77), Head { sent: Time(1_000), cargo: cargo() })));
+        assert_eq!(opened, Ok((PacketSequence(77), SealedHeader { sent: Time(1_000), payload: payload() })));
         assert_eq!(packet::body(&bytes), b"piece");
     }
 }
 
 #[test]
-fn sealed_bytes_are_these() {
+fn sealed_packet_has_golden_bytes() {
     let bytes = sealed(Cipher::Aes128Gcm, 77);
     assert_eq!(bytes[..12], [1, 2, 3, 4, 2, 0, 0, 0, 0, 0, 0, 77]);
     let sealed: String = bytes[12..].iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(sealed, GOLDEN);
 }
 
-/// Made by this code, to notice a change of the format; the parts are those of the library.
+/// Produced by this code, to detect a change of the format; the primitives are the library's.
 const GOLDEN: &str =
     "91e64afd1ecc50f5ff0f55ec31415f21cc2d2163f0eac814a1b178cc695fa6bf45c6c47295e194e5cd9051cd992da14ecf";
 
 #[test]
-fn every_changed_bit_and_every_cut_is_noticed() {
+fn every_changed_bit_and_every_truncation_is_detected() {
     for cipher in CIPHERS {
         let good = sealed(cipher, 77);
         for bit in 0..good.len() * 8 {
@@ -67,18 +67,18 @@ fn every_changed_bit_and_every_cut_is_noticed() {
 }
 
 #[test]
-fn packet_of_another_host_origin_or_key_is_refused() {
+fn packet_of_another_host_origin_or_key_is_rejected() {
     let good = sealed(Cipher::Aes128Gcm, 77);
     let other_host = sealer(Cipher::Aes128Gcm).open(HostId(3), &mut good.clone());
     assert_eq!(other_host.unwrap_err(), PacketFault::Misplaced);
-    let other_origin = Sealer::new(Cipher::Aes128Gcm, &Key([7; 32]), Origin(1)).unwrap();
+    let other_origin = Sealer::new(Cipher::Aes128Gcm, &EchoKey([7; 32]), Origin(1)).unwrap();
     assert_eq!(other_origin.open(HOST, &mut good.clone()).unwrap_err(), PacketFault::Foreign);
-    let other_key = Sealer::new(Cipher::Aes128Gcm, &Key([8; 32]), ORIGIN).unwrap();
+    let other_key = Sealer::new(Cipher::Aes128Gcm, &EchoKey([8; 32]), ORIGIN).unwrap();
     assert_eq!(other_key.open(HOST, &mut good.clone()).unwrap_err(), PacketFault::Forged);
 }
 
 #[test]
-fn nothing_of_a_block_shows_and_no_lap_looks_like_another() {
+fn packets_are_opaque_and_differ_in_each_cycle() {
     let (one, next) = (sealed(Cipher::Aes128Gcm, 1), sealed(Cipher::Aes128Gcm, 2));
     assert!(!one.windows(5).any(|window| window == b"piece"));
     let equal = one[12..].iter().zip(&next[12..]).filter(|(a, b)| a == b).count();
@@ -86,6 +86,6 @@ fn nothing_of_a_block_shows_and_no_lap_looks_like_another() {
 }
 
 #[test]
-fn key_is_not_shown() {
-    assert_eq!(format!("{:?}", Key([7; 32])), "Key(secret)");
+fn debug_output_hides_the_key() {
+    assert_eq!(format!("{:?}", EchoKey([7; 32])), "Key(secret)");
 }

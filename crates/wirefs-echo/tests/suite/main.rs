@@ -2,15 +2,15 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that fails panics")]
 
 mod attack;
-mod code;
+mod blocks;
 mod copies;
+mod erasure_code;
 mod hosts;
-mod life;
 mod loss;
 mod memory;
 mod overhearing;
 mod property;
 mod rates;
-mod root;
-mod together;
-mod world;
+mod replication;
+mod root_only;
+mod simulation;

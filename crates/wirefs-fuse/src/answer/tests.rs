@@ -3,7 +3,7 @@
 use super::*;
 use crate::beliefs::Bounds;
 use std::time::Duration;
-use wirefs_client::call::{Listed, NodeId};
+use wirefs_client::call::{Listed, TreeNodeId};
 use wirefs_op::{FileId, Kind, Stat, Timestamp};
 
 fn stat() -> Stat {
@@ -33,7 +33,7 @@ const ATTR: &str = "02010000000000000000000001000000080000000000000\
 
 fn entry() -> Entry {
     Entry {
-        node: NodeId(0x22),
+        node: TreeNodeId(0x22),
         stat: stat(),
         entry_ttl: Duration::from_millis(1500),
         attr_ttl: Duration::from_secs(60),

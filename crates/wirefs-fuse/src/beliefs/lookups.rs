@@ -14,7 +14,7 @@ use super::ON_ITS_WAY_MS;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Entry, NodeId};
+use wirefs_client::call::{Answer, Entry, TreeNodeId};
 use wirefs_op::Kind;
 
 /// Names are told apart by so many values of their hash; those that share one count as the same.
@@ -128,7 +128,7 @@ impl Default for Lookups {
 }
 
 impl Lookups {
-    pub(super) fn begin(&self, directory: NodeId, name: &[u8]) -> Lookup {
+    pub(super) fn begin(&self, directory: TreeNodeId, name: &[u8]) -> Lookup {
         let slot = slot(directory, name);
         Lookup { slot, taken: self.slot(slot).map_or(0, |slot| slot.taken) }
     }
@@ -166,7 +166,7 @@ impl Lookups {
     /// A name is about to be taken back.
     pub(super) fn take_back(
         &self,
-        directory: NodeId,
+        directory: TreeNodeId,
         name: &[u8],
         is_directory: bool,
         now_ms: u64,
@@ -190,7 +190,7 @@ impl Lookups {
     }
 }
 
-fn slot(directory: NodeId, name: &[u8]) -> usize {
+fn slot(directory: TreeNodeId, name: &[u8]) -> usize {
     let mut hasher = DefaultHasher::new();
     (directory.0, name).hash(&mut hasher);
     usize::try_from(hasher.finish() % SLOTS as u64).unwrap_or(0)

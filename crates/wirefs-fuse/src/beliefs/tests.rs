@@ -1,6 +1,6 @@
 use super::*;
 
-const DIRECTORY: NodeId = NodeId(7);
+const DIRECTORY: TreeNodeId = TreeNodeId(7);
 
 fn beliefs(forgets_names: bool) -> Beliefs {
     let beliefs = Beliefs::default();
@@ -24,11 +24,11 @@ fn the_first_contention_costs_all_names_and_the_next_nothing() {
     let first = beliefs.distrust(&[DIRECTORY], Instant::now());
     assert_eq!(first, Distrust { forgets_all: true, wait: Duration::ZERO });
     assert_eq!(beliefs.bounds(DIRECTORY), NO_TIME);
-    assert_ne!(beliefs.bounds(NodeId(8)), NO_TIME);
-    assert!(beliefs.is_distrusted(DIRECTORY) && !beliefs.is_distrusted(NodeId(8)));
+    assert_ne!(beliefs.bounds(TreeNodeId(8)), NO_TIME);
+    assert!(beliefs.is_distrusted(DIRECTORY) && !beliefs.is_distrusted(TreeNodeId(8)));
     let next = beliefs.distrust(&[DIRECTORY], Instant::now());
     assert_eq!(next, Distrust { forgets_all: false, wait: Duration::ZERO });
-    let other = beliefs.distrust(&[DIRECTORY, NodeId(8)], Instant::now());
+    let other = beliefs.distrust(&[DIRECTORY, TreeNodeId(8)], Instant::now());
     assert!(other.forgets_all, "the other directory was not contended yet");
 }
 
@@ -64,7 +64,7 @@ fn contention_lasts_for_as_long_as_names_are_taken_back() {
 #[test]
 fn contended_directories_are_remembered_within_bounds() {
     let beliefs = beliefs(true);
-    let many: Vec<NodeId> = (0..2 * CONTENDED_MAX as u64).map(NodeId).collect();
+    let many: Vec<TreeNodeId> = (0..2 * CONTENDED_MAX as u64).map(TreeNodeId).collect();
     beliefs.distrust(&many, Instant::now());
     assert_eq!(beliefs.contended().len(), CONTENDED_MAX);
 }

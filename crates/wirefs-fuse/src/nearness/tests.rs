@@ -1,10 +1,10 @@
 use super::*;
-use wirefs_client::call::{Handle, NodeId};
+use wirefs_client::call::{Handle, TreeNodeId};
 
-const FLUSH: Call<'static> = Call::Flush { node: NodeId(2), handle: Handle(1), owner: 0 };
+const FLUSH: Call<'static> = Call::Flush { node: TreeNodeId(2), handle: Handle(1), owner: 0 };
 
 fn read(count: u32) -> Call<'static> {
-    Call::Read { node: NodeId(2), handle: Handle(1), offset: 0, count }
+    Call::Read { node: TreeNodeId(2), handle: Handle(1), offset: 0, count }
 }
 
 /// At which of so many calls it is looked for the caller.

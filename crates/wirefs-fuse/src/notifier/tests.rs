@@ -1,7 +1,7 @@
 //! Golden bytes as a little-endian Linux takes them.
 
 use super::*;
-use wirefs_client::call::NodeId;
+use wirefs_client::call::TreeNodeId;
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -9,27 +9,27 @@ fn hex(bytes: &[u8]) -> String {
 
 #[test]
 fn a_node_is_forgotten_from_an_offset_on() {
-    let what = Invalidate::Node { node: NodeId(0x22), offset: -1, length: 4096 };
+    let what = Invalidate::Node { node: TreeNodeId(0x22), offset: -1, length: 4096 };
     let expected = "28000000 02000000 0000000000000000 2200000000000000 ffffffffffffffff 0010000000000000";
     assert_eq!(hex(&encode(&what, true)), expected.replace(' ', ""));
 }
 
 #[test]
 fn a_listing_is_all_pages_of_its_directory() {
-    let pages = Invalidate::Node { node: NodeId(5), offset: 0, length: 0 };
-    assert_eq!(encode(&Invalidate::Listing { node: NodeId(5) }, true), encode(&pages, true));
+    let pages = Invalidate::Node { node: TreeNodeId(5), offset: 0, length: 0 };
+    assert_eq!(encode(&Invalidate::Listing { node: TreeNodeId(5) }, true), encode(&pages, true));
 }
 
 #[test]
 fn a_name_is_forgotten_with_its_end() {
-    let what = Invalidate::Entry { parent: NodeId(1), name: b"abc".to_vec(), is_directory: false };
+    let what = Invalidate::Entry { parent: TreeNodeId(1), name: b"abc".to_vec(), is_directory: false };
     let expected = "24000000 03000000 0000000000000000 0100000000000000 03000000 00000000 61626300";
     assert_eq!(hex(&encode(&what, true)), expected.replace(' ', ""));
 }
 
 #[test]
 fn a_name_that_expires_has_a_flag() {
-    let what = Invalidate::Entry { parent: NodeId(1), name: b"abc".to_vec(), is_directory: false };
+    let what = Invalidate::Entry { parent: TreeNodeId(1), name: b"abc".to_vec(), is_directory: false };
     let expected = "24000000 03000000 0000000000000000 0100000000000000 03000000 01000000 61626300";
     assert_eq!(hex(&encode(&what, false)), expected.replace(' ', ""));
 }
@@ -37,10 +37,10 @@ fn a_name_that_expires_has_a_flag() {
 #[test]
 fn after_the_end_nothing_is_left_to_forget() {
     let notifier = Notifier::new(Weak::new());
-    let what = Invalidate::Entry { parent: NodeId(1), name: b"abc".to_vec(), is_directory: false };
+    let what = Invalidate::Entry { parent: TreeNodeId(1), name: b"abc".to_vec(), is_directory: false };
     assert!(notifier.invalidate(&what).is_ok());
     assert!(!notifier.forget_names().expect("no error"));
-    assert!(notifier.distrust(&[NodeId(1)], Instant::now()).expect("no error").is_zero());
+    assert!(notifier.distrust(&[TreeNodeId(1)], Instant::now()).expect("no error").is_zero());
 }
 
 #[test]
@@ -51,5 +51,5 @@ fn all_names_are_forgotten_by_a_header_alone() {
 #[test]
 fn a_node_is_let_go_of_by_its_number() {
     let expected = "28000000 09000000 0000000000000000 01000000 00000000 0000000000000000 2200000000000000";
-    assert_eq!(hex(&encode_prune(NodeId(0x22))), expected.replace(' ', ""));
+    assert_eq!(hex(&encode_prune(TreeNodeId(0x22))), expected.replace(' ', ""));
 }

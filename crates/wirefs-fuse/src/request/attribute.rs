@@ -4,11 +4,11 @@ use super::{Decoded, Dialect};
 use crate::abi::{self, setattr as valid_bit};
 use crate::answer::Expects;
 use crate::operands::{Misshapen, Operands};
-use wirefs_client::call::{Call, Handle, NodeId};
+use wirefs_client::call::{Call, Handle, TreeNodeId};
 use wirefs_op::{SetStat, SetTime, Timestamp};
 
 /// `flags[4] pad[4] fh[8]`; STATX has more behind, which a server that answers all basic attributes need not know.
-pub(super) fn getattr(node: NodeId, mut operands: Operands<'_>, expects: Expects) -> Decoded<'_> {
+pub(super) fn getattr(node: TreeNodeId, mut operands: Operands<'_>, expects: Expects) -> Decoded<'_> {
     let flags = operands.u32()?;
     operands.skip(4)?;
     let handle = Handle(operands.u64()?);
@@ -18,7 +18,7 @@ pub(super) fn getattr(node: NodeId, mut operands: Operands<'_>, expects: Expects
 
 /// `valid[4] pad[4] fh[8] size[8] lock_owner[8] atime[8] mtime[8] ctime[8] atimensec[4] mtimensec[4] ctimensec[4]
 /// mode[4] unused[4] uid[4] gid[4] unused[4]`. The change time is only sent with a writeback cache, which is not used.
-pub(super) fn setattr(node: NodeId, mut operands: Operands<'_>) -> Decoded<'_> {
+pub(super) fn setattr(node: TreeNodeId, mut operands: Operands<'_>) -> Decoded<'_> {
     let valid = operands.u32()?;
     operands.skip(4)?;
     let handle = Handle(operands.u64()?);
@@ -60,12 +60,12 @@ fn set_time(given: bool, now: bool, secs: u64, nanos: u32) -> Result<Option<SetT
 }
 
 /// `mask[4] pad[4]`
-pub(super) fn access(node: NodeId, mut operands: Operands<'_>) -> Decoded<'_> {
+pub(super) fn access(node: TreeNodeId, mut operands: Operands<'_>) -> Decoded<'_> {
     Ok((Call::Access { node, mask: operands.u32()? }, Expects::Done))
 }
 
 /// `size[4] flags[4] name value[size]`; with the longer form `setxattr_flags[4] pad[4]` before the name.
-pub(super) fn setxattr(node: NodeId, mut operands: Operands<'_>, dialect: Dialect) -> Decoded<'_> {
+pub(super) fn setxattr(node: TreeNodeId, mut operands: Operands<'_>, dialect: Dialect) -> Decoded<'_> {
     let size = usize::try_from(operands.u32()?).map_err(|_| Misshapen)?;
     let flags = operands.u32()?;
     let mut kill_sgid = false;
@@ -79,19 +79,19 @@ pub(super) fn setxattr(node: NodeId, mut operands: Operands<'_>, dialect: Dialec
 }
 
 /// `size[4] pad[4] name`
-pub(super) fn getxattr(node: NodeId, mut operands: Operands<'_>) -> Decoded<'_> {
+pub(super) fn getxattr(node: TreeNodeId, mut operands: Operands<'_>) -> Decoded<'_> {
     let size_max = operands.u32()?;
     operands.skip(4)?;
     Ok((Call::Getxattr { node, name: operands.name()?, size_max }, Expects::Xattr { size_max }))
 }
 
 /// `size[4] pad[4]`
-pub(super) fn listxattr(node: NodeId, mut operands: Operands<'_>) -> Decoded<'_> {
+pub(super) fn listxattr(node: TreeNodeId, mut operands: Operands<'_>) -> Decoded<'_> {
     let size_max = operands.u32()?;
     Ok((Call::Listxattr { node, size_max }, Expects::Xattr { size_max }))
 }
 
 /// `name`
-pub(super) fn removexattr(node: NodeId, mut operands: Operands<'_>) -> Decoded<'_> {
+pub(super) fn removexattr(node: TreeNodeId, mut operands: Operands<'_>) -> Decoded<'_> {
     Ok((Call::Removexattr { node, name: operands.name()? }, Expects::Done))
 }

@@ -5,10 +5,10 @@ use super::file::sync_operands;
 use crate::abi;
 use crate::answer::Expects;
 use crate::operands::Operands;
-use wirefs_client::call::{Call, Handle, NodeId};
+use wirefs_client::call::{Call, Handle, TreeNodeId};
 
 /// `fh[8] offset[8] size[4]`, as READ.
-pub(super) fn readdir(node: NodeId, mut operands: Operands<'_>, with_stats: bool) -> Decoded<'_> {
+pub(super) fn readdir(node: TreeNodeId, mut operands: Operands<'_>, with_stats: bool) -> Decoded<'_> {
     let handle = Handle(operands.u64()?);
     let (offset, bytes_max) = (operands.u64()?, operands.u32()?);
     let entry_bytes = if with_stats { abi::DIRENTPLUS_BYTES } else { abi::DIRENT_BYTES };
@@ -17,11 +17,11 @@ pub(super) fn readdir(node: NodeId, mut operands: Operands<'_>, with_stats: bool
 }
 
 /// `fh[8]`, then what RELEASE has.
-pub(super) fn releasedir(node: NodeId, mut operands: Operands<'_>) -> Decoded<'_> {
+pub(super) fn releasedir(node: TreeNodeId, mut operands: Operands<'_>) -> Decoded<'_> {
     Ok((Call::Releasedir { node, handle: Handle(operands.u64()?) }, Expects::Done))
 }
 
-pub(super) fn fsyncdir(node: NodeId, operands: Operands<'_>) -> Decoded<'_> {
+pub(super) fn fsyncdir(node: TreeNodeId, operands: Operands<'_>) -> Decoded<'_> {
     let (handle, data_only) = sync_operands(operands)?;
     Ok((Call::Fsyncdir { node, handle, data_only }, Expects::Done))
 }

@@ -4,7 +4,7 @@ use super::Decoded;
 use crate::abi;
 use crate::answer::Expects;
 use crate::operands::{Misshapen, Operands};
-use wirefs_client::call::{Call, Handle, NodeId};
+use wirefs_client::call::{Call, Handle, TreeNodeId};
 use wirefs_op::{LockFamily, LockKind, LockRange};
 
 struct Lock {
@@ -42,12 +42,12 @@ pub(super) fn flock_owner(handle: Handle) -> u64 {
     handle.0
 }
 
-pub(super) fn getlk(node: NodeId, operands: Operands<'_>) -> Decoded<'_> {
+pub(super) fn getlk(node: TreeNodeId, operands: Operands<'_>) -> Decoded<'_> {
     let Lock { handle, owner, family, range } = lock(operands)?;
     Ok((Call::Getlk { node, handle, owner, family, range }, Expects::Lock))
 }
 
-pub(super) fn setlk(node: NodeId, operands: Operands<'_>, wait: bool) -> Decoded<'_> {
+pub(super) fn setlk(node: TreeNodeId, operands: Operands<'_>, wait: bool) -> Decoded<'_> {
     let Lock { handle, owner, family, range } = lock(operands)?;
     Ok((Call::Setlk { node, handle, owner, family, range, wait }, Expects::Done))
 }

@@ -9,11 +9,11 @@ mod namespace;
 use super::{Body, Dialect, Header, Malformed, decode};
 use crate::answer::Expects;
 use proptest::prelude::*;
-use wirefs_client::call::{Call, CallId, Caller, Handle, NodeId};
+use wirefs_client::call::{Call, CallId, Caller, Handle, TreeNodeId};
 use wirefs_op::Errno;
 
 const PLAIN: Dialect = Dialect { setxattr_ext: false, statx: false, spares_opendir: false };
-const NODE: NodeId = NodeId(0x22);
+const NODE: TreeNodeId = TreeNodeId(0x22);
 const HANDLE: Handle = Handle(0x0403_0201);
 
 /// Hexadecimal digits with spaces for the eye; `'x'` is a letter itself, `.` a NUL.
@@ -67,8 +67,8 @@ fn a_whole_lookup_decodes_to_its_header_and_call() {
     );
     let (header, body) = decode(&lookup, PLAIN).expect("well formed");
     let caller = Caller { uid: 1000, gid: 100, pid: 77 };
-    assert_eq!(header, Header { opcode: 1, call: CallId(17), node: NodeId(1), caller });
-    assert_eq!(body, Body::Call(Call::Lookup { parent: NodeId(1), name: b"a\xffb" }, Expects::Lookup));
+    assert_eq!(header, Header { opcode: 1, call: CallId(17), node: TreeNodeId(1), caller });
+    assert_eq!(body, Body::Call(Call::Lookup { parent: TreeNodeId(1), name: b"a\xffb" }, Expects::Lookup));
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn forgets_come_alone_and_in_batches() {
         request(42, "02000000 00000000 0500000000000000 0100000000000000 0600000000000000 0200000000000000");
     let Ok((_, Body::Forgets(forgets))) = decode(&batch, PLAIN) else { panic!("a batch") };
     let forgets: Vec<_> = forgets.collect();
-    let forget = |node, count| Call::Forget { node: NodeId(node), count };
+    let forget = |node, count| Call::Forget { node: TreeNodeId(node), count };
     assert_eq!(forgets, [forget(5, 1), forget(6, 2)]);
     let lying = request(42, "ffffffff 00000000 0500000000000000 0100000000000000");
     assert_eq!(decode(&lying, PLAIN), Err(Malformed { call: Some(CallId(17)) }));

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 use std::{fs, thread};
-use wirefs_client::call::{Invalidate, NodeId, ROOT};
+use wirefs_client::call::{Invalidate, ROOT, TreeNodeId};
 use wirefs_fuse::Notifier;
 use wirefs_op::Kind;
 
@@ -14,17 +14,17 @@ impl Mounted {
         self.session.as_ref().unwrap().notifier()
     }
 
-    fn forget_name(&self, parent: NodeId, name: &str) {
+    fn forget_name(&self, parent: TreeNodeId, name: &str) {
         let what = Invalidate::Entry { parent, name: name.as_bytes().to_vec(), is_directory: false };
         assert_eq!(self.notifier().invalidate(&what).unwrap(), None);
     }
 
-    fn forget_node(&self, node: NodeId) {
+    fn forget_node(&self, node: TreeNodeId) {
         self.notifier().invalidate(&Invalidate::Node { node, offset: 0, length: 0 }).unwrap();
     }
 
     /// Says when it must be told again.
-    fn forget_directory(&self, parent: NodeId, name: &str) -> Option<Instant> {
+    fn forget_directory(&self, parent: TreeNodeId, name: &str) -> Option<Instant> {
         let what = Invalidate::Entry { parent, name: name.as_bytes().to_vec(), is_directory: true };
         self.notifier().invalidate(&what).unwrap()
     }
@@ -65,8 +65,8 @@ fn an_absent_name_is_looked_up_once() {
 #[test]
 fn forgetting_what_was_never_known_is_no_error() {
     let mounted = Mounted::new();
-    mounted.forget_node(NodeId(4711));
-    for parent in [ROOT, NodeId(4711)] {
+    mounted.forget_node(TreeNodeId(4711));
+    for parent in [ROOT, TreeNodeId(4711)] {
         mounted.forget_name(parent, "never");
     }
     mounted.forget_name(ROOT, "");

@@ -1,12 +1,12 @@
 //! Locks of the file system in memory, and who waits for them.
 
-use wirefs_client::call::{Answer, CallId, NodeId};
+use wirefs_client::call::{Answer, CallId, TreeNodeId};
 use wirefs_fuse::Reply;
 use wirefs_op::{Errno, LockFamily, LockKind, LockRange};
 
 #[derive(Clone, Copy)]
 struct Lock {
-    node: NodeId,
+    node: TreeNodeId,
     family: LockFamily,
     owner: u64,
     range: LockRange,
@@ -36,7 +36,7 @@ impl Locks {
     /// Takes or releases a lock, or waits for it: what can be answered now.
     pub(crate) fn set(
         &mut self,
-        node: NodeId,
+        node: TreeNodeId,
         family: LockFamily,
         owner: u64,
         range: LockRange,
@@ -61,7 +61,7 @@ impl Locks {
     }
 
     /// The owner closed the file: its POSIX locks fall, or its flock locks.
-    pub(crate) fn close(&mut self, node: NodeId, owner: u64, flock: bool) -> Vec<(Reply, Answer)> {
+    pub(crate) fn close(&mut self, node: TreeNodeId, owner: u64, flock: bool) -> Vec<(Reply, Answer)> {
         let family = if flock { LockFamily::Flock } else { LockFamily::Posix };
         self.held.retain(|held| held.node != node || held.owner != owner || held.family != family);
         self.retry()
@@ -69,7 +69,7 @@ impl Locks {
 
     pub(crate) fn in_the_way(
         &self,
-        node: NodeId,
+        node: TreeNodeId,
         family: LockFamily,
         owner: u64,
         range: LockRange,

@@ -4,7 +4,7 @@ use crate::locks::Locks;
 use crate::tree::{Outcome, Tree};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use wirefs_client::call::{Answer, Call, CallId, Caller, NodeId, ROOT};
+use wirefs_client::call::{Answer, Call, CallId, Caller, ROOT, TreeNodeId};
 use wirefs_fuse::{FileSystem, Reading, Reply};
 use wirefs_op::{Errno, Kind};
 
@@ -72,7 +72,7 @@ impl Memory {
     }
 
     /// Changes a file of the root behind the kernel's back. Returns its node.
-    pub(crate) fn overwrite(&self, name: &str, data: &[u8]) -> NodeId {
+    pub(crate) fn overwrite(&self, name: &str, data: &[u8]) -> TreeNodeId {
         let mut state = self.state();
         let node = state.tree.nodes[&ROOT].entries[name.as_bytes()];
         state.tree.nodes.entry(node).or_default().data = data.to_vec();
@@ -80,7 +80,7 @@ impl Memory {
     }
 
     /// Makes a name in a directory behind the kernel's back. Returns its node.
-    pub(crate) fn make(&self, parent: NodeId, name: &str, kind: Kind) -> NodeId {
+    pub(crate) fn make(&self, parent: TreeNodeId, name: &str, kind: Kind) -> TreeNodeId {
         self.state().tree.make(parent, Some(name.as_bytes()), kind, 0o755).unwrap().node
     }
 

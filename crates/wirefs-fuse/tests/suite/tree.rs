@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, Entry, Handle, Listed, NodeId, PageCache, ROOT};
+use wirefs_client::call::{Answer, Call, Entry, Handle, Listed, PageCache, ROOT, TreeNodeId};
 use wirefs_op::{Errno, FileId, FsStat, Kind, SetStat, SetTime, Stat, Timestamp};
 
 /// How long the kernel may believe what it is told.
@@ -17,12 +17,12 @@ pub(crate) struct Node {
     rdev: u32,
     times: [Timestamp; 2],
     pub(crate) data: Vec<u8>,
-    pub(crate) entries: BTreeMap<Vec<u8>, NodeId>,
+    pub(crate) entries: BTreeMap<Vec<u8>, TreeNodeId>,
     xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
 pub(crate) struct Tree {
-    pub(crate) nodes: BTreeMap<NodeId, Node>,
+    pub(crate) nodes: BTreeMap<TreeNodeId, Node>,
     handles: u64,
 }
 
@@ -36,11 +36,11 @@ impl Default for Tree {
 pub(crate) type Outcome = Result<Answer, Errno>;
 
 impl Tree {
-    fn node(&mut self, node: NodeId) -> Result<&mut Node, Errno> {
+    fn node(&mut self, node: TreeNodeId) -> Result<&mut Node, Errno> {
         self.nodes.get_mut(&node).ok_or(Errno::Stale)
     }
 
-    fn stat(&self, id: NodeId) -> Result<Stat, Errno> {
+    fn stat(&self, id: TreeNodeId) -> Result<Stat, Errno> {
         let node = self.nodes.get(&id).ok_or(Errno::Stale)?;
         let bytes = node.data.len() as u64;
         Ok(Stat {
@@ -63,23 +63,23 @@ impl Tree {
         })
     }
 
-    fn entry(&self, node: NodeId) -> Result<Entry, Errno> {
+    fn entry(&self, node: TreeNodeId) -> Result<Entry, Errno> {
         Ok(Entry { node, stat: self.stat(node)?, entry_ttl: TTL, attr_ttl: TTL, is_held: true })
     }
 
-    fn child(&mut self, parent: NodeId, name: &[u8]) -> Result<NodeId, Errno> {
+    fn child(&mut self, parent: TreeNodeId, name: &[u8]) -> Result<TreeNodeId, Errno> {
         self.node(parent)?.entries.get(name).copied().ok_or(Errno::NotFound)
     }
 
     /// Makes a node, under a name when it is given one.
     pub(crate) fn make(
         &mut self,
-        parent: NodeId,
+        parent: TreeNodeId,
         name: Option<&[u8]>,
         kind: Kind,
         mode: u32,
     ) -> Result<Entry, Errno> {
-        let id = NodeId(self.nodes.len() as u64 + 100);
+        let id = TreeNodeId(self.nodes.len() as u64 + 100);
         let nlink = u32::from(name.is_some());
         self.nodes.insert(id, Node { kind: Some(kind), mode: mode & 0o7777, nlink, ..Node::default() });
         if let Some(name) = name {
@@ -241,7 +241,7 @@ impl Tree {
         })
     }
 
-    fn set(&mut self, id: NodeId, set: SetStat) -> Outcome {
+    fn set(&mut self, id: TreeNodeId, set: SetStat) -> Outcome {
         let node = self.node(id)?;
         if let Some(mode) = set.mode {
             node.mode = mode;
@@ -259,7 +259,14 @@ impl Tree {
         Ok(Answer::Attr(self.stat(id)?, TTL))
     }
 
-    fn list(&mut self, node: NodeId, offset: u64, bytes_max: u32, entry_bytes: u32, stats: bool) -> Outcome {
+    fn list(
+        &mut self,
+        node: TreeNodeId,
+        offset: u64,
+        bytes_max: u32,
+        entry_bytes: u32,
+        stats: bool,
+    ) -> Outcome {
         let dots = [(b".".to_vec(), node), (b"..".to_vec(), ROOT)];
         let entries = self.node(node)?.entries.clone();
         let mut listing = Vec::new();

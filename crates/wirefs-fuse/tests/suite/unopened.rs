@@ -3,12 +3,12 @@
 use crate::mounted::Mounted;
 use std::fs;
 use std::path::Path;
-use wirefs_client::call::{Invalidate, NodeId, ROOT};
+use wirefs_client::call::{Invalidate, ROOT, TreeNodeId};
 use wirefs_fuse::SessionOptions;
 use wirefs_op::Kind;
 
 /// A mount with a directory of so many files.
-fn mounted(files: usize) -> (Mounted, NodeId) {
+fn mounted(files: usize) -> (Mounted, TreeNodeId) {
     let mounted =
         Mounted::with(SessionOptions { threads: 3, spares_opendir: true, ..SessionOptions::default() });
     let directory = mounted.memory.make(ROOT, "directory", Kind::Directory);
@@ -18,7 +18,7 @@ fn mounted(files: usize) -> (Mounted, NodeId) {
     (mounted, directory)
 }
 
-fn drop_listing(mounted: &Mounted, node: NodeId) {
+fn drop_listing(mounted: &Mounted, node: TreeNodeId) {
     mounted.session.as_ref().unwrap().notifier().invalidate(&Invalidate::Listing { node }).unwrap();
 }
 

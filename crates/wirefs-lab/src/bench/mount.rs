@@ -1,74 +1,74 @@
-//! Mounting the server's directory on the client, by each peer's own program.
+//! Mounts of the exported directory on the client, by each peer's own program.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::peer::Peer;
+use super::peer::BenchPeer;
 use crate::error::LabError;
 use crate::lab::Host;
 use crate::program;
 
 /// A mounted tree; dropping it unmounts it.
-pub(crate) struct Mount {
+pub struct BenchMount {
     at: PathBuf,
-    /// None where nothing is mounted.
+    /// None if nothing is mounted.
     unmount: Option<Command>,
-    /// The server that was started for this mount.
+    /// The server process of this mount, if it has its own.
     server: Option<Child>,
 }
 
-impl Mount {
-    /// The directory itself.
-    pub(crate) fn local(export: &Path) -> Mount {
-        Mount { at: export.to_owned(), unmount: None, server: None }
+impl BenchMount {
+    /// Returns the directory itself in place of a mount.
+    pub fn local(export: &Path) -> BenchMount {
+        BenchMount { at: export.to_owned(), unmount: None, server: None }
     }
 
-    /// What `command` mounts at `at`, from `server` if that was started for it.
-    pub(crate) fn by(
+    /// Mounts at `at` with `command`; the mount owns `server` and ends it on drop.
+    pub fn by(
         mut command: Command,
         at: &Path,
         unmount: Command,
         server: Option<Child>,
-    ) -> Result<Mount, LabError> {
-        // Made first: when the command fails half-way, dropping it tidies up.
-        let mount = Mount { at: at.to_owned(), unmount: Some(unmount), server };
+    ) -> Result<BenchMount, LabError> {
+        // Created first: if the command fails half-way, drop cleans up.
+        let mount = BenchMount { at: at.to_owned(), unmount: Some(unmount), server };
         program::run(&mut command, "sshfs", "")?;
         Ok(mount)
     }
 
-    /// Where it is.
-    pub(crate) fn path(&self) -> &Path {
+    /// Returns the mount point.
+    pub fn path(&self) -> &Path {
         &self.at
     }
 }
 
-impl Drop for Mount {
+impl Drop for BenchMount {
     fn drop(&mut self) {
         if let Some(unmount) = &mut self.unmount
             && program::run(unmount, "fuse3", "").is_err()
         {
-            // Busy, or its program is gone: the mount point must come free all the same.
+            // The mount is busy or its program has died; the mount point must be freed anyway.
             program::run(Command::new("umount").args(["--lazy", "--force"]).arg(&self.at), "mount", "").ok();
         }
         if let Some(server) = &mut self.server {
-            // In order: after any other end, the next server of this directory would let changes wait.
+            // SIGTERM: after an unclean end the next server of the directory would start with a grace period.
             kill_process(Pid::from_child(server), Signal::TERM).ok();
             server.wait().ok();
         }
     }
 }
 
-/// How to unmount what a peer mounted at `at`.
-pub(crate) fn unmount_command(client: &Host, peer: Peer, wirefs: &Path, at: &Path) -> Command {
+/// Returns the command that unmounts `at`.
+pub fn unmount_command(client: &Host, peer: BenchPeer, wirefs: &Path, at: &Path) -> Command {
     let mut unmount = match peer {
-        Peer::Wirefs | Peer::Waiting | Peer::One => {
+        BenchPeer::Wirefs | BenchPeer::NoJournal | BenchPeer::OneConnection => {
             let mut command = client.command(wirefs);
             command.arg("umount");
             command
         }
-        Peer::Local | Peer::Bare | Peer::Sshfs => {
+        BenchPeer::Local | BenchPeer::Bare | BenchPeer::Sshfs => {
             let mut command = client.command("fusermount3");
             command.arg("-u");
             command

@@ -1,83 +1,92 @@
-//! What workloads are measured on.
+//! The compared file systems.
 
-/// A way to reach the server's directory.
+/// A file system, with its options, that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Peer {
+pub enum BenchPeer {
     /// The directory itself, without a network.
     Local,
-    /// A bare TCP transfer of as many bytes; only for the steps that are one.
+    /// A bare TCP transfer of the same number of bytes; only for steps that are transfers.
     Bare,
-    /// sshfs with its defaults, to an sshd of its own.
+    /// sshfs with its defaults, to its own sshd.
     Sshfs,
-    /// wirefs over TLS, as it is without options: alone, it answers changes before the server has them.
+    /// wirefs over TLS, without options: as the sole client it answers changes before the server has them.
     Wirefs,
-    /// The same without a journal, where each change waits for the server.
-    Waiting,
-    /// The same as `Wirefs`, with one connection whatever its socket buffers are.
-    One,
+    /// wirefs without a journal: each change waits for the server.
+    NoJournal,
+    /// wirefs with one connection, regardless of its socket buffers.
+    OneConnection,
 }
 
-impl Peer {
-    /// All of them, in the order of reports.
-    pub const ALL: [Peer; 6] = [Peer::Local, Peer::Bare, Peer::Sshfs, Peer::Wirefs, Peer::Waiting, Peer::One];
+impl BenchPeer {
+    /// All peers, in the order of reports.
+    pub const ALL: [BenchPeer; 6] = [
+        BenchPeer::Local,
+        BenchPeer::Bare,
+        BenchPeer::Sshfs,
+        BenchPeer::Wirefs,
+        BenchPeer::NoJournal,
+        BenchPeer::OneConnection,
+    ];
 
-    /// The word for it.
+    /// Returns the name for reports.
     pub fn name(self) -> &'static str {
         match self {
-            Peer::Local => "local",
-            Peer::Bare => "bare TCP",
-            Peer::Sshfs => "sshfs",
-            Peer::Wirefs => "wirefs",
-            Peer::Waiting => "wirefs --no-journal",
-            Peer::One => "wirefs -o connections=1",
+            BenchPeer::Local => "local",
+            BenchPeer::Bare => "bare TCP",
+            BenchPeer::Sshfs => "sshfs",
+            BenchPeer::Wirefs => "wirefs",
+            BenchPeer::NoJournal => "wirefs --no-journal",
+            BenchPeer::OneConnection => "wirefs -o connections=1",
         }
     }
 
-    /// Whether it shows the server's tree from afar, which is what is to be judged.
+    /// Returns whether the peer is a remote file system, and not a baseline.
     pub(super) fn is_remote_tree(self) -> bool {
         match self {
-            Peer::Local | Peer::Bare => false,
-            Peer::Sshfs | Peer::Wirefs | Peer::Waiting | Peer::One => true,
+            BenchPeer::Local | BenchPeer::Bare => false,
+            BenchPeer::Sshfs | BenchPeer::Wirefs | BenchPeer::NoJournal | BenchPeer::OneConnection => true,
         }
     }
 
-    /// Whether its programs are ours.
+    /// Returns whether the peer is wirefs.
     pub(super) fn is_wirefs(self) -> bool {
         match self {
-            Peer::Local | Peer::Bare | Peer::Sshfs => false,
-            Peer::Wirefs | Peer::Waiting | Peer::One => true,
+            BenchPeer::Local | BenchPeer::Bare | BenchPeer::Sshfs => false,
+            BenchPeer::Wirefs | BenchPeer::NoJournal | BenchPeer::OneConnection => true,
         }
     }
 
-    /// Reads a word of the command line.
+    /// Parses the name on the command line.
     ///
     /// # Errors
-    /// What could have been written.
-    pub fn parse(word: &str) -> Result<Peer, String> {
+    /// Returns the list of the valid names.
+    pub fn parse(word: &str) -> Result<BenchPeer, String> {
         match word {
-            "local" => Ok(Peer::Local),
-            "bare" => Ok(Peer::Bare),
-            "sshfs" => Ok(Peer::Sshfs),
-            "wirefs" => Ok(Peer::Wirefs),
-            "no-journal" => Ok(Peer::Waiting),
-            "one-connection" => Ok(Peer::One),
+            "local" => Ok(BenchPeer::Local),
+            "bare" => Ok(BenchPeer::Bare),
+            "sshfs" => Ok(BenchPeer::Sshfs),
+            "wirefs" => Ok(BenchPeer::Wirefs),
+            "no-journal" => Ok(BenchPeer::NoJournal),
+            "one-connection" => Ok(BenchPeer::OneConnection),
             other => {
-                Err(format!("`{other}` is none of local, bare, sshfs, wirefs, no-journal, one-connection"))
+                Err(format!("`{other}` is not one of local, bare, sshfs, wirefs, no-journal, one-connection"))
             }
         }
     }
 
-    /// Programs that it needs, each with the Debian package that has it.
+    /// Returns the required programs, each with its Debian package.
     pub(super) fn programs(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Peer::Local | Peer::Bare => &[],
-            Peer::Sshfs => &[
+            BenchPeer::Local | BenchPeer::Bare => &[],
+            BenchPeer::Sshfs => &[
                 ("sshfs", "sshfs"),
                 ("ssh-keygen", "openssh-client"),
                 ("sshd", "openssh-server"),
                 ("fusermount3", "fuse3"),
             ],
-            Peer::Wirefs | Peer::Waiting | Peer::One => &[("fusermount3", "fuse3")],
+            BenchPeer::Wirefs | BenchPeer::NoJournal | BenchPeer::OneConnection => {
+                &[("fusermount3", "fuse3")]
+            }
         }
     }
 }

@@ -1,73 +1,75 @@
-//! Figures for people, as Markdown, and for programs, as JSON.
+//! Reports as Markdown and as JSON.
 
 mod cell;
 mod page;
 
-pub use page::{Markers, Page, Section};
+pub use page::{PageMarkers, PageSection, ReportPage};
 
 use std::time::Duration;
 
-use super::Plan;
-use super::peer::Peer;
-use super::samples::{Outcome, Samples, Series};
+use super::BenchPlan;
+use super::peer::BenchPeer;
+use super::samples::{BenchSamples, SeriesKey, StepOutcome};
 use crate::control::quoted;
-use crate::workload::{Bulk, Scale, Step, Workload};
-use cell::{Against, BulkAgainst, cell, count};
+use crate::workload::{BareTransfer, Scale, Workload, WorkloadStep};
+use cell::{Baseline, TransferBaseline, cell, count};
 
-/// The figures as tables, a section for each length of wire; `conditions` is what one must know to read them.
-pub fn to_markdown(plan: &Plan, samples: &Samples, conditions: &str) -> Vec<Section> {
-    let section = |rtt: &Duration| Section {
-        heading: wire(plan, *rtt),
+/// Formats the results as tables, one section per round-trip time, each below the `conditions`.
+pub fn to_markdown(plan: &BenchPlan, samples: &BenchSamples, conditions: &str) -> Vec<PageSection> {
+    let section = |rtt: &Duration| PageSection {
+        heading: network_heading(plan, *rtt),
         text: format!("{conditions}\n\n{}", tables(plan, samples, *rtt)),
     };
     plan.rtts.iter().map(section).collect()
 }
 
-fn tables(plan: &Plan, samples: &Samples, rtt: Duration) -> String {
+fn tables(plan: &BenchPlan, samples: &BenchSamples, rtt: Duration) -> String {
     let mut out = String::new();
-    let shown: Vec<Peer> = Peer::ALL.into_iter().filter(|peer| plan.peers.contains(peer)).collect();
-    out.push_str(&header(&shown, "work"));
+    let columns: Vec<BenchPeer> =
+        BenchPeer::ALL.into_iter().filter(|peer| plan.peers.contains(peer)).collect();
+    out.push_str(&header(&columns, "work"));
     for (workload, step) in measured(plan, samples, rtt) {
-        let series = |peer| Series { rtt, workload, step, peer };
-        let local = elapsed(samples, &series(Peer::Local));
-        let bare = elapsed(samples, &series(Peer::Bare));
-        let is_transfer = |bulk: &Bulk| match bulk {
-            Bulk::Down | Bulk::Up => true,
-            Bulk::Tree => false,
+        let series = |peer| SeriesKey { rtt, workload, step, peer };
+        let local = elapsed(samples, &series(BenchPeer::Local));
+        let bare = elapsed(samples, &series(BenchPeer::Bare));
+        let is_transfer = |bulk: &BareTransfer| match bulk {
+            BareTransfer::Down | BareTransfer::Up => true,
+            BareTransfer::Tree => false,
         };
-        let bulk = step.bulk.filter(is_transfer).map(|_| BulkAgainst { bytes: plan.scale.bulk_bytes, bare });
-        let against = Against { rtt, local, bulk };
-        let cells = shown.iter().map(|peer| cell(samples.median(&series(*peer)), *peer, &against));
+        let bulk =
+            step.bulk.filter(is_transfer).map(|_| TransferBaseline { bytes: plan.scale.bulk_bytes, bare });
+        let baseline = Baseline { rtt, local, bulk };
+        let cells = columns.iter().map(|peer| cell(samples.median(&series(*peer)), *peer, &baseline));
         out.push_str(&row(label(workload, step, &plan.scale), cells));
     }
     out.push_str("\nOn the wire, frames and bytes of both directions:\n\n");
-    let remote: Vec<Peer> = shown.into_iter().filter(|peer| *peer != Peer::Local).collect();
+    let remote: Vec<BenchPeer> = columns.into_iter().filter(|peer| *peer != BenchPeer::Local).collect();
     out.push_str(&header(&remote, "work"));
     for (workload, step) in measured(plan, samples, rtt) {
         let cells =
-            remote.iter().map(|peer| count(samples.median(&Series { rtt, workload, step, peer: *peer })));
+            remote.iter().map(|peer| count(samples.median(&SeriesKey { rtt, workload, step, peer: *peer })));
         out.push_str(&row(label(workload, step, &plan.scale), cells));
     }
     out
 }
 
-/// The steps that have figures, in the order of the plan.
+/// Returns the steps that have outcomes, in the order of the plan.
 fn measured<'a>(
-    plan: &'a Plan,
-    samples: &'a Samples,
+    plan: &'a BenchPlan,
+    samples: &'a BenchSamples,
     rtt: Duration,
-) -> impl Iterator<Item = (&'static Workload, &'static Step)> + 'a {
+) -> impl Iterator<Item = (&'static Workload, &'static WorkloadStep)> + 'a {
     let steps =
         plan.workloads.iter().flat_map(|workload| workload.steps.iter().map(move |step| (*workload, step)));
     steps.filter(move |(workload, step)| {
         plan.peers.iter().any(|peer| {
-            let series = Series { rtt, workload, step, peer: *peer };
+            let series = SeriesKey { rtt, workload, step, peer: *peer };
             !samples.outcomes(&series).is_empty()
         })
     })
 }
 
-fn wire(plan: &Plan, rtt: Duration) -> String {
+fn network_heading(plan: &BenchPlan, rtt: Duration) -> String {
     let lane = &plan.profile.a_to_b;
     let mut words = vec![format!("RTT {} ms", rtt.as_secs_f64() * 1e3)];
     words.extend(lane.rate_bits.map(|bits| format!("{} Mbit/s", bits as f64 / 1e6)));
@@ -80,12 +82,12 @@ fn wire(plan: &Plan, rtt: Duration) -> String {
     words.join(", ")
 }
 
-fn label(workload: &Workload, step: &Step, scale: &Scale) -> String {
+fn label(workload: &Workload, step: &WorkloadStep, scale: &Scale) -> String {
     let about = (workload.about)(scale);
     if step.name.is_empty() { about } else { format!("{about}, {}", step.name) }
 }
 
-fn header(peers: &[Peer], first: &str) -> String {
+fn header(peers: &[BenchPeer], first: &str) -> String {
     let names: Vec<&str> = peers.iter().map(|peer| peer.name()).collect();
     format!("| {first} | {} |\n|---{}|\n", names.join(" | "), "|---".repeat(names.len()))
 }
@@ -94,25 +96,25 @@ fn row(first: String, cells: impl Iterator<Item = String>) -> String {
     format!("| {first} | {} |\n", cells.collect::<Vec<_>>().join(" | "))
 }
 
-fn elapsed(samples: &Samples, series: &Series) -> Option<Duration> {
+fn elapsed(samples: &BenchSamples, series: &SeriesKey) -> Option<Duration> {
     match samples.median(series) {
-        Some(Outcome::Done(sample)) => Some(sample.elapsed),
-        Some(Outcome::Stopped(_) | Outcome::Failed(_)) | None => None,
+        Some(StepOutcome::Done(sample)) => Some(sample.elapsed),
+        Some(StepOutcome::Stopped(_) | StepOutcome::Failed(_)) | None => None,
     }
 }
 
-/// Every single outcome as a JSON list of objects, one for each run of each step.
-pub fn to_json(samples: &Samples) -> String {
+/// Formats every outcome as a JSON list of objects, one for each run of each step.
+pub fn to_json(samples: &BenchSamples) -> String {
     let objects =
         samples.rows().flat_map(|(series, outcomes)| outcomes.iter().map(|outcome| object(series, outcome)));
     format!("[{}]", objects.collect::<Vec<_>>().join(",\n"))
 }
 
-fn object(series: &Series, outcome: &Outcome) -> String {
+fn object(series: &SeriesKey, outcome: &StepOutcome) -> String {
     let bulk = series.step.bulk.map_or("null", |bulk| match bulk {
-        Bulk::Down => "\"down\"",
-        Bulk::Up => "\"up\"",
-        Bulk::Tree => "\"tree\"",
+        BareTransfer::Down => "\"down\"",
+        BareTransfer::Up => "\"up\"",
+        BareTransfer::Tree => "\"tree\"",
     });
     let of = format!(
         "\"rtt_ms\":{},\"workload\":{},\"step\":{},\"peer\":{},\"bulk\":{bulk}",
@@ -122,14 +124,14 @@ fn object(series: &Series, outcome: &Outcome) -> String {
         quoted(series.peer.name()),
     );
     match outcome {
-        Outcome::Done(sample) => format!(
+        StepOutcome::Done(sample) => format!(
             "{{{of},\"seconds\":{},\"frames\":{},\"bytes\":{}}}",
             sample.elapsed.as_secs_f64(),
             sample.frames,
             sample.bytes
         ),
-        Outcome::Stopped(limit) => format!("{{{of},\"stopped_after_seconds\":{}}}", limit.as_secs_f64()),
-        Outcome::Failed(said) => format!("{{{of},\"failed\":{}}}", quoted(said)),
+        StepOutcome::Stopped(limit) => format!("{{{of},\"stopped_after_seconds\":{}}}", limit.as_secs_f64()),
+        StepOutcome::Failed(message) => format!("{{{of},\"failed\":{}}}", quoted(message)),
     }
 }
 

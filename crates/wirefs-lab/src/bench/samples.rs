@@ -1,62 +1,62 @@
-//! What was measured, and its medians.
+//! Outcomes of steps, and their medians.
 
 use std::fmt;
 use std::time::Duration;
 
-use super::peer::Peer;
-use crate::workload::{Step, Workload};
+use super::peer::BenchPeer;
+use crate::workload::{Workload, WorkloadStep};
 
-/// One step, done once.
+/// The measurement of one successful step.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sample {
-    /// How long it took.
+pub struct BenchSample {
+    /// The elapsed time.
     pub elapsed: Duration,
-    /// Frames that both hosts sent meanwhile. On a plain veth pair these may be larger than the MTU.
+    /// Frames that both hosts sent during the step. On a plain veth pair these may be larger than the MTU.
     pub frames: u64,
-    /// Bytes of those, Ethernet headers included.
+    /// Bytes of these frames, Ethernet headers included.
     pub bytes: u64,
 }
 
-/// How a step ended.
+/// The result of one run of a step.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
-    /// As it should.
-    Done(Sample),
-    /// It was stopped because it took longer than this.
+pub enum StepOutcome {
+    /// Success.
+    Done(BenchSample),
+    /// Killed at this time limit.
     Stopped(Duration),
-    /// It failed, and said so.
+    /// Failure, with the last line of its error output.
     Failed(String),
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for StepOutcome {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Outcome::Done(sample) => {
+            StepOutcome::Done(sample) => {
                 let seconds = sample.elapsed.as_secs_f64();
                 write!(out, "{seconds:.4} s, {} frames, {} bytes", sample.frames, sample.bytes)
             }
-            Outcome::Stopped(limit) => write!(out, "stopped after {} s", limit.as_secs_f64()),
-            Outcome::Failed(said) => write!(out, "FAILED: {said}"),
+            StepOutcome::Stopped(limit) => write!(out, "stopped after {} s", limit.as_secs_f64()),
+            StepOutcome::Failed(message) => write!(out, "FAILED: {message}"),
         }
     }
 }
 
-/// What a row of outcomes belongs to.
+/// The key of the outcomes of all runs of a step.
 #[derive(Clone, Copy, Debug)]
-pub struct Series {
+pub struct SeriesKey {
     /// The round-trip time of the link.
     pub rtt: Duration,
     /// The workload.
     pub workload: &'static Workload,
-    /// Its step.
-    pub step: &'static Step,
+    /// The step of the workload.
+    pub step: &'static WorkloadStep,
     /// The peer.
-    pub peer: Peer,
+    pub peer: BenchPeer,
 }
 
-impl Series {
-    /// Whether both are the same; workloads and steps have unique names.
-    fn is(&self, other: &Series) -> bool {
+impl SeriesKey {
+    /// Returns whether both are equal; workloads and steps have unique names.
+    fn equals(&self, other: &SeriesKey) -> bool {
         self.rtt == other.rtt
             && self.workload.name == other.workload.name
             && self.step.name == other.step.name
@@ -64,67 +64,67 @@ impl Series {
     }
 }
 
-/// Everything that a benchmark measured, in the order of the first run.
+/// All outcomes of a benchmark, in the order of the first run.
 #[derive(Debug, Default)]
-pub struct Samples {
-    rows: Vec<(Series, Vec<Outcome>)>,
+pub struct BenchSamples {
+    rows: Vec<(SeriesKey, Vec<StepOutcome>)>,
 }
 
-impl Samples {
-    /// Adds an outcome to its series.
-    pub fn add(&mut self, series: Series, outcome: Outcome) {
-        match self.rows.iter_mut().find(|(known, _)| known.is(&series)) {
+impl BenchSamples {
+    /// Adds an outcome.
+    pub fn add(&mut self, series: SeriesKey, outcome: StepOutcome) {
+        match self.rows.iter_mut().find(|(known, _)| known.equals(&series)) {
             Some((_, outcomes)) => outcomes.push(outcome),
             None => self.rows.push((series, vec![outcome])),
         }
     }
 
-    /// The series and their outcomes.
-    pub fn rows(&self) -> impl Iterator<Item = (&Series, &[Outcome])> {
+    /// Returns all keys with their outcomes.
+    pub fn rows(&self) -> impl Iterator<Item = (&SeriesKey, &[StepOutcome])> {
         self.rows.iter().map(|(series, outcomes)| (series, outcomes.as_slice()))
     }
 
-    /// The outcomes of one series; none when it was not measured.
-    pub fn outcomes(&self, series: &Series) -> &[Outcome] {
-        self.rows.iter().find(|(known, _)| known.is(series)).map_or(&[], |(_, outcomes)| outcomes)
+    /// Returns the outcomes of one key, empty if it was not measured.
+    pub fn outcomes(&self, series: &SeriesKey) -> &[StepOutcome] {
+        self.rows.iter().find(|(known, _)| known.equals(series)).map_or(&[], |(_, outcomes)| outcomes)
     }
 
-    /// Whether this step was ever stopped at the limit.
+    /// Returns whether any run of this step was stopped at the limit.
     pub(super) fn was_stopped(
         &self,
         rtt: Duration,
         workload: &'static Workload,
-        step: &'static Step,
-        peer: Peer,
+        step: &'static WorkloadStep,
+        peer: BenchPeer,
     ) -> bool {
-        let outcomes = self.outcomes(&Series { rtt, workload, step, peer });
-        outcomes.iter().any(|outcome| matches!(outcome, Outcome::Stopped(_)))
+        let outcomes = self.outcomes(&SeriesKey { rtt, workload, step, peer });
+        outcomes.iter().any(|outcome| matches!(outcome, StepOutcome::Stopped(_)))
     }
 
-    /// What one series comes to: the medians of its runs, each for itself; otherwise why there are none.
-    pub fn median(&self, series: &Series) -> Option<Outcome> {
+    /// Returns the median of each value over the runs; the first outcome that is not a success, if there is one.
+    pub fn median(&self, series: &SeriesKey) -> Option<StepOutcome> {
         let outcomes = self.outcomes(series);
-        let spoiled = outcomes.iter().find(|outcome| !matches!(outcome, Outcome::Done(_)));
-        if let Some(spoiled) = spoiled {
-            return Some(spoiled.clone());
+        let unsuccessful = outcomes.iter().find(|outcome| !matches!(outcome, StepOutcome::Done(_)));
+        if let Some(unsuccessful) = unsuccessful {
+            return Some(unsuccessful.clone());
         }
-        let done: Vec<Sample> = outcomes
+        let done: Vec<BenchSample> = outcomes
             .iter()
             .filter_map(|outcome| match outcome {
-                Outcome::Done(sample) => Some(*sample),
-                Outcome::Stopped(_) | Outcome::Failed(_) => None,
+                StepOutcome::Done(sample) => Some(*sample),
+                StepOutcome::Stopped(_) | StepOutcome::Failed(_) => None,
             })
             .collect();
-        Some(Outcome::Done(Sample {
-            elapsed: middle(done.iter().map(|sample| sample.elapsed))?,
-            frames: middle(done.iter().map(|sample| sample.frames))?,
-            bytes: middle(done.iter().map(|sample| sample.bytes))?,
+        Some(StepOutcome::Done(BenchSample {
+            elapsed: median_of(done.iter().map(|sample| sample.elapsed))?,
+            frames: median_of(done.iter().map(|sample| sample.frames))?,
+            bytes: median_of(done.iter().map(|sample| sample.bytes))?,
         }))
     }
 }
 
-/// The median; of an even count the lower one of the two, which is a value that was measured.
-fn middle<T: Ord>(values: impl Iterator<Item = T>) -> Option<T> {
+/// Returns the median; for an even count the lower of the two middle values.
+fn median_of<T: Ord>(values: impl Iterator<Item = T>) -> Option<T> {
     let mut sorted: Vec<T> = values.collect();
     sorted.sort();
     let at = sorted.len().checked_sub(1)? / 2;

@@ -1,44 +1,46 @@
-//! The table.
+//! The table of the measurement.
 
-use super::{Over, Plan, Sample};
-use crate::bench::Section;
+use super::{CardUse, CardsPlan, CardsSample};
+use crate::bench::PageSection;
 
-/// The table as a section of a page; `conditions` is what one must know to read it.
-pub fn to_section(plan: &Plan, samples: &[Sample], conditions: &str) -> Section {
+/// Formats the table as a section of a page, below its `conditions`.
+pub fn to_section(plan: &CardsPlan, samples: &[CardsSample], conditions: &str) -> PageSection {
     let [first, second] = plan.rates_bits.map(|bits| bits / 1_000_000);
     let rates = if first == second { first.to_string() } else { format!("{first} and {second}") };
     let heading = format!("{} MiB from a node over TLS, cards of {rates} Mbit/s", plan.bytes >> 20);
     let mut text = format!(
         "{conditions}\n\n| | s, median (least, most) | MB/s | × one card | over the second card |\n|---|---|---|---|---|\n"
     );
-    let one = median(&spans(samples, Over::One));
-    for over in Over::ALL {
-        let spans = spans(samples, over);
-        let (Some(span), Some(least), Some(most)) = (median(&spans), spans.first(), spans.last()) else {
+    let one = median(&elapsed_times(samples, CardUse::One));
+    for card_use in CardUse::ALL {
+        let elapsed_times = elapsed_times(samples, card_use);
+        let (Some(elapsed), Some(least), Some(most)) =
+            (median(&elapsed_times), elapsed_times.first(), elapsed_times.last())
+        else {
             continue;
         };
-        let rate = plan.bytes as f64 / span / 1e6;
-        let gain = one.map_or("–".to_owned(), |one| format!("{:.2}", one / span));
-        let of = samples.iter().filter(|sample| sample.over == over);
+        let rate = plan.bytes as f64 / elapsed / 1e6;
+        let gain = one.map_or("–".to_owned(), |one| format!("{:.2}", one / elapsed));
+        let of = samples.iter().filter(|sample| sample.card_use == card_use);
         let (first, second) = of.fold((0, 0), |(first, second), sample| {
-            let [over_first, over_second] = sample.came;
+            let [over_first, over_second] = sample.received_bytes;
             (first + over_first, second + over_second)
         });
         let share = second as f64 * 100.0 / (first + second).max(1) as f64;
-        let name = over.name();
+        let name = card_use.name();
         text.push_str(&format!(
-            "| {name} | {span:.2} ({least:.2}, {most:.2}) | {rate:.1} | {gain} | {share:.0} % |\n"
+            "| {name} | {elapsed:.2} ({least:.2}, {most:.2}) | {rate:.1} | {gain} | {share:.0} % |\n"
         ));
     }
-    Section { heading, text }
+    PageSection { heading, text }
 }
 
-/// In seconds, from the least to the greatest.
-fn spans(samples: &[Sample], over: Over) -> Vec<f64> {
-    let of = samples.iter().filter(|sample| sample.over == over);
-    let mut spans: Vec<f64> = of.map(|sample| sample.span.as_secs_f64()).collect();
-    spans.sort_by(f64::total_cmp);
-    spans
+/// Returns the elapsed seconds in ascending order.
+fn elapsed_times(samples: &[CardsSample], card_use: CardUse) -> Vec<f64> {
+    let of = samples.iter().filter(|sample| sample.card_use == card_use);
+    let mut elapsed_times: Vec<f64> = of.map(|sample| sample.elapsed.as_secs_f64()).collect();
+    elapsed_times.sort_by(f64::total_cmp);
+    elapsed_times
 }
 
 fn median(sorted: &[f64]) -> Option<f64> {
@@ -53,8 +55,8 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn the_table_has_medians_and_how_much_they_are_of_one_card() {
-        let plan = Plan {
+    fn table_has_medians_and_their_ratio_to_one_card() {
+        let plan = CardsPlan {
             rates_bits: [200_000_000, 200_000_000],
             bytes: 64 << 20,
             runs: 3,
@@ -62,16 +64,20 @@ mod tests {
             scratch: PathBuf::new(),
             stop: Arc::default(),
         };
-        let sample = |over, ms, came| Sample { over, span: Duration::from_millis(ms), came };
+        let sample = |card_use, ms, received_bytes| CardsSample {
+            card_use,
+            elapsed: Duration::from_millis(ms),
+            received_bytes,
+        };
         let samples = [
-            sample(Over::One, 2_800, [100, 0]),
-            sample(Over::Both, 1_600, [40, 60]),
-            sample(Over::Both, 1_400, [50, 50]),
-            sample(Over::Both, 1_300, [60, 40]),
+            sample(CardUse::One, 2_800, [100, 0]),
+            sample(CardUse::Both, 1_600, [40, 60]),
+            sample(CardUse::Both, 1_400, [50, 50]),
+            sample(CardUse::Both, 1_300, [60, 40]),
         ];
         let section = to_section(&plan, &samples, "So.");
         assert_eq!(section.heading, "64 MiB from a node over TLS, cards of 200 Mbit/s");
-        let unequal = Plan { rates_bits: [200_000_000, 50_000_000], ..plan };
+        let unequal = CardsPlan { rates_bits: [200_000_000, 50_000_000], ..plan };
         assert!(to_section(&unequal, &samples, "").heading.ends_with(" cards of 200 and 50 Mbit/s"));
         assert!(section.text.starts_with("So.\n\n| |"), "{}", section.text);
         assert!(section.text.contains("| one card | 2.80 (2.80, 2.80) | 24.0 | 1.00 | 0 % |"));

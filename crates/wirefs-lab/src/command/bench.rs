@@ -1,7 +1,7 @@
-//! `wirefs-lab bench`: workloads, peers, a table.
+//! `wirefs-lab bench`: measures workloads on several file systems.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::path::PathBuf;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -9,8 +9,10 @@ use std::{env, fs, thread};
 
 use anyhow::Context as _;
 use clap::Args;
-use wirefs_lab::bench::{self, Markers, Outcome, Page, Peer, Plan, RUNS_MAX, Samples};
-use wirefs_lab::workload::{self, Place, Scale, Workload};
+use wirefs_lab::bench::{
+    self, BenchPeer, BenchPlan, BenchSamples, PageMarkers, RUNS_MAX, ReportPage, StepOutcome,
+};
+use wirefs_lab::workload::{self, Scale, WorkPlace, Workload};
 use wirefs_lab::{EndSignals, LinkOptions, units};
 
 #[derive(Args)]
@@ -21,41 +23,43 @@ pub(crate) struct BenchArguments {
     /// Bits per second in each direction (100mbit).
     #[arg(long, value_name = "RATE", value_parser = units::rate_bits)]
     rate: Option<u64>,
-    /// Part of the frames that vanish (1% or 0.01).
+    /// Fraction of lost frames (1% or 0.01).
     #[arg(long, value_name = "PART", value_parser = units::probability)]
     loss: Option<wirefs_lab::Probability>,
-    /// What a TCP socket's receive and send buffers grow to on both hosts, at most, instead of 32 MiB (256k).
+    /// Maximum TCP receive and send buffers on both hosts, instead of 32 MiB (256k).
     #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
     buffers: Option<u64>,
-    /// Workloads, separated by commas, instead of all.
+    /// Workloads, separated by commas; default: all.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = parse_workload)]
     only: Vec<&'static Workload>,
-    /// How often each is run; the table shows medians.
+    /// Number of runs; the table shows medians.
     #[arg(long, value_name = "COUNT", default_value_t = 3)]
     runs: usize,
-    /// What is compared: local, bare (TCP), sshfs, wirefs, no-journal (wirefs --no-journal), one-connection (wirefs -o connections=1). local is always there.
-    #[arg(long, value_name = "PEER,…", default_value = "local,bare,sshfs,wirefs,no-journal", value_delimiter = ',', value_parser = Peer::parse)]
-    peers: Vec<Peer>,
-    /// A tenth of everything, and no pauses.
+    /// Peers: local, bare (TCP), sshfs, wirefs, no-journal (wirefs --no-journal), one-connection (wirefs -o
+    /// connections=1). local is always included.
+    #[arg(long, value_name = "PEER,…", default_value = "local,bare,sshfs,wirefs,no-journal", value_delimiter = ',', value_parser = BenchPeer::parse)]
+    peers: Vec<BenchPeer>,
+    /// Quick run: a tenth of the work, without pauses.
     #[arg(long)]
     short: bool,
-    /// Bytes of a large file (256m; 16m with --short).
+    /// Size of a large file (256m; 16m with --short).
     #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
     bulk: Option<u64>,
-    /// A step that takes longer is stopped and shown as such.
+    /// Time limit of a step; a slower step is stopped and reported as stopped.
     #[arg(long, value_name = "TIME", default_value = "10min", value_parser = units::duration)]
     limit: Duration,
-    /// How long the trees of a run are left alone before they are mounted: where programs at the server were at work in the last minute,
-    /// a mount waits for the server at exclusive creations (S-153).
+    /// Idle time of the trees of a run before their mounts: for one minute after activity of server programs, exclusive
+    /// creations wait for the server (S-153).
     #[arg(long, value_name = "TIME", default_value = "61s", value_parser = units::duration)]
     rest: Duration,
-    /// The wirefs program; without it, the one beside this program.
+    /// The wirefs program; by default the one in the directory of this program.
     #[arg(long, value_name = "PROGRAM")]
     wirefs: Option<PathBuf>,
-    /// Writes the tables into this page, between its markers, instead of to standard output; those of other lengths stay.
+    /// Writes the tables between the markers of this page instead of to standard output. Tables of other round-trip
+    /// times stay.
     #[arg(long, value_name = "PAGE", conflicts_with = "only")]
     out: Option<PathBuf>,
-    /// Writes every single run as JSON to this file.
+    /// Writes every run as JSON to this file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
@@ -73,14 +77,14 @@ pub(crate) struct WorkArguments {
     bulk: Option<u64>,
 }
 
-/// Measures and reports; fails when a step failed.
+/// Runs the benchmark and reports it; fails if a step failed.
 pub(crate) fn run(arguments: &BenchArguments) -> anyhow::Result<ExitCode> {
     anyhow::ensure!((1..=RUNS_MAX).contains(&arguments.runs), "--runs is a number from 1 to {RUNS_MAX}");
     let signals = EndSignals::block().context("block signals")?;
     let plan = plan(arguments)?;
     let stop = Arc::clone(&plan.stop);
     thread::spawn(move || signals.wait().map(|_| stop.store(true, Ordering::Relaxed)));
-    let page = arguments.out.as_deref().map(|path| Page::open(path, Markers::BENCH)).transpose()?;
+    let page = arguments.out.as_deref().map(|path| ReportPage::open(path, PageMarkers::BENCH)).transpose()?;
     let samples = plan.run(&mut |line| eprintln!("{line}"))?;
     if let Some(file) = &arguments.json {
         fs::write(file, bench::to_json(&samples)).with_context(|| format!("write {}", file.display()))?;
@@ -93,36 +97,36 @@ pub(crate) fn run(arguments: &BenchArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(u8::from(has_failures(&samples))))
 }
 
-/// Does one step in this process.
+/// Runs one step in this process.
 pub(crate) fn work(arguments: &WorkArguments) -> anyhow::Result<ExitCode> {
     let workload = arguments.workload;
     let step =
         workload.step(&arguments.step).with_context(|| format!("{} has no such step", workload.name))?;
     let scale = Scale::of(arguments.short, arguments.bulk);
-    let place = Place { tree: arguments.tree.clone(), local: arguments.local.clone(), scale };
+    let place = WorkPlace { tree: arguments.tree.clone(), local: arguments.local.clone(), scale };
     bench::work(step, &place)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn plan(arguments: &BenchArguments) -> anyhow::Result<Plan> {
+fn plan(arguments: &BenchArguments) -> anyhow::Result<BenchPlan> {
     let this = env::current_exe().context("find this program")?;
-    let beside = this.with_file_name("wirefs");
+    let default_wirefs = this.with_file_name("wirefs");
     let link = LinkOptions { rate: arguments.rate, loss: arguments.loss, ..LinkOptions::default() };
-    let listed = |peer: &Peer| *peer == Peer::Local || arguments.peers.contains(peer);
+    let listed = |peer: &BenchPeer| *peer == BenchPeer::Local || arguments.peers.contains(peer);
     let all = workload::ALL.to_vec();
-    Ok(Plan {
+    Ok(BenchPlan {
         rtts: arguments.rtt.clone(),
         profile: link.profile(),
         buffer_bytes: arguments.buffers,
         workloads: if arguments.only.is_empty() { all } else { arguments.only.clone() },
-        peers: Peer::ALL.into_iter().filter(listed).collect(),
+        peers: BenchPeer::ALL.into_iter().filter(listed).collect(),
         runs: arguments.runs,
         short: arguments.short,
         scale: Scale::of(arguments.short, arguments.bulk),
         pauses: !arguments.short,
         limit: arguments.limit,
         rest: arguments.rest,
-        wirefs: arguments.wirefs.clone().unwrap_or(beside),
+        wirefs: arguments.wirefs.clone().unwrap_or(default_wirefs),
         wirefs_lab: this,
         scratch: env::temp_dir().join(format!("wirefs-lab-bench-{}", std::process::id())),
         stop: Arc::default(),
@@ -134,52 +138,21 @@ fn parse_workload(name: &str) -> Result<&'static Workload, String> {
     Workload::named(name).ok_or_else(|| format!("there are: {}", names()))
 }
 
-fn has_failures(samples: &Samples) -> bool {
-    samples.rows().flat_map(|(_, outcomes)| outcomes).any(|outcome| matches!(outcome, Outcome::Failed(_)))
+fn has_failures(samples: &BenchSamples) -> bool {
+    samples.rows().flat_map(|(_, outcomes)| outcomes).any(|outcome| matches!(outcome, StepOutcome::Failed(_)))
 }
 
-/// What one must know to read the figures.
-fn conditions(arguments: &BenchArguments, plan: &Plan) -> String {
+/// Returns the conditions of the benchmark, for the head of each section.
+fn conditions(arguments: &BenchArguments, plan: &BenchPlan) -> String {
     let scale = if arguments.short { "short scale, steps with a pause left out" } else { "full scale" };
     let peers = plan.peers.iter().map(|peer| peer.name()).collect::<Vec<_>>().join(", ");
     format!(
         "Commit {}. {}. Medians of {} interleaved runs; {scale}. Peers: {peers}. A figure is the time, the round trips \
          that it took beyond the local time, and the ratio to the local time. TCP: {}, buffers of up to {} KiB.",
-        commit(),
-        machine(),
+        bench::commit(),
+        bench::machine(),
         plan.runs,
-        first_line("/proc/sys/net/ipv4/tcp_congestion_control"),
+        bench::first_line("/proc/sys/net/ipv4/tcp_congestion_control"),
         plan.buffer_bytes.map_or(32 << 10, |bytes| bytes >> 10),
     )
-}
-
-pub(super) fn commit() -> String {
-    let git = |arguments: &[&str]| {
-        let output =
-            Command::new("git").args(arguments).output().ok().filter(|output| output.status.success())?;
-        Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    };
-    let Some(commit) = git(&["rev-parse", "--short", "HEAD"]) else {
-        return "unknown".to_owned();
-    };
-    let changed =
-        git(&["status", "--porcelain", "--untracked-files=no"]).is_none_or(|changes| !changes.is_empty());
-    if changed { format!("`{commit}` and changes since") } else { format!("`{commit}`") }
-}
-
-pub(super) fn machine() -> String {
-    let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = cpus
-        .lines()
-        .find_map(|line| line.strip_prefix("model name")?.split_once(": "))
-        .map_or("", |(_, name)| name);
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let load = first_line("/proc/loadavg");
-    let load = load.split(' ').next().unwrap_or_default();
-    let kernel = first_line("/proc/sys/kernel/osrelease");
-    format!("{model}, {cores} cores, Linux {kernel}, load {load} at the end")
-}
-
-fn first_line(path: impl AsRef<Path>) -> String {
-    fs::read_to_string(path).unwrap_or_default().lines().next().unwrap_or_default().to_owned()
 }

@@ -21,7 +21,7 @@ fn number(frame: &[u8]) -> u32 {
     u32::from_le_bytes(frame[..4].try_into().unwrap())
 }
 
-/// Pushes frames `0..count`, `gap_ns` apart, then runs the lane dry; gives (leave, frame) as they come out.
+/// Pushes frames `0..count`, `gap_ns` apart, then polls the lane until it is empty; returns (departure, frame) pairs.
 fn run(lane: &mut Lane, count: u32, gap_ns: u64) -> Vec<(Time, Vec<u8>)> {
     let mut out = Vec::new();
     for index in 0..count {
@@ -48,7 +48,7 @@ fn balanced(lane: &Lane) -> bool {
 }
 
 #[test]
-fn a_frame_leaves_exactly_after_the_delay_and_not_before() {
+fn frame_leaves_exactly_after_the_delay() {
     let mut lane = lane(|profile| profile.delay = Duration::from_millis(42));
     lane.push(Time(5), frame(0));
     assert_eq!(lane.deadline(), Some(Time(5 + 42 * MS)));
@@ -72,7 +72,7 @@ fn jitter_adds_to_the_delay_and_keeps_the_order() {
 }
 
 #[test]
-fn loss_takes_its_part_and_the_seed_decides_which() {
+fn loss_has_its_rate_and_the_seed_determines_the_frames() {
     let survivors = |seed| {
         let loss = Probability::percent(5);
         let mut lane = Lane::new(LaneProfile { loss, ..LaneProfile::default() }, seed);
@@ -88,7 +88,7 @@ fn loss_takes_its_part_and_the_seed_decides_which() {
 }
 
 #[test]
-fn another_probability_leaves_the_pattern_of_the_losses() {
+fn other_probabilities_do_not_change_the_lost_frames() {
     let survivors = |duplicate: Probability| {
         let loss = Probability::percent(10);
         let mut lane = Lane::new(LaneProfile { loss, duplicate, ..LaneProfile::default() }, 9);
@@ -110,7 +110,7 @@ fn duplicates_arrive_twice_and_are_counted() {
 }
 
 #[test]
-fn a_reordered_frame_is_overtaken_and_none_is_lost() {
+fn reordered_frames_are_overtaken_and_none_is_lost() {
     let mut lane = lane(|profile| {
         profile.delay = Duration::from_millis(10);
         profile.reorder = Probability::percent(10);
@@ -126,7 +126,7 @@ fn a_reordered_frame_is_overtaken_and_none_is_lost() {
 }
 
 #[test]
-fn corruption_flips_one_bit_behind_the_ethernet_header() {
+fn corruption_flips_one_bit_after_the_ethernet_header() {
     let mut lane = lane(|profile| profile.corrupt = Probability::ALWAYS);
     for (_, got) in run(&mut lane, 200, 1_000) {
         assert_eq!(got[..14], frame(number(&got))[..14]);
@@ -139,7 +139,7 @@ fn corruption_flips_one_bit_behind_the_ethernet_header() {
 }
 
 #[test]
-fn the_rate_spaces_frames_by_their_size() {
+fn rate_spaces_frames_by_size() {
     // 100 bytes at 800 kbit/s: one millisecond each.
     let mut lane = lane(|profile| {
         profile.rate_bits = Some(800_000);
@@ -150,7 +150,7 @@ fn the_rate_spaces_frames_by_their_size() {
 }
 
 #[test]
-fn what_does_not_fit_the_queue_is_dropped_at_its_tail() {
+fn full_queue_drops_new_frames() {
     let mut lane = lane(|profile| {
         profile.rate_bits = Some(800_000);
         profile.queue_bytes = Some(1_000);
@@ -162,7 +162,7 @@ fn what_does_not_fit_the_queue_is_dropped_at_its_tail() {
 }
 
 #[test]
-fn a_queue_smaller_than_a_frame_still_passes_one_at_a_time() {
+fn queue_smaller_than_a_frame_passes_one_at_a_time() {
     let mut lane = lane(|profile| {
         profile.rate_bits = Some(800_000);
         profile.queue_bytes = Some(10);
@@ -171,7 +171,7 @@ fn a_queue_smaller_than_a_frame_still_passes_one_at_a_time() {
 }
 
 #[test]
-fn a_cut_swallows_what_is_under_way_and_what_comes_until_it_heals() {
+fn cut_drops_frames_in_flight_and_new_ones_until_restored() {
     let mut lane = lane(|profile| profile.delay = Duration::from_millis(10));
     lane.push(Time(0), frame(0));
     lane.cut();
@@ -186,7 +186,7 @@ fn a_cut_swallows_what_is_under_way_and_what_comes_until_it_heals() {
 }
 
 #[test]
-fn a_shorter_delay_does_not_let_new_frames_overtake_old_ones() {
+fn shorter_delay_does_not_reorder_frames() {
     let mut lane = lane(|profile| profile.delay = Duration::from_millis(100));
     lane.push(Time(0), frame(0));
     lane.set_profile(LaneProfile::default());
@@ -197,7 +197,7 @@ fn a_shorter_delay_does_not_let_new_frames_overtake_old_ones() {
 }
 
 #[test]
-fn a_sender_that_outruns_the_memory_of_the_lane_loses_frames() {
+fn full_lane_drops_frames() {
     let mut lane = lane(|profile| profile.delay = Duration::from_secs(1));
     let big = 1 << 20;
     for _ in 0..300 {

@@ -4,7 +4,7 @@ use super::*;
 use crate::profile::{LaneProfile, Probability};
 
 #[test]
-fn the_directions_have_their_own_delays_and_the_deadline_is_the_earlier() {
+fn directions_have_separate_delays_and_the_deadline_is_the_earlier() {
     let mut profile = LinkProfile::rtt(Duration::from_millis(20));
     profile.b_to_a.delay = Duration::from_millis(3);
     let mut link = Link::new(profile);
@@ -17,7 +17,7 @@ fn the_directions_have_their_own_delays_and_the_deadline_is_the_earlier() {
 }
 
 #[test]
-fn the_directions_lose_different_frames() {
+fn directions_lose_different_frames() {
     let loss = Probability::percent(50);
     let mut link = Link::new(LinkProfile::symmetric(LaneProfile { loss, ..LaneProfile::default() }));
     let mut arrived = [Vec::new(), Vec::new()];
@@ -31,7 +31,7 @@ fn the_directions_lose_different_frames() {
 }
 
 #[test]
-fn one_direction_can_be_cut_alone() {
+fn single_direction_can_be_cut() {
     let mut link = Link::new(LinkProfile::default());
     link.cut(Direction::AToB);
     for direction in Direction::BOTH {
@@ -44,7 +44,7 @@ fn one_direction_can_be_cut_alone() {
 }
 
 #[test]
-fn counters_of_a_span_are_the_difference_of_two_readings() {
+fn counters_since_are_the_difference_of_two_readings() {
     let mut link = Link::new(LinkProfile::default());
     link.push(Time(0), Direction::AToB, vec![0; 60]);
     let before = link.counters();

@@ -13,7 +13,7 @@ fn parse(line: &str) -> LinkOptions {
 }
 
 #[test]
-fn options_change_what_they_name_and_nothing_else() {
+fn options_change_only_the_given_fields() {
     let first = parse("--rtt 85ms --loss 1% --rate 100mbit --rate-up 10mbit --mtu 9000 --seed 7").profile();
     assert_eq!(first.a_to_b.delay, Duration::from_micros(42_500));
     assert_eq!((first.a_to_b.rate_bits, first.b_to_a.rate_bits), (Some(100_000_000), Some(10_000_000)));
@@ -25,7 +25,7 @@ fn options_change_what_they_name_and_nothing_else() {
 }
 
 #[test]
-fn a_wrong_option_says_what_would_be_right() {
+fn invalid_option_reports_the_valid_form() {
     let error = Line::try_parse_from(["test", "--loss", "101%"]).err().map(|error| error.to_string());
     assert!(error.is_some_and(|text| text.contains("between 0 and 1")));
 }

@@ -1,4 +1,4 @@
-//! How exactly the link keeps its delay, measured by datagrams that carry their time of sending.
+//! The error of the link's delay, measured by datagrams that carry their send time.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,45 +14,45 @@ use crate::emulator::now;
 use crate::error::LabError;
 use crate::lab::Host;
 
-const WHAT: &str = "the delay error";
-/// Payload bytes of a datagram, and the bytes of its frame: a full one at the MTU of Ethernet.
+const MEASUREMENT: &str = "the delay error";
+/// Payload bytes of a datagram, and bytes of its frame, which is full at the MTU of Ethernet.
 const PAYLOAD_BYTES: usize = 1_472;
 const FRAME_BYTES: u64 = 1_514;
-/// The receiver's buffer: a tenth of a second at 500 Mbit/s, so that a late receiver loses nothing.
+/// The receive buffer: a tenth of a second at 500 Mbit/s, so that a late receiver loses nothing.
 const RECEIVE_BUFFER_BYTES: usize = 16 << 20;
-/// After this long without a datagram, none is under way any more (the longest delay measured is a second).
+/// After this time without a datagram none is in flight (the maximum measured delay is one second).
 const QUIET: Duration = Duration::from_millis(1_500);
 
-/// How late datagrams arrived, beyond the delay of the link.
+/// The lateness of datagrams, relative to the delay of the link.
 #[derive(Clone, Debug)]
 pub struct DelayErrors {
-    /// Nanoseconds beyond the delay, smallest first; negative would be too early.
+    /// Nanoseconds beyond the delay, in ascending order; negative values are too early.
     sorted_ns: Vec<i64>,
     /// Datagrams sent.
     pub sent: usize,
 }
 
 impl DelayErrors {
-    /// Datagrams that arrived.
+    /// Returns the number of datagrams that arrived.
     pub fn received(&self) -> usize {
         self.sorted_ns.len()
     }
 
-    /// The error in milliseconds that this part of the datagrams, `0.0..=1.0`, stayed below or at.
+    /// Returns a quantile of the error in milliseconds; `part` is in `0.0..=1.0`.
     pub fn quantile_ms(&self, part: f64) -> f64 {
         let last = self.sorted_ns.len().saturating_sub(1);
-        // Both factors are not negative, so the index is at most `last`.
+        // Both factors are nonnegative, so the index is at most `last`.
         let index = (part.clamp(0.0, 1.0) * last as f64).round() as usize;
         self.sorted_ns.get(index).map_or(f64::NAN, |ns| *ns as f64 / 1e6)
     }
 }
 
-/// Sends full datagrams at `rate_bits` per second for `span` and compares their time under way with `delay`.
+/// Sends full datagrams at `rate_bits` per second for `span` and compares their time in flight with `delay`.
 ///
-/// The error includes waking the receiving thread, as a program behind a real link would see it.
+/// The error includes waking the receiving thread, as for a program on a real link.
 ///
 /// # Errors
-/// [`LabError::Probe`] when nothing arrives or a socket fails.
+/// [`LabError::Probe`] if nothing arrives or a socket fails.
 pub fn delay_errors(
     (from, from_address): (&Host, Ipv4Addr),
     (to, to_address): (&Host, Ipv4Addr),
@@ -60,7 +60,8 @@ pub fn delay_errors(
     rate_bits: u64,
     span: Duration,
 ) -> Result<DelayErrors, LabError> {
-    let failed = |error: std::io::Error| LabError::Probe { what: WHAT, problem: error.to_string() };
+    let failed =
+        |error: std::io::Error| LabError::Probe { measurement: MEASUREMENT, problem: error.to_string() };
     let receiver = to.run(|| UdpSocket::bind((to_address, 0)))?.map_err(failed)?;
     set_socket_recv_buffer_size_force(&receiver, RECEIVE_BUFFER_BYTES)
         .map_err(|error| failed(error.into()))?;
@@ -78,15 +79,15 @@ pub fn delay_errors(
         (sending.join().unwrap_or_else(|panicked| std::panic::resume_unwind(panicked)), spans)
     });
     if spans.is_empty() {
-        return Err(LabError::Probe { what: WHAT, problem: "nothing arrived".to_owned() });
+        return Err(LabError::Probe { measurement: MEASUREMENT, problem: "nothing arrived".to_owned() });
     }
     spans.sort_unstable();
-    // Spans of a probe are seconds, far inside the range.
+    // Times of a probe are seconds, far inside the range.
     let delay_ns = delay.as_nanos() as i64;
     Ok(DelayErrors { sorted_ns: spans.into_iter().map(|ns| ns as i64 - delay_ns).collect(), sent })
 }
 
-/// Sends `count` datagrams, each at its own time; gives how many left.
+/// Sends `count` datagrams, each at its own time; returns the number sent.
 fn send(sender: &UdpSocket, count: usize, gap: Duration, stopped: &AtomicBool) -> usize {
     let mut payload = [0; PAYLOAD_BYTES];
     let mut at = now();
@@ -105,7 +106,7 @@ fn send(sender: &UdpSocket, count: usize, gap: Duration, stopped: &AtomicBool) -
     sent
 }
 
-/// Receives up to `count` datagrams; gives their nanoseconds under way.
+/// Receives up to `count` datagrams; returns their nanoseconds in flight.
 fn receive(receiver: &UdpSocket, count: usize) -> Vec<u64> {
     let mut spans = Vec::with_capacity(count);
     let mut payload = [0; PAYLOAD_BYTES];
@@ -122,6 +123,6 @@ fn receive(receiver: &UdpSocket, count: usize) -> Vec<u64> {
 
 fn sleep_until(at: Time) {
     let until = Timespec { tv_sec: (at.0 / 1_000_000_000) as i64, tv_nsec: (at.0 % 1_000_000_000) as i64 };
-    // Woken early by a signal, the datagram leaves early, with its true time.
+    // A signal may end the sleep early; the datagram carries the true time anyway.
     clock_nanosleep_absolute(ClockId::Monotonic, &until).ok();
 }

@@ -1,4 +1,4 @@
-//! What one TCP connection carries: the bare transfer that everything else is compared with.
+//! The rate of one TCP connection: the baseline of all transfers.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown};
@@ -9,30 +9,30 @@ use super::connect;
 use crate::error::LabError;
 use crate::lab::Host;
 
-const WHAT: &str = "the TCP rate";
+const MEASUREMENT: &str = "the TCP rate";
 /// Bytes of one write, and of the buffer that reads.
 const CHUNK_BYTES: usize = 256 << 10;
 
-/// What was measured of a TCP connection at full speed.
+/// The result of a TCP transfer at full speed.
 #[derive(Clone, Copy, Debug)]
 pub struct TcpRun {
-    /// Payload bytes that arrived in the measured span.
+    /// Payload bytes that arrived in the measured time.
     pub bytes: u64,
-    /// The measured span.
+    /// The measured time.
     pub span: Duration,
 }
 
 impl TcpRun {
-    /// Payload bits per second.
+    /// Returns the payload bits per second.
     pub fn bits_per_second(&self) -> f64 {
         self.bytes as f64 * 8.0 / self.span.as_secs_f64()
     }
 }
 
-/// Sends from `from` to `to` as fast as TCP does; counts what arrives in `span` after `warm_up`.
+/// Sends from `from` to `to` at full speed; counts the bytes that arrive in `span` after `warm_up`.
 ///
 /// # Errors
-/// [`LabError::Probe`] when the connection fails or stands still.
+/// [`LabError::Probe`] if the connection fails or stalls.
 pub fn tcp_rate(
     from: &Host,
     to: &Host,
@@ -40,10 +40,10 @@ pub fn tcp_rate(
     warm_up: Duration,
     span: Duration,
 ) -> Result<TcpRun, LabError> {
-    let ends = connect(WHAT, from, to, address)?;
+    let ends = connect(MEASUREMENT, from, to, address)?;
     let (mut near, mut far) = (ends.near, ends.far);
     let counted = thread::scope(|scope| {
-        // It ends when the receiver hangs up.
+        // Ends when the receiver disconnects.
         scope.spawn(move || {
             let chunk = vec![0x5A; CHUNK_BYTES];
             while near.write_all(&chunk).is_ok() {}
@@ -58,7 +58,7 @@ pub fn tcp_rate(
         drop(far);
         counted
     });
-    counted.map_err(|error| LabError::Probe { what: WHAT, problem: error.to_string() })
+    counted.map_err(|error| LabError::Probe { measurement: MEASUREMENT, problem: error.to_string() })
 }
 
 fn count_until(stream: &mut impl io::Read, end: Instant) -> io::Result<u64> {
@@ -73,16 +73,16 @@ fn count_until(stream: &mut impl io::Read, end: Instant) -> io::Result<u64> {
     Ok(bytes)
 }
 
-/// Sends `bytes` from `from` to `to` over a connection that was just made, and waits until the receiver has said that it has them
-/// all. The span begins when the connection stands, as that of a mount does.
+/// Sends `bytes` from `from` to `to` over a new connection, and waits until the receiver has confirmed them all. The
+/// time starts when the connection is established, as for a mount.
 ///
 /// # Cost
-/// One round trip to connect, one for the last byte and the answer, beside the transfer itself.
+/// One round trip to connect, and one for the last byte and its confirmation, in addition to the transfer.
 ///
 /// # Errors
-/// [`LabError::Probe`] when the connection fails or stands still.
+/// [`LabError::Probe`] if the connection fails or stalls.
 pub fn tcp_transfer(from: &Host, to: &Host, address: Ipv4Addr, bytes: u64) -> Result<TcpRun, LabError> {
-    let ends = connect(WHAT, from, to, address)?;
+    let ends = connect(MEASUREMENT, from, to, address)?;
     let (mut near, mut far) = (ends.near, ends.far);
     let begin = Instant::now();
     let transferred = thread::scope(|scope| {
@@ -108,12 +108,12 @@ pub fn tcp_transfer(from: &Host, to: &Host, address: Ipv4Addr, bytes: u64) -> Re
             }
             near.read_exact(&mut [0])
         })();
-        // Hanging up ends a receiver that still waits.
+        // The shutdown ends a receiver that still waits.
         near.shutdown(Shutdown::Both).ok();
         let received = receiver.join().unwrap_or_else(|panicked| std::panic::resume_unwind(panicked));
         sent.and(received)
     });
     transferred
         .map(|bytes| TcpRun { bytes, span: begin.elapsed() })
-        .map_err(|error| LabError::Probe { what: WHAT, problem: error.to_string() })
+        .map_err(|error| LabError::Probe { measurement: MEASUREMENT, problem: error.to_string() })
 }

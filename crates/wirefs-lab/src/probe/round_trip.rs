@@ -1,4 +1,4 @@
-//! How long a question and its answer take.
+//! The time of a request and its reply.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::Ipv4Addr;
@@ -9,40 +9,41 @@ use super::connect;
 use crate::error::LabError;
 use crate::lab::Host;
 
-const WHAT: &str = "the round trip";
-/// Bytes of a question and of an answer.
+const MEASUREMENT: &str = "the round trip";
+/// Bytes of a request and of a reply.
 const MESSAGE_BYTES: usize = 64;
 
-/// Plays `count` rounds of ping-pong over one TCP connection; gives the round trips, shortest first.
+/// Sends `count` requests over one TCP connection; returns the round-trip times in ascending order.
 ///
 /// # Errors
-/// [`LabError::Probe`] when the connection fails or stands still.
+/// [`LabError::Probe`] if the connection fails or stalls.
 pub fn round_trips(
     from: &Host,
     to: &Host,
     address: Ipv4Addr,
     count: usize,
 ) -> Result<Vec<Duration>, LabError> {
-    let ends = connect(WHAT, from, to, address)?;
+    let ends = connect(MEASUREMENT, from, to, address)?;
     let (mut near, mut far) = (ends.near, ends.far);
-    let played = thread::scope(|scope| {
-        // It ends when the asking side hangs up.
+    let exchanged = thread::scope(|scope| {
+        // Ends when the requester disconnects.
         scope.spawn(move || {
             let mut message = [0; MESSAGE_BYTES];
             while far.read_exact(&mut message).and_then(|()| far.write_all(&message)).is_ok() {}
         });
-        let play = |_| -> io::Result<Duration> {
+        let exchange = |_| -> io::Result<Duration> {
             let mut message = [0x5A; MESSAGE_BYTES];
             let begin = Instant::now();
             near.write_all(&message)?;
             near.read_exact(&mut message)?;
             Ok(begin.elapsed())
         };
-        let played: io::Result<Vec<Duration>> = (0..count).map(play).collect();
+        let exchanged: io::Result<Vec<Duration>> = (0..count).map(exchange).collect();
         drop(near);
-        played
+        exchanged
     });
-    let mut spans = played.map_err(|error| LabError::Probe { what: WHAT, problem: error.to_string() })?;
+    let mut spans = exchanged
+        .map_err(|error| LabError::Probe { measurement: MEASUREMENT, problem: error.to_string() })?;
     spans.sort_unstable();
     Ok(spans)
 }

@@ -9,7 +9,7 @@ fn only_numbers_between_zero_and_one_are_probabilities() {
 }
 
 #[test]
-fn an_unnamed_queue_holds_a_round_trip_of_the_rate() {
+fn default_queue_holds_a_round_trip_at_the_rate() {
     let lane = LaneProfile { delay: Duration::from_millis(42), ..LaneProfile::default() };
     assert_eq!(lane.queue_bytes_for(100_000_000), 1_050_000);
     assert_eq!(lane.queue_bytes_for(1_000), QUEUE_BYTES_FLOOR);
@@ -18,7 +18,7 @@ fn an_unnamed_queue_holds_a_round_trip_of_the_rate() {
 }
 
 #[test]
-fn a_profile_that_no_link_can_have_is_refused_by_the_name_of_its_field() {
+fn invalid_profile_is_rejected_with_its_field() {
     let field = |profile: LinkProfile| match profile.check() {
         Err(LabError::Profile { field, .. }) => field,
         other => panic!("{other:?}"),

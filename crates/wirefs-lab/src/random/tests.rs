@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn split_mix_gives_its_published_sequence() {
+fn split_mix_matches_its_published_sequence() {
     // The first outputs of SplitMix64 for seed 1234567, as its authors list them.
     let mut state = 1_234_567;
     let drawn: Vec<u64> = (0..3).map(|_| split_mix(&mut state)).collect();
@@ -17,7 +17,7 @@ fn xoshiro_follows_its_recurrence_from_a_known_state() {
 }
 
 #[test]
-fn equal_seeds_give_equal_sequences_and_others_do_not() {
+fn only_equal_seeds_give_equal_sequences() {
     let draw = |seed| {
         let mut random = Random::new(seed);
         (0..8).map(|_| random.next_u64()).collect::<Vec<_>>()
@@ -38,7 +38,7 @@ fn below_stays_below_and_reaches_every_value() {
 }
 
 #[test]
-fn certain_events_happen_and_impossible_ones_do_not() {
+fn probabilities_one_and_zero_are_exact() {
     let mut random = Random::new(2);
     assert!((0..1_000).all(|_| random.chance(Probability::ALWAYS)));
     assert!((0..1_000).all(|_| !random.chance(Probability::NEVER)));

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn times_are_milliseconds_unless_they_say_otherwise() {
+fn times_without_a_unit_are_milliseconds() {
     for (text, ms) in
         [("85", 85.0), ("85ms", 85.0), ("0.5 ms", 0.5), ("250us", 0.25), ("1s", 1e3), ("2min", 12e4)]
     {
@@ -13,7 +13,7 @@ fn times_are_milliseconds_unless_they_say_otherwise() {
 }
 
 #[test]
-fn rates_are_bits_and_sizes_are_bytes() {
+fn rates_are_in_bits_and_sizes_in_bytes() {
     assert_eq!(rate_bits("100mbit"), Ok(100_000_000));
     assert_eq!(rate_bits("2.5Gbit/s"), Ok(2_500_000_000));
     assert_eq!(rate_bits("64000"), Ok(64_000));
@@ -23,7 +23,7 @@ fn rates_are_bits_and_sizes_are_bytes() {
 }
 
 #[test]
-fn probabilities_are_parts_or_percent() {
+fn probabilities_are_fractions_or_percentages() {
     assert_eq!(probability("1%"), Ok(Probability::percent(1)));
     assert_eq!(probability("0.25"), Ok(Probability::percent(25)));
     assert!(probability("101%").is_err() && probability("2").is_err() && probability("often").is_err());

@@ -1,6 +1,6 @@
 //! Reading one large file from its beginning to its end.
 
-use super::{Bulk, Place, Start, Step, Workload, disk, tree};
+use super::{BareTransfer, CacheState, WorkPlace, Workload, WorkloadStep, disk, tree};
 use crate::error::LabError;
 
 pub(super) static WORKLOAD: Workload = Workload {
@@ -8,9 +8,9 @@ pub(super) static WORKLOAD: Workload = Workload {
     about: |scale| format!("reading {} MiB", scale.bulk_bytes >> 20),
     programs: &[],
     prepare: |place| tree::make_large(&place.at("large"), place.scale.bulk_bytes),
-    steps: &[Step { name: "", start: Start::Cold, run, bulk: Some(Bulk::Down) }],
+    steps: &[WorkloadStep { name: "", cache: CacheState::Cold, run, bulk: Some(BareTransfer::Down) }],
 };
 
-fn run(place: &Place) -> Result<(), LabError> {
+fn run(place: &WorkPlace) -> Result<(), LabError> {
     disk::verify("bytes", place.scale.bulk_bytes, disk::read(&place.at("large"))?)
 }

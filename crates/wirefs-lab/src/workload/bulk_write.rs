@@ -1,6 +1,6 @@
 //! Writing one large file, then fsync.
 
-use super::{Bulk, Place, Start, Step, Workload, tree};
+use super::{BareTransfer, CacheState, WorkPlace, Workload, WorkloadStep, tree};
 use crate::error::LabError;
 
 pub(super) static WORKLOAD: Workload = Workload {
@@ -8,9 +8,9 @@ pub(super) static WORKLOAD: Workload = Workload {
     about: |scale| format!("writing {} MiB, then fsync", scale.bulk_bytes >> 20),
     programs: &[],
     prepare: |_| Ok(()),
-    steps: &[Step { name: "", start: Start::Cold, run, bulk: Some(Bulk::Up) }],
+    steps: &[WorkloadStep { name: "", cache: CacheState::Cold, run, bulk: Some(BareTransfer::Up) }],
 };
 
-fn run(place: &Place) -> Result<(), LabError> {
+fn run(place: &WorkPlace) -> Result<(), LabError> {
     tree::make_large(&place.at("large"), place.scale.bulk_bytes)
 }

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::{Bulk, Place, Start, Step, Workload, disk, tree};
+use super::{BareTransfer, CacheState, WorkPlace, Workload, WorkloadStep, disk, tree};
 use crate::error::LabError;
 
 pub(super) static WORKLOAD: Workload = Workload {
@@ -10,10 +10,10 @@ pub(super) static WORKLOAD: Workload = Workload {
     about: |scale| format!("cp -r of {} files in {} directories", scale.files, scale.directories),
     programs: &[("cp", "coreutils")],
     prepare: |place| tree::make_sources(&place.tree, &place.scale),
-    steps: &[Step { name: "", start: Start::Cold, run, bulk: Some(Bulk::Tree) }],
+    steps: &[WorkloadStep { name: "", cache: CacheState::Cold, run, bulk: Some(BareTransfer::Tree) }],
 };
 
-fn run(place: &Place) -> Result<(), LabError> {
+fn run(place: &WorkPlace) -> Result<(), LabError> {
     disk::run(Command::new("cp").arg("-r").arg(&place.tree).arg(place.local.join("copy")))?;
     Ok(())
 }

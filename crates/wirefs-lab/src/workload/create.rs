@@ -1,6 +1,6 @@
 //! Creating many small files.
 
-use super::{Place, Start, Step, Workload, disk};
+use super::{CacheState, WorkPlace, Workload, WorkloadStep, disk};
 use crate::error::LabError;
 
 pub(super) static WORKLOAD: Workload = Workload {
@@ -8,10 +8,10 @@ pub(super) static WORKLOAD: Workload = Workload {
     about: |scale| format!("{} creates of 1 KiB", scale.creates),
     programs: &[],
     prepare: |_| Ok(()),
-    steps: &[Step { name: "", start: Start::Warm, run, bulk: None }],
+    steps: &[WorkloadStep { name: "", cache: CacheState::Warm, run, bulk: None }],
 };
 
-fn run(place: &Place) -> Result<(), LabError> {
+fn run(place: &WorkPlace) -> Result<(), LabError> {
     (0..place.scale.creates)
         .try_for_each(|number| disk::create(&place.at(format!("new{number:04}")), &[b'n'; 1_024]))
 }

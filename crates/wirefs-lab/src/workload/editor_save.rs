@@ -1,10 +1,10 @@
-//! Saving a file as a careful editor does: write a new one, fsync it, rename it over the old one.
+//! Saving a file like a careful editor: write a new file, fsync it, rename it over the old one.
 
 use std::fs::{self, File};
 use std::io::Write as _;
 
-use super::disk::About as _;
-use super::{Place, Start, Step, Workload, tree};
+use super::disk::ErrorContext as _;
+use super::{CacheState, WorkPlace, Workload, WorkloadStep, tree};
 use crate::error::LabError;
 
 pub(super) static WORKLOAD: Workload = Workload {
@@ -12,10 +12,10 @@ pub(super) static WORKLOAD: Workload = Workload {
     about: |scale| format!("{} saves of 8 KiB (write, fsync, rename)", scale.saves),
     programs: &[],
     prepare: |place| tree::make_files(&place.tree, 1, 8 << 10),
-    steps: &[Step { name: "", start: Start::Warm, run, bulk: None }],
+    steps: &[WorkloadStep { name: "", cache: CacheState::Warm, run, bulk: None }],
 };
 
-fn run(place: &Place) -> Result<(), LabError> {
+fn run(place: &WorkPlace) -> Result<(), LabError> {
     let (path, new) = (place.at("file000"), place.at(".file000.new"));
     (0..place.scale.saves).try_for_each(|nth| {
         let save = || {
@@ -24,6 +24,6 @@ fn run(place: &Place) -> Result<(), LabError> {
             file.sync_all()?;
             fs::rename(&new, &path)
         };
-        save().about("save", &path)
+        save().context("save", &path)
     })
 }

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::{Place, Start, Step, Workload, disk, tree};
+use super::{CacheState, WorkPlace, Workload, WorkloadStep, disk, tree};
 use crate::error::LabError;
 
 pub(super) static WORKLOAD: Workload = Workload {
@@ -11,14 +11,14 @@ pub(super) static WORKLOAD: Workload = Workload {
     programs: &[("git", "git")],
     prepare,
     steps: &[
-        Step { name: "cold", start: Start::Cold, run: status, bulk: None },
-        Step { name: "warm", start: Start::Warm, run: status, bulk: None },
-        Step { name: "warm, again", start: Start::Warm, run: status, bulk: None },
+        WorkloadStep { name: "cold", cache: CacheState::Cold, run: status, bulk: None },
+        WorkloadStep { name: "warm", cache: CacheState::Warm, run: status, bulk: None },
+        WorkloadStep { name: "warm, again", cache: CacheState::Warm, run: status, bulk: None },
     ],
 };
 
-/// Only times and sizes count as changes, as git advises for trees that several systems see: a peer that shows other
-/// inode numbers than the server would otherwise be measured reading every file.
+/// Only times and sizes count as changes, as git recommends for trees shared by several systems. Otherwise git would
+/// read every file again on a peer that shows other inode numbers than the server.
 const SETTINGS: [&str; 8] = [
     "-c",
     "core.checkStat=minimal",
@@ -30,15 +30,15 @@ const SETTINGS: [&str; 8] = [
     "user.email=lab@localhost",
 ];
 
-fn git(place: &Place) -> Command {
+fn git(place: &WorkPlace) -> Command {
     let mut git = Command::new("git");
-    // The person's own settings must not change what is measured.
+    // The user's own settings must not affect the measurement.
     git.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
     git.arg("-C").arg(&place.tree).args(SETTINGS);
     git
 }
 
-fn prepare(place: &Place) -> Result<(), LabError> {
+fn prepare(place: &WorkPlace) -> Result<(), LabError> {
     tree::make_sources(&place.tree, &place.scale)?;
     disk::run(git(place).args(["init", "--quiet"]))?;
     disk::run(git(place).args(["add", "--all"]))?;
@@ -46,7 +46,7 @@ fn prepare(place: &Place) -> Result<(), LabError> {
     Ok(())
 }
 
-fn status(place: &Place) -> Result<(), LabError> {
+fn status(place: &WorkPlace) -> Result<(), LabError> {
     let changes = disk::run(git(place).args(["status", "--porcelain"]))?;
     disk::verify("changes", 0, disk::lines(&changes))
 }

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::{Bulk, Place, Start, Step, Workload, disk, tree};
+use super::{BareTransfer, CacheState, WorkPlace, Workload, WorkloadStep, disk, tree};
 use crate::error::LabError;
 
 pub(super) static WORKLOAD: Workload = Workload {
@@ -11,13 +11,13 @@ pub(super) static WORKLOAD: Workload = Workload {
     programs: &[("grep", "grep")],
     prepare: |place| tree::make_sources(&place.tree, &place.scale),
     steps: &[
-        Step { name: "cold", start: Start::Cold, run, bulk: Some(Bulk::Tree) },
-        Step { name: "warm", start: Start::Warm, run, bulk: None },
-        Step { name: "warm, again", start: Start::Warm, run, bulk: None },
+        WorkloadStep { name: "cold", cache: CacheState::Cold, run, bulk: Some(BareTransfer::Tree) },
+        WorkloadStep { name: "warm", cache: CacheState::Warm, run, bulk: None },
+        WorkloadStep { name: "warm, again", cache: CacheState::Warm, run, bulk: None },
     ],
 };
 
-fn run(place: &Place) -> Result<(), LabError> {
+fn run(place: &WorkPlace) -> Result<(), LabError> {
     let found = disk::run(Command::new("grep").args(["-r", tree::NEEDLE]).arg(&place.tree))?;
     disk::verify("lines found", 1, disk::lines(&found))
 }

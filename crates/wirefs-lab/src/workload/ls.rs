@@ -3,10 +3,10 @@
 use std::process::Command;
 use std::time::Duration;
 
-use super::{Place, Start, Step, Workload, disk, tree};
+use super::{CacheState, WorkPlace, Workload, WorkloadStep, disk, tree};
 use crate::error::LabError;
 
-/// Longer than the caches of common network file systems keep attributes.
+/// Longer than the attribute timeout of common network file systems.
 const PAUSE: Duration = Duration::from_secs(35);
 
 pub(super) static WORKLOAD: Workload = Workload {
@@ -18,14 +18,19 @@ pub(super) static WORKLOAD: Workload = Workload {
         tree::make_files(&place.at("d"), place.scale.listed, 1_024)
     },
     steps: &[
-        Step { name: "cold", start: Start::Cold, run: list, bulk: None },
-        Step { name: "warm", start: Start::Warm, run: list, bulk: None },
-        Step { name: "warm after 35 s", start: Start::After(PAUSE), run: list, bulk: None },
+        WorkloadStep { name: "cold", cache: CacheState::Cold, run: list, bulk: None },
+        WorkloadStep { name: "warm", cache: CacheState::Warm, run: list, bulk: None },
+        WorkloadStep {
+            name: "warm after 35 s",
+            cache: CacheState::WarmThenIdle(PAUSE),
+            run: list,
+            bulk: None,
+        },
     ],
 };
 
-fn list(place: &Place) -> Result<(), LabError> {
+fn list(place: &WorkPlace) -> Result<(), LabError> {
     let listing = disk::run(Command::new("ls").arg("-l").arg(place.at("d")))?;
-    // One line more than files: the total.
+    // One extra line: the total.
     disk::verify("lines of ls", place.scale.listed as u64 + 1, disk::lines(&listing))
 }

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::{Place, Start, Step, Workload, disk, tree};
+use super::{CacheState, WorkPlace, Workload, WorkloadStep, disk, tree};
 use crate::error::LabError;
 
 pub(super) static WORKLOAD: Workload = Workload {
@@ -11,9 +11,24 @@ pub(super) static WORKLOAD: Workload = Workload {
     programs: &[("make", "make"), ("gcc", "gcc")],
     prepare,
     steps: &[
-        Step { name: "cold", start: Start::Cold, run: |place| make(place, "program"), bulk: None },
-        Step { name: "no-op", start: Start::Warm, run: |place| make(place, "program"), bulk: None },
-        Step { name: "clean", start: Start::Warm, run: |place| make(place, "clean"), bulk: None },
+        WorkloadStep {
+            name: "cold",
+            cache: CacheState::Cold,
+            run: |place| make(place, "program"),
+            bulk: None,
+        },
+        WorkloadStep {
+            name: "no-op",
+            cache: CacheState::Warm,
+            run: |place| make(place, "program"),
+            bulk: None,
+        },
+        WorkloadStep {
+            name: "clean",
+            cache: CacheState::Warm,
+            run: |place| make(place, "clean"),
+            bulk: None,
+        },
     ],
 };
 
@@ -28,7 +43,7 @@ clean:
 .PHONY: clean
 ";
 
-fn prepare(place: &Place) -> Result<(), LabError> {
+fn prepare(place: &WorkPlace) -> Result<(), LabError> {
     tree::write_old(&place.at("Makefile"), MAKEFILE.as_bytes())?;
     let declared: String = (0..place.scale.units).map(|unit| format!("int unit{unit}(int);\n")).collect();
     tree::write_old(&place.at("shared.h"), declared.as_bytes())?;
@@ -42,8 +57,8 @@ fn prepare(place: &Place) -> Result<(), LabError> {
     tree::write_old(&place.at("main.c"), main.as_bytes())
 }
 
-fn make(place: &Place, target: &str) -> Result<(), LabError> {
-    // Whoever runs this may be make itself.
+fn make(place: &WorkPlace, target: &str) -> Result<(), LabError> {
+    // The caller may be make itself.
     disk::run(
         Command::new("make")
             .env_remove("MAKEFLAGS")

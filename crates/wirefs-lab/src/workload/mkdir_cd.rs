@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::{Place, Start, Step, Workload, disk};
+use super::{CacheState, WorkPlace, Workload, WorkloadStep, disk};
 use crate::error::LabError;
 
 pub(super) static WORKLOAD: Workload = Workload {
@@ -10,10 +10,10 @@ pub(super) static WORKLOAD: Workload = Workload {
     about: |_| "mkdir d; cd d; ls; cd ..".to_owned(),
     programs: &[("sh", "dash"), ("mkdir", "coreutils"), ("ls", "coreutils")],
     prepare: |_| Ok(()),
-    steps: &[Step { name: "", start: Start::Warm, run, bulk: None }],
+    steps: &[WorkloadStep { name: "", cache: CacheState::Warm, run, bulk: None }],
 };
 
-fn run(place: &Place) -> Result<(), LabError> {
+fn run(place: &WorkPlace) -> Result<(), LabError> {
     let script = "mkdir d && cd d && ls && cd ..";
     let listing = disk::run(Command::new("sh").args(["-c", script]).current_dir(&place.tree))?;
     disk::verify("lines of ls", 0, disk::lines(&listing))

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use super::disk::About as _;
-use super::{Bulk, Place, Start, Step, Workload, tree};
+use super::disk::ErrorContext as _;
+use super::{BareTransfer, CacheState, WorkPlace, Workload, WorkloadStep, tree};
 use crate::error::LabError;
 
 const PROCESSES: usize = 8;
@@ -17,17 +17,17 @@ pub(super) static WORKLOAD: Workload = Workload {
     },
     programs: &[("cat", "coreutils")],
     prepare: |place| tree::make_files(&place.tree, place.scale.parallel_files, FILE_BYTES),
-    steps: &[Step { name: "", start: Start::Cold, run, bulk: Some(Bulk::Tree) }],
+    steps: &[WorkloadStep { name: "", cache: CacheState::Cold, run, bulk: Some(BareTransfer::Tree) }],
 };
 
-fn run(place: &Place) -> Result<(), LabError> {
+fn run(place: &WorkPlace) -> Result<(), LabError> {
     let files: Vec<PathBuf> =
         (0..place.scale.parallel_files).map(|number| place.at(format!("file{number:03}"))).collect();
     let read = |share: &[PathBuf]| Command::new("cat").args(share).stdout(Stdio::null()).spawn();
     let started: std::io::Result<Vec<Child>> =
         files.chunks(files.len().div_ceil(PROCESSES).max(1)).map(read).collect();
-    for mut child in started.about("run cat in", &place.tree)? {
-        let status = child.wait().about("wait for cat in", &place.tree)?;
+    for mut child in started.context("run cat in", &place.tree)? {
+        let status = child.wait().context("wait for cat in", &place.tree)?;
         if !status.success() {
             return Err(LabError::CommandFailed { command: "cat".to_owned(), stderr: status.to_string() });
         }

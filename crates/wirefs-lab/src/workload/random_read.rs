@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
-use super::disk::About as _;
-use super::{Place, Start, Step, Workload, tree};
+use super::disk::ErrorContext as _;
+use super::{CacheState, WorkPlace, Workload, WorkloadStep, tree};
 use crate::error::LabError;
 use crate::random::Random;
 
@@ -18,17 +18,17 @@ pub(super) static WORKLOAD: Workload = Workload {
     },
     programs: &[],
     prepare: |place| tree::make_large(&place.at("large"), place.scale.random_bytes),
-    steps: &[Step { name: "", start: Start::Cold, run, bulk: None }],
+    steps: &[WorkloadStep { name: "", cache: CacheState::Cold, run, bulk: None }],
 };
 
-fn run(place: &Place) -> Result<(), LabError> {
+fn run(place: &WorkPlace) -> Result<(), LabError> {
     let path = place.at("large");
-    let file = File::open(&path).about("open", &path)?;
+    let file = File::open(&path).context("open", &path)?;
     let mut random = Random::new(SEED);
     let blocks = place.scale.random_bytes / READ_BYTES as u64;
     let mut block = [0; READ_BYTES];
     (0..place.scale.random_reads).try_for_each(|_| {
         let offset = random.below(blocks) * READ_BYTES as u64;
-        file.read_exact_at(&mut block, offset).about("read", &path)
+        file.read_exact_at(&mut block, offset).context("read", &path)
     })
 }

@@ -1,6 +1,6 @@
 //! Reading one small file.
 
-use super::{Place, Start, Step, Workload, disk, tree};
+use super::{CacheState, WorkPlace, Workload, WorkloadStep, disk, tree};
 use crate::error::LabError;
 
 pub(super) static WORKLOAD: Workload = Workload {
@@ -9,11 +9,11 @@ pub(super) static WORKLOAD: Workload = Workload {
     programs: &[],
     prepare: |place| tree::make_files(&place.tree, 1, 1_024),
     steps: &[
-        Step { name: "cold", start: Start::Cold, run, bulk: None },
-        Step { name: "warm", start: Start::Warm, run, bulk: None },
+        WorkloadStep { name: "cold", cache: CacheState::Cold, run, bulk: None },
+        WorkloadStep { name: "warm", cache: CacheState::Warm, run, bulk: None },
     ],
 };
 
-fn run(place: &Place) -> Result<(), LabError> {
+fn run(place: &WorkPlace) -> Result<(), LabError> {
     disk::verify("bytes", 1_024, disk::read(&place.at("file000"))?)
 }

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::{Place, Start, Step, Workload, disk, tree};
+use super::{CacheState, WorkPlace, Workload, WorkloadStep, disk, tree};
 use crate::error::LabError;
 
 pub(super) static WORKLOAD: Workload = Workload {
@@ -13,10 +13,10 @@ pub(super) static WORKLOAD: Workload = Workload {
         disk::make_directory(&place.at("sources"))?;
         tree::make_sources(&place.at("sources"), &place.scale)
     },
-    steps: &[Step { name: "", start: Start::Cold, run, bulk: None }],
+    steps: &[WorkloadStep { name: "", cache: CacheState::Cold, run, bulk: None }],
 };
 
-fn run(place: &Place) -> Result<(), LabError> {
+fn run(place: &WorkPlace) -> Result<(), LabError> {
     disk::run(Command::new("rm").arg("-rf").arg(place.at("sources")))?;
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! A database that commits again and again.
+//! A database with many commits.
 
 use std::process::Command;
 
-use super::{Place, Start, Step, Workload, disk};
+use super::{CacheState, WorkPlace, Workload, WorkloadStep, disk};
 use crate::error::LabError;
 use crate::program;
 
@@ -11,10 +11,10 @@ pub(super) static WORKLOAD: Workload = Workload {
     about: |scale| format!("sqlite3, {} transactions of one row", scale.transactions),
     programs: &[("sqlite3", "sqlite3")],
     prepare: |_| Ok(()),
-    steps: &[Step { name: "", start: Start::Warm, run, bulk: None }],
+    steps: &[WorkloadStep { name: "", cache: CacheState::Warm, run, bulk: None }],
 };
 
-fn run(place: &Place) -> Result<(), LabError> {
+fn run(place: &WorkPlace) -> Result<(), LabError> {
     let mut script = ".bail on\ncreate table t (n integer, text text);\n".to_owned();
     for number in 0..place.scale.transactions {
         script.push_str(&format!("begin; insert into t values ({number}, 'row {number}'); commit;\n"));

@@ -18,12 +18,12 @@ const TINY: Scale = Scale {
 };
 
 /// An empty place that goes away with the test.
-struct Scratch(Place);
+struct Scratch(WorkPlace);
 
 impl Scratch {
     fn new(name: &str) -> Scratch {
         let root = std::env::temp_dir().join(format!("wirefs-lab-workload-{name}-{}", std::process::id()));
-        let place = Place { tree: root.join("tree"), local: root.join("local"), scale: TINY };
+        let place = WorkPlace { tree: root.join("tree"), local: root.join("local"), scale: TINY };
         fs::create_dir_all(&place.tree).unwrap();
         fs::create_dir_all(&place.local).unwrap();
         Scratch(place)
@@ -37,7 +37,7 @@ impl Drop for Scratch {
 }
 
 #[test]
-fn every_workload_runs_on_the_local_disk() {
+fn every_workload_runs_on_a_local_disk() {
     for workload in ALL {
         let scratch = Scratch::new(workload.name);
         (workload.prepare)(&scratch.0).unwrap();
@@ -48,7 +48,7 @@ fn every_workload_runs_on_the_local_disk() {
 }
 
 #[test]
-fn names_are_unique_and_find_their_workload_and_step() {
+fn names_of_workloads_and_steps_are_unique() {
     let names: BTreeSet<&str> = ALL.iter().map(|workload| workload.name).collect();
     assert_eq!(names.len(), ALL.len());
     for workload in ALL {
@@ -61,7 +61,7 @@ fn names_are_unique_and_find_their_workload_and_step() {
 }
 
 #[test]
-fn the_same_tree_is_made_again() {
+fn equal_seeds_create_equal_trees() {
     let contents = |name| {
         let scratch = Scratch::new(name);
         tree::make_sources(&scratch.0.tree, &TINY).unwrap();

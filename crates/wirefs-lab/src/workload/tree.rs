@@ -1,4 +1,4 @@
-//! Trees of files whose contents follow from a seed.
+//! Trees of files with seeded contents.
 
 use std::fs::{File, FileTimes};
 use std::io::Write as _;
@@ -6,14 +6,14 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use super::Scale;
-use super::disk::{About as _, CHUNK_BYTES, make_directory};
+use super::disk::{CHUNK_BYTES, ErrorContext as _, make_directory};
 use crate::error::LabError;
 use crate::random::Random;
 
 const SEED: u64 = 0x5EED;
-/// Bytes of noise that a large file is made of, each time stamped anew.
+/// Bytes of noise that a large file repeats, each time with a new stamp.
 const NOISE_BYTES: usize = 64 << 10;
-/// The time of all files, in seconds since 1970: long ago, so that no program takes them for just changed.
+/// The modification time of all files, in seconds since 1970: old, so that no program treats them as just changed.
 const MODIFIED_SECS: u64 = 1_000_000_000;
 const WORDS: [&str; 16] = [
     "field", "vector", "return", "mount", "struct", "index", "value", "table", "while", "buffer", "length",
@@ -22,7 +22,7 @@ const WORDS: [&str; 16] = [
 /// A word that is in exactly one file of a tree.
 pub(super) const NEEDLE: &str = "xylophone";
 
-/// Makes [`Scale::files`] text files of 1 to 4 KiB in [`Scale::directories`] directories `d00/file00.txt`.
+/// Creates [`Scale::files`] text files of 1 to 4 KiB in [`Scale::directories`] directories `d00/file00.txt`.
 pub(super) fn make_sources(root: &Path, scale: &Scale) -> Result<(), LabError> {
     let mut random = Random::new(SEED);
     for directory in 0..scale.directories {
@@ -41,7 +41,7 @@ pub(super) fn make_sources(root: &Path, scale: &Scale) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Makes `count` files of `bytes` each, `file000`, in `directory`.
+/// Creates `count` files of `bytes` each, `file000`, in `directory`.
 pub(super) fn make_files(directory: &Path, count: usize, bytes: usize) -> Result<(), LabError> {
     let mut random = Random::new(SEED);
     for number in 0..count {
@@ -51,8 +51,8 @@ pub(super) fn make_files(directory: &Path, count: usize, bytes: usize) -> Result
     Ok(())
 }
 
-/// Writes a new large file in pieces of 1 MiB, and fsyncs it. Every piece differs from the others and cannot be made
-/// smaller, yet making them costs next to nothing, so that writing is what is measured.
+/// Writes a new large file in chunks of 1 MiB, then fsync. All chunks differ and cannot be compressed, yet they are
+/// cheap to make, so that the measured time is that of the writes.
 pub(super) fn make_large(path: &Path, bytes: u64) -> Result<(), LabError> {
     let mut chunk = noise(&mut Random::new(SEED), NOISE_BYTES).repeat(CHUNK_BYTES / NOISE_BYTES);
     let mut write = || {
@@ -68,10 +68,10 @@ pub(super) fn make_large(path: &Path, bytes: u64) -> Result<(), LabError> {
         }
         file.sync_all()
     };
-    write().about("write", path)
+    write().context("write", path)
 }
 
-/// Writes a file that was last changed long ago.
+/// Writes a file with an old modification time.
 pub(super) fn write_old(path: &Path, contents: &[u8]) -> Result<(), LabError> {
     let modified = SystemTime::UNIX_EPOCH + Duration::from_secs(MODIFIED_SECS);
     let write = || {
@@ -79,10 +79,10 @@ pub(super) fn write_old(path: &Path, contents: &[u8]) -> Result<(), LabError> {
         file.write_all(contents)?;
         file.set_times(FileTimes::new().set_modified(modified).set_accessed(modified))
     };
-    write().about("write", path)
+    write().context("write", path)
 }
 
-/// Bytes that no program can make smaller.
+/// Returns incompressible bytes.
 pub(super) fn noise(random: &mut Random, bytes: usize) -> Vec<u8> {
     let mut contents = Vec::with_capacity(bytes + 8);
     while contents.len() < bytes {

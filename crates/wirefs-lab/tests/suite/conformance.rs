@@ -1,11 +1,11 @@
-//! pjdfstest and fsx on the mount, by root and by an ordinary user.
+//! pjdfstest and fsx on a mount, as root and as an ordinary user.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::site::{Ran, Site, copy_program};
+use crate::site::{ProgramResult, Site, copy_program};
 use crate::sys::with_mapped;
 
 /// An ordinary user: Debian's `daemon`.
@@ -13,8 +13,8 @@ const USER: u32 = 1;
 const SEEDS: [&str; 3] = ["1", "2", "3"];
 const FSX_OPERATIONS: &str = "3000";
 
-/// Cases that need not pass on the mount though they pass on the server's own file system, each with its reason.
-/// docs/SEMANTICS.md tells users.
+/// Cases that may fail on the mount though they pass on the server's file system, each with its reason.
+/// docs/SEMANTICS.md documents them.
 const EXCLUDED: [(&str, &str); 2] = [
     (
         "link::link_count_max",
@@ -61,7 +61,7 @@ mapread = 5.0
 mapwrite = 5.0
 ";
 
-/// A copy of a test tool where every user can run it.
+/// Copies a test tool to a place where every user can run it.
 fn tool(site: &Site, name: &str) -> PathBuf {
     let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/bin").join(name);
     let copy = site.path(name);
@@ -71,24 +71,25 @@ fn tool(site: &Site, name: &str) -> PathBuf {
     copy
 }
 
-/// Runs pjdfstest there; each case with how it ended, and what was said of those that did not pass.
+/// Runs pjdfstest; returns the result of each case, and the output about failed cases.
 fn pjdfstest(site: &Site, at: &Path) -> (BTreeMap<String, String>, String) {
     let configuration = site.path("pjdfstest.toml");
     fs::write(&configuration, PJDFSTEST_CONFIGURATION).unwrap();
     let mut command = site.command(tool(site, "pjdfstest"));
     command.arg("-c").arg(configuration).arg("-p").arg(at).args(["-s", "/dev/shm"]);
-    let ran = Ran::of(&mut command);
-    assert!(ran.stdout.contains("Summary: "), "{ran:?}");
+    let result = ProgramResult::of(&mut command);
+    assert!(result.stdout.contains("Summary: "), "{result:?}");
     let words = |line: &str| {
         let mut words = line.split_whitespace().map(str::to_owned);
         Some((words.next()?, words.next()?)).filter(|(name, _)| name.contains("::"))
     };
-    let said: Vec<&str> = ran.stdout.lines().filter(|line| !line.ends_with(" ok")).collect();
-    (ran.stdout.lines().filter_map(words).collect(), said.join("\n"))
+    let said: Vec<&str> = result.stdout.lines().filter(|line| !line.ends_with(" ok")).collect();
+    (result.stdout.lines().filter_map(words).collect(), said.join("\n"))
 }
 
-/// Every case that passes on the server's own file system passes on the mount too; gives how many.
-fn passes_what_passes_there(site: &Site, options: &[&str]) -> usize {
+/// Asserts that every case that passes on the server's file system also passes on the mount; returns the number of
+/// cases.
+fn check_pjdfstest(site: &Site, options: &[&str]) -> usize {
     let (there, _) = pjdfstest(site, &site.path("local"));
     let (here, said) = pjdfstest(site, &site.mount("mnt", options));
     let passed = |(name, how): &(&String, &String)| {
@@ -107,31 +108,31 @@ fn passes_what_passes_there(site: &Site, options: &[&str]) -> usize {
 
 #[test]
 fn pjdfstest_passes_for_root() {
-    let count = passes_what_passes_there(&Site::unix("pjdfstest"), &[]);
+    let count = check_pjdfstest(&Site::unix("pjdfstest"), &[]);
     assert!(count >= 383, "only {count} cases ran");
 }
 
 #[test]
-fn pjdfstest_passes_for_root_where_changes_wait() {
-    let count = passes_what_passes_there(&Site::unix("pjdwait"), &["--no-journal"]);
+fn pjdfstest_passes_for_root_without_journal() {
+    let count = check_pjdfstest(&Site::unix("pjdwait"), &["--no-journal"]);
     assert!(count >= 383, "only {count} cases ran");
 }
 
 #[test]
 fn pjdfstest_passes_for_root_in_a_direct_mount() {
-    let count = passes_what_passes_there(&Site::unix("pjddirect"), &["--mode", "direct"]);
+    let count = check_pjdfstest(&Site::unix("pjddirect"), &["--mode", "direct"]);
     assert!(count >= 383, "only {count} cases ran");
 }
 
 #[test]
-fn pjdfstest_passes_for_an_ordinary_user_where_changes_wait() {
-    let count = passes_what_passes_there(&Site::unix_of_user("pjdwaitu", USER), &["--no-journal"]);
+fn pjdfstest_passes_for_an_ordinary_user_without_journal() {
+    let count = check_pjdfstest(&Site::unix_of_user("pjdwaitu", USER), &["--no-journal"]);
     assert!(count >= 200, "only {count} cases ran");
 }
 
 #[test]
 fn pjdfstest_passes_for_an_ordinary_user() {
-    let count = passes_what_passes_there(&Site::unix_of_user("pjdfstest-user", USER), &[]);
+    let count = check_pjdfstest(&Site::unix_of_user("pjdfstest-user", USER), &[]);
     assert!(count >= 200, "only {count} cases ran");
 }
 
@@ -143,32 +144,32 @@ fn fsx(site: &Site, options: &[&str]) {
         let mut command = site.command(&tool);
         command.args(["-q", "-S", seed, "-N", FSX_OPERATIONS, "-f"]).arg(&configuration);
         command.arg("-P").arg(site.path("local")).arg(mount.join(format!("fsx{seed}")));
-        Ran::of(&mut command).succeeds();
+        ProgramResult::of(&mut command).succeeds();
     }
 }
 
 #[test]
-fn fsx_finds_nothing_with_a_window() {
+fn fsx_passes_with_a_window() {
     fsx(&Site::unix("fsx-window"), &["--mode", "window"]);
 }
 
 #[test]
-fn fsx_finds_nothing_in_a_strict_mount() {
+fn fsx_passes_in_a_strict_mount() {
     fsx(&Site::unix("fsx-strict"), &["--mode", "strict"]);
 }
 
 #[test]
-fn fsx_finds_nothing_in_a_direct_mount() {
+fn fsx_passes_in_a_direct_mount() {
     fsx(&Site::unix("fsx-direct"), &["--mode", "direct"]);
 }
 
 #[test]
-fn fsx_finds_nothing_for_an_ordinary_user() {
+fn fsx_passes_for_an_ordinary_user() {
     fsx(&Site::unix_of_user("fsx-user", USER), &[]);
 }
 
-/// One thread stores into each page of a shared mapping, another one writes to each by `pwrite`, at another place of the page.
-fn stores_beside_writes_are_kept(site: &Site, options: &[&str]) {
+/// One thread stores into each page of a shared mapping while another writes each page with `pwrite` at another offset.
+fn check_concurrent_stores_and_writes(site: &Site, options: &[&str]) {
     const PAGE: usize = 4096;
     const PAGES: usize = 1024;
     let mount = site.mount("mnt", options);
@@ -201,12 +202,12 @@ fn stores_beside_writes_are_kept(site: &Site, options: &[&str]) {
 
 // S-1
 #[test]
-fn stores_into_shared_pages_beside_writes_are_kept() {
-    stores_beside_writes_are_kept(&Site::unix("stores"), &[]);
+fn stores_into_shared_pages_survive_concurrent_writes() {
+    check_concurrent_stores_and_writes(&Site::unix("stores"), &[]);
 }
 
 // S-1
 #[test]
-fn stores_into_shared_pages_beside_writes_are_kept_with_a_window() {
-    stores_beside_writes_are_kept(&Site::unix("stores-window"), &["--mode", "window"]);
+fn stores_into_shared_pages_survive_concurrent_writes_with_a_window() {
+    check_concurrent_stores_and_writes(&Site::unix("stores-window"), &["--mode", "window"]);
 }

@@ -1,20 +1,20 @@
-//! Loss, damage, cuts, and what the counters say about them.
+//! Loss, corruption, cuts, and their counters.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 
 use wirefs_lab::{Direction, LabError, LinkProfile, Probability, probe};
 
-use crate::world::{PATIENCE, wait_until, world};
+use crate::linked_hosts::{WAIT_MAX, linked_hosts, wait_until};
 
 #[test]
-fn the_seed_decides_which_frames_are_lost() {
+fn seed_determines_the_lost_frames() {
     let survivors = |name, seed| {
         let profile =
             LinkProfile { seed, ..LinkProfile::default().with(|lane| lane.loss = Probability::percent(20)) };
-        let w = world(name, profile);
+        let w = linked_hosts(name, profile);
         let datagrams = w.datagrams();
-        let survivors = datagrams.send_up(&w.link, 0..500);
+        let survivors = datagrams.send_to_server(&w.link, 0..500);
         let counted = w.link.counters().b_to_a;
         assert_eq!(counted.offered_frames, 500);
         // 20 % of 500 is 100 with a standard deviation of 9.
@@ -28,27 +28,27 @@ fn the_seed_decides_which_frames_are_lost() {
 }
 
 #[test]
-fn a_cut_link_swallows_frames_and_a_healed_one_passes_them() {
-    let w = world("cut", LinkProfile::default());
+fn cut_link_drops_frames_until_it_is_restored() {
+    let w = linked_hosts("cut", LinkProfile::default());
     let datagrams = w.datagrams();
-    assert_eq!(datagrams.send_up(&w.link, 0..3), [0, 1, 2]);
+    assert_eq!(datagrams.send_to_server(&w.link, 0..3), [0, 1, 2]);
     w.link.cut();
-    assert!(datagrams.send_up(&w.link, 3..6).is_empty());
+    assert!(datagrams.send_to_server(&w.link, 3..6).is_empty());
     w.link.heal();
-    assert_eq!(datagrams.send_up(&w.link, 6..9), [6, 7, 8]);
+    assert_eq!(datagrams.send_to_server(&w.link, 6..9), [6, 7, 8]);
     let counted = w.link.counters().b_to_a;
     assert_eq!((counted.offered_frames, counted.delivered_frames, counted.dropped_by_cut), (9, 6, 3));
 }
 
 #[test]
-fn a_connection_outlives_a_cut_of_one_direction() {
-    let w = world("half", LinkProfile::default());
+fn tcp_connection_survives_a_cut_of_one_direction() {
+    let w = linked_hosts("half", LinkProfile::default());
     let address = w.link.address_a();
     let listener = w.server.run(|| TcpListener::bind((address, 0))).unwrap().unwrap();
     let at = listener.local_addr().unwrap();
     let mut client = w.client.run(|| TcpStream::connect(at)).unwrap().unwrap();
     let (mut server, _) = listener.accept().unwrap();
-    server.set_read_timeout(Some(PATIENCE)).unwrap();
+    server.set_read_timeout(Some(WAIT_MAX)).unwrap();
 
     w.link.cut_direction(Direction::BToA);
     let before = w.link.counters();
@@ -61,8 +61,8 @@ fn a_connection_outlives_a_cut_of_one_direction() {
 }
 
 #[test]
-fn tcp_carries_every_byte_through_a_bad_link() {
-    let w = world(
+fn tcp_transfers_every_byte_over_a_faulty_link() {
+    let w = linked_hosts(
         "bad",
         LinkProfile::rtt(std::time::Duration::from_millis(4)).with(|lane| {
             lane.loss = Probability::percent(1);
@@ -85,8 +85,8 @@ fn tcp_carries_every_byte_through_a_bad_link() {
 }
 
 #[test]
-fn what_a_running_link_cannot_change_is_refused() {
-    let w = world("fixed", LinkProfile::default());
+fn running_link_rejects_changes_of_fixed_fields() {
+    let w = linked_hosts("fixed", LinkProfile::default());
     let refused = |profile| match w.link.set_profile(profile) {
         Err(LabError::Profile { field, .. }) => field,
         other => panic!("{other:?}"),

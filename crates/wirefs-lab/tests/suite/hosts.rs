@@ -1,4 +1,4 @@
-//! Hosts: apart from each other, joined with the caller's files, and gone afterwards.
+//! Hosts: isolated networks, shared files, and removal on drop.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -10,14 +10,14 @@ use std::process::{Command, Stdio};
 
 use wirefs_lab::{Lab, LinkProfile};
 
-use crate::world::world;
+use crate::linked_hosts::linked_hosts;
 
-fn stands(name: &str) -> bool {
+fn namespace_exists(name: &str) -> bool {
     Path::new("/run/netns").join(name).exists()
 }
 
 #[test]
-fn hosts_have_their_own_ports_and_a_working_loopback() {
+fn hosts_have_separate_ports_and_a_working_loopback() {
     let lab = Lab::new("ports").unwrap();
     let hosts = ["one", "two"].map(|name| lab.host(name).unwrap());
     let held =
@@ -29,7 +29,7 @@ fn hosts_have_their_own_ports_and_a_working_loopback() {
 }
 
 #[test]
-fn what_a_host_mounts_the_caller_sees() {
+fn mounts_of_a_host_are_visible_to_the_caller() {
     let lab = Lab::new("mounts").unwrap();
     let host = lab.host("host").unwrap();
     let at = std::env::temp_dir().join(format!("wirefs-lab-mounts-{}", std::process::id()));
@@ -43,7 +43,7 @@ fn what_a_host_mounts_the_caller_sees() {
 }
 
 #[test]
-fn a_command_runs_in_its_host_and_a_patch_joins_two_without_an_emulator() {
+fn patch_joins_two_hosts_without_an_emulator() {
     let lab = Lab::new("patch").unwrap();
     let (a, b) = (lab.host("a").unwrap(), lab.host("b").unwrap());
     let patch = lab.patch(&a, &b).unwrap();
@@ -56,36 +56,36 @@ fn a_command_runs_in_its_host_and_a_patch_joins_two_without_an_emulator() {
 }
 
 #[test]
-fn a_dropped_lab_takes_its_hosts_and_their_processes_with_it() {
-    let w = world("gone", LinkProfile::default());
+fn dropping_a_lab_removes_hosts_and_kills_their_processes() {
+    let w = linked_hosts("gone", LinkProfile::default());
     let names = [w.server.name().to_owned(), w.client.name().to_owned()];
-    assert!(names.iter().all(|name| stands(name)));
+    assert!(names.iter().all(|name| namespace_exists(name)));
     let mut child = w.client.command("cat").stdin(Stdio::piped()).spawn().unwrap();
     drop(w);
     assert_eq!(child.wait().unwrap().signal(), Some(9));
-    assert!(!names.iter().any(|name| stands(name)));
+    assert!(!names.iter().any(|name| namespace_exists(name)));
 }
 
 #[test]
-fn a_panic_leaves_nothing_behind() {
+fn panic_removes_all_hosts() {
     let mut names = Vec::new();
     let panicked = std::panic::catch_unwind(AssertUnwindSafe(|| {
-        let w = world("panic", LinkProfile::default());
+        let w = linked_hosts("panic", LinkProfile::default());
         names.push(w.server.name().to_owned());
         w.server.run(|| panic!("on purpose")).unwrap();
         drop(w.lab);
     }));
     assert!(panicked.is_err());
-    assert!(names.len() == 1 && !stands(&names[0]));
+    assert!(names.len() == 1 && !namespace_exists(&names[0]));
 }
 
 #[test]
-fn what_a_dead_process_left_is_removed_by_the_next_lab() {
+fn next_lab_removes_leftovers_of_a_dead_process() {
     let mut dead = Command::new("true").spawn().unwrap();
     let stale = format!("wirefs-lab-{}-0-stale-host", dead.id());
     dead.wait().unwrap();
     assert!(Command::new("ip").args(["netns", "add", &stale]).status().unwrap().success());
-    // A process that still runs in it: it says so, then waits for ever.
+    // A process in the namespace: prints a line, then sleeps for ever.
     let script = "echo runs; exec sleep infinity";
     let mut left = wirefs_lab::namespace::command_inside(&stale, "sh")
         .unwrap()
@@ -96,7 +96,7 @@ fn what_a_dead_process_left_is_removed_by_the_next_lab() {
     let mut line = String::new();
     BufReader::new(left.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let lab = Lab::new("next").unwrap();
-    assert!(!stands(&stale));
+    assert!(!namespace_exists(&stale));
     assert_eq!(left.wait().unwrap().signal(), Some(9));
     drop(lab);
 }

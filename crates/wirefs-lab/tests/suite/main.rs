@@ -1,5 +1,5 @@
-//! The lab on real namespaces, and wirefs in it: real mounts, real programs. Needs root, `ip`, /dev/net/tun, /dev/fuse
-//! and the programs that scripts/need installs, and fails without them.
+//! Tests of the lab and of wirefs on real namespaces, with real mounts and real programs. They need root, `ip`,
+//! /dev/net/tun, /dev/fuse and the programs that scripts/need installs, and fail without them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -8,11 +8,11 @@ mod command_line;
 mod faults;
 mod hosts;
 mod kills;
+mod linked_hosts;
 mod timing;
-mod world;
 
-mod broken;
 mod conformance;
+mod failures;
 mod model;
 mod nodes;
 mod pings;

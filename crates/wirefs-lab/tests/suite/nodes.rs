@@ -1,4 +1,4 @@
-//! Machines on one segment: each finds the others, and has their files without mounting anything by hand.
+//! Machines on one network segment: each finds the others and accesses their files without manual mounts.
 //!
 //! ```text
 //! [linus1] ──┐
@@ -17,14 +17,14 @@ mod users;
 use std::fs;
 use std::io::{ErrorKind, Read as _, Seek as _};
 
-use segment::{Segment, wait_for};
+use segment::{NodeSegment, wait_for};
 
 const HOST_DOWN: i32 = 112;
 
-/// S-80: what each shares is at /net/NODE of all, its own at SELF; S-81: a name that nobody has is not there.
+/// S-80: the share of each node is at /net/NODE of all nodes, its own at SELF; S-81: an unknown name does not exist.
 #[test]
-fn each_node_has_the_files_of_all_and_nothing_was_mounted_by_hand() {
-    let segment = Segment::of_three("files");
+fn each_node_accesses_the_files_of_all_without_manual_mounts() {
+    let segment = NodeSegment::of_three("files");
     for here in 1..=2 {
         for there in 1..=3 {
             assert_eq!(segment.read(here, &format!("linus{there}/file")), format!("of {there}\n"));
@@ -36,10 +36,10 @@ fn each_node_has_the_files_of_all_and_nothing_was_mounted_by_hand() {
     }
     let made = segment.net(1).join("linus2/made");
     wait_for("a file to be written", || fs::write(&made, "by 1").is_ok());
-    // In mode lease a change is answered before the other node has it.
-    let came = segment.share(2).join("made");
-    wait_for("the file to come", || fs::read_to_string(&came).is_ok_and(|found| found == "by 1"));
-    // No look before: a directory is made by the first use of all.
+    // In mode lease the mount answers a change before the other node has it.
+    let target = segment.share(2).join("made");
+    wait_for("the file to come", || fs::read_to_string(&target).is_ok_and(|found| found == "by 1"));
+    // Without a previous access: creating a directory is the first use of the mount.
     let made = segment.net(3).join("linus2/directory");
     wait_for("a directory to be made", || match fs::create_dir(&made) {
         Ok(()) => true,
@@ -48,12 +48,12 @@ fn each_node_has_the_files_of_all_and_nothing_was_mounted_by_hand() {
     wait_for("the directory to come", || segment.share(2).join("directory").is_dir());
 }
 
-/// S-82: who only looks at /net, and at how much room there is, has nobody dialled.
+/// S-82: listing /net, and statfs of a node, connect to no node.
 #[test]
-fn a_listing_dials_nobody_and_the_first_use_does() {
-    let segment = Segment::of_three("listing");
+fn listing_opens_no_connection_and_first_access_does() {
+    let segment = NodeSegment::of_three("listing");
     let net = segment.net(1);
-    // On a machine that has much to do a node may count as dead for a moment.
+    // On a busy machine a node may count as dead for a moment.
     for name in segment.names(1) {
         wait_for("an entry to be looked at", || fs::metadata(net.join(&name)).is_ok());
     }
@@ -68,14 +68,14 @@ fn a_listing_dials_nobody_and_the_first_use_does() {
     assert!(segment.connections(1) >= 1);
 }
 
-/// S-83: a node that is dead is told so at once, and delays nobody; S-84: one that comes back is there again, for open files
-/// too.
+/// S-83: access to a dead node fails at once, and delays no other node; S-84: a restarted node is accessible again,
+/// also through open files.
 #[test]
-fn a_killed_node_is_down_and_works_again_when_it_is_back() {
-    let segment = Segment::of_three("killed");
+fn killed_node_is_down_and_works_again_after_restart() {
+    let segment = NodeSegment::of_three("killed");
     let mut open = segment.open(1, "linus2/file");
     segment.kill(2);
-    // While nobody knows yet, the others are as they were.
+    // Before the death is detected, other nodes work as before.
     assert_eq!(segment.read(1, "linus3/file"), "of 3\n");
     for here in [1, 3] {
         wait_for("the list to say that it is dead", || segment.state(here, "linus2") == "dead");
@@ -85,8 +85,8 @@ fn a_killed_node_is_down_and_works_again_when_it_is_back() {
         });
         wait_for("it not to be listed", || !segment.names(here).contains(&"linus2".to_owned()));
     }
-    let told = fs::read_dir(segment.net(1).join("linus2")).unwrap_err();
-    assert_eq!(told.raw_os_error(), Some(HOST_DOWN), "of a listing too");
+    let error = fs::read_dir(segment.net(1).join("linus2")).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(HOST_DOWN), "of a listing too");
     assert_eq!(segment.read(1, "linus3/file"), "of 3\n");
 
     segment.start(2);
@@ -102,10 +102,10 @@ fn a_killed_node_is_down_and_works_again_when_it_is_back() {
     wait_for("the list to say that it lives", || segment.state(3, "linus2") == "alive");
 }
 
-/// S-85: one that leaves is gone at once for the others, and takes its own /net away.
+/// S-85: a node that leaves is gone at once for the others, and its own /net is unmounted.
 #[test]
-fn a_node_that_leaves_takes_its_net_away_and_the_others_know() {
-    let segment = Segment::of_three("leaves");
+fn leaving_node_unmounts_its_net_and_others_see_it_left() {
+    let segment = NodeSegment::of_three("leaves");
     assert_eq!(segment.read(1, "linus2/file"), "of 2\n");
     segment.node(2, &["down"]).succeeds();
     assert_eq!(fs::read_dir(segment.net(2)).unwrap().count(), 0, "nothing is mounted there");
@@ -117,10 +117,10 @@ fn a_node_that_leaves_takes_its_net_away_and_the_others_know() {
     segment.node(2, &["list"]).fails_with("has no node here");
 }
 
-/// A cable that is cut is a death, and both halves are whole again when it is mended.
+/// A cut cable looks like a dead node; both sides recover when it is restored.
 #[test]
-fn a_node_behind_a_cut_cable_is_down_until_it_is_mended() {
-    let segment = Segment::of_three("cable");
+fn node_behind_a_cut_cable_is_down_until_it_is_restored() {
+    let segment = NodeSegment::of_three("cable");
     assert_eq!(segment.read(1, "linus2/file"), "of 2\n");
     segment.set_cable(2, "down");
     wait_for("the list to say that it is dead", || segment.state(1, "linus2") == "dead");

@@ -1,4 +1,4 @@
-//! File systems in pings on real lines: one tree on several machines.
+//! PingFS on real links: one tree on several machines.
 //!
 //! ```text
 //!  node1 ──┐
@@ -7,141 +7,142 @@
 //! ```
 
 mod changes;
-mod company;
+mod group;
 mod programs;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
-use changes::{Common, End, Log, contents};
-use company::Company;
+use changes::{ChangeLog, SharedFlags, StopProgramsOnDrop, contents};
+use group::PingFsGroup;
 use wirefs_lab::LinkProfile;
 
 use crate::site::wait_for;
 
-/// Room for all that the tests do, however busy the machine is.
-const ROOM: [&str; 4] = ["--rate", "5000", "--park", "1500"];
+/// Enough capacity for the tests on a busy machine.
+const CAPACITY: [&str; 4] = ["--rate", "5000", "--park", "1500"];
 
 fn near() -> LinkProfile {
     LinkProfile::rtt(Duration::from_millis(4))
 }
 
-/// S-130: what a call has changed on one node is there on the others when it comes back; who comes later has all.
+/// S-130: when a call returns, its change is visible on the other nodes; a node that joins later has everything.
 #[test]
-fn file_that_one_node_wrote_is_read_on_the_other() {
-    let company = Company::new("two", 2, &near());
-    company.mount(1, &ROOM);
-    fs::write(company.at(1, "early"), "before the other came").unwrap();
-    company.mount(2, &ROOM);
-    company.wait_until_together(&[1, 2]);
-    assert_eq!(fs::read_to_string(company.at(2, "early")).unwrap(), "before the other came");
+fn file_written_on_one_node_is_readable_on_the_other() {
+    let group = PingFsGroup::new("two", 2, &near());
+    group.mount(1, &CAPACITY);
+    fs::write(group.at(1, "early"), "before the other came").unwrap();
+    group.mount(2, &CAPACITY);
+    group.wait_for_members(&[1, 2]);
+    assert_eq!(fs::read_to_string(group.at(2, "early")).unwrap(), "before the other came");
     for (from, to) in [(1, 2), (2, 1)] {
         let (name, text) = (format!("of {from}"), format!("by {from}\n").repeat(3_000));
-        fs::write(company.at(from, &name), &text).unwrap();
-        assert!(fs::read_to_string(company.at(to, &name)).unwrap() == text, "from {from} to {to}");
-        fs::remove_file(company.at(to, &name)).unwrap();
-        assert!(!company.at(from, &name).exists());
+        fs::write(group.at(from, &name), &text).unwrap();
+        assert!(fs::read_to_string(group.at(to, &name)).unwrap() == text, "from {from} to {to}");
+        fs::remove_file(group.at(to, &name)).unwrap();
+        assert!(!group.at(from, &name).exists());
     }
-    company.wait_until_same(&[1, 2]);
+    group.wait_for_equal_roots(&[1, 2]);
 }
 
-/// S-131: a node that keeps what it read is told that it has changed elsewhere.
+/// S-131: a node with cached contents is notified of changes by other nodes.
 #[test]
-fn node_that_keeps_contents_sees_what_others_change() {
-    let company = Company::new("kept", 2, &near());
-    company.mount(1, &["--ram", "4M"]);
-    company.mount(2, &["--ram", "4M"]);
-    company.wait_until_together(&[1, 2]);
+fn node_with_cached_contents_sees_changes_of_others() {
+    let group = PingFsGroup::new("kept", 2, &near());
+    group.mount(1, &["--ram", "4M"]);
+    group.mount(2, &["--ram", "4M"]);
+    group.wait_for_members(&[1, 2]);
     for round in 0..5 {
         let text = format!("round {round}\n").repeat(100 + round);
-        fs::write(company.at(1, "file"), &text).unwrap();
-        wait_for("the other to see it", || {
-            fs::read_to_string(company.at(2, "file")).is_ok_and(|found| found == text)
+        fs::write(group.at(1, "file"), &text).unwrap();
+        wait_for("the change to be visible", || {
+            fs::read_to_string(group.at(2, "file")).is_ok_and(|found| found == text)
         });
-        // What is read again is what is kept.
-        assert_eq!(fs::read_to_string(company.at(2, "file")).unwrap(), text);
+        // The second read comes from the cache.
+        assert_eq!(fs::read_to_string(group.at(2, "file")).unwrap(), text);
     }
 }
 
-/// S-132: what was answered is there on all that are left, and the tree is the same, whoever dies, comes or goes.
+/// S-132: acknowledged changes survive on the remaining nodes, and all trees are equal, whichever node dies, joins or
+/// leaves.
 #[test]
-fn node_that_is_killed_comes_back_and_one_that_goes_is_not_missed() {
-    let company = Company::new("killed", 3, &near());
-    (1..=3).for_each(|number| company.mount(number, &ROOM));
-    company.wait_until_together(&[1, 2, 3]);
-    let (common, seed) = (Common::default(), 5);
-    let mut logs: Vec<Log> = (1..=3).map(|number| Log::new(seed + number)).collect();
+fn group_survives_a_killed_node_and_a_leaving_node() {
+    let group = PingFsGroup::new("killed", 3, &near());
+    (1..=3).for_each(|number| group.mount(number, &CAPACITY));
+    group.wait_for_members(&[1, 2, 3]);
+    let (shared, seed) = (SharedFlags::default(), 5);
+    let mut logs: Vec<ChangeLog> = (1..=3).map(|number| ChangeLog::new(seed + number)).collect();
     std::thread::scope(|scope| {
-        let _end = End(&common);
+        let _stop = StopProgramsOnDrop(&shared);
         let mut programs = Vec::new();
         for (index, log) in logs.iter_mut().enumerate() {
-            let (at, common) = (company.at(index + 1, ""), &common);
-            programs.push(scope.spawn(move || log.run(&at, index + 1, 1, common)));
+            let (at, shared) = (group.at(index + 1, ""), &shared);
+            programs.push(scope.spawn(move || log.run(&at, index + 1, 1, shared)));
         }
-        wait_for("some changes", || fs::read_dir(company.at(1, "")).unwrap().count() > 9);
-        company.kill(2);
-        // Before its mount is gone, so that it writes nowhere else.
+        wait_for("some changes", || fs::read_dir(group.at(1, "")).unwrap().count() > 9);
+        group.kill(2);
+        // Before the mount is removed, so that the program writes nowhere else.
         programs.remove(1).join().unwrap();
-        company.take_away(2);
-        company.wait_until_together(&[1, 3]);
+        group.remove_mount(2);
+        group.wait_for_members(&[1, 3]);
     });
-    let all = contents_of_all(&company, &[1, 3]);
+    let all = contents_of_all(&group, &[1, 3]);
     logs.iter().for_each(|log| log.check(&all));
 
-    company.mount(2, &ROOM);
-    company.wait_until_together(&[1, 2, 3]);
-    assert_eq!(contents_of_all(&company, &[1, 2, 3]), all);
+    group.mount(2, &CAPACITY);
+    group.wait_for_members(&[1, 2, 3]);
+    assert_eq!(contents_of_all(&group, &[1, 2, 3]), all);
 
-    company.unmount(1);
-    company.wait_until_together(&[2, 3]);
-    fs::write(company.at(3, "last"), "of two").unwrap();
-    assert_eq!(fs::read_to_string(company.at(2, "last")).unwrap(), "of two");
-    assert_eq!(contents_of_all(&company, &[2, 3]), all);
+    group.unmount(1);
+    group.wait_for_members(&[2, 3]);
+    fs::write(group.at(3, "last"), "of two").unwrap();
+    assert_eq!(fs::read_to_string(group.at(2, "last")).unwrap(), "of two");
+    assert_eq!(contents_of_all(&group, &[2, 3]), all);
 }
 
-/// S-133: what is lost on a node's own line comes back from the others.
+/// S-133: blocks lost on a node's own link are restored from the other nodes.
 #[test]
-fn what_is_lost_on_one_node_is_read_from_the_others() {
-    // So far away that blocks are on the way, and not parked: a cut takes them.
-    let company = Company::new("lost", 2, &LinkProfile::rtt(Duration::from_millis(100)));
-    let flying = ["--rate", "5000", "--park", "0"];
-    company.mount(1, &flying);
-    company.mount(2, &flying);
-    company.wait_until_together(&[1, 2]);
+fn lost_blocks_of_one_node_are_read_from_the_others() {
+    // So far away that blocks are in flight and not parked in receive buffers, so that a cut loses them.
+    let group = PingFsGroup::new("lost", 2, &LinkProfile::rtt(Duration::from_millis(100)));
+    let in_flight = ["--rate", "5000", "--park", "0"];
+    group.mount(1, &in_flight);
+    group.mount(2, &in_flight);
+    group.wait_for_members(&[1, 2]);
     let text = |number: usize| format!("file {number}\n").repeat(300);
     for number in 0..10 {
-        fs::write(company.at(1, format!("file{number}")), text(number)).unwrap();
+        fs::write(group.at(1, format!("file{number}")), text(number)).unwrap();
     }
-    company.wait_until_same(&[1, 2]);
-    let lost_before = company.status(2)["hosts"][0]["lost"].as_u64().unwrap();
-    // Whatever is under way at this moment is gone; the line is there again at once.
-    company.link(2).cut();
-    company.link(2).heal();
+    group.wait_for_equal_roots(&[1, 2]);
+    let lost_before = group.status(2)["hosts"][0]["lost"].as_u64().unwrap();
+    // All packets in flight are lost; the link works again at once.
+    group.link(2).cut();
+    group.link(2).heal();
     for number in 0..10 {
-        let path = company.at(2, format!("file{number}"));
+        let path = group.at(2, format!("file{number}"));
         wait_for("a file to come back", || {
             fs::read_to_string(&path).is_ok_and(|found| found == text(number))
         });
     }
-    let lost = company.status(2)["hosts"][0]["lost"].as_u64().unwrap() - lost_before;
-    assert!(lost >= 10, "{lost} packets were lost: the cut took nothing");
-    // It is in packets of its own again: nobody else is there to ask.
-    company.unmount(1);
-    company.wait_until_together(&[2]);
+    let lost = group.status(2)["hosts"][0]["lost"].as_u64().unwrap() - lost_before;
+    assert!(lost >= 10, "{lost} packets were lost: the cut lost nothing");
+    // The blocks are in the node's own packets again: no other node is left to ask.
+    group.unmount(1);
+    group.wait_for_members(&[2]);
     for number in 0..10 {
-        assert_eq!(fs::read_to_string(company.at(2, format!("file{number}"))).unwrap(), text(number));
+        assert_eq!(fs::read_to_string(group.at(2, format!("file{number}"))).unwrap(), text(number));
     }
-    fs::write(company.at(2, "after"), "the cut").unwrap();
-    assert_eq!(fs::read_to_string(company.at(2, "after")).unwrap(), "the cut");
+    fs::write(group.at(2, "after"), "the cut").unwrap();
+    assert_eq!(fs::read_to_string(group.at(2, "after")).unwrap(), "the cut");
 }
 
-/// What is in the tree of these nodes, which is the same.
-fn contents_of_all(company: &Company, numbers: &[usize]) -> BTreeMap<String, String> {
-    company.wait_until_same(numbers);
+/// Returns the files of these nodes' trees, which must be equal.
+fn contents_of_all(group: &PingFsGroup, numbers: &[usize]) -> BTreeMap<String, String> {
+    group.wait_for_equal_roots(numbers);
     std::thread::scope(|scope| {
         let read = |number: &usize| {
-            let at = company.at(*number, "");
+            let at = group.at(*number, "");
             scope.spawn(move || contents(&at))
         };
         let readers: Vec<_> = numbers.iter().map(read).collect();
@@ -152,33 +153,34 @@ fn contents_of_all(company: &Company, numbers: &[usize]) -> BTreeMap<String, Str
     })
 }
 
-/// For how long programs change the tree; `scripts/together` says more.
-fn span() -> Duration {
+/// Returns the duration; `scripts/together` sets it.
+fn duration() -> Duration {
     let seconds = std::env::var("WIREFS_TOGETHER_SECONDS").ok();
     Duration::from_secs(seconds.map_or(20, |seconds| seconds.parse().unwrap()))
 }
 
-/// S-130: programs on three nodes change one tree at once, for 20 s; all roots are equal then, and what each was told is so.
+/// S-130: programs on three nodes change one tree concurrently for 20 s; then all roots are equal, and acknowledged
+/// changes are there.
 #[test]
-fn three_nodes_change_one_tree_at_once_and_have_the_same_at_the_end() {
-    let company = Company::new("at-once", 3, &LinkProfile::rtt(Duration::from_millis(10)));
-    (1..=3).for_each(|number| company.mount(number, &ROOM));
-    company.wait_until_together(&[1, 2, 3]);
-    let common = Common::default();
-    let mut logs: Vec<Log> = (1..=3).map(Log::new).collect();
+fn three_nodes_change_one_tree_concurrently_and_end_equal() {
+    let group = PingFsGroup::new("at-once", 3, &LinkProfile::rtt(Duration::from_millis(10)));
+    (1..=3).for_each(|number| group.mount(number, &CAPACITY));
+    group.wait_for_members(&[1, 2, 3]);
+    let shared = SharedFlags::default();
+    let mut logs: Vec<ChangeLog> = (1..=3).map(ChangeLog::new).collect();
     std::thread::scope(|scope| {
         for (index, log) in logs.iter_mut().enumerate() {
-            let (at, common) = (company.at(index + 1, ""), &common);
-            scope.spawn(move || log.run(&at, index + 1, 1, common));
+            let (at, shared) = (group.at(index + 1, ""), &shared);
+            scope.spawn(move || log.run(&at, index + 1, 1, shared));
         }
-        let _end = End(&common);
-        std::thread::sleep(span());
+        let _stop = StopProgramsOnDrop(&shared);
+        std::thread::sleep(duration());
     });
-    company.wait_until_together(&[1, 2, 3]);
-    let all = contents_of_all(&company, &[1, 2, 3]);
+    group.wait_for_members(&[1, 2, 3]);
+    let all = contents_of_all(&group, &[1, 2, 3]);
     logs.iter().for_each(|log| log.check(&all));
     let changes: Vec<u64> = logs.iter().map(|log| log.changes).collect();
     let (least, most) = (changes.iter().min().unwrap(), changes.iter().max().unwrap());
-    assert!(least * 2 > *most, "each in its turn: {changes:?}");
-    eprintln!("{} s: {changes:?} changes of three nodes, all roots equal", span().as_secs());
+    assert!(least * 2 > *most, "unequal progress: {changes:?}");
+    eprintln!("{} s: {changes:?} changes of three nodes, all roots equal", duration().as_secs());
 }

@@ -1,4 +1,4 @@
-//! A server, its export, and mounts of it, with homes of their own; nothing of it is left afterwards.
+//! A server, its export, and mounts of it, with their own home directories; drop removes everything.
 //!
 //! ```text
 //! unix:  export ── wirefs serve ── socket ───────────── wirefs mount ── mnt, other …
@@ -18,25 +18,25 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use wirefs_lab::{Host, Lab, LinkHandle, LinkProfile};
 
-/// No program of a test runs longer, in seconds.
+/// The timeout of each program, in seconds.
 const PROGRAM_MAX_SECS: &str = "150";
 const PORT: u16 = 6_440;
-/// Where wirefs looks for its files; the tests give it a home instead.
-const PLACES: [&str; 3] = ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"];
-/// Bounds every wait; only a failing test waits so long.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The environment variables that would override the home directories of the tests.
+const HOME_VARIABLES: [&str; 3] = ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"];
+/// The timeout of every wait; only a failing test reaches it.
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// What lies between server and client. The order of fields is the order in which they go.
-enum Wire {
+/// The network between server and client. The fields are dropped in this order.
+enum SiteNetwork {
     Unix,
     Tls { link: LinkHandle, server: Host, client: Host, other: Option<Box<(LinkHandle, Host)>>, lab: Lab },
 }
 
-/// One export and the mounts of it.
+/// One export and its mounts.
 pub(crate) struct Site {
     dir: PathBuf,
     export: PathBuf,
-    wire: Wire,
+    network: SiteNetwork,
     user: Option<u32>,
     serve_arguments: Vec<String>,
     server: RefCell<Option<Child>>,
@@ -44,34 +44,34 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// A server on a unix socket.
+    /// Starts a server on a unix socket.
     pub(crate) fn unix(name: &str) -> Site {
-        Site::new(name, Wire::Unix, None, &[])
+        Site::new(name, SiteNetwork::Unix, None, &[])
     }
 
-    /// The same; server, mounts and all programs are this ordinary user's.
+    /// The same, with server, mounts and programs of an ordinary user.
     pub(crate) fn unix_of_user(name: &str, user: u32) -> Site {
-        Site::new(name, Wire::Unix, Some(user), &[])
+        Site::new(name, SiteNetwork::Unix, Some(user), &[])
     }
 
-    /// A server on a unix socket with more arguments.
+    /// Starts a server on a unix socket with further arguments.
     pub(crate) fn unix_with(name: &str, arguments: &[&str]) -> Site {
-        Site::new(name, Wire::Unix, None, arguments)
+        Site::new(name, SiteNetwork::Unix, None, arguments)
     }
 
-    /// A server and a client on two hosts, who know each other's keys.
+    /// Starts a server and a client on two hosts; the server knows the client's key.
     pub(crate) fn tls(name: &str, profile: LinkProfile) -> Site {
-        let site = Site::tls_of_strangers(name, profile);
+        let site = Site::tls_unauthorized(name, profile);
         let key = site.wirefs(&["identity"]).succeeds();
         site.authorize(&key);
         site.start_server();
         site
     }
 
-    /// The same with a second client, on a host and a link of its own.
-    pub(crate) fn tls_of_two(name: &str, profile: LinkProfile) -> Site {
-        let mut site = Site::tls_of_strangers(name, profile.clone());
-        if let Wire::Tls { server, other, lab, .. } = &mut site.wire {
+    /// The same with a second client, on its own host and link.
+    pub(crate) fn tls_with_two_clients(name: &str, profile: LinkProfile) -> Site {
+        let mut site = Site::tls_unauthorized(name, profile.clone());
+        if let SiteNetwork::Tls { server, other, lab, .. } = &mut site.network {
             let host = lab.host("other").unwrap();
             *other = Some(Box::new((lab.link(server, &host, profile).unwrap(), host)));
         }
@@ -81,28 +81,28 @@ impl Site {
         site
     }
 
-    /// The same, and the server knows no key; it is not started.
-    pub(crate) fn tls_of_strangers(name: &str, profile: LinkProfile) -> Site {
+    /// The same without an authorized key; the server is not started.
+    pub(crate) fn tls_unauthorized(name: &str, profile: LinkProfile) -> Site {
         let lab = Lab::new(name).unwrap();
         let (server, client) = (lab.host("server").unwrap(), lab.host("client").unwrap());
         let link = lab.link(&server, &client, profile).unwrap();
-        Site::prepared(name, Wire::Tls { link, server, client, other: None, lab }, None, &[])
+        Site::create(name, SiteNetwork::Tls { link, server, client, other: None, lab }, None, &[])
     }
 
-    fn new(name: &str, wire: Wire, user: Option<u32>, arguments: &[&str]) -> Site {
-        let site = Site::prepared(name, wire, user, arguments);
+    fn new(name: &str, network: SiteNetwork, user: Option<u32>, arguments: &[&str]) -> Site {
+        let site = Site::create(name, network, user, arguments);
         site.start_server();
         site
     }
 
-    fn prepared(name: &str, wire: Wire, user: Option<u32>, arguments: &[&str]) -> Site {
+    fn create(name: &str, network: SiteNetwork, user: Option<u32>, arguments: &[&str]) -> Site {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let dir = std::env::temp_dir().join(format!("wirefs-site-{name}-{}-{number}", std::process::id()));
         for name in ["", "export", "server/.config/wirefs", "client/.config/wirefs", "client/run", "local"] {
             fs::DirBuilder::new().recursive(true).mode(0o755).create(dir.join(name)).unwrap();
         }
-        // A copy, because an ordinary user may not reach the directory that cargo builds in.
+        // A copy, because an ordinary user may not have access to cargo's target directory.
         let built = Path::new(env!("CARGO_BIN_EXE_wirefs-lab")).with_file_name("wirefs");
         assert!(built.exists(), "{} is missing: cargo build --package wirefs", built.display());
         if fs::hard_link(&built, dir.join("wirefs")).is_err() {
@@ -111,102 +111,104 @@ impl Site {
         let site = Site {
             export: dir.join("export"),
             dir,
-            wire,
+            network,
             user,
             serve_arguments: arguments.iter().map(|&word| word.to_owned()).collect(),
             server: RefCell::default(),
             mounts: RefCell::default(),
         };
         if user.is_some() {
-            site.give_to_user(&site.dir);
+            site.chown_to_user(&site.dir);
         }
         site
     }
 
-    fn give_to_user(&self, path: &Path) {
+    fn chown_to_user(&self, path: &Path) {
         std::os::unix::fs::chown(path, self.user, self.user).unwrap();
         for entry in fs::read_dir(path).unwrap().map(Result::unwrap) {
             match entry.file_type().unwrap().is_dir() {
-                true => self.give_to_user(&entry.path()),
+                true => self.chown_to_user(&entry.path()),
                 false if entry.file_name() == "wirefs" => {}
                 false => std::os::unix::fs::chown(entry.path(), self.user, self.user).unwrap(),
             }
         }
     }
 
-    /// The server's directory.
+    /// Returns the exported directory.
     pub(crate) fn export(&self) -> &Path {
         &self.export
     }
 
-    /// Something in this site's own directory, outside the export.
+    /// Returns a path in this site's directory, outside the export.
     pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
         self.dir.join(name)
     }
 
-    /// Serves another directory from the next start on.
+    /// Exports another directory from the next start on.
     pub(crate) fn set_export(&mut self, export: &Path) {
         self.export = export.to_owned();
     }
 
     pub(crate) fn link(&self) -> &LinkHandle {
-        match &self.wire {
-            Wire::Tls { link, .. } => link,
-            Wire::Unix => panic!("a unix socket has no link"),
+        match &self.network {
+            SiteNetwork::Tls { link, .. } => link,
+            SiteNetwork::Unix => panic!("a unix socket has no link"),
         }
     }
 
-    /// The second client's link.
+    /// Returns the second client's link.
     pub(crate) fn other_link(&self) -> &LinkHandle {
-        match &self.wire {
-            Wire::Tls { other: Some(other), .. } => &other.0,
-            Wire::Tls { other: None, .. } | Wire::Unix => panic!("there is no second client"),
+        match &self.network {
+            SiteNetwork::Tls { other: Some(other), .. } => &other.0,
+            SiteNetwork::Tls { other: None, .. } | SiteNetwork::Unix => panic!("there is no second client"),
         }
     }
 
-    /// Mounts the export at `name` on the second client, with these options; gives the mount.
+    /// Mounts the export at `name` on the second client; returns the mount point.
     pub(crate) fn mount_other(&self, name: &str, options: &[&str]) -> PathBuf {
-        let Wire::Tls { other: Some(other), .. } = &self.wire else { panic!("there is no second client") };
+        let SiteNetwork::Tls { other: Some(other), .. } = &self.network else {
+            panic!("there is no second client")
+        };
         let at = self.path(name);
         fs::create_dir_all(&at).unwrap();
         self.mounts.borrow_mut().push(at.clone());
         let mut command = other.1.command("timeout");
         command.args(["--foreground", "--signal=KILL", PROGRAM_MAX_SECS]).arg(self.path("wirefs"));
-        self.at_home(&mut command, "client");
+        self.set_home(&mut command, "client");
         command.arg("mount").arg(format!("tls://{}:{PORT}/", other.0.address_a())).arg(&at).args(options);
-        Ran::of(&mut command).succeeds();
+        ProgramResult::of(&mut command).succeeds();
         at
     }
 
-    /// Where the server listens.
+    /// Returns the address of the server.
     pub(crate) fn url(&self) -> String {
-        match &self.wire {
-            Wire::Unix => format!("unix://{}", self.path("socket").display()),
-            Wire::Tls { link, .. } => format!("tls://{}:{PORT}", link.address_a()),
+        match &self.network {
+            SiteNetwork::Unix => format!("unix://{}", self.path("socket").display()),
+            SiteNetwork::Tls { link, .. } => format!("tls://{}:{PORT}", link.address_a()),
         }
     }
 
-    /// What to mount.
+    /// Returns the source to mount.
     pub(crate) fn source(&self) -> String {
-        match &self.wire {
-            Wire::Unix => self.url(),
-            Wire::Tls { .. } => format!("{}/", self.url()),
+        match &self.network {
+            SiteNetwork::Unix => self.url(),
+            SiteNetwork::Tls { .. } => format!("{}/", self.url()),
         }
     }
 
-    /// Lets the owner of this key in.
+    /// Authorizes a key.
     pub(crate) fn authorize(&self, key: &str) {
         let file = self.path("server/.config/wirefs/authorized_keys");
         fs::write(&file, key).unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     }
 
-    /// Starts the server, and waits until it listens.
+    /// Starts the server and waits until it listens.
     pub(crate) fn start_server(&self) {
         let mut command = self.on_server(self.path("wirefs"));
         let (log, errors) = (self.path("server/log"), self.path("server/errors"));
         command.arg("serve").arg(&self.export).args(["--listen", &self.url()]).args(&self.serve_arguments);
-        if let Wire::Tls { other: Some(other), .. } = &self.wire {
+        if let SiteNetwork::Tls { other: Some(other), .. } = &self.network {
             command.args(["--listen", &format!("tls://{}:{PORT}", other.0.address_a())]);
         }
         command.stdout(fs::File::create(&log).unwrap()).stderr(fs::File::create(&errors).unwrap());
@@ -220,17 +222,17 @@ impl Site {
         self.server.replace(Some(child));
     }
 
-    /// A program on the server's host, with the server's home.
+    /// Returns a command on the server's host, with the server's home.
     pub(crate) fn on_server(&self, program: impl AsRef<OsStr>) -> Command {
-        let mut command = match &self.wire {
-            Wire::Unix => Command::new(program),
-            Wire::Tls { server, .. } => server.command(program),
+        let mut command = match &self.network {
+            SiteNetwork::Unix => Command::new(program),
+            SiteNetwork::Tls { server, .. } => server.command(program),
         };
-        self.at_home(&mut command, "server");
+        self.set_home(&mut command, "server");
         command
     }
 
-    /// Kills the server without warning.
+    /// Kills the server with SIGKILL.
     pub(crate) fn kill_server(&self) {
         if let Some(mut child) = self.server.take() {
             child.kill().unwrap();
@@ -238,22 +240,22 @@ impl Site {
         }
     }
 
-    /// A program on the client, ended by force when it runs too long.
+    /// Returns a command on the client; it is killed after a timeout.
     pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
-        let mut command = match &self.wire {
-            Wire::Unix => Command::new("timeout"),
-            Wire::Tls { client, .. } => client.command("timeout"),
+        let mut command = match &self.network {
+            SiteNetwork::Unix => Command::new("timeout"),
+            SiteNetwork::Tls { client, .. } => client.command("timeout"),
         };
         command.args(["--foreground", "--signal=KILL", PROGRAM_MAX_SECS]).arg(program);
-        self.at_home(&mut command, "client");
+        self.set_home(&mut command, "client");
         command
     }
 
-    fn at_home(&self, command: &mut Command, home: &str) {
+    fn set_home(&self, command: &mut Command, home: &str) {
         command.env("HOME", self.path(home)).env("XDG_RUNTIME_DIR", self.path("client/run"));
         command.current_dir("/").stdin(Stdio::null());
-        for place in PLACES {
-            command.env_remove(place);
+        for variable in HOME_VARIABLES {
+            command.env_remove(variable);
         }
         if let Some(user) = self.user {
             command.uid(user).gid(user);
@@ -261,11 +263,11 @@ impl Site {
     }
 
     /// Runs `wirefs` on the client.
-    pub(crate) fn wirefs(&self, arguments: &[&str]) -> Ran {
-        Ran::of(self.command(self.path("wirefs")).args(arguments))
+    pub(crate) fn wirefs(&self, arguments: &[&str]) -> ProgramResult {
+        ProgramResult::of(self.command(self.path("wirefs")).args(arguments))
     }
 
-    /// Mounts the export at `name`, with these options; gives the mount.
+    /// Mounts the export at `name`; returns the mount point.
     pub(crate) fn mount(&self, name: &str, options: &[&str]) -> PathBuf {
         let at = self.path(name);
         fs::create_dir_all(&at).unwrap();
@@ -279,21 +281,22 @@ impl Site {
         at
     }
 
-    /// Waits until everything is at the server, and unmounts.
+    /// Waits until all changes are at the server, and unmounts.
     ///
-    /// What this process had open there a moment ago, a process that another of its threads is just starting may still have.
+    /// Retries while the mount is busy: a child process that another thread forks may still have our former
+    /// descriptors.
     pub(crate) fn unmount(&self, at: &Path) {
         wait_for("the mount to be free", || {
-            let ran = self.wirefs(&["umount", at.to_str().unwrap()]);
-            let is_in_use = ran.stderr.contains(" is in use: ");
+            let result = self.wirefs(&["umount", at.to_str().unwrap()]);
+            let is_in_use = result.stderr.contains(" is in use: ");
             if !is_in_use {
-                ran.succeeds();
+                result.succeeds();
             }
             !is_in_use
         });
     }
 
-    /// Whether the kernel has a mount there.
+    /// Returns whether the kernel has a mount there.
     pub(crate) fn is_mounted(&self, at: &Path) -> bool {
         let table = fs::read_to_string("/proc/self/mountinfo").unwrap();
         table.contains(&format!(" {} ", at.display()))
@@ -320,22 +323,22 @@ impl Drop for Site {
     }
 }
 
-/// How a program ended.
+/// The exit code and the output of a program.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub(crate) struct ProgramResult {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-impl Ran {
-    pub(crate) fn of(command: &mut Command) -> Ran {
+impl ProgramResult {
+    pub(crate) fn of(command: &mut Command) -> ProgramResult {
         let Output { status, stdout, stderr } = command.output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        Ran { code: status.code(), stdout: text(stdout), stderr: text(stderr) }
+        ProgramResult { code: status.code(), stdout: text(stdout), stderr: text(stderr) }
     }
 
-    /// Its standard output, if it succeeded.
+    /// Returns the standard output; panics if the program failed.
     #[track_caller]
     pub(crate) fn succeeds(self) -> String {
         assert_eq!(self.code, Some(0), "stdout: {}\nstderr: {}", self.stdout, self.stderr);
@@ -343,42 +346,43 @@ impl Ran {
     }
 }
 
-/// A process that is killed with the test, if it has not ended.
-pub(crate) struct Running(pub(crate) Child);
+/// A process, killed on drop.
+pub(crate) struct ChildGuard(pub(crate) Child);
 
-impl Running {
+impl ChildGuard {
     pub(crate) fn pid(&self) -> Pid {
         Pid::from_child(&self.0)
     }
 
     pub(crate) fn kill(&mut self) {
-        // It may have ended.
+        // The process may have ended already.
         kill_process(self.pid(), Signal::KILL).ok();
         self.0.wait().ok();
     }
 }
 
-impl Drop for Running {
+impl Drop for ChildGuard {
     fn drop(&mut self) {
         self.kill();
     }
 }
 
-/// Waits until something is so, and fails when it does not come to be.
+/// Waits until a condition is true; panics after a timeout.
 #[track_caller]
-pub(crate) fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
-    let (mut waited, mut looked) = (Duration::ZERO, Instant::now());
-    while !is_so() {
-        // A machine that was stopped meanwhile, as virtual ones are, has not waited.
-        waited += looked.elapsed().min(PATIENCE / 10);
-        looked = Instant::now();
-        assert!(waited < PATIENCE, "waited in vain for {what}");
+pub(crate) fn wait_for(condition_name: &str, mut is_true: impl FnMut() -> bool) {
+    let (mut waited, mut last_check) = (Duration::ZERO, Instant::now());
+    while !is_true() {
+        // The time of a suspended machine, as virtual ones are, does not count.
+        waited += last_check.elapsed().min(WAIT_MAX / 10);
+        last_check = Instant::now();
+        assert!(waited < WAIT_MAX, "timeout: waited for {condition_name}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
 
-/// Copies a program, so that it can be started at once. Not by this process: one that another of its threads starts meanwhile has the
-/// copy open for writing too until it executes, and as long as anybody has that, the kernel starts no such program (ETXTBSY).
+/// Copies a program that can be started at once, with `cp` instead of this process. A child that another thread forks
+/// would inherit our writable descriptor until its exec, and the kernel refuses to start a program open for writing
+/// (ETXTBSY).
 pub(crate) fn copy_program(from: &Path, to: &Path) {
     let copied = Command::new("cp").args([from, to]).status().unwrap();
     assert!(copied.success(), "cp {} {}", from.display(), to.display());

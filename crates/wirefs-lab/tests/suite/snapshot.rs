@@ -1,4 +1,4 @@
-//! All that can be seen of a tree, so that two trees can be compared.
+//! The visible state of a tree, for comparisons.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -7,16 +7,16 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-/// Room for the names, or for one value, of a file's extended attributes, in bytes.
+/// The buffer for the names, or for one value, of a file's extended attributes, in bytes.
 const XATTR_BYTES_MAX: usize = 65_536;
 
-/// What is at one name.
+/// The state of one file.
 #[derive(Debug, PartialEq, Eq)]
-struct Seen {
+struct FileState {
     mode: u32,
     nlink: u64,
     uid: u32,
-    /// Bytes; each file system has its own idea of a directory's.
+    /// Bytes; 0 for directories, whose sizes differ between file systems.
     size: u64,
     contents: Vec<u8>,
     target: Option<PathBuf>,
@@ -24,63 +24,69 @@ struct Seen {
     mtime: Option<(i64, i64)>,
 }
 
-/// A tree by its names.
+/// The state of a tree, by path.
 #[derive(PartialEq, Eq)]
-pub(crate) struct Snapshot(BTreeMap<PathBuf, Seen>);
+pub(crate) struct Snapshot(BTreeMap<PathBuf, FileState>);
 
-/// What is compared beside names, kinds, modes, links, sizes, contents, targets and attributes.
+/// The optional parts of a comparison. Names, types, modes, link counts, sizes, contents, targets and extended
+/// attributes always count.
 #[derive(Clone, Copy)]
 pub(crate) struct Looks<'a> {
-    /// Times of last change, where the program sets them.
+    /// Whether modification times count; only for programs that set them.
     pub(crate) mtimes: bool,
-    /// Names of files whose contents tell of inodes and times.
+    /// Files whose contents depend on inode numbers and times.
     pub(crate) except: &'a [&'a str],
 }
 
 impl Snapshot {
     pub(crate) fn of(root: &Path, looks: Looks<'_>) -> Snapshot {
-        let mut seen = BTreeMap::new();
-        look(root, Path::new(""), looks, &mut seen);
-        Snapshot(seen)
+        let mut files = BTreeMap::new();
+        collect(root, Path::new(""), looks, &mut files);
+        Snapshot(files)
     }
 
-    /// Fails with the names that are not the same.
+    /// Panics with the paths that differ.
     #[track_caller]
-    pub(crate) fn assert_same(&self, other: &Snapshot, what: &str) {
+    pub(crate) fn assert_same(&self, other: &Snapshot, context: &str) {
         let names: std::collections::BTreeSet<_> = self.0.keys().chain(other.0.keys()).collect();
         let different: Vec<String> = names
             .into_iter()
             .filter(|name| self.0.get(*name) != other.0.get(*name))
             .map(|name| {
-                format!("{}:\n  {}\n  {}", name.display(), tell(self.0.get(name)), tell(other.0.get(name)))
+                format!(
+                    "{}:\n  {}\n  {}",
+                    name.display(),
+                    describe(self.0.get(name)),
+                    describe(other.0.get(name))
+                )
             })
             .collect();
-        assert!(different.is_empty(), "{what}:\n{}", different.join("\n"));
+        assert!(different.is_empty(), "{context}:\n{}", different.join("\n"));
     }
 }
 
-fn tell(seen: Option<&Seen>) -> String {
-    seen.map_or("nothing".to_owned(), |seen| {
-        let start: String = String::from_utf8_lossy(&seen.contents).chars().take(60).collect();
-        let Seen { mode, nlink, uid, size, target, xattrs, mtime, .. } = seen;
+fn describe(file: Option<&FileState>) -> String {
+    file.map_or("nothing".to_owned(), |file| {
+        let start: String = String::from_utf8_lossy(&file.contents).chars().take(60).collect();
+        let FileState { mode, nlink, uid, size, target, xattrs, mtime, .. } = file;
         format!("mode {mode:o} nlink {nlink} uid {uid} size {size} target {target:?} {xattrs:?} {mtime:?} {start:?}")
     })
 }
 
-fn look(root: &Path, name: &Path, looks: Looks<'_>, seen: &mut BTreeMap<PathBuf, Seen>) {
+fn collect(root: &Path, name: &Path, looks: Looks<'_>, files: &mut BTreeMap<PathBuf, FileState>) {
     let path = root.join(name);
     let stat = fs::symlink_metadata(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let kind = stat.file_type();
-    let is_excepted = looks.except.iter().any(|except| name.ends_with(except));
-    let contents = if kind.is_file() && !is_excepted { fs::read(&path).unwrap() } else { Vec::new() };
+    let is_exempt = looks.except.iter().any(|except| name.ends_with(except));
+    let contents = if kind.is_file() && !is_exempt { fs::read(&path).unwrap() } else { Vec::new() };
     assert!(!kind.is_fifo() && !kind.is_socket(), "{}", path.display());
-    seen.insert(
+    files.insert(
         name.to_owned(),
-        Seen {
+        FileState {
             mode: stat.mode(),
             nlink: stat.nlink(),
             uid: stat.uid(),
-            size: if kind.is_file() && !is_excepted { stat.size() } else { 0 },
+            size: if kind.is_file() && !is_exempt { stat.size() } else { 0 },
             contents,
             target: kind.is_symlink().then(|| fs::read_link(&path).unwrap()),
             xattrs: xattrs(&path),
@@ -92,7 +98,7 @@ fn look(root: &Path, name: &Path, looks: Looks<'_>, seen: &mut BTreeMap<PathBuf,
             fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         names.sort();
         for child in names {
-            look(root, &name.join(child), looks, seen);
+            collect(root, &name.join(child), looks, files);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Memory mapped from a file; files closed by hand.
+//! Memory-mapped files, and `close` with its result.
 #![allow(unsafe_code, reason = "mmap, close")]
 
 use std::fs::File;
@@ -7,7 +7,7 @@ use std::os::fd::IntoRawFd as _;
 
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
 
-/// Maps the first `length` bytes of `file`, shared and writable, lets `change` work there, and syncs.
+/// Maps the first `length` bytes of `file`, shared and writable, calls `change` with them, and syncs.
 pub(crate) fn with_mapped<T>(file: &File, length: usize, change: impl FnOnce(&mut [u8]) -> T) -> T {
     // SAFETY: a fresh mapping at an address of the kernel's choice; it is used here alone and unmapped below.
     let address = unsafe {
@@ -23,8 +23,8 @@ pub(crate) fn with_mapped<T>(file: &File, length: usize, change: impl FnOnce(&mu
     made
 }
 
-/// Closes `file` and tells what `close` said, which dropping it would not.
+/// Closes `file` and returns the error of `close`, which drop would ignore.
 pub(crate) fn close(file: File) -> io::Result<()> {
-    // SAFETY: the number is that of an open file which nobody else owns any more.
+    // SAFETY: the descriptor is open and has no other owner.
     unsafe { rustix::io::try_close(file.into_raw_fd()) }.map_err(io::Error::from)
 }

@@ -1,4 +1,4 @@
-//! Two clients of one export: what each sees of the other.
+//! Two clients of one export: visibility of each other's changes.
 
 mod data;
 mod locks;
@@ -16,38 +16,38 @@ use std::thread;
 use crate::site::{Site, wait_for};
 
 /// An export and two mounts of it.
-struct Pair {
+struct TwoMounts {
     site: Site,
     a: PathBuf,
     b: PathBuf,
 }
 
-impl Pair {
-    fn new(name: &str, mode: &str) -> Pair {
+impl TwoMounts {
+    fn new(name: &str, mode: &str) -> TwoMounts {
         let site = Site::unix(name);
         let [a, b] = ["a", "b"].map(|mount| site.mount(mount, &["--mode", mode]));
-        Pair { site, a, b }
+        TwoMounts { site, a, b }
     }
 }
 
 fn no_append_is_lost(mode: &str) {
     const LINES: usize = 150;
-    let pair = Pair::new("append", mode);
-    let append = |at: &Path, who: &str| {
+    let mounts = TwoMounts::new("append", mode);
+    let append = |at: &Path, writer: &str| {
         let mut log = OpenOptions::new().append(true).create(true).open(at.join("log")).unwrap();
         for line in 0..LINES {
-            log.write_all(format!("{who} {line}\n").as_bytes()).unwrap();
+            log.write_all(format!("{writer} {line}\n").as_bytes()).unwrap();
         }
     };
     thread::scope(|scope| {
-        for (at, who) in [(&pair.a, "a1"), (&pair.b, "b1"), (&pair.a, "a2"), (&pair.b, "b2")] {
-            scope.spawn(move || append(at, who));
+        for (at, writer) in [(&mounts.a, "a1"), (&mounts.b, "b1"), (&mounts.a, "a2"), (&mounts.b, "b2")] {
+            scope.spawn(move || append(at, writer));
         }
     });
-    let text = fs::read_to_string(pair.site.export().join("log")).unwrap();
-    for who in ["a1", "b1", "a2", "b2"] {
-        let own: Vec<&str> = text.lines().filter(|line| line.starts_with(who)).collect();
-        let expected: Vec<String> = (0..LINES).map(|line| format!("{who} {line}")).collect();
+    let text = fs::read_to_string(mounts.site.export().join("log")).unwrap();
+    for writer in ["a1", "b1", "a2", "b2"] {
+        let own: Vec<&str> = text.lines().filter(|line| line.starts_with(writer)).collect();
+        let expected: Vec<String> = (0..LINES).map(|line| format!("{writer} {line}")).collect();
         assert_eq!(own, expected, "in order and none missing");
     }
     assert_eq!(text.lines().count(), 4 * LINES);
@@ -63,15 +63,15 @@ fn no_append_is_lost_in_strict_mounts() {
     no_append_is_lost("strict");
 }
 
-/// Both try the same at once, many times; gives how often each number of them won.
-fn races(pair: &Pair, attempt: impl Fn(&Path) -> bool + Sync) -> BTreeSet<usize> {
+/// Runs the same attempt on both mounts at once, many times; returns the set of success counts per round.
+fn races(mounts: &TwoMounts, attempt: impl Fn(&Path) -> bool + Sync) -> BTreeSet<usize> {
     let start = Barrier::new(2);
     let run = |at: &PathBuf, round: usize| {
         start.wait();
         usize::from(attempt(&at.join(format!("race{round}"))))
     };
     thread::scope(|scope| {
-        let [a, b] = [&pair.a, &pair.b].map(|at| {
+        let [a, b] = [&mounts.a, &mounts.b].map(|at| {
             let run = &run;
             scope.spawn(move || (0..80).map(|round| run(at, round)).collect::<Vec<usize>>())
         });
@@ -89,65 +89,65 @@ fn is_first(made: std::io::Result<()>) -> bool {
 }
 
 #[test]
-fn of_two_that_create_exclusively_one_wins() {
-    let pair = Pair::new("exclusive", "window");
-    let winners = races(&pair, |path| is_first(File::create_new(path).map(drop)));
+fn one_of_two_exclusive_creations_succeeds() {
+    let mounts = TwoMounts::new("exclusive", "window");
+    let winners = races(&mounts, |path| is_first(File::create_new(path).map(drop)));
     assert_eq!(winners, BTreeSet::from([1]));
 }
 
 #[test]
-fn of_two_that_make_a_directory_or_a_link_one_wins() {
-    let pair = Pair::new("mkdir", "window");
-    let winners = races(&pair, |path| is_first(fs::create_dir(path)));
+fn one_of_two_creations_of_a_directory_or_symlink_succeeds() {
+    let mounts = TwoMounts::new("mkdir", "window");
+    let winners = races(&mounts, |path| is_first(fs::create_dir(path)));
     assert_eq!(winners, BTreeSet::from([1]));
     let winners =
-        races(&pair, |path| is_first(std::os::unix::fs::symlink("target", path.with_extension("link"))));
+        races(&mounts, |path| is_first(std::os::unix::fs::symlink("target", path.with_extension("link"))));
     assert_eq!(winners, BTreeSet::from([1]));
 }
 
 #[test]
-fn a_file_removed_by_the_other_client_lives_while_it_is_open() {
-    let pair = Pair::new("unlinked", "window");
-    fs::write(pair.a.join("f"), vec![7; 300_000]).unwrap();
-    let mut open = OpenOptions::new().read(true).write(true).open(pair.a.join("f")).unwrap();
-    fs::remove_file(pair.b.join("f")).unwrap();
-    assert!(!pair.site.export().join("f").exists());
+fn open_file_survives_removal_by_the_other_client() {
+    let mounts = TwoMounts::new("unlinked", "window");
+    fs::write(mounts.a.join("f"), vec![7; 300_000]).unwrap();
+    let mut open = OpenOptions::new().read(true).write(true).open(mounts.a.join("f")).unwrap();
+    fs::remove_file(mounts.b.join("f")).unwrap();
+    assert!(!mounts.site.export().join("f").exists());
     open.write_all_at(b"still here", 299_000).unwrap();
     open.sync_all().unwrap();
     let mut contents = Vec::new();
     open.read_to_end(&mut contents).unwrap();
     assert_eq!(contents.len(), 300_000);
     assert_eq!(&contents[299_000..299_010], b"still here");
-    fs::write(pair.b.join("f"), "another").unwrap();
+    fs::write(mounts.b.join("f"), "another").unwrap();
     let mut first = [0; 4];
     open.read_exact_at(&mut first, 0).unwrap();
     assert_eq!(first, [7; 4]);
-    wait_for("the new file to be seen", || fs::read(pair.a.join("f")).is_ok_and(|text| text == b"another"));
+    wait_for("the new file to be seen", || fs::read(mounts.a.join("f")).is_ok_and(|text| text == b"another"));
 }
 
 #[test]
-fn a_change_is_seen_by_the_other_client_after_the_window() {
-    let pair = Pair::new("window", "window=200ms");
-    fs::write(pair.a.join("f"), "one").unwrap();
-    fs::create_dir(pair.a.join("d")).unwrap();
-    // The other client knows all of it now.
-    assert_eq!(fs::read_to_string(pair.b.join("f")).unwrap(), "one");
-    assert_eq!(fs::read_dir(pair.b.join("d")).unwrap().count(), 0);
-    assert!(!pair.b.join("new").exists());
+fn change_is_visible_to_the_other_client_after_the_window() {
+    let mounts = TwoMounts::new("window", "window=200ms");
+    fs::write(mounts.a.join("f"), "one").unwrap();
+    fs::create_dir(mounts.a.join("d")).unwrap();
+    // The other client has cached all of it now.
+    assert_eq!(fs::read_to_string(mounts.b.join("f")).unwrap(), "one");
+    assert_eq!(fs::read_dir(mounts.b.join("d")).unwrap().count(), 0);
+    assert!(!mounts.b.join("new").exists());
 
-    fs::write(pair.a.join("f"), "two").unwrap();
-    wait_for("the contents", || fs::read_to_string(pair.b.join("f")).unwrap() == "two");
-    fs::write(pair.a.join("d/entry"), "").unwrap();
-    wait_for("the entry", || fs::read_dir(pair.b.join("d")).unwrap().count() == 1);
-    fs::write(pair.a.join("new"), "").unwrap();
-    wait_for("the name that was not there", || pair.b.join("new").exists());
-    fs::rename(pair.a.join("new"), pair.a.join("renamed")).unwrap();
-    wait_for("the rename", || !pair.b.join("new").exists() && pair.b.join("renamed").exists());
-    fs::set_permissions(pair.a.join("f"), std::os::unix::fs::PermissionsExt::from_mode(0o400)).unwrap();
-    wait_for("the mode", || fs::metadata(pair.b.join("f")).unwrap().mode() & 0o777 == 0o400);
-    // What a program holds open is shown anew too, without opening it again.
-    let held = File::open(pair.b.join("f")).unwrap();
-    OpenOptions::new().write(true).open(pair.a.join("f")).unwrap().write_all_at(b"six", 0).unwrap();
+    fs::write(mounts.a.join("f"), "two").unwrap();
+    wait_for("the contents", || fs::read_to_string(mounts.b.join("f")).unwrap() == "two");
+    fs::write(mounts.a.join("d/entry"), "").unwrap();
+    wait_for("the entry", || fs::read_dir(mounts.b.join("d")).unwrap().count() == 1);
+    fs::write(mounts.a.join("new"), "").unwrap();
+    wait_for("the name that was not there", || mounts.b.join("new").exists());
+    fs::rename(mounts.a.join("new"), mounts.a.join("renamed")).unwrap();
+    wait_for("the rename", || !mounts.b.join("new").exists() && mounts.b.join("renamed").exists());
+    fs::set_permissions(mounts.a.join("f"), std::os::unix::fs::PermissionsExt::from_mode(0o400)).unwrap();
+    wait_for("the mode", || fs::metadata(mounts.b.join("f")).unwrap().mode() & 0o777 == 0o400);
+    // An open file shows new contents too, without a new open.
+    let held = File::open(mounts.b.join("f")).unwrap();
+    OpenOptions::new().write(true).open(mounts.a.join("f")).unwrap().write_all_at(b"six", 0).unwrap();
     wait_for("the contents of an open file", || {
         let mut contents = [0; 3];
         held.read_exact_at(&mut contents, 0).unwrap();
@@ -156,33 +156,35 @@ fn a_change_is_seen_by_the_other_client_after_the_window() {
 }
 
 #[test]
-fn names_of_255_odd_bytes_are_names() {
-    let pair = Pair::new("names", "window");
+fn names_of_255_arbitrary_bytes_work() {
+    let mounts = TwoMounts::new("names", "window");
     let odd: Vec<u8> = (1..=255).filter(|&byte| byte != b'/').chain([b' ']).collect();
     assert_eq!(odd.len(), 255);
     let names = [&odd[..], &[0xff; 255], b"\n", b"...", b"-rf *", "e\u{301}".as_bytes(), "\u{e9}".as_bytes()];
     for name in names {
-        fs::write(pair.a.join(OsStr::from_bytes(name)), name).unwrap();
+        fs::write(mounts.a.join(OsStr::from_bytes(name)), name).unwrap();
     }
-    let listed: BTreeSet<Vec<u8>> =
-        fs::read_dir(&pair.b).unwrap().map(|entry| entry.unwrap().file_name().as_bytes().to_vec()).collect();
+    let listed: BTreeSet<Vec<u8>> = fs::read_dir(&mounts.b)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().as_bytes().to_vec())
+        .collect();
     assert_eq!(listed, names.iter().map(|name| name.to_vec()).collect());
     for name in names {
-        assert_eq!(fs::read(pair.b.join(OsStr::from_bytes(name))).unwrap(), name);
+        assert_eq!(fs::read(mounts.b.join(OsStr::from_bytes(name))).unwrap(), name);
     }
-    let longer = pair.a.join(OsStr::from_bytes(&[b'x'; 256]));
+    let longer = mounts.a.join(OsStr::from_bytes(&[b'x'; 256]));
     assert_eq!(fs::write(longer, "").unwrap_err().kind(), ErrorKind::InvalidFilename);
 }
 
 #[test]
-fn a_file_of_more_than_4_gib_is_whole() {
+fn file_of_more_than_4_gib_is_complete() {
     const FAR: u64 = (5 << 30) + 123;
-    let pair = Pair::new("large", "window");
-    let file = File::create(pair.a.join("large")).unwrap();
+    let mounts = TwoMounts::new("large", "window");
+    let file = File::create(mounts.a.join("large")).unwrap();
     file.write_all_at(b"near", 10).unwrap();
     file.write_all_at(b"far away", FAR).unwrap();
     drop(file);
-    let other = File::open(pair.b.join("large")).unwrap();
+    let other = File::open(mounts.b.join("large")).unwrap();
     assert_eq!(other.metadata().unwrap().len(), FAR + 8);
     assert!(other.metadata().unwrap().blocks() < 1_000);
     let mut found = [0; 8];
@@ -195,22 +197,22 @@ fn a_file_of_more_than_4_gib_is_whole() {
 }
 
 #[test]
-fn a_directory_of_100_000_entries_is_listed_whole_while_it_changes() {
+fn listing_of_100_000_entries_is_complete_while_the_directory_changes() {
     const ENTRIES: usize = 100_000;
-    let pair = Pair::new("huge", "window");
-    let own = pair.site.export().join("d");
+    let mounts = TwoMounts::new("huge", "window");
+    let own = mounts.site.export().join("d");
     fs::create_dir(&own).unwrap();
     for number in 0..ENTRIES {
         File::create(own.join(format!("entry-{number:06}"))).unwrap();
     }
-    let mut listing = fs::read_dir(pair.a.join("d")).unwrap();
+    let mut listing = fs::read_dir(mounts.a.join("d")).unwrap();
     let mut names: Vec<_> = listing.by_ref().take(1_000).map(|entry| entry.unwrap().file_name()).collect();
-    // The other client changes it half-way; what it does not touch appears once all the same.
-    fs::write(pair.b.join("d/zz-new"), "").unwrap();
-    fs::remove_file(pair.b.join("d").join(&names[0])).unwrap();
+    // The other client changes the directory in the middle of the listing; unchanged entries still appear exactly once.
+    fs::write(mounts.b.join("d/zz-new"), "").unwrap();
+    fs::remove_file(mounts.b.join("d").join(&names[0])).unwrap();
     names.extend(listing.map(|entry| entry.unwrap().file_name()).filter(|name| name != "zz-new"));
     let distinct: BTreeSet<_> = names.iter().collect();
     assert_eq!((names.len(), distinct.len()), (ENTRIES, ENTRIES));
-    assert_eq!(fs::read_dir(pair.b.join("d")).unwrap().count(), ENTRIES);
-    assert!(pair.b.join("d/entry-077777").exists());
+    assert_eq!(fs::read_dir(mounts.b.join("d")).unwrap().count(), ENTRIES);
+    assert!(mounts.b.join("d/entry-077777").exists());
 }

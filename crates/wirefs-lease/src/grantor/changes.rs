@@ -1,15 +1,15 @@
-//! What was changed of late, and by whom: what was read before is not granted after.
+//! Recent changes and the holders that made them: data read before a change is not granted after it.
 
 use super::HolderKey;
 use crate::limits::CHANGES_MAX;
 use std::collections::{BTreeMap, VecDeque};
 use wirefs_op::FileId;
 
-/// A moment between changes: how many had ended by then.
+/// A point in the sequence of changes: the number of changes that had ended by then.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Moment(u64);
 
-/// The last change of an object, and the last by anybody but who made that one.
+/// The last change of an object, and the last change by a different holder.
 #[derive(Clone, Copy, Debug)]
 struct Last {
     at: Moment,
@@ -17,23 +17,24 @@ struct Last {
     by_another_at: Option<Moment>,
 }
 
-/// The changes that ended, as far back as there is room.
+/// The recent changes, as many as fit.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     now: Moment,
-    /// Nothing is known of changes up to here, nor of who made them.
+    /// Changes up to this moment are no longer recorded.
     horizon: Moment,
     order: VecDeque<(Moment, FileId)>,
     last: BTreeMap<FileId, Last>,
 }
 
 impl Changes {
-    /// The present moment.
+    /// Returns the current moment.
     pub(super) fn moment(&self) -> Moment {
         self.now
     }
 
-    /// A change of these objects has ended, each with the holder that knows of it; without one it counts for all.
+    /// Records a finished change of these objects, each with the holder that is informed of it; `None`
+    /// informs no holder.
     pub(super) fn ended(&mut self, ids: impl Iterator<Item = (FileId, Option<HolderKey>)>) {
         self.now.0 += 1;
         for (id, by) in ids {
@@ -41,7 +42,7 @@ impl Changes {
         }
     }
 
-    /// Everything may have changed.
+    /// Records a possible change of every object.
     pub(super) fn ended_everywhere(&mut self) {
         self.now.0 += 1;
         self.horizon = self.now;
@@ -68,17 +69,17 @@ impl Changes {
         }
     }
 
-    /// Whether nothing of what follows can be answered, since the moment lies too far back.
-    pub(super) fn is_out_of_sight(&self, moment: Moment) -> bool {
+    /// Returns true if the moment is too old for the records to answer questions about it.
+    pub(super) fn is_before_horizon(&self, moment: Moment) -> bool {
         moment < self.horizon
     }
 
-    /// Whether nothing at all has changed since then.
+    /// Returns true if nothing has changed since then.
     pub(super) fn is_quiet_since(&self, moment: Moment) -> bool {
         moment == self.now
     }
 
-    /// Whether somebody but `holder` has changed the object since then.
+    /// Returns true if a holder other than `holder` has changed the object since then.
     pub(super) fn is_changed(&self, id: FileId, since: Moment, holder: HolderKey) -> bool {
         let Some(last) = self.last.get(&id) else { return false };
         let by_another_at = if last.by == Some(holder) { last.by_another_at } else { Some(last.at) };

@@ -1,24 +1,25 @@
-//! Granting: what a reply may tell under a lease.
+//! Granting leases on the objects that a reply describes.
 
-use super::standing::Standing;
+use super::holder_state::HolderState;
 use super::{Grantor, HolderKey, JobKey};
 use wirefs_op::{FileId, Time};
 
 impl Grantor {
-    /// Which of these objects a job's reply to its holder may tell under a lease. Each is granted unless somebody else's
-    /// change of it is waiting, under way, or has ended since the job began; a second reply of one job asks again.
+    /// Decides which of these objects a job's reply may describe under a lease. An object is granted unless a
+    /// change of another holder on it waits, runs, or has ended since the job began. Each further reply of a
+    /// job asks again.
     ///
     /// # Cost
-    /// For each object a look-up in the set of what the holder knows, and one each in the changes under way and those that
-    /// ended since, if there are any.
+    /// For each object, one lookup in the holder's lease set, and one each in the running and the recent
+    /// changes, if there are any.
     pub fn grant(&mut self, now: Time, job: JobKey, holder: HolderKey, ids: &[FileId]) -> Vec<bool> {
         let refused = vec![false; ids.len()];
         let Some(begun) = self.jobs.get(&job).map(|job| job.begun) else { return refused };
-        if self.changes.is_out_of_sight(begun) {
+        if self.changes.is_before_horizon(begun) {
             return refused;
         }
-        let mut room = self.config.known_max.saturating_sub(self.known());
-        let Some(standing) = self.holders.get_mut(&holder).filter(|standing| standing.is_grantable()) else {
+        let mut room = self.config.leases_max.saturating_sub(self.leased_objects());
+        let Some(state) = self.holders.get_mut(&holder).filter(|state| state.is_grantable()) else {
             return refused;
         };
         let is_quiet = self.changes.is_quiet_since(begun);
@@ -31,25 +32,26 @@ impl Grantor {
                 continue;
             }
             if room > 0 {
-                room -= usize::from(standing.learn(*id));
+                room -= usize::from(state.grant(*id));
                 *granted = true;
             } else {
-                *granted = standing.knowledge().knows(*id);
+                *granted = state.leases().contains(*id);
                 is_full |= !*granted;
             }
         }
         if is_full {
-            self.shed(now);
+            self.recall_largest(now);
         }
         granted
     }
 
-    /// Takes everything from the holder that knows most. Until it has forgotten, nothing new is granted.
-    fn shed(&mut self, now: Time) {
-        let size = |standing: &Standing| standing.knowledge().len();
-        let largest = self.holders.iter_mut().max_by_key(|(_, standing)| size(standing));
-        if let Some((key, standing)) = largest {
-            standing.recall_all(now);
+    /// Recalls everything from the holder with the most leases. It is granted nothing new before it has
+    /// answered.
+    fn recall_largest(&mut self, now: Time) {
+        let size = |state: &HolderState| state.leases().len();
+        let largest = self.holders.iter_mut().max_by_key(|(_, state)| size(state));
+        if let Some((key, state)) = largest {
+            state.recall_all(now);
             self.unsent.insert(*key);
         }
     }

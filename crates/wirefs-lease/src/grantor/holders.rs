@@ -1,127 +1,132 @@
-//! Holders come, are heard, answer, break off and go.
+//! The life of holders: join, renewal, answers to recalls, disconnection, removal.
 
-use super::standing::Standing;
-use super::{Grantor, HolderKey, Output};
+use super::holder_state::HolderState;
+use super::{Grantor, GrantorOutput, HolderKey};
 use crate::recall::Serial;
 use wirefs_op::Time;
 
-/// What became of a holder that joined.
+/// The result of [`Grantor::join`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Joined {
-    /// Nothing that it was granted before counts.
+pub enum JoinOutcome {
+    /// Earlier leases are void.
     Fresh,
-    /// What it was granted before counts still, but for what it is told to forget now.
-    Kept,
-    /// There are too many holders: it is granted nothing.
+    /// Earlier leases are valid, except for the missed recalls, which are sent now.
+    Retained,
+    /// The table of holders is full: this one gets no leases.
     Full,
 }
 
 impl Grantor {
-    /// A holder has attached, for the first time or again over another connection. What it missed meanwhile is recalled
-    /// ahead of the answer to anything that it asks over this connection.
-    pub fn join(&mut self, now: Time, holder: HolderKey) -> Joined {
-        self.orphan(now, holder);
-        if let Some(standing) = self.holders.get_mut(&holder) {
-            let kept = standing.join(now);
+    /// Registers a holder that has attached, for the first time or again. Missed recalls are sent before any
+    /// reply on this connection.
+    pub fn join(&mut self, now: Time, holder: HolderKey) -> JoinOutcome {
+        self.detach(now, holder);
+        if let Some(state) = self.holders.get_mut(&holder) {
+            let retained = state.join(now);
             self.unsent.insert(holder);
-            return if kept { Joined::Kept } else { Joined::Fresh };
+            return if retained { JoinOutcome::Retained } else { JoinOutcome::Fresh };
         }
         if self.holders.len() >= self.config.holders_max && !self.make_room() {
-            return Joined::Full;
+            return JoinOutcome::Full;
         }
-        self.holders.insert(holder, Standing::new(holder, now));
-        Joined::Fresh
+        self.holders.insert(holder, HolderState::new(holder, now));
+        JoinOutcome::Fresh
     }
 
-    /// A holder that has joined may believe what a server before this one granted it: it is told to forget everything, and is granted
-    /// nothing before it has. Then it [`believes nothing`](Self::is_settled).
-    pub fn doubt(&mut self, now: Time, holder: HolderKey) {
-        if let Some(standing) = self.holders.get_mut(&holder) {
-            standing.doubt(now);
+    /// Recalls everything from a holder that has joined, because a previous run of the server may have
+    /// granted it leases. It is granted nothing before it has answered; then [`is_settled`](Self::is_settled)
+    /// returns true.
+    pub fn recall_unrecorded(&mut self, now: Time, holder: HolderKey) {
+        if let Some(state) = self.holders.get_mut(&holder) {
+            state.recall_unrecorded(now);
             self.unsent.insert(holder);
         }
     }
 
-    /// Whether a holder has forgotten all that it was told to.
+    /// Returns true if a holder has answered all recalls.
     pub fn is_settled(&self, holder: HolderKey) -> bool {
-        self.holders.get(&holder).is_some_and(Standing::is_settled)
+        self.holders.get(&holder).is_some_and(HolderState::is_settled)
     }
 
-    /// Whether a holder may believe something.
-    pub fn may_believe(&self, holder: HolderKey) -> bool {
-        self.holders.get(&holder).is_some_and(|standing| !standing.is_idle())
+    /// Returns true if a holder may have a valid lease.
+    pub fn may_hold_leases(&self, holder: HolderKey) -> bool {
+        self.holders.get(&holder).is_some_and(|state| !state.is_idle())
     }
 
-    /// Nobody believes any more what the server before this one granted: changes wait for that no longer.
+    /// Ends the wait of changes for the leases of the server's previous run, since no client uses them any
+    /// more.
     pub fn recovered(&mut self) {
         self.recovering_until = None;
         self.retry();
     }
 
-    /// Forgets the holder that has been silent the longest, if one has.
+    /// Removes the holder that was silent for the longest time. Returns false if none is both fenced and
+    /// disconnected.
     fn make_room(&mut self) -> bool {
-        let is_gone = |standing: &Standing| standing.is_fenced() && !standing.is_connected();
-        let gone = self.holders.iter().filter(|(_, standing)| is_gone(standing));
-        let Some(key) = gone.min_by_key(|(_, standing)| standing.heard_at()).map(|(key, _)| *key) else {
+        let is_removable = |state: &HolderState| state.is_fenced() && !state.is_connected();
+        let candidates = self.holders.iter().filter(|(_, state)| is_removable(state));
+        let Some(key) = candidates.min_by_key(|(_, state)| state.renewed_at()).map(|(key, _)| *key) else {
             return false;
         };
-        self.outputs.push_back(Output::Forgotten(key));
-        self.forget(key);
+        self.outputs.push_back(GrantorOutput::HolderRemoved(key));
+        self.remove(key);
         true
     }
 
-    /// A request of a holder came over the connection that it joined with, or a ping. The one that it joined by is not
-    /// among them: a holder that is told to start [`Joined::Fresh`] is told so each time until it has sent another.
-    pub fn heard(&mut self, now: Time, holder: HolderKey) {
-        let Some(standing) = self.holders.get_mut(&holder) else { return };
-        standing.confirm();
-        if standing.heard(now) {
+    /// Records a request or ping of a holder on its current connection, which renews its leases. The request
+    /// by which it joined does not count: the holder gets [`JoinOutcome::Fresh`] until it has sent another
+    /// one.
+    pub fn renew(&mut self, now: Time, holder: HolderKey) {
+        let Some(state) = self.holders.get_mut(&holder) else { return };
+        state.confirm();
+        if state.renew(now) {
             self.unsent.insert(holder);
         }
     }
 
-    /// A holder says that it has forgotten what this recall named. That counts as hearing it, but not as a request.
-    pub fn recalled(&mut self, now: Time, holder: HolderKey, serial: Serial) {
-        let Some(standing) = self.holders.get_mut(&holder) else { return };
-        if standing.heard(now) {
+    /// Records a holder's answer to a recall: the recalled items are invalidated. The answer renews the
+    /// leases but does not count as a request.
+    pub fn recall_answered(&mut self, now: Time, holder: HolderKey, serial: Serial) {
+        let Some(state) = self.holders.get_mut(&holder) else { return };
+        if state.renew(now) {
             self.unsent.insert(holder);
         }
-        standing.answered(serial);
+        state.answered(serial);
         self.retry();
     }
 
-    /// The connection that a holder joined with is gone. It may believe what it was granted until its leases have run out.
+    /// Records that a holder's connection was closed. Its leases are valid until they expire.
     pub fn disconnected(&mut self, now: Time, holder: HolderKey) {
-        if let Some(standing) = self.holders.get_mut(&holder) {
-            standing.cut();
-            self.orphan(now, holder);
+        if let Some(state) = self.holders.get_mut(&holder) {
+            state.disconnected();
+            self.detach(now, holder);
             self.retry();
         }
     }
 
-    /// A holder has said that it believes nothing until a request that it sends after this is answered.
-    pub fn rest(&mut self, holder: HolderKey) {
-        if let Some(standing) = self.holders.get_mut(&holder) {
-            standing.rest();
+    /// Records that a holder uses no lease before the reply to its next request.
+    pub fn release_all(&mut self, holder: HolderKey) {
+        if let Some(state) = self.holders.get_mut(&holder) {
+            state.release_all();
             self.retry();
         }
     }
 
-    /// A holder has said that it is gone for good, so that nobody believes anything any more.
-    pub fn forget(&mut self, holder: HolderKey) {
+    /// Removes a holder that has ended its session, with all its leases.
+    pub fn remove(&mut self, holder: HolderKey) {
         self.holders.remove(&holder);
-        // One that joins by the same key starts to count anew.
+        // A new holder with the same key starts counting from the beginning.
         for work in self.jobs.values_mut() {
-            work.waits_not_for(holder);
+            work.stop_waiting_for(holder);
         }
         self.retry();
     }
 
-    /// Recalls everything from everybody: before the server stops, or when a watcher has lost count.
+    /// Recalls everything from all holders, before the server stops or after a watcher lost events.
     pub fn recall_everything(&mut self, now: Time) {
         self.changes.ended_everywhere();
-        for (key, standing) in &mut self.holders {
-            standing.recall_all(now);
+        for (key, state) in &mut self.holders {
+            state.recall_all(now);
             self.unsent.insert(*key);
         }
     }

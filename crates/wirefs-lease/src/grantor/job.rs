@@ -1,36 +1,36 @@
-//! Jobs: what each touches, and what it waits for.
+//! Jobs: the objects that each touches, and the recalls that it waits for.
 
 use super::changes::Moment;
-use super::knowledge::Mark;
-use super::turns::Ticket;
-use super::{Grantor, HolderKey, JobKey, Output, Touch, Touched};
+use super::directory_locks::Ticket;
+use super::held_leases::RecallPosition;
+use super::{Grantor, GrantorOutput, HolderKey, JobKey, TouchOutcome, Touched};
 use std::collections::{BTreeMap, BTreeSet};
 use wirefs_op::{FileId, Time};
 
-/// One request under way.
+/// A request in execution.
 #[derive(Debug)]
 pub(super) struct Job {
-    /// When its present attempt began.
+    /// The start of its current attempt.
     pub(super) begun: Moment,
-    /// On whose behalf it changes something.
+    /// The holder that requested the change.
     holder: Option<HolderKey>,
-    /// Its place among all changes; none before it touches something.
+    /// Its age among all changes; `None` before it touches an object.
     ticket: Option<Ticket>,
-    /// How often it was carried out before.
+    /// The number of earlier attempts.
     attempt: u32,
-    touched: Vec<Naming>,
-    /// Which holders it waits for, and for what.
-    waits: BTreeMap<HolderKey, Mark>,
-    /// Whether it may be changing what it touched.
+    touched: Vec<TouchedEntry>,
+    /// The holders whose answers it waits for, each with the position to be cleared.
+    waits: BTreeMap<HolderKey, RecallPosition>,
+    /// True if it may be changing the touched objects.
     is_clear: bool,
 }
 
-/// Something that a job touched, and the last attempt that named it.
+/// An object that a job touched, and the last attempt that named it.
 #[derive(Debug)]
-struct Naming {
-    what: Touched,
-    /// Whom this change does not concern, since it knows of it already.
-    excepted: Option<HolderKey>,
+struct TouchedEntry {
+    object: Touched,
+    /// The holder that is informed of the change by its reply, and keeps its lease.
+    informed: Option<HolderKey>,
     attempt: u32,
 }
 
@@ -47,156 +47,172 @@ impl Job {
         }
     }
 
-    /// Whether the job has touched this before. Then all who knew it were told, and nobody else was granted it since.
-    fn names_again(&mut self, what: &Touched) -> bool {
+    /// Returns true if the job has touched this object before. The recalls were sent then, and no other
+    /// holder was granted it since.
+    fn names_again(&mut self, object: &Touched) -> bool {
         let attempt = self.attempt;
-        let same = self.touched.iter_mut().find(|naming| {
-            let before = &naming.what;
-            before.id == what.id && before.name == what.name && before.surprise >= what.surprise
+        let same = self.touched.iter_mut().find(|entry| {
+            let before = &entry.object;
+            before.id == object.id && before.name == object.name && before.recall_own >= object.recall_own
         });
-        let Some(naming) = same else { return false };
-        naming.attempt = attempt;
-        naming.what.exclusive |= what.exclusive;
+        let Some(entry) = same else { return false };
+        entry.attempt = attempt;
+        entry.object.exclusive |= object.exclusive;
         true
     }
 
-    /// The holder is gone for good.
-    pub(super) fn waits_not_for(&mut self, holder: HolderKey) {
+    /// Stops waiting for a holder that was removed.
+    pub(super) fn stop_waiting_for(&mut self, holder: HolderKey) {
         self.waits.remove(&holder);
     }
 
     fn exclusive(&self) -> BTreeSet<FileId> {
-        let exclusive = self.touched.iter().filter(|naming| naming.what.exclusive);
-        exclusive.map(|naming| naming.what.id).collect()
+        let exclusive = self.touched.iter().filter(|entry| entry.object.exclusive);
+        exclusive.map(|entry| entry.object.id).collect()
     }
 
-    /// What it touched, the latest attempt and the one before.
+    /// Returns the objects touched by the latest attempt and the one before.
     pub(super) fn touched(&self) -> impl Iterator<Item = &Touched> {
-        self.touched.iter().map(|naming| &naming.what)
+        self.touched.iter().map(|entry| &entry.object)
     }
 
-    /// Whether it may be changing what it touched now.
+    /// Returns true if it may be changing the touched objects now.
     pub(super) fn is_clear(&self) -> bool {
         self.is_clear
     }
 }
 
 impl Grantor {
-    /// A job begins, or begins anew after it was parked. What it reads from now on counts.
+    /// Starts a job, or starts a parked job again. Reads after this call count for [`grant`](Self::grant).
     pub fn begin(&mut self, job: JobKey) {
         let moment = self.changes.moment();
         self.jobs.entry(job).or_insert_with(|| Job::new(moment)).begun = moment;
     }
 
-    /// A job is about to change something on behalf of `holder`, or of somebody who takes no leases. What it touched before
-    /// stays touched, until its end or until an attempt that does not name it is itself parked.
+    /// Announces the objects that a job is about to change, for `holder` or for a client without leases
+    /// (`None`). Objects touched earlier stay touched until the job ends, or until an attempt that does not
+    /// name them is parked.
     ///
-    /// The exclusive ones of all touches so far are taken together. If some of a later touch are not free, those of the
-    /// earlier ones are given up and waited for again, so that nobody waits while it has something.
-    pub fn touch(&mut self, now: Time, job: JobKey, holder: Option<HolderKey>, touched: &[Touched]) -> Touch {
+    /// Exclusive objects of all touches are locked together. If a later touch cannot lock one, the job
+    /// releases the earlier locks and queues for all of them: no job holds a lock while it waits.
+    pub fn touch(
+        &mut self,
+        now: Time,
+        job: JobKey,
+        holder: Option<HolderKey>,
+        touched: &[Touched],
+    ) -> TouchOutcome {
         self.recovering_until = self.recovering_until.filter(|until| now < *until);
         let mut work = self.jobs.remove(&job).unwrap_or_else(|| Job::new(self.changes.moment()));
         if work.holder != holder {
-            self.disown(now, job, &mut work);
+            self.clear_holder(now, job, &mut work);
             work.holder = holder;
         }
         let ticket = *work.ticket.get_or_insert_with(|| {
             self.tickets += 1;
             Ticket(self.tickets)
         });
-        for what in touched {
-            if !work.names_again(what) {
-                let excepted = holder.filter(|_| !what.surprise);
-                self.tell(now, job, &mut work, what, excepted);
-                work.touched.push(Naming { what: what.clone(), excepted, attempt: work.attempt });
+        for object in touched {
+            if !work.names_again(object) {
+                let informed = holder.filter(|_| !object.recall_own);
+                self.recall_others(now, job, &mut work, object, informed);
+                work.touched.push(TouchedEntry { object: object.clone(), informed, attempt: work.attempt });
             }
         }
-        let has_turns = self.turns.take(ticket, job, work.exclusive());
-        self.drop_done_waits(&mut work);
-        work.is_clear = has_turns && work.waits.is_empty() && self.recovering_until.is_none();
-        let verdict = if work.is_clear { Touch::Clear } else { Touch::Parked };
+        let has_locks = self.directory_locks.take(ticket, job, work.exclusive());
+        self.prune_waits(&mut work);
+        work.is_clear = has_locks && work.waits.is_empty() && self.recovering_until.is_none();
+        let verdict = if work.is_clear { TouchOutcome::Clear } else { TouchOutcome::Parked };
         self.jobs.insert(job, work);
         match verdict {
-            Touch::Clear => self.parked.remove(&ticket),
-            Touch::Parked => self.parked.insert(ticket, job),
+            TouchOutcome::Clear => self.parked.remove(&ticket),
+            TouchOutcome::Parked => self.parked.insert(ticket, job),
         };
-        // It may have given up directories that others wait for.
+        // The job may have released directories that other jobs wait for.
         self.retry();
         verdict
     }
 
-    /// All others who know something forget it, and the job waits for those who may believe it still.
-    fn tell(&mut self, now: Time, job: JobKey, work: &mut Job, what: &Touched, excepted: Option<HolderKey>) {
-        self.touching.entry(what.id).or_default().push((job, excepted));
-        for (key, standing) in self.holders.iter_mut().filter(|(key, _)| Some(**key) != excepted) {
-            let Some(mark) = standing.recall(now, what.id, what.name.as_ref()) else { continue };
+    /// Recalls the object from all other holders, and makes the job wait for their answers.
+    fn recall_others(
+        &mut self,
+        now: Time,
+        job: JobKey,
+        work: &mut Job,
+        object: &Touched,
+        informed: Option<HolderKey>,
+    ) {
+        self.touching.entry(object.id).or_default().push((job, informed));
+        for (key, state) in self.holders.iter_mut().filter(|(key, _)| Some(**key) != informed) {
+            let Some(position) = state.recall(now, object.id, object.name.as_ref()) else { continue };
             self.unsent.insert(*key);
             if Some(*key) != work.holder {
-                let wait = work.waits.entry(*key).or_insert(mark);
-                *wait = mark.max(*wait);
+                let wait = work.waits.entry(*key).or_insert(position);
+                *wait = position.max(*wait);
             }
         }
     }
 
-    /// A holder's connection broke: it will not see what its changes under way lead to. So they are anybody's from now on,
-    /// and those that are not clear wait for it too.
-    pub(super) fn orphan(&mut self, now: Time, holder: HolderKey) {
+    /// Detaches the running changes of a holder whose connection broke: their replies will not inform it.
+    /// Changes that are not clear then wait for this holder too.
+    pub(super) fn detach(&mut self, now: Time, holder: HolderKey) {
         let of_holder = self.jobs.iter().filter(|(_, work)| work.holder == Some(holder));
         for job in of_holder.map(|(job, _)| *job).collect::<Vec<_>>() {
             if let Some(mut work) = self.jobs.remove(&job) {
-                self.disown(now, job, &mut work);
+                self.clear_holder(now, job, &mut work);
                 self.jobs.insert(job, work);
             }
         }
     }
 
-    /// The change is no longer on behalf of its holder, who is told like all others.
-    fn disown(&mut self, now: Time, job: JobKey, work: &mut Job) {
+    /// Makes the change anonymous and recalls its objects from its former holder as from all others.
+    fn clear_holder(&mut self, now: Time, job: JobKey, work: &mut Job) {
         let Some(holder) = work.holder else { return };
-        for Naming { what, excepted, .. } in &mut work.touched {
-            let entry = (job, excepted.take());
-            let touching = self.touching.get_mut(&what.id).into_iter().flatten();
+        for TouchedEntry { object, informed, .. } in &mut work.touched {
+            let entry = (job, informed.take());
+            let touching = self.touching.get_mut(&object.id).into_iter().flatten();
             touching.filter(|touching| **touching == entry).for_each(|touching| touching.1 = None);
-            if let Some(standing) = self.holders.get_mut(&holder)
-                && let Some(mark) = standing.recall(now, what.id, what.name.as_ref())
+            if let Some(state) = self.holders.get_mut(&holder)
+                && let Some(position) = state.recall(now, object.id, object.name.as_ref())
             {
-                let wait = work.waits.entry(holder).or_insert(mark);
-                *wait = mark.max(*wait);
+                let wait = work.waits.entry(holder).or_insert(position);
+                *wait = position.max(*wait);
                 self.unsent.insert(holder);
             }
         }
         work.holder = None;
     }
 
-    /// A parked job was not put away, since it had changed something before, and has gone on.
-    pub fn went_on(&mut self, job: JobKey) {
+    /// Records that a parked job has continued, because it had already changed something and could not be
+    /// parked.
+    pub fn proceeded(&mut self, job: JobKey) {
         if let Some(work) = self.jobs.get_mut(&job) {
             work.is_clear = true;
         }
     }
 
-    /// A job is over. A change, if it may have changed anything, counts from now on as one that ended.
+    /// Ends a job. Its changes, if it may have made any, count as finished from now on.
     pub fn end(&mut self, job: JobKey) {
         let Some(work) = self.jobs.remove(&job) else { return };
         let Some(ticket) = work.ticket else { return };
         self.parked.remove(&ticket);
-        self.turns.release(ticket, job);
-        self.turns.advance();
-        for naming in &work.touched {
-            self.release(job, naming);
+        self.directory_locks.release(ticket, job);
+        self.directory_locks.advance();
+        for entry in &work.touched {
+            self.release(job, entry);
         }
         if work.is_clear {
-            self.changes.ended(work.touched.iter().map(|naming| (naming.what.id, naming.excepted)));
+            self.changes.ended(work.touched.iter().map(|entry| (entry.object.id, entry.informed)));
         }
-        self.verify_doubted(job, &work);
+        self.settle_reports(job, &work);
         self.retry();
     }
 
-    /// One touch of the object less.
-    fn release(&mut self, job: JobKey, naming: &Naming) {
-        let id = naming.what.id;
+    /// Removes one touch of the object.
+    fn release(&mut self, job: JobKey, entry: &TouchedEntry) {
+        let id = entry.object.id;
         let Some(touching) = self.touching.get_mut(&id) else { return };
-        if let Some(at) = touching.iter().position(|entry| *entry == (job, naming.excepted)) {
+        if let Some(at) = touching.iter().position(|touch| *touch == (job, entry.informed)) {
             touching.remove(at);
         }
         if touching.is_empty() {
@@ -204,14 +220,14 @@ impl Grantor {
         }
     }
 
-    fn drop_done_waits(&self, work: &mut Job) {
-        let is_awaited = |key: &HolderKey, mark: &mut Mark| {
-            self.holders.get(key).is_some_and(|standing| standing.knowledge().cleared() < *mark)
+    fn prune_waits(&self, work: &mut Job) {
+        let is_awaited = |key: &HolderKey, position: &mut RecallPosition| {
+            self.holders.get(key).is_some_and(|state| state.leases().cleared() < *position)
         };
         work.waits.retain(is_awaited);
     }
 
-    /// Lets those parked jobs run that wait for nothing any more, the oldest first.
+    /// Retries the parked jobs that wait for nothing any more, oldest first.
     pub(super) fn retry(&mut self) {
         if self.recovering_until.is_some() {
             return;
@@ -224,19 +240,20 @@ impl Grantor {
 
     fn retry_one(&mut self, ticket: Ticket, job: JobKey) {
         let Some(mut work) = self.jobs.remove(&job) else { return };
-        self.drop_done_waits(&mut work);
-        if work.waits.is_empty() && !self.turns.is_waiting(ticket) {
+        self.prune_waits(&mut work);
+        if work.waits.is_empty() && !self.directory_locks.is_waiting(ticket) {
             self.parked.remove(&ticket);
-            // What this attempt did not name any more is let go of. The rest stays for the next one, which finds it clear.
-            let (kept, gone): (Vec<Naming>, Vec<Naming>) =
-                work.touched.into_iter().partition(|naming| naming.attempt == work.attempt);
-            work.touched = kept;
-            for naming in &gone {
-                self.release(job, naming);
+            // Objects that this attempt did not name are released. The others stay touched and are clear for
+            // the next attempt.
+            let (current, stale): (Vec<TouchedEntry>, Vec<TouchedEntry>) =
+                work.touched.into_iter().partition(|entry| entry.attempt == work.attempt);
+            work.touched = current;
+            for entry in &stale {
+                self.release(job, entry);
             }
             work.attempt += 1;
-            self.turns.take(ticket, job, work.exclusive());
-            self.outputs.push_back(Output::Retry(job));
+            self.directory_locks.take(ticket, job, work.exclusive());
+            self.outputs.push_back(GrantorOutput::Retry(job));
         }
         self.jobs.insert(job, work);
     }

@@ -1,15 +1,15 @@
-//! What a holder was not told while it could not be reached.
+//! Recalls that a holder missed while it was unreachable.
 
 use crate::limits::MISSED_MAX;
-use crate::recall::Item;
+use crate::recall::LeaseItem;
 use std::collections::BTreeSet;
 
-/// Recalls that wait for a holder.
+/// Recalls to be sent when the holder is reachable again.
 #[derive(Debug)]
 pub(super) enum Missed {
-    /// These.
-    Items(BTreeSet<Item>),
-    /// Too many to name.
+    /// These items.
+    Items(BTreeSet<LeaseItem>),
+    /// More items than the limit: everything is recalled.
     Everything,
 }
 
@@ -20,17 +20,17 @@ impl Default for Missed {
 }
 
 impl Missed {
-    /// Adds one; false when there are too many now, and it is everything.
-    pub(super) fn add(&mut self, item: Item) -> bool {
+    /// Adds an item. Returns false if the limit is exceeded and everything is recalled.
+    pub(super) fn add(&mut self, item: LeaseItem) -> bool {
         let Missed::Items(items) = self else { return false };
         if item.name.is_none() {
             let names = items.range(item.clone()..).take_while(|other| other.id == item.id);
-            let names: Vec<Item> = names.cloned().collect();
+            let names: Vec<LeaseItem> = names.cloned().collect();
             for name in names {
                 items.remove(&name);
             }
             items.insert(item);
-        } else if !items.contains(&Item::whole(item.id)) {
+        } else if !items.contains(&LeaseItem::whole(item.id)) {
             items.insert(item);
         }
         let fits = items.len() <= MISSED_MAX;

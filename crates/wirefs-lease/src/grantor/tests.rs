@@ -1,15 +1,15 @@
-//! Tests of the grantor, rule by rule; what the rules come to together is in the crate's `tests/suite`.
+//! Tests of the grantor, rule by rule; the crate's `tests/suite` tests their combination.
 
 mod bounds;
 mod changing;
+mod external;
 mod fencing;
 mod granting;
 mod joining;
-mod outside;
 mod recalling;
 
-use super::{Config, Grantor, HolderKey, JobKey, Joined, Output, Touch, Touched};
-use crate::recall::{Item, Serial};
+use super::{Grantor, GrantorOutput, HolderKey, JobKey, JoinOutcome, LeaseConfig, TouchOutcome, Touched};
+use crate::recall::{LeaseItem, Serial};
 use bytes::Bytes;
 use std::time::Duration;
 use wirefs_op::{FileId, Time};
@@ -27,18 +27,18 @@ const fn id(ino: u64) -> FileId {
 }
 
 fn whole(id: FileId) -> Touched {
-    Touched { id, name: None, exclusive: false, surprise: false }
+    Touched { id, name: None, exclusive: false, recall_own: false }
 }
 
 fn named(id: FileId, name: &'static str) -> Touched {
-    Touched { id, name: Some(Bytes::from_static(name.as_bytes())), exclusive: true, surprise: false }
+    Touched { id, name: Some(Bytes::from_static(name.as_bytes())), exclusive: true, recall_own: false }
 }
 
-fn surprise(id: FileId) -> Touched {
-    Touched { surprise: true, ..whole(id) }
+fn recall_own_lease(id: FileId) -> Touched {
+    Touched { recall_own: true, ..whole(id) }
 }
 
-/// A grantor, a clock, and what came out.
+/// A grantor, a clock, and the collected outputs.
 struct Bench {
     grantor: Grantor,
     now: Time,
@@ -46,37 +46,37 @@ struct Bench {
 }
 
 impl Bench {
-    /// With these holders, each of which was heard at the beginning.
+    /// Creates a grantor with these holders, each of which has sent a request.
     fn new(holders: &[HolderKey]) -> Bench {
-        Bench::with(Config::default(), holders)
+        Bench::with(LeaseConfig::default(), holders)
     }
 
-    fn with(config: Config, holders: &[HolderKey]) -> Bench {
+    fn with(config: LeaseConfig, holders: &[HolderKey]) -> Bench {
         let mut bench = Bench { grantor: Grantor::new(config, None), now: Time(0), jobs: 100 };
         for holder in holders {
-            assert_eq!(bench.grantor.join(bench.now, *holder), Joined::Fresh);
-            bench.grantor.heard(bench.now, *holder);
+            assert_eq!(bench.grantor.join(bench.now, *holder), JoinOutcome::Fresh);
+            bench.grantor.renew(bench.now, *holder);
         }
         assert_eq!(bench.outputs(), []);
         bench
     }
 
-    fn outputs(&mut self) -> Vec<Output> {
+    fn outputs(&mut self) -> Vec<GrantorOutput> {
         std::iter::from_fn(|| self.grantor.poll()).collect()
     }
 
-    /// Time passes, in which these are heard each second.
-    fn pass(&mut self, seconds: u64, heard: &[HolderKey]) {
+    /// Advances the clock; these holders send a message each second.
+    fn pass(&mut self, seconds: u64, renewed_at: &[HolderKey]) {
         for _ in 0..seconds {
             self.now = self.now + Duration::from_secs(1);
-            for holder in heard {
-                self.grantor.heard(self.now, *holder);
+            for holder in renewed_at {
+                self.grantor.renew(self.now, *holder);
             }
             self.grantor.tick(self.now);
         }
     }
 
-    /// A job reads these for a holder. Which are granted?
+    /// Runs a job that reads these objects for a holder. Returns which are granted.
     fn read(&mut self, holder: HolderKey, ids: &[FileId]) -> Vec<bool> {
         self.jobs += 1;
         let job = JobKey(self.jobs);
@@ -90,26 +90,26 @@ impl Bench {
         assert_eq!(self.read(holder, &[id]), [true]);
     }
 
-    fn touch(&mut self, job: u64, holder: HolderKey, touched: &[Touched]) -> Touch {
+    fn touch(&mut self, job: u64, holder: HolderKey, touched: &[Touched]) -> TouchOutcome {
         self.grantor.begin(JobKey(job));
         self.grantor.touch(self.now, JobKey(job), Some(holder), touched)
     }
 
-    /// A change that nothing stands in the way of, from beginning to end.
+    /// Runs a change that does not have to wait.
     fn change(&mut self, job: u64, holder: HolderKey, touched: &[Touched]) {
-        assert_eq!(self.touch(job, holder, touched), Touch::Clear);
+        assert_eq!(self.touch(job, holder, touched), TouchOutcome::Clear);
         self.grantor.end(JobKey(job));
     }
 
     fn recalled(&mut self, holder: HolderKey, serial: u64) {
-        self.grantor.recalled(self.now, holder, Serial(serial));
+        self.grantor.recall_answered(self.now, holder, Serial(serial));
     }
 }
 
-fn recall(holder: HolderKey, serial: u64, items: &[Item]) -> Output {
-    Output::Recall { holder, serial: Serial(serial), items: items.to_vec() }
+fn recall(holder: HolderKey, serial: u64, items: &[LeaseItem]) -> GrantorOutput {
+    GrantorOutput::Recall { holder, serial: Serial(serial), items: items.to_vec() }
 }
 
-fn retry(job: u64) -> Output {
-    Output::Retry(JobKey(job))
+fn retry(job: u64) -> GrantorOutput {
+    GrantorOutput::Retry(JobKey(job))
 }

@@ -1,22 +1,22 @@
-//! Recalls of late, so that replies to requests from before them are known to be overtaken.
+//! Recent recalls, to detect replies to requests that were sent before them.
 
 use crate::limits::OVERTAKEN_MAX;
-use crate::recall::Item;
+use crate::recall::LeaseItem;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use wirefs_op::{FileId, Time};
 
-/// When each thing was last recalled.
+/// The time of the last recall of each object and name.
 #[derive(Debug, Default)]
 pub(super) struct Overtaken {
     recalled: BTreeMap<FileId, Recalled>,
     entries: usize,
     latest: Option<Time>,
-    /// All that was asked up to then is overtaken.
+    /// Everything requested up to this time is overtaken.
     everything: Option<Time>,
 }
 
-/// What was recalled of one object.
+/// The recalls of one object.
 #[derive(Debug, Default)]
 struct Recalled {
     whole: Option<Time>,
@@ -38,7 +38,7 @@ impl Overtaken {
         *self = Overtaken { everything: Some(now), latest: Some(now), ..Overtaken::default() };
     }
 
-    pub(super) fn item(&mut self, now: Time, item: &Item) {
+    pub(super) fn item(&mut self, now: Time, item: &LeaseItem) {
         let recalled = self.recalled.entry(item.id).or_default();
         let before = recalled.entries();
         match &item.name {
@@ -68,7 +68,8 @@ impl Overtaken {
             && (self.everything >= Some(sent) || self.recalled.get(&directory).is_some_and(of_name))
     }
 
-    /// Almost always there was no recall at all since a request was sent; a long listing asks this for each entry.
+    /// In nearly all cases, no recall arrived since a request was sent. A long listing checks this for each
+    /// entry.
     fn is_any_since(&self, sent: Time) -> bool {
         self.latest >= Some(sent)
     }

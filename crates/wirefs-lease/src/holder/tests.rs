@@ -1,8 +1,8 @@
-//! Tests of the client's side, rule by rule.
+//! Tests of the client's side of leases, rule by rule.
 
-use super::{Empty, Holder};
+use super::{FullInvalidation, LeaseHolder};
 use crate::limits::{DRIFT, MARGIN, RENEWAL, TERM};
-use crate::recall::{Item, Serial};
+use crate::recall::{LeaseItem, Serial};
 use std::time::Duration;
 use wirefs_op::{FileId, Time};
 
@@ -12,127 +12,123 @@ fn at(seconds: u64) -> Time {
     Time(0) + Duration::from_secs(seconds)
 }
 
-/// Attached at 0, and a request that was sent then was answered at 1.
-fn holding() -> Holder {
-    let mut holder = Holder::new(at(0), TERM);
-    holder.answered(at(1), at(0));
+/// A holder that attached at 0 and got the reply at 1 to a request sent at 0.
+fn holding() -> LeaseHolder {
+    let mut holder = LeaseHolder::new(at(0), TERM);
+    holder.reply_received(at(1), at(0));
     holder
 }
 
 #[test]
-fn nothing_is_believed_before_a_request_was_answered() {
-    let mut holder = Holder::new(at(0), TERM);
+fn no_lease_is_valid_before_a_reply() {
+    let mut holder = LeaseHolder::new(at(0), TERM);
     assert!(!holder.is_valid(at(0)) && holder.valid_until().is_none() && holder.deadline().is_none());
-    holder.answered(at(3), at(2));
+    holder.reply_received(at(3), at(2));
     assert!(holder.is_valid(at(3)));
 }
 
 #[test]
-fn the_term_counts_from_the_sending() {
+fn the_term_counts_from_the_sending_of_the_request() {
     let mut holder = holding();
     assert_eq!((holder.valid_until(), holder.deadline()), (Some(at(15)), Some(at(15))));
     assert!(holder.is_valid(Time(at(15).0 - 1)) && !holder.is_valid(at(15)));
-    holder.answered(at(6), at(5));
-    holder.answered(at(7), at(3));
-    assert_eq!(
-        holder.valid_until(),
-        Some(at(20)),
-        "an older request that is answered later takes nothing back"
-    );
+    holder.reply_received(at(6), at(5));
+    holder.reply_received(at(7), at(3));
+    assert_eq!(holder.valid_until(), Some(at(20)), "a late reply to an older request shortens no lease");
 }
 
 #[test]
-fn the_end_is_told_once_with_the_time_by_which_the_kernel_is_to_be_empty() {
+fn the_expiry_requests_one_invalidation_with_its_deadline() {
     let mut holder = holding();
     holder.tick(at(14));
     assert_eq!(holder.poll(), None);
     holder.tick(at(15));
-    assert_eq!(holder.poll(), Some(Empty { by: at(15) + (MARGIN - DRIFT), own_too: false }));
+    assert_eq!(holder.poll(), Some(FullInvalidation { by: at(15) + (MARGIN - DRIFT), own_cache_too: false }));
     holder.tick(at(16));
     assert_eq!((holder.poll(), holder.deadline()), (None, None));
 }
 
 #[test]
-fn nothing_is_believed_before_the_kernel_is_empty() {
+fn no_lease_is_valid_before_the_kernel_is_invalidated() {
     let mut holder = holding();
-    // The answer comes before anybody looked at the clock.
-    holder.answered(at(16), at(14));
+    // The reply arrives before any call of `tick`.
+    holder.reply_received(at(16), at(14));
     assert!(!holder.is_valid(at(16)));
     assert!(holder.poll().is_some() && !holder.is_valid(at(16)));
-    holder.emptied();
+    holder.invalidated();
     assert_eq!(holder.valid_until(), Some(at(29)));
     holder.tick(at(29));
-    assert!(holder.poll().is_some(), "it ends again");
+    assert!(holder.poll().is_some(), "the session ends again");
 }
 
 #[test]
-fn each_emptying_has_to_be_done() {
+fn each_invalidation_must_finish() {
     let mut holder = holding();
     holder.tick(at(15));
     assert!(holder.poll().is_some());
-    holder.answered(at(17), at(16));
+    holder.reply_received(at(17), at(16));
     holder.attached(at(18), TERM, false);
-    holder.answered(at(20), at(19));
-    holder.emptied();
-    assert!(!holder.is_valid(at(20)), "another is to be done");
-    assert_eq!(holder.poll().map(|empty| empty.own_too), Some(true));
-    holder.emptied();
+    holder.reply_received(at(20), at(19));
+    holder.invalidated();
+    assert!(!holder.is_valid(at(20)), "another invalidation is pending");
+    assert_eq!(holder.poll().map(|request| request.own_cache_too), Some(true));
+    holder.invalidated();
     assert!(holder.is_valid(at(20)));
 }
 
 #[test]
-fn an_answer_that_comes_too_late_is_worth_nothing() {
-    let mut holder = Holder::new(at(0), TERM);
-    holder.answered(at(20), at(1));
+fn a_reply_after_the_term_validates_nothing() {
+    let mut holder = LeaseHolder::new(at(0), TERM);
+    holder.reply_received(at(20), at(1));
     assert!(!holder.is_valid(at(20)));
     holder.tick(at(20));
-    assert_eq!((holder.poll(), holder.deadline()), (None, None), "nothing was believed");
+    assert_eq!((holder.poll(), holder.deadline()), (None, None), "no lease was valid");
 }
 
 #[test]
-fn without_a_connection_nothing_is_believed_until_a_new_request_is_answered() {
+fn without_a_connection_no_lease_is_valid_until_a_new_reply() {
     let mut holder = holding();
-    holder.lost();
+    holder.disconnected();
     assert!(!holder.is_valid(at(2)) && holder.renewal_at().is_none());
-    assert_eq!(holder.deadline(), Some(at(15)), "the kernel believes it still");
-    holder.answered(at(3), at(2));
+    assert_eq!(holder.deadline(), Some(at(15)), "the kernel still has it cached");
+    holder.reply_received(at(3), at(2));
     holder.attached(at(4), TERM, true);
     assert!(!holder.is_valid(at(4)));
-    holder.answered(at(5), at(3));
-    assert!(!holder.is_valid(at(5)), "it was sent before");
-    holder.answered(at(6), at(4));
+    holder.reply_received(at(5), at(3));
+    assert!(!holder.is_valid(at(5)), "the request was sent before");
+    holder.reply_received(at(6), at(4));
     assert_eq!((holder.valid_until(), holder.poll()), (Some(at(19)), None));
 }
 
 #[test]
-fn without_a_connection_the_kernel_is_emptied_when_the_term_is_over() {
+fn without_a_connection_the_kernel_is_invalidated_when_the_term_ends() {
     let mut holder = holding();
-    holder.lost();
+    holder.disconnected();
     holder.attached(at(16), TERM, true);
-    assert_eq!(holder.poll().map(|empty| empty.own_too), Some(false));
+    assert_eq!(holder.poll().map(|request| request.own_cache_too), Some(false));
 }
 
 #[test]
-fn what_was_not_kept_is_forgotten_first_and_replies_from_before_are_overtaken() {
+fn void_leases_are_invalidated_first_and_overtake_earlier_replies() {
     let mut holder = holding();
-    holder.lost();
+    holder.disconnected();
     holder.attached(at(4), Duration::from_secs(30), false);
-    let empty = holder.poll().unwrap();
-    assert!(empty.own_too && empty.by == at(15) + (MARGIN - DRIFT));
+    let request = holder.poll().unwrap();
+    assert!(request.own_cache_too && request.by == at(15) + (MARGIN - DRIFT));
     assert!(holder.is_overtaken(F, at(4)) && !holder.is_overtaken(F, at(5)));
-    holder.answered(at(6), at(5));
+    holder.reply_received(at(6), at(5));
     assert!(!holder.is_valid(at(6)));
-    holder.emptied();
-    assert_eq!(holder.valid_until(), Some(at(35)), "by the term of this server");
+    holder.invalidated();
+    assert_eq!(holder.valid_until(), Some(at(35)), "the server's term counts");
 }
 
 #[test]
 fn an_idle_client_sends_a_request_every_five_seconds() {
-    let mut holder = Holder::new(at(0), TERM);
+    let mut holder = LeaseHolder::new(at(0), TERM);
     assert_eq!(holder.renewal_at(), Some(at(0) + RENEWAL));
-    holder.asked(at(3));
+    holder.request_sent(at(3));
     assert_eq!(holder.renewal_at(), Some(at(8)));
-    holder.lost();
+    holder.disconnected();
     holder.attached(at(20), TERM, true);
     assert_eq!(holder.renewal_at(), Some(at(25)));
 }
@@ -140,7 +136,7 @@ fn an_idle_client_sends_a_request_every_five_seconds() {
 #[test]
 fn recalls_overtake_replies() {
     let mut holder = holding();
-    holder.recalled(at(5), Serial(1), &[Item::whole(F), Item::named(FileId { ino: 1, ..F }, "x")]);
+    holder.recalled(at(5), Serial(1), &[LeaseItem::whole(F), LeaseItem::named(FileId { ino: 1, ..F }, "x")]);
     let directory = FileId { ino: 1, ..F };
     assert!(holder.is_overtaken(F, at(4)) && holder.is_name_overtaken(directory, b"x", at(4)));
     assert!(!holder.is_name_overtaken(directory, b"y", at(4)) && !holder.is_overtaken(F, at(6)));
@@ -151,13 +147,13 @@ fn recalls_overtake_replies() {
 }
 
 #[test]
-fn a_recall_is_answered_over_its_own_connection_or_not_at_all() {
+fn a_recall_is_answered_on_its_own_connection_or_not_at_all() {
     let mut holder = holding();
-    let forgetting = holder.recalled(at(5), Serial(6), &[Item::whole(F)]);
-    assert_eq!(holder.forgotten(forgetting), Some(Serial(6)));
-    holder.lost();
-    // It comes again ahead of the reply to the attaching, by another number or by the same.
-    let again = holder.recalled(at(6), Serial(6), &[Item::whole(F)]);
+    let pending = holder.recalled(at(5), Serial(6), &[LeaseItem::whole(F)]);
+    assert_eq!(holder.recall_done(pending), Some(Serial(6)));
+    holder.disconnected();
+    // The server sends the recall again before its reply to the attach, with a new serial or the same one.
+    let again = holder.recalled(at(6), Serial(6), &[LeaseItem::whole(F)]);
     holder.attached(at(7), TERM, true);
-    assert_eq!((holder.forgotten(forgetting), holder.forgotten(again)), (None, Some(Serial(6))));
+    assert_eq!((holder.recall_done(pending), holder.recall_done(again)), (None, Some(Serial(6))));
 }

@@ -1,70 +1,71 @@
-//! What happens at the clients: programs act, kernels forget, clocks go on.
+//! Events at the clients: program actions, kernel invalidation, clock ticks.
 
-use crate::flaws::Flaw;
-use crate::seat::Next;
+use crate::mutations::Mutation;
+use crate::sim_client::Next;
+use crate::simulation::{Event, LeaseSimulation};
 use crate::store::{DIRECTORIES, NAMES};
-use crate::wire::{Ask, Connection, Down, Up, Ways};
-use crate::world::{Event, World};
-use wirefs_lease::{Forgetting, Holder};
+use crate::wire::{Ask, Connection, Down, Up, Wires};
+use wirefs_lease::{LeaseHolder, PendingRecall};
 use wirefs_op::Time;
 
-impl World {
-    pub(crate) fn arrive(&mut self, seat: usize, connection: Connection, down: Down) {
-        if self.seats[seat].asleep {
-            return self.at(self.wakes_at(seat), Event::Down(seat, connection, down));
+impl LeaseSimulation {
+    pub(crate) fn arrive(&mut self, client: usize, connection: Connection, down: Down) {
+        if self.clients[client].asleep {
+            return self.at(self.wakes_at(client), Event::Down(client, connection, down));
         }
-        if self.seats[seat].connection != Some(connection) {
+        if self.clients[client].connection != Some(connection) {
             return;
         }
-        self.pass(seat);
-        match self.seats[seat].receive(self.now, down, self.flaw, &mut self.dice) {
+        self.advance(client);
+        match self.clients[client].receive(self.now, down, self.mutation, &mut self.rng) {
             Next::Nothing => {}
-            Next::Lost => self.at(self.now, Event::CutAtClient(seat, connection)),
-            Next::Answer(forgetting, facts) => {
-                if self.flaw == Some(Flaw::AnswersFirst) {
-                    self.answer(seat, forgetting);
+            Next::Lost => self.at(self.now, Event::CutAtClient(client, connection)),
+            Next::Answer(pending, facts) => {
+                if self.mutation == Some(Mutation::AnswersFirst) {
+                    self.answer(client, pending);
                 }
-                let most = if self.seats[seat].slow_kernel { 25_000_000 } else { 50_000 };
-                self.later(0, most, Event::Forgotten(seat, forgetting, facts));
+                let most = if self.clients[client].slow_kernel { 25_000_000 } else { 50_000 };
+                self.later(0, most, Event::Invalidated(client, pending, facts));
             }
         }
-        self.pass(seat);
+        self.advance(client);
     }
 
-    /// What happens to a machine that sleeps happens right after it wakes, in the same order.
-    pub(crate) fn wakes_at(&self, seat: usize) -> Time {
-        let wakes = |event: &Event| matches!(event, Event::Wake(who, _) if *who == seat);
+    /// Returns when an event at a client takes place: events of a sleeping machine take place right after it
+    /// wakes, in the same order.
+    pub(crate) fn wakes_at(&self, client: usize) -> Time {
+        let wakes = |event: &Event| matches!(event, Event::Wake(owner, _) if *owner == client);
         self.events.iter().find(|(_, event)| wakes(event)).map_or(self.now, |((at, _), _)| *at)
     }
 
-    pub(crate) fn happen_at_client(&mut self, seat: usize, event: Event) {
+    pub(crate) fn handle_client_event(&mut self, client: usize, event: Event) {
         match event {
-            Event::SeatTick(_) => {}
-            Event::Act(_) => self.act(seat),
-            Event::Forgotten(_, forgetting, facts) => {
+            Event::ClientTick(_) => {}
+            Event::Act(_) => self.act(client),
+            Event::Invalidated(_, pending, facts) => {
                 for fact in facts {
-                    self.seats[seat].kernel.remove(&fact);
+                    self.clients[client].kernel.remove(&fact);
                 }
-                self.answer(seat, forgetting);
+                self.answer(client, pending);
             }
-            Event::Emptied(_) => {
-                self.seats[seat].kernel.clear();
-                if let Some(holder) = &mut self.seats[seat].holder {
-                    holder.emptied();
+            Event::FullyInvalidated(_) => {
+                self.clients[client].kernel.clear();
+                if let Some(holder) = &mut self.clients[client].holder {
+                    holder.invalidated();
                 }
             }
             Event::CutAtClient(_, connection) => {
-                if self.seats[seat].connection == Some(connection) {
-                    self.seats[seat].lost(self.now);
-                    let most = if self.dice.percent(30) { 40_000_000 } else { 1_000_000 };
-                    self.later(1_000, most, Event::Connect(seat));
+                if self.clients[client].connection == Some(connection) {
+                    self.clients[client].lost(self.now);
+                    let most = if self.rng.percent(30) { 40_000_000 } else { 1_000_000 };
+                    self.later(1_000, most, Event::Connect(client));
                 }
             }
             Event::Connect(_) => {
                 self.connections += 1;
-                self.seats[seat].connection = Some(Connection(self.connections));
-                self.ways[seat] = Ways::stalled(self.ways[seat].stalled_until);
-                self.up(seat, Up::Attach);
+                self.clients[client].connection = Some(Connection(self.connections));
+                self.wires[client] = Wires::stalled(self.wires[client].stalled_until);
+                self.up(client, Up::Attach);
             }
             Event::Up(..)
             | Event::Down(..)
@@ -73,88 +74,90 @@ impl World {
             | Event::CutAtServer(..)
             | Event::Wake(..)
             | Event::Watch(..)
-            | Event::Trouble => {}
+            | Event::Fault => {}
         }
     }
 
-    /// A client looks at its clock.
-    pub(crate) fn pass(&mut self, seat: usize) {
+    /// A client reads its clock.
+    pub(crate) fn advance(&mut self, client: usize) {
         let now = self.now;
-        let empty = self.seats[seat].pass(now);
+        let empty = self.clients[client].advance(now);
         if let Some(empty) = empty {
-            let clock = self.seats[seat].clock;
+            let clock = self.clients[client].clock;
             let most = clock.until(now, empty.by).as_micros() as u64;
-            if self.flaw == Some(Flaw::KeepsTheKernels) {
-                if let Some(holder) = &mut self.seats[seat].holder {
-                    holder.emptied();
+            if self.mutation == Some(Mutation::SkipsKernelInvalidation) {
+                if let Some(holder) = &mut self.clients[client].holder {
+                    holder.invalidated();
                 }
             } else if clock.read(now) >= empty.by {
-                self.happen_at_client(seat, Event::Emptied(seat));
+                self.handle_client_event(client, Event::FullyInvalidated(client));
             } else {
-                self.later(0, most, Event::Emptied(seat));
+                self.later(0, most, Event::FullyInvalidated(client));
             }
         }
-        let seat_now = &self.seats[seat];
+        let seat_now = &self.clients[client];
         let renewal = seat_now.renewal_at();
-        let deadline = seat_now.holder.as_ref().and_then(Holder::deadline);
+        let deadline = seat_now.holder.as_ref().and_then(LeaseHolder::deadline);
         if renewal.is_some_and(|at| at <= seat_now.clock.read(now)) {
-            self.ask(seat, Ask::Ping);
+            self.send_request(client, Ask::Ping);
         }
-        let seat_now = &self.seats[seat];
+        let seat_now = &self.clients[client];
         let next = deadline.into_iter().chain(seat_now.renewal_at()).min();
         if let Some(next) = next {
             let wait = seat_now.clock.until(now, next);
             let is_new = !self.events.iter().any(|((at, _), event)| {
-                *at <= now + wait && *at > now && matches!(event, Event::SeatTick(who) if *who == seat)
+                *at <= now + wait
+                    && *at > now
+                    && matches!(event, Event::ClientTick(owner) if *owner == client)
             });
             if is_new {
-                self.at(now + wait, Event::SeatTick(seat));
+                self.at(now + wait, Event::ClientTick(client));
             }
         }
     }
 
-    fn answer(&mut self, seat: usize, forgetting: Forgetting) {
-        if let Some(serial) = self.seats[seat].answer(forgetting) {
-            self.up(seat, Up::Recalled(serial));
+    fn answer(&mut self, client: usize, pending: PendingRecall) {
+        if let Some(serial) = self.clients[client].answer(pending) {
+            self.up(client, Up::Recalled(serial));
         }
     }
 
-    fn ask(&mut self, seat: usize, ask: Ask) {
+    fn send_request(&mut self, client: usize, ask: Ask) {
         self.requests += 1;
         let request = self.requests;
-        self.seats[seat].sends(self.now, request, ask.clone());
-        self.up(seat, Up::Request(request, ask));
+        self.clients[client].sends(self.now, request, ask.clone());
+        self.up(client, Up::Request(request, ask));
     }
 
-    fn act(&mut self, seat: usize) {
+    fn act(&mut self, client: usize) {
         if self.is_resting() {
             return;
         }
-        if self.seats[seat].attached && self.seats[seat].pending.len() < 20 {
-            let ask = self.something(seat);
-            self.ask(seat, ask);
+        if self.clients[client].attached && self.clients[client].pending.len() < 20 {
+            let ask = self.something(client);
+            self.send_request(client, ask);
         }
-        let most = match self.dice.between(0, 19) {
+        let most = match self.rng.between(0, 19) {
             0 => 30_000_000,
             1..4 => 3_000_000,
             _ => 300_000,
         };
-        self.later(1_000, most, Event::Act(seat));
+        self.later(1_000, most, Event::Act(client));
     }
 
-    fn something(&mut self, seat: usize) -> Ask {
-        let directory = self.dice.pick(&DIRECTORIES);
-        let name = self.dice.pick(&NAMES);
-        match self.dice.between(0, 99) {
+    fn something(&mut self, client: usize) -> Ask {
+        let directory = self.rng.pick(&DIRECTORIES);
+        let name = self.rng.pick(&NAMES);
+        match self.rng.between(0, 99) {
             0..25 => Ask::Lookup(directory, name),
             25..45 => Ask::List(directory),
             45..65 => {
-                let known = self.store.name(directory, name).unwrap_or(directory);
-                Ask::Attributes(known)
+                let object = self.store.name(directory, name).unwrap_or(directory);
+                Ask::Attributes(object)
             }
             _ => {
-                let what = self.some_change();
-                Ask::Change(self.seats[seat].expects(self.now, what))
+                let kind = self.some_change();
+                Ask::Change(self.clients[client].expects(self.now, kind))
             }
         }
     }

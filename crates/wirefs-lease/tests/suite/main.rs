@@ -1,17 +1,17 @@
-//! Both machines together: a simulated server with its changes, clients with their kernels, and everything between them
-//! that can be late, lost or asleep.
+//! Both state machines together: a simulated server that applies changes, clients with their kernels, and
+//! delays, losses and sleep between them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that fails panics")]
-#![allow(clippy::disallowed_macros, reason = "a test that fails says what came before")]
+#![allow(clippy::disallowed_macros, reason = "a test that fails says kind came before")]
 
 mod check;
 mod clients;
-mod dice;
-mod flaws;
+mod faults;
+mod mutations;
+mod rng;
 mod runs;
-mod seat;
 mod server;
+mod sim_client;
+mod simulation;
 mod store;
-mod troubles;
 mod wire;
-mod world;

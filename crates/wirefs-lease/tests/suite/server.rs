@@ -1,16 +1,18 @@
-//! The server: requests become jobs, which read and change in steps with time between them.
+//! The server: requests become jobs, which read and change in steps separated by time.
 
-use crate::flaws::Flaw;
-use crate::seat::static_name;
+use crate::mutations::Mutation;
+use crate::sim_client::static_name;
+use crate::simulation::{Changer, Event, LeaseSimulation};
 use crate::store::{DIRECTORIES, Fact, NAMES, Value, id};
-use crate::wire::{Ask, Change, Connection, Down, Up, What};
-use crate::world::{Changer, Event, World};
+use crate::wire::{Ask, Change, ChangeKind, Connection, Down, Up};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
-use wirefs_lease::{Config, Grantor, HolderKey, JobKey, Joined, Output, Touch, Touched};
+use wirefs_lease::{
+    Grantor, GrantorOutput, HolderKey, JobKey, JoinOutcome, LeaseConfig, TouchOutcome, Touched,
+};
 use wirefs_op::FileId;
 
-/// How far a job is.
+/// The progress of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Read,
@@ -26,41 +28,41 @@ pub(crate) enum Step {
 
 #[derive(Debug)]
 pub(crate) struct Work {
-    seat: Option<usize>,
+    client: Option<usize>,
     connection: Option<Connection>,
     request: u64,
     ask: Ask,
     pub(crate) step: Step,
     seen: Vec<(Fact, Value)>,
     victims: Vec<u64>,
-    /// The connection broke while it was clear to go on.
+    /// The connection broke while the job was clear to run.
     cut_when_clear: bool,
-    /// The directories that nobody else changes names in meanwhile.
-    pub(crate) alone_in: Vec<u64>,
+    /// The directories that the job has locked.
+    pub(crate) locked_directories: Vec<u64>,
 }
 
 pub(crate) struct Server {
     pub(crate) grantor: Grantor,
-    pub(crate) config: Config,
+    pub(crate) config: LeaseConfig,
     pub(crate) connections: Vec<Option<Connection>>,
     pub(crate) jobs: BTreeMap<u64, Work>,
     pub(crate) lanes: Vec<VecDeque<u64>>,
     jobs_begun: u64,
-    /// Recalls and jobs that were parked, for the record.
+    /// The number of recalls and of parked jobs, as statistics.
     pub(crate) recalls: u64,
     pub(crate) parked: u64,
     pub(crate) expelled: u64,
 }
 
 impl Server {
-    pub(crate) fn new(config: Config, seats: usize) -> Server {
+    pub(crate) fn new(config: LeaseConfig, clients: usize) -> Server {
         Server {
             grantor: Grantor::new(config, None),
             config,
-            connections: vec![None; seats],
+            connections: vec![None; clients],
             jobs: BTreeMap::new(),
-            // One more for those who take no leases.
-            lanes: vec![VecDeque::new(); seats + 1],
+            // One more lane for clients without leases.
+            lanes: vec![VecDeque::new(); clients + 1],
             jobs_begun: 0,
             recalls: 0,
             parked: 0,
@@ -69,45 +71,45 @@ impl Server {
     }
 }
 
-fn key(seat: usize) -> HolderKey {
-    HolderKey(seat as u64)
+fn key(client: usize) -> HolderKey {
+    HolderKey(client as u64)
 }
 
-impl World {
-    /// Carries out what the grantor wants.
+impl LeaseSimulation {
+    /// Executes the grantor's outputs.
     pub(crate) fn pump(&mut self, drops_recalls: bool) {
         while let Some(output) = self.server.grantor.poll() {
             self.log.push(format!("              -> {output:?}"));
             match output {
-                Output::Recall { holder, serial, items } => {
+                GrantorOutput::Recall { holder, serial, items } => {
                     self.server.recalls += 1;
-                    let seat = holder.0 as usize;
-                    if self.server.connections[seat].is_none() {
+                    let client = holder.0 as usize;
+                    if self.server.connections[client].is_none() {
                         self.fail(format!("a recall for {holder:?}, which is not connected"));
                     }
                     if !drops_recalls {
-                        self.down(seat, Down::Recall(serial, items));
+                        self.down(client, Down::Recall(serial, items));
                     }
                 }
-                Output::Retry(JobKey(job)) => {
+                GrantorOutput::Retry(JobKey(job)) => {
                     if self.server.jobs.get(&job).is_none_or(|work| work.step != Step::Parked) {
-                        self.fail(format!("job {job} is to be carried out again and is not parked"));
-                    } else if self.flaw != Some(Flaw::LosesTheParked) {
+                        self.fail(format!("job {job} is retried although it is not parked"));
+                    } else if self.mutation != Some(Mutation::LosesTheParked) {
                         self.proceed(job, Step::Start);
                     }
                 }
-                Output::Expel(holder) => {
+                GrantorOutput::Expel(holder) => {
                     self.server.expelled += 1;
-                    let seat = holder.0 as usize;
-                    self.down(seat, Down::Closed);
-                    self.cut_jobs(seat);
-                    self.server.connections[seat] = None;
-                    if self.flaw == Some(Flaw::ForgetsTheExpelled) {
-                        self.server.grantor.forget(holder);
+                    let client = holder.0 as usize;
+                    self.down(client, Down::Closed);
+                    self.cut_jobs(client);
+                    self.server.connections[client] = None;
+                    if self.mutation == Some(Mutation::RemovesTheExpelled) {
+                        self.server.grantor.remove(holder);
                     }
                 }
-                Output::Forgotten(_) => {}
-                Output::Verify(item) => {
+                GrantorOutput::HolderRemoved(_) => {}
+                GrantorOutput::Verify(item) => {
                     let name = item.name.map(|name| static_name(&name));
                     self.later(1, 200_000, Event::Watch(item.id.ino, name));
                 }
@@ -116,45 +118,45 @@ impl World {
         self.schedule_tick();
     }
 
-    pub(crate) fn receive(&mut self, seat: usize, connection: Connection, up: Up) {
-        let holder = key(seat);
+    pub(crate) fn receive(&mut self, client: usize, connection: Connection, up: Up) {
+        let holder = key(client);
         if let Up::Attach = up {
-            self.cut_jobs(seat);
-            self.server.connections[seat] = Some(connection);
+            self.cut_jobs(client);
+            self.server.connections[client] = Some(connection);
             let joined = self.server.grantor.join(self.now, holder);
-            self.pump(self.flaw == Some(Flaw::LosesWhatWasMissed));
-            self.down(seat, Down::Attached { kept: joined == Joined::Kept });
+            self.pump(self.mutation == Some(Mutation::LosesTheMissed));
+            self.down(client, Down::Attached { retained: joined == JoinOutcome::Retained });
             return;
         }
-        if self.server.connections[seat] != Some(connection) {
+        if self.server.connections[client] != Some(connection) {
             return;
         }
         match up {
             Up::Attach => {}
             Up::Recalled(serial) => {
-                self.server.grantor.recalled(self.now, holder, serial);
+                self.server.grantor.recall_answered(self.now, holder, serial);
                 self.pump(false);
             }
             Up::Request(request, ask) => {
-                self.server.grantor.heard(self.now, holder);
+                self.server.grantor.renew(self.now, holder);
                 self.pump(false);
-                self.take(Some(seat), Some(connection), request, ask);
+                self.take(Some(client), Some(connection), request, ask);
             }
         }
     }
 
-    /// A connection is gone as the server sees it.
-    pub(crate) fn cut_jobs(&mut self, seat: usize) {
-        for work in self.server.jobs.values_mut().filter(|work| work.seat == Some(seat)) {
+    /// Handles a broken connection on the server.
+    pub(crate) fn cut_jobs(&mut self, client: usize) {
+        for work in self.server.jobs.values_mut().filter(|work| work.client == Some(client)) {
             let is_clear = matches!(work.step, Step::Victims | Step::Apply | Step::ReplyChange | Step::End);
-            work.cut_when_clear |= is_clear && self.server.connections[seat] == work.connection;
+            work.cut_when_clear |= is_clear && self.server.connections[client] == work.connection;
         }
     }
 
-    /// A request becomes a job; changes of one session take turns.
+    /// Turns a request into a job; changes of one session run one after the other.
     pub(crate) fn take(
         &mut self,
-        seat: Option<usize>,
+        client: Option<usize>,
         connection: Option<Connection>,
         request: u64,
         ask: Ask,
@@ -164,7 +166,7 @@ impl World {
         let is_change = matches!(ask, Ask::Change(_));
         let step = if is_change { Step::Start } else { Step::Read };
         let work = Work {
-            seat,
+            client,
             connection,
             request,
             ask,
@@ -172,13 +174,13 @@ impl World {
             seen: Vec::new(),
             victims: Vec::new(),
             cut_when_clear: false,
-            alone_in: Vec::new(),
+            locked_directories: Vec::new(),
         };
         self.server.jobs.insert(job, work);
         if !is_change {
             return self.proceed(job, step);
         }
-        let lane = &mut self.server.lanes[seat.unwrap_or(self.seats.len())];
+        let lane = &mut self.server.lanes[client.unwrap_or(self.clients.len())];
         lane.push_back(job);
         if lane.len() == 1 {
             self.proceed(job, step);
@@ -216,7 +218,7 @@ impl World {
                 return;
             }
             Step::Start => self.start(job, &mut work),
-            Step::Parked => return self.fail(format!("job {job} goes on although it is parked")),
+            Step::Parked => return self.fail(format!("job {job} runs although it is parked")),
             Step::Victims => self.find_victims(job, &mut work),
             Step::Apply => {
                 self.apply(job, &mut work);
@@ -243,7 +245,7 @@ impl World {
         self.pump(false);
     }
 
-    /// What a reply to this tells, as the names are now.
+    /// Returns the facts in the reply to a request, with the current names.
     fn asked_for(&self, ask: &Ask) -> Vec<Fact> {
         let meaning = |directory, name| self.store.name(directory, name).map(Fact::Attributes);
         match ask {
@@ -261,78 +263,80 @@ impl World {
     }
 
     fn reply(&mut self, job: u64, work: &Work) {
-        let (Some(seat), Some(connection)) = (work.seat, work.connection) else { return };
-        if self.flaw == Some(Flaw::GrantsWhatChanged) {
+        let (Some(client), Some(connection)) = (work.client, work.connection) else { return };
+        if self.mutation == Some(Mutation::GrantsTheChanged) {
             self.server.grantor.begin(JobKey(job));
         }
         let ids: Vec<FileId> = work.seen.iter().map(|(fact, _)| id(object(*fact))).collect();
-        let granted = self.server.grantor.grant(self.now, JobKey(job), key(seat), &ids);
+        let granted = self.server.grantor.grant(self.now, JobKey(job), key(client), &ids);
         self.pump(false);
-        if self.server.connections[seat] == Some(connection) {
-            let told = work.seen.iter().zip(granted).map(|((fact, value), leased)| (*fact, *value, leased));
-            self.down(seat, Down::Reply(work.request, told.collect()));
+        if self.server.connections[client] == Some(connection) {
+            let reply = work.seen.iter().zip(granted).map(|((fact, value), leased)| (*fact, *value, leased));
+            self.down(client, Down::Reply(work.request, reply.collect()));
         }
     }
 
-    /// On whose behalf the job changes something: of nobody who could see the reply, if the connection is another now.
+    /// Returns the holder for which the job changes objects; `None` if its connection was replaced, so that
+    /// it cannot see the reply.
     fn on_behalf_of(&self, work: &Work) -> Option<HolderKey> {
-        let seat = work.seat?;
-        let is_there =
-            self.server.connections[seat] == work.connection || self.flaw == Some(Flaw::HidesSurprises);
-        is_there.then_some(key(seat))
+        let client = work.client?;
+        let is_there = self.server.connections[client] == work.connection
+            || self.mutation == Some(Mutation::SkipsOwnRecalls);
+        is_there.then_some(key(client))
     }
 
     fn touch(&mut self, job: u64, work: &Work, touched: &[Touched]) -> bool {
         let holder = self.on_behalf_of(work);
         let verdict = self.server.grantor.touch(self.now, JobKey(job), holder, touched);
         self.log.push(format!("              job {job} for {holder:?} {verdict:?}: {touched:?}"));
-        verdict == Touch::Clear || self.flaw == Some(Flaw::ChangesTheParked)
+        verdict == TouchOutcome::Clear || self.mutation == Some(Mutation::ChangesTheParked)
     }
 
     fn touched_object(&self, change: &Change, object: u64) -> Touched {
-        let surprise = !change.expected.contains(&object) && self.flaw != Some(Flaw::HidesSurprises);
-        Touched { id: id(object), name: None, exclusive: false, surprise }
+        let recall_own =
+            !change.expected.contains(&object) && self.mutation != Some(Mutation::SkipsOwnRecalls);
+        Touched { id: id(object), name: None, exclusive: false, recall_own }
     }
 
     fn start(&mut self, job: u64, work: &mut Work) -> Option<Step> {
         let Ask::Change(change) = work.ask.clone() else { return None };
         self.server.grantor.begin(JobKey(job));
         let mut touched: Vec<Touched> = Vec::new();
-        for (directory, name) in change.what.names() {
+        for (directory, name) in change.kind.names() {
             touched.push(Touched {
                 id: id(directory),
                 name: Some(Bytes::from_static(name.as_bytes())),
-                exclusive: self.flaw != Some(Flaw::SharesDirectories),
-                surprise: false,
+                exclusive: self.mutation != Some(Mutation::SharesDirectories),
+                recall_own: false,
             });
         }
         work.victims.clear();
-        match change.what {
-            What::Write(directory, name) => {
+        match change.kind {
+            ChangeKind::Write(directory, name) => {
                 work.victims = self.store.name(directory, name).into_iter().collect();
                 touched.extend(work.victims.iter().map(|object| self.touched_object(&change, *object)));
             }
-            What::Chmod(directory) => {
-                touched.push(Touched { id: id(directory), name: None, exclusive: false, surprise: false });
+            ChangeKind::Chmod(directory) => {
+                touched.push(Touched { id: id(directory), name: None, exclusive: false, recall_own: false });
             }
-            What::Create(..) | What::Unlink(..) | What::Rename(..) => {}
+            ChangeKind::Create(..) | ChangeKind::Unlink(..) | ChangeKind::Rename(..) => {}
         }
         if !self.touch(job, work, &touched) {
             return None;
         }
-        work.alone_in = change.what.names().into_iter().map(|(directory, _)| directory).collect();
+        work.locked_directories = change.kind.names().into_iter().map(|(directory, _)| directory).collect();
         Some(Step::Victims)
     }
 
     fn find_victims(&mut self, job: u64, work: &mut Work) -> Option<Step> {
         let Ask::Change(change) = work.ask.clone() else { return None };
-        if let What::Unlink(..) | What::Rename(..) = change.what {
+        if let ChangeKind::Unlink(..) | ChangeKind::Rename(..) = change.kind {
             let meaning = |(directory, name)| self.store.name(directory, name);
-            work.victims = change.what.victims().into_iter().filter_map(meaning).collect();
+            work.victims = change.kind.victims().into_iter().filter_map(meaning).collect();
             let touched = work.victims.iter().map(|object| self.touched_object(&change, *object));
             let touched: Vec<Touched> = touched.collect();
-            if self.flaw != Some(Flaw::TouchesNoVictim) && !self.touch(job, work, &touched) {
-                work.alone_in.clear();
+            if self.mutation != Some(Mutation::TouchesNoVictim) && !self.touch(job, work, &touched) {
+                work.locked_directories.clear();
                 return None;
             }
         }
@@ -340,16 +344,16 @@ impl World {
     }
 
     fn apply(&mut self, job: u64, work: &mut Work) {
-        let Ask::Change(Change { what, .. }) = work.ask else { return };
+        let Ask::Change(Change { kind, .. }) = work.ask else { return };
         let before: Vec<(u64, Option<u64>)> = DIRECTORIES.map(|dir| (dir, self.store.version(dir))).to_vec();
         let is_seats = work.cut_when_clear || self.on_behalf_of(work).is_some();
-        let changer = match work.seat {
-            Some(seat) if is_seats => Changer::Seat(seat, work.request),
-            Some(_) | None => Changer::Nobody,
+        let changer = match work.client {
+            Some(client) if is_seats => Changer::Client(client, work.request),
+            Some(_) | None => Changer::Leaseless,
         };
-        let mut facts = what.facts();
+        let mut facts = kind.facts();
         let allowed: Vec<u64> = work.victims.clone();
-        let changed = self.change(what, &allowed, changer);
+        let changed = self.change(kind, &allowed, changer);
         facts.extend(changed.iter().map(|object| Fact::Attributes(*object)));
         facts.sort();
         facts.dedup();
@@ -361,10 +365,11 @@ impl World {
             };
             let bytes = name.map(|name| Bytes::from_static(name.as_bytes()));
             let old = before.iter().find(|(dir, _)| *dir == object).and_then(|(_, version)| *version);
-            // A directory's own attributes change with its names; that is one change, reported by name.
-            let by_name = name.is_none() && DIRECTORIES.contains(&object) && !matches!(what, What::Chmod(_));
+            // A directory's attributes change with its names: one change, reported by name.
+            let by_name =
+                name.is_none() && DIRECTORIES.contains(&object) && !matches!(kind, ChangeKind::Chmod(_));
             if !by_name {
-                // Without a version it is gone, of which the watcher tells as well.
+                // Without a version the object is gone; the watcher reports that too.
                 let version = self.store.version(object);
                 self.server.grantor.own_change(self.now, id(object), bytes.as_ref(), old, version);
                 self.later(100, 300_000, Event::Watch(object, name));
@@ -375,7 +380,7 @@ impl World {
 
     fn end(&mut self, job: u64, work: &Work) {
         self.server.grantor.end(JobKey(job));
-        let lane = &mut self.server.lanes[work.seat.unwrap_or(self.seats.len())];
+        let lane = &mut self.server.lanes[work.client.unwrap_or(self.clients.len())];
         lane.pop_front();
         if let Some(next) = lane.front().copied() {
             self.proceed(next, Step::Start);
@@ -383,19 +388,19 @@ impl World {
         self.pump(false);
     }
 
-    /// A watcher looks at what changed, and reports it.
+    /// Reports a change as a watcher does.
     pub(crate) fn watch(&mut self, object: u64, name: Option<&'static str>) {
-        if self.flaw == Some(Flaw::WatchesNothing) {
+        if self.mutation == Some(Mutation::WatchesNothing) {
             return;
         }
         let name = name.map(|name| Bytes::from_static(name.as_bytes()));
         let version = self.store.version(object);
-        self.server.grantor.changed_outside(self.now, id(object), name.as_ref(), version);
+        self.server.grantor.external_change(self.now, id(object), name.as_ref(), version);
         self.pump(false);
     }
 }
 
-/// The object whose lease covers a fact.
+/// Returns the object whose lease covers a fact.
 fn object(fact: Fact) -> u64 {
     match fact {
         Fact::Attributes(object) | Fact::Name(object, _) => object,

@@ -1,23 +1,23 @@
-//! What is true: the directories and files of the server.
+//! The true state: the directories and files of the server.
 
 use std::collections::BTreeMap;
 use wirefs_op::FileId;
 
-/// Names in use; few, so that clients meet.
+/// The names in use; few, so that clients conflict.
 pub(crate) const NAMES: [&str; 4] = ["a", "b", "c", "d"];
-/// The directories: they are always there.
+/// The directories, which always exist.
 pub(crate) const DIRECTORIES: [u64; 3] = [1, 2, 3];
 
-/// Something that a client can believe.
+/// A fact that a client can cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fact {
     /// The attributes of an object.
     Attributes(u64),
-    /// What a name in a directory means.
+    /// The object of a name in a directory.
     Name(u64, &'static str),
 }
 
-/// What a fact says: a version, or an object; nothing when there is no such name.
+/// The value of a fact: a version or an object; `None` if the name does not exist.
 pub(crate) type Value = Option<u64>;
 
 #[derive(Default)]
@@ -58,7 +58,7 @@ impl Store {
         self.names.get(&(directory, name)).copied()
     }
 
-    /// The object gets another version.
+    /// Gives the object a new version.
     pub(crate) fn change(&mut self, object: u64) {
         self.clock += 1;
         self.versions.insert(object, self.clock);
@@ -71,7 +71,8 @@ impl Store {
         self.bind(directory, name, Some(object));
     }
 
-    /// Lets a name mean something else; the directory changes, and whatever loses or gains the name.
+    /// Sets the object of a name. The directory, and the objects that lose or gain the name, get new
+    /// versions.
     pub(crate) fn bind(&mut self, directory: u64, name: &'static str, object: Option<u64>) {
         let before = match object {
             Some(object) => self.names.insert((directory, name), object),

@@ -1,24 +1,24 @@
-//! What travels, and how late it comes.
+//! Messages and their delays.
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 use crate::store::{Fact, Value};
-use wirefs_lease::{Item, Serial};
+use wirefs_lease::{LeaseItem, Serial};
 use wirefs_op::Time;
 
-/// A connection between a client and the server; never used again.
+/// A connection between a client and the server; never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Connection(pub(crate) u64);
 
-/// A change as a client asks for it, with what it takes the names for.
+/// A change as a client requests it, with the objects that it expects at its names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Change {
-    pub(crate) what: What,
-    /// The objects that the client knows to be concerned.
+    pub(crate) kind: ChangeKind,
+    /// The objects that the client expects to change.
     pub(crate) expected: Vec<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum ChangeKind {
     Write(u64, &'static str),
     Create(u64, &'static str),
     Unlink(u64, &'static str),
@@ -26,35 +26,39 @@ pub(crate) enum What {
     Chmod(u64),
 }
 
-impl What {
-    /// The names that change.
+impl ChangeKind {
+    /// Returns the names that change.
     pub(crate) fn names(self) -> Vec<(u64, &'static str)> {
         match self {
-            What::Write(..) | What::Chmod(_) => Vec::new(),
-            What::Create(directory, name) | What::Unlink(directory, name) => vec![(directory, name)],
-            What::Rename(from, to) if from == to => vec![from],
-            What::Rename(from, to) => vec![from, to],
+            ChangeKind::Write(..) | ChangeKind::Chmod(_) => Vec::new(),
+            ChangeKind::Create(directory, name) | ChangeKind::Unlink(directory, name) => {
+                vec![(directory, name)]
+            }
+            ChangeKind::Rename(from, to) if from == to => vec![from],
+            ChangeKind::Rename(from, to) => vec![from, to],
         }
     }
 
-    /// The facts that change whatever the names mean.
+    /// Returns the facts that change regardless of the objects at the names.
     pub(crate) fn facts(self) -> Vec<Fact> {
         let names = self.names();
         let mut facts: Vec<Fact> =
             names.iter().map(|(directory, name)| Fact::Name(*directory, name)).collect();
         facts.extend(names.iter().map(|(directory, _)| Fact::Attributes(*directory)));
-        if let What::Chmod(directory) = self {
+        if let ChangeKind::Chmod(directory) = self {
             facts.push(Fact::Attributes(directory));
         }
         facts
     }
 
-    /// The names whose objects change too.
+    /// Returns the names whose objects change too.
     pub(crate) fn victims(self) -> Vec<(u64, &'static str)> {
         match self {
-            What::Write(directory, name) | What::Unlink(directory, name) => vec![(directory, name)],
-            What::Rename(from, to) => vec![from, to],
-            What::Create(..) | What::Chmod(_) => Vec::new(),
+            ChangeKind::Write(directory, name) | ChangeKind::Unlink(directory, name) => {
+                vec![(directory, name)]
+            }
+            ChangeKind::Rename(from, to) => vec![from, to],
+            ChangeKind::Create(..) | ChangeKind::Chmod(_) => Vec::new(),
         }
     }
 }
@@ -68,7 +72,7 @@ pub(crate) enum Ask {
     Change(Change),
 }
 
-/// From a client.
+/// A message from a client.
 #[derive(Clone, Debug)]
 pub(crate) enum Up {
     Attach,
@@ -76,42 +80,42 @@ pub(crate) enum Up {
     Recalled(Serial),
 }
 
-/// To a client.
+/// A message to a client.
 #[derive(Clone, Debug)]
 pub(crate) enum Down {
     Attached {
-        kept: bool,
+        retained: bool,
     },
-    /// To a request: what is so now, and whether it is leased.
+    /// The reply to a request: current facts, each with a flag for its lease.
     Reply(u64, Vec<(Fact, Value, bool)>),
-    Recall(Serial, Vec<Item>),
+    Recall(Serial, Vec<LeaseItem>),
     Closed,
 }
 
-/// Both ways between a client and the server.
+/// Both directions between a client and the server.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Ways {
-    /// When the last of each kind arrives.
+pub(crate) struct Wires {
+    /// The arrival time of the last message of each kind.
     requests: Time,
     answers: Time,
     recalls: Time,
-    /// Nothing arrives before.
+    /// No message arrives before this time.
     pub(crate) stalled_until: Time,
 }
 
-impl Ways {
-    pub(crate) fn stalled(stalled_until: Time) -> Ways {
-        Ways { stalled_until, ..Ways::default() }
+impl Wires {
+    pub(crate) fn stalled(stalled_until: Time) -> Wires {
+        Wires { stalled_until, ..Wires::default() }
     }
 
-    fn late(&self, now: Time, dice: &mut Dice) -> Time {
-        let micros = if dice.percent(5) { dice.between(0, 3_000_000) } else { dice.between(100, 60_000) };
+    fn late(&self, now: Time, rng: &mut Rng) -> Time {
+        let micros = if rng.percent(5) { rng.between(0, 3_000_000) } else { rng.between(100, 60_000) };
         Time(now.0 + micros * 1000).max(self.stalled_until)
     }
 
-    /// Requests stay in order among each other, and so do answers to recalls.
-    pub(crate) fn up(&mut self, now: Time, dice: &mut Dice, up: &Up) -> Time {
-        let at = self.late(now, dice);
+    /// Returns the arrival time. Requests stay in order, and so do answers to recalls.
+    pub(crate) fn up(&mut self, now: Time, rng: &mut Rng, up: &Up) -> Time {
+        let at = self.late(now, rng);
         let last = match up {
             Up::Attach | Up::Request(..) => &mut self.requests,
             Up::Recalled(_) => &mut self.answers,
@@ -120,9 +124,10 @@ impl Ways {
         *last
     }
 
-    /// Recalls stay in order; replies come in any order, but no reply before a recall that was queued before it.
-    pub(crate) fn down(&mut self, now: Time, dice: &mut Dice, down: &Down, overtakes: bool) -> Time {
-        let at = self.late(now, dice);
+    /// Returns the arrival time. Recalls stay in order; replies arrive in any order, but not before a recall
+    /// that was queued earlier.
+    pub(crate) fn down(&mut self, now: Time, rng: &mut Rng, down: &Down, overtakes: bool) -> Time {
+        let at = self.late(now, rng);
         match down {
             Down::Recall(..) => {
                 self.recalls = at.max(self.recalls);

@@ -1,8 +1,8 @@
-use super::Contents;
+use super::FileContents;
 
 #[test]
-fn what_was_not_written_reads_as_zeros() {
-    let mut contents = Contents::default();
+fn unwritten_ranges_read_as_zeros() {
+    let mut contents = FileContents::default();
     contents.write(5000, b"hello");
     assert_eq!(contents.size(), 5005);
     assert_eq!(contents.read(4998, 100), b"\0\0hello");
@@ -12,8 +12,8 @@ fn what_was_not_written_reads_as_zeros() {
 }
 
 #[test]
-fn a_cut_file_does_not_remember_what_was_behind() {
-    let mut contents = Contents::default();
+fn truncated_file_reads_zeros_after_growth() {
+    let mut contents = FileContents::default();
     contents.write(0, &[7; 10_000]);
     contents.resize(5000);
     contents.resize(10_000);
@@ -22,8 +22,8 @@ fn a_cut_file_does_not_remember_what_was_behind() {
 }
 
 #[test]
-fn punching_makes_holes_of_whole_pages_only() {
-    let mut contents = Contents::default();
+fn punching_frees_whole_pages_only() {
+    let mut contents = FileContents::default();
     contents.write(0, &[7; 3 * 4096]);
     contents.punch(4000, 4292);
     let expected = [vec![7; 4000], vec![0; 4292], vec![7; 3 * 4096 - 8292]].concat();

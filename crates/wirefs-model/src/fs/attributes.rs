@@ -1,6 +1,6 @@
-//! Attributes, plain and extended.
+//! Attributes and extended attributes.
 
-use crate::fs::{Body, Fs, Ino};
+use crate::fs::{InodeBody, ModelFs, ModelIno};
 use wirefs_op::{Errno, Kind, SetStat, SetTime, Stat};
 
 /// `XATTR_CREATE`.
@@ -8,21 +8,21 @@ const XATTR_CREATE: u32 = 1;
 /// `XATTR_REPLACE`.
 const XATTR_REPLACE: u32 = 2;
 
-impl Fs {
-    pub(crate) fn stat(&self, ino: Ino) -> Result<Stat, Errno> {
+impl ModelFs {
+    pub(crate) fn stat(&self, ino: ModelIno) -> Result<Stat, Errno> {
         let inode = self.inode(ino)?;
         let subdirectories = match &inode.body {
-            Body::Directory { entries, .. } => {
+            InodeBody::Directory { entries, .. } => {
                 let inodes = entries.values().filter_map(|entry| self.inodes.get(&entry.ino));
                 inodes.filter(|inode| inode.is_directory()).count() as u32
             }
-            Body::File(_) | Body::Symlink(_) | Body::Node(_) => 0,
+            InodeBody::File(_) | InodeBody::Symlink(_) | InodeBody::Node(_) => 0,
         };
         Ok(inode.stat(ino, subdirectories))
     }
 
-    /// Changes attributes, in the order in which none undoes another; a failure leaves what was done before it.
-    pub(crate) fn set(&mut self, ino: Ino, set: &SetStat) -> Result<(), Errno> {
+    /// Changes attributes, in an order in which none undoes another. An error does not undo the preceding changes.
+    pub(crate) fn set(&mut self, ino: ModelIno, set: &SetStat) -> Result<(), Errno> {
         if let Some(size) = set.size {
             self.resize(ino, size)?;
         }
@@ -55,14 +55,20 @@ impl Fs {
         Ok(())
     }
 
-    /// Takes set-user-id and set-group-id from a file.
-    pub(crate) fn kill_privileges(&mut self, ino: Ino) -> Result<(), Errno> {
+    /// Clears the set-user-id and set-group-id bits of a file.
+    pub(crate) fn kill_privileges(&mut self, ino: ModelIno) -> Result<(), Errno> {
         self.inode_mut(ino)?.drop_privileges();
         self.touch(ino);
         Ok(())
     }
 
-    pub(crate) fn set_xattr(&mut self, ino: Ino, name: &[u8], value: &[u8], flags: u32) -> Result<(), Errno> {
+    pub(crate) fn set_xattr(
+        &mut self,
+        ino: ModelIno,
+        name: &[u8],
+        value: &[u8],
+        flags: u32,
+    ) -> Result<(), Errno> {
         self.check_user_xattr(ino, name, Errno::NotPermitted)?;
         let xattrs = &mut self.inode_mut(ino)?.xattrs;
         match (flags, xattrs.contains_key(name)) {
@@ -76,24 +82,24 @@ impl Fs {
         Ok(())
     }
 
-    pub(crate) fn xattr(&self, ino: Ino, name: &[u8]) -> Result<&[u8], Errno> {
+    pub(crate) fn xattr(&self, ino: ModelIno, name: &[u8]) -> Result<&[u8], Errno> {
         self.check_user_xattr(ino, name, Errno::NoData)?;
         self.inode(ino)?.xattrs.get(name).map(Vec::as_slice).ok_or(Errno::NoData)
     }
 
-    pub(crate) fn xattr_names(&self, ino: Ino) -> Result<Vec<&[u8]>, Errno> {
+    pub(crate) fn xattr_names(&self, ino: ModelIno) -> Result<Vec<&[u8]>, Errno> {
         Ok(self.inode(ino)?.xattrs.keys().map(Vec::as_slice).collect())
     }
 
-    pub(crate) fn remove_xattr(&mut self, ino: Ino, name: &[u8]) -> Result<(), Errno> {
+    pub(crate) fn remove_xattr(&mut self, ino: ModelIno, name: &[u8]) -> Result<(), Errno> {
         self.check_user_xattr(ino, name, Errno::NotPermitted)?;
         self.inode_mut(ino)?.xattrs.remove(name).ok_or(Errno::NoData)?;
         self.touch(ino);
         Ok(())
     }
 
-    /// `user.` attributes are for files and directories alone; other families are not modelled.
-    fn check_user_xattr(&self, ino: Ino, name: &[u8], refused: Errno) -> Result<(), Errno> {
+    /// `user.` attributes are allowed for files and directories only; other namespaces are not modeled.
+    fn check_user_xattr(&self, ino: ModelIno, name: &[u8], refused: Errno) -> Result<(), Errno> {
         match (self.inode(ino)?.kind(), name.strip_prefix(b"user.")) {
             (_, None | Some(b"")) => Err(Errno::NotSupported),
             (Kind::File | Kind::Directory, Some(_)) => Ok(()),
@@ -105,8 +111,8 @@ impl Fs {
 }
 
 impl crate::fs::Inode {
-    /// What `chown` and an unprivileged write do: the set-user-id bit falls, and the set-group-id bit of what may be
-    /// executed by the group (without that it once meant mandatory locking).
+    /// The effect of `chown` and of an unprivileged write: clears the set-user-id bit, and the set-group-id bit if the
+    /// group may execute the file (otherwise it used to mean mandatory locking).
     fn drop_privileges(&mut self) {
         if !self.is_directory() {
             self.mode &= !0o4000;

@@ -1,73 +1,73 @@
-//! One object.
+//! Inodes.
 
-use crate::contents::Contents;
+use crate::contents::FileContents;
 use std::collections::BTreeMap;
 use wirefs_op::{FileId, Kind, Stat, Timestamp};
 
-/// Names an inode; never used again for another.
+/// An inode number. Outside power cuts it is never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Ino(pub(crate) u64);
+pub(crate) struct ModelIno(pub(crate) u64);
 
-impl Ino {
-    /// As it travels.
+impl ModelIno {
+    /// Returns the inode id of the protocol.
     pub(crate) fn id(self) -> FileId {
         FileId { fs: 0, ino: self.0, generation: 1 }
     }
 }
 
-/// A name in a directory.
+/// A directory entry.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
-    pub(crate) ino: Ino,
-    /// Where it stands in a listing: entries are listed in the order in which they were made.
-    pub(crate) place: u64,
+pub(crate) struct InodeEntry {
+    pub(crate) ino: ModelIno,
+    /// The position in a listing: entries are listed in order of creation.
+    pub(crate) cookie: u64,
 }
 
-/// What an object is made of.
+/// The type-specific part of an inode.
 #[derive(Clone, Debug)]
-pub(crate) enum Body {
-    File(Contents),
+pub(crate) enum InodeBody {
+    File(FileContents),
     Directory {
-        entries: BTreeMap<Vec<u8>, Entry>,
-        parent: Ino,
+        entries: BTreeMap<Vec<u8>, InodeEntry>,
+        parent: ModelIno,
     },
     Symlink(Vec<u8>),
     /// A pipe, socket or device.
     Node(Kind),
 }
 
-/// What an object that is to be made is like.
+/// The properties of an inode to create.
 #[derive(Clone, Debug)]
-pub(crate) struct New {
+pub(crate) struct NewInode {
     pub(crate) kind: Kind,
-    /// Permission bits, the umask applied.
+    /// The permission bits, after the umask.
     pub(crate) mode: u32,
     pub(crate) uid: u32,
     pub(crate) gid: u32,
     pub(crate) rdev: u32,
-    /// A symbolic link's target.
+    /// The target of a symbolic link.
     pub(crate) target: Vec<u8>,
 }
 
-impl New {
-    pub(crate) fn of(kind: Kind, mode: u32) -> New {
-        New { kind, mode, uid: 0, gid: 0, rdev: 0, target: Vec::new() }
+impl NewInode {
+    pub(crate) fn of(kind: Kind, mode: u32) -> NewInode {
+        NewInode { kind, mode, uid: 0, gid: 0, rdev: 0, target: Vec::new() }
     }
 }
 
-/// An object with its attributes.
+/// An inode with its attributes.
 #[derive(Clone, Debug)]
 pub(crate) struct Inode {
-    pub(crate) body: Body,
+    pub(crate) body: InodeBody,
     pub(crate) mode: u32,
     pub(crate) uid: u32,
     pub(crate) gid: u32,
     pub(crate) rdev: u32,
-    /// Names, for all but directories; a directory has 1 or, removed, 0.
+    /// The number of names, except for directories: 1, or 0 if removed.
     pub(crate) nlink: u32,
-    /// Never had a name yet, so that it may get a first one.
+    /// Whether it never had a name, so that it may get a first one.
     pub(crate) is_fresh: bool,
-    /// Open files.
+    /// The number of open files.
     pub(crate) holds: u32,
     pub(crate) atime: Timestamp,
     pub(crate) mtime: Timestamp,
@@ -79,27 +79,27 @@ pub(crate) struct Inode {
 impl Inode {
     pub(crate) fn kind(&self) -> Kind {
         match &self.body {
-            Body::File(_) => Kind::File,
-            Body::Directory { .. } => Kind::Directory,
-            Body::Symlink(_) => Kind::Symlink,
-            Body::Node(kind) => *kind,
+            InodeBody::File(_) => Kind::File,
+            InodeBody::Directory { .. } => Kind::Directory,
+            InodeBody::Symlink(_) => Kind::Symlink,
+            InodeBody::Node(kind) => *kind,
         }
     }
 
     pub(crate) fn is_directory(&self) -> bool {
-        matches!(self.body, Body::Directory { .. })
+        matches!(self.body, InodeBody::Directory { .. })
     }
 
-    /// Its attributes; `subdirectories` counts for a directory's links.
-    pub(crate) fn stat(&self, ino: Ino, subdirectories: u32) -> Stat {
+    /// Returns the attributes. `subdirectories` counts for the links of a directory.
+    pub(crate) fn stat(&self, ino: ModelIno, subdirectories: u32) -> Stat {
         let (size, allocated) = match &self.body {
-            Body::File(contents) => (contents.size(), contents.allocated()),
-            Body::Directory { entries, .. } => (entries.len() as u64, 0),
-            Body::Symlink(target) => (target.len() as u64, 0),
-            Body::Node(_) => (0, 0),
+            InodeBody::File(contents) => (contents.size(), contents.allocated()),
+            InodeBody::Directory { entries, .. } => (entries.len() as u64, 0),
+            InodeBody::Symlink(target) => (target.len() as u64, 0),
+            InodeBody::Node(_) => (0, 0),
         };
         let nlink = match (&self.body, self.nlink) {
-            (Body::Directory { .. }, 1) => 2 + subdirectories,
+            (InodeBody::Directory { .. }, 1) => 2 + subdirectories,
             (_, nlink) => nlink,
         };
         Stat {

@@ -1,7 +1,7 @@
-//! Contents: reading, writing, resizing, allocating, copying, seeking.
+//! Contents: read, write, resize, allocate, copy, seek.
 
-use crate::contents::Contents;
-use crate::fs::{Body, Fs, Ino};
+use crate::contents::FileContents;
+use crate::fs::{InodeBody, ModelFs, ModelIno};
 use wirefs_op::{Errno, Kind};
 
 /// `FALLOC_FL_KEEP_SIZE`.
@@ -12,39 +12,39 @@ const PUNCH: u32 = 3;
 const ZERO: u32 = 16;
 /// `FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE`.
 const ZERO_KEEP_SIZE: u32 = 17;
-/// The largest file: offsets are signed in POSIX.
+/// The maximum file size: offsets are signed in POSIX.
 const SIZE_MAX: u64 = i64::MAX as u64;
 
-impl Fs {
-    /// A file's contents.
-    pub(crate) fn contents(&self, ino: Ino) -> Result<&Contents, Errno> {
+impl ModelFs {
+    /// Returns a file's contents.
+    pub(crate) fn contents(&self, ino: ModelIno) -> Result<&FileContents, Errno> {
         match &self.inode(ino)?.body {
-            Body::File(contents) => Ok(contents),
+            InodeBody::File(contents) => Ok(contents),
             body => Err(not_a_file(body)),
         }
     }
 
-    fn contents_mut(&mut self, ino: Ino) -> Result<&mut Contents, Errno> {
+    fn contents_mut(&mut self, ino: ModelIno) -> Result<&mut FileContents, Errno> {
         match &mut self.inode_mut(ino)?.body {
-            Body::File(contents) => Ok(contents),
+            InodeBody::File(contents) => Ok(contents),
             body => Err(not_a_file(body)),
         }
     }
 
-    pub(crate) fn read(&mut self, ino: Ino, offset: u64, count: u64) -> Result<Vec<u8>, Errno> {
+    pub(crate) fn read(&mut self, ino: ModelIno, offset: u64, count: u64) -> Result<Vec<u8>, Errno> {
         let bytes = self.contents(ino)?.read(offset, count);
         self.accessed(ino)?;
         Ok(bytes)
     }
 
-    /// Notes an access.
-    pub(crate) fn accessed(&mut self, ino: Ino) -> Result<(), Errno> {
+    /// Updates the access time.
+    pub(crate) fn accessed(&mut self, ino: ModelIno) -> Result<(), Errno> {
         let now = self.now();
         self.inode_mut(ino)?.atime = now;
         Ok(())
     }
 
-    pub(crate) fn write(&mut self, ino: Ino, offset: u64, data: &[u8]) -> Result<(), Errno> {
+    pub(crate) fn write(&mut self, ino: ModelIno, offset: u64, data: &[u8]) -> Result<(), Errno> {
         let contents = self.contents_mut(ino)?;
         if data.is_empty() {
             return Ok(());
@@ -55,7 +55,7 @@ impl Fs {
         Ok(())
     }
 
-    pub(crate) fn resize(&mut self, ino: Ino, size: u64) -> Result<(), Errno> {
+    pub(crate) fn resize(&mut self, ino: ModelIno, size: u64) -> Result<(), Errno> {
         if size > SIZE_MAX {
             return Err(Errno::Invalid);
         }
@@ -71,7 +71,13 @@ impl Fs {
     }
 
     /// `fallocate`.
-    pub(crate) fn allocate(&mut self, ino: Ino, mode: u32, offset: u64, length: u64) -> Result<(), Errno> {
+    pub(crate) fn allocate(
+        &mut self,
+        ino: ModelIno,
+        mode: u32,
+        offset: u64,
+        length: u64,
+    ) -> Result<(), Errno> {
         if length == 0 || offset > SIZE_MAX || length > SIZE_MAX {
             return Err(Errno::Invalid);
         }
@@ -91,8 +97,13 @@ impl Fs {
         Ok(())
     }
 
-    /// `copy_file_range`; answers how many bytes were copied.
-    pub(crate) fn copy(&mut self, from: (Ino, u64), to: (Ino, u64), length: u64) -> Result<u64, Errno> {
+    /// `copy_file_range`; returns the number of copied bytes.
+    pub(crate) fn copy(
+        &mut self,
+        from: (ModelIno, u64),
+        to: (ModelIno, u64),
+        length: u64,
+    ) -> Result<u64, Errno> {
         let ((from, from_offset), (to, to_offset)) = (from, to);
         for ino in [from, to] {
             match self.inode(ino)?.kind() {
@@ -115,7 +126,7 @@ impl Fs {
     }
 
     /// `lseek` for data or a hole.
-    pub(crate) fn seek(&self, ino: Ino, offset: u64, hole: bool) -> Result<u64, Errno> {
+    pub(crate) fn seek(&self, ino: ModelIno, offset: u64, hole: bool) -> Result<u64, Errno> {
         let contents = self.contents(ino)?;
         if offset >= contents.size() {
             return Err(Errno::NoSuchDevice);
@@ -127,11 +138,11 @@ impl Fs {
         }
     }
 
-    /// Whether a seek may be answered so. File systems differ in how finely they know their holes, but what they call
-    /// a hole must read as zeros, and the end of a file is the only one that need not be there.
-    pub(crate) fn may_seek_answer(
+    /// Returns whether a result of a seek is allowed. File systems track holes with different granularity. But a
+    /// reported hole must read as zeros, and only the implicit hole at the end of the file may be missing.
+    pub(crate) fn is_allowed_seek_result(
         &self,
-        ino: Ino,
+        ino: ModelIno,
         offset: u64,
         hole: bool,
         answer: Result<u64, Errno>,
@@ -159,9 +170,9 @@ fn check_end(offset: u64, length: u64) -> Result<(), Errno> {
     }
 }
 
-fn not_a_file(body: &Body) -> Errno {
+fn not_a_file(body: &InodeBody) -> Errno {
     match body {
-        Body::Directory { .. } => Errno::IsDirectory,
-        Body::File(_) | Body::Symlink(_) | Body::Node(_) => Errno::Invalid,
+        InodeBody::Directory { .. } => Errno::IsDirectory,
+        InodeBody::File(_) | InodeBody::Symlink(_) | InodeBody::Node(_) => Errno::Invalid,
     }
 }

@@ -1,35 +1,35 @@
-//! Two whole trees, compared.
+//! Comparison of two whole trees.
 
 use crate::operation::Pattern;
-use crate::ops::client::Client;
-use crate::ops::request::{Ask, Ident, Which};
-use crate::ops::told::Told;
-use crate::posix::Outcome;
+use crate::ops::client::TreeClient;
+use crate::ops::reply_outcome::ReplyOutcome;
+use crate::ops::request::{IdChoice, RandomRequest, TargetChoice};
+use crate::posix::OperationOutcome;
 use wirefs_op::TreePath;
 use wirefs_op::message::xattr::XattrAction;
 
-/// A difference: where, what the model has, what the other shows.
-pub(super) type Difference = (String, String, String);
+/// A difference: the request, the model's outcome, the actual outcome.
+pub(super) type ReplyDifference = (String, String, String);
 
-/// Compares all attributes, contents, targets and extended attributes, from the root down.
+/// Compares all attributes, contents, link targets and extended attributes.
 pub(super) fn everything(
-    model: &mut Client<'_>,
-    other: &mut Client<'_>,
+    model: &mut TreeClient<'_>,
+    other: &mut TreeClient<'_>,
     counts: bool,
-) -> Result<(), Difference> {
+) -> Result<(), ReplyDifference> {
     let mut paths = vec![TreePath::root()];
     while let Some(path) = paths.pop() {
-        let list_xattrs = Ask::Xattr {
-            which: Which::At(path.clone(), Ident::Whatever),
+        let list_xattrs = RandomRequest::Xattr {
+            which: TargetChoice::At(path.clone(), IdChoice::Unspecified),
             action: XattrAction::List,
             name: "",
             flags: 0,
             value: Pattern { len: 0, seed: 0 },
         };
-        for ask in [Ask::stat(path.clone()), Ask::whole(path.clone()), list_xattrs] {
-            let (expected, told) = (model.perform(&ask), other.perform(&ask));
-            if !expected.allows(&told, counts) {
-                return Err((format!("{ask:?}"), format!("{expected:?}"), format!("{told:?}")));
+        for request in [RandomRequest::stat(path.clone()), RandomRequest::whole(path.clone()), list_xattrs] {
+            let (expected, actual) = (model.perform(&request), other.perform(&request));
+            if !expected.allows(&actual, counts) {
+                return Err((format!("{request:?}"), format!("{expected:?}"), format!("{actual:?}")));
             }
             paths.extend(children(&path, &expected));
         }
@@ -37,13 +37,13 @@ pub(super) fn everything(
     Ok(())
 }
 
-/// The paths of what a listing names.
-fn children(path: &TreePath, told: &Told) -> Vec<TreePath> {
-    match told {
-        Told::Parts(parts) => match parts.first() {
-            Some(Outcome::Names(names)) => names.iter().filter_map(|name| path.join(name)).collect(),
+/// Returns the paths of a listing's entries.
+fn children(path: &TreePath, actual: &ReplyOutcome) -> Vec<TreePath> {
+    match actual {
+        ReplyOutcome::Parts(parts) => match parts.first() {
+            Some(OperationOutcome::Names(names)) => names.iter().filter_map(|name| path.join(name)).collect(),
             _ => vec![],
         },
-        Told::LeftOut | Told::Nonsense(_) => vec![],
+        ReplyOutcome::Skipped | ReplyOutcome::ProtocolError(_) => vec![],
     }
 }

@@ -1,101 +1,105 @@
-//! All objects of a tree that can be reached, at one moment, and what was changed between two.
+//! All reachable objects of a tree at one time, and the changes between two times.
 
-use crate::ops::client::Client;
+use crate::ops::client::TreeClient;
 use std::collections::{BTreeMap, BTreeSet};
 use wirefs_op::{FileId, Kind, Stat, TreePath};
 use wirefs_server::Touched;
 
-/// An object by what it is called in every tree in which the same was done.
+/// The name of an object, equal in all trees with the same history.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Label {
+pub(super) enum ObjectLabel {
     /// The first of its paths.
     Path(TreePath),
-    /// It has none, but is open here.
+    /// An open file without a path, by its slot.
     Open(usize),
 }
 
-/// One thing that changed, or was said to be about to.
+/// One change, actual or announced.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Change {
-    /// All of the object.
-    Object(Label),
-    /// What a name in a directory means, and the directory's attributes.
-    Name(Label, Vec<u8>),
-    /// A directory's attributes alone.
-    Attributes(Label),
+pub(super) enum TreeChange {
+    /// Any part of the object.
+    Object(ObjectLabel),
+    /// The meaning of a name in a directory, and the directory's attributes.
+    Name(ObjectLabel, Vec<u8>),
+    /// Only the attributes of a directory.
+    Attributes(ObjectLabel),
 }
 
 #[derive(Debug)]
-struct Object {
-    label: Label,
+struct ObjectState {
+    label: ObjectLabel,
     stat: Stat,
-    /// Of a directory.
+    /// For directories.
     names: BTreeMap<Vec<u8>, FileId>,
 }
 
 /// All objects.
 #[derive(Debug, Default)]
-pub(super) struct Objects(BTreeMap<FileId, Object>);
+pub(super) struct ObjectSnapshot(BTreeMap<FileId, ObjectState>);
 
-impl Objects {
-    /// Looks at everything that `client` can see.
-    pub(super) fn of(client: &Client<'_>) -> Objects {
-        let mut objects = Objects::default();
-        let mut unread = BTreeSet::from([TreePath::root()]);
-        // In the order of paths, so that each object gets the first of its names.
-        while let Some(path) = unread.pop_first() {
-            let Some(stat) = client.look_at(&path) else { continue };
+impl ObjectSnapshot {
+    /// Reads all objects visible to `client`.
+    pub(super) fn of(client: &TreeClient<'_>) -> ObjectSnapshot {
+        let mut objects = ObjectSnapshot::default();
+        let mut pending = BTreeSet::from([TreePath::root()]);
+        // In order of paths, so that each object gets the first of its names.
+        while let Some(path) = pending.pop_first() {
+            let Some(stat) = client.stat_of(&path) else { continue };
             let listed = if stat.kind == Kind::Directory { client.names_in(&path) } else { BTreeMap::new() };
-            unread.extend(listed.keys().filter_map(|name| path.join(name)));
-            let label = Label::Path(path);
-            objects.0.entry(stat.id).or_insert(Object { label, stat, names: listed });
+            pending.extend(listed.keys().filter_map(|name| path.join(name)));
+            let label = ObjectLabel::Path(path);
+            objects.0.entry(stat.id).or_insert(ObjectState { label, stat, names: listed });
         }
-        for (slot, stat) in client.look_at_open() {
+        for (slot, stat) in client.open_file_stats() {
             let names = BTreeMap::new();
-            objects.0.entry(stat.id).or_insert(Object { label: Label::Open(slot), stat, names });
+            objects.0.entry(stat.id).or_insert(ObjectState { label: ObjectLabel::Open(slot), stat, names });
         }
         objects
     }
 
-    /// What is not as it was, of all that was there before.
-    pub(super) fn changed_until(&self, after: &Objects) -> BTreeSet<Change> {
+    /// Returns the changes from `self` to `after`, of objects in `self`.
+    pub(super) fn changes_to(&self, after: &ObjectSnapshot) -> BTreeSet<TreeChange> {
         let mut changes = BTreeSet::new();
         for (id, before) in &self.0 {
             let Some(after) = after.0.get(id) else {
-                // What had no name and was closed is nobody's any more.
+                // A closed object without a name is gone.
                 if before.stat.nlink > 0 {
-                    changes.insert(Change::Object(before.label.clone()));
+                    changes.insert(TreeChange::Object(before.label.clone()));
                 }
                 continue;
             };
             let names: BTreeSet<&Vec<u8>> = before.names.keys().chain(after.names.keys()).collect();
             let changed = names.into_iter().filter(|name| before.names.get(*name) != after.names.get(*name));
-            let changed: Vec<Change> =
-                changed.map(|name| Change::Name(before.label.clone(), name.clone())).collect();
-            // A directory whose names change has other attributes after that.
+            let changed: Vec<TreeChange> =
+                changed.map(|name| TreeChange::Name(before.label.clone(), name.clone())).collect();
+            // A change of its names implies a change of a directory's attributes.
             if changed.is_empty() && before.stat.version != after.stat.version {
                 let label = before.label.clone();
                 let is_directory = before.stat.kind == Kind::Directory;
-                changes.insert(if is_directory { Change::Attributes(label) } else { Change::Object(label) });
+                changes.insert(if is_directory {
+                    TreeChange::Attributes(label)
+                } else {
+                    TreeChange::Object(label)
+                });
             }
             changes.extend(changed);
         }
         changes
     }
 
-    /// Whether this object had no name and was closed, so that nobody can tell any more whether it was changed before.
-    pub(super) fn is_closed_until(&self, after: &Objects, change: &Change) -> bool {
+    /// Returns whether the object had no name and was closed, so that its change can no longer be observed.
+    pub(super) fn was_closed_by(&self, after: &ObjectSnapshot, change: &TreeChange) -> bool {
         let closed = self.0.iter().filter(|(id, _)| !after.0.contains_key(id));
-        closed.into_iter().any(|(_, object)| *change == Change::Object(object.label.clone()))
+        closed.into_iter().any(|(_, object)| *change == TreeChange::Object(object.label.clone()))
     }
 
-    /// What was said to be about to change, of all that is there.
-    pub(super) fn touched_by(&self, touched: &[Touched]) -> BTreeSet<Change> {
+    /// Returns the announced changes of objects in `self`.
+    pub(super) fn touched_by(&self, touched: &[Touched]) -> BTreeSet<TreeChange> {
         let change = |touched: &Touched| {
             let label = self.0.get(&touched.id)?.label.clone();
             Some(match &touched.name {
-                Some(name) => Change::Name(label, name.to_vec()),
-                None => Change::Object(label),
+                Some(name) => TreeChange::Name(label, name.to_vec()),
+                None => TreeChange::Object(label),
             })
         };
         touched.iter().filter_map(change).collect()

@@ -1,4 +1,4 @@
-//! A random request, before it is known which numbers each tree has given to its files.
+//! Random requests, independent of the fds and inode ids of a tree.
 
 use crate::dice::Dice;
 use crate::operation::random::{XATTRS, length, offset, path, path_with, pattern, slot, target, time};
@@ -10,38 +10,38 @@ use wirefs_op::message::put::{Create, PutMode};
 use wirefs_op::message::xattr::XattrAction;
 use wirefs_op::{Cred, Kind, SetStat, SetTime, TreePath};
 
-/// What a client says about which object it means.
+/// The inode id in a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Ident {
-    /// Nothing.
+pub(super) enum IdChoice {
+    /// None.
     #[default]
-    Whatever,
-    /// The id of what is there.
-    Right,
-    /// Another object's id.
+    Unspecified,
+    /// The id of the present object.
+    Correct,
+    /// The id of another object.
     Wrong,
 }
 
-/// How a request names its object.
+/// The target of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Which {
-    /// By path.
-    At(TreePath, Ident),
-    /// As an open file.
+pub(super) enum TargetChoice {
+    /// A path.
+    At(TreePath, IdChoice),
+    /// An open file.
     Open(Slot),
-    /// As an open file whose fd the server has forgotten.
-    Forgotten(Slot),
+    /// An open file whose fd the server has dropped.
+    UnknownFd(Slot),
 }
 
-/// A name, and what is said about its directory.
+/// A path of a name, and the inode id of its directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Name(pub(super) TreePath, pub(super) Ident);
+pub(super) struct NameChoice(pub(super) TreePath, pub(super) IdChoice);
 
-/// One request. `keep` is the slot for an open file.
+/// One request. `keep` is the slot for an opened file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Ask {
+pub(super) enum RandomRequest {
     Get {
-        which: Which,
+        which: TargetChoice,
         mode: GetMode,
         nmsgs: u16,
         offset: u64,
@@ -49,171 +49,181 @@ pub(super) enum Ask {
         keep: Slot,
     },
     Put {
-        which: Which,
+        which: TargetChoice,
         mode: PutMode,
         create: Option<Create>,
         set: SetStat,
         offset: u64,
-        data: Contents,
+        data: PutData,
         keep: Slot,
     },
     Remove {
-        name: Name,
+        name: NameChoice,
         directory: bool,
     },
     Rename {
-        from: Name,
-        to: Name,
+        from: NameChoice,
+        to: NameChoice,
         flags: u32,
     },
     Link {
-        which: Which,
-        to: Name,
+        which: TargetChoice,
+        to: NameChoice,
     },
     Xattr {
-        which: Which,
+        which: TargetChoice,
         action: XattrAction,
         name: &'static str,
         flags: u32,
         value: Pattern,
     },
     Allocate {
-        which: Which,
+        which: TargetChoice,
         mode: u32,
         offset: u64,
         length: u64,
     },
     Copy {
-        from: Which,
+        from: TargetChoice,
         from_offset: u64,
-        to: Which,
+        to: TargetChoice,
         to_offset: u64,
         length: u64,
     },
     Seek {
-        which: Which,
+        which: TargetChoice,
         offset: u64,
         hole: bool,
     },
     Commit {
-        which: Which,
+        which: TargetChoice,
         scope: CommitScope,
     },
     Statfs {
-        which: Which,
+        which: TargetChoice,
     },
 }
 
-/// A Tput's data.
+/// The data of a Tput.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Contents {
+pub(super) enum PutData {
     Bytes(Pattern),
     Target(String),
 }
 
-impl Contents {
+impl PutData {
     pub(super) fn bytes(&self) -> Bytes {
         match self {
-            Contents::Bytes(pattern) => Bytes::from(pattern.bytes()),
-            Contents::Target(target) => Bytes::copy_from_slice(target.as_bytes()),
+            PutData::Bytes(pattern) => Bytes::from(pattern.bytes()),
+            PutData::Target(target) => Bytes::copy_from_slice(target.as_bytes()),
         }
     }
 }
 
-const NO_DATA: Contents = Contents::Bytes(Pattern { len: 0, seed: 0 });
-/// Without set-id bits, which depend on whether a caller's rights are modelled.
+const NO_DATA: PutData = PutData::Bytes(Pattern { len: 0, seed: 0 });
+/// No set-id bits: they would depend on the caller's privileges.
 const CREATE_MODES: [u32; 5] = [0o644, 0o600, 0o755, 0o666, 0o777];
 const MODES: [u32; 6] = [0o644, 0o755, 0o444, 0o1755, 0o2755, 0o4755];
 
-impl Ask {
-    /// Changes the attributes of the root.
-    pub(super) fn set_root(set: SetStat) -> Ask {
-        let which = Which::At(TreePath::root(), Ident::Whatever);
-        Ask::Put { which, mode: PutMode::STAT, create: None, set, offset: 0, data: NO_DATA, keep: 0 }
+impl RandomRequest {
+    /// Returns a change of the root's attributes.
+    pub(super) fn set_root(set: SetStat) -> RandomRequest {
+        let which = TargetChoice::At(TreePath::root(), IdChoice::Unspecified);
+        RandomRequest::Put {
+            which,
+            mode: PutMode::STAT,
+            create: None,
+            set,
+            offset: 0,
+            data: NO_DATA,
+            keep: 0,
+        }
     }
 
-    /// Asks for attributes.
-    pub(super) fn stat(path: TreePath) -> Ask {
-        let which = Which::At(path, Ident::Whatever);
-        Ask::Get { which, mode: GetMode::STAT, nmsgs: 0, offset: 0, count: 0, keep: 0 }
+    /// Returns a request for attributes.
+    pub(super) fn stat(path: TreePath) -> RandomRequest {
+        let which = TargetChoice::At(path, IdChoice::Unspecified);
+        RandomRequest::Get { which, mode: GetMode::STAT, nmsgs: 0, offset: 0, count: 0, keep: 0 }
     }
 
-    /// Asks for all data.
-    pub(super) fn whole(path: TreePath) -> Ask {
-        let which = Which::At(path, Ident::Whatever);
+    /// Returns a request for all data.
+    pub(super) fn whole(path: TreePath) -> RandomRequest {
+        let which = TargetChoice::At(path, IdChoice::Unspecified);
         let mode = GetMode::STAT.and(GetMode::DATA);
-        Ask::Get { which, mode, nmsgs: 0, offset: 0, count: 512 * 1024, keep: 0 }
+        RandomRequest::Get { which, mode, nmsgs: 0, offset: 0, count: 512 * 1024, keep: 0 }
     }
 
-    /// Whether it zeroes a range in place.
-    pub(super) fn zeroes(&self) -> bool {
-        matches!(self, Ask::Allocate { mode: 16 | 17, .. })
+    /// Returns whether the request zeros a range in place.
+    pub(super) fn zeros_range(&self) -> bool {
+        matches!(self, RandomRequest::Allocate { mode: 16 | 17, .. })
     }
 
-    pub(super) fn random(dice: &mut Dice) -> Ask {
+    pub(super) fn random(dice: &mut Dice) -> RandomRequest {
         match dice.below(100) {
             0..=24 => get(dice),
             25..=44 => create(dice),
             45..=59 => change(dice),
-            60..=65 => Ask::Remove { name: name(dice, 25), directory: false },
-            66..=68 => Ask::Remove { name: name(dice, 70), directory: true },
-            69..=78 => Ask::Rename {
+            60..=65 => RandomRequest::Remove { name: name(dice, 25), directory: false },
+            66..=68 => RandomRequest::Remove { name: name(dice, 70), directory: true },
+            69..=78 => RandomRequest::Rename {
                 from: name(dice, 40),
                 to: name(dice, 40),
                 flags: dice.one_of(&[0, 0, 0, 1, 2, 3, 4]),
             },
-            79..=82 => Ask::Link { which: which(dice), to: name(dice, 25) },
+            79..=82 => RandomRequest::Link { which: which(dice), to: name(dice, 25) },
             83..=88 => xattr(dice),
-            89..=91 => Ask::Allocate {
+            89..=91 => RandomRequest::Allocate {
                 which: which(dice),
                 mode: dice.one_of(&[0, 1, 3, 16, 17]),
                 offset: offset(dice),
                 length: length(dice),
             },
             92..=94 => copy(dice),
-            95..=97 => Ask::Seek { which: which(dice), offset: offset(dice), hole: dice.chance(1, 2) },
-            98 => Ask::Commit { which: which(dice), scope: CommitScope::File },
-            _ => Ask::Statfs { which: which(dice) },
+            95..=97 => {
+                RandomRequest::Seek { which: which(dice), offset: offset(dice), hole: dice.chance(1, 2) }
+            }
+            98 => RandomRequest::Commit { which: which(dice), scope: CommitScope::File },
+            _ => RandomRequest::Statfs { which: which(dice) },
         }
     }
 }
 
-/// Paths that a decoder accepts: names are at most 255 bytes.
+/// Returns a path that decoders accept: its names have at most 255 bytes.
 fn tree_path(dice: &mut Dice, branches_percent: u64) -> TreePath {
     let path = if branches_percent == 25 { path(dice) } else { path_with(dice, branches_percent) };
     let names = path.split('/').map(|name| name.as_bytes().get(..255).unwrap_or(name.as_bytes()));
     TreePath::from_names(names).unwrap_or_default()
 }
 
-fn ident(dice: &mut Dice) -> Ident {
+fn ident(dice: &mut Dice) -> IdChoice {
     dice.one_of(&[
-        Ident::Whatever,
-        Ident::Whatever,
-        Ident::Whatever,
-        Ident::Right,
-        Ident::Right,
-        Ident::Right,
-        Ident::Right,
-        Ident::Wrong,
+        IdChoice::Unspecified,
+        IdChoice::Unspecified,
+        IdChoice::Unspecified,
+        IdChoice::Correct,
+        IdChoice::Correct,
+        IdChoice::Correct,
+        IdChoice::Correct,
+        IdChoice::Wrong,
     ])
 }
 
-fn name(dice: &mut Dice, branches_percent: u64) -> Name {
-    Name(tree_path(dice, branches_percent), ident(dice))
+fn name(dice: &mut Dice, branches_percent: u64) -> NameChoice {
+    NameChoice(tree_path(dice, branches_percent), ident(dice))
 }
 
-fn which(dice: &mut Dice) -> Which {
+fn which(dice: &mut Dice) -> TargetChoice {
     match dice.below(20) {
-        0..=9 => Which::Open(slot(dice)),
-        10..=11 => Which::Forgotten(slot(dice)),
-        12 => Which::At(TreePath::root(), ident(dice)),
-        _ => Which::At(tree_path(dice, 25), ident(dice)),
+        0..=9 => TargetChoice::Open(slot(dice)),
+        10..=11 => TargetChoice::UnknownFd(slot(dice)),
+        12 => TargetChoice::At(TreePath::root(), ident(dice)),
+        _ => TargetChoice::At(tree_path(dice, 25), ident(dice)),
     }
 }
 
-fn get(dice: &mut Dice) -> Ask {
+fn get(dice: &mut Dice) -> RandomRequest {
     let which = which(dice);
-    let is_entry = matches!(which, Which::At(..)) && dice.chance(1, 2);
+    let is_entry = matches!(which, TargetChoice::At(..)) && dice.chance(1, 2);
     let mode = GetMode::NONE
         .and_if(is_entry, GetMode::ENTRY)
         .and_if(dice.chance(3, 4), GetMode::DATA)
@@ -221,18 +231,18 @@ fn get(dice: &mut Dice) -> Ask {
         .and_if(dice.chance(3, 4), GetMode::MORE)
         .and_if(dice.chance(1, 8), GetMode::ORDERED)
         .and_if(dice.chance(1, 6), GetMode::WHOLE);
-    Ask::Get {
+    RandomRequest::Get {
         which,
         mode,
         nmsgs: dice.one_of(&[0, 0, 0, 1, 2]),
         offset: offset(dice),
-        // A link's target either fits or is refused; a listing needs room for an entry.
+        // A link's target either fits or is rejected; a listing needs room for an entry.
         count: dice.one_of(&[5000, 5000, 65_536, 131_072, 300_000]),
         keep: slot(dice),
     }
 }
 
-fn create(dice: &mut Dice) -> Ask {
+fn create(dice: &mut Dice) -> RandomRequest {
     use Kind::{Directory, Fifo, File, Socket, Symlink};
     let kind = KINDS.get(dice.below(KINDS.len() as u64) as usize).copied().unwrap_or(File);
     const KINDS: [Kind; 12] =
@@ -252,12 +262,12 @@ fn create(dice: &mut Dice) -> Ask {
     let create = Create { kind, mode: dice.one_of(&CREATE_MODES), rdev: 0, cred };
     let branches = if kind == Directory { 85 } else { 25 };
     let data = match kind {
-        Symlink => Contents::Target(target(dice)),
-        File if mode.has(PutMode::DATA) => Contents::Bytes(pattern(dice)),
+        Symlink => PutData::Target(target(dice)),
+        File if mode.has(PutMode::DATA) => PutData::Bytes(pattern(dice)),
         _ => NO_DATA,
     };
-    let which = Which::At(tree_path(dice, branches), ident(dice));
-    Ask::Put {
+    let which = TargetChoice::At(tree_path(dice, branches), ident(dice));
+    RandomRequest::Put {
         which,
         mode,
         create: Some(create),
@@ -268,7 +278,7 @@ fn create(dice: &mut Dice) -> Ask {
     }
 }
 
-fn change(dice: &mut Dice) -> Ask {
+fn change(dice: &mut Dice) -> RandomRequest {
     let writes = dice.chance(2, 3);
     let mode = PutMode::NONE
         .and_if(writes, PutMode::DATA)
@@ -279,8 +289,8 @@ fn change(dice: &mut Dice) -> Ask {
         .and_if(dice.chance(1, 30), PutMode::REMOVE)
         .and_if(dice.chance(1, 10), PutMode::KILL_PRIVILEGES)
         .and_if(dice.chance(1, 20), PutMode::SYNC);
-    let data = if writes { Contents::Bytes(pattern(dice)) } else { NO_DATA };
-    Ask::Put {
+    let data = if writes { PutData::Bytes(pattern(dice)) } else { NO_DATA };
+    RandomRequest::Put {
         which: which(dice),
         mode,
         create: None,
@@ -291,7 +301,7 @@ fn change(dice: &mut Dice) -> Ask {
     }
 }
 
-/// What a Tput would change if it carried STAT.
+/// Returns the attributes that a Tput with STAT changes.
 fn set(dice: &mut Dice) -> SetStat {
     let owner = |dice: &mut Dice| dice.chance(1, 5).then(|| dice.below(3) as u32);
     let when =
@@ -306,14 +316,14 @@ fn set(dice: &mut Dice) -> SetStat {
     }
 }
 
-fn xattr(dice: &mut Dice) -> Ask {
+fn xattr(dice: &mut Dice) -> RandomRequest {
     let action = match dice.below(6) {
         0 => XattrAction::Read,
         1 => XattrAction::List,
         2 => XattrAction::Remove,
         _ => XattrAction::Set,
     };
-    Ask::Xattr {
+    RandomRequest::Xattr {
         which: which(dice),
         action,
         name: dice.one_of(&XATTRS),
@@ -322,8 +332,8 @@ fn xattr(dice: &mut Dice) -> Ask {
     }
 }
 
-fn copy(dice: &mut Dice) -> Ask {
-    Ask::Copy {
+fn copy(dice: &mut Dice) -> RandomRequest {
+    RandomRequest::Copy {
         from: which(dice),
         from_offset: offset(dice),
         to: which(dice),

@@ -1,37 +1,37 @@
-//! A directory as a world.
+//! Executes operations in a directory, through system calls.
 
 mod calls;
 
-use crate::operation::{How, Operation, SLOTS};
-use crate::posix::{Outcome, Seen, World};
+use crate::operation::{OpenFlags, Operation, SLOTS};
+use crate::posix::{Executor, ObservedStat, OperationOutcome};
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags, RenameFlags, Stat, XattrFlags};
 use rustix::io::Errno as SysErrno;
 use std::path::{Path, PathBuf};
 use wirefs_op::{Errno, Kind, Timestamp};
 
-/// What not every file system can do.
+/// Optional features of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Abilities {
-    /// A directory's links count its subdirectories.
+pub struct FsFeatures {
+    /// Whether a directory's link count includes its subdirectories.
     pub counts_subdirectories: bool,
-    /// Extended attributes of users.
+    /// User extended attributes.
     pub xattrs: bool,
     /// Punching holes.
-    pub punches: bool,
+    pub punch_hole: bool,
     /// Zeroing ranges in place.
-    pub zeroes: bool,
+    pub zero_range: bool,
     /// Exchanging two names.
-    pub exchanges: bool,
+    pub exchange: bool,
 }
 
 /// A directory, and the files open in it.
 #[derive(Debug)]
-pub struct DirectoryWorld {
+pub struct DirectoryExecutor {
     path: PathBuf,
     root: OwnedFd,
     slots: [Option<OwnedFd>; SLOTS],
-    pub(super) abilities: Abilities,
+    pub(super) features: FsFeatures,
 }
 
 fn errno(error: SysErrno) -> Errno {
@@ -50,9 +50,9 @@ fn kind(file_type: FileType) -> Kind {
     }
 }
 
-pub(super) fn seen(stat: &Stat) -> Seen {
+pub(super) fn observed_stat(stat: &Stat) -> ObservedStat {
     let timestamp = |secs: i64, nanos: u64| Timestamp { secs, nanos: nanos as u32 };
-    Seen {
+    ObservedStat {
         kind: kind(FileType::from_raw_mode(stat.st_mode)),
         mode: stat.st_mode & 0o7777,
         nlink: stat.st_nlink as u32,
@@ -64,22 +64,22 @@ pub(super) fn seen(stat: &Stat) -> Seen {
     }
 }
 
-fn flags(how: How) -> OFlags {
-    let access = match (how.read, how.write) {
+fn oflags(open_flags: OpenFlags) -> OFlags {
+    let access = match (open_flags.read, open_flags.write) {
         (true, true) => OFlags::RDWR,
         (false, true) => OFlags::WRONLY,
         (_, false) => OFlags::RDONLY,
     };
     let bits = [
-        (how.create, OFlags::CREATE),
-        (how.exclusive, OFlags::EXCL),
-        (how.truncate, OFlags::TRUNC),
-        (how.append, OFlags::APPEND),
-        (how.no_follow, OFlags::NOFOLLOW),
-        (how.directory, OFlags::DIRECTORY),
+        (open_flags.create, OFlags::CREATE),
+        (open_flags.exclusive, OFlags::EXCL),
+        (open_flags.truncate, OFlags::TRUNC),
+        (open_flags.append, OFlags::APPEND),
+        (open_flags.no_follow, OFlags::NOFOLLOW),
+        (open_flags.directory, OFlags::DIRECTORY),
     ];
     let set = bits.into_iter().filter(|(wanted, _)| *wanted).map(|(_, flag)| flag);
-    // Should a pipe stand where the model has none, the test is to fail and not to hang.
+    // A pipe in place of an expected file must fail the test, not block it.
     set.fold(access | OFlags::CLOEXEC | OFlags::NONBLOCK, |all, flag| all | flag)
 }
 
@@ -87,33 +87,33 @@ fn mode(bits: u32) -> Mode {
     Mode::from_raw_mode(bits)
 }
 
-impl DirectoryWorld {
-    /// Takes a directory, and tries in it what its file system can do.
+impl DirectoryExecutor {
+    /// Opens a directory and probes the features of its file system.
     ///
     /// # Errors
-    /// It is no directory, or nothing can be made in it.
-    pub fn open(path: &Path) -> Result<DirectoryWorld, Errno> {
-        let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = rustix::fs::open(path, how, Mode::empty()).map_err(errno)?;
-        let abilities = probe(&root, path).map_err(errno)?;
-        Ok(DirectoryWorld { path: path.to_path_buf(), root, slots: Default::default(), abilities })
+    /// Fails if it is not a directory, or if no file can be created in it.
+    pub fn open(path: &Path) -> Result<DirectoryExecutor, Errno> {
+        let open_flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = rustix::fs::open(path, open_flags, Mode::empty()).map_err(errno)?;
+        let features = probe(&root, path).map_err(errno)?;
+        Ok(DirectoryExecutor { path: path.to_path_buf(), root, slots: Default::default(), features })
     }
 
-    /// What its file system can do.
-    pub fn abilities(&self) -> Abilities {
-        self.abilities
+    /// Returns the features of its file system.
+    pub fn features(&self) -> FsFeatures {
+        self.features
     }
 
-    /// The attributes of the directory itself.
+    /// Returns the attributes of the directory itself.
     ///
     /// # Errors
-    /// As of `fstat`.
-    pub fn root(&self) -> Result<Seen, Errno> {
-        rustix::fs::fstat(&self.root).map(|stat| seen(&stat)).map_err(errno)
+    /// Those of `fstat`.
+    pub fn root(&self) -> Result<ObservedStat, Errno> {
+        rustix::fs::fstat(&self.root).map(|stat| observed_stat(&stat)).map_err(errno)
     }
 
-    pub(super) fn open_at(&self, path: &str, how: How) -> Result<OwnedFd, SysErrno> {
-        rustix::fs::openat(&self.root, path, flags(how), Mode::empty())
+    pub(super) fn open_at(&self, path: &str, open_flags: OpenFlags) -> Result<OwnedFd, SysErrno> {
+        rustix::fs::openat(&self.root, path, oflags(open_flags), Mode::empty())
     }
 
     pub(super) fn inode_number(&self, path: &str) -> Result<u64, SysErrno> {
@@ -121,50 +121,50 @@ impl DirectoryWorld {
     }
 }
 
-/// Tries what a file system can do.
-fn probe(root: &OwnedFd, path: &Path) -> Result<Abilities, SysErrno> {
+/// Probes the features of a file system.
+fn probe(root: &OwnedFd, path: &Path) -> Result<FsFeatures, SysErrno> {
     let name = "wirefs-model-probe";
     let before = rustix::fs::fstat(root)?.st_nlink;
     rustix::fs::mkdirat(root, name, mode(0o755))?;
     let counts_subdirectories = rustix::fs::fstat(root)?.st_nlink == before + 1;
     rustix::fs::unlinkat(root, name, AtFlags::REMOVEDIR)?;
-    let how = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(root, name, how, mode(0o600))?;
+    let open_flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(root, name, open_flags, mode(0o600))?;
     let allocates =
         |flags| rustix::fs::fallocate(&file, FallocateFlags::from_bits_retain(flags), 0, 1).is_ok();
     let exchange = rustix::fs::renameat_with(root, name, root, name, RenameFlags::EXCHANGE);
-    let abilities = Abilities {
+    let features = FsFeatures {
         counts_subdirectories,
         xattrs: rustix::fs::setxattr(path.join(name), "user.probe", b"", XattrFlags::empty()).is_ok(),
-        punches: allocates(3),
-        zeroes: allocates(16),
-        exchanges: exchange.is_ok(),
+        punch_hole: allocates(3),
+        zero_range: allocates(16),
+        exchange: exchange.is_ok(),
     };
     rustix::fs::unlinkat(root, name, AtFlags::empty())?;
-    Ok(abilities)
+    Ok(features)
 }
 
-impl World for DirectoryWorld {
-    fn perform(&mut self, operation: &Operation) -> Outcome {
+impl Executor for DirectoryExecutor {
+    fn perform(&mut self, operation: &Operation) -> OperationOutcome {
         let outcome = match operation {
-            Operation::Open { slot, path, how, mode: bits } => {
-                let opened = rustix::fs::openat(&self.root, path, flags(*how), mode(*bits));
+            Operation::Open { slot, path, open_flags, mode: bits } => {
+                let opened = rustix::fs::openat(&self.root, path, oflags(*open_flags), mode(*bits));
                 opened.map(|file| {
                     if let Some(place) = self.slots.get_mut(*slot) {
                         *place = Some(file);
                     }
-                    Outcome::Done
+                    OperationOutcome::Done
                 })
             }
-            Operation::File(slot, on_file) => self.on_file(*slot, on_file),
-            Operation::Name(on_name) => self.on_name(on_name),
-            Operation::Object(path, on_object) => self.on_object(path, on_object),
+            Operation::File(slot, file_call) => self.file_call(*slot, file_call),
+            Operation::Name(name_call) => self.name_call(name_call),
+            Operation::Object(path, object_call) => self.object_call(path, object_call),
         };
         outcome.map_err(errno).into()
     }
 }
 
-/// The umask of this process, which a thread can ask for without setting it.
+/// Returns the umask of this process, without setting it.
 pub(super) fn umask() -> u32 {
     let status = rustix::fs::open("/proc/self/status", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
     let text = status.ok().map(std::fs::File::from).and_then(|file| std::io::read_to_string(file).ok());

@@ -1,63 +1,69 @@
-//! The model as a program sees it: paths are walked and links followed, as a kernel does.
+//! Executes operations on the model: resolves paths and symlinks like a kernel.
 
 mod file;
 mod name;
 mod object;
 
-use crate::fs::{Body, Fs, Ino, New, ROOT};
-use crate::operation::{How, OnFile, OnObject, Operation, SLOTS};
-use crate::posix::{Outcome, Seen, World};
+use crate::fs::{InodeBody, ModelFs, ModelIno, NewInode, ROOT};
+use crate::operation::{FileCall, ObjectCall, OpenFlags, Operation, SLOTS};
+use crate::posix::{Executor, ObservedStat, OperationOutcome};
 use wirefs_op::{Errno, Kind, SetStat};
 
-/// How many links a kernel follows in one path.
+/// The maximum number of symlinks in one path resolution.
 const LINKS_MAX: u32 = 40;
 
 /// An open file.
 #[derive(Clone, Copy, Debug)]
-struct Opened {
-    ino: Ino,
-    how: How,
+struct OpenModelFile {
+    ino: ModelIno,
+    open_flags: OpenFlags,
 }
 
-/// Where a path leads.
-struct Walked {
+/// The result of a path resolution.
+struct ResolvedPath {
     /// The directory of the last name.
-    dir: Ino,
+    dir: ModelIno,
     name: Vec<u8>,
-    /// What has the name, if anything.
-    ino: Option<Ino>,
+    /// The inode of the name, if it exists.
+    ino: Option<ModelIno>,
 }
 
-impl Walked {
-    fn existing(&self) -> Result<Ino, Errno> {
+impl ResolvedPath {
+    fn existing(&self) -> Result<ModelIno, Errno> {
         self.ino.ok_or(Errno::NotFound)
     }
 }
 
-/// The model world.
+/// The model, and the files open in it.
 #[derive(Clone, Debug)]
-pub struct ModelWorld {
-    pub(super) fs: Fs,
-    slots: [Option<Opened>; SLOTS],
+pub struct ModelExecutor {
+    pub(super) fs: ModelFs,
+    slots: [Option<OpenModelFile>; SLOTS],
     umask: u32,
 }
 
-impl ModelWorld {
-    /// An empty world, whose root has these attributes, for a process with this umask.
-    pub fn new(root: &Seen, umask: u32) -> ModelWorld {
-        let mut fs = Fs::new();
+impl ModelExecutor {
+    /// Returns an empty model whose root has these attributes, for a process with this umask.
+    pub fn new(root: &ObservedStat, umask: u32) -> ModelExecutor {
+        let mut fs = ModelFs::new();
         let set =
             SetStat { uid: Some(root.uid), gid: Some(root.gid), mode: Some(root.mode), ..SetStat::default() };
-        // The root is a directory, whose attributes can be set.
+        // The root is a directory, so this cannot fail.
         let _ = fs.set(ROOT, &set);
-        ModelWorld { fs, slots: [None; SLOTS], umask }
+        ModelExecutor { fs, slots: [None; SLOTS], umask }
     }
 
-    fn walk(&self, path: &str, follow: bool) -> Result<Walked, Errno> {
-        self.walk_from(ROOT, path.as_bytes(), follow, &mut 0)
+    fn resolve(&self, path: &str, follow: bool) -> Result<ResolvedPath, Errno> {
+        self.resolve_from(ROOT, path.as_bytes(), follow, &mut 0)
     }
 
-    fn walk_from(&self, start: Ino, path: &[u8], follow: bool, links: &mut u32) -> Result<Walked, Errno> {
+    fn resolve_from(
+        &self,
+        start: ModelIno,
+        path: &[u8],
+        follow: bool,
+        links: &mut u32,
+    ) -> Result<ResolvedPath, Errno> {
         let mut names = path.split(|byte| *byte == b'/').peekable();
         let mut dir = start;
         loop {
@@ -66,68 +72,71 @@ impl ModelWorld {
             let found = match self.fs.lookup(dir, name) {
                 Ok(ino) => ino,
                 Err(Errno::NotFound) if is_last => {
-                    return Ok(Walked { dir, name: name.to_vec(), ino: None });
+                    return Ok(ResolvedPath { dir, name: name.to_vec(), ino: None });
                 }
                 Err(errno) => return Err(errno),
             };
             let ino = match &self.fs.inode(found)?.body {
-                Body::Symlink(target) if follow || !is_last => {
+                InodeBody::Symlink(target) if follow || !is_last => {
                     *links += 1;
                     if *links > LINKS_MAX {
                         return Err(Errno::Loop);
                     }
-                    let walked = self.walk_from(dir, target, true, links)?;
+                    let resolved = self.resolve_from(dir, target, true, links)?;
                     if is_last {
-                        return Ok(walked);
+                        return Ok(resolved);
                     }
-                    walked.existing()?
+                    resolved.existing()?
                 }
-                Body::Symlink(_) | Body::File(_) | Body::Directory { .. } | Body::Node(_) => found,
+                InodeBody::Symlink(_)
+                | InodeBody::File(_)
+                | InodeBody::Directory { .. }
+                | InodeBody::Node(_) => found,
             };
             if is_last {
-                return Ok(Walked { dir, name: name.to_vec(), ino: Some(ino) });
+                return Ok(ResolvedPath { dir, name: name.to_vec(), ino: Some(ino) });
             }
             dir = ino;
         }
     }
 
-    /// The directory that the last name of `path` is in, and that name, not looked up yet.
-    fn parent<'a>(&self, path: &'a str) -> Result<(Ino, &'a [u8]), Errno> {
+    /// Returns the directory of the last name of `path`, and that name, without its lookup.
+    fn parent<'a>(&self, path: &'a str) -> Result<(ModelIno, &'a [u8]), Errno> {
         let Some((dir, name)) = path.rsplit_once('/') else { return Ok((ROOT, path.as_bytes())) };
-        let dir = self.walk(dir, true)?.existing()?;
+        let dir = self.resolve(dir, true)?.existing()?;
         if !self.fs.inode(dir)?.is_directory() {
             return Err(Errno::NotDirectory);
         }
         Ok((dir, name.as_bytes()))
     }
 
-    /// What `path` is, a link at its end itself.
-    fn at(&self, path: &str) -> Result<Ino, Errno> {
-        self.walk(path, false)?.existing()
+    /// Returns the inode at `path`, without following a last symlink.
+    fn at(&self, path: &str) -> Result<ModelIno, Errno> {
+        self.resolve(path, false)?.existing()
     }
 
-    fn new_object(&self, kind: Kind, mode: u32) -> New {
-        New::of(kind, mode & !self.umask)
+    fn new_object(&self, kind: Kind, mode: u32) -> NewInode {
+        NewInode::of(kind, mode & !self.umask)
     }
 
-    fn open(&mut self, path: &str, how: How, mode: u32) -> Result<Ino, Errno> {
-        let walked = self.walk(path, !how.no_follow && !how.exclusive)?;
-        let Some(ino) = walked.ino else {
-            if !how.create {
+    fn open(&mut self, path: &str, open_flags: OpenFlags, mode: u32) -> Result<ModelIno, Errno> {
+        let resolved = self.resolve(path, !open_flags.no_follow && !open_flags.exclusive)?;
+        let Some(ino) = resolved.ino else {
+            if !open_flags.create {
                 return Err(Errno::NotFound);
             }
             let new = self.new_object(Kind::File, mode);
-            return self.fs.create(walked.dir, &walked.name, &new);
+            return self.fs.create(resolved.dir, &resolved.name, &new);
         };
-        if how.exclusive {
+        if open_flags.exclusive {
             return Err(Errno::Exists);
         }
         let kind = self.fs.inode(ino)?.kind();
         match kind {
-            Kind::Directory if how.create || how.write => return Err(Errno::IsDirectory),
-            _ if how.directory && kind != Kind::Directory => return Err(Errno::NotDirectory),
+            Kind::Directory if open_flags.create || open_flags.write => return Err(Errno::IsDirectory),
+            _ if open_flags.directory && kind != Kind::Directory => return Err(Errno::NotDirectory),
             Kind::Symlink => return Err(Errno::Loop),
-            Kind::File if how.truncate => self.fs.resize(ino, 0)?,
+            Kind::File if open_flags.truncate => self.fs.resize(ino, 0)?,
             Kind::File
             | Kind::Directory
             | Kind::Fifo
@@ -138,15 +147,15 @@ impl ModelWorld {
         Ok(ino)
     }
 
-    /// Whether opening `path` would open a pipe, which is no affair of a file system.
-    fn opens_pipe(&self, path: &str, how: How) -> bool {
-        let walked = self.walk(path, !how.no_follow && !how.exclusive);
-        let ino = walked.ok().and_then(|walked| walked.ino);
-        ino.is_some_and(|ino| self.fs.inode(ino).is_ok_and(|inode| matches!(inode.body, Body::Node(_))))
-            && !how.exclusive
+    /// Returns whether opening `path` would open a pipe, which is outside the scope of a file system.
+    fn opens_pipe(&self, path: &str, open_flags: OpenFlags) -> bool {
+        let resolved = self.resolve(path, !open_flags.no_follow && !open_flags.exclusive);
+        let ino = resolved.ok().and_then(|resolved| resolved.ino);
+        ino.is_some_and(|ino| self.fs.inode(ino).is_ok_and(|inode| matches!(inode.body, InodeBody::Node(_))))
+            && !open_flags.exclusive
     }
 
-    fn opened(&self, slot: usize) -> Option<Opened> {
+    fn opened(&self, slot: usize) -> Option<OpenModelFile> {
         self.slots.get(slot).copied().flatten()
     }
 
@@ -156,23 +165,29 @@ impl ModelWorld {
         }
     }
 
-    /// The contents of what is open in a slot, for judging where a world says its holes are.
-    pub(super) fn may_seek_answer(&self, slot: usize, offset: u64, hole: bool, answer: &Outcome) -> bool {
+    /// Returns whether `answer` is an allowed result of a seek in the file of a slot.
+    pub(super) fn is_allowed_seek_result(
+        &self,
+        slot: usize,
+        offset: u64,
+        hole: bool,
+        answer: &OperationOutcome,
+    ) -> bool {
         let answer = match answer {
-            Outcome::Place(place) => Ok(*place),
-            Outcome::Failed(errno) => Err(*errno),
-            Outcome::LeftOut
-            | Outcome::Done
-            | Outcome::Count(_)
-            | Outcome::Data(_)
-            | Outcome::Seen(_)
-            | Outcome::Names(_) => return false,
+            OperationOutcome::Offset(place) => Ok(*place),
+            OperationOutcome::Failed(errno) => Err(*errno),
+            OperationOutcome::Skipped
+            | OperationOutcome::Done
+            | OperationOutcome::Count(_)
+            | OperationOutcome::Data(_)
+            | OperationOutcome::Stat(_)
+            | OperationOutcome::Names(_) => return false,
         };
         let opened = self.opened(slot);
-        opened.is_some_and(|opened| self.fs.may_seek_answer(opened.ino, offset, hole, answer))
+        opened.is_some_and(|opened| self.fs.is_allowed_seek_result(opened.ino, offset, hole, answer))
     }
 
-    /// Whether the operation makes sense at all just now.
+    /// Returns whether the operation is applicable in the current state.
     fn applies(&self, operation: &Operation) -> bool {
         let is_open = |slot: &usize| self.opened(*slot).is_some();
         let is_file = |slot: &usize| {
@@ -180,33 +195,37 @@ impl ModelWorld {
             opened.is_some_and(|opened| self.fs.contents(opened.ino).is_ok())
         };
         match operation {
-            Operation::Open { path, how, .. } => !self.opens_pipe(path, *how),
-            Operation::Object(path, OnObject::Truncate { .. }) => !self.opens_pipe(path, How::default()),
-            Operation::File(slot, OnFile::Seek { .. }) => is_file(slot),
-            Operation::File(slot, OnFile::CopyFrom { from, .. }) => is_open(slot) && is_open(from),
+            Operation::Open { path, open_flags, .. } => !self.opens_pipe(path, *open_flags),
+            Operation::Object(path, ObjectCall::Truncate { .. }) => {
+                !self.opens_pipe(path, OpenFlags::default())
+            }
+            Operation::File(slot, FileCall::Seek { .. }) => is_file(slot),
+            Operation::File(slot, FileCall::CopyFrom { from, .. }) => is_open(slot) && is_open(from),
             Operation::File(slot, _) => is_open(slot),
             Operation::Name(_) | Operation::Object(_, _) => true,
         }
     }
 }
 
-impl World for ModelWorld {
-    fn perform(&mut self, operation: &Operation) -> Outcome {
+impl Executor for ModelExecutor {
+    fn perform(&mut self, operation: &Operation) -> OperationOutcome {
         if !self.applies(operation) {
-            return Outcome::LeftOut;
+            return OperationOutcome::Skipped;
         }
         match operation {
-            Operation::Open { slot, path, how, mode } => self.open(path, *how, *mode).map(|ino| {
-                self.fs.hold(ino);
-                self.close(*slot);
-                if let Some(place) = self.slots.get_mut(*slot) {
-                    *place = Some(Opened { ino, how: *how });
-                }
-                Outcome::Done
-            }),
-            Operation::File(slot, on_file) => self.on_file(*slot, on_file),
-            Operation::Name(on_name) => self.on_name(on_name),
-            Operation::Object(path, on_object) => self.on_object(path, on_object),
+            Operation::Open { slot, path, open_flags, mode } => {
+                self.open(path, *open_flags, *mode).map(|ino| {
+                    self.fs.hold(ino);
+                    self.close(*slot);
+                    if let Some(place) = self.slots.get_mut(*slot) {
+                        *place = Some(OpenModelFile { ino, open_flags: *open_flags });
+                    }
+                    OperationOutcome::Done
+                })
+            }
+            Operation::File(slot, file_call) => self.file_call(*slot, file_call),
+            Operation::Name(name_call) => self.name_call(name_call),
+            Operation::Object(path, object_call) => self.object_call(path, object_call),
         }
         .into()
     }

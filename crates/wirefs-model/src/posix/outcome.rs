@@ -1,13 +1,13 @@
-//! What a program sees of an operation, and when two worlds have shown the same.
+//! Outcomes of operations, and their comparison.
 
-use crate::fs::COUNTED_SECS;
+use crate::fs::COUNTER_START_SECS;
 use std::collections::BTreeSet;
 use wirefs_op::{Errno, Kind, Stat, Timestamp};
 
-/// Attributes as far as all worlds must agree on them.
+/// The attributes on which all executors must agree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
-    /// What it is.
+pub struct ObservedStat {
+    /// The file type.
     pub kind: Kind,
     /// Permission bits.
     pub mode: u32,
@@ -17,7 +17,7 @@ pub struct Seen {
     pub uid: u32,
     /// Group.
     pub gid: u32,
-    /// Bytes; of a directory each world has its own idea.
+    /// Bytes; directories differ between file systems.
     pub size: u64,
     /// Last access.
     pub atime: Timestamp,
@@ -25,58 +25,60 @@ pub struct Seen {
     pub mtime: Timestamp,
 }
 
-/// What came of an operation.
+/// The result of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// It was left out: its slot is empty, or the world cannot do it.
-    LeftOut,
-    /// It failed.
+pub enum OperationOutcome {
+    /// Skipped: the slot is empty, or the file system lacks the feature.
+    Skipped,
+    /// An error.
     Failed(Errno),
-    /// It was done.
+    /// Success without a value.
     Done,
-    /// How many bytes were written or copied.
+    /// The number of written or copied bytes.
     Count(u64),
-    /// Bytes read, a link's target, an attribute's value.
+    /// Bytes read, a link's target, or an attribute's value.
     Data(Vec<u8>),
-    /// Where data or a hole is.
-    Place(u64),
+    /// The offset of data or a hole.
+    Offset(u64),
     /// Attributes.
-    Seen(Seen),
-    /// The names in a directory or of attributes.
+    Stat(ObservedStat),
+    /// The names in a directory, or of extended attributes.
     Names(BTreeSet<Vec<u8>>),
 }
 
-impl From<Result<Outcome, Errno>> for Outcome {
-    fn from(result: Result<Outcome, Errno>) -> Outcome {
-        result.unwrap_or_else(Outcome::Failed)
+impl From<Result<OperationOutcome, Errno>> for OperationOutcome {
+    fn from(result: Result<OperationOutcome, Errno>) -> OperationOutcome {
+        result.unwrap_or_else(OperationOutcome::Failed)
     }
 }
 
-impl Outcome {
-    /// Whether a world may show `other` where the model shows `self`.
-    pub(crate) fn allows(&self, other: &Outcome, counts_subdirectories: bool) -> bool {
+impl OperationOutcome {
+    /// Returns whether `other` is an allowed outcome where the model has `self`.
+    pub(crate) fn allows(&self, other: &OperationOutcome, counts_subdirectories: bool) -> bool {
         match (self, other) {
-            // POSIX leaves open which of the two it is.
-            (Outcome::Failed(Errno::NotEmpty), Outcome::Failed(Errno::Exists)) => true,
-            (Outcome::Seen(model), Outcome::Seen(world)) => model.allows(world, counts_subdirectories),
+            // POSIX allows both.
+            (OperationOutcome::Failed(Errno::NotEmpty), OperationOutcome::Failed(Errno::Exists)) => true,
+            (OperationOutcome::Stat(model), OperationOutcome::Stat(actual)) => {
+                model.allows(actual, counts_subdirectories)
+            }
             (
-                Outcome::LeftOut
-                | Outcome::Failed(_)
-                | Outcome::Done
-                | Outcome::Count(_)
-                | Outcome::Data(_)
-                | Outcome::Place(_)
-                | Outcome::Seen(_)
-                | Outcome::Names(_),
+                OperationOutcome::Skipped
+                | OperationOutcome::Failed(_)
+                | OperationOutcome::Done
+                | OperationOutcome::Count(_)
+                | OperationOutcome::Data(_)
+                | OperationOutcome::Offset(_)
+                | OperationOutcome::Stat(_)
+                | OperationOutcome::Names(_),
                 _,
             ) => self == other,
         }
     }
 }
 
-impl Seen {
-    pub(crate) fn of(stat: &Stat) -> Seen {
-        Seen {
+impl ObservedStat {
+    pub(crate) fn of(stat: &Stat) -> ObservedStat {
+        ObservedStat {
             kind: stat.kind,
             mode: stat.mode,
             nlink: stat.nlink,
@@ -88,16 +90,17 @@ impl Seen {
         }
     }
 
-    fn allows(&self, other: &Seen, counts_subdirectories: bool) -> bool {
+    fn allows(&self, other: &ObservedStat, counts_subdirectories: bool) -> bool {
         let is_directory = self.kind == Kind::Directory;
-        // The model has no clock: only times that were set, and not overtaken since, can be compared.
-        let same_time = |model: Timestamp, world: Timestamp| model.secs >= COUNTED_SECS || model == world;
+        // The model has no clock: only times that were set, and not updated since, are comparable.
+        let same_time =
+            |model: Timestamp, actual: Timestamp| model.secs >= COUNTER_START_SECS || model == actual;
         self.kind == other.kind
             && (self.mode == other.mode || self.kind == Kind::Symlink)
             && (self.nlink == other.nlink || is_directory && !counts_subdirectories)
             && (self.uid, self.gid) == (other.uid, other.gid)
             && (self.size == other.size || is_directory)
-            // Each walk through a link reads it.
+            // Each resolution of a symlink updates its access time.
             && (same_time(self.atime, other.atime) || self.kind == Kind::Symlink)
             && same_time(self.mtime, other.mtime)
     }

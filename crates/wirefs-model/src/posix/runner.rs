@@ -1,76 +1,83 @@
-//! Runs one sequence of operations in the model and in directories beside it.
+//! Runs one sequence of operations on the model and in directories.
 
-use crate::mismatch::{History, Mismatch};
-use crate::operation::{OnFile, OnName, OnObject, Operation, SLOTS};
+use crate::mismatch::{Mismatch, OperationHistory};
+use crate::operation::{FileCall, NameCall, ObjectCall, Operation, SLOTS};
 use crate::posix::directory::umask;
-use crate::posix::{Abilities, DirectoryWorld, ModelWorld, Outcome, World, snapshot};
+use crate::posix::{DirectoryExecutor, Executor, FsFeatures, ModelExecutor, OperationOutcome, snapshot};
 use std::path::Path;
 
-/// The whole tree is compared after each so many operations, and at the end.
+/// The number of operations between two comparisons of the whole tree.
 const SNAPSHOT_EVERY: usize = 50;
 
-/// Performs the `operations` random operations that `seed` determines in the directories `worlds`, which are mounts of
-/// one empty directory (or one plain directory), the first in the first, the next in the next, and so on around;
-/// compares with the model after each. Files stay open in the directory that they were opened in. Needs root, since
-/// owners change and the model checks no permissions.
+/// Executes `operations` random operations of `seed` in the given directories and compares each outcome with the model.
+/// The directories are mounts of one empty directory, or one plain directory; operations alternate between them.
+/// Operations on an open file run where it was opened. Needs root, because owners change and the model does not check
+/// permissions.
 ///
 /// # Errors
-/// The first difference.
-pub fn run_posix(seed: u64, operations: usize, worlds: &[&Path]) -> Result<(), Mismatch> {
-    run_operations(&Operation::sequence(seed, operations), worlds)
+/// Returns the first difference.
+pub fn run_posix(seed: u64, operations: usize, directories: &[&Path]) -> Result<(), Mismatch> {
+    run_operations(&Operation::sequence(seed, operations), directories)
         .map_err(|mismatch| Mismatch { seed: Some(seed), ..mismatch })
 }
 
-/// Like [`run_posix`], with operations that are given.
+/// Like [`run_posix`], with given operations.
 ///
 /// # Errors
-/// The first difference.
-pub fn run_operations(operations: &[Operation], worlds: &[&Path]) -> Result<(), Mismatch> {
-    let mut runner = Runner::new(worlds)?;
+/// Returns the first difference.
+pub fn run_operations(operations: &[Operation], directories: &[&Path]) -> Result<(), Mismatch> {
+    let mut runner = Runner::new(directories)?;
     for operation in operations {
         runner.step(operation)?;
     }
-    for world in 0..worlds.len() {
-        runner.compare_all(world)?;
+    for executor in 0..directories.len() {
+        runner.compare_all(executor)?;
     }
     Ok(())
 }
 
 struct Runner {
-    model: ModelWorld,
-    worlds: Vec<DirectoryWorld>,
-    abilities: Abilities,
-    /// In which world each slot is open.
-    homes: [usize; SLOTS],
+    model: ModelExecutor,
+    directories: Vec<DirectoryExecutor>,
+    features: FsFeatures,
+    /// The directory in which each slot was opened.
+    slot_directories: [usize; SLOTS],
     step: usize,
-    history: History,
+    history: OperationHistory,
 }
 
 impl Runner {
     fn new(paths: &[&Path]) -> Result<Runner, Mismatch> {
-        let unusable = |path: &Path, why: String| Mismatch {
+        let unusable = |path: &Path, reason: String| Mismatch {
             seed: None,
             step: 0,
-            asked: format!("to use {}", path.display()),
+            operation: format!("use of {}", path.display()),
             model: "an empty directory".into(),
-            world: why,
+            actual: reason,
             history: vec![],
         };
         let open =
-            |path: &&Path| DirectoryWorld::open(path).map_err(|errno| unusable(path, errno.to_string()));
-        let mut worlds = paths.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-        let (Some(path), Some(first)) = (paths.first(), worlds.first_mut()) else {
-            return Err(unusable(Path::new(""), "no directory at all".into()));
+            |path: &&Path| DirectoryExecutor::open(path).map_err(|errno| unusable(path, errno.to_string()));
+        let mut directories = paths.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        let (Some(path), Some(first)) = (paths.first(), directories.first_mut()) else {
+            return Err(unusable(Path::new(""), "no directory".into()));
         };
-        let list = Operation::Name(OnName::List { path: ".".into() });
+        let list = Operation::Name(NameCall::List { path: ".".into() });
         let listed = first.perform(&list);
-        if listed != Outcome::Names(std::collections::BTreeSet::new()) {
+        if listed != OperationOutcome::Names(std::collections::BTreeSet::new()) {
             return Err(unusable(path, format!("{listed:?}")));
         }
         let root = first.root().map_err(|errno| unusable(path, errno.to_string()))?;
-        let abilities = first.abilities();
-        let model = ModelWorld::new(&root, umask());
-        Ok(Runner { model, worlds, abilities, homes: [0; SLOTS], step: 0, history: History::default() })
+        let features = first.features();
+        let model = ModelExecutor::new(&root, umask());
+        Ok(Runner {
+            model,
+            directories,
+            features,
+            slot_directories: [0; SLOTS],
+            step: 0,
+            history: OperationHistory::default(),
+        })
     }
 
     fn step(&mut self, operation: &Operation) -> Result<(), Mismatch> {
@@ -78,112 +85,116 @@ impl Runner {
             self.step += 1;
             return Ok(());
         }
-        let at = self.home(operation);
+        let at = self.directory_of(operation);
         let before = self.model.clone();
         let expected = self.model.perform(operation);
-        let shown = match (&expected, self.worlds.get_mut(at)) {
-            (Outcome::LeftOut, _) | (_, None) => Outcome::LeftOut,
-            (_, Some(world)) => world.perform(operation),
+        let actual = match (&expected, self.directories.get_mut(at)) {
+            (OperationOutcome::Skipped, _) | (_, None) => OperationOutcome::Skipped,
+            (_, Some(executor)) => executor.perform(operation),
         };
-        if expected != Outcome::LeftOut {
-            self.history.note(&format!("{} in {at}: {operation:?}", self.step), &shown);
+        if expected != OperationOutcome::Skipped {
+            self.history.record(&format!("{} in {at}: {operation:?}", self.step), &actual);
         }
         let agrees = match operation {
-            Operation::File(slot, OnFile::Seek { offset, hole }) if expected != Outcome::LeftOut => {
-                before.may_seek_answer(*slot, *offset, *hole, &shown)
+            Operation::File(slot, FileCall::Seek { offset, hole })
+                if expected != OperationOutcome::Skipped =>
+            {
+                before.is_allowed_seek_result(*slot, *offset, *hole, &actual)
             }
-            _ => expected.allows(&shown, self.abilities.counts_subdirectories),
+            _ => expected.allows(&actual, self.features.counts_subdirectories),
         };
         if !agrees {
             return Err(self.mismatch(
                 format!("{operation:?}"),
                 format!("{expected:?}"),
-                format!("{shown:?}"),
+                format!("{actual:?}"),
             ));
         }
-        if let (Operation::Open { slot, .. }, Outcome::Done) = (operation, &expected) {
+        if let (Operation::Open { slot, .. }, OperationOutcome::Done) = (operation, &expected) {
             self.move_slot(*slot, at);
         }
-        if expected != Outcome::LeftOut {
+        if expected != OperationOutcome::Skipped {
             self.compare_paths(operation)?;
         }
         self.step += 1;
         if self.step.is_multiple_of(SNAPSHOT_EVERY) {
-            self.compare_all(self.step / SNAPSHOT_EVERY % self.worlds.len())?;
+            self.compare_all(self.step / SNAPSHOT_EVERY % self.directories.len())?;
         }
         Ok(())
     }
 
-    /// Where an operation is done: open files where they were opened, all else in turn.
-    fn home(&self, operation: &Operation) -> usize {
-        let turn = self.step % self.worlds.len();
+    /// Returns the directory of an operation: for open files where they were opened, otherwise round-robin.
+    fn directory_of(&self, operation: &Operation) -> usize {
+        let next = self.step % self.directories.len();
         match operation {
-            Operation::File(slot, _) => self.homes.get(*slot).copied().unwrap_or(turn),
-            Operation::Open { .. } | Operation::Name(_) | Operation::Object(_, _) => turn,
+            Operation::File(slot, _) => self.slot_directories.get(*slot).copied().unwrap_or(next),
+            Operation::Open { .. } | Operation::Name(_) | Operation::Object(_, _) => next,
         }
     }
 
-    /// A slot is now open in world `at`; what it had open elsewhere is closed there.
+    /// Records that a slot is open in directory `at`; closes the former file in its directory.
     fn move_slot(&mut self, slot: usize, at: usize) {
-        let Some(home) = self.homes.get_mut(slot) else { return };
-        if let Some(world) = self.worlds.get_mut(*home)
-            && *home != at
+        let Some(directory) = self.slot_directories.get_mut(slot) else { return };
+        if let Some(executor) = self.directories.get_mut(*directory)
+            && *directory != at
         {
-            world.perform(&Operation::File(slot, OnFile::Close));
+            executor.perform(&Operation::File(slot, FileCall::Close));
         }
-        *home = at;
+        *directory = at;
     }
 
-    /// Whether the file system can do it, and a program could: files open in two worlds cannot be copied between.
+    /// Returns whether the file system supports the operation, and a program could run it: copies between files of two
+    /// directories are impossible.
     fn is_possible(&self, operation: &Operation) -> bool {
-        let abilities = self.abilities;
+        let features = self.features;
         match operation {
             Operation::Object(
                 _,
-                OnObject::SetXattr { .. }
-                | OnObject::ReadXattr { .. }
-                | OnObject::ListXattrs
-                | OnObject::RemoveXattr { .. },
-            ) => abilities.xattrs,
-            Operation::File(_, OnFile::Allocate { mode: 3, .. }) => abilities.punches,
-            Operation::File(_, OnFile::Allocate { mode: 16 | 17, .. }) => abilities.zeroes,
-            Operation::File(to, OnFile::CopyFrom { from, .. }) => {
-                self.homes.get(*from) == self.homes.get(*to)
+                ObjectCall::SetXattr { .. }
+                | ObjectCall::ReadXattr { .. }
+                | ObjectCall::ListXattrs
+                | ObjectCall::RemoveXattr { .. },
+            ) => features.xattrs,
+            Operation::File(_, FileCall::Allocate { mode: 3, .. }) => features.punch_hole,
+            Operation::File(_, FileCall::Allocate { mode: 16 | 17, .. }) => features.zero_range,
+            Operation::File(to, FileCall::CopyFrom { from, .. }) => {
+                self.slot_directories.get(*from) == self.slot_directories.get(*to)
             }
-            Operation::Name(OnName::Rename { flags: 2, .. }) => abilities.exchanges,
+            Operation::Name(NameCall::Rename { flags: 2, .. }) => features.exchange,
             Operation::Open { .. } | Operation::File(_, _) | Operation::Name(_) | Operation::Object(_, _) => {
                 true
             }
         }
     }
 
-    /// Looks at the operation's names through the next world.
+    /// Compares the attributes of the operation's paths in the next directory.
     fn compare_paths(&mut self, operation: &Operation) -> Result<(), Mismatch> {
-        let next = (self.step + 1) % self.worlds.len();
+        let next = (self.step + 1) % self.directories.len();
         for path in operation.paths() {
-            let look = Operation::stat(path);
-            let expected = self.model.perform(&look);
-            let Some(world) = self.worlds.get_mut(next) else {
+            let lstat = Operation::stat(path);
+            let expected = self.model.perform(&lstat);
+            let Some(executor) = self.directories.get_mut(next) else {
                 continue;
             };
-            let shown = world.perform(&look);
-            if !expected.allows(&shown, self.abilities.counts_subdirectories) {
-                let asked = format!("in {next}: {look:?}");
-                return Err(self.mismatch(asked, format!("{expected:?}"), format!("{shown:?}")));
+            let actual = executor.perform(&lstat);
+            if !expected.allows(&actual, self.features.counts_subdirectories) {
+                let operation = format!("in {next}: {lstat:?}");
+                return Err(self.mismatch(operation, format!("{expected:?}"), format!("{actual:?}")));
             }
         }
         Ok(())
     }
 
     fn compare_all(&mut self, at: usize) -> Result<(), Mismatch> {
-        let Some(world) = self.worlds.get_mut(at) else {
+        let Some(executor) = self.directories.get_mut(at) else {
             return Ok(());
         };
-        snapshot::compare(&mut self.model, world)
-            .map_err(|(asked, model, world)| self.mismatch(format!("in {at}: {asked}"), model, world))
+        snapshot::compare(&mut self.model, executor).map_err(|(operation, model, actual)| {
+            self.mismatch(format!("in {at}: {operation}"), model, actual)
+        })
     }
 
-    fn mismatch(&self, asked: String, model: String, world: String) -> Mismatch {
-        Mismatch { seed: None, step: self.step, asked, model, world, history: self.history.lines() }
+    fn mismatch(&self, operation: String, model: String, actual: String) -> Mismatch {
+        Mismatch { seed: None, step: self.step, operation, model, actual, history: self.history.lines() }
     }
 }

@@ -1,33 +1,36 @@
-//! Everything that a world shows, compared with everything that the model has.
+//! Comparison of the whole tree with the model.
 
-use crate::fs::{Body, Fs, Ino, ROOT};
-use crate::operation::{How, OnName, OnObject, Operation};
-use crate::posix::{DirectoryWorld, ModelWorld, World};
+use crate::fs::{InodeBody, ModelFs, ModelIno, ROOT};
+use crate::operation::{NameCall, ObjectCall, OpenFlags, Operation};
+use crate::posix::{DirectoryExecutor, Executor, ModelExecutor};
 use std::collections::BTreeMap;
 
-/// Files up to this size are compared whole, larger ones where the model has data.
+/// The maximum size for a comparison of all contents; of larger files only the model's pages are compared.
 const WHOLE_BYTES_MAX: u64 = 128 * 1024;
 const STEP_BYTES: usize = 4096;
 
-/// A difference: where, what the model has, what the world shows.
-pub(super) type Difference = (String, String, String);
+/// A difference: the operation, the model's outcome, the actual outcome.
+pub(super) type SnapshotDifference = (String, String, String);
 
-/// Compares the whole tree, as `world` shows it, with the model. Does not change the model's access times: what is
-/// read here is noted there.
-pub(super) fn compare(model: &mut ModelWorld, world: &mut DirectoryWorld) -> Result<(), Difference> {
+/// Compares the whole tree with the model. Reads on both sides, so that the access times stay equal.
+pub(super) fn compare(
+    model: &mut ModelExecutor,
+    executor: &mut DirectoryExecutor,
+) -> Result<(), SnapshotDifference> {
     let mut numbers = BTreeMap::new();
     for (path, ino) in all_paths(&model.fs) {
-        let operations = looks(&model.fs, &path, ino);
+        let operations = inspections(&model.fs, &path, ino);
         for operation in operations {
-            if matches!(operation, Operation::Object(_, OnObject::ListXattrs)) && !world.abilities.xattrs {
+            if matches!(operation, Operation::Object(_, ObjectCall::ListXattrs)) && !executor.features.xattrs
+            {
                 continue;
             }
-            let (expected, shown) = (model.perform(&operation), world.perform(&operation));
-            if !expected.allows(&shown, world.abilities.counts_subdirectories) {
-                return Err((format!("{operation:?}"), format!("{expected:?}"), format!("{shown:?}")));
+            let (expected, actual) = (model.perform(&operation), executor.perform(&operation));
+            if !expected.allows(&actual, executor.features.counts_subdirectories) {
+                return Err((format!("{operation:?}"), format!("{expected:?}"), format!("{actual:?}")));
             }
         }
-        if let Ok(number) = world.inode_number(&path) {
+        if let Ok(number) = executor.inode_number(&path) {
             let first = *numbers.entry(ino).or_insert(number);
             if first != number {
                 return Err((format!("inode of {path}"), format!("{first}"), format!("{number}")));
@@ -35,7 +38,7 @@ pub(super) fn compare(model: &mut ModelWorld, world: &mut DirectoryWorld) -> Res
         }
         if let Ok(contents) = model.fs.contents(ino) {
             let offsets: Vec<u64> = contents.page_offsets().collect();
-            compare_contents(model, world, &path, ino, &offsets)?;
+            compare_contents(model, executor, &path, ino, &offsets)?;
         }
     }
     let mut different: Vec<u64> = numbers.values().copied().collect();
@@ -51,23 +54,27 @@ pub(super) fn compare(model: &mut ModelWorld, world: &mut DirectoryWorld) -> Res
     Ok(())
 }
 
-/// What to ask about an object to see all of it.
-fn looks(fs: &Fs, path: &str, ino: Ino) -> Vec<Operation> {
-    let mut looks = vec![Operation::stat(path), Operation::Object(path.into(), OnObject::ListXattrs)];
+/// Returns the operations that read all properties of an object.
+fn inspections(fs: &ModelFs, path: &str, ino: ModelIno) -> Vec<Operation> {
+    let mut operations = vec![Operation::stat(path), Operation::Object(path.into(), ObjectCall::ListXattrs)];
     match fs.inode(ino).map(|inode| &inode.body) {
-        Ok(Body::Directory { .. }) => looks.push(Operation::Name(OnName::List { path: path.into() })),
-        Ok(Body::Symlink(_)) => looks.push(Operation::Name(OnName::Readlink { path: path.into() })),
-        Ok(Body::File(_) | Body::Node(_)) | Err(_) => {}
+        Ok(InodeBody::Directory { .. }) => {
+            operations.push(Operation::Name(NameCall::List { path: path.into() }))
+        }
+        Ok(InodeBody::Symlink(_)) => {
+            operations.push(Operation::Name(NameCall::Readlink { path: path.into() }))
+        }
+        Ok(InodeBody::File(_) | InodeBody::Node(_)) | Err(_) => {}
     }
     for name in fs.xattr_names(ino).unwrap_or_default() {
         let name = String::from_utf8_lossy(name).into_owned();
-        looks.push(Operation::Object(path.into(), OnObject::ReadXattr { name }));
+        operations.push(Operation::Object(path.into(), ObjectCall::ReadXattr { name }));
     }
-    looks
+    operations
 }
 
-/// Every path with what it is, the root left out.
-fn all_paths(fs: &Fs) -> Vec<(String, Ino)> {
+/// Returns every path with its inode, except the root.
+fn all_paths(fs: &ModelFs) -> Vec<(String, ModelIno)> {
     let mut paths = Vec::new();
     let mut directories = vec![(String::new(), ROOT)];
     while let Some((prefix, dir)) = directories.pop() {
@@ -83,16 +90,16 @@ fn all_paths(fs: &Fs) -> Vec<(String, Ino)> {
 }
 
 fn compare_contents(
-    model: &mut ModelWorld,
-    world: &DirectoryWorld,
+    model: &mut ModelExecutor,
+    executor: &DirectoryExecutor,
     path: &str,
-    ino: Ino,
+    ino: ModelIno,
     pages: &[u64],
-) -> Result<(), Difference> {
+) -> Result<(), SnapshotDifference> {
     let failed = |what: String| (format!("contents of {path}"), "can be read".to_string(), what);
-    let how = How { read: true, no_follow: true, ..How::default() };
-    let file = world.open_at(path, how).map_err(|error| failed(error.to_string()))?;
-    let size = model.fs.contents(ino).map_or(0, crate::contents::Contents::size);
+    let open_flags = OpenFlags { read: true, no_follow: true, ..OpenFlags::default() };
+    let file = executor.open_at(path, open_flags).map_err(|error| failed(error.to_string()))?;
+    let size = model.fs.contents(ino).map_or(0, crate::contents::FileContents::size);
     let offsets: Vec<u64> = if size <= WHOLE_BYTES_MAX {
         (0..=size).step_by(STEP_BYTES).collect()
     } else {

@@ -1,6 +1,6 @@
-//! The requests on one object that are neither Tget nor Tput.
+//! Requests on one object, except Tget and Tput.
 
-use crate::tree::{Object, State};
+use crate::tree::{ModelState, ResolvedObject};
 use bytes::Bytes;
 use wirefs_op::limits::{NAME_BYTES_MAX, XATTR_BYTES_MAX};
 use wirefs_op::message::allocate::{Rallocate, Tallocate};
@@ -14,8 +14,8 @@ use wirefs_op::wire::Data;
 use wirefs_op::{Errno, FsStat, Kind};
 use wirefs_server::SessionKey;
 
-/// A file system of 4 TiB that is always empty.
-const FIGURES: FsStat = FsStat {
+/// The statistics of an empty file system of 4 TiB.
+const EMPTY_FS: FsStat = FsStat {
     block_bytes: 4096,
     blocks: 1 << 30,
     blocks_free: 1 << 30,
@@ -25,9 +25,9 @@ const FIGURES: FsStat = FsStat {
     name_bytes_max: NAME_BYTES_MAX as u32,
 };
 
-impl State {
-    /// The object, if it is one that can be opened as a file.
-    fn locate_file(&self, session: SessionKey, target: &Target) -> Result<Object, Errno> {
+impl ModelState {
+    /// Returns the object if it can be opened as a file.
+    fn locate_file(&self, session: SessionKey, target: &Target) -> Result<ResolvedObject, Errno> {
         let object = self.locate(session, target)?;
         match object.kind {
             Kind::File => Ok(object),
@@ -63,7 +63,7 @@ impl State {
 
     pub(super) fn statfs(&self, session: SessionKey, request: &Tstatfs) -> Result<Rstatfs, Errno> {
         self.locate(session, &request.target)?;
-        Ok(Rstatfs { figures: FIGURES })
+        Ok(Rstatfs { figures: EMPTY_FS })
     }
 
     pub(super) fn allocate(&mut self, session: SessionKey, request: &Tallocate) -> Result<Rallocate, Errno> {
@@ -73,9 +73,9 @@ impl State {
     }
 
     pub(super) fn copy(&mut self, session: SessionKey, request: &Tcopy) -> Result<Rcopy, Errno> {
-        // A directory opens for reading; that it cannot be copied shows last.
+        // A directory can be opened for reading; the copy itself fails later.
         let from = match self.locate(session, &request.from)? {
-            Object { kind: Kind::Directory, ino, .. } => ino,
+            ResolvedObject { kind: Kind::Directory, ino, .. } => ino,
             _ => self.locate_file(session, &request.from)?.ino,
         };
         let to = self.locate_file(session, &request.to)?.ino;

@@ -1,7 +1,7 @@
 //! Tfind: the listings of a subtree.
 
-use crate::fs::{Body, Ino};
-use crate::tree::State;
+use crate::fs::{InodeBody, ModelIno};
+use crate::tree::ModelState;
 use bytes::Bytes;
 use std::iter::once;
 use wirefs_op::find_listing::{FindDirectory, FindWriter};
@@ -11,25 +11,25 @@ use wirefs_op::wire::Data;
 use wirefs_op::{Errno, Kind, Reply, Stat, TreePath};
 use wirefs_server::{Replies, SessionKey};
 
-/// Contents above this many bytes never come along: two of them fill a message.
+/// The maximum size of inlined contents: two of them fill a message.
 const INLINE_BYTES_MAX: u64 = 64 * 1024;
 
-/// A directory's listing.
-struct Listing {
+/// The listing of one directory.
+struct FindListing {
     path: TreePath,
     stat: Stat,
-    entries: Vec<Entry>,
+    entries: Vec<FindListingEntry>,
 }
 
-/// An entry in it.
-struct Entry {
+/// An entry of a listing.
+struct FindListingEntry {
     name: Vec<u8>,
     stat: Stat,
     contents: Option<Bytes>,
 }
 
-impl State {
-    /// Tells all directories, each before those below it, siblings in the order in which they are listed.
+impl ModelState {
+    /// Returns the listings of all directories, parents before children, siblings in listing order.
     pub(super) fn find(
         &self,
         session: SessionKey,
@@ -41,7 +41,7 @@ impl State {
             return Err(Errno::NotDirectory);
         }
         if self.fs.inode(target.ino)?.nlink == 0 {
-            // It was removed, and only an fd leads to it.
+            // The directory was removed; only an fd leads to it.
             return Err(Errno::NotFound);
         }
         let mut listings = Vec::new();
@@ -52,7 +52,7 @@ impl State {
                 for entry in listing.entries.iter().rev().filter(|entry| entry.stat.kind == Kind::Directory) {
                     let path = listing.path.join(&entry.name);
                     let child = path.and_then(|path| Some((self.below(session, request, &path)?, path)));
-                    // Where the target has another place by now, found by its fd, the paths lead elsewhere.
+                    // If the target was found by its fd and has moved, the paths lead to other objects.
                     if let Some((child, path)) = child.filter(|(child, _)| child.id() == entry.stat.id) {
                         left.push((path, child, depth));
                     }
@@ -66,35 +66,35 @@ impl State {
         Ok(pack(&listings, request))
     }
 
-    fn listing(&self, path: TreePath, dir: Ino, inline: u32) -> Result<Listing, Errno> {
+    fn listing(&self, path: TreePath, dir: ModelIno, inline: u32) -> Result<FindListing, Errno> {
         let mut entries = Vec::new();
         for (name, entry) in self.fs.list(dir, 0)? {
             let stat = self.fs.stat(entry.ino)?;
             let is_small = inline > 0 && stat.size <= u64::from(inline).min(INLINE_BYTES_MAX);
             let contents = if is_small { self.all_of(entry.ino)? } else { None };
-            entries.push(Entry { name, stat, contents });
+            entries.push(FindListingEntry { name, stat, contents });
         }
-        Ok(Listing { path, stat: self.fs.stat(dir)?, entries })
+        Ok(FindListing { path, stat: self.fs.stat(dir)?, entries })
     }
 
-    /// A file's bytes, a link's target.
-    fn all_of(&self, ino: Ino) -> Result<Option<Bytes>, Errno> {
+    /// Returns a file's contents or a link's target.
+    fn all_of(&self, ino: ModelIno) -> Result<Option<Bytes>, Errno> {
         Ok(match &self.fs.inode(ino)?.body {
-            Body::File(contents) => Some(Bytes::from(contents.read(0, contents.size()))),
-            Body::Symlink(target) => Some(Bytes::from(target.clone())),
-            Body::Directory { .. } | Body::Node(_) => None,
+            InodeBody::File(contents) => Some(Bytes::from(contents.read(0, contents.size()))),
+            InodeBody::Symlink(target) => Some(Bytes::from(target.clone())),
+            InodeBody::Directory { .. } | InodeBody::Node(_) => None,
         })
     }
 
-    /// What is at a path from the target on.
-    fn below(&self, session: SessionKey, request: &Tfind, path: &TreePath) -> Option<Ino> {
+    /// Returns the inode at a path relative to the target.
+    fn below(&self, session: SessionKey, request: &Tfind, path: &TreePath) -> Option<ModelIno> {
         let path = TreePath::from_names(request.target.path.names().chain(path.names()))?;
         self.walk(self.session(session).ok()?.root, &path).ok()
     }
 }
 
-/// Cuts it into messages, and ends it where a bound does.
-fn pack(listings: &[Listing], request: &Tfind) -> Vec<Reply> {
+/// Packs the listings into messages, up to the limits of the request.
+fn pack(listings: &[FindListing], request: &Tfind) -> Vec<Reply> {
     let mut messages = Vec::new();
     let mut bytes_left = request.bytes as usize;
     let mut writer = FindWriter::new(bytes_left.min(DATA_BYTES_MAX));
@@ -114,28 +114,28 @@ fn pack(listings: &[Listing], request: &Tfind) -> Vec<Reply> {
     messages.into_iter().enumerate().map(reply).collect()
 }
 
-/// Whether all of it was packed. `next` takes a message that is full and gives the one behind it.
+/// Packs the listings; returns whether all fit. `next` takes a full message and returns the following one.
 fn pack_all(
-    listings: &[Listing],
+    listings: &[FindListing],
     entries_max: u32,
     writer: &mut FindWriter,
     next: &mut dyn FnMut(FindWriter) -> FindWriter,
 ) -> bool {
-    let mut turn = |writer: &mut FindWriter| {
+    let mut flush = |writer: &mut FindWriter| {
         let full = std::mem::replace(writer, FindWriter::new(0));
         *writer = next(full);
     };
     let mut entries_left = entries_max;
-    for Listing { path, stat, entries } in listings {
+    for FindListing { path, stat, entries } in listings {
         let begins = FindDirectory { path: path.clone(), stat: *stat, begins: true, ends: false };
-        let goes_on = FindDirectory { begins: false, ..begins.clone() };
+        let continuation = FindDirectory { begins: false, ..begins.clone() };
         if !writer.directory(&begins) {
-            turn(writer);
+            flush(writer);
             if !writer.directory(&begins) {
                 return false;
             }
         }
-        for Entry { name, stat, contents } in entries {
+        for FindListingEntry { name, stat, contents } in entries {
             if entries_left == 0 {
                 return false;
             }
@@ -143,9 +143,10 @@ fn pack_all(
             if writer.entry(name, stat, contents.as_deref()) {
                 continue;
             }
-            turn(writer);
-            let begun = writer.directory(&goes_on);
-            if !begun || !(writer.entry(name, stat, contents.as_deref()) || writer.entry(name, stat, None)) {
+            flush(writer);
+            let is_begun = writer.directory(&continuation);
+            if !is_begun || !(writer.entry(name, stat, contents.as_deref()) || writer.entry(name, stat, None))
+            {
                 return false;
             }
         }

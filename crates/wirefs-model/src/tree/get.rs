@@ -1,7 +1,7 @@
-//! Tget: attributes, bytes, listings, link targets.
+//! Tget: attributes, contents, listings, link targets.
 
-use crate::fs::Body;
-use crate::tree::{Object, State};
+use crate::fs::InodeBody;
+use crate::tree::{ModelState, ResolvedObject};
 use bytes::Bytes;
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::listing::ListingWriter;
@@ -11,13 +11,13 @@ use wirefs_op::wire::Data;
 use wirefs_op::{DirEntry, Errno, Kind, Reply, Stat};
 use wirefs_server::{Replies, SessionKey};
 
-/// Bytes of the shortest entry of a listing.
+/// The minimum bytes of a listing entry.
 const ENTRY_BYTES_MIN: usize = 100;
 
-/// What a piece of the answer holds, and whether nothing follows it in the file or listing.
-type Piece = (Bytes, bool);
+/// The data of one reply, and whether it ends the file or listing.
+type GetPiece = (Bytes, bool);
 
-impl State {
+impl ModelState {
     pub(super) fn get(
         &mut self,
         session: SessionKey,
@@ -31,7 +31,7 @@ impl State {
         };
         let opens = matches!(object.kind, Kind::File | Kind::Directory);
         let mut fd = NOFD;
-        // Held, since closing may remove its last name.
+        // Held, because closing may remove the last name.
         self.fs.hold(object.ino);
         if !request.mode.has(GetMode::MORE) {
             self.close(session, object)?;
@@ -39,20 +39,20 @@ impl State {
             fd = self.keep(session, object)?;
         }
         let stat = self.stat(object.ino).filter(|_| request.mode.has(GetMode::STAT));
-        let answers = if request.mode.has(GetMode::DATA) {
+        let outgoing = if request.mode.has(GetMode::DATA) {
             self.data(request, object, fd, stat, replies)
         } else {
             Ok(vec![reply(fd, GotMode::LAST, stat, Bytes::new())])
         };
         self.fs.release(object.ino);
-        let mut answers = answers?;
-        if let Some(Reply::Get(first)) = answers.first_mut() {
+        let mut outgoing = outgoing?;
+        if let Some(Reply::Get(first)) = outgoing.first_mut() {
             first.mode = first.mode.and(place);
         }
-        Ok(answers)
+        Ok(outgoing)
     }
 
-    /// Whether the client may believe what it is told of the name.
+    /// Returns whether the client may cache the name.
     fn place(
         &self,
         session: SessionKey,
@@ -67,15 +67,15 @@ impl State {
         Ok(GotMode::NONE.and_if(replies.grant_place(dir.id()), GotMode::PLACE))
     }
 
-    /// The object that is asked for; `None` where a name in a directory is, and there is none.
-    fn subject(&self, session: SessionKey, request: &Tget) -> Result<Option<Object>, Errno> {
+    /// Returns the requested object; `None` for an absent name in a directory.
+    fn subject(&self, session: SessionKey, request: &Tget) -> Result<Option<ResolvedObject>, Errno> {
         if !request.mode.has(GetMode::ENTRY) {
             return self.locate(session, &request.target).map(Some);
         }
         let place = Place { path: request.target.path.clone(), dir: request.target.id };
         let (dir, name) = self.entry(session, &place)?;
         match self.fs.lookup(dir, name) {
-            Ok(ino) => Ok(Some(Object { ino, kind: self.fs.inode(ino)?.kind(), fd: None })),
+            Ok(ino) => Ok(Some(ResolvedObject { ino, kind: self.fs.inode(ino)?.kind(), fd: None })),
             Err(Errno::NotFound) => Ok(None),
             Err(errno) => Err(errno),
         }
@@ -84,22 +84,22 @@ impl State {
     fn data(
         &mut self,
         request: &Tget,
-        object: Object,
+        object: ResolvedObject,
         fd: Fd,
         stat: Option<Stat>,
         replies: &mut dyn Replies,
     ) -> Result<Vec<Reply>, Errno> {
         let pieces = match &self.fs.inode(object.ino)?.body {
-            Body::File(_) => self.file_pieces(request, object)?,
-            Body::Directory { .. } => self.listing_pieces(request, object, replies)?,
-            Body::Symlink(target) => {
+            InodeBody::File(_) => self.file_pieces(request, object)?,
+            InodeBody::Directory { .. } => self.listing_pieces(request, object, replies)?,
+            InodeBody::Symlink(target) => {
                 if target.len() > request.count as usize {
                     return Err(Errno::Range);
                 }
                 vec![(Bytes::from(target.clone()), true)]
             }
-            // Opened, a pipe or device would do things.
-            Body::Node(_) => return Ok(vec![reply(fd, GotMode::LAST, stat, Bytes::new())]),
+            // Opening a pipe or device would have side effects.
+            InodeBody::Node(_) => return Ok(vec![reply(fd, GotMode::LAST, stat, Bytes::new())]),
         };
         let is_whole = pieces.len() == 1 && pieces.iter().all(|(_, ends)| *ends);
         if request.mode.has(GetMode::WHOLE) && !is_whole {
@@ -117,7 +117,7 @@ impl State {
             .collect())
     }
 
-    fn file_pieces(&mut self, request: &Tget, object: Object) -> Result<Vec<Piece>, Errno> {
+    fn file_pieces(&mut self, request: &Tget, object: ResolvedObject) -> Result<Vec<GetPiece>, Errno> {
         let size = self.fs.contents(object.ino)?.size();
         let mut pieces = Vec::new();
         let (mut offset, mut left) = (request.offset, u64::from(request.count));
@@ -137,20 +137,20 @@ impl State {
     fn listing_pieces(
         &mut self,
         request: &Tget,
-        object: Object,
+        object: ResolvedObject,
         replies: &mut dyn Replies,
-    ) -> Result<Vec<Piece>, Errno> {
+    ) -> Result<Vec<GetPiece>, Errno> {
         self.fs.accessed(object.ino)?;
         let mut pieces = Vec::new();
         let mut left = request.count as usize;
         let mut writer = ListingWriter::new(left.min(DATA_BYTES_MAX));
         let mut listed: Vec<DirEntry> = Vec::new();
         for (name, entry) in self.fs.list(object.ino, request.offset)? {
-            // More than this do not fit in any case.
+            // More entries cannot fit.
             if listed.len() > request.count as usize / ENTRY_BYTES_MIN {
                 break;
             }
-            listed.push(DirEntry { name, next: entry.place, stat: self.fs.stat(entry.ino)? });
+            listed.push(DirEntry { name, next: entry.cookie, stat: self.fs.stat(entry.ino)? });
         }
         replies.grant(&mut listed.iter_mut().map(|entry| &mut entry.stat));
         for entry in listed {

@@ -1,14 +1,14 @@
 //! Tremove, Trename, Tlink.
 
 use crate::fs::check_flags;
-use crate::tree::State;
+use crate::tree::ModelState;
 use wirefs_op::Errno;
 use wirefs_op::message::link::{Rlink, Tlink};
 use wirefs_op::message::remove::{Rremove, Tremove};
 use wirefs_op::message::rename::{Rrename, Trename};
 use wirefs_server::SessionKey;
 
-impl State {
+impl ModelState {
     pub(super) fn remove(&mut self, session: SessionKey, request: &Tremove) -> Result<Rremove, Errno> {
         let (dir, name) = self.entry(session, &request.place)?;
         if request.directory {

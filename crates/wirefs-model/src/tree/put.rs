@@ -1,23 +1,23 @@
-//! Tput: creates, changes attributes, writes, keeps or closes.
+//! Tput: create, change attributes, write, keep open or close.
 
-use crate::fs::{Ino, New};
-use crate::tree::{Object, State};
+use crate::fs::{ModelIno, NewInode};
+use crate::tree::{ModelState, ResolvedObject};
 use wirefs_op::message::put::{PutMode, Rput, Tput};
 use wirefs_op::message::target::{NOFD, Place};
 use wirefs_op::{Errno, Kind};
 use wirefs_server::SessionKey;
 
-/// The object that a Tput works on.
-struct Subject {
-    object: Object,
+/// The target of a Tput.
+struct PutTarget {
+    object: ResolvedObject,
     is_new: bool,
-    /// The directory that it was looked for in, with CREATE.
-    dir: Option<Ino>,
-    /// Its name, where one is known.
-    name: Option<(Ino, Vec<u8>)>,
+    /// The parent directory, with CREATE.
+    dir: Option<ModelIno>,
+    /// The name, if known.
+    name: Option<(ModelIno, Vec<u8>)>,
 }
 
-impl State {
+impl ModelState {
     pub(super) fn put(&mut self, session: SessionKey, request: &Tput) -> Result<Rput, Errno> {
         let mode = request.mode;
         let subject = if mode.has(PutMode::CREATE) {
@@ -28,7 +28,7 @@ impl State {
         let object = subject.object;
         self.check_openable(request, object)?;
         let before = if subject.is_new { 0 } else { self.fs.stat(object.ino)?.version };
-        // Held, so that it outlives the removal of its name.
+        // Held, so that it survives the removal of its name.
         self.fs.hold(object.ino);
         let done = self.change(session, request, &subject);
         self.fs.release(object.ino);
@@ -37,7 +37,7 @@ impl State {
         Ok(Rput { fd, count, offset, before, stat, dir })
     }
 
-    fn existing(&self, session: SessionKey, request: &Tput) -> Result<Subject, Errno> {
+    fn existing(&self, session: SessionKey, request: &Tput) -> Result<PutTarget, Errno> {
         let object = self.locate(session, &request.target)?;
         let name = if request.mode.has(PutMode::REMOVE) {
             let place = Place { path: request.target.path.clone(), dir: None };
@@ -46,12 +46,12 @@ impl State {
         } else {
             None
         };
-        Ok(Subject { object, is_new: false, dir: None, name })
+        Ok(PutTarget { object, is_new: false, dir: None, name })
     }
 
-    fn created(&mut self, session: SessionKey, request: &Tput) -> Result<Subject, Errno> {
+    fn created(&mut self, session: SessionKey, request: &Tput) -> Result<PutTarget, Errno> {
         let create = request.create.as_ref().ok_or(Errno::Invalid)?;
-        let new = New {
+        let new = NewInode {
             kind: create.kind,
             mode: create.mode & 0o7777 & !create.cred.umask,
             uid: create.cred.uid,
@@ -64,9 +64,9 @@ impl State {
                 return Err(Errno::Invalid);
             }
             let dir = self.directory(session, &request.target.path, request.target.id)?;
-            let ino = self.fs.create_nameless(dir, &new)?;
-            let object = Object { ino, kind: Kind::File, fd: None };
-            return Ok(Subject { object, is_new: true, dir: Some(dir), name: None });
+            let ino = self.fs.create_unnamed(dir, &new)?;
+            let object = ResolvedObject { ino, kind: Kind::File, fd: None };
+            return Ok(PutTarget { object, is_new: true, dir: Some(dir), name: None });
         }
         if request.target.path.is_root() {
             return Err(Errno::Exists);
@@ -80,12 +80,12 @@ impl State {
             Some(ino) => ino,
             None => self.fs.create(dir, name, &new)?,
         };
-        let object = Object { ino, kind: create.kind, fd: None };
-        Ok(Subject { object, is_new: found.is_none(), dir: Some(dir), name: Some((dir, name.to_vec())) })
+        let object = ResolvedObject { ino, kind: create.kind, fd: None };
+        Ok(PutTarget { object, is_new: found.is_none(), dir: Some(dir), name: Some((dir, name.to_vec())) })
     }
 
-    /// Checks that what is to be written or resized can be.
-    fn check_openable(&self, request: &Tput, object: Object) -> Result<(), Errno> {
+    /// Checks that the object can be written or resized, if requested.
+    fn check_openable(&self, request: &Tput, object: ResolvedObject) -> Result<(), Errno> {
         let truncates = request.mode.has(PutMode::STAT) && request.set.size.is_some();
         let is_target = object.kind == Kind::Symlink && request.mode.has(PutMode::CREATE) && !truncates;
         let writes = request.mode.has(PutMode::DATA) && !is_target || truncates;
@@ -108,7 +108,7 @@ impl State {
         &mut self,
         session: SessionKey,
         request: &Tput,
-        subject: &Subject,
+        subject: &PutTarget,
     ) -> Result<(wirefs_op::message::target::Fd, u32, u64, Option<wirefs_op::Stat>), Errno> {
         let (mode, object) = (request.mode, subject.object);
         if mode.has(PutMode::KILL_PRIVILEGES) && object.kind == Kind::File && !subject.is_new {
@@ -130,8 +130,8 @@ impl State {
         let fd = if opens && mode.has(PutMode::MORE) { self.keep(session, object)? } else { NOFD };
         match &subject.name {
             Some((dir, name)) if mode.has(PutMode::REMOVE) => match self.files(session)?.get_mut(&fd) {
-                Some(kept) => kept.remove = Some((*dir, name.clone())),
-                None => self.remove_if_still(*dir, name, object.ino),
+                Some(held) => held.remove = Some((*dir, name.clone())),
+                None => self.remove_if_unchanged(*dir, name, object.ino),
             },
             Some(_) | None => {}
         }

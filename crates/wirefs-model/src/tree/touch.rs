@@ -1,7 +1,7 @@
-//! What a request is going to change, found out from what is there: what others must hear of first.
+//! The changes that a request will make, computed in advance for announcements.
 
-use crate::fs::Ino;
-use crate::tree::{Object, State};
+use crate::fs::ModelIno;
+use crate::tree::{ModelState, ResolvedObject};
 use wirefs_op::message::copy::Tcopy;
 use wirefs_op::message::get::{GetMode, Tget};
 use wirefs_op::message::link::Tlink;
@@ -13,8 +13,8 @@ use wirefs_op::message::xattr::XattrAction;
 use wirefs_op::{Errno, Kind, Request, SetStat};
 use wirefs_server::{SessionKey, Touched};
 
-impl State {
-    /// What is there and will be changed if the request succeeds. What it makes nobody knows yet.
+impl ModelState {
+    /// Returns the existing objects that will change if the request succeeds. NewInode objects need no announcement.
     pub(super) fn touches(&self, session: SessionKey, request: &Request) -> Vec<Touched> {
         let touches = match request {
             Request::Get(get) => self.get_touches(session, get),
@@ -40,7 +40,7 @@ impl State {
             | Request::Recalled(_)
             | Request::Number(_) => Ok(vec![]),
         };
-        // What is not found is not changed: the request fails with the same error.
+        // A missing object is not changed: the request fails with the same error.
         touches.unwrap_or_default()
     }
 
@@ -61,34 +61,34 @@ impl State {
         self.closing_touches(session, self.locate(session, &get.target)?)
     }
 
-    /// What changes when this is closed.
-    fn closing_touches(&self, session: SessionKey, object: Object) -> Result<Vec<Touched>, Errno> {
-        let kept = object.fd.and_then(|fd| self.session(session).ok()?.files.get(&fd));
-        Ok(match kept.and_then(|kept| kept.remove.as_ref()) {
+    /// Returns the changes by closing a file.
+    fn closing_touches(&self, session: SessionKey, object: ResolvedObject) -> Result<Vec<Touched>, Errno> {
+        let held = object.fd.and_then(|fd| self.session(session).ok()?.files.get(&fd));
+        Ok(match held.and_then(|held| held.remove.as_ref()) {
             Some((dir, name)) => self.removal_touches(*dir, name, object.ino),
             None => vec![],
         })
     }
 
-    /// What changes when this name is removed, if it still is this object's.
-    pub(super) fn removal_touches(&self, dir: Ino, name: &[u8], ino: Ino) -> Vec<Touched> {
+    /// Returns the changes by removing a name, if it still belongs to this inode.
+    pub(super) fn removal_touches(&self, dir: ModelIno, name: &[u8], ino: ModelIno) -> Vec<Touched> {
         let is_directory = self.fs.inode(ino).is_ok_and(|inode| inode.is_directory());
         if self.fs.lookup(dir, name) == Ok(ino) && !is_directory {
-            vec![Touched::name(dir.id(), name), self.loses_a_name(ino)]
+            vec![Touched::name(dir.id(), name), self.name_removal(ino)]
         } else {
             vec![]
         }
     }
 
-    fn loses_a_name(&self, ino: Ino) -> Touched {
+    fn name_removal(&self, ino: ModelIno) -> Touched {
         let has_others = self.fs.inode(ino).is_ok_and(|inode| !inode.is_directory() && inode.nlink > 1);
-        if has_others { Touched::named_besides(ino.id()) } else { Touched::object(ino.id()) }
+        if has_others { Touched::with_other_names(ino.id()) } else { Touched::object(ino.id()) }
     }
 
     fn remove_touches(&self, session: SessionKey, remove: &Tremove) -> Result<Vec<Touched>, Errno> {
         let (dir, name) = self.entry(session, &remove.place)?;
         let removed = self.fs.lookup(dir, name)?;
-        Ok(vec![Touched::name(dir.id(), name), self.loses_a_name(removed)])
+        Ok(vec![Touched::name(dir.id(), name), self.name_removal(removed)])
     }
 
     fn rename_touches(&self, session: SessionKey, rename: &Trename) -> Result<Vec<Touched>, Errno> {
@@ -99,7 +99,7 @@ impl State {
             return Ok(vec![]);
         }
         let names = [from, to].map(|(dir, name)| Touched::name(dir.id(), name));
-        let objects = [Some(moved), replaced].into_iter().flatten().map(|ino| self.loses_a_name(ino));
+        let objects = [Some(moved), replaced].into_iter().flatten().map(|ino| self.name_removal(ino));
         Ok(names.into_iter().chain(objects).collect())
     }
 
@@ -118,7 +118,7 @@ impl State {
         let object = if mode.has(PutMode::CREATE) {
             let (dir, name) = self.entry(session, &place)?;
             match self.fs.lookup(dir, name) {
-                Ok(ino) => Object { ino, kind: self.fs.inode(ino)?.kind(), fd: None },
+                Ok(ino) => ResolvedObject { ino, kind: self.fs.inode(ino)?.kind(), fd: None },
                 Err(_) => return Ok(vec![Touched::name(dir.id(), name)]),
             }
         } else {
@@ -132,7 +132,7 @@ impl State {
         if !keeps {
             touches.extend(self.closing_touches(session, object)?);
         }
-        // What cannot be kept open loses its name at once.
+        // An object that cannot be held open loses its name at once.
         if mode.has(PutMode::REMOVE) && !(keeps && matches!(object.kind, Kind::File | Kind::Directory)) {
             let (dir, name) = self.entry(session, &place)?;
             touches.extend(self.removal_touches(dir, name, object.ino));

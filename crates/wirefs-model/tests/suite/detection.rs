@@ -1,4 +1,4 @@
-//! A comparison that finds nothing must be one that would have found something.
+//! Tests of the comparisons themselves: each must detect planted faults.
 
 use crate::scratch::Scratch;
 use crate::seeds;
@@ -8,16 +8,16 @@ use wirefs_op::message::version::BootId;
 use wirefs_op::{Errno, FileId, Reply, Request, Stat, TreePath};
 use wirefs_server::{Attached, Parked, Replies, SessionKey, Stopped, Touched, Tree};
 
-type Fault = fn(&mut Request);
+type RequestFault = fn(&mut Request);
 
-/// A tree that does what was not asked, in one respect.
-struct Faulty {
+/// A tree with one fault.
+struct FaultyTree {
     tree: ModelTree,
-    /// Changes a request on its way in.
-    fault: Fault,
+    /// Changes a request before it is served.
+    fault: RequestFault,
 }
 
-impl Tree for Faulty {
+impl Tree for FaultyTree {
     fn attach(&self, session: SessionKey, path: &TreePath) -> Result<Attached, Errno> {
         self.tree.attach(session, path)
     }
@@ -33,13 +33,13 @@ impl Tree for Faulty {
 }
 
 #[test]
-fn a_model_agrees_with_another() {
+fn two_models_match() {
     let tree = ModelTree::new(BootId(2));
     assert_eq!(run_op(3, 3000, &tree), Ok(()));
 }
 
 #[test]
-fn a_model_touches_what_it_changes() {
+fn model_announces_its_changes() {
     for seed in seeds(4) {
         if let Err(mismatch) = run_touches(seed, 1000, &ModelTree::new(BootId(2))) {
             panic!("{mismatch}");
@@ -48,9 +48,9 @@ fn a_model_touches_what_it_changes() {
 }
 
 #[test]
-fn a_tree_with_one_fault_is_found() {
+fn tree_with_one_fault_is_detected() {
     use wirefs_op::message::put::PutMode;
-    let faults: [(&str, Fault); 4] = [
+    let faults: [(&str, RequestFault); 4] = [
         ("loses the last byte of a write", |request| {
             if let Request::Put(put) = request
                 && put.create.is_none()
@@ -59,51 +59,51 @@ fn a_tree_with_one_fault_is_found() {
                 put.data.0.truncate(len);
             }
         }),
-        ("replaces what NOREPLACE protects", |request| {
+        ("ignores NOREPLACE", |request| {
             if let Request::Rename(rename) = request
                 && rename.flags == 1
             {
                 rename.flags = 0;
             }
         }),
-        ("appends where the client says", |request| {
+        ("appends at the offset of the client", |request| {
             if let Request::Put(put) = request {
                 put.mode = PutMode(put.mode.0 & !PutMode::APPEND.0);
             }
         }),
-        ("takes whatever is there for what was meant", |request| {
+        ("ignores the inode id of a request", |request| {
             if let Request::Get(get) = request {
                 get.target.id = None;
             }
         }),
     ];
-    for (what, fault) in faults {
-        let tree = Faulty { tree: ModelTree::new(BootId(2)), fault };
-        assert!(run_op(0, 3000, &tree).is_err(), "a tree that {what} passes");
+    for (name, fault) in faults {
+        let tree = FaultyTree { tree: ModelTree::new(BootId(2)), fault };
+        assert!(run_op(0, 3000, &tree).is_err(), "a tree that {name} passes");
     }
 }
 
-/// What a tree says before it changes something, and what it promises, made wrong.
+/// Faults in the announcements and grants of a tree.
 #[derive(Clone, Copy, Debug)]
-enum Lie {
-    HidesObjects,
-    HidesNames,
-    SaysTooMuch,
-    PromisesLittle,
-    GoesOn,
+enum AnnouncementFault {
+    OmitsObjects,
+    OmitsNames,
+    AnnouncesTooMuch,
+    GrantsNothing,
+    IgnoresParking,
 }
 
-struct Lying(ModelTree, Lie);
+struct FaultyAnnouncements(ModelTree, AnnouncementFault);
 
-struct LyingReplies<'a>(&'a mut dyn Replies, Lie);
+struct FaultyReplies<'a>(&'a mut dyn Replies, AnnouncementFault);
 
-impl Tree for Lying {
+impl Tree for FaultyAnnouncements {
     fn attach(&self, session: SessionKey, path: &TreePath) -> Result<Attached, Errno> {
         self.0.attach(session, path)
     }
 
     fn serve(&self, session: SessionKey, request: Request, replies: &mut dyn Replies) {
-        self.0.serve(session, request, &mut LyingReplies(replies, self.1));
+        self.0.serve(session, request, &mut FaultyReplies(replies, self.1));
     }
 
     fn end(&self, session: SessionKey) {
@@ -111,7 +111,7 @@ impl Tree for Lying {
     }
 }
 
-impl Replies for LyingReplies<'_> {
+impl Replies for FaultyReplies<'_> {
     fn send(&mut self, reply: Reply) -> Result<(), Stopped> {
         self.0.send(reply)
     }
@@ -121,24 +121,29 @@ impl Replies for LyingReplies<'_> {
     }
 
     fn touch(&mut self, touched: &[Touched]) -> Result<(), Parked> {
-        let mut said = touched.to_vec();
+        let mut announced = touched.to_vec();
         match self.1 {
-            Lie::HidesObjects => said.retain(|touched| touched.name.is_some()),
-            Lie::HidesNames => said.retain(|touched| touched.name.is_none()),
-            Lie::SaysTooMuch if !said.is_empty() => said.push(Touched::name(ROOT, b"never")),
-            Lie::SaysTooMuch | Lie::PromisesLittle => {}
-            Lie::GoesOn => {
-                let _ = self.0.touch(&said);
+            AnnouncementFault::OmitsObjects => announced.retain(|touched| touched.name.is_some()),
+            AnnouncementFault::OmitsNames => announced.retain(|touched| touched.name.is_none()),
+            AnnouncementFault::AnnouncesTooMuch if !announced.is_empty() => {
+                announced.push(Touched::name(ROOT, b"never"))
+            }
+            AnnouncementFault::AnnouncesTooMuch | AnnouncementFault::GrantsNothing => {}
+            AnnouncementFault::IgnoresParking => {
+                let _ = self.0.touch(&announced);
                 return Ok(());
             }
         }
-        self.0.touch(&said)
+        self.0.touch(&announced)
     }
 
     fn grant(&mut self, stats: &mut dyn Iterator<Item = &mut Stat>) {
         match self.1 {
-            Lie::PromisesLittle => {}
-            Lie::HidesObjects | Lie::HidesNames | Lie::SaysTooMuch | Lie::GoesOn => self.0.grant(stats),
+            AnnouncementFault::GrantsNothing => {}
+            AnnouncementFault::OmitsObjects
+            | AnnouncementFault::OmitsNames
+            | AnnouncementFault::AnnouncesTooMuch
+            | AnnouncementFault::IgnoresParking => self.0.grant(stats),
         }
     }
 
@@ -155,15 +160,21 @@ impl Replies for LyingReplies<'_> {
 const ROOT: FileId = FileId { fs: 0, ino: 1, generation: 1 };
 
 #[test]
-fn a_tree_that_hides_what_it_changes_is_found() {
-    for lie in [Lie::HidesObjects, Lie::HidesNames, Lie::SaysTooMuch, Lie::PromisesLittle, Lie::GoesOn] {
-        let found = run_touches(0, 300, &Lying(ModelTree::new(BootId(2)), lie));
-        assert!(found.is_err(), "{lie:?} passes");
+fn tree_with_wrong_announcements_is_detected() {
+    for fault in [
+        AnnouncementFault::OmitsObjects,
+        AnnouncementFault::OmitsNames,
+        AnnouncementFault::AnnouncesTooMuch,
+        AnnouncementFault::GrantsNothing,
+        AnnouncementFault::IgnoresParking,
+    ] {
+        let found = run_touches(0, 300, &FaultyAnnouncements(ModelTree::new(BootId(2)), fault));
+        assert!(found.is_err(), "{fault:?} passes");
     }
 }
 
 #[test]
-fn mounts_of_different_directories_are_found() {
+fn mounts_of_different_directories_are_detected() {
     let (one, other) = (Scratch::within(Path::new("/dev/shm")), Scratch::within(Path::new("/dev/shm")));
     let mismatch = run_posix(0, 200, &[one.path(), other.path()]).unwrap_err();
     assert!(mismatch.to_string().contains("seed 0, step"), "{mismatch}");

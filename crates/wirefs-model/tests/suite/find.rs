@@ -1,4 +1,4 @@
-//! Streams of the host directory and of the model against each other, and against plain listings.
+//! Tfind streams of the host directory and of the model, compared with each other and with plain listings.
 
 use crate::scratch::Scratch;
 use crate::seeds;
@@ -27,9 +27,9 @@ const SESSION: SessionKey = SessionKey(1);
 const NAMES: [&str; 7] = ["a", "b", "ab", "abc", "longer name", "x.rs", "y.rs"];
 
 #[derive(Default)]
-struct Collected(Vec<Reply>);
+struct ReplyList(Vec<Reply>);
 
-impl Replies for Collected {
+impl Replies for ReplyList {
     fn send(&mut self, reply: Reply) -> Result<(), Stopped> {
         self.0.push(reply);
         Ok(())
@@ -42,8 +42,8 @@ impl Replies for Collected {
     fn wait(&mut self) {}
 }
 
-fn ask(tree: &dyn Tree, request: Request) -> Result<Vec<Reply>, Errno> {
-    let mut collected = Collected::default();
+fn send_request(tree: &dyn Tree, request: Request) -> Result<Vec<Reply>, Errno> {
+    let mut collected = ReplyList::default();
     tree.serve(SESSION, request, &mut collected);
     match collected.0.as_slice() {
         [Reply::Error(error)] => Err(error.errno),
@@ -51,78 +51,84 @@ fn ask(tree: &dyn Tree, request: Request) -> Result<Vec<Reply>, Errno> {
     }
 }
 
-/// What two trees must have in common.
+/// The properties on which two trees must agree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Seen {
+struct CommonStat {
     kind: Kind,
     mode: u32,
     owner: (u32, u32),
-    /// Each file system counts a directory's own way.
+    /// None for directories: their sizes differ between file systems.
     links_and_size: Option<(u32, u64)>,
     contents: Option<Bytes>,
 }
 
-fn seen(stat: &Stat, contents: Option<Bytes>) -> Seen {
+fn common_stat(stat: &Stat, contents: Option<Bytes>) -> CommonStat {
     let counts = (stat.kind != Kind::Directory).then_some((stat.nlink, stat.size));
-    Seen { kind: stat.kind, mode: stat.mode, owner: (stat.uid, stat.gid), links_and_size: counts, contents }
+    CommonStat {
+        kind: stat.kind,
+        mode: stat.mode,
+        owner: (stat.uid, stat.gid),
+        links_and_size: counts,
+        contents,
+    }
 }
 
-/// A directory's listing, as far as it was told.
+/// The listing of a directory, as far as received.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Listing {
+struct ReceivedListing {
     is_complete: bool,
-    entries: BTreeMap<Vec<u8>, Seen>,
+    entries: BTreeMap<Vec<u8>, CommonStat>,
     stats: BTreeMap<Vec<u8>, Stat>,
 }
 
-type Listings = BTreeMap<TreePath, Listing>;
+type Listings = BTreeMap<TreePath, ReceivedListing>;
 
-struct Told {
+struct ReceivedStream {
     listings: Listings,
     bytes: usize,
     has_more: bool,
 }
 
-impl Told {
+impl ReceivedStream {
     fn entries(&self) -> usize {
         self.listings.values().map(|listing| listing.entries.len()).sum()
     }
 
-    /// What two trees have in common.
-    fn common(&self) -> BTreeMap<&TreePath, (bool, &BTreeMap<Vec<u8>, Seen>)> {
+    /// Returns the parts on which two trees must agree.
+    fn common(&self) -> BTreeMap<&TreePath, (bool, &BTreeMap<Vec<u8>, CommonStat>)> {
         let listings = self.listings.iter();
         listings.map(|(path, listing)| (path, (listing.is_complete, &listing.entries))).collect()
     }
 }
 
-fn find(tree: &dyn Tree, request: Tfind) -> Result<Told, Errno> {
-    let mut told = Told { listings: Listings::new(), bytes: 0, has_more: false };
-    for reply in ask(tree, Request::Find(request))? {
-        let Reply::Find(found) = reply else { panic!("not an answer to Tfind: {reply:?}") };
-        told.has_more = found.mode.has(FindMode::MORE);
-        told.bytes += found.data.0.len();
+fn find(tree: &dyn Tree, request: Tfind) -> Result<ReceivedStream, Errno> {
+    let mut received = ReceivedStream { listings: Listings::new(), bytes: 0, has_more: false };
+    for reply in send_request(tree, Request::Find(request))? {
+        let Reply::Find(found) = reply else { panic!("not a reply to Tfind: {reply:?}") };
+        received.has_more = found.mode.has(FindMode::MORE);
+        received.bytes += found.data.0.len();
         let mut path = TreePath::root();
         for record in FindReader::new(found.data.0).map(Result::unwrap) {
             match record {
                 FindRecord::Directory(directory) => {
                     path = directory.path;
-                    let is_new = !told.listings.contains_key(&path);
+                    let is_new = !received.listings.contains_key(&path);
                     assert_eq!(is_new, directory.begins);
-                    told.listings.entry(path.clone()).or_default().is_complete |= directory.ends;
+                    received.listings.entry(path.clone()).or_default().is_complete |= directory.ends;
                 }
                 FindRecord::Entry(entry) => {
-                    let listing = told.listings.get_mut(&path).unwrap();
-                    let seen = seen(&entry.stat, entry.contents);
-                    assert_eq!(listing.entries.insert(entry.name.clone(), seen), None, "told twice");
+                    let listing = received.listings.get_mut(&path).unwrap();
+                    let stat = common_stat(&entry.stat, entry.contents);
+                    assert_eq!(listing.entries.insert(entry.name.clone(), stat), None, "received twice");
                     listing.stats.insert(entry.name, entry.stat);
                 }
             }
         }
     }
-    Ok(told)
+    Ok(received)
 }
 
-/// The names and attributes that plain listings tell, as many levels deep.
+/// Returns the names and attributes of plain listings, down to a depth.
 fn list(tree: &dyn Tree, target: &Target, depth: u16) -> BTreeMap<TreePath, BTreeMap<Vec<u8>, Stat>> {
     let mut listings = BTreeMap::new();
     let mut left = vec![(TreePath::root(), depth)];
@@ -131,7 +137,7 @@ fn list(tree: &dyn Tree, target: &Target, depth: u16) -> BTreeMap<TreePath, BTre
         let (mode, count) = (GetMode::DATA, u32::MAX);
         let get = Tget { target: Target::at(at), mode, nmsgs: 0, offset: 0, count };
         let mut stats = BTreeMap::new();
-        for reply in ask(tree, Request::Get(get)).unwrap() {
+        for reply in send_request(tree, Request::Get(get)).unwrap() {
             let Reply::Get(got) = reply else { panic!("not an answer to Tget: {reply:?}") };
             stats.extend(entries(got.data.0).unwrap().into_iter().map(|entry| (entry.name, entry.stat)));
         }
@@ -143,7 +149,7 @@ fn list(tree: &dyn Tree, target: &Target, depth: u16) -> BTreeMap<TreePath, BTre
     listings
 }
 
-/// What two answers of one tree have in common: reading a link's target moves its access time.
+/// Returns the comparable attributes of two replies of one tree: reading a link updates its access time.
 fn comparable(stats: &BTreeMap<Vec<u8>, Stat>) -> BTreeMap<Vec<u8>, Stat> {
     let of = |stat: &Stat| match stat.kind {
         Kind::Symlink => Stat { atime: stat.mtime, ..stat.unleased() },
@@ -152,16 +158,16 @@ fn comparable(stats: &BTreeMap<Vec<u8>, Stat>) -> BTreeMap<Vec<u8>, Stat> {
     stats.iter().map(|(name, stat)| (name.clone(), of(stat))).collect()
 }
 
-fn place(dice: &mut Dice, directories: &[TreePath]) -> TreePath {
+fn directory_in(dice: &mut Dice, directories: &[TreePath]) -> TreePath {
     let dir = directories.get(dice.below(directories.len() as u64) as usize).unwrap();
     dir.join(dice.one_of(&NAMES).as_bytes()).unwrap()
 }
 
-/// Makes something at a random place, or moves it there.
+/// Creates an object at a random path, or moves it there.
 fn change(dice: &mut Dice, directories: &[TreePath]) -> Request {
-    let path = place(dice, directories);
+    let path = directory_in(dice, directories);
     if dice.chance(1, 12) {
-        let to = Place { path: place(dice, directories), dir: None };
+        let to = Place { path: directory_in(dice, directories), dir: None };
         return Request::Rename(Trename { from: Place { path, dir: None }, to, flags: 0 });
     }
     let (kind, data) = match dice.below(10) {
@@ -182,12 +188,12 @@ fn change(dice: &mut Dice, directories: &[TreePath]) -> Request {
     })
 }
 
-/// Fills both trees with the same; returns the directories that both have.
+/// Applies the same random changes to both trees; returns the common directories.
 fn grow(dice: &mut Dice, trees: [&dyn Tree; 2]) -> Vec<TreePath> {
     let mut directories = vec![TreePath::root()];
     for _ in 0..dice.below(200) {
         let request = change(dice, &directories);
-        let [one, other] = trees.map(|tree| ask(tree, request.clone()).map(drop));
+        let [one, other] = trees.map(|tree| send_request(tree, request.clone()).map(drop));
         assert_eq!(one, other, "{request:?}");
         let top = Target::at(TreePath::root());
         directories = list(trees[0], &top, u16::MAX).into_keys().collect();
@@ -195,7 +201,7 @@ fn grow(dice: &mut Dice, trees: [&dyn Tree; 2]) -> Vec<TreePath> {
     directories
 }
 
-/// Waits until nothing has changed for so long that a host directory tells contents.
+/// Waits until nothing has changed for so long that a host directory inlines contents.
 fn settle() {
     let until = SystemTime::now() + Duration::from_millis(40);
     while SystemTime::now() < until {
@@ -203,9 +209,9 @@ fn settle() {
     }
 }
 
-fn any_request(dice: &mut Dice, directories: &[TreePath]) -> Tfind {
+fn random_request(dice: &mut Dice, directories: &[TreePath]) -> Tfind {
     let at = dice.below(directories.len() as u64) as usize;
-    let path = if dice.chance(1, 5) { place(dice, directories) } else { directories[at].clone() };
+    let path = if dice.chance(1, 5) { directory_in(dice, directories) } else { directories[at].clone() };
     Tfind {
         target: Target::at(path),
         depth: dice.one_of(&[0, 1, 2, 3, u16::MAX, u16::MAX]),
@@ -215,25 +221,28 @@ fn any_request(dice: &mut Dice, directories: &[TreePath]) -> Tfind {
     }
 }
 
-/// What is told must be part of what there is, and all of it where no bound was met.
-fn check_bounds(told: &Told, request: &Tfind, full: &Told, what: &str) {
+/// Checks that a limited stream is a part of the full one, and complete if no limit was reached.
+fn check_limits(received: &ReceivedStream, request: &Tfind, full: &ReceivedStream, context: &str) {
     let total = full.entries();
-    assert!(told.bytes <= request.bytes as usize && told.entries() <= request.entries as usize, "{what}");
-    for (path, listing) in &told.listings {
+    assert!(
+        received.bytes <= request.bytes as usize && received.entries() <= request.entries as usize,
+        "{context}"
+    );
+    for (path, listing) in &received.listings {
         let all = &full.listings[path];
         for (name, entry) in &listing.entries {
             let with = &all.entries[name];
-            let without = Seen { contents: None, ..with.clone() };
-            assert!(entry == with || request.bytes < u32::MAX && *entry == without, "{what}: {name:?}");
+            let without = CommonStat { contents: None, ..with.clone() };
+            assert!(entry == with || request.bytes < u32::MAX && *entry == without, "{context}: {name:?}");
         }
-        assert!(!listing.is_complete || listing.entries.len() == all.entries.len(), "{what}: {path:?}");
+        assert!(!listing.is_complete || listing.entries.len() == all.entries.len(), "{context}: {path:?}");
     }
-    let is_all = told.listings.len() == full.listings.len()
-        && told.listings.values().all(|listing| listing.is_complete);
-    assert_eq!(told.has_more, !is_all, "{what}");
+    let is_all = received.listings.len() == full.listings.len()
+        && received.listings.values().all(|listing| listing.is_complete);
+    assert_eq!(received.has_more, !is_all, "{context}");
     if request.bytes == u32::MAX {
-        assert_eq!(told.entries(), total.min(request.entries as usize), "{what}");
-        assert_eq!(told.has_more, total > request.entries as usize, "{what}");
+        assert_eq!(received.entries(), total.min(request.entries as usize), "{context}");
+        assert_eq!(received.has_more, total > request.entries as usize, "{context}");
     }
 }
 
@@ -245,39 +254,40 @@ fn compare(seed: u64, host: &dyn Tree, model: &dyn Tree) {
     let directories = grow(&mut dice, [host, model]);
     settle();
     for step in 0..40 {
-        let request = any_request(&mut dice, &directories);
+        let request = random_request(&mut dice, &directories);
         let unbounded = Tfind { entries: u32::MAX, bytes: u32::MAX, ..request.clone() };
-        let what = format!("seed {seed}, step {step}, {request:?}");
+        let context = format!("seed {seed}, step {step}, {request:?}");
         let full = [host, model].map(|tree| find(tree, unbounded.clone()));
         let [of_host, of_model] = match full {
             [Ok(of_host), Ok(of_model)] => [of_host, of_model],
             [Err(one), Err(other)] if one == other => continue,
-            [one, other] => panic!("{what}: {:?}, {:?}", one.err(), other.err()),
+            [one, other] => panic!("{context}: {:?}, {:?}", one.err(), other.err()),
         };
-        assert_eq!(of_host.common(), of_model.common(), "{what}");
+        assert_eq!(of_host.common(), of_model.common(), "{context}");
         for (tree, full) in [(host, &of_host), (model, &of_model)] {
             assert!(!full.has_more);
-            let told = full.listings.iter().map(|(path, listing)| (path.clone(), comparable(&listing.stats)));
+            let received =
+                full.listings.iter().map(|(path, listing)| (path.clone(), comparable(&listing.stats)));
             let listed = list(tree, &request.target, request.depth).into_iter();
             let listed = listed.map(|(path, stats)| (path, comparable(&stats)));
-            assert_eq!(told.collect::<BTreeMap<_, _>>(), listed.collect(), "{what}");
-            check_bounds(&find(tree, request.clone()).unwrap(), &request, full, &what);
+            assert_eq!(received.collect::<BTreeMap<_, _>>(), listed.collect(), "{context}");
+            check_limits(&find(tree, request.clone()).unwrap(), &request, full, &context);
         }
     }
 }
 
 #[test]
-fn a_host_directory_tells_streams_as_the_model_does() {
+fn find_streams_of_host_directory_match_the_model() {
     for seed in seeds(12) {
-        let place = if seed % 2 == 0 { PathBuf::from("/dev/shm") } else { std::env::temp_dir() };
-        let scratch = Scratch::within(&place);
+        let parent = if seed % 2 == 0 { PathBuf::from("/dev/shm") } else { std::env::temp_dir() };
+        let scratch = Scratch::within(&parent);
         let host = HostTree::open(scratch.path(), HostOptions::default()).unwrap();
         compare(seed, &host, &ModelTree::new(BootId(1)));
     }
 }
 
 #[test]
-fn a_block_tree_tells_streams_as_the_model_does() {
+fn find_streams_of_block_tree_match_the_model() {
     for seed in seeds(6) {
         let store = Arc::new(MemoryStore::new(if seed % 2 == 0 { 1400 } else { 16 * 1024 }, 1 << 20));
         let tree = BlockFs::open(store, BlockFsOptions::new(BootId(1))).unwrap();

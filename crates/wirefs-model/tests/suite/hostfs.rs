@@ -1,4 +1,4 @@
-//! The exported host directory against the model, request by request.
+//! The exported host directory compared with the model, request by request.
 
 use crate::scratch::Scratch;
 use crate::seeds;
@@ -7,8 +7,8 @@ use wirefs_hostfs::{HostOptions, HostTree, Notice, WatchKind};
 use wirefs_model::{run_op, run_touches};
 use wirefs_server::Tree;
 
-fn agrees_in(place: &Path, seed: u64, requests: usize) {
-    let scratch = Scratch::within(place);
+fn compare_in(parent: &Path, seed: u64, requests: usize) {
+    let scratch = Scratch::within(parent);
     let tree = HostTree::open(scratch.path(), HostOptions::default()).unwrap();
     if let Err(mismatch) = run_op(seed, requests, &tree) {
         panic!("{mismatch}");
@@ -17,21 +17,21 @@ fn agrees_in(place: &Path, seed: u64, requests: usize) {
 
 // S-31
 #[test]
-fn a_host_directory_answers_as_the_model_does() {
+fn host_directory_matches_the_model() {
     for seed in seeds(4) {
-        agrees_in(&std::env::temp_dir(), seed, 1500);
+        compare_in(&std::env::temp_dir(), seed, 1500);
     }
 }
 
 #[test]
-fn a_host_directory_in_memory_answers_as_the_model_does() {
+fn host_directory_on_tmpfs_matches_the_model() {
     for seed in seeds(8) {
-        agrees_in(Path::new("/dev/shm"), seed, 1500);
+        compare_in(Path::new("/dev/shm"), seed, 1500);
     }
 }
 
 #[test]
-fn a_host_directory_touches_what_it_changes() {
+fn host_directory_announces_its_changes() {
     for seed in seeds(6) {
         let scratch = Scratch::within(Path::new("/dev/shm"));
         let options = HostOptions { notice: Notice::Exclusive, ..HostOptions::default() };
@@ -43,7 +43,7 @@ fn a_host_directory_touches_what_it_changes() {
 }
 
 #[test]
-fn a_host_directory_that_is_watched_answers_as_the_model_does() {
+fn watched_host_directory_matches_the_model() {
     for kind in [WatchKind::Directories, WatchKind::DirectoriesAndOwn, WatchKind::Filesystem] {
         for seed in seeds(2) {
             let scratch = Scratch::within(Path::new("/dev/shm"));

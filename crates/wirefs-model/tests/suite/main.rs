@@ -1,4 +1,4 @@
-//! The model against what it is a model of. Needs root: owners change, and the model checks no permissions.
+//! Tests of the model. Needs root: owners change, and the model does not check permissions.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that fails panics")]
 
@@ -6,12 +6,12 @@ mod detection;
 mod find;
 mod hostfs;
 mod local;
-mod once_different;
 mod redo;
-mod repeat;
+mod regressions;
+mod repetition;
 mod scratch;
 
-/// How many seeds each comparison runs; more with `WIREFS_SEEDS`.
+/// Returns the seeds of a comparison; `WIREFS_SEEDS` sets their number.
 fn seeds(usual: u64) -> std::ops::Range<u64> {
     let wanted =
         std::env::var("WIREFS_SEEDS").ok().map(|count| count.parse().expect("WIREFS_SEEDS is a number"));

@@ -1,15 +1,15 @@
-//! Directories that tests make and remove.
+//! Temporary directories of tests.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// A directory of its own, removed when dropped.
+/// A directory, removed on drop.
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
-    /// A new one in `place`.
+    /// Creates a directory in `place`.
     pub(crate) fn within(place: &Path) -> Scratch {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = place.join(format!("wirefs-model-{}-{number}", std::process::id()));

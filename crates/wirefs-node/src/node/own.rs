@@ -1,42 +1,42 @@
-//! What this node says of itself.
+//! This node's own record.
 
-use crate::config::Config;
-use crate::key::{Name, NodeKey};
-use crate::limits::{ADDRESSES_MAX, CARDS_MAX, EXPORTS_MAX, FIGURES_INTERVAL, SETTLING, SETTLING_ALONE};
-use crate::record::{Record, SignedRecord};
-use crate::seal::Signer;
+use crate::config::NodeConfig;
+use crate::key::{NodeKey, NodeName};
+use crate::limits::{ADDRESSES_MAX, CARDS_MAX, EXPORTS_MAX, LOAD_INTERVAL, SETTLING, SETTLING_WITHOUT_PEERS};
+use crate::record::{NodeRecord, SignedRecord};
+use crate::signature::Signer;
 use std::time::Duration;
 use wirefs_op::Time;
 
-/// A packet's number begins with the millisecond of the start, and has so many bits below it.
+/// Low bits of a packet number; the bits above are the start time in milliseconds.
 const NUMBER_BITS: u32 = 20;
-/// Free space is told anew when it changed by a part in so many.
+/// Free space is published again after a change by this part of the total.
 const FREE_PART: u64 = 64;
-/// Load is told anew when it changed by so much, in hundredths.
+/// Load is published again after a change by this much, in hundredths.
 const LOAD_STEP: u16 = 25;
 
-/// What this node says of itself.
+/// This node's own record and identity.
 #[derive(Debug)]
 pub(super) struct Own {
     pub(super) signed: SignedRecord,
     pub(super) signer: Signer,
     pub(super) started: Option<Time>,
-    /// From then on its name is its own.
+    /// From this time on the node keeps its name.
     settles_at: Option<Time>,
-    /// Another keeps our name.
-    pub(super) gave_way: bool,
-    /// The next packet's.
+    /// Another node holds our name.
+    pub(super) yielded_name: bool,
+    /// The number of the last packet sent.
     number: u64,
-    figures_at: Option<Time>,
+    load_updated_at: Option<Time>,
 }
 
 impl Own {
-    pub(super) fn new(config: Config) -> Option<Own> {
-        let Config { key, signer, name, born, port, mut addresses, mut exports, mut cards, .. } = config;
+    pub(super) fn new(config: NodeConfig) -> Option<Own> {
+        let NodeConfig { key, signer, name, born, port, mut addresses, mut exports, mut cards, .. } = config;
         addresses.truncate(ADDRESSES_MAX);
         exports.truncate(EXPORTS_MAX);
         cards.truncate(CARDS_MAX);
-        let record = Record {
+        let record = NodeRecord {
             key,
             name,
             born,
@@ -58,9 +58,9 @@ impl Own {
             signer,
             started: None,
             settles_at: None,
-            gave_way: false,
+            yielded_name: false,
             number,
-            figures_at: None,
+            load_updated_at: None,
         })
     }
 
@@ -68,9 +68,9 @@ impl Own {
         self.signed.record.key
     }
 
-    /// The name that it has, unless it gave way to another.
-    pub(super) fn name(&self) -> Option<&Name> {
-        (!self.gave_way).then_some(&self.signed.record.name)
+    /// Returns the node's name, unless another node holds it.
+    pub(super) fn name(&self) -> Option<&NodeName> {
+        (!self.yielded_name).then_some(&self.signed.record.name)
     }
 
     pub(super) fn next_number(&mut self) -> u64 {
@@ -78,34 +78,34 @@ impl Own {
         self.number
     }
 
-    /// Runs from now on, if it did not yet.
+    /// Sets the start time, once.
     pub(super) fn start(&mut self, now: Time) {
         self.started.get_or_insert(now);
-        self.settles_at.get_or_insert(now + SETTLING_ALONE);
+        self.settles_at.get_or_insert(now + SETTLING_WITHOUT_PEERS);
     }
 
-    /// Meets the first other node, which is to have the time to tell whose name this is.
-    pub(super) fn meet_first(&mut self, now: Time) {
+    /// Restarts the settling time at the first other node, so that it has time to report a name conflict.
+    pub(super) fn restart_settling(&mut self, now: Time) {
         if !self.is_settled(now) {
             self.settles_at = Some(now + SETTLING);
         }
     }
 
-    /// It did not run for so long, and could not hear whose its name is.
-    pub(super) fn excuse(&mut self, now: Time, late: Duration) {
-        // `now` is past the gap already.
+    /// Extends the settling time after a stall: reports of a name conflict may have been missed.
+    pub(super) fn extend_deadlines(&mut self, now: Time, late: Duration) {
+        // `now` is already after the stall.
         if let Some(at) = self.settles_at.as_mut().filter(|at| **at + late > now) {
             *at = *at + late;
         }
     }
 
-    /// Whether it has had its name for long enough not to give way any more.
+    /// Returns whether the node keeps its name from now on.
     pub(super) fn is_settled(&self, now: Time) -> bool {
         self.settles_at.is_some_and(|at| at <= now)
     }
 
-    /// Says something else from now on. A key that does not sign leaves it as it was.
-    fn say(&mut self, change: impl FnOnce(&mut Record)) -> bool {
+    /// Changes the record and signs it again. Returns `false` and changes nothing if the key does not sign.
+    fn update_record(&mut self, change: impl FnOnce(&mut NodeRecord)) -> bool {
         let mut record = self.signed.record.clone();
         change(&mut record);
         let Some(signed) = record.sign(&self.signer) else { return false };
@@ -113,36 +113,36 @@ impl Own {
         true
     }
 
-    /// Says that it lives, past this incarnation.
-    pub(super) fn outlive(&mut self, incarnation: u64) -> bool {
-        self.say(|record| {
+    /// Refutes claims up to `incarnation` by a higher one.
+    pub(super) fn raise_incarnation(&mut self, incarnation: u64) -> bool {
+        self.update_record(|record| {
             record.incarnation = incarnation.saturating_add(1);
             record.edition = 0;
         })
     }
 
     pub(super) fn leave(&mut self) {
-        self.say(|record| {
+        self.update_record(|record| {
             record.leaving = true;
             record.edition = record.edition.saturating_add(1);
         });
     }
 
-    pub(super) fn tell_figures(&mut self, now: Time, load_percent: u16, free_bytes: u64, all_bytes: u64) {
+    pub(super) fn update_load(&mut self, now: Time, load_percent: u16, free_bytes: u64, all_bytes: u64) {
         let known = &self.signed.record;
-        let is_new = self.figures_at.is_none();
-        let is_due = self.figures_at.is_none_or(|at| now.since(at) >= FIGURES_INTERVAL);
+        let is_first = self.load_updated_at.is_none();
+        let is_due = self.load_updated_at.is_none_or(|at| now.since(at) >= LOAD_INTERVAL);
         let matters = load_percent.abs_diff(known.load_percent) >= LOAD_STEP
             || free_bytes.abs_diff(known.free_bytes) > all_bytes / FREE_PART
             || all_bytes != known.all_bytes;
-        if (is_new || is_due && matters)
-            && self.say(|record| {
+        if (is_first || is_due && matters)
+            && self.update_record(|record| {
                 record.edition = record.edition.saturating_add(1);
                 (record.load_percent, record.free_bytes, record.all_bytes) =
                     (load_percent, free_bytes, all_bytes);
             })
         {
-            self.figures_at = Some(now);
+            self.load_updated_at = Some(now);
         }
     }
 }

@@ -1,19 +1,19 @@
-//! Taking packets in.
+//! Processing of received packets.
 
 use super::Node;
-use crate::gossip::Form;
+use crate::gossip::UpdateKind;
 use crate::key::NodeKey;
 use crate::member::Liveness;
-use crate::output::{Destination, Output};
-use crate::packet::{About, Packet, Part};
+use crate::output::{Destination, NodeOutput};
+use crate::packet::{Message, Packet, Update};
 use crate::record::SignedRecord;
-use crate::table::Learned;
+use crate::table::RecordOutcome;
 use core::net::SocketAddr;
 use wirefs_op::Time;
 
 impl Node {
-    /// Takes a packet. What is none, is forged, has counted already, or comes from somebody who is not trusted changes
-    /// nothing but a counter.
+    /// Processes a packet. A packet that is malformed, forged, replayed or from an untrusted sender only increments a
+    /// counter.
     pub(super) fn receive(&mut self, now: Time, from: SocketAddr, bytes: &[u8]) {
         let Some(packet) = Packet::read(bytes) else {
             self.counters.malformed += 1;
@@ -23,7 +23,7 @@ impl Node {
             return;
         }
         if !self.trust.admits(&packet.sender) {
-            self.counters.strangers += 1;
+            self.counters.untrusted += 1;
             return;
         }
         if !packet.is_genuine(bytes) {
@@ -34,26 +34,27 @@ impl Node {
             self.counters.replayed += 1;
             return;
         }
-        if !self.meet(now, from, &packet) {
-            self.counters.strangers += 1;
+        if !self.register_sender(now, from, &packet) {
+            self.counters.untrusted += 1;
             return;
         }
         self.counters.received += 1;
         let page_end = packet.page_end();
-        let Packet { sender, about, parts, .. } = packet;
-        // By all that one packet says of us we are doubted once: else each part would count that guesses the next incarnation.
-        let mut outlived = None;
-        for part in parts {
-            outlived = outlived.max(self.take_part(now, &sender, part));
+        let Packet { sender, message, updates, .. } = packet;
+        // One refutation answers all claims of one packet: else a packet that guesses the next incarnations would make
+        // each of its updates count.
+        let mut contested = None;
+        for update in updates {
+            contested = contested.max(self.apply_update(now, &sender, update));
         }
-        if let Some(incarnation) = outlived {
+        if let Some(incarnation) = contested {
             self.refute(now, incarnation);
         }
-        match about {
-            About::Table { more } => self.turn_page(&sender, page_end.filter(|_| more)),
-            about => self.answer(now, from, &sender, about),
+        match message {
+            Message::TablePage { more } => self.continue_pull(&sender, page_end.filter(|_| more)),
+            message => self.answer(now, from, &sender, message),
         }
-        self.remind(now, &sender, from);
+        self.notify_if_outdated(now, &sender, from);
     }
 
     fn is_replay(&mut self, packet: &Packet) -> bool {
@@ -61,207 +62,211 @@ impl Node {
         known.is_some_and(|member| !member.window.admit(packet.number))
     }
 
-    /// Takes the sender's own word first; whether the sender is known by then.
-    fn meet(&mut self, now: Time, from: SocketAddr, packet: &Packet) -> bool {
+    /// Merges the sender's own record first. Returns whether the sender is a known node afterwards.
+    fn register_sender(&mut self, now: Time, from: SocketAddr, packet: &Packet) -> bool {
         let is_new = self.table.find(&packet.sender).is_none();
-        let own_word = packet.parts.iter().find_map(|part| match part {
-            Part::Record { signed, .. } if signed.record.key == packet.sender => Some(signed.clone()),
-            Part::Record { .. } | Part::Claim { .. } | Part::Taken { .. } => None,
+        let own_record = packet.updates.iter().find_map(|update| match update {
+            Update::Record { signed, .. } if signed.record.key == packet.sender => Some(signed.clone()),
+            Update::Record { .. } | Update::Claim { .. } | Update::NameConflict { .. } => None,
         });
-        if let Some(signed) = own_word {
-            self.learn(now, &packet.sender, signed, Liveness::Alive);
+        if let Some(signed) = own_record {
+            self.merge_record(now, &packet.sender, signed, Liveness::Alive);
         }
         let Some(member) = self.table.find_mut(&packet.sender) else { return false };
         if is_new {
             member.window.admit(packet.number);
         }
-        member.heard_from = Some(from);
+        member.last_source = Some(from);
         if is_new {
             if self.table.len() == 1 {
-                self.own.meet_first(now);
+                self.own.restart_settling(now);
             }
-            self.welcome(now, packet.sender);
+            self.greet(now, packet.sender);
         }
         true
     }
 
-    /// A node that was not known: it may not know us either, and may know others.
-    fn welcome(&mut self, now: Time, key: NodeKey) {
-        let nonce = self.chance.next();
+    /// Greets a new node: it may not know this node, and may know others.
+    fn greet(&mut self, now: Time, key: NodeKey) {
+        let nonce = self.random.next();
         self.ping(&key, nonce);
         if !self.own.is_settled(now) {
             self.pull(key);
         }
     }
 
-    /// Takes one piece of news. `Some`: it doubts this node in this incarnation, which is to be outlived.
-    fn take_part(&mut self, now: Time, sender: &NodeKey, part: Part) -> Option<u64> {
-        // Who counts as dead was cut off, perhaps, and thinks that all others are dead.
+    /// Merges one update. Returns the incarnation to refute if the update contests this node.
+    fn apply_update(&mut self, now: Time, sender: &NodeKey, update: Update) -> Option<u64> {
+        // A sender that counts as dead may have been partitioned, and then believes that all others are dead.
         let counts = self.table.find(sender).is_some_and(|member| member.state.is_up());
-        match part {
-            Part::Record { signed, .. } if signed.record.key == *sender => {}
-            Part::Record { state, signed } if signed.record.key == self.own.key() => {
-                return self.hear_of_own(state, &signed);
+        match update {
+            Update::Record { signed, .. } if signed.record.key == *sender => {}
+            Update::Record { state, signed } if signed.record.key == self.own.key() => {
+                return self.check_own_record(state, &signed);
             }
-            Part::Record { state, signed } => {
-                self.learn(now, sender, signed, if counts { state } else { Liveness::Alive });
+            Update::Record { state, signed } => {
+                self.merge_record(now, sender, signed, if counts { state } else { Liveness::Alive });
             }
-            Part::Claim { state, key, incarnation } if key == self.own.key() => {
-                let is_of_now = incarnation == self.own.signed.record.incarnation;
-                return (state != Liveness::Alive && is_of_now).then_some(incarnation);
+            Update::Claim { state, key, incarnation } if key == self.own.key() => {
+                let is_current = incarnation == self.own.signed.record.incarnation;
+                return (state != Liveness::Alive && is_current).then_some(incarnation);
             }
-            Part::Claim { state, key, incarnation } if counts => {
-                self.take_claim(now, key, incarnation, state);
+            Update::Claim { state, key, incarnation } if counts => {
+                self.apply_claim(now, key, incarnation, state);
             }
-            Part::Claim { .. } => {}
-            Part::Taken { settled, signed } => self.hear_of_name(now, settled, signed),
+            Update::Claim { .. } => {}
+            Update::NameConflict { settled, signed } => self.handle_name_conflict(now, settled, signed),
         }
         None
     }
 
-    /// Takes a node's word, and another's on how it is.
-    fn learn(&mut self, now: Time, sender: &NodeKey, signed: SignedRecord, state: Liveness) {
+    /// Merges a node's record, and the sender's claim about its state.
+    fn merge_record(&mut self, now: Time, sender: &NodeKey, signed: SignedRecord, state: Liveness) {
         let (key, incarnation) = (signed.record.key, signed.record.incarnation);
         if !self.trust.admits(&key) {
-            self.counters.strangers += 1;
+            self.counters.untrusted += 1;
             return;
         }
-        // Who has been dead for long elsewhere is no news here.
+        // A node that is unknown here and has long been dead elsewhere is ignored.
         if !state.is_up() && self.table.find(&key).is_none() {
             return;
         }
         let rival = (signed.record.name == self.own.signed.record.name).then(|| signed.clone());
         let learned = match key == *sender {
-            true => self.table.learn(now, signed),
-            false => self.table.learn_passed_on(now, signed),
+            true => self.table.merge_own(now, signed),
+            false => self.table.merge_relayed(now, signed),
         };
         match learned {
-            Learned::Came => {
-                self.changed(key, Form::Record);
+            RecordOutcome::Joined => {
+                self.publish_change(key, UpdateKind::Record);
                 if let Some(rival) = rival {
-                    self.meet_rival(now, &rival);
+                    self.compare_start_times(now, &rival);
                 }
             }
-            Learned::Newer { refuted: true } => {
-                self.probing.drop_target(&key);
-                self.changed(key, Form::Record);
+            RecordOutcome::Updated { refuted: true } => {
+                self.probes.cancel(&key);
+                self.publish_change(key, UpdateKind::Record);
             }
-            Learned::Newer { refuted: false } => {
-                self.table.settle_names(self.own.name());
-                self.gossip.add(key, Form::Record);
+            RecordOutcome::Updated { refuted: false } => {
+                self.table.assign_names(self.own.name());
+                self.gossip.add(key, UpdateKind::Record);
                 let state = self.table.find(&key).map_or(Liveness::Alive, |member| member.state);
-                self.push(Output::Changed { key, state });
+                self.push(NodeOutput::Changed { key, state });
             }
-            Learned::Left => {
-                self.probing.drop_target(&key);
-                self.changed(key, Form::Record);
+            RecordOutcome::Left => {
+                self.probes.cancel(&key);
+                self.publish_change(key, UpdateKind::Record);
             }
-            Learned::Same => {}
-            Learned::Old => self.counters.old += 1,
-            Learned::Forged => self.counters.forged += 1,
-            Learned::Full => self.counters.full += 1,
+            RecordOutcome::Unchanged => {}
+            RecordOutcome::Stale => self.counters.stale += 1,
+            RecordOutcome::BadSignature => self.counters.forged += 1,
+            RecordOutcome::TableFull => self.counters.table_full += 1,
         }
-        self.take_claim(now, key, incarnation, state);
+        self.apply_claim(now, key, incarnation, state);
     }
 
-    fn take_claim(&mut self, now: Time, key: NodeKey, incarnation: u64, state: Liveness) {
-        if self.table.claim(now, &key, incarnation, state, self.pace.suspicion) {
-            self.changed(key, Form::Claim);
+    fn apply_claim(&mut self, now: Time, key: NodeKey, incarnation: u64, state: Liveness) {
+        if self.table.merge_claim(now, &key, incarnation, state, self.timing.suspicion_timeout) {
+            self.publish_change(key, UpdateKind::Claim);
         }
     }
 
-    /// Another passes our own word on: perhaps that of a later life than ours, if our clock was set back.
-    fn hear_of_own(&self, state: Liveness, signed: &SignedRecord) -> Option<u64> {
-        let (own, said) = (&self.own.signed.record, &signed.record);
-        let is_later = said.order() > own.order() && signed.bytes != self.own.signed.bytes;
-        let is_doubted = !state.is_up() || state == Liveness::Suspect;
-        let counts = is_later && signed.is_genuine() || is_doubted && said.incarnation == own.incarnation;
-        counts.then_some(said.incarnation)
+    /// Checks a copy of this node's own record. It may be from a later incarnation than the current one, if the clock
+    /// was set back.
+    fn check_own_record(&self, state: Liveness, signed: &SignedRecord) -> Option<u64> {
+        let (own, events) = (&self.own.signed.record, &signed.record);
+        let is_later = events.order() > own.order() && signed.bytes != self.own.signed.bytes;
+        let is_contested = !state.is_up() || state == Liveness::Suspect;
+        let counts = is_later && signed.is_genuine() || is_contested && events.incarnation == own.incarnation;
+        counts.then_some(events.incarnation)
     }
 
-    /// Says that it lives: one signature. All are told of it at their time, so that who says it again and again gets no
-    /// packets from us but a few.
+    /// Raises the incarnation: one signature. The broadcast is rate-limited, so repeated claims cost few packets.
     fn refute(&mut self, now: Time, incarnation: u64) {
-        if !self.own.signed.record.leaving && self.own.outlive(incarnation) {
+        if !self.own.signed.record.leaving && self.own.raise_incarnation(incarnation) {
             self.counters.refutations += 1;
-            self.turns.tell_all_soon(now);
+            self.timers.schedule_broadcast(now);
         }
     }
 
-    /// Of two nodes that are new, the one that was started first has the name.
-    fn meet_rival(&mut self, now: Time, rival: &SignedRecord) {
+    /// Of two new nodes with one name, the one that started first gets it.
+    fn compare_start_times(&mut self, now: Time, rival: &SignedRecord) {
         let own = &self.own.signed.record;
         if !self.own.is_settled(now) && (rival.record.born, rival.record.key) < (own.born, own.key) {
-            self.give_way(rival.record.key);
+            self.yield_name(rival.record.key);
         }
     }
 
-    fn hear_of_name(&mut self, now: Time, settled: bool, holder: SignedRecord) {
+    fn handle_name_conflict(&mut self, now: Time, settled: bool, holder: SignedRecord) {
         let own = &self.own.signed.record;
-        let is_ours = holder.record.name == own.name && holder.record.key != own.key;
-        if !is_ours || self.own.is_settled(now) || !self.trust.admits(&holder.record.key) {
+        let is_our_name = holder.record.name == own.name && holder.record.key != own.key;
+        if !is_our_name || self.own.is_settled(now) || !self.trust.admits(&holder.record.key) {
             return;
         }
         let was_first = (holder.record.born, holder.record.key) < (own.born, own.key);
         if (settled || was_first) && holder.is_genuine() {
-            self.give_way(holder.record.key);
+            self.yield_name(holder.record.key);
         }
     }
 
-    fn give_way(&mut self, holder: NodeKey) {
-        if !self.own.gave_way {
-            self.own.gave_way = true;
-            self.table.settle_names(None);
+    fn yield_name(&mut self, holder: NodeKey) {
+        if !self.own.yielded_name {
+            self.own.yielded_name = true;
+            self.table.assign_names(None);
             let name = self.own.signed.record.name.clone();
-            self.push(Output::NameTaken { name, holder });
+            self.push(NodeOutput::NameTaken { name, holder });
         }
     }
 
-    fn answer(&mut self, now: Time, from: SocketAddr, sender: &NodeKey, about: About) {
-        match about {
-            About::Announce | About::Table { .. } => {}
-            About::Ping { nonce } => self.send(Destination::Address(from), About::Ack { nonce }, &[]),
-            About::Ack { nonce } => {
-                self.probing.answered(sender, nonce);
-                if let Some((asker, asker_nonce)) = self.probing.keep_promise(sender, nonce) {
-                    self.send(Destination::Address(asker), About::Vouch { nonce: asker_nonce }, &[]);
+    fn answer(&mut self, now: Time, from: SocketAddr, sender: &NodeKey, message: Message) {
+        match message {
+            Message::Announce | Message::TablePage { .. } => {}
+            Message::Ping { nonce } => self.send(Destination::Address(from), Message::Ack { nonce }, &[]),
+            Message::Ack { nonce } => {
+                self.probes.handle_ack(sender, nonce);
+                if let Some((requester, requester_nonce)) = self.probes.finish_indirect(sender, nonce) {
+                    self.send(
+                        Destination::Address(requester),
+                        Message::IndirectAck { nonce: requester_nonce },
+                        &[],
+                    );
                 }
             }
-            About::Vouch { nonce } => self.probing.vouched(nonce),
-            About::Favour { nonce, target } => {
-                let own_nonce = self.chance.next();
+            Message::IndirectAck { nonce } => self.probes.handle_indirect_ack(nonce),
+            Message::PingRequest { nonce, target } => {
+                let own_nonce = self.random.next();
                 if self.table.find(&target).is_some()
-                    && self.probing.promise(now, target, own_nonce, from, nonce)
+                    && self.probes.begin_indirect(now, target, own_nonce, from, nonce)
                 {
                     self.ping(&target, own_nonce);
                 }
             }
-            About::Pull { after } => self.tell_table(from, after),
+            Message::Pull { after } => self.send_table_page(from, after),
         }
     }
 
-    /// A page came, up to a key behind which there is more: that is asked for at once.
-    fn turn_page(&mut self, sender: &NodeKey, more_after: Option<NodeKey>) {
-        if self.turns.pulling.take_if(|key| key == sender).is_none() {
+    /// Requests the next page of a table right after a page that was not the last.
+    fn continue_pull(&mut self, sender: &NodeKey, more_after: Option<NodeKey>) {
+        if self.timers.pull_source.take_if(|key| key == sender).is_none() {
             return;
         }
-        match more_after.filter(|last| *last > self.turns.pulled_to) {
+        match more_after.filter(|last| *last > self.timers.pull_cursor) {
             Some(last) => {
-                self.turns.pulled_to = last;
+                self.timers.pull_cursor = last;
                 self.pull(*sender);
             }
-            None => self.turns.pulled_to = NodeKey::default(),
+            None => self.timers.pull_cursor = NodeKey::default(),
         }
     }
 
-    /// The sender lives, whatever is believed of it; and it should know whose name it has.
-    fn remind(&mut self, now: Time, sender: &NodeKey, from: SocketAddr) {
-        let needs_it = self.table.find(sender).is_some_and(|member| {
-            let is_doubted = matches!(member.state, Liveness::Suspect | Liveness::Dead);
-            is_doubted || member.state.is_up() && !member.holds_name
+    /// Notifies a sender that is suspected or dead here, or whose name another node holds.
+    fn notify_if_outdated(&mut self, now: Time, sender: &NodeKey, from: SocketAddr) {
+        let is_outdated = self.table.find(sender).is_some_and(|member| {
+            let is_contested = matches!(member.state, Liveness::Suspect | Liveness::Dead);
+            is_contested || member.state.is_up() && !member.holds_name
         });
-        if needs_it {
-            self.tell(now, sender, from);
+        if is_outdated {
+            self.notify(now, sender, from);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Nodes in a simulated network.
 
 mod attacks;
+mod faults;
 mod names;
+pub(crate) mod network;
 mod registered;
-mod troubles;
-pub(crate) mod world;

@@ -2,7 +2,7 @@ use super::Errno;
 use std::collections::BTreeSet;
 
 #[test]
-fn numbers_lead_back_to_their_errors() {
+fn error_numbers_round_trip() {
     for errno in Errno::ALL {
         assert_eq!(Errno::from_code(errno.code()), errno);
     }

@@ -1,8 +1,8 @@
-//! Attributes told against the attributes before them: a number whose bits say which fields are not as expected, then
-//! those fields.
+//! Attributes encoded as a difference to the previous ones: a number with one bit per field that differs from
+//! its prediction, then those fields.
 //!
-//! What is expected follows from the record before and from the fields that are told earlier, by a rule for each field;
-//! most entries of a directory are as expected but for what identifies them.
+//! A rule for each field predicts it from the previous record and from the fields decoded before it. For most
+//! entries of a directory, only the identifying fields differ.
 
 #[cfg(test)]
 mod tests;
@@ -12,7 +12,7 @@ use crate::stat::{FileId, Kind, Stat};
 use crate::time::Timestamp;
 use crate::wire::{Malformed, Reader, Wire};
 
-/// A field of the attributes. Each has the bit of its place in [`Field::ALL`].
+/// A field of the attributes. Its bit is its index in [`Field::ALL`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Field {
     Generation,
@@ -36,20 +36,20 @@ enum Field {
     Fs,
 }
 
-/// How a field that is not as expected travels.
+/// The encoding of a field that differs from its prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// So many low bytes of its value: what is as good as random has no short difference.
+    /// The given number of low bytes of the value, for values that are nearly random.
     Plain(usize),
-    /// Its difference from what is expected.
+    /// The difference to the prediction.
     Difference,
 }
 
-/// What is before the first record of a message.
+/// The attributes before the first record of a message.
 pub(super) const NOTHING: Stat = Stat::blank(FileId { fs: 0, ino: 0, generation: 0 }, Kind::File);
 
 impl Field {
-    /// Those that mostly differ first: their bits fit two bytes.
+    /// The fields that differ most often come first, so that their bits fit into two bytes.
     const ALL: [Field; 19] = [
         Field::Generation,
         Field::Version,
@@ -95,7 +95,7 @@ impl Field {
         }
     }
 
-    /// What the field is, as 64 bits.
+    /// Returns the value of the field as 64 bits.
     fn of(self, stat: &Stat) -> u64 {
         match self {
             Field::Generation => stat.id.generation.into(),
@@ -120,14 +120,14 @@ impl Field {
         }
     }
 
-    /// What it is expected to be. Looks at no field of `stat` but those that stand before this one.
+    /// Returns the prediction of the field. Uses only those fields of `stat` that precede this one.
     fn expected(self, before: &Stat, stat: &Stat) -> u64 {
         match self {
             Field::ModifiedSecs => expected_mtime(before, stat).secs as u64,
             Field::ModifiedNanos => expected_mtime(before, stat).nanos.into(),
             Field::AccessedSecs => expected_atime(before, stat).secs as u64,
             Field::AccessedNanos => expected_atime(before, stat).nanos.into(),
-            // Whole pages of 4096 bytes, in units of 512.
+            // Whole pages of 4096 bytes, in units of 512 bytes.
             Field::Blocks => stat.size.div_ceil(4096) * 8,
             Field::Generation
             | Field::Version
@@ -146,7 +146,7 @@ impl Field {
         }
     }
 
-    /// Makes the field this; `None` when it cannot be.
+    /// Sets the field. Returns `None` if the value is out of its range.
     fn set(self, stat: &mut Stat, value: u64) -> Option<()> {
         let word = || u32::try_from(value).ok();
         let nanos = || word().filter(|nanos| *nanos < 1_000_000_000);
@@ -175,7 +175,8 @@ impl Field {
     }
 }
 
-/// What was equal before is expected to be equal again: contents that were written and never touched since.
+/// Times that were equal in the previous record are predicted to be equal again, as for files that were
+/// written once.
 fn expected_mtime(before: &Stat, stat: &Stat) -> Timestamp {
     if before.mtime == before.ctime { stat.ctime } else { before.mtime }
 }
@@ -190,13 +191,13 @@ fn expected_atime(before: &Stat, stat: &Stat) -> Timestamp {
     }
 }
 
-/// Appends all of `stat` but its two flags, told against `before`.
+/// Appends `stat` without its two flags, as a difference to `before`.
 pub(super) fn put_attributes(bytes: &mut Vec<u8>, before: &Stat, stat: &Stat) {
-    let told = Field::ALL.map(|field| (field, field.of(stat), field.expected(before, stat)));
+    let fields = Field::ALL.map(|field| (field, field.of(stat), field.expected(before, stat)));
     let bits =
-        told.iter().rev().fold(0, |bits, (_, value, expected)| bits << 1 | u64::from(value != expected));
+        fields.iter().rev().fold(0, |bits, (_, value, expected)| bits << 1 | u64::from(value != expected));
     put_number(bytes, bits);
-    for (field, value, expected) in told.into_iter().filter(|(_, value, expected)| value != expected) {
+    for (field, value, expected) in fields.into_iter().filter(|(_, value, expected)| value != expected) {
         match field.form() {
             Form::Plain(len) => bytes.extend_from_slice(value.to_le_bytes().get(..len).unwrap_or_default()),
             Form::Difference => put_number(bytes, fold(value.wrapping_sub(expected) as i64)),
@@ -204,10 +205,10 @@ pub(super) fn put_attributes(bytes: &mut Vec<u8>, before: &Stat, stat: &Stat) {
     }
 }
 
-/// Reads attributes that are told against `before`; their flags are not set.
+/// Reads attributes that are encoded as a difference to `before`, without their flags.
 ///
 /// # Errors
-/// Not such attributes, or not in their one form.
+/// Fails if the bytes are not valid attributes in their only encoding.
 pub(super) fn take_attributes(reader: &mut Reader, before: &Stat) -> Result<Stat, Malformed> {
     let bits = take_number(reader)?;
     if bits >> Field::ALL.len() != 0 {
@@ -233,5 +234,9 @@ fn take_field(reader: &mut Reader, field: Field, expected: u64) -> Result<u64, M
         }
         Form::Difference => expected.wrapping_add(unfold(take_number(reader)?) as u64),
     };
-    if value == expected { Err(reader.malformed("an attribute told as it was expected")) } else { Ok(value) }
+    if value == expected {
+        Err(reader.malformed("an attribute fields as it was expected"))
+    } else {
+        Ok(value)
+    }
 }

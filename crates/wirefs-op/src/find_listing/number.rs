@@ -1,10 +1,11 @@
-//! Numbers that take as many bytes as they need: seven bits in each, the lowest first, the high bit set when more follow.
+//! Numbers of variable length (LEB128): seven bits per byte, lowest first, the high bit set if more bytes
+//! follow.
 
 use crate::wire::{Malformed, Reader, Wire};
 
-/// Bits of a number in each byte.
+/// The number of bits per byte.
 const GROUP_BITS: u32 = 7;
-/// Set in each byte but the last.
+/// The bit set in each byte but the last.
 const MORE: u8 = 0x80;
 
 /// Appends a number.
@@ -19,7 +20,7 @@ pub(super) fn put_number(bytes: &mut Vec<u8>, mut number: u64) {
 /// Reads a number.
 ///
 /// # Errors
-/// It does not fit 64 bits, or is longer than it needs to be.
+/// Fails if it exceeds 64 bits or is not in its shortest encoding.
 pub(super) fn take_number(reader: &mut Reader) -> Result<u64, Malformed> {
     let mut number = 0;
     for shift in (0..u64::BITS).step_by(GROUP_BITS as usize) {
@@ -31,7 +32,7 @@ pub(super) fn take_number(reader: &mut Reader) -> Result<u64, Malformed> {
         number |= group << shift;
         if byte & MORE == 0 {
             if group == 0 && shift > 0 {
-                return Err(reader.malformed("a number longer than it needs to be"));
+                return Err(reader.malformed("a number that is not in its shortest encoding"));
             }
             return Ok(number);
         }
@@ -39,12 +40,13 @@ pub(super) fn take_number(reader: &mut Reader) -> Result<u64, Malformed> {
     Err(reader.malformed("a number of more than 64 bits"))
 }
 
-/// The number that stands for a difference, so that small ones of either sign are short: 0, -1, 1, -2 …
+/// Maps a difference to an unsigned number, so that small differences of either sign are short: 0, -1, 1, -2
+/// … (zigzag encoding).
 pub(super) fn fold(difference: i64) -> u64 {
     ((difference << 1) ^ (difference >> (i64::BITS - 1))) as u64
 }
 
-/// The difference that a number stands for.
+/// Maps an unsigned number back to its difference.
 pub(super) fn unfold(number: u64) -> i64 {
     (number >> 1) as i64 ^ -((number & 1) as i64)
 }

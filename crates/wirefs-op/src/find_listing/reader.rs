@@ -1,4 +1,4 @@
-//! Unpacking records.
+//! Decoding of records.
 
 use super::attributes::{NOTHING, take_attributes};
 use super::number::take_number;
@@ -9,24 +9,24 @@ use crate::stat::Stat;
 use crate::wire::{Malformed, Reader, Wire};
 use bytes::Bytes;
 
-/// Unpacks records, one after the other; after an error there are no more. Contents are shared with the data.
+/// Decodes records in sequence; stops after an error. Contents are shared with the data.
 ///
 /// # Cost
-/// Besides what it gives out it holds one path and one name. All paths of a message together are bounded by
-/// `FIND_PATH_BYTES_MAX`.
+/// Holds one path and one name besides the returned records. The total length of the paths in a message is
+/// limited by `FIND_PATH_BYTES_MAX`.
 #[derive(Debug)]
 pub struct FindReader {
     reader: Reader,
     failed: bool,
     stat: Stat,
-    /// The path of the last directory, and the name of the last entry in it; no directory yet is `None`.
+    /// The path of the last directory, `None` before the first, and the name of its last entry.
     path: Option<TreePath>,
     name: Vec<u8>,
     path_bytes: usize,
 }
 
 impl FindReader {
-    /// Reads the data of one Rfind.
+    /// Decodes the data of one Rfind.
     pub fn new(data: Bytes) -> FindReader {
         FindReader {
             reader: Reader::new(data),
@@ -70,7 +70,7 @@ impl FindReader {
 
     fn entry(&mut self, bits: u8) -> Result<FindEntry, Malformed> {
         if self.path.is_none() {
-            return Err(self.reader.malformed("an entry of no directory"));
+            return Err(self.reader.malformed("an entry without a directory"));
         }
         let name = take_name(&mut self.reader, &self.name, NAME_BYTES_MAX)?;
         if !is_name(&name) {
@@ -80,7 +80,7 @@ impl FindReader {
         let contents = match bits & record_bits::CONTENTS {
             0 => None,
             _ if !has_contents(stat.kind) => {
-                return Err(self.reader.malformed("contents of what has none"));
+                return Err(self.reader.malformed("contents of an object without any"));
             }
             _ => Some(self.reader.bytes(usize::try_from(stat.size).unwrap_or(usize::MAX))?),
         };
@@ -111,20 +111,21 @@ impl Iterator for FindReader {
     }
 }
 
-/// Reads a name that begins as the one before it does.
+/// Reads a name that shares a prefix with the previous one.
 ///
 /// # Errors
-/// Longer than `bytes_max`, or it says that it shares less than it does, or more than there is.
+/// Fails if the name is longer than `bytes_max`, or if the shared prefix is not the longest possible one.
 fn take_name(reader: &mut Reader, before: &[u8], bytes_max: usize) -> Result<Vec<u8>, Malformed> {
     let shared = usize::try_from(take_number(reader)?).unwrap_or(usize::MAX);
     let rest_len = usize::try_from(take_number(reader)?).unwrap_or(usize::MAX);
-    let shared_bytes = before.get(..shared).ok_or(reader.malformed("shares more than there is"))?;
+    let shared_bytes =
+        before.get(..shared).ok_or(reader.malformed("a shared prefix longer than the previous name"))?;
     if shared.saturating_add(rest_len) > bytes_max {
         return Err(reader.malformed("a name over its limit"));
     }
     let rest = reader.bytes(rest_len)?;
     if rest.first().is_some_and(|first| before.get(shared) == Some(first)) {
-        return Err(reader.malformed("shares more than it says"));
+        return Err(reader.malformed("a shared prefix that could be longer"));
     }
     Ok([shared_bytes, &rest].concat())
 }

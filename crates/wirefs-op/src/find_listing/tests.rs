@@ -21,12 +21,12 @@ fn unpack(data: Bytes) -> Result<Vec<FindRecord>, Malformed> {
 fn refusal(bytes: &[u8]) -> &'static str {
     let mut reader = FindReader::new(Bytes::copy_from_slice(bytes));
     let refused = reader.by_ref().find_map(Result::err).unwrap();
-    assert!(reader.next().is_none(), "an error is the last that is told");
+    assert!(reader.next().is_none(), "an error is the last that is packed_count");
     assert!(refused.at <= bytes.len());
     refused.what
 }
 
-/// A directory, two files of which one brings its contents, and a directory below.
+/// A directory, two files, one with contents, and a subdirectory.
 fn packed() -> Vec<u8> {
     let mut writer = FindWriter::new(1000);
     assert!(writer.directory(&directory(b"d")));
@@ -74,7 +74,7 @@ fn records_have_these_bytes() {
 }
 
 #[test]
-fn records_come_back_as_they_were() {
+fn records_round_trip() {
     let mut other = Stat { leased: true, without_xattrs: false, ..file_stat() };
     other.id.ino += 1;
     let entry = |name: &[u8], stat, contents: Option<&'static [u8]>| {
@@ -90,23 +90,23 @@ fn records_come_back_as_they_were() {
 }
 
 #[test]
-fn what_does_not_fit_leaves_no_trace() {
+fn records_that_do_not_fit_leave_no_bytes() {
     let whole = packed();
     for bytes_max in 0..whole.len() {
         let mut writer = FindWriter::new(bytes_max);
-        let mut told = 0;
-        told += usize::from(writer.directory(&directory(b"d")));
+        let mut packed_count = 0;
+        packed_count += usize::from(writer.directory(&directory(b"d")));
         for name in [b"main.c", b"main.h", b"main.o"] {
-            told += usize::from(writer.entry(name, &file_stat(), Some(b"hello")));
+            packed_count += usize::from(writer.entry(name, &file_stat(), Some(b"hello")));
         }
-        told += usize::from(writer.directory(&directory(b"d/lib")));
+        packed_count += usize::from(writer.directory(&directory(b"d/lib")));
         assert!(writer.len() <= bytes_max);
-        assert_eq!(unpack(writer.finish()).unwrap().len(), told, "{bytes_max} bytes");
+        assert_eq!(unpack(writer.finish()).unwrap().len(), packed_count, "{bytes_max} bytes");
     }
 }
 
 #[test]
-fn entries_need_a_directory_that_is_not_ended() {
+fn entries_need_an_open_directory() {
     let mut writer = FindWriter::new(1000);
     assert!(!writer.entry(b"f", &file_stat(), None));
     assert!(writer.directory(&directory(b"")));
@@ -116,7 +116,7 @@ fn entries_need_a_directory_that_is_not_ended() {
 }
 
 #[test]
-fn contents_that_are_not_those_of_the_attributes_are_left_out() {
+fn contents_of_another_length_than_the_size_are_left_out() {
     let link = Stat { kind: Kind::Symlink, size: 4, ..file_stat() };
     let cases: [(Stat, &[u8], bool); 5] = [
         (file_stat(), b"hello", true),
@@ -135,7 +135,7 @@ fn contents_that_are_not_those_of_the_attributes_are_left_out() {
 }
 
 #[test]
-fn a_name_is_told_against_the_one_before_in_its_directory_alone() {
+fn a_name_is_encoded_against_the_previous_name_of_its_directory_only() {
     let mut writer = FindWriter::new(1000);
     assert!(writer.directory(&directory(b"a")) && writer.entry(b"same", &file_stat(), None));
     assert!(writer.directory(&directory(b"b")) && writer.entry(b"same", &file_stat(), None));
@@ -145,8 +145,8 @@ fn a_name_is_told_against_the_one_before_in_its_directory_alone() {
 }
 
 #[test]
-fn records_that_mislead_are_refused() {
-    // Entries here have the attributes that are expected, told by one zero byte.
+fn invalid_records_are_rejected() {
+    // The entries here have the predicted attributes, encoded by one zero byte.
     let mut writer = FindWriter::new(1000);
     let time = file_stat().ctime;
     let stat = Stat { atime: time, mtime: time, ..directory_stat() };
@@ -161,36 +161,36 @@ fn records_that_mislead_are_refused() {
         (&[0x00, 0, 3, b'a', b'/', b'b', 0], "an entry's name that is not clean"),
         (&[0x01, 0, 2, b'.', b'.', 0], "a directory's path that is not clean"),
         (&[0x01, 0, 2, b'/', b'a', 0], "a directory's path that is not clean"),
-        (&[0x00, 1, 1, b'f', 0], "shares more than there is"),
+        (&[0x00, 1, 1, b'f', 0], "a shared prefix longer than the previous name"),
         (&[0x00, 0, 0x80, 0x02, b'f'], "a name over its limit"),
-        (&[0x00, 0, 0x81, 0x00, b'f', 0], "a number longer than it needs to be"),
-        (&[0x08, 0, 1, b'f', 0], "contents of what has none"),
-        (&[0x00, 0, 1, b'f', 0, 0x00, 0, 1, b'f', 0], "shares more than it says"),
+        (&[0x00, 0, 0x81, 0x00, b'f', 0], "a number that is not in its shortest encoding"),
+        (&[0x08, 0, 1, b'f', 0], "contents of an object without any"),
+        (&[0x00, 0, 1, b'f', 0, 0x00, 0, 1, b'f', 0], "a shared prefix that could be longer"),
     ];
     for (record, what) in after_root {
         assert_eq!(refusal(&[&root, record].concat()), what, "{record:x?}");
     }
-    assert_eq!(refusal(&[0x00, 0, 1, b'f', 0]), "an entry of no directory");
+    assert_eq!(refusal(&[0x00, 0, 1, b'f', 0]), "an entry without a directory");
     for len in 1..root.len() {
         assert_eq!(refusal(&root[..len]), "ends within a field", "{len}");
     }
 }
 
 #[test]
-fn contents_longer_than_the_message_are_refused() {
+fn contents_longer_than_the_message_are_rejected() {
     let mut bytes = packed();
     bytes.truncate(bytes.len() - 16 - 6 - 1);
     assert_eq!(refusal(&bytes), "ends within a field");
 }
 
 #[test]
-fn paths_that_spell_out_to_too_much_are_neither_told_nor_taken() {
+fn paths_over_the_total_limit_are_neither_encoded_nor_decoded() {
     let long = TreePath::from_names(vec![&[b'p'; NAME_BYTES_MAX][..]; 120]).unwrap();
-    let told = |path: &TreePath| FindDirectory { path: path.clone(), ..directory(b"") };
+    let directory_at = |path: &TreePath| FindDirectory { path: path.clone(), ..directory(b"") };
     let mut writer = FindWriter::new(usize::MAX);
     let most = FIND_PATH_BYTES_MAX / long.as_bytes().len();
-    assert!((0..most).all(|_| writer.directory(&told(&long))));
-    assert!(!writer.directory(&told(&long)), "{most} and one more");
+    assert!((0..most).all(|_| writer.directory(&directory_at(&long))));
+    assert!(!writer.directory(&directory_at(&long)), "{most} and one more");
     let again = [0x13, 0xff, 0xef, 0x01, 0, 0];
     let packed = writer.finish();
     assert!(packed.ends_with(&again), "{:x?}", packed.rchunks(8).next());

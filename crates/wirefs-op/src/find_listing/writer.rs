@@ -1,4 +1,4 @@
-//! Packing records.
+//! Encoding of records.
 
 use super::attributes::{NOTHING, put_attributes};
 use super::number::put_number;
@@ -8,24 +8,24 @@ use crate::path::is_name;
 use crate::stat::Stat;
 use bytes::Bytes;
 
-/// Packs records until the next would pass a limit.
+/// Packs records until the next one would exceed a limit.
 #[derive(Debug)]
 pub struct FindWriter {
     bytes: Vec<u8>,
     bytes_max: usize,
     /// The attributes of the last record.
     stat: Stat,
-    /// The path of the last directory, and the name of the last entry in it.
+    /// The path of the last directory, and the name of its last entry.
     path: Vec<u8>,
     name: Vec<u8>,
-    /// Where the record of the directory begins whose entries may be added.
+    /// The offset of the current directory's record, while entries may be added.
     directory_at: Option<usize>,
-    /// Bytes of all paths, spelled out.
+    /// The total length of the paths, uncompressed, in bytes.
     path_bytes: usize,
 }
 
 impl FindWriter {
-    /// Starts data of at most `bytes_max` bytes.
+    /// Creates a writer for at most `bytes_max` bytes.
     pub fn new(bytes_max: usize) -> FindWriter {
         FindWriter {
             bytes: Vec::new(),
@@ -38,7 +38,8 @@ impl FindWriter {
         }
     }
 
-    /// Begins a directory; the entries added next are its own. False, and nothing added, when it does not fit any more.
+    /// Begins a directory, to which the next entries belong. Returns false and adds nothing if it does not
+    /// fit.
     pub fn directory(&mut self, directory: &FindDirectory) -> bool {
         use record_bits::*;
         let path = directory.path.as_bytes();
@@ -61,10 +62,12 @@ impl FindWriter {
         true
     }
 
-    /// Adds an entry to the directory. False, and nothing added, when it does not fit any more, or no directory was begun.
+    /// Adds an entry to the directory. Returns false and adds nothing if it does not fit or no directory has
+    /// begun.
     ///
-    /// Contents that are not as long as the attributes say have changed meanwhile and are left out, as are those of
-    /// anything but a file or a link. What does not fit into a message of its own may fit without its contents.
+    /// Contents whose length differs from `stat.size` have changed meanwhile and are left out, as are those
+    /// of other kinds than files and symbolic links. An entry that does not fit into a message of its own may
+    /// fit without its contents.
     pub fn entry(&mut self, name: &[u8], stat: &Stat, contents: Option<&[u8]>) -> bool {
         use record_bits::*;
         debug_assert!(is_name(name));
@@ -85,29 +88,29 @@ impl FindWriter {
         true
     }
 
-    /// Says that the directory is complete with the entries added so far. No more can be added to it.
+    /// Marks the directory as complete. No more entries can be added to it.
     pub fn end_directory(&mut self) {
         if let Some(bits) = self.directory_at.take().and_then(|at| self.bytes.get_mut(at)) {
             *bits |= record_bits::END;
         }
     }
 
-    /// Bytes packed so far.
+    /// Returns the number of bytes packed so far.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Whether it holds no record.
+    /// Returns true if no record was added.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// The packed records.
+    /// Returns the packed records.
     pub fn finish(self) -> Bytes {
         Bytes::from(self.bytes)
     }
 
-    /// Takes back what was added from `at` on if it is too much.
+    /// Removes the bytes added from `at` on if the limit is exceeded; returns whether they fit.
     fn fits(&mut self, at: usize) -> bool {
         let fits = self.bytes.len() <= self.bytes_max;
         if !fits {
@@ -125,7 +128,7 @@ fn flags(stat: &Stat) -> u8 {
     bit(stat.without_xattrs, record_bits::WITHOUT_XATTRS) | bit(stat.leased, record_bits::LEASED)
 }
 
-/// How much of the name before is shared, how much follows, and that.
+/// Appends the length of the prefix shared with the previous name, the length of the rest, and the rest.
 fn put_name(bytes: &mut Vec<u8>, before: &[u8], name: &[u8]) {
     let (shared, rest) = name.split_at(shared_prefix(before, name));
     put_number(bytes, shared.len() as u64);

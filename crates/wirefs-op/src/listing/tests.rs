@@ -16,7 +16,7 @@ fn packed() -> Vec<u8> {
 }
 
 #[test]
-fn entries_stand_behind_each_other() {
+fn entries_are_packed_in_sequence() {
     let bytes = packed();
     assert_eq!(bytes.len(), 2 * ENTRY_BYTES);
     assert_eq!(bytes[..11], [1, 0, b'a', 1, 0, 0, 0, 0, 0, 0, 0]);
@@ -25,7 +25,7 @@ fn entries_stand_behind_each_other() {
 }
 
 #[test]
-fn entries_that_mislead_are_refused() {
+fn invalid_entries_are_rejected() {
     let cases = [
         (2, b'/', "an entry's name that is not clean"),
         (2, b'.', "an entry's name that is not clean"),

@@ -2,7 +2,7 @@ use super::is_lock_name;
 
 // S-153
 #[test]
-fn names_that_programs_lock_with_are_recognized_and_others_are_not() {
+fn lock_file_names_are_recognized_and_others_are_not() {
     let locks: [&[u8]; 17] = [
         b"index.lock",
         b"c.LOCK",

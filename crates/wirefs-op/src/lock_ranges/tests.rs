@@ -14,7 +14,7 @@ fn unlocking_the_middle_leaves_both_sides() {
 }
 
 #[test]
-fn neighbours_of_one_kind_become_one_range() {
+fn adjacent_ranges_of_one_kind_are_merged() {
     let mut ranges = LockRanges::default();
     ranges.set(range(LockKind::Read, 0, 9));
     ranges.set(range(LockKind::Read, 10, u64::MAX));
@@ -22,7 +22,7 @@ fn neighbours_of_one_kind_become_one_range() {
 }
 
 #[test]
-fn another_kind_replaces_what_it_covers() {
+fn a_lock_of_another_kind_replaces_the_range_it_covers() {
     let mut ranges = LockRanges::default();
     ranges.set(range(LockKind::Read, 0, u64::MAX));
     ranges.set(range(LockKind::Write, 5, 5));
@@ -34,7 +34,7 @@ fn another_kind_replaces_what_it_covers() {
 }
 
 #[test]
-fn restoring_brings_back_what_was_held_and_releases_the_rest() {
+fn restoring_sets_the_earlier_locks_and_releases_the_rest() {
     let before = [range(LockKind::Read, 5, 14)];
     let back = restoring(range(LockKind::Write, 0, 9), &before);
     assert_eq!(back, [range(LockKind::Read, 5, 9), range(LockKind::Unlock, 0, 4)]);

@@ -12,11 +12,11 @@ wire_struct! {
     pub struct Tallocate {
         /// The file.
         target: Target,
-        /// Linux's `FALLOC_FL_*`.
+        /// The mode, as Linux's `FALLOC_FL_*`.
         mode: u32,
-        /// First byte.
+        /// The first byte.
         offset: u64,
-        /// Bytes.
+        /// The number of bytes.
         length: u64,
     }
 }
@@ -24,7 +24,7 @@ wire_struct! {
 wire_struct! {
     /// `Rallocate tag[2] stat[opt]`
     pub struct Rallocate {
-        /// The attributes after it.
+        /// The file's attributes after the change.
         stat: Option<Stat>,
     }
 }

@@ -1,4 +1,4 @@
-//! Ralone: the server says whether other sessions are there.
+//! Ralone: the server grants or recalls the exclusive session.
 
 #[cfg(test)]
 mod tests;
@@ -6,15 +6,17 @@ mod tests;
 use crate::wire::wire_struct;
 
 wire_struct! {
-    /// `Ralone tag[2] serial[8] alone[1]`, with the tag NOTAG and unasked. Only where [`FEATURE_ALONE`] was agreed on, and
-    /// leases are.
+    /// `Ralone tag[2] serial[8] alone[1]`, unsolicited, with the tag NOTAG. Sent only if [`FEATURE_ALONE`]
+    /// and leases were negotiated.
     ///
     /// [`FEATURE_ALONE`]: crate::message::version::FEATURE_ALONE
     pub struct Ralone {
-        /// Names this message; of the numbers that recalls have. Of one that says that others come, the Trecalled repeats it
-        /// that answers it once the client has the replies to all changes that it has told a program about.
+        /// Identifies this message, with a number from the serials of recalls. The client answers a recall of
+        /// the exclusive session with a Trecalled of this serial, once it has the replies to all changes that
+        /// it had reported as done to programs.
         serial: u64,
-        /// Whether no other session sees or changes anything before the client was told.
+        /// True: the session is exclusive, so no other session reads or changes anything before this one was
+        /// notified. False: other sessions arrived.
         alone: bool,
     }
 }

@@ -1,4 +1,4 @@
-//! Tattach: names the tree to work on.
+//! Tattach: selects the tree.
 
 #[cfg(test)]
 mod tests;
@@ -10,9 +10,9 @@ use crate::wire::{Text, wire_codes, wire_struct};
 wire_struct! {
     /// `Tattach tag[2] uname[s] path[s]`
     pub struct Tattach {
-        /// The user's name at the client, for people reading logs; it gives no rights.
+        /// The user's name on the client, for logs only; grants no rights.
         uname: Text,
-        /// The directory below the export to take as the root.
+        /// The directory below the export to use as the root.
         path: TreePath,
     }
 }
@@ -22,41 +22,42 @@ wire_struct! {
     pub struct Rattach {
         /// The root's attributes.
         root: Stat,
-        /// The user that the server runs as.
+        /// The id of the user that the server runs as.
         uid: u32,
-        /// Its group.
+        /// The id of that user's group.
         gid: u32,
-        /// Whether the server may act on behalf of other users, so that `Cred` counts.
+        /// True if the server may act on behalf of other users, so that it uses `Cred`.
         acts_for_callers: bool,
-        /// Whether changes are refused.
+        /// True if the server rejects changes.
         read_only: bool,
-        /// On what terms the server leases; `None` where it does not.
+        /// The terms of leases; `None` if the server grants none.
         leases: Option<Leases>,
     }
 }
 
-/// Which changes by programs at the server are noticed, and recalled.
+/// The external changes that the server detects, so that it recalls leases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Watch {
-    /// None: a lease promises nothing about what programs at the server do.
+    /// None: leases do not cover external changes.
     None = 0,
-    /// Those in directories that are leased, one watch for each (`fanotify` or `inotify`).
+    /// Changes in leased directories, with one watch for each (`fanotify` or `inotify`).
     Directories = 1,
-    /// Those in the whole file system (`fanotify`).
+    /// Changes in the whole file system (`fanotify`).
     Filesystem = 2,
 }
 
 wire_codes!(Watch: u8, "no such watch", [None, Directories, Filesystem]);
 
 wire_struct! {
-    /// On what terms a server leases.
+    /// The terms of a server's leases.
     pub struct Leases {
-        /// How long leases may be believed, in milliseconds, counted from when the last request was sent that was answered.
+        /// The validity of leases in milliseconds, counted from the sending of the last request that was
+        /// answered.
         term_ms: u32,
-        /// Whether the server still knows what it leased to this session; else nothing is leased any more.
+        /// True if the server retains its leases to this session; false: they are void.
         kept: bool,
-        /// Whether programs at the server are noticed.
+        /// The external changes that the server detects.
         watch: Watch,
     }
 }

@@ -7,7 +7,7 @@ use crate::message::target::Target;
 use crate::message::version::BootId;
 use crate::wire::{wire_codes, wire_struct};
 
-/// How much is to be stable.
+/// The scope of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum CommitScope {
@@ -22,11 +22,11 @@ pub enum CommitScope {
 wire_codes!(CommitScope: u8, "no such commit scope", [Data, File, Filesystem]);
 
 wire_struct! {
-    /// `Tcommit tag[2] target scope[1]`: everything of the session that was sent before it is covered.
+    /// `Tcommit tag[2] target scope[1]`: covers everything that the session sent before it.
     pub struct Tcommit {
         /// The object.
         target: Target,
-        /// How much.
+        /// The scope.
         scope: CommitScope,
     }
 }
@@ -34,7 +34,7 @@ wire_struct! {
 wire_struct! {
     /// `Rcommit tag[2] boot[8]`
     pub struct Rcommit {
-        /// The run of the server that says so.
+        /// The boot id of the server that committed.
         boot: BootId,
     }
 }

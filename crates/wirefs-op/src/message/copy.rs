@@ -1,4 +1,4 @@
-//! Tcopy: copies a range of one file to another, at the server.
+//! Tcopy: copies a range of one file to another, on the server.
 
 #[cfg(test)]
 mod tests;
@@ -10,15 +10,15 @@ use crate::wire::wire_struct;
 wire_struct! {
     /// `Tcopy tag[2] from from_offset[8] to to_offset[8] length[8]`
     pub struct Tcopy {
-        /// The source.
+        /// The source file.
         from: Target,
-        /// Its first byte.
+        /// The first byte in the source.
         from_offset: u64,
-        /// The destination.
+        /// The destination file.
         to: Target,
-        /// Its first byte.
+        /// The first byte in the destination.
         to_offset: u64,
-        /// Bytes at most.
+        /// The maximal number of bytes.
         length: u64,
     }
 }
@@ -26,9 +26,9 @@ wire_struct! {
 wire_struct! {
     /// `Rcopy tag[2] count[8] stat[opt]`
     pub struct Rcopy {
-        /// Bytes copied.
+        /// The number of bytes copied.
         count: u64,
-        /// The destination's attributes after it.
+        /// The destination's attributes after the change.
         stat: Option<Stat>,
     }
 }

@@ -1,4 +1,4 @@
-//! Rerror: any request's failure.
+//! Rerror: the failure of a request.
 
 #[cfg(test)]
 mod tests;
@@ -18,9 +18,9 @@ impl Wire for Errno {
 wire_struct! {
     /// `Rerror tag[2] errno[2] ename[s]`
     pub struct Rerror {
-        /// For the program.
+        /// The error code for the program.
         errno: Errno,
-        /// For people.
+        /// A text for people.
         ename: Text,
     }
 }

@@ -1,4 +1,4 @@
-//! Tfind: the listings of a subtree, answered by one or several messages.
+//! Tfind: lists a subtree, with one or several replies.
 
 #[cfg(test)]
 mod tests;
@@ -8,9 +8,9 @@ use crate::message::target::Target;
 use crate::wire::{Data, wire_struct};
 
 mode_bits! {
-    /// What an Rfind holds.
+    /// The contents of an Rfind.
     FindMode {
-        /// A bound of the request, or one of the server's own, ended it: more could be told.
+        /// A limit of the request or of the server ended the listing: the subtree has more.
         MORE = 4,
         /// The last reply to its request.
         LAST = 32,
@@ -20,15 +20,15 @@ mode_bits! {
 wire_struct! {
     /// `Tfind tag[2] target depth[2] entries[4] bytes[4] inline[4]`
     pub struct Tfind {
-        /// The directory to begin with. A valid fd serves and stays open.
+        /// The directory to start with. A valid fd may be used and stays open.
         target: Target,
-        /// Levels below it to list as well; 0 is its own listing alone.
+        /// The number of levels below the directory to list as well; 0 lists the directory alone.
         depth: u16,
-        /// Entries at most, over all replies.
+        /// The maximal number of entries over all replies.
         entries: u32,
-        /// Bytes of data at most, over all replies.
+        /// The maximal number of data bytes over all replies.
         bytes: u32,
-        /// Contents of regular files, and targets of links, of at most so many bytes come along; 0: none.
+        /// The maximal size of file contents and link targets to include, in bytes; 0 includes none.
         inline: u32,
     }
 }
@@ -36,11 +36,11 @@ wire_struct! {
 wire_struct! {
     /// `Rfind tag[2] mode[2] count[4] data[count]`
     ///
-    /// The replies to one request come in the order of their data.
+    /// The replies to one request arrive in the order of their data.
     pub struct Rfind {
-        /// What this reply holds.
+        /// The contents of this reply.
         mode: FindMode,
-        /// Records, as [`FindReader`](crate::find_listing::FindReader) unpacks them.
+        /// The records, decoded by [`FindReader`](crate::find_listing::FindReader).
         data: Data,
     }
     refused when |it| it.mode.has(FindMode::MORE) && !it.mode.has(FindMode::LAST), "MORE without LAST"

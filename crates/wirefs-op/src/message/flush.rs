@@ -1,4 +1,4 @@
-//! Tflush: gives up on an earlier request.
+//! Tflush: cancels an earlier request.
 
 #[cfg(test)]
 mod tests;
@@ -18,10 +18,10 @@ impl Wire for Tag {
 wire_struct! {
     /// `Tflush tag[2] oldtag[2]`
     ///
-    /// A waiting lock is withdrawn and a stream stopped; what is already being done is done. After Rflush no further
-    /// reply to `oldtag` comes, so its tag is free.
+    /// Withdraws a waiting lock and stops a stream; an operation in execution completes. No reply to `oldtag`
+    /// follows Rflush, so its tag may be reused.
     pub struct Tflush {
-        /// The request to give up on.
+        /// The tag of the request to cancel.
         oldtag: Tag,
     }
 }

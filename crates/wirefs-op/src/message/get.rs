@@ -1,4 +1,4 @@
-//! Tget: walk + open + stat + data in one request, answered by one or several messages.
+//! Tget: walk, open, stat and read in one request, with one or several replies.
 
 #[cfg(test)]
 mod tests;
@@ -15,26 +15,26 @@ macro_rules! mode_bits {
 
         impl $name {
             $($(#[$bdoc])* pub const $bit: $name = $name($value);)*
-            /// Nothing asked.
+            /// No bits.
             pub const NONE: $name = $name(0);
             const ALL: u16 = 0 $(| $value)*;
 
-            /// Whether all bits of `other` are set.
+            /// Returns true if all bits of `other` are set.
             pub fn has(self, other: $name) -> bool {
                 self.0 & other.0 == other.0
             }
 
-            /// Both together.
+            /// Returns the union of both.
             pub const fn and(self, other: $name) -> $name {
                 $name(self.0 | other.0)
             }
 
-            /// `self` with none of the bits of `other`.
+            /// Returns `self` without the bits of `other`.
             pub const fn without(self, other: $name) -> $name {
                 $name(self.0 & !other.0)
             }
 
-            /// `self`, and `other` if `condition` holds.
+            /// Returns `self`, with the bits of `other` if `condition` holds.
             pub fn and_if(self, condition: bool, other: $name) -> $name {
                 if condition { self.and(other) } else { self }
             }
@@ -57,36 +57,37 @@ macro_rules! mode_bits {
 pub(crate) use mode_bits;
 
 mode_bits! {
-    /// What a Tget asks for.
+    /// The parts that a Tget requests.
     GetMode {
-        /// Data: a file's bytes, a directory's entries, a link's target.
+        /// Data: file contents, directory entries, or a link target.
         DATA = 1,
         /// Attributes.
         STAT = 2,
-        /// Keep the file open and tell its fd; without it, a valid fd of the request is closed.
+        /// Keeps the file open and returns its fd; otherwise, a valid fd of the request is closed.
         MORE = 4,
-        /// Take the request's turn among the session's changes instead of overtaking them.
+        /// Executes the request in order with the session's changes, instead of before them.
         ORDERED = 8,
-        /// Bring data only when the whole of it fits one message (a small file, a short listing); else attributes alone.
+        /// Returns data only if all of it fits into one message (a small file, a short listing), otherwise
+        /// attributes alone.
         WHOLE = 16,
-        /// The target is a name in a directory: `target.id`, if present, is the *directory's* id, no fd serves for it, and
-        /// a name that is not there is answered with [`GotMode::ABSENT`] instead of `ENOENT`.
+        /// The target is a name in a directory: `target.id`, if present, is the *directory's* id, and the fd
+        /// is not used. An absent name is answered with [`GotMode::ABSENT`] instead of `ENOENT`.
         ENTRY = 32,
     }
 }
 
 mode_bits! {
-    /// What an Rget holds.
+    /// The contents of an Rget.
     GotMode {
-        /// The data field counts (an empty one is an empty read).
+        /// The data field is valid (an empty one is an empty read).
         DATA = 1,
-        /// Not at the end of the file or listing yet.
+        /// The end of the file or listing is not reached.
         MORE = 4,
         /// The last reply to its request.
         LAST = 32,
-        /// To ENTRY: the directory that holds the name is leased, so what the reply says of the name may be believed.
+        /// To ENTRY: the directory is leased, so the entry may be cached.
         PLACE = 64,
-        /// To ENTRY: there is no such name. The reply holds nothing else.
+        /// To ENTRY: the name does not exist. The reply has no other contents.
         ABSENT = 128,
     }
 }
@@ -94,17 +95,17 @@ mode_bits! {
 wire_struct! {
     /// `Tget tag[2] target mode[2] nmsgs[2] offset[8] count[4]`
     ///
-    /// An fd that came from a Tput with READ serves as well. Opening follows no symbolic link.
+    /// An fd from a Tput with READ may be used too. Opening does not follow symbolic links.
     pub struct Tget {
-        /// What to get.
+        /// The object.
         target: Target,
-        /// Which parts of it.
+        /// The requested parts.
         mode: GetMode,
-        /// How many replies at most; 0 is no bound.
+        /// The maximal number of replies; 0 for no limit.
         nmsgs: u16,
-        /// First byte; for directories the `next` of the last entry known, 0 to start.
+        /// The first byte; for directories the `next` of the last entry received, 0 to start.
         offset: u64,
-        /// Bytes of data at most, over all replies.
+        /// The maximal number of data bytes over all replies.
         count: u32,
     }
 }
@@ -112,24 +113,25 @@ wire_struct! {
 wire_struct! {
     /// `Rget tag[2] fd[2] mode[2] stat[opt] count[4] data[count]`
     ///
-    /// The replies to one request come in the order of their data.
+    /// The replies to one request arrive in the order of their data.
     pub struct Rget {
         /// The open file, or NOFD.
         fd: Fd,
-        /// What this reply holds.
+        /// The contents of this reply.
         mode: GotMode,
-        /// Attributes, in the first reply, as asked.
+        /// The attributes, in the first reply, if requested.
         stat: Option<Stat>,
-        /// File bytes, packed entries, or a link's target.
+        /// File contents, packed entries, or a link target.
         data: Data,
     }
     refused when |it| it.mode.has(GotMode::ABSENT)
         && (it.fd != NOFD || it.mode.has(GotMode::DATA) || it.stat.is_some() || !it.data.0.is_empty()),
-    "something said of a name that is absent"
+    "data about an absent name"
 }
 
 impl Tget {
-    /// Whether this may travel over a data connection: it reads a file's bytes, beside all else, and neither opens nor closes anything.
+    /// Returns true if the request may use a data connection: it reads file contents, in no order with other
+    /// requests, and opens or closes nothing.
     pub fn is_bulk(&self) -> bool {
         let leaves_open = (self.target.fd != NOFD) == self.mode.has(GetMode::MORE);
         let is_other =

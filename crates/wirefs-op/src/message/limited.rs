@@ -1,4 +1,4 @@
-//! Rlimited: the server says that another connection would bring more.
+//! Rlimited: the server reports that another connection would increase the throughput.
 
 #[cfg(test)]
 mod tests;
@@ -6,9 +6,9 @@ mod tests;
 use crate::wire::wire_struct;
 
 wire_struct! {
-    /// `Rlimited tag[2]`, with the tag NOTAG, unasked, over the session's first connection: the socket buffers of one of the session's
-    /// connections hold less than the wire, so that the server cannot send what the wire would take. Only where [`FEATURE_DATA`] was
-    /// agreed on; a client may do nothing about it.
+    /// `Rlimited tag[2]`, unsolicited, with the tag NOTAG, on the session's first connection. The socket
+    /// buffers of one of the session's connections are smaller than the bandwidth-delay product, so the
+    /// server cannot fill the path. Sent only if [`FEATURE_DATA`] was negotiated; a client may ignore it.
     ///
     /// [`FEATURE_DATA`]: crate::message::version::FEATURE_DATA
     pub struct Rlimited {}

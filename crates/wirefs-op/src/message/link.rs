@@ -1,4 +1,4 @@
-//! Tlink: makes a hard link.
+//! Tlink: creates a hard link.
 
 #[cfg(test)]
 mod tests;
@@ -10,7 +10,7 @@ use crate::wire::wire_struct;
 wire_struct! {
     /// `Tlink tag[2] target to`
     pub struct Tlink {
-        /// The existing object; an open file without a name may get one.
+        /// The existing object; may be an open file without a name.
         target: Target,
         /// The new name.
         to: Place,
@@ -20,9 +20,9 @@ wire_struct! {
 wire_struct! {
     /// `Rlink tag[2] stat[opt] dir[opt]`
     pub struct Rlink {
-        /// The object's attributes after it.
+        /// The object's attributes after the change.
         stat: Option<Stat>,
-        /// The directory's attributes after it.
+        /// The directory's attributes after the change.
         dir: Option<Stat>,
     }
 }

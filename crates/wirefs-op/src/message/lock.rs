@@ -1,4 +1,4 @@
-//! Tlock: takes, tests and releases locks that all clients, and programs at the server, see.
+//! Tlock: acquires, tests and releases locks that all clients and server programs see.
 
 #[cfg(test)]
 mod tests;
@@ -7,15 +7,15 @@ use crate::message::target::Target;
 use crate::stat::{LockFamily, LockRange, Stat};
 use crate::wire::{wire_codes, wire_struct};
 
-/// What to do with the lock.
+/// The action on a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum LockAction {
-    /// Tells which lock would stand in the way.
+    /// Returns a conflicting lock.
     Test = 0,
-    /// Takes it now or fails with EAGAIN; releases.
+    /// Acquires the lock now or fails with EAGAIN; releases.
     Set = 1,
-    /// Takes it as soon as it can be had; Tflush withdraws.
+    /// Acquires the lock when it is available; Tflush cancels.
     Wait = 2,
 }
 
@@ -26,13 +26,13 @@ wire_struct! {
     pub struct Tlock {
         /// The file.
         target: Target,
-        /// What to do.
+        /// The action.
         action: LockAction,
-        /// Which family of locks.
+        /// The family of locks.
         family: LockFamily,
-        /// Who: unique within the session.
+        /// The owner of the lock, unique within the session.
         owner: u64,
-        /// Which bytes and what kind.
+        /// The bytes, and the kind of lock.
         range: LockRange,
     }
 }
@@ -40,10 +40,10 @@ wire_struct! {
 wire_struct! {
     /// `Rlock tag[2] range[opt] stat[opt]`
     pub struct Rlock {
-        /// For Test: the lock in the way, if any.
+        /// For Test: the conflicting lock, if any.
         conflict: Option<LockRange>,
-        /// For Set and Wait: the file's attributes once the lock is had, so that a cache is validated without another
-        /// round trip.
+        /// For Set and Wait: the file's attributes after the lock was granted, so that cached data is
+        /// validated without another round trip.
         stat: Option<Stat>,
     }
 }

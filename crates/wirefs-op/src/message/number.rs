@@ -1,4 +1,4 @@
-//! Tnumber: which number the next change has, so that one that is sent again is not carried out again.
+//! Tnumber: numbers the changes of a session, so that a change that is sent again is not executed again.
 
 #[cfg(test)]
 mod tests;
@@ -6,11 +6,12 @@ mod tests;
 use crate::wire::wire_struct;
 
 wire_struct! {
-    /// `Tnumber tag[2] number[8] answered[8]`, with the tag NOTAG; never answered.
+    /// `Tnumber tag[2] number[8] answered[8]`, with the tag NOTAG; has no reply.
     pub struct Tnumber {
-        /// The number of the next change on this connection; those behind it count on from there.
+        /// The number of the next change on this connection; later changes count up from it.
         number: u64,
-        /// The replies to all changes with lower numbers than this have come, or will not be asked for again. At most `number`.
+        /// All changes with lower numbers were answered, or the client no longer needs their replies. At most
+        /// `number`.
         answered: u64,
     }
 }

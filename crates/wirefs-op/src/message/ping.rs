@@ -1,4 +1,4 @@
-//! Tping: a sign of life, and the round trip's measure.
+//! Tping: checks that the server is alive, and measures the RTT.
 
 #[cfg(test)]
 mod tests;
@@ -11,6 +11,6 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// `Rping tag[2]`: sent at once, before anything that waits.
+    /// `Rping tag[2]`: sent immediately, before queued replies.
     pub struct Rping {}
 }

@@ -1,4 +1,4 @@
-//! Tput: walk + create + wstat + write in one request.
+//! Tput: walk, create, wstat and write in one request.
 
 #[cfg(test)]
 mod tests;
@@ -9,45 +9,45 @@ use crate::stat::{Cred, Kind, SetStat, Stat};
 use crate::wire::{Data, wire_struct};
 
 mode_bits! {
-    /// What a Tput does, in this order: create, open, truncate and change attributes, write, close.
+    /// The actions of a Tput, in this order: create, open, truncate and change attributes, write, close.
     PutMode {
         /// Writes the data.
         DATA = 1,
-        /// Changes attributes as `set` says.
+        /// Changes the attributes in `set`.
         STAT = 2,
-        /// Keeps the file open and tells its fd; without it, a valid fd of the request is closed.
+        /// Keeps the file open and returns its fd; otherwise, a valid fd of the request is closed.
         MORE = 4,
-        /// Creates. `target.id` is then the *directory's* id.
+        /// Creates the object. `target.id` is then the *directory's* id.
         CREATE = 8,
-        /// With CREATE: it must not exist yet.
+        /// With CREATE: fails if the name exists.
         EXCLUSIVE = 16,
-        /// The data goes to the end of the file, wherever that is; `offset` does not count.
+        /// Appends the data at the end of the file; `offset` is ignored.
         APPEND = 32,
-        /// Answers when the change is on stable storage.
+        /// Replies only when the change is on stable storage.
         SYNC = 64,
-        /// Removes the name when the fd is closed or the session ends (the source's OREMOVEC).
+        /// Removes the name when the fd is closed or the session ends (ORCLOSE in 9P).
         REMOVE = 128,
-        /// Set-id bits and file capabilities of a file that was there before fall with this write or truncation.
+        /// Clears the set-id bits and file capabilities of an existing file with this write or truncation.
         KILL_PRIVILEGES = 256,
-        /// With MORE: the fd is to be good for reading.
+        /// With MORE: opens the fd for reading.
         READ = 512,
-        /// With MORE: the fd is to be good for writing.
+        /// With MORE: opens the fd for writing.
         WRITE = 1024,
-        /// With CREATE: a file without a name, in the directory that the path names (`O_TMPFILE`).
+        /// With CREATE: creates a file without a name, in the directory at the path (`O_TMPFILE`).
         NAMELESS = 2048,
     }
 }
 
 wire_struct! {
-    /// What to create.
+    /// The object to create.
     pub struct Create {
-        /// Its kind. A symbolic link's target is the request's data.
+        /// The kind. The data of the request is the target of a symbolic link.
         kind: Kind,
-        /// Permission bits, before the umask.
+        /// The permission bits, before the umask is applied.
         mode: u32,
-        /// Device number for device nodes.
+        /// The device number of a device node.
         rdev: u32,
-        /// On whose behalf.
+        /// The owner of the new object.
         cred: Cred,
     }
 }
@@ -57,13 +57,13 @@ wire_struct! {
     pub struct Tput {
         /// The file, or the name to create.
         target: Target,
-        /// What to do.
+        /// The actions.
         mode: PutMode,
-        /// With CREATE: what.
+        /// With CREATE: the object to create.
         create: Option<Create>,
-        /// With STAT: which attributes.
+        /// With STAT: the attributes to change.
         set: SetStat,
-        /// Where the data goes.
+        /// The offset of the data.
         offset: u64,
         /// The data to write.
         data: Data,
@@ -71,8 +71,8 @@ wire_struct! {
 }
 
 impl Tput {
-    /// Whether it does nothing but wait for stable storage: what is behind it in the line waits for it
-    /// ([`FEATURE_BARRIERS`](crate::message::version::FEATURE_BARRIERS)).
+    /// Returns true if the request only waits for stable storage, so that later requests of the session wait
+    /// for it too ([`FEATURE_BARRIERS`](crate::message::version::FEATURE_BARRIERS)).
     pub fn is_barrier(&self) -> bool {
         let opening = PutMode::MORE.and(PutMode::READ).and(PutMode::WRITE);
         self.mode.without(opening) == PutMode::SYNC
@@ -84,16 +84,17 @@ wire_struct! {
     pub struct Rput {
         /// The open file, or NOFD.
         fd: Fd,
-        /// Bytes written.
+        /// The number of bytes written.
         count: u32,
-        /// Where they went (for APPEND).
+        /// The offset of the written bytes (for APPEND).
         offset: u64,
-        /// The object's `Stat::version` just before it; 0 when it was created. A client that knows this version knows
-        /// that nobody else came between (NFS's weak cache consistency, RFC 1813 §2.6).
+        /// The object's `Stat::version` before the change; 0 if the request created it. A client that has
+        /// this version cached knows that no other change intervened (NFS's weak cache consistency, RFC 1813,
+        /// 2.6).
         before: u64,
-        /// The attributes after it.
+        /// The attributes after the change.
         stat: Option<Stat>,
-        /// With CREATE: the directory's attributes after it.
+        /// With CREATE: the directory's attributes after the change.
         dir: Option<Stat>,
     }
 }

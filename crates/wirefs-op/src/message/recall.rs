@@ -1,4 +1,4 @@
-//! Rrecall and Trecalled: the server takes leases back, the client has forgotten.
+//! Rrecall and Trecalled: the server recalls leases, and the client confirms that it no longer uses them.
 
 #[cfg(test)]
 mod tests;
@@ -8,12 +8,13 @@ use crate::path::is_name;
 use crate::stat::FileId;
 use crate::wire::{Malformed, Reader, Wire, Writer, wire_struct};
 
-/// What is no longer leased.
+/// A recalled object or name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RecallItem {
     /// The object.
     pub id: FileId,
-    /// In a directory: only what this name means there, and the directory's own attributes. `None`: all of the object.
+    /// For a directory: only the entry of this name and the directory's attributes are recalled. `None`: the
+    /// whole object.
     pub name: Option<Vec<u8>>,
 }
 
@@ -40,12 +41,12 @@ impl Wire for RecallItem {
     }
 }
 
-/// `Rrecall tag[2] serial[8] count[2] items`, with the tag NOTAG and unasked.
+/// `Rrecall tag[2] serial[8] count[2] items`, unsolicited, with the tag NOTAG.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rrecall {
-    /// Names this recall in the Trecalled that answers it.
+    /// Identifies this recall; the Trecalled that answers it repeats the serial.
     pub serial: u64,
-    /// What is recalled, at most `RECALL_ITEMS_MAX`; none of them: everything that the session has.
+    /// The recalled items, at most `RECALL_ITEMS_MAX`. Empty: all leases of the session.
     pub items: Vec<RecallItem>,
 }
 
@@ -68,22 +69,22 @@ impl Wire for Rrecall {
     }
 }
 
-/// In place of a serial, which no recall has: the client believes nothing at all until a request that it sends after this is
-/// answered. It says so when its mount ends.
-pub const RESTS: u64 = 0;
+/// A special serial: the client uses no lease before the reply to a request that it sends later. Sent when
+/// the mount ends.
+pub const RELEASE_ALL: u64 = 0;
 
-/// In place of a serial, which no recall has: the session ends, with all that it has open and locked, and its connection. Its client has died,
-/// and nobody goes on with it. The connection ends when it is so.
-pub const ENDS: u64 = OWN - 1;
+/// A special serial: ends the session, with its open files and locks. Sent on behalf of a client that has
+/// died and that no other will resume. The server closes the connection afterwards.
+pub const END_SESSION: u64 = OWN_CHANGE - 1;
 
-/// Added to the serial of a recall that tells a session of nothing but what it has changed itself, of objects with other names besides.
-/// It may stand in the Trecalled too, and says nothing there.
-pub const OWN: u64 = 1 << 63;
+/// A flag in the serial of a recall: all items are objects that the session itself changed, and that have
+/// other names. A Trecalled may contain the flag too, where it has no meaning.
+pub const OWN_CHANGE: u64 = 1 << 63;
 
 wire_struct! {
-    /// `Trecalled tag[2] serial[8]`, with the tag NOTAG; never answered.
+    /// `Trecalled tag[2] serial[8]`, with the tag NOTAG; has no reply.
     pub struct Trecalled {
-        /// The recall after which nothing that it named is believed any more, neither by the client nor by its kernel.
+        /// The serial of the recall. Neither the client nor its kernel uses the recalled leases any more.
         serial: u64,
     }
 }

@@ -12,7 +12,7 @@ wire_struct! {
     pub struct Tremove {
         /// The name.
         place: Place,
-        /// Whether it must be a directory (an empty one), or must not be one.
+        /// True if the object must be an empty directory; false if it must not be a directory.
         directory: bool,
     }
 }
@@ -20,7 +20,7 @@ wire_struct! {
 wire_struct! {
     /// `Rremove tag[2] dir[opt]`
     pub struct Rremove {
-        /// The directory's attributes after it.
+        /// The directory's attributes after the change.
         dir: Option<Stat>,
     }
 }

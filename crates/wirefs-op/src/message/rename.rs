@@ -1,4 +1,4 @@
-//! Trename: renames, as `renameat2` does.
+//! Trename: renames, like `renameat2`.
 
 #[cfg(test)]
 mod tests;
@@ -7,15 +7,15 @@ use crate::message::target::Place;
 use crate::stat::Stat;
 use crate::wire::wire_struct;
 
-/// The target must not exist (`RENAME_NOREPLACE`).
+/// Fails if the new name exists (`RENAME_NOREPLACE`).
 pub const NOREPLACE: u32 = 1;
-/// The two names change places (`RENAME_EXCHANGE`).
+/// Exchanges the two names (`RENAME_EXCHANGE`).
 pub const EXCHANGE: u32 = 2;
 
 wire_struct! {
     /// `Trename tag[2] from to flags[4]`
     pub struct Trename {
-        /// The present name.
+        /// The old name.
         from: Place,
         /// The new name.
         to: Place,
@@ -27,11 +27,11 @@ wire_struct! {
 wire_struct! {
     /// `Rrename tag[2] stat[opt] from_dir[opt] to_dir[opt]`
     pub struct Rrename {
-        /// The moved object's attributes after it.
+        /// The moved object's attributes after the change.
         stat: Option<Stat>,
-        /// The old directory's attributes after it.
+        /// The old directory's attributes after the change.
         from_dir: Option<Stat>,
-        /// The new directory's attributes after it.
+        /// The new directory's attributes after the change.
         to_dir: Option<Stat>,
     }
 }

@@ -11,9 +11,9 @@ wire_struct! {
     pub struct Tseek {
         /// The file.
         target: Target,
-        /// Where to start.
+        /// The offset to search from.
         offset: u64,
-        /// Looks for the next hole (`SEEK_HOLE`), else for the next data (`SEEK_DATA`).
+        /// True: searches for the next hole (`SEEK_HOLE`). False: for the next data (`SEEK_DATA`).
         hole: bool,
     }
 }
@@ -21,7 +21,7 @@ wire_struct! {
 wire_struct! {
     /// `Rseek tag[2] offset[8]`
     pub struct Rseek {
-        /// Where it is.
+        /// The offset found.
         offset: u64,
     }
 }

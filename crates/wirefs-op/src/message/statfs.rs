@@ -1,4 +1,4 @@
-//! Tstatfs: the figures of a file system.
+//! Tstatfs: reads the figures of a file system (`statvfs`).
 
 #[cfg(test)]
 mod tests;
@@ -10,7 +10,7 @@ use crate::wire::wire_struct;
 wire_struct! {
     /// `Tstatfs tag[2] target`
     pub struct Tstatfs {
-        /// An object on it.
+        /// An object on the file system.
         target: Target,
     }
 }

@@ -1,12 +1,12 @@
-//! How a request says which object it means.
+//! How a request identifies its objects.
 
 use crate::message::Request;
 use crate::path::TreePath;
 use crate::stat::FileId;
 use crate::wire::{Malformed, Reader, Wire, Writer, wire_struct};
 
-/// An open file at the server. Chosen by the server, and only a hint: a server that no longer knows it falls back to
-/// the path, silently.
+/// An open file on the server. The server chooses the number. It is a hint: a server that no longer has it
+/// uses the path instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Fd(pub u16);
 
@@ -23,36 +23,39 @@ impl Wire for Fd {
 }
 
 wire_struct! {
-    /// An existing object: by fd where that is valid and is that object, else by path, where it must be that object.
+    /// An existing object. The server uses the fd if it is valid and refers to the object, otherwise the
+    /// path, which must lead to the object.
     pub struct Target {
-        /// Where it was when the client last knew.
+        /// The last path that the client had for the object.
         path: TreePath,
         /// The open file, or [`NOFD`].
         fd: Fd,
-        /// Which object the client means. Another one at that path is answered with ESTALE. `None`: whatever is there.
+        /// The id of the object. If the path leads to another one, the request fails with ESTALE. `None`: any
+        /// object.
         id: Option<FileId>,
     }
 }
 
 impl Target {
-    /// Whatever is at this path.
+    /// Returns the target for any object at this path.
     pub fn at(path: TreePath) -> Target {
         Target { path, fd: NOFD, id: None }
     }
 }
 
 wire_struct! {
-    /// A name in a directory, taken or to be made.
+    /// A name in a directory, which may exist or not.
     pub struct Place {
         /// The path of the entry; not the root.
         path: TreePath,
-        /// Which directory the client means; another one there is answered with ESTALE. `None`: whatever is there.
+        /// The id of the directory. If the path leads to another one, the request fails with ESTALE. `None`:
+        /// any directory.
         dir: Option<FileId>,
     }
 }
 
 impl Request {
-    /// The ids by which it names objects and directories.
+    /// Returns the ids of the objects and directories in the request.
     pub fn ids_mut(&mut self) -> [Option<&mut FileId>; 2] {
         match self {
             Request::Get(get) => [get.target.id.as_mut(), None],

@@ -1,4 +1,4 @@
-//! The golden bytes of each message stand beside it; here is what they share, and what holds for all messages.
+//! Shared values, and tests of all messages. The golden bytes of each message are beside it.
 
 use crate::message::target::{Fd, Place, Target};
 use crate::message::{Reply, Request, Tag};
@@ -72,15 +72,15 @@ pub(crate) fn reply_is(tag: Tag, reply: Reply, text: &str) {
 }
 
 #[test]
-fn what_is_no_message_is_malformed() {
+fn invalid_messages_are_malformed() {
     let cases: [(&str, &str); 6] = [
         ("", "ends within a field"),
         ("6e", "ends within a field"),
         ("6e 0100 00", "bytes left over"),
         ("00 0100", "no such message type"),
-        // A reply is no request.
+        // A reply is not a request.
         ("6f 0100", "no such message type"),
-        // Tstatfs of a path that leaves the tree.
+        // A Tstatfs with a path that leaves the tree.
         ("8c 0100 0200 2e2e ffff 00", "a path that is not clean"),
     ];
     for (text, what) in cases {

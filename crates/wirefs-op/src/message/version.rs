@@ -1,46 +1,47 @@
-//! Tversion: agrees on the protocol and names the session.
+//! Tversion: negotiates the protocol and identifies the session.
 
 #[cfg(test)]
 mod tests;
 
 use crate::wire::{Malformed, Reader, Text, Wire, Writer, wire_struct};
 
-/// The protocol that this crate speaks.
+/// The protocol version of this crate.
 pub const VERSION: &[u8] = b"op2";
 
-/// Feature: the server recalls what it leased before it changes. Only where it was agreed on are there leases in Rattach,
-/// [`Stat::leased`](crate::Stat::leased), Rrecall and Trecalled.
+/// Feature: the server recalls leased objects before they change. Only with this feature are there leases in
+/// Rattach, [`Stat::leased`](crate::Stat::leased), Rrecall and Trecalled.
 pub const FEATURE_LEASES: u64 = 1;
 
-/// Feature: changes are numbered, and one that is sent again gets the reply that it got the first time. Only where it was
-/// agreed on is there Tnumber.
+/// Feature: changes are numbered, and a change that is sent again gets its first reply. Only with this
+/// feature is there Tnumber.
 pub const FEATURE_LEDGER: u64 = 2;
 
-/// Feature: requests may name what a change creates before it is carried out ([`FileId::provisional`](crate::FileId::provisional)),
-/// and a session that takes leases is told whether it is alone. Only together with [`FEATURE_LEDGER`], and only where it was
-/// agreed on is there Ralone.
+/// Feature: requests may refer to an object before the change that creates it was executed
+/// ([`FileId::provisional`](crate::FileId::provisional)), and the server grants exclusive sessions to clients
+/// with leases. Requires [`FEATURE_LEDGER`]. Only with this feature is there Ralone.
 pub const FEATURE_ALONE: u64 = 4;
 
-/// Feature: a Tput that does nothing but SYNC is a barrier ([`Tput::is_barrier`](crate::message::put::Tput::is_barrier)): no change behind
-/// it begins before all that came before it is on stable storage, as far as it is the object's, and no contents change if that
-/// fails. Only together with [`FEATURE_LEDGER`].
+/// Feature: a Tput with SYNC alone is a barrier
+/// ([`Tput::is_barrier`](crate::message::put::Tput::is_barrier)). No later change begins before all earlier
+/// ones to the object are on stable storage, and no contents change if that fails. Requires
+/// [`FEATURE_LEDGER`].
 pub const FEATURE_BARRIERS: u64 = 8;
 
-/// Feature: the session may have data connections beside its first one ([`FEATURE_JOIN`]), and is told when one would help
-/// ([`Rlimited`](crate::message::limited::Rlimited)).
+/// Feature: the session may have data connections beside its first one ([`FEATURE_JOIN`]), and the server
+/// reports when one would help ([`Rlimited`](crate::message::limited::Rlimited)).
 pub const FEATURE_DATA: u64 = 16;
 
-/// Asked for alone, this makes the connection a data connection of a session whose first one agreed on [`FEATURE_DATA`]: it carries
-/// reads of file data and nothing else.
+/// If requested alone, makes the connection a data connection of a session whose first connection has
+/// negotiated [`FEATURE_DATA`]. A data connection carries only reads of file contents.
 pub const FEATURE_JOIN: u64 = 32;
 
-/// Names a session, whatever connections it lives through. Chosen at random by the client; who knows it owns the
-/// session, so it is a secret between the two.
+/// Identifies a session over all its connections. The client chooses it at random. Knowledge of the id gives
+/// control of the session, so it is a secret of client and server.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionId(pub [u8; 16]);
 
 impl std::fmt::Debug for SessionId {
-    /// Shows enough to tell sessions apart, not enough to take one over.
+    /// Shows enough to distinguish sessions, but not enough to take one over.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let [a, b, ..] = self.0;
         write!(f, "SessionId({a:02x}{b:02x}…)")
@@ -62,8 +63,8 @@ impl Wire for SessionId {
     }
 }
 
-/// Names one life of the server's unwritten data: another number means that what was not committed may be lost (NFSv4's
-/// write verifier, RFC 8881 §18.32). A mere restart of the server's process keeps it: the kernel still has the data.
+/// The boot id: a new value means that uncommitted data may be lost (the write verifier of NFSv4, RFC 8881,
+/// 18.32). A restart of the server process alone keeps it, since the kernel still has the data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BootId(pub u64);
 
@@ -79,12 +80,13 @@ impl Wire for BootId {
 wire_struct! {
     /// `Tversion tag[2] msize[4] version[s] features[8] session[16]`
     pub struct Tversion {
-        /// The largest message that the client takes, in bytes.
+        /// The largest message that the client accepts, in bytes.
         msize: u32,
-        /// [`VERSION`], or what a later edition calls itself.
+        /// [`VERSION`], or the name of a later version.
         version: Text,
-        /// Optional parts of the protocol that the client knows, a bit each: [`FEATURE_LEASES`], [`FEATURE_LEDGER`],
-        /// [`FEATURE_ALONE`], [`FEATURE_BARRIERS`], [`FEATURE_DATA`], [`FEATURE_JOIN`]. Others are ignored.
+        /// The optional features that the client supports, one bit each: [`FEATURE_LEASES`],
+        /// [`FEATURE_LEDGER`], [`FEATURE_ALONE`], [`FEATURE_BARRIERS`], [`FEATURE_DATA`], [`FEATURE_JOIN`].
+        /// The server ignores unknown ones.
         features: u64,
         /// The session to open or to resume.
         session: SessionId,
@@ -94,17 +96,17 @@ wire_struct! {
 wire_struct! {
     /// `Rversion tag[2] msize[4] version[s] features[8] boot[8] resumed[1] number[8]`
     pub struct Rversion {
-        /// The largest message that either side sends from now on, in bytes.
+        /// The largest message that either side may send from now on, in bytes.
         msize: u32,
-        /// The version that both speak, or `unknown`.
+        /// The common version, or `unknown`.
         version: Text,
-        /// The features that both know.
+        /// The common features.
         features: u64,
-        /// This run of the server.
+        /// The server's boot id.
         boot: BootId,
-        /// Whether the session was known: its open files and locks are still there.
+        /// True if the session existed: its open files and locks are still valid.
         resumed: bool,
-        /// Above the numbers of all changes that the session has sent; 0 where it was not known.
+        /// A number above those of all changes that the session has sent; 0 if the session is new.
         number: u64,
     }
 }

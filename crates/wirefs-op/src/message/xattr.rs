@@ -8,13 +8,13 @@ use crate::message::target::Target;
 use crate::stat::Stat;
 use crate::wire::{Data, Text, wire_codes, wire_struct};
 
-/// What to do with extended attributes.
+/// The action on extended attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum XattrAction {
     /// Reads the value of `name`.
     Read = 0,
-    /// Lists all names, each ended by NUL.
+    /// Lists all names, each terminated by NUL.
     List = 1,
     /// Sets `name` to the data.
     Set = 2,
@@ -27,15 +27,15 @@ wire_codes!(XattrAction: u8, "no such xattr action", [Read, List, Set, Remove]);
 wire_struct! {
     /// `Txattr tag[2] target action[1] name[s] flags[4] kill_sgid[1] count[4] data[count]`
     pub struct Txattr {
-        /// Whose.
+        /// The object.
         target: Target,
-        /// What to do.
+        /// The action.
         action: XattrAction,
-        /// Which attribute.
+        /// The name of the attribute.
         name: Text,
-        /// For Set: those of `setxattr(2)`.
+        /// For Set: the flags of `setxattr(2)`.
         flags: u32,
-        /// For Set of an ACL: the set-group-id bit falls.
+        /// For Set of an ACL: clears the set-group-id bit.
         kill_sgid: bool,
         /// For Set: the value.
         value: Data,

@@ -7,7 +7,7 @@ fn parse(bytes: &[u8]) -> Option<TreePath> {
 }
 
 #[test]
-fn only_clean_paths_are_taken() {
+fn only_clean_paths_are_accepted() {
     let long_name = vec![b'n'; NAME_BYTES_MAX];
     let clean: [&[u8]; 6] = [b"", b"a", b"a/b", b"...", b"\xff/ ", &long_name];
     for bytes in clean {

@@ -2,7 +2,7 @@ use super::{Time, Timestamp};
 use std::time::Duration;
 
 #[test]
-fn time_never_runs_past_its_ends() {
+fn time_saturates_at_both_ends() {
     assert_eq!(Time(u64::MAX) + Duration::from_nanos(1), Time(u64::MAX));
     assert_eq!(Time(1) + Duration::MAX, Time(u64::MAX));
     assert_eq!(Time(1).since(Time(2)), Duration::ZERO);
@@ -10,14 +10,14 @@ fn time_never_runs_past_its_ends() {
 }
 
 #[test]
-fn a_timestamp_is_told_in_utc_to_the_second() {
-    let told = |secs| Timestamp { secs, nanos: 999_999_999 }.in_utc();
-    assert_eq!(told(0), "19700101T000000Z");
-    assert_eq!(told(-1), "19691231T235959Z");
-    assert_eq!(told(951_782_400), "20000229T000000Z");
-    assert_eq!(told(951_868_799), "20000229T235959Z");
-    assert_eq!(told(1_700_000_000), "20231114T221320Z");
-    assert_eq!(told(4_102_444_799), "20991231T235959Z");
+fn a_timestamp_is_formatted_in_utc_to_the_second() {
+    let formatted = |secs| Timestamp { secs, nanos: 999_999_999 }.in_utc();
+    assert_eq!(formatted(0), "19700101T000000Z");
+    assert_eq!(formatted(-1), "19691231T235959Z");
+    assert_eq!(formatted(951_782_400), "20000229T000000Z");
+    assert_eq!(formatted(951_868_799), "20000229T235959Z");
+    assert_eq!(formatted(1_700_000_000), "20231114T221320Z");
+    assert_eq!(formatted(4_102_444_799), "20991231T235959Z");
 }
 
 #[test]

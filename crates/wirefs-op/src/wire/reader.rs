@@ -1,9 +1,9 @@
-//! Walking over one received message.
+//! The decoder's position in a received message.
 
 use crate::wire::{Malformed, Wire};
 use bytes::Bytes;
 
-/// Walks over one received message.
+/// Reads a received message.
 #[derive(Debug)]
 pub struct Reader {
     body: Bytes,
@@ -11,25 +11,25 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Reads a message body: what follows the size word.
+    /// Creates a reader of a message without its size word.
     pub fn new(body: Bytes) -> Reader {
         Reader { body, at: 0 }
     }
 
-    /// A complaint about the present place.
+    /// Creates an error at the current position.
     pub fn malformed(&self, what: &'static str) -> Malformed {
         Malformed { what, at: self.at }
     }
 
-    /// Bytes not read yet.
+    /// Returns the number of bytes not read yet.
     pub fn remaining(&self) -> usize {
         self.body.len() - self.at
     }
 
-    /// The next `len` bytes, shared with the message.
+    /// Returns the next `len` bytes, shared with the message.
     ///
     /// # Errors
-    /// The message ends before.
+    /// Fails if the message ends before.
     pub fn bytes(&mut self, len: usize) -> Result<Bytes, Malformed> {
         if len > self.remaining() {
             return Err(self.malformed("ends within a field"));
@@ -46,10 +46,10 @@ impl Reader {
         Ok(array)
     }
 
-    /// `len[2] bytes`, at most `max` long.
+    /// Reads `len[2] bytes`, at most `max` bytes.
     ///
     /// # Errors
-    /// Longer, or the message ends before.
+    /// Fails if the string is longer or the message ends before.
     pub fn string(&mut self, max: usize) -> Result<Bytes, Malformed> {
         let len = usize::from(u16::take(self)?);
         if len > max {
@@ -58,10 +58,10 @@ impl Reader {
         self.bytes(len)
     }
 
-    /// Checks that nothing is left.
+    /// Checks that the message ends here.
     ///
     /// # Errors
-    /// Bytes are left over.
+    /// Fails if bytes remain.
     pub fn end(&self) -> Result<(), Malformed> {
         if self.remaining() == 0 { Ok(()) } else { Err(self.malformed("bytes left over")) }
     }

@@ -1,4 +1,4 @@
-//! The wire form of a change of attributes: a byte of bits, then the fields that they name.
+//! The encoding of changes of attributes: a byte of bits, then the fields whose bits are set.
 
 #[cfg(test)]
 mod tests;
@@ -7,7 +7,8 @@ use crate::stat::{SetStat, SetTime};
 use crate::time::Timestamp;
 use crate::wire::{Malformed, Reader, Wire, Writer};
 
-/// Which fields of a [`SetStat`] follow, as bits in its first byte; the two `Now` bits stand for no field.
+/// The bits in the first byte of a [`SetStat`], one for each field that follows; the two `Now` bits have no
+/// field.
 mod set_bits {
     pub(super) const MODE: u8 = 1;
     pub(super) const UID: u8 = 2;
@@ -58,7 +59,7 @@ impl Wire for SetStat {
                 (false, false) => Ok(None),
                 (false, true) => Ok(Some(SetTime::Now)),
                 (true, false) => Ok(Some(SetTime::At(Timestamp::take(reader)?))),
-                (true, true) => Err(reader.malformed("a time both given and now")),
+                (true, true) => Err(reader.malformed("a time that is both explicit and now")),
             }
         }
         let bits = u8::take(reader)?;

@@ -1,4 +1,4 @@
-//! The wire form of what a file is.
+//! The encoding of identities and attributes.
 
 #[cfg(test)]
 mod tests;
@@ -23,7 +23,7 @@ wire_fields!(FsStat {
     name_bytes_max
 });
 
-/// The bits of a [`Stat`]'s last byte.
+/// The bits in the last byte of a [`Stat`].
 mod stat_bits {
     pub(super) const WITHOUT_XATTRS: u8 = 1;
     pub(super) const LEASED: u8 = 2;
@@ -50,7 +50,7 @@ impl Wire for Stat {
 
     fn take(reader: &mut Reader) -> Result<Self, Malformed> {
         use stat_bits::*;
-        // Fields are evaluated in the order in which they are written here, which is that of the wire.
+        // Fields are evaluated in the order written here, which is that of the wire.
         let mut stat = Stat {
             id: Wire::take(reader)?,
             kind: Wire::take(reader)?,

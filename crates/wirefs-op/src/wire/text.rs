@@ -1,4 +1,4 @@
-//! Strings of bytes: short ones for names and people, long ones for contents.
+//! Byte strings: short ones for names and texts, long ones for contents.
 
 use crate::limits::DATA_BYTES_MAX;
 use crate::wire::{Malformed, Reader, Wire, Writer};
@@ -9,12 +9,12 @@ use bytes::Bytes;
 pub struct Text(Bytes);
 
 impl Text {
-    /// The text, cut to 255 bytes.
+    /// Creates a text, truncated to 255 bytes.
     pub fn new(bytes: &[u8]) -> Text {
         Text(Bytes::copy_from_slice(bytes.get(..255).unwrap_or(bytes)))
     }
 
-    /// Its bytes.
+    /// Returns the bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -31,12 +31,12 @@ impl Wire for Text {
         writer.string(&self.0);
     }
     fn take(reader: &mut Reader) -> Result<Self, Malformed> {
-        // Copied: a text may be kept for long, and must not keep a whole message with it.
+        // Copied: a text may live long, and must not keep a whole message in memory.
         Ok(Text::new(&reader.string(255)?))
     }
 }
 
-/// The trailing `count[4] data[count]` of a message. Always its last field; never copied.
+/// The trailing `count[4] data[count]` of a message, always its last field. Never copied.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Data(pub Bytes);
 

@@ -1,4 +1,4 @@
-//! Collecting one message.
+//! The encoder's buffer of a message.
 
 use crate::Frame;
 use crate::limits::MESSAGE_BYTES_MAX;
@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 const _: () = assert!(MESSAGE_BYTES_MAX < u32::MAX as usize, "size[4] carries a message's length");
 
-/// Collects one message: its fields in one buffer, its trailing data beside it.
+/// Builds a message: its fields in one buffer, its trailing data separately.
 #[derive(Debug)]
 pub struct Writer {
     head: Vec<u8>,
@@ -14,7 +14,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Starts a message of this type with this tag.
+    /// Starts a message with this type and tag.
     pub fn message(code: u8, tag: u16) -> Writer {
         let mut head = Vec::with_capacity(96);
         head.extend_from_slice(&[0; 4]);
@@ -23,12 +23,12 @@ impl Writer {
         Writer { head, data: Bytes::new() }
     }
 
-    /// Starts a bare value, without the message's fixed fields.
+    /// Starts a value without the message's fixed fields.
     pub fn bare() -> Writer {
         Writer { head: Vec::new(), data: Bytes::new() }
     }
 
-    /// Ends the message: fills in its size.
+    /// Finishes the message: sets its size.
     pub fn finish(mut self) -> Frame {
         let size = u32::try_from(self.head.len() + self.data.len()).unwrap_or(u32::MAX);
         if let Some(word) = self.head.get_mut(..4) {
@@ -37,22 +37,22 @@ impl Writer {
         Frame { head: self.head, data: self.data }
     }
 
-    /// Ends a bare value.
+    /// Finishes a bare value and returns its bytes.
     pub fn into_bytes(self) -> Vec<u8> {
         self.head
     }
 
-    /// Bytes written so far, the data not counted.
+    /// Returns the number of bytes written, without the data.
     pub fn len(&self) -> usize {
         self.head.len()
     }
 
-    /// Whether nothing has been written.
+    /// Returns true if nothing was written.
     pub fn is_empty(&self) -> bool {
         self.head.is_empty()
     }
 
-    /// Takes back what was written past the first `len` bytes.
+    /// Removes the bytes written after the first `len`.
     pub fn truncate(&mut self, len: usize) {
         self.head.truncate(len);
     }
@@ -67,7 +67,7 @@ impl Writer {
         self.data = data;
     }
 
-    /// Writes `len[2] bytes`. INVARIANT: callers hold strings within the limits, all of which fit 16 bits.
+    /// Writes `len[2] bytes`. INVARIANT: strings are within their limits, all of which fit into 16 bits.
     pub fn string(&mut self, bytes: &[u8]) {
         debug_assert!(bytes.len() <= usize::from(u16::MAX));
         self.raw(&(bytes.len() as u16).to_le_bytes());

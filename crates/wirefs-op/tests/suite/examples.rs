@@ -1,19 +1,19 @@
-//! The examples of `docs/PROTOCOL.md`: blocks fenced as ```` ```hex NAME ````, a `#` starting a comment.
+//! The examples in `docs/PROTOCOL.md`: blocks fenced as ```` ```hex NAME ````, with `#` starting a comment.
 
 /// One example.
 pub(crate) struct Example {
-    /// What the block says it is: `Tget`, `entry`, …
+    /// The name of the block: `Tget`, `entry`, …
     pub(crate) name: String,
-    /// Where the block starts, counted from 1.
+    /// The line where the block starts, counted from 1.
     pub(crate) line: usize,
-    /// The bytes, the size word included.
+    /// The bytes, including the size word.
     pub(crate) bytes: Vec<u8>,
 }
 
 /// The specification's text.
 pub(crate) const SPECIFICATION: &str = include_str!("../../../../docs/PROTOCOL.md");
 
-/// All examples, in order.
+/// Returns all examples in order.
 pub(crate) fn examples() -> Vec<Example> {
     let mut examples = Vec::new();
     let mut lines = SPECIFICATION.lines().enumerate();

@@ -1,5 +1,6 @@
-//! Fuzz targets for the decoders. On the stable toolchain they run as property tests, for as long as
-//! `BOLERO_RANDOM_ITERATIONS` and `BOLERO_RANDOM_TEST_TIME_MS` say; under `cargo bolero test` coverage leads them.
+//! Fuzz targets for the decoders. On the stable toolchain they run as property tests, limited by
+//! `BOLERO_RANDOM_ITERATIONS` and `BOLERO_RANDOM_TEST_TIME_MS`; under `cargo bolero test` they are guided by
+//! coverage.
 
 use crate::examples::examples;
 use crate::inspect::{decode_by_all, listing_from, reply_from, request_from, stream_from};
@@ -35,7 +36,7 @@ fn fuzz_stream_decoder() {
     });
 }
 
-/// Starts from a directory that is begun, so that entries mean something.
+/// Starts with an open directory, so that entries are valid.
 #[test]
 fn fuzz_stream_decoder_within_a_directory() {
     bolero::check!().for_each(|entries: &[u8]| {
@@ -43,7 +44,8 @@ fn fuzz_stream_decoder_within_a_directory() {
     });
 }
 
-/// Starts from the examples of the specification, so that the depths of each message are reached without coverage.
+/// Starts with the examples of the specification, so that deep parts of each message are reached without
+/// coverage.
 #[test]
 fn fuzz_edited_examples() {
     let bodies: Vec<Vec<u8>> = examples().into_iter().map(|example| example.bytes[4..].to_vec()).collect();

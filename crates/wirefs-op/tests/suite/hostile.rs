@@ -1,4 +1,4 @@
-//! No bytes from outside make a decoder panic or give a value beyond the limits.
+//! No bytes make a decoder panic or return a value beyond the limits.
 
 use crate::inspect::{decode_by_all, listing_from, stream_from};
 use crate::round_trip::push;
@@ -9,7 +9,7 @@ use wirefs_op::Frame;
 use wirefs_op::find_listing::FindWriter;
 use wirefs_op::listing::ListingWriter;
 
-/// One way to damage a message: at a place that is a share of its length, out of 2^16.
+/// A modification of a message, at a position given as a fraction of its length, in units of 2^-16.
 #[derive(Clone, Debug)]
 enum Damage {
     Replace(u16, u8),
@@ -19,7 +19,7 @@ enum Damage {
 }
 
 fn damage() -> impl Strategy<Value = Vec<Damage>> {
-    // Lengths and bits stand early, and lies about them start with small and with extreme bytes.
+    // Lengths and bits come early; false ones are mostly small or extreme bytes.
     let byte = || prop_oneof![0..4_u8, Just(0x7f), Just(0x80), Just(0xff), any::<u8>()];
     let one = prop_oneof![
         (any::<u16>(), byte()).prop_map(|(at, byte)| Damage::Replace(at, byte)),
@@ -55,22 +55,22 @@ fn check(frame: &Frame, damages: &[Damage]) {
 
 proptest! {
     #[test]
-    fn random_bytes_are_refused_or_make_sense(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn random_bytes_are_rejected_or_valid(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         decode_by_all(&bytes);
     }
 
     #[test]
-    fn damaged_requests_are_refused_or_make_sense(tag in tag(), request in request(), damages in damage()) {
+    fn damaged_requests_are_rejected_or_valid(tag in tag(), request in request(), damages in damage()) {
         check(&request.encode(tag), &damages);
     }
 
     #[test]
-    fn damaged_replies_are_refused_or_make_sense(tag in tag(), reply in reply(), damages in damage()) {
+    fn damaged_replies_are_rejected_or_valid(tag in tag(), reply in reply(), damages in damage()) {
         check(&reply.encode(tag), &damages);
     }
 
     #[test]
-    fn damaged_listings_are_refused_or_make_sense(
+    fn damaged_listings_are_rejected_or_valid(
         listed in prop::collection::vec(entry(), 1..8),
         damages in damage(),
     ) {
@@ -82,9 +82,9 @@ proptest! {
     }
 
     #[test]
-    fn damaged_streams_are_refused_or_make_sense(told in found(), damages in damage()) {
+    fn damaged_streams_are_rejected_or_valid(records in found(), damages in damage()) {
         let mut writer = FindWriter::new(usize::MAX);
-        for record in &told {
+        for record in &records {
             push(&mut writer, record);
         }
         let _ = stream_from(&damaged(writer.finish().to_vec(), &damages));

@@ -1,4 +1,4 @@
-//! What a test looks at in a message without asking which one it is.
+//! Accessors for the parts of any message.
 
 use bytes::Bytes;
 use wirefs_op::find_listing::{FindReader, FindRecord, FindWriter};
@@ -8,7 +8,7 @@ use wirefs_op::limits::{
 use wirefs_op::wire::Malformed;
 use wirefs_op::{Frame, Reply, Request, Tag, TreePath, listing};
 
-/// The data that a request carries.
+/// Returns the data of a request.
 pub(crate) fn request_data(request: &Request) -> &[u8] {
     match request {
         Request::Put(put) => &put.data.0,
@@ -33,7 +33,7 @@ pub(crate) fn request_data(request: &Request) -> &[u8] {
     }
 }
 
-/// The data that a reply carries.
+/// Returns the data of a reply.
 pub(crate) fn reply_data(reply: &Reply) -> &[u8] {
     match reply {
         Reply::Get(get) => &get.data.0,
@@ -60,7 +60,7 @@ pub(crate) fn reply_data(reply: &Reply) -> &[u8] {
     }
 }
 
-/// The paths that a request names.
+/// Returns the paths in a request.
 pub(crate) fn request_paths(request: &Request) -> Vec<&TreePath> {
     match request {
         Request::Version(_)
@@ -99,7 +99,8 @@ fn frame_is_in_limits(frame: &Frame) {
     assert_eq!(u32::from_le_bytes(size) as usize, frame.wire_len());
 }
 
-/// Decodes a request from anywhere; whatever decodes must be within the limits and have one form only.
+/// Decodes untrusted bytes as a request; checks that the result is within the limits and encodes to the same
+/// bytes.
 pub(crate) fn request_from(body: &[u8]) -> Result<(Tag, Request), Malformed> {
     let (tag, request) = Request::decode(Bytes::copy_from_slice(body))?;
     assert!(request_paths(&request).into_iter().all(path_is_clean), "{request:?}");
@@ -110,20 +111,21 @@ pub(crate) fn request_from(body: &[u8]) -> Result<(Tag, Request), Malformed> {
     Ok((tag, request))
 }
 
-/// Decodes a reply from anywhere; whatever decodes must be within the limits and have one form only.
+/// Decodes untrusted bytes as a reply; checks that the result is within the limits and encodes to the same
+/// bytes.
 pub(crate) fn reply_from(body: &[u8]) -> Result<(Tag, Reply), Malformed> {
     let (tag, reply) = Reply::decode(Bytes::copy_from_slice(body))?;
     assert!(reply_data(&reply).len() <= DATA_BYTES_MAX);
     let frame = reply.encode(tag);
     frame_is_in_limits(&frame);
-    // Numbers that the protocol does not know all become EIO.
+    // All unknown error numbers become EIO.
     if !matches!(reply, Reply::Error(_)) {
         assert_eq!(frame.to_body(), body, "{reply:?}");
     }
     Ok((tag, reply))
 }
 
-/// Unpacks a listing from anywhere; whatever decodes must have clean names and lead on.
+/// Decodes untrusted bytes as a listing; checks that names are clean and positions are not 0.
 pub(crate) fn listing_from(data: &[u8]) -> Result<(), Malformed> {
     for entry in listing::entries(Bytes::copy_from_slice(data))? {
         assert!(TreePath::root().join(&entry.name).is_some() && entry.next != 0);
@@ -131,7 +133,8 @@ pub(crate) fn listing_from(data: &[u8]) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// Unpacks a stream's message from anywhere; what decodes must be clean, within the limits, and have one form only.
+/// Decodes untrusted bytes as a stream message; checks that the result is clean, within the limits, and
+/// encodes to the same bytes.
 pub(crate) fn stream_from(data: &[u8]) -> Result<(), Malformed> {
     let mut writer = FindWriter::new(data.len());
     let mut path_bytes = 0;
@@ -160,7 +163,7 @@ pub(crate) fn stream_from(data: &[u8]) -> Result<(), Malformed> {
     outcome
 }
 
-/// Gives bytes to all decoders; none may panic, and each checks what it accepts.
+/// Passes bytes to all decoders; none may panic.
 pub(crate) fn decode_by_all(bytes: &[u8]) {
     let outcomes = [
         request_from(bytes).map(drop).map_err(|malformed| malformed.at),

@@ -1,4 +1,4 @@
-//! What holds for all messages: round trips, hostile bytes, the examples of the specification.
+//! Tests of all messages: round trips, hostile bytes, the examples of the specification.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that fails panics")]
 

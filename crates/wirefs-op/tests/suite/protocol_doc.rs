@@ -1,16 +1,16 @@
-//! The specification and the code say the same.
+//! The specification agrees with the code.
 
 use crate::examples::{SPECIFICATION, examples};
 use crate::inspect::{listing_from, reply_data, reply_from, request_from, stream_from};
 use std::collections::BTreeSet;
 use wirefs_op::{Errno, Reply, Tag};
 
-/// The first and the last type code.
+/// The range of type codes.
 const CODES: std::ops::RangeInclusive<u8> = 100..=165;
 
-/// The name of the message with this type code, with its T or R; `None` where there is none.
+/// Returns the name of the message with this type code, including its T or R; `None` for an unused code.
 fn message_name(code: u8) -> Option<String> {
-    // A message of this type alone ends within a field, or decodes; an unknown type is refused as such.
+    // A message of this type alone decodes or ends within a field; an unknown type is rejected as such.
     let known = |refused: Option<&str>| refused != Some("no such message type");
     let body = [code, 0, 0];
     let request = request_from(&body).map_err(|malformed| malformed.what).err();
@@ -27,7 +27,7 @@ fn message_name(code: u8) -> Option<String> {
 }
 
 #[test]
-fn each_example_decodes_to_what_it_says_and_encodes_to_the_same_bytes() {
+fn each_example_decodes_to_its_message_and_encodes_to_the_same_bytes() {
     for example in examples() {
         let place = format!("{} at line {}", example.name, example.line);
         if example.name == "entry" {
@@ -36,7 +36,7 @@ fn each_example_decodes_to_what_it_says_and_encodes_to_the_same_bytes() {
         }
         let (size, body) = example.bytes.split_at(4);
         assert_eq!(size, (example.bytes.len() as u32).to_le_bytes(), "size of {place}");
-        // Both compare the bytes that they encode again.
+        // Both functions compare the bytes after encoding again.
         let decoded = match example.name.split_at(1) {
             ("T", name) => request_from(body)
                 .map(|(_, request)| (request.name().eq_ignore_ascii_case(name), request.code())),
@@ -63,7 +63,7 @@ fn each_message_has_a_row_a_layout_and_an_example() {
 }
 
 #[test]
-fn the_table_of_errors_is_the_one_that_travels() {
+fn the_table_of_errors_matches_the_wire_codes() {
     for errno in Errno::ALL {
         let row = format!("| {} | {} |", errno.code(), errno.text());
         let listed = SPECIFICATION.lines().any(|line| line.replace('`', "").ends_with(&row));
@@ -72,6 +72,6 @@ fn the_table_of_errors_is_the_one_that_travels() {
 }
 
 #[test]
-fn notag_is_what_the_specification_says() {
+fn notag_has_the_value_in_the_specification() {
     assert_eq!(wirefs_op::NOTAG, Tag(0xffff));
 }

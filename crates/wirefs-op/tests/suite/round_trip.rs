@@ -1,4 +1,4 @@
-//! Decoding what was encoded gives the same value, in one form, without copying contents.
+//! Decoding an encoded value returns the same value, from exactly one encoding, without copying contents.
 
 use crate::inspect::{reply_data, reply_from, request_data, request_from};
 use crate::values::message::{reply, request, tag};
@@ -9,7 +9,7 @@ use wirefs_op::limits::{DATA_BYTES_MAX, LISTING_BYTES_MAX};
 use wirefs_op::listing::{ListingWriter, entries};
 use wirefs_op::{Reply, Request};
 
-/// Whether `part` lies within `whole`, in memory.
+/// Returns true if `part` is a slice of `whole` in memory.
 fn is_within(part: &[u8], whole: &[u8]) -> bool {
     let (part, whole) = (part.as_ptr_range(), whole.as_ptr_range());
     part.is_empty() || whole.start <= part.start && part.end <= whole.end
@@ -17,13 +17,13 @@ fn is_within(part: &[u8], whole: &[u8]) -> bool {
 
 proptest! {
     #[test]
-    fn requests_come_back_as_they_were(tag in tag(), request in request()) {
+    fn requests_round_trip(tag in tag(), request in request()) {
         let frame = request.encode(tag);
         prop_assert_eq!(request_from(&frame.to_body()), Ok((tag, request)));
     }
 
     #[test]
-    fn replies_come_back_as_they_were(tag in tag(), reply in reply()) {
+    fn replies_round_trip(tag in tag(), reply in reply()) {
         let frame = reply.encode(tag);
         prop_assert_eq!(reply_from(&frame.to_body()), Ok((tag, reply)));
     }
@@ -47,7 +47,7 @@ proptest! {
     }
 
     #[test]
-    fn listings_come_back_as_they_were(
+    fn listings_round_trip(
         listed in prop::collection::vec(entry(), 0..40),
         bytes_max in prop_oneof![Just(LISTING_BYTES_MAX), 0..4096_usize],
     ) {
@@ -59,16 +59,16 @@ proptest! {
     }
 
     #[test]
-    fn streams_come_back_as_they_were(
-        told in found(),
+    fn streams_round_trip(
+        records in found(),
         bytes_max in prop_oneof![Just(DATA_BYTES_MAX), 0..1024_usize],
     ) {
         let mut writer = FindWriter::new(bytes_max);
-        let fitting = told.iter().take_while(|record| push(&mut writer, record)).count();
+        let fitting = records.iter().take_while(|record| push(&mut writer, record)).count();
         let packed = writer.finish();
         prop_assert!(packed.len() <= bytes_max);
         let taken: Vec<FindRecord> = FindReader::new(packed.clone()).collect::<Result<_, _>>().unwrap();
-        prop_assert_eq!(&taken, &told[..fitting]);
+        prop_assert_eq!(&taken, &records[..fitting]);
         for record in &taken {
             if let FindRecord::Entry(entry) = record {
                 prop_assert!(is_within(entry.contents.as_deref().unwrap_or_default(), &packed));
@@ -77,7 +77,7 @@ proptest! {
     }
 }
 
-/// Adds a record to a stream's message, if it fits.
+/// Adds a record to a stream message if it fits.
 pub(crate) fn push(writer: &mut FindWriter, record: &FindRecord) -> bool {
     match record {
         FindRecord::Directory(directory) => writer.directory(directory),
@@ -85,7 +85,7 @@ pub(crate) fn push(writer: &mut FindWriter, record: &FindRecord) -> bool {
     }
 }
 
-/// Where non-empty data lies; for empty data there is nothing to share.
+/// Returns the address of the data; empty data has no address to compare.
 fn bytes_ptr(data: &[u8], encoded: &[u8]) -> *const u8 {
     if data.is_empty() { encoded.as_ptr() } else { data.as_ptr() }
 }

@@ -1,4 +1,4 @@
-//! Strategies for the values within messages, extremes included.
+//! Strategies for values within messages, including extreme ones.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -169,7 +169,7 @@ pub(crate) fn entry() -> impl Strategy<Value = DirEntry> {
     (name(), 1..=u64::MAX, stat()).prop_map(|(name, next, stat)| DirEntry { name, next, stat })
 }
 
-/// Attributes that follow each other in a stream: any, or like a file's with a few fields that differ.
+/// Consecutive attributes in a stream: arbitrary, or those of a file with a few changed fields.
 fn found_stat() -> BoxedStrategy<Stat> {
     let time = Timestamp { secs: 1_700_000_000, nanos: 5 };
     let ordinary = move |(ino, size, kind, later): (u64, u64, Kind, i64)| {
@@ -197,7 +197,7 @@ fn found_stat() -> BoxedStrategy<Stat> {
     prop_oneof![2 => ordinary, 1 => stat()].boxed()
 }
 
-/// Names and paths that share much, little or nothing with each other.
+/// Names and paths with long, short or no common prefixes.
 fn found_name() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![2 => "[ab]{1,4}".prop_map(String::into_bytes), 1 => name()]
 }
@@ -216,7 +216,7 @@ fn found_entry() -> impl Strategy<Value = FindRecord> {
     })
 }
 
-/// The records of one message: a directory first.
+/// The records of one message, starting with a directory.
 pub(crate) fn found() -> impl Strategy<Value = Vec<FindRecord>> {
     let directory =
         (found_path(), found_stat(), any::<[bool; 2]>()).prop_map(|(path, stat, [begins, ends])| {

@@ -1,6 +1,6 @@
-//! Measures the tables of the source again: the round trip of pings (1), a small file at 0 to 4 ms of delay each way (2), with
-//! parts of one processor (3), and in nested directories at 3 to 5 ms (4). Beside the first row of table 2 stands what the
-//! kernel's interface takes for the same calls when each is answered at once.
+//! Repeats the measurements of the PingFS paper: the RTT of pings (1), a small file at 0 to 4 ms of added
+//! delay (2), with a CPU quota (3), and in nested directories at 3 to 5 ms (4). Beside the first row of table
+//! 2 it prints the time of the same FUSE calls when each is answered at once.
 //!
 //! `cargo build --release -p wirefs -p wirefs-pingfs -p wirefs-fuse --examples --bins`, then as root
 //! `target/release/examples/tables [reads] [option of wirefs echo …]`
@@ -19,17 +19,17 @@ use wirefs_pingfs::{EchoOptions, EchoStore};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Delays each way, in milliseconds, as the source added them.
+/// Added one-way delays in milliseconds, as in the paper.
 const DELAYS_MS: [u64; 4] = [0, 1, 2, 4];
-/// Directories above a file.
+/// Nesting depths of the file.
 const DEPTHS: [usize; 5] = [0, 1, 2, 4, 8];
 
-/// Hundredths of a processor that the mount may take.
+/// CPU quotas of the mount in percent.
 const QUOTAS: [u64; 5] = [5, 10, 20, 40, 80];
-/// The source scaled a processor of 3.9 GHz; its table is not legible, of its text this is left.
+/// The paper scales a CPU of 3.9 GHz. Its table is not legible; this is from its text.
 const SOURCE_3: &str =
     "the source: from 800 to 1,200 MHz the mean falls by 1.10 ms, from 3,200 to 3,600 MHz by 0.067 ms";
-/// How long a mount may take.
+/// Limit of the time to mount.
 const MOUNTED_WITHIN: Duration = Duration::from_secs(60);
 
 struct Bench {
@@ -41,8 +41,8 @@ struct Bench {
     options: Vec<String>,
 }
 
-/// Runs a program to its end; what it printed last.
-fn told(mut command: Command) -> Outcome<String> {
+/// Runs a program to its end and returns its last line of output.
+fn output_of(mut command: Command) -> Outcome<String> {
     let output = command.output()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     if output.status.success() {
@@ -59,7 +59,7 @@ fn with(host: &Host, program: &Path, words: &[&str]) -> Command {
 }
 
 impl Bench {
-    /// Mounts over pings to this address and measures reads below each of these directories.
+    /// Mounts over pings to this address and measures reads below each directory.
     fn read(&self, near: &Host, address: IpAddr, rtt: Duration, dirs: &[String]) -> Outcome<Vec<String>> {
         self.read_with(None, near, address, rtt, dirs)
     }
@@ -76,31 +76,31 @@ impl Bench {
         let mut words = vec!["echo", &self.mountpoint, "--host", &address, "--discard"];
         words.extend(self.options.iter().map(String::as_str));
         match quota.map(Quota::members) {
-            None => told(with(near, &self.wirefs, &words))?,
+            None => output_of(with(near, &self.wirefs, &words))?,
             Some(members) => {
                 let enter = ["-c", r#"echo $$ > "$0" && exec "$@""#];
                 let mut command = with(near, Path::new("sh"), &enter);
-                told({
+                output_of({
                     command.arg(members).arg(&self.wirefs).args(&words);
                     command
                 })?
             }
         };
-        // Longer than what passed is at hand.
+        // Longer than blocks stay buffered.
         let pause = (rtt.as_micros() * 3).max(3_000).to_string();
         let measured = dirs.iter().map(|dir| {
             let dir = format!("{}/{dir}", self.mountpoint);
-            told(with(near, &self.reader, &[&dir, "16", &pause, "prepare"]))?;
-            told(with(near, &self.reader, &[&dir, &self.reads, &pause]))
+            output_of(with(near, &self.reader, &[&dir, "16", &pause, "prepare"]))?;
+            output_of(with(near, &self.reader, &[&dir, &self.reads, &pause]))
         });
         let measured: Outcome<Vec<String>> = measured.collect();
-        told(with(near, &self.wirefs, &["umount", &self.mountpoint]))?;
+        output_of(with(near, &self.wirefs, &["umount", &self.mountpoint]))?;
         measured
     }
 
-    /// The same reads where each call is answered at once, and what was asked for that.
-    fn read_floor(&self, near: &Host, beliefs: &[&str]) -> Outcome<(String, String)> {
-        let mut mounting = with(near, &self.floor, &[&[self.mountpoint.as_str()], beliefs].concat());
+    /// Measures the same reads where each call is answered at once. Returns the times and the calls.
+    fn read_floor(&self, near: &Host, options: &[&str]) -> Outcome<(String, String)> {
+        let mut mounting = with(near, &self.floor, &[&[self.mountpoint.as_str()], options].concat());
         let mut floor = mounting.stdout(Stdio::piped()).spawn()?;
         let end = Instant::now() + MOUNTED_WITHIN;
         let file = format!("{}/small0", self.mountpoint);
@@ -110,19 +110,19 @@ impl Bench {
             }
             std::thread::yield_now();
         }
-        let measured = told(with(near, &self.reader, &[&self.mountpoint, &self.reads, "3000"]));
-        told(with(near, Path::new("umount"), &[&self.mountpoint]))?;
+        let measured = output_of(with(near, &self.reader, &[&self.mountpoint, &self.reads, "3000"]));
+        output_of(with(near, Path::new("umount"), &[&self.mountpoint]))?;
         let output = floor.wait_with_output()?;
         Ok((measured?, String::from_utf8_lossy(&output.stdout).trim().to_owned()))
     }
 
-    /// Table 3. A group that cannot be made is told of.
+    /// Measures table 3. Prints an error if the machine provides no CPU quota.
     fn read_with_quotas(&self, near: &Host, address: IpAddr) -> Outcome<()> {
         for percent in QUOTAS {
             let quota = match Quota::new(percent) {
                 Ok(quota) => quota,
                 Err(error) => {
-                    println!("table 3: this machine gives no parts of a processor: {error}");
+                    println!("table 3: this machine provides no CPU quota: {error}");
                     return Ok(());
                 }
             };
@@ -134,7 +134,7 @@ impl Bench {
     }
 }
 
-/// The shortest ping to this address, as a store finds it.
+/// Returns the shortest ping to this address, as the store measures it.
 fn ping(near: &Host, address: IpAddr) -> Outcome<Duration> {
     let open = || EchoStore::open(EchoOptions::new(vec![(address, 0).into()])).map(|store| store.status());
     let status = near.run(open)??;
@@ -144,7 +144,7 @@ fn ping(near: &Host, address: IpAddr) -> Outcome<Duration> {
 fn main() -> Outcome<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let here = std::env::current_exe()?;
-    let examples = here.parent().ok_or("the program is nowhere")?;
+    let examples = here.parent().ok_or("the program has no directory")?;
     let dir = std::env::temp_dir().join(format!("wirefs-tables-{}", std::process::id()));
     std::fs::create_dir_all(&dir)?;
     let bench = Bench {
@@ -167,11 +167,11 @@ fn main() -> Outcome<()> {
         let measured = bench.read(&near, address, rtt, &[String::new()])?;
         println!("table 2: {delay_ms} ms each way: {}", measured.join(""));
         if delay_ms == 0 {
-            for (what, beliefs) in [("", [].as_slice()), (", names and attributes believed", &["believing"])]
+            for (what, options) in [("", [].as_slice()), (", names and attributes believed", &["believing"])]
             {
-                let (floor, asked) = bench.read_floor(&near, beliefs)?;
+                let (floor, calls) = bench.read_floor(&near, options)?;
                 println!("table 2: answered at once{what}: {floor}");
-                println!("table 2: {asked}");
+                println!("table 2: {calls}");
             }
         }
     }

@@ -1,19 +1,19 @@
-//! A part of one processor for a program and all that it starts.
+//! A CPU quota for a program and its children.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-/// The time of which a part is given, in microseconds: short beside a program that waits, long beside a switch of programs.
+/// The period of the quota in microseconds: shorter than a program waits, longer than a context switch.
 const PERIOD_US: u64 = 20_000;
-/// Where the kernel's second edition is, and the first one's controller of processors.
+/// The mount points of cgroup v2, and of the CPU controller of v1.
 const UNIFIED: &str = "/sys/fs/cgroup";
 const CPU: &str = "/sys/fs/cgroup/cpu";
 
-/// A control group, gone when it is dropped.
+/// A control group, removed on drop.
 pub(crate) struct Quota(PathBuf);
 
 impl Quota {
-    /// Makes a group with so many hundredths of a processor.
+    /// Creates a group with this CPU quota.
     pub(crate) fn new(percent: u64) -> Result<Quota, Box<dyn Error>> {
         let is_unified = Path::new(UNIFIED).join("cgroup.controllers").exists();
         let above = Path::new(if is_unified { UNIFIED } else { CPU });
@@ -36,7 +36,7 @@ impl Quota {
         Ok(group)
     }
 
-    /// Write a process's number here and it belongs to the group.
+    /// Returns the file to which a process id is written to join the group.
     pub(crate) fn members(&self) -> PathBuf {
         self.0.join("cgroup.procs")
     }
@@ -44,7 +44,7 @@ impl Quota {
 
 impl Drop for Quota {
     fn drop(&mut self) {
-        // Only while somebody is in it can it not go.
+        // This fails only while a process is in the group.
         let _gone = std::fs::remove_dir(&self.0);
     }
 }

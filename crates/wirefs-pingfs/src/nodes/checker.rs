@@ -1,89 +1,93 @@
-//! The thread that waits for blocks: what of a root is here, and copies for those who lack some.
+//! The checker thread, which waits for blocks: checks roots, reads them, and sends copies.
 
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
 use wirefs_blocks::id::BlockId;
-use wirefs_blocks::reach;
+use wirefs_blocks::reachability;
 use wirefs_blocks::store::{BlockStore, Wanted};
-use wirefs_echo::together::wire::IDS_MAX;
-use wirefs_echo::together::{Input, NodeId};
+use wirefs_echo::replication::wire::IDS_MAX;
+use wirefs_echo::replication::{ReplicaId, ReplicaInput};
 
-use super::Commons;
-use super::errands::Check;
+use super::NodeShared;
+use super::background::RootCheck;
 use crate::limits::COPY_BATCH;
 use crate::store::packed;
 
-/// The longest wait between two looks whether it is over.
+/// The longest wait before the thread checks whether the store was dropped.
 const PAUSE_MAX: Duration = Duration::from_millis(200);
-/// Between two batches of copies, so that no queue on the way overflows.
+/// Pause between two batches of copies, so that no queue on the path overflows.
 const COPY_PAUSE: Duration = Duration::from_millis(2);
 
-/// Does errands until the store is dropped.
-pub(super) fn run(commons: &Arc<Commons>) {
-    while !commons.is_over() {
-        let mut errands = commons.errands();
-        if errands.is_empty() {
-            let waited = commons.called.wait_timeout(errands, PAUSE_MAX);
-            errands = waited.unwrap_or_else(PoisonError::into_inner).0;
+/// Runs tasks until the store is dropped.
+pub(super) fn run(shared: &Arc<NodeShared>) {
+    while !shared.is_over() {
+        let mut tasks = shared.tasks();
+        if tasks.is_empty() {
+            let waited = shared.task_added.wait_timeout(tasks, PAUSE_MAX);
+            tasks = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        let (check, copy) = (errands.next_check(), errands.next_copy(COPY_BATCH));
-        let unread = errands.next_to_read();
-        drop(errands);
+        let (check, copy) = (tasks.next_check(), tasks.next_copy(COPY_BATCH));
+        let unread = tasks.next_to_read();
+        drop(tasks);
         if let Some(check) = check {
-            look(commons, &check);
+            check_root(shared, &check);
         }
         if let Some((to, ids)) = copy {
-            copy_to(commons, to, &ids);
+            copy_to(shared, to, &ids);
         }
         if let Some(root) = unread {
-            read(commons, root);
+            read(shared, root);
         }
     }
 }
 
-/// Looks what of a root is not here, and tells the machine.
-fn look(commons: &Commons, check: &Check) {
-    let echo = &*commons.echo;
-    let mut lacking: Vec<BlockId> = match &check.made {
-        Some(made) => made.iter().copied().chain([check.root]).filter(|id| !echo.has(*id)).collect(),
-        None => reach::lacking(echo, check.root, IDS_MAX, &|id| echo.has(id)),
+/// Finds the missing blocks of a root and reports them to the replica.
+fn check_root(shared: &NodeShared, check: &RootCheck) {
+    let echo = &*shared.echo;
+    let mut missing: Vec<BlockId> = match &check.new_blocks {
+        Some(new_blocks) => {
+            new_blocks.iter().copied().chain([check.root]).filter(|id| !echo.has(*id)).collect()
+        }
+        None => reachability::missing_blocks(echo, check.root, IDS_MAX, &|id| echo.has(id)),
     };
-    lacking.sort();
-    lacking.dedup();
-    if lacking.is_empty() {
-        let follower = commons.desk().follower.as_ref().and_then(Weak::upgrade);
+    missing.sort();
+    missing.dedup();
+    if missing.is_empty() {
+        let follower = shared.replica().follower.as_ref().and_then(Weak::upgrade);
         if follower.is_some_and(|follower| !follower.prepare(check.root)) {
-            lacking.push(check.root);
+            missing.push(check.root);
         }
     }
-    commons.errands().wait_for(lacking.iter().copied());
-    let input =
-        Input::Checked { root: packed(check.root), lacking: lacking.into_iter().map(packed).collect() };
-    commons.work(&mut commons.desk(), input);
-    commons.ring();
+    shared.tasks().wait_for(missing.iter().copied());
+    let input = ReplicaInput::Checked {
+        root: packed(check.root),
+        missing: missing.into_iter().map(packed).collect(),
+    };
+    shared.handle_input(&mut shared.replica(), input);
+    shared.wake();
 }
 
-/// Reads a root that the tree could not go over to. What cannot be read is tried again with the next beat.
-fn read(commons: &Commons, root: BlockId) {
-    let follower = commons.desk().follower.as_ref().and_then(Weak::upgrade);
+/// Reads a root that the tree could not switch to. A failed read is tried again with the next heartbeat.
+fn read(shared: &NodeShared, root: BlockId) {
+    let follower = shared.replica().follower.as_ref().and_then(Weak::upgrade);
     if follower.is_some_and(|follower| follower.prepare(root)) {
-        commons.go_over(&mut commons.desk());
+        shared.switch_to_pending_root(&mut shared.replica());
     }
 }
 
-/// Copies blocks that a node lacks.
-fn copy_to(commons: &Commons, to: NodeId, ids: &[BlockId]) {
+/// Sends blocks that a node lacks.
+fn copy_to(shared: &NodeShared, to: ReplicaId, ids: &[BlockId]) {
     let mut found: Vec<(BlockId, Bytes)> = Vec::with_capacity(ids.len());
-    let there: Vec<BlockId> = ids.iter().copied().filter(|id| commons.echo.has(*id)).collect();
-    commons
+    let present: Vec<BlockId> = ids.iter().copied().filter(|id| shared.echo.has(*id)).collect();
+    shared
         .echo
-        .retrieve(&Wanted::of(there), &mut |id, block| found.extend(block.ok().map(|block| (id, block))));
-    let mut desk = commons.desk();
+        .retrieve(&Wanted::of(present), &mut |id, block| found.extend(block.ok().map(|block| (id, block))));
+    let mut replica = shared.replica();
     for (id, block) in &found {
-        commons.copy(&mut desk, to, *id, block);
+        shared.copy(&mut replica, to, *id, block);
     }
-    drop(desk);
+    drop(replica);
     std::thread::sleep(COPY_PAUSE);
 }

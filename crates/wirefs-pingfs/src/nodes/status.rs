@@ -1,68 +1,69 @@
-//! What is known of the nodes, for people and programs.
+//! Status of the nodes.
 
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-use super::CommonStore;
+use super::ReplicatedStore;
 
-/// One node.
+/// Status of one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeReport {
-    /// Its number.
+    /// The number of the node.
     pub node: u16,
-    /// Where it is; none of this one.
+    /// Its address; `None` for this node.
     pub address: Option<Ipv4Addr>,
-    /// How long ago it was heard of; none of this one.
-    pub heard: Option<Duration>,
-    /// Whether it has the tree together with the others.
+    /// Time since its last message; `None` for this node.
+    pub last_received_ago: Option<Duration>,
+    /// Whether the node is a member.
     pub is_member: bool,
 }
 
-/// What is known of the nodes.
+/// Status of all nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodesStatus {
-    /// This one.
+    /// The number of this node.
     pub node: u16,
-    /// Who holds the pen: makes changes now, or did so last.
+    /// The holder of the write token: it makes changes now, or did so last.
     pub holder: u16,
-    /// How often it changed who is there.
+    /// The number of the current view.
     pub view: u64,
-    /// For how long the present root has been the root.
+    /// Time since the current root arrived.
     pub root_age: Duration,
-    /// The counter of its id, and the node that made it; the same on all nodes that have the same tree.
+    /// The counter of the root's id, and the node that made it; equal on all nodes with the same tree.
     pub root: Option<(u64, u16)>,
-    /// All that are members or were heard of.
+    /// The members, and the nodes that sent a message.
     pub nodes: Vec<NodeReport>,
-    /// Copies of blocks sent to others.
-    pub copied: u64,
-    /// Copies that came from them.
-    pub taken: u64,
+    /// Copies of blocks sent to other nodes.
+    pub copies_sent: u64,
+    /// Copies of blocks received from them.
+    pub copies_received: u64,
 }
 
-impl CommonStore {
-    /// Who is there.
+impl ReplicatedStore {
+    /// Returns the status of all nodes.
     pub fn nodes(&self) -> NodesStatus {
-        let desk = self.commons.desk();
-        let (machine, now) = (&desk.machine, Instant::now());
-        let me = machine.me();
-        let others = desk.post.pals().map(|(id, address)| NodeReport {
+        let replica = self.shared.replica();
+        let (machine, now) = (&replica.machine, Instant::now());
+        let me = machine.id();
+        let others = replica.channel.peers().map(|(id, address)| NodeReport {
             node: id.0,
             address: Some(address.into()),
-            heard: desk.heard.get(&id).map(|at| now.saturating_duration_since(*at)),
+            last_received_ago: replica.last_received.get(&id).map(|at| now.saturating_duration_since(*at)),
             is_member: machine.members().contains(&id),
         });
-        let own = NodeReport { node: me.0, address: None, heard: None, is_member: machine.is_member() };
+        let own =
+            NodeReport { node: me.0, address: None, last_received_ago: None, is_member: machine.is_member() };
         let mut nodes: Vec<NodeReport> = others.chain([own]).collect();
         nodes.sort_by_key(|node| node.node);
         NodesStatus {
             node: me.0,
             holder: machine.holder().0,
             view: machine.view(),
-            root_age: now.saturating_duration_since(desk.root_at),
+            root_age: now.saturating_duration_since(replica.root_since),
             root: machine.root().and_then(crate::store::unpacked).map(|root| (root.counter(), root.node().0)),
             nodes,
-            copied: desk.copied,
-            taken: desk.taken,
+            copies_sent: replica.copies_sent,
+            copies_received: replica.copies_received,
         }
     }
 }

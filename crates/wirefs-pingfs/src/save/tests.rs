@@ -1,9 +1,9 @@
 use super::*;
-use wirefs_blocks::id::NodeId;
+use wirefs_blocks::id::WriterId;
 use wirefs_blocks::store::MemoryStore;
 
 fn id(counter: u64) -> BlockId {
-    BlockId::new(counter, NodeId(3)).unwrap()
+    BlockId::new(counter, WriterId(3)).unwrap()
 }
 
 /// A directory that is removed at the end.
@@ -37,7 +37,7 @@ fn store() -> MemoryStore {
 }
 
 #[test]
-fn saved_tree_is_loaded_block_for_block() {
+fn saved_tree_is_loaded_unchanged() {
     let scratch = Scratch::new("whole");
     let saved = write(&store(), &scratch.file()).unwrap();
     assert_eq!(saved, Saved { payload_bytes: 1_400, root: id(700), blocks: 700, lost: 0 });
@@ -54,7 +54,7 @@ fn saved_tree_is_loaded_block_for_block() {
 }
 
 #[test]
-fn damage_anywhere_is_found_before_anything_is_loaded() {
+fn damage_is_detected_before_blocks_are_loaded() {
     let scratch = Scratch::new("damaged");
     write(&store(), &scratch.file()).unwrap();
     let whole = std::fs::read(scratch.file()).unwrap();
@@ -76,14 +76,14 @@ fn damage_anywhere_is_found_before_anything_is_loaded() {
 }
 
 #[test]
-fn file_that_was_there_stays_when_saving_fails() {
+fn existing_file_stays_when_saving_fails() {
     let scratch = Scratch::new("kept");
     std::fs::write(scratch.file(), "something else").unwrap();
     assert!(matches!(write(&MemoryStore::new(1_400, 10), &scratch.file()), Err(SaveError::NoRoot)));
     let rootless = Lossy { store: store(), lost: id(700) };
     assert!(matches!(write(&rootless, &scratch.file()), Err(SaveError::Lost(_))));
     assert_eq!(std::fs::read(scratch.file()).unwrap(), b"something else");
-    assert_eq!(std::fs::read_dir(&scratch.0).unwrap().count(), 1, "nothing is left beside it");
+    assert_eq!(std::fs::read_dir(&scratch.0).unwrap().count(), 1, "no other file is left");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn lost_block_is_left_out_and_the_rest_is_saved() {
     assert_eq!(ids, (1..=700).filter(|&counter| counter != 300).map(id).collect::<Vec<_>>());
 }
 
-/// Has the ids of all blocks and no longer one of them.
+/// A store that lists all ids but has lost one block.
 struct Lossy {
     store: MemoryStore,
     lost: BlockId,
@@ -140,7 +140,7 @@ impl BlockStore for Lossy {
 }
 
 #[test]
-fn what_stands_under_the_other_name_is_replaced_and_not_written_to() {
+fn left_over_part_file_is_replaced_and_not_followed() {
     use std::os::unix::fs::PermissionsExt;
     let scratch = Scratch::new("replaced");
     let (victim, part) = (scratch.0.join("victim"), scratch.0.join("tree.part"));
@@ -155,4 +155,22 @@ fn what_stands_under_the_other_name_is_replaced_and_not_written_to() {
     assert!(found.is_file());
     assert_eq!(found.permissions().mode() & 0o777, 0o600);
     SavedFile::open(&scratch.file()).unwrap();
+}
+
+/// The example of a saved tree in `docs/FORMAT.md`: loaded, and saved again to the same bytes.
+#[test]
+fn saved_tree_of_the_format_page_is_loaded_and_saved_again() {
+    let page = include_str!("../../../../docs/FORMAT.md");
+    let (block, _) = page.split_once("```hex saved\n").unwrap().1.split_once("```").unwrap();
+    let code = block.lines().flat_map(|line| line.split('#').next().unwrap_or_default().split_whitespace());
+    let bytes: Vec<u8> = code.map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect();
+
+    let scratch = Scratch::new("page");
+    std::fs::write(scratch.file(), &bytes).unwrap();
+    let saved = SavedFile::open(&scratch.file()).unwrap();
+    assert_eq!((saved.head().root, saved.head().blocks), (id(2), 2));
+    let store = MemoryStore::new(1_400, 10);
+    saved.load(&store).unwrap();
+    write(&store, &scratch.file()).unwrap();
+    assert_eq!(std::fs::read(scratch.file()).unwrap(), bytes);
 }

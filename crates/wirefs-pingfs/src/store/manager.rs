@@ -1,4 +1,4 @@
-//! The store as the tree calls it: register, retrieve, deregister.
+//! The block store interface: register, retrieve, deregister.
 
 use std::collections::BTreeSet;
 use std::sync::MutexGuard;
@@ -7,20 +7,21 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use wirefs_blocks::id::BlockId;
 use wirefs_blocks::store::{BlockStore, Lost, Room, StoreFault, Wanted};
-use wirefs_echo::{Distance, Refusal};
+use wirefs_echo::{Distance, EchoRefusal};
 use wirefs_raw::limits::BATCH_PACKETS_MAX;
 
-use super::{Core, EchoStore, packed, unpacked};
-use crate::circuit::Zeal;
+use super::{EchoStore, StoreCore, packed, unpacked};
+use crate::echo_driver::PollBudget;
 use crate::limits::{
-    ACCEPT_TRIES_MAX, GLANCE_PACKETS, GRACE, NEXT_PACKETS, RETRIEVE_WAIT, ROOM_WAIT, SHARED_WAIT_MAX,
+    ACCEPT_TRIES_MAX, LATE_GRACE, NEXT_PACKETS, PEEK_PACKETS, RETRIEVE_WAIT, ROOM_WAIT, SHARED_WAIT_MAX,
     SILENCE_WAIT, SYNC_WAIT, WAIT_MAX,
 };
-use crate::waiting::{Came, Ticket};
+use crate::pending_reads::{BlockResult, ReadId};
 
-const SILENT: StoreFault = StoreFault::Broken("the hosts take no more packets");
+const SILENT: StoreFault = StoreFault::Broken("the hosts accept no more packets");
 
-/// How long a caller waits for room: while a host finds more, and for longer while none answers, since it may only be held up.
+/// How long a caller waits for room: while the capacity grows, and longer while no host answers, which may
+/// only be delayed.
 struct Patience {
     begun: Instant,
     /// When a host last began to answer.
@@ -43,73 +44,77 @@ impl Patience {
 }
 
 impl EchoStore {
-    /// Waits until something may have changed. The lock is let go of meanwhile.
-    fn rest<'a>(&'a self, core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
-        let rest = core.circuit.rest(Zeal::Full);
+    /// Waits for the next event, without the lock.
+    fn wait_for_change<'a>(&'a self, core: MutexGuard<'a, StoreCore>) -> MutexGuard<'a, StoreCore> {
+        let rest = core.driver.next_wait(PollBudget::Full);
         drop(core);
-        self.shared().tell_waiting();
-        // Another who waits may take what wakes this one.
-        let most = if self.shared().driver_count() > 1 { SHARED_WAIT_MAX } else { WAIT_MAX };
-        rest.wait(None, Duration::ZERO, most);
-        self.shared().enter()
+        self.shared().announce_wait();
+        // Another waiting caller may take the packet.
+        let wait_max = if self.shared().poller_count() > 1 { SHARED_WAIT_MAX } else { WAIT_MAX };
+        rest.wait(None, Duration::ZERO, wait_max);
+        self.shared().lock_for_call()
     }
 
-    /// Turns the circuit, and waits where nothing came. Who does so waits for something else than the next packets.
-    fn pass<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
-        self.shared().tell_waiting();
-        if core.turn(Zeal::Full) > 0 { core } else { self.rest(core) }
+    /// Polls, and waits if no packet arrived. For callers that do not wait for the next packets.
+    fn poll_or_wait<'a>(&'a self, mut core: MutexGuard<'a, StoreCore>) -> MutexGuard<'a, StoreCore> {
+        self.shared().announce_wait();
+        if core.poll_once(PollBudget::Full) > 0 { core } else { self.wait_for_change(core) }
     }
 
-    /// Waits for room for so many blocks, while more may be found.
+    /// Waits for room for `count` blocks while the capacity may grow.
     fn wait_for_room<'a>(
         &'a self,
-        mut core: MutexGuard<'a, Core>,
+        mut core: MutexGuard<'a, StoreCore>,
         count: usize,
-    ) -> Result<MutexGuard<'a, Core>, StoreFault> {
+    ) -> Result<MutexGuard<'a, StoreCore>, StoreFault> {
         let mut patience = Patience::new();
         loop {
-            let capacity = core.circuit.echo.capacity();
+            let capacity = core.driver.echo.capacity();
             if capacity.packets_free / capacity.packets_per_block.max(1) >= count as u64 {
                 return Ok(core);
             }
             if let Some(why) = core.broken {
                 return Err(StoreFault::Broken(why));
             }
-            // What a host that is silent for a moment has room for is known when it answers.
+            // The capacity of a silent host becomes known when it answers.
             let is_silent = capacity.packets_max == 0;
             if !(capacity.may_grow || is_silent) || patience.is_over(is_silent) {
                 return Err(StoreFault::Full);
             }
-            core = self.pass(core);
+            core = self.poll_or_wait(core);
         }
     }
 
-    /// Takes one block, as soon as the hosts take the ones before it.
+    /// Registers one block, as soon as the send queues have room.
     fn register_one<'a>(
         &'a self,
-        mut core: MutexGuard<'a, Core>,
+        mut core: MutexGuard<'a, StoreCore>,
         id: BlockId,
         bytes: &Bytes,
-    ) -> (MutexGuard<'a, Core>, Result<(), StoreFault>) {
+    ) -> (MutexGuard<'a, StoreCore>, Result<(), StoreFault>) {
         let mut patience = Patience::new();
         loop {
-            let now = core.circuit.now();
-            let kept = core.circuit.echo.keep(now, packed(id), bytes.clone(), Distance::Any);
-            let is_silent = core.circuit.echo.capacity().packets_max == 0;
+            let now = core.driver.now();
+            let stored = core.driver.echo.store_block(now, packed(id), bytes.clone(), Distance::Any);
+            let is_silent = core.driver.echo.capacity().packets_max == 0;
             let is_late = patience.is_over(is_silent);
-            let fault = match kept {
+            let fault = match stored {
                 Ok(()) => {
                     core.ages.note(id, Instant::now());
                     return (core, Ok(()));
                 }
-                Err(Refusal::TooLarge { .. }) => StoreFault::Broken("a block over the payload"),
-                Err(Refusal::Exists) => StoreFault::Broken("an id that was used before"),
-                Err(Refusal::NoSpace { may_grow }) if !(may_grow || is_silent) || is_late => StoreFault::Full,
-                Err(Refusal::Busy) if is_late => SILENT,
-                Err(Refusal::NoSpace { .. } | Refusal::Busy) => match core.broken {
+                Err(EchoRefusal::TooLarge { .. }) => {
+                    StoreFault::Broken("a block is larger than the block size")
+                }
+                Err(EchoRefusal::Exists) => StoreFault::Broken("a block id was used before"),
+                Err(EchoRefusal::NoSpace { may_grow }) if !(may_grow || is_silent) || is_late => {
+                    StoreFault::Full
+                }
+                Err(EchoRefusal::Busy) if is_late => SILENT,
+                Err(EchoRefusal::NoSpace { .. } | EchoRefusal::Busy) => match core.broken {
                     Some(why) => StoreFault::Broken(why),
                     None => {
-                        core = self.pass(core);
+                        core = self.poll_or_wait(core);
                         continue;
                     }
                 },
@@ -118,153 +123,155 @@ impl EchoStore {
         }
     }
 
-    /// Takes a block that another node made, if there is room for it now; in the place of what is missing of it. Whether it is there
-    /// then.
+    /// Stores a block of another node if there is room now, or replaces a missing one. Returns whether the
+    /// store has the block.
     pub(crate) fn accept(&self, id: BlockId, bytes: &Bytes) -> bool {
         let mut core = self.shared().lock();
         for _ in 0..ACCEPT_TRIES_MAX {
-            let now = core.circuit.now();
-            match core.circuit.echo.keep(now, packed(id), bytes.clone(), Distance::Any) {
+            let now = core.driver.now();
+            match core.driver.echo.store_block(now, packed(id), bytes.clone(), Distance::Any) {
                 Ok(()) => {
                     core.ages.note(id, Instant::now());
-                    let until = core.kept_until();
-                    // It is wanted at once, where a tree goes over to it.
+                    let until = core.recent_deadline();
+                    // A tree that switches to its root needs it at once.
                     core.recent.put(id, bytes, until);
-                    // More will come, also where nobody reads: this node keeps up with those that write.
-                    core.stir();
+                    // More blocks follow, even without local readers: this node keeps up with the writers.
+                    core.note_use();
                     drop(core);
-                    self.shared().ring();
+                    self.shared().wake();
                     return true;
                 }
-                Err(Refusal::Exists) => match core.doubt.missing(id) {
+                Err(EchoRefusal::Exists) => match core.missing_blocks.missing(id) {
                     None => return true,
                     Some(is_lost) => {
                         core.lost_count = core.lost_count.saturating_sub(u64::from(is_lost));
-                        core.forget(id);
-                        if core.circuit.echo.drop_block(now, packed(id)).is_err() {
+                        core.forget_block(id);
+                        if core.driver.echo.drop_block(now, packed(id)).is_err() {
                             return false;
                         }
                     }
                 },
-                Err(Refusal::Busy) => {
-                    core.turn(Zeal::Full);
+                Err(EchoRefusal::Busy) => {
+                    core.poll_once(PollBudget::Full);
                 }
-                Err(Refusal::NoSpace { .. } | Refusal::TooLarge { .. }) => return false,
+                Err(EchoRefusal::NoSpace { .. } | EchoRefusal::TooLarge { .. }) => return false,
             }
         }
         false
     }
 
-    /// How full it is; none while no host answers.
+    /// Returns the capacity and its use; `None` while no host answers.
     pub(crate) fn room_now(&self) -> Option<Room> {
-        let capacity = self.shared().enter().circuit.echo.capacity();
+        let capacity = self.shared().lock_for_call().driver.echo.capacity();
         let lanes = capacity.packets_per_block.max(1);
         let room = Room::new(capacity.blocks_max(), capacity.packets_free / lanes);
         (capacity.packets_max > 0).then_some(room)
     }
 
-    /// Lets go of one block. A store without index may have to wait until it has forgotten earlier ones.
-    fn drop_one<'a>(&'a self, mut core: MutexGuard<'a, Core>, id: BlockId) -> MutexGuard<'a, Core> {
-        core.forget(id);
+    /// Drops one block. A store without an index may have to wait for old tombstones to expire.
+    fn drop_one<'a>(&'a self, mut core: MutexGuard<'a, StoreCore>, id: BlockId) -> MutexGuard<'a, StoreCore> {
+        core.forget_block(id);
         let end = Instant::now() + RETRIEVE_WAIT;
         loop {
-            let now = core.circuit.now();
-            match core.circuit.echo.drop_block(now, packed(id)) {
-                Err(Refusal::Busy) if Instant::now() < end && core.broken.is_none() => core = self.pass(core),
+            let now = core.driver.now();
+            match core.driver.echo.drop_block(now, packed(id)) {
+                Err(EchoRefusal::Busy) if Instant::now() < end && core.broken.is_none() => {
+                    core = self.poll_or_wait(core)
+                }
                 Ok(()) | Err(_) => return core,
             }
         }
     }
 
-    /// Asks the machine for blocks; those that it has no room to note yet stay in `unasked`.
-    fn ask(core: &mut Core, unasked: &mut BTreeSet<BlockId>) {
-        let now = core.circuit.now();
-        while let Some(id) = unasked.first().copied() {
-            if let Some(block) = core.at_hand(id) {
-                core.waiting.came(id, &Ok(block));
-            } else if core.circuit.echo.fetch(now, packed(id)).is_err() {
+    /// Requests blocks from the state machine. Requests that it cannot take yet stay in `unrequested`.
+    fn request(core: &mut StoreCore, unrequested: &mut BTreeSet<BlockId>) {
+        let now = core.driver.now();
+        while let Some(id) = unrequested.first().copied() {
+            if let Some(block) = core.recent_block(id) {
+                core.pending_reads.deliver(id, &Ok(block));
+            } else if core.driver.echo.fetch(now, packed(id)).is_err() {
                 return;
             }
-            unasked.remove(&id);
+            unrequested.remove(&id);
         }
     }
 
-    /// Delivers what came, and says which of the wanted ones it was.
+    /// Delivers results and removes them from `missing`.
     fn deliver(
-        came: Vec<Came>,
-        lacking: &mut BTreeSet<BlockId>,
+        results: Vec<BlockResult>,
+        missing: &mut BTreeSet<BlockId>,
         deliver: &mut dyn FnMut(BlockId, Result<Bytes, Lost>),
     ) {
-        for (id, block) in came {
-            lacking.remove(&id);
+        for (id, block) in results {
+            missing.remove(&id);
             deliver(id, block);
         }
     }
 
-    /// Hears which blocks come by, where no index knows them.
-    fn listen(&self) -> Vec<wirefs_echo::BlockId> {
-        let _driving = self.shared().drive();
-        let mut core = self.shared().enter();
-        core.circuit.echo.listen_to_blocks();
-        let end = Instant::now() + core.circuit.echo.listening_span();
+    /// Lists the blocks of a store without an index as they pass.
+    fn list_blocks(&self) -> Vec<wirefs_echo::EchoBlockId> {
+        let _polling = self.shared().begin_polling();
+        let mut core = self.shared().lock_for_call();
+        core.driver.echo.start_listing();
+        let end = Instant::now() + core.driver.echo.listing_time();
         while Instant::now() < end && core.broken.is_none() {
-            core = self.pass(core);
+            core = self.poll_or_wait(core);
         }
-        core.circuit.echo.heard()
+        core.driver.echo.finish_listing()
     }
 
     fn wait_for(
         &self,
-        ticket: Ticket,
-        mut unasked: BTreeSet<BlockId>,
-        lacking: &mut BTreeSet<BlockId>,
+        read: ReadId,
+        mut unrequested: BTreeSet<BlockId>,
+        missing: &mut BTreeSet<BlockId>,
         deliver: &mut dyn FnMut(BlockId, Result<Bytes, Lost>),
     ) {
         let end = Instant::now() + RETRIEVE_WAIT;
-        // What counts as lost may only be late, where this machine or the way was held up for a moment.
-        let grace_end = Instant::now() + GRACE;
-        let mut core = self.shared().enter();
+        // A lost block may only be late, if this machine or the path was delayed.
+        let grace_end = Instant::now() + LATE_GRACE;
+        let mut core = self.shared().lock_for_call();
         let mut next = NEXT_PACKETS;
-        let mut may_glance = true;
+        let mut may_peek = true;
         loop {
-            Self::ask(&mut core, &mut unasked);
-            let mut came = core.waiting.take(ticket);
-            if came.is_empty() && std::mem::take(&mut may_glance) {
-                // To send packets on takes several times as long as to look into them.
-                core.glance(GLANCE_PACKETS);
-                came = core.waiting.take(ticket);
+            Self::request(&mut core, &mut unrequested);
+            let mut results = core.pending_reads.take(read);
+            if results.is_empty() && std::mem::take(&mut may_peek) {
+                // Sending packets again takes several times as long as peeking at them.
+                core.peek(PEEK_PACKETS);
+                results = core.pending_reads.take(read);
             }
-            // What is here already needs no turn.
-            let count = if came.is_empty() { core.turn(Zeal::Next(next)) } else { 0 };
+            // A block that is already here needs no poll.
+            let count = if results.is_empty() { core.poll_once(PollBudget::Limited(next)) } else { 0 };
             if next >= BATCH_PACKETS_MAX {
-                // On a near way packets come as long as they are taken: this may be a wait for all of them.
-                self.shared().tell_waiting();
+                // Near hosts return packets as fast as they are taken: this may be a wait for all of them.
+                self.shared().announce_wait();
             }
             next = next.saturating_mul(2);
-            came.extend(core.waiting.take(ticket));
+            results.extend(core.pending_reads.take(read));
             if Instant::now() < grace_end {
-                came.retain(|(id, block)| {
-                    let may_come = block.is_err() && core.circuit.echo.has_block(packed(*id)) == Some(true);
+                results.retain(|(id, block)| {
+                    let may_come = block.is_err() && core.driver.echo.has_block(packed(*id)) == Some(true);
                     if may_come {
-                        core.waiting.lack(ticket, *id);
-                        unasked.insert(*id);
+                        core.pending_reads.wait_again(read, *id);
+                        unrequested.insert(*id);
                     }
                     !may_come
                 });
             }
-            let is_idle = count == 0 && came.is_empty();
+            let is_idle = count == 0 && results.is_empty();
             let is_late = core.broken.is_some() || Instant::now() >= end;
-            if !came.is_empty() {
+            if !results.is_empty() {
                 drop(core);
-                Self::deliver(came, lacking, deliver);
-                core = self.shared().enter();
+                Self::deliver(results, missing, deliver);
+                core = self.shared().lock_for_call();
             }
-            if lacking.is_empty() || is_late {
-                core.end_to_wait(ticket);
+            if missing.is_empty() || is_late {
+                core.end_wait(read);
                 return;
             }
             if is_idle {
-                core = self.rest(core);
+                core = self.wait_for_change(core);
             }
         }
     }
@@ -276,10 +283,10 @@ impl BlockStore for EchoStore {
     }
 
     fn register(&self, blocks: &[(BlockId, Bytes)]) -> Result<(), StoreFault> {
-        let _driving = self.shared().drive();
-        let mut core = self.wait_for_room(self.shared().enter(), blocks.len())?;
-        // Blocks are given with those that they name before them. They are sent the other way round: whoever follows the
-        // names finds the next block right behind, and need not wait for another lap.
+        let _polling = self.shared().begin_polling();
+        let mut core = self.wait_for_room(self.shared().lock_for_call(), blocks.len())?;
+        // A batch lists blocks before the blocks that name them. It is sent in reverse, so a reader that
+        // follows the names finds the next block right behind, and saves a cycle.
         for (number, (id, bytes)) in blocks.iter().rev().enumerate() {
             let outcome;
             (core, outcome) = self.register_one(core, *id, bytes);
@@ -290,87 +297,87 @@ impl BlockStore for EchoStore {
                 return Err(fault);
             }
         }
-        core.turn(Zeal::Full);
-        core.stir();
+        core.poll_once(PollBudget::Full);
+        core.note_use();
         drop(core);
-        // Copies follow within a lap; nobody else may be there to send them.
-        self.shared().ring();
+        // Copies follow within a cycle, and no caller may be there to send them.
+        self.shared().wake();
         Ok(())
     }
 
     fn retrieve(&self, wanted: &Wanted, deliver: &mut dyn FnMut(BlockId, Result<Bytes, Lost>)) {
-        let _driving = self.shared().drive();
-        let mut lacking = wanted.ids.clone();
+        let _polling = self.shared().begin_polling();
+        let mut missing = wanted.ids.clone();
         let all: BTreeSet<BlockId> = wanted.ids.union(&wanted.hints).copied().collect();
-        let (ticket, wakes) = {
-            let mut core = self.shared().enter();
-            (core.begin_to_wait(all.clone()), core.stir())
+        let (read, wakes) = {
+            let mut core = self.shared().lock_for_call();
+            (core.begin_wait(all.clone()), core.note_use())
         };
         if wakes {
-            self.shared().ring();
+            self.shared().wake();
         }
-        self.wait_for(ticket, all, &mut lacking, deliver);
-        for id in lacking {
+        self.wait_for(read, all, &mut missing, deliver);
+        for id in missing {
             deliver(id, Err(Lost));
         }
     }
 
-    /// A block that is known is gone when it has been missing for minutes, and one that was dropped is; without an index all are
-    /// known as far as can be told, and missing is what was asked for in vain three times, minutes apart.
+    /// A known block is gone after it was missing for minutes, and a dropped one at once. Without an index a
+    /// block is gone after three failed requests, minutes apart.
     fn is_gone(&self, id: BlockId) -> bool {
-        let core = self.shared().enter();
-        let is_known = core.circuit.echo.has_block(packed(id)) != Some(false);
-        !is_known || core.doubt.is_gone(id, Instant::now())
+        let core = self.shared().lock_for_call();
+        let is_known = core.driver.echo.has_block(packed(id)) != Some(false);
+        !is_known || core.missing_blocks.is_gone(id, Instant::now())
     }
 
     fn deregister(&self, ids: &[BlockId]) {
-        let _driving = self.shared().drive();
-        let mut core = self.shared().enter();
+        let _polling = self.shared().begin_polling();
+        let mut core = self.shared().lock_for_call();
         for id in ids {
             core = self.drop_one(core, *id);
         }
-        core.hear();
+        core.process_outputs();
     }
 
     fn registered(&self, after: Option<BlockId>, count_max: usize) -> Vec<BlockId> {
-        let known = self.shared().enter().circuit.echo.ids(after.map(packed), count_max);
-        let ids = known.unwrap_or_else(|| self.listen());
+        let known = self.shared().lock_for_call().driver.echo.ids(after.map(packed), count_max);
+        let ids = known.unwrap_or_else(|| self.list_blocks());
         ids.into_iter().filter_map(unpacked).filter(|id| Some(*id) > after).take(count_max).collect()
     }
 
     fn root(&self) -> Result<Option<BlockId>, StoreFault> {
-        Ok(self.shared().enter().root)
+        Ok(self.shared().lock_for_call().root)
     }
 
     fn switch_root(&self, root: BlockId) -> Result<(), StoreFault> {
-        self.shared().enter().root = Some(root);
+        self.shared().lock_for_call().root = Some(root);
         Ok(())
     }
 
-    /// Waits until all that is new has left. Nothing makes it any safer than that.
+    /// Waits until all new packets are sent. No further durability exists.
     fn sync(&self) -> Result<(), StoreFault> {
-        let _driving = self.shared().drive();
-        let mut core = self.shared().enter();
+        let _polling = self.shared().begin_polling();
+        let mut core = self.shared().lock_for_call();
         let end = Instant::now() + SYNC_WAIT;
-        // Copies that are held back wait there too, and there may always be some.
-        let mark = core.circuit.echo.mark();
-        while !core.circuit.echo.has_left(mark) {
+        // Held copies are queued too, possibly always.
+        let point = core.driver.echo.sync_point();
+        while !core.driver.echo.is_sent_up_to(point) {
             if let Some(why) = core.broken {
                 return Err(StoreFault::Broken(why));
             }
             if Instant::now() >= end {
                 return Err(SILENT);
             }
-            core = self.pass(core);
+            core = self.poll_or_wait(core);
         }
         Ok(())
     }
 
-    fn before_waiting(&self, tell: fn()) -> bool {
-        self.shared().before_waiting(tell)
+    fn before_waiting(&self, announce: fn()) -> bool {
+        self.shared().before_waiting(announce)
     }
 
-    /// Waits for a while where no host answers.
+    /// Waits for a while if no host answers.
     fn room(&self) -> Room {
         let end = Instant::now() + SILENCE_WAIT;
         loop {
@@ -378,8 +385,8 @@ impl BlockStore for EchoStore {
                 Some(room) => return room,
                 None if Instant::now() >= end => return Room::default(),
                 None => {
-                    let _driving = self.shared().drive();
-                    drop(self.pass(self.shared().enter()));
+                    let _polling = self.shared().begin_polling();
+                    drop(self.poll_or_wait(self.shared().lock_for_call()));
                 }
             }
         }

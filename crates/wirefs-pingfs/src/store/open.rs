@@ -1,4 +1,4 @@
-//! Opening a store: hosts are measured, buffers sized, the machine made, the keeper started.
+//! Opening a store: surveys the hosts, sizes the buffers, creates the state machine, starts the keeper.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -10,71 +10,72 @@ use ring::rand::{SecureRandom, SystemRandom};
 use rustix::event::{EventfdFlags, eventfd};
 use wirefs_blocks::limits::{PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN};
 use wirefs_echo::{
-    Cipher, Config, Echo, HostConfig, HostId, Key, Misuse, OVERHEAD_BYTES, Origin, Rate, Redundancy,
+    Cipher, ConfigError, Echo, EchoConfig, EchoKey, HostConfig, HostId, OVERHEAD_BYTES, Origin, Redundancy,
+    SendRate,
 };
-use wirefs_raw::{EchoSocket, Ident, charge_bytes};
+use wirefs_raw::{EchoIdent, EchoSocket, charge_bytes};
 
-use super::{Core, EchoStore, Shared};
-use crate::ages::Ages;
-use crate::circuit::{Circuit, Way, Zeal};
-use crate::doubt::Doubt;
+use super::{EchoStore, StoreCore, StoreShared};
+use crate::ages::BlockAges;
+use crate::echo_driver::{EchoDriver, HostPath, PollBudget};
 use crate::limits::{
-    ANSWER_WAIT, GOAL_PACKETS, NEAR, OVERHEARD_BYTES_MAX, PARKED_FAR, PARKED_PACKETS, RATE_MAX,
+    ANSWER_WAIT, GOAL_PACKETS, NEAR, OVERHEARD_BYTES_MAX, PARKED_PACKETS, PARKED_PACKETS_FAR, RATE_MAX,
     RATE_MAX_LOOPBACK, RECENT_BYTES_MAX, SEARCH_WAIT, WAIT_MAX,
 };
-use crate::options::{EchoOptions, Pace};
-use crate::recent::Recent;
-use crate::survey::{self, Refused, Survey};
-use crate::waiting::Waiting;
+use crate::missing_blocks::MissingBlocks;
+use crate::options::{EchoOptions, RateOption};
+use crate::pending_reads::PendingReads;
+use crate::recent::RecentBlocks;
+use crate::survey::{self, HostSurvey, SurveyError};
 
-/// Why a store cannot be opened.
+/// The reason why a store cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// A host cannot hold blocks.
     #[error(transparent)]
-    Refused(#[from] Refused),
+    Survey(#[from] SurveyError),
     /// A host is named twice.
-    #[error("{0} is named twice; each host is counted on to fail by itself")]
+    #[error("{0} is named twice; name different hosts, which fail independently")]
     Twice(IpAddr),
-    /// What was asked for makes no store.
+    /// The options are invalid.
     #[error("{0}")]
-    Misuse(Misuse),
-    /// The blocks would have to be of another size.
+    Config(ConfigError),
+    /// The hosts do not carry the required block size.
     #[error(
-        "the hosts carry blocks of {carried} bytes, and blocks of {wanted} are wanted: name hosts with a larger \
-             MTU, or use the redundancy and payload that the tree was made with"
+        "the hosts carry blocks of {carried} bytes, but blocks of {wanted} are required: name hosts with a larger \
+             MTU, or use the redundancy and payload of the saved tree"
     )]
     BlockBytes {
-        /// What fits, in bytes.
+        /// The largest block size in bytes.
         carried: usize,
-        /// What is wanted, in bytes.
+        /// The required block size in bytes.
         wanted: usize,
     },
-    /// A store has no more hosts than this, those that were drained included.
-    #[error("a store has {max} hosts at most, those that were drained included", max = wirefs_echo::limits::HOSTS_MAX)]
+    /// Too many hosts, drained ones included.
+    #[error("a store has at most {max} hosts, drained ones included", max = wirefs_echo::limits::HOSTS_MAX)]
     TooMany,
-    /// A host that the store does not have.
-    #[error("{0} is none of its hosts; `wirefs echo status` lists them")]
+    /// An unknown host.
+    #[error("{0} is not a host of this mount; `wirefs echo status` lists them")]
     NoHost(IpAddr),
-    /// The others cannot take what a host has.
+    /// The other hosts have no room for a host's packets.
     #[error("{host} holds {packets} packets and the other hosts have room for {room}: add a host first")]
     NoRoom {
         /// The host.
         host: IpAddr,
-        /// Packets of blocks that it holds.
+        /// Packets of blocks at the host.
         packets: u64,
-        /// Packets that the others could take.
+        /// Packets for which the others have room.
         room: u64,
     },
-    /// The hosts answered when they were measured and do not now.
-    #[error("the hosts stopped answering while the store was made; again, or name others")]
+    /// The hosts answered the survey and do not answer now.
+    #[error("the hosts stopped answering while the store was opened; try again, or name other hosts")]
     Silent,
-    /// The system gave no randomness, descriptor or thread.
+    /// The system provided no randomness, descriptor or thread.
     #[error("cannot {action}: {source}")]
     System {
-        /// What was tried, as the end of "cannot …".
+        /// The attempted action, as the end of "cannot …".
         action: &'static str,
-        /// What it said.
+        /// The system's error.
         source: std::io::Error,
     },
 }
@@ -88,7 +89,7 @@ fn random<const N: usize>() -> Result<[u8; N], OpenError> {
     Ok(bytes)
 }
 
-/// The smallest payload with which the blocks of this redundancy hold a tree.
+/// Returns the smallest payload with which blocks of this redundancy hold a tree.
 fn needed_bytes(redundancy: Redundancy) -> usize {
     let pieces = match redundancy {
         Redundancy::Copies(_) => 1,
@@ -97,17 +98,17 @@ fn needed_bytes(redundancy: Redundancy) -> usize {
     (PAYLOAD_BYTES_MIN.div_ceil(pieces) + OVERHEAD_BYTES).max(wirefs_echo::limits::PACKET_BYTES_MIN)
 }
 
-/// A host that was measured.
+/// A host that was surveyed.
 struct Measured {
     socket: EchoSocket,
-    survey: Survey,
+    survey: HostSurvey,
 }
 
 impl Measured {
     fn open(host: SocketAddr, payload_bytes_max: usize, needed_bytes: usize) -> Result<Measured, OpenError> {
-        let ident = Ident(u16::from_ne_bytes(random()?));
-        let socket = EchoSocket::open(host, ident).map_err(Refused::from)?;
-        socket.note_arrivals().map_err(Refused::from)?;
+        let ident = EchoIdent(u16::from_ne_bytes(random()?));
+        let socket = EchoSocket::open(host, ident).map_err(SurveyError::from)?;
+        socket.enable_timestamps().map_err(SurveyError::from)?;
         let survey = survey::survey(&socket, payload_bytes_max, needed_bytes)?;
         Ok(Measured { socket, survey })
     }
@@ -116,49 +117,49 @@ impl Measured {
         self.survey.rtt_min < NEAR
     }
 
-    /// Its own rate. This machine answers as fast as it is asked, so there is nothing to be found.
-    fn rate(&self, pace: Pace) -> Option<Rate> {
-        let is_free = pace == Pace::Found && self.survey.host.is_loopback();
-        is_free.then_some(Rate::Fixed(RATE_MAX_LOOPBACK))
+    /// Returns the host's own rate. A loopback host answers at any rate, so none is searched.
+    fn rate(&self, rate: RateOption) -> Option<SendRate> {
+        let is_free = rate == RateOption::Adaptive && self.survey.host.is_loopback();
+        is_free.then_some(SendRate::Fixed(RATE_MAX_LOOPBACK))
     }
 
-    fn rate_max(&self, pace: Pace) -> u32 {
-        match pace {
-            Pace::Found if self.survey.host.is_loopback() => RATE_MAX_LOOPBACK,
-            Pace::Found => RATE_MAX,
-            Pace::FoundBelow(most) => most,
-            Pace::Fixed(rate) => rate,
+    fn rate_max(&self, rate: RateOption) -> u32 {
+        match rate {
+            RateOption::Adaptive if self.survey.host.is_loopback() => RATE_MAX_LOOPBACK,
+            RateOption::Adaptive => RATE_MAX,
+            RateOption::AdaptiveBelow(max) => max,
+            RateOption::Fixed(rate) => rate,
         }
     }
 
-    /// Sizes the receive buffer, and says what may be admitted.
+    /// Sizes the receive buffer and returns the admission limits.
     fn host_config(&self, options: &EchoOptions, packet_bytes: usize) -> Result<HostConfig, OpenError> {
         let parked = match options.parked_packets {
             Some(parked) => parked,
             None if self.is_near() => PARKED_PACKETS,
-            None => PARKED_FAR,
+            None => PARKED_PACKETS_FAR,
         };
-        let flying = f64::from(self.rate_max(options.pace)) * self.survey.rtt_median.as_secs_f64() * 2.0;
+        let flying = f64::from(self.rate_max(options.rate)) * self.survey.rtt_median.as_secs_f64() * 2.0;
         let fitting = (options.buffer_bytes / charge_bytes(packet_bytes)) as u64;
         let wanted = (parked + flying as u64 + GOAL_PACKETS).min(fitting);
         let buffer_packets =
-            self.socket.reserve(wanted as usize, packet_bytes).map_err(Refused::from)? as u64;
-        // What is never asked for is never dropped: the kernel's sum may be more than was reserved.
+            self.socket.reserve(wanted as usize, packet_bytes).map_err(SurveyError::from)? as u64;
+        // The kernel's sum may exceed the request.
         let buffer_packets = buffer_packets.min(wanted);
         let goal_packets = parked + GOAL_PACKETS;
-        Ok(HostConfig { buffer_packets, parked_packets: parked, goal_packets, rate: self.rate(options.pace) })
+        Ok(HostConfig { buffer_packets, parked_packets: parked, goal_packets, rate: self.rate(options.rate) })
     }
 }
 
 impl EchoStore {
-    /// Measures the hosts, makes an empty store of them, and waits until they take blocks.
+    /// Surveys the hosts, creates an empty store, and waits until the hosts accept blocks.
     ///
     /// # Cost
-    /// A few round trips for each host, and at most a second for all of them while their rates are found; one second for each
-    /// that does not answer, and where none takes blocks, five more.
+    /// A few RTTs per host, and at most one second for all while their rates are measured; one second for
+    /// each host that does not answer, and five more if none accepts blocks.
     ///
     /// # Errors
-    /// [`OpenError`]: each says what to do.
+    /// [`OpenError`]; each message names the remedy.
     pub fn open(options: EchoOptions) -> Result<EchoStore, OpenError> {
         let mut measured = VecDeque::new();
         for host in &options.hosts {
@@ -171,69 +172,70 @@ impl EchoStore {
         let packet_bytes = measured.iter().map(|host| host.survey.payload_bytes).min().unwrap_or_default();
         let hosts = measured.iter().map(|host| host.host_config(&options, packet_bytes));
         let hosts = hosts.collect::<Result<Vec<_>, _>>()?;
-        let echo = Echo::new(&Config {
-            key: Key(random()?),
+        let echo = Echo::new(&EchoConfig {
+            key: EchoKey(random()?),
             origin: Origin(u32::from_ne_bytes(random()?)),
             cipher: Cipher::default(),
             hosts,
-            keep: options.keep(),
+            keep: options.keep_mode(),
             redundancy: options.redundancy,
-            rate: match options.pace {
-                Pace::Found => Rate::Adaptive { most: RATE_MAX },
-                Pace::FoundBelow(most) => Rate::Adaptive { most },
-                Pace::Fixed(rate) => Rate::Fixed(rate),
+            rate: match options.rate {
+                RateOption::Adaptive => SendRate::Adaptive { max: RATE_MAX },
+                RateOption::AdaptiveBelow(max) => SendRate::Adaptive { max },
+                RateOption::Fixed(rate) => SendRate::Fixed(rate),
             },
             packet_bytes,
             ram_bytes: 0,
         });
-        let echo = echo.map_err(OpenError::Misuse)?;
+        let echo = echo.map_err(OpenError::Config)?;
         let block_bytes = block_bytes(&echo, &options)?;
-        let ways = measured.into_iter().map(|host| {
+        let paths = measured.into_iter().map(|host| {
             let is_near = host.is_near();
-            Way::new(host.socket, host.survey, is_near, packet_bytes)
+            HostPath::new(host.socket, host.survey, is_near, packet_bytes)
         });
-        let circuit = Circuit::new(echo, ways.collect());
-        start(circuit, options, block_bytes, packet_bytes)
+        let driver = EchoDriver::new(echo, paths.collect());
+        start(driver, options, block_bytes, packet_bytes)
     }
 
-    /// Measures one more host and lets blocks go there from now on.
+    /// Surveys one more host, and uses it for new blocks.
     ///
     /// # Errors
-    /// [`OpenError`]; the store is as it was.
-    pub fn add_host(&self, host: SocketAddr) -> Result<Survey, OpenError> {
-        let is_known = |way: &Way| way.survey.host == host.ip() && !way.is_gone;
-        if self.shared.lock().circuit.ways.iter().any(is_known) {
+    /// [`OpenError`]; the store is then unchanged.
+    pub fn add_host(&self, host: SocketAddr) -> Result<HostSurvey, OpenError> {
+        let is_known = |path: &HostPath| path.survey.host == host.ip() && !path.is_gone;
+        if self.shared.lock().driver.paths.iter().any(is_known) {
             return Err(OpenError::Twice(host.ip()));
         }
         let measured = Measured::open(host, self.packet_bytes, self.packet_bytes)?;
         let config = measured.host_config(&self.options, self.packet_bytes)?;
         let (survey, is_near) = (measured.survey, measured.is_near());
         let mut core = self.shared.lock();
-        if core.circuit.echo.add_host(config).is_none() {
+        if core.driver.echo.add_host(config).is_none() {
             return Err(OpenError::TooMany);
         }
-        core.circuit.ways.push(Way::new(measured.socket, survey, is_near, self.packet_bytes));
+        core.driver.paths.push(HostPath::new(measured.socket, survey, is_near, self.packet_bytes));
         drop(core);
-        self.shared.ring();
+        self.shared.wake();
         Ok(survey)
     }
 
-    /// Has the packets of a host go to the others as they come. It is pinged no more once it is empty.
+    /// Moves the packets of a host to the others as they arrive. The host is no longer pinged once it is
+    /// empty.
     ///
     /// # Errors
-    /// [`OpenError::NoHost`]; [`OpenError::NoRoom`] when the others could not take what it has.
+    /// [`OpenError::NoHost`]; [`OpenError::NoRoom`] if the others have no room for its packets.
     pub fn drain_host(&self, host: IpAddr) -> Result<(), OpenError> {
         let mut core = self.shared.lock();
-        let is_it = |way: &Way| way.survey.host == host && !way.is_gone;
-        let number = core.circuit.ways.iter().position(is_it).ok_or(OpenError::NoHost(host))?;
+        let is_it = |path: &HostPath| path.survey.host == host && !path.is_gone;
+        let number = core.driver.paths.iter().position(is_it).ok_or(OpenError::NoHost(host))?;
         let id = HostId(number as u8);
-        let status = core.circuit.echo.status(id).ok_or(OpenError::NoHost(host))?;
+        let status = core.driver.echo.status(id).ok_or(OpenError::NoHost(host))?;
         let own_room = status.packets_max.saturating_sub(status.packets);
-        let room = core.circuit.echo.capacity().packets_free.saturating_sub(own_room);
+        let room = core.driver.echo.capacity().packets_free.saturating_sub(own_room);
         if room < status.packets {
             return Err(OpenError::NoRoom { host, packets: status.packets, room });
         }
-        core.circuit.echo.drain_host(id);
+        core.driver.echo.drain_host(id);
         Ok(())
     }
 }
@@ -248,51 +250,51 @@ fn block_bytes(echo: &Echo, options: &EchoOptions) -> Result<usize, OpenError> {
 }
 
 fn start(
-    mut circuit: Circuit,
+    mut driver: EchoDriver,
     options: EchoOptions,
     block_bytes: usize,
     packet_bytes: usize,
 ) -> Result<EchoStore, OpenError> {
     let end = Instant::now() + ANSWER_WAIT;
-    while circuit.echo.capacity().packets_max == 0 {
+    while driver.echo.capacity().packets_max == 0 {
         if Instant::now() >= end {
             return Err(OpenError::Silent);
         }
-        circuit.turn(Zeal::Full).map_err(Refused::from)?;
-        circuit.rest(Zeal::Full).wait(None, Duration::ZERO, WAIT_MAX);
+        driver.poll_once(PollBudget::Full).map_err(SurveyError::from)?;
+        driver.next_wait(PollBudget::Full).wait(None, Duration::ZERO, WAIT_MAX);
     }
-    // As long as there are no blocks, a rate that is too high costs nobody anything: it is found best now.
+    // Without blocks, a rate that is too high loses no data: this is the best time to measure it.
     let end = Instant::now() + SEARCH_WAIT;
-    while circuit.echo.capacity().may_grow && Instant::now() < end {
-        circuit.turn(Zeal::Full).map_err(Refused::from)?;
-        circuit.rest(Zeal::Full).wait(None, Duration::ZERO, WAIT_MAX);
+    while driver.echo.capacity().may_grow && Instant::now() < end {
+        driver.poll_once(PollBudget::Full).map_err(SurveyError::from)?;
+        driver.next_wait(PollBudget::Full).wait(None, Duration::ZERO, WAIT_MAX);
     }
     let failed = |action| move |source: std::io::Error| OpenError::System { action, source };
-    let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+    let wakeup = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
         .map_err(|errno| failed("make a descriptor")(errno.into()))?;
-    let shared = Arc::new(Shared {
-        core: Mutex::new(Core {
-            circuit,
-            waiting: Waiting::default(),
-            ages: Ages::default(),
-            recent: Recent::new(RECENT_BYTES_MAX),
-            overheard: Recent::new(OVERHEARD_BYTES_MAX),
-            doubt: Doubt::default(),
+    let shared = Arc::new(StoreShared {
+        core: Mutex::new(StoreCore {
+            driver,
+            pending_reads: PendingReads::default(),
+            ages: BlockAges::default(),
+            recent: RecentBlocks::new(RECENT_BYTES_MAX),
+            overheard: RecentBlocks::new(OVERHEARD_BYTES_MAX),
+            missing_blocks: MissingBlocks::default(),
             root: None,
             lost_count: 0,
-            stirred: Instant::now(),
+            last_use: Instant::now(),
             is_quiet: false,
             broken: None,
         }),
-        drivers: AtomicUsize::new(0),
+        pollers: AtomicUsize::new(0),
         is_over: AtomicBool::new(false),
-        bell,
+        wakeup,
         before_waiting: OnceLock::new(),
     });
-    let kept = Arc::clone(&shared);
+    let keeper_shared = Arc::clone(&shared);
     let keeper = std::thread::Builder::new()
         .name("wirefs-keeper".into())
-        .spawn(move || crate::keeper::run(&kept))
+        .spawn(move || crate::keeper::run(&keeper_shared))
         .map_err(failed("start a thread"))?;
     Ok(EchoStore { shared, options, block_bytes, packet_bytes, begun: Instant::now(), keeper: Some(keeper) })
 }

@@ -2,14 +2,14 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use bytes::Bytes;
-use wirefs_blocks::id::NodeId;
+use wirefs_blocks::id::WriterId;
 use wirefs_blocks::store::{BlockStore, Wanted};
 use wirefs_lab::Lab;
 
 use super::*;
 
 #[test]
-fn store_that_rests_is_woken_by_what_another_node_sends() {
+fn quiet_store_is_woken_by_a_block_of_another_node() {
     let lab = Lab::new("woken").unwrap();
     let host = lab.host("host").unwrap();
     let wake = || {
@@ -17,12 +17,12 @@ fn store_that_rests_is_woken_by_what_another_node_sends() {
         let store = EchoStore::open(EchoOptions::new(vec![address])).unwrap();
         let end = Instant::now() + Duration::from_secs(60);
         while !store.shared().lock().is_quiet {
-            assert!(Instant::now() < end, "it never rests");
+            assert!(Instant::now() < end, "the store never becomes quiet");
             std::thread::sleep(Duration::from_millis(20));
         }
-        let rested = store.shared().lock().stirred;
-        assert!(store.accept(BlockId::new(1, NodeId(2)).unwrap(), &Bytes::from_static(b"block")));
-        assert!(store.shared().lock().stirred > rested);
+        let rested = store.shared().lock().last_use;
+        assert!(store.accept(BlockId::new(1, WriterId(2)).unwrap(), &Bytes::from_static(b"block")));
+        assert!(store.shared().lock().last_use > rested);
     };
     host.run(wake).unwrap();
 }
@@ -31,14 +31,14 @@ fn store_that_rests_is_woken_by_what_another_node_sends() {
 pub(crate) fn await_more(count: &AtomicUsize, before: usize, what: &str) {
     let end = Instant::now() + Duration::from_secs(30);
     while count.load(Ordering::SeqCst) == before {
-        assert!(Instant::now() < end, "{what} waits and has not said so");
+        assert!(Instant::now() < end, "{what} has not announced its wait");
         std::thread::yield_now();
     }
 }
 
 #[test]
-fn who_waits_for_another_that_turns_the_circuit_says_so_before() {
-    static SAID: AtomicUsize = AtomicUsize::new(0);
+fn call_announces_its_wait_for_the_store_lock() {
+    static ANNOUNCED: AtomicUsize = AtomicUsize::new(0);
     type Call = fn(&EchoStore);
     let calls: [(&str, Call); 9] = [
         ("register", |store| store.register(&[(id(2), Bytes::from_static(b"new"))]).unwrap()),
@@ -57,15 +57,15 @@ fn who_waits_for_another_that_turns_the_circuit_says_so_before() {
         let store = EchoStore::open(EchoOptions::new(vec![address])).unwrap();
         store.register(&[(id(1), Bytes::from_static(b"block"))]).unwrap();
         assert!(store.before_waiting(|| {
-            SAID.fetch_add(1, Ordering::SeqCst);
+            ANNOUNCED.fetch_add(1, Ordering::SeqCst);
         }));
         for (name, call) in calls {
             std::thread::scope(|scope| {
                 let core = store.shared().lock();
-                let before = SAID.load(Ordering::SeqCst);
+                let before = ANNOUNCED.load(Ordering::SeqCst);
                 let store = &store;
                 scope.spawn(move || call(store));
-                await_more(&SAID, before, name);
+                await_more(&ANNOUNCED, before, name);
                 drop(core);
             });
         }
@@ -74,5 +74,5 @@ fn who_waits_for_another_that_turns_the_circuit_says_so_before() {
 }
 
 fn id(counter: u64) -> BlockId {
-    BlockId::new(counter, NodeId(0)).unwrap()
+    BlockId::new(counter, WriterId(0)).unwrap()
 }

@@ -1,4 +1,4 @@
-//! Lines that lose, double, reorder and damage: what is read is what was kept.
+//! On lines that lose, duplicate, reorder and damage, reads return the registered contents.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use wirefs_blocks::store::BlockStore;
 use wirefs_echo::Redundancy;
 use wirefs_lab::{Lab, LinkProfile, Probability};
-use wirefs_pingfs::options::Pace;
+use wirefs_pingfs::options::RateOption;
 use wirefs_pingfs::{OpenError, limits};
 
-use crate::site::{check, keep, open};
+use crate::site::{check, open, store_blocks};
 
 const BLOCKS: u64 = 60;
 
@@ -22,7 +22,7 @@ fn bad(rtt: Duration) -> LinkProfile {
     })
 }
 
-/// Keeps blocks on a bad line and reads them again and again.
+/// Keeps blocks on a bad line and reads them repeatedly.
 fn live_on_a_bad_line(name: &str, redundancy: Redundancy) {
     let lab = Lab::new(name).unwrap();
     let [near, far] = ["near", "far"].map(|name| lab.host(name).unwrap());
@@ -31,10 +31,10 @@ fn live_on_a_bad_line(name: &str, redundancy: Redundancy) {
     let live = || {
         let store = open(&[address], |options| {
             options.redundancy = redundancy;
-            options.pace = Pace::Fixed(8_000);
+            options.rate = RateOption::Fixed(8_000);
             options.parked_packets = Some(600);
         });
-        keep(&store, 1..=BLOCKS, 1_000);
+        store_blocks(&store, 1..=BLOCKS, 1_000);
         while store.status().counters.rebuilt < 10 {
             check(&store, 1..=BLOCKS, 1_000);
         }
@@ -51,7 +51,7 @@ fn four_copies_survive_a_bad_line() {
 }
 
 #[test]
-fn pieces_of_a_code_survive_a_bad_line() {
+fn coded_pieces_survive_a_bad_line() {
     live_on_a_bad_line("code", Redundancy::Code { pieces: 4, extra: 4 });
 }
 
@@ -60,17 +60,17 @@ fn host_that_dies_loses_nothing_when_the_other_has_a_copy() {
     let lab = Lab::new("dies").unwrap();
     let [near, one, two] = ["near", "one", "two"].map(|name| lab.host(name).unwrap());
     let profile = || LinkProfile::rtt(Duration::from_millis(10));
-    let dying = lab.link(&near, &one, profile()).unwrap();
-    let living = lab.link(&near, &two, profile()).unwrap();
-    let hosts = [dying.address_b(), living.address_b()].map(|address| SocketAddr::from((address, 0)));
+    let failing = lab.link(&near, &one, profile()).unwrap();
+    let remaining = lab.link(&near, &two, profile()).unwrap();
+    let hosts = [failing.address_b(), remaining.address_b()].map(|address| SocketAddr::from((address, 0)));
     let live = || {
         let store = open(&hosts, |options| {
             options.redundancy = Redundancy::Copies(2);
-            options.pace = Pace::Fixed(5_000);
+            options.rate = RateOption::Fixed(5_000);
         });
-        keep(&store, 1..=BLOCKS, 1_000);
+        store_blocks(&store, 1..=BLOCKS, 1_000);
         check(&store, 1..=BLOCKS, 1_000);
-        dying.cut();
+        failing.cut();
         until("the living host has all", || {
             let hosts = store.status().hosts;
             hosts[0].packets == 0 && hosts[1].packets == 2 * BLOCKS
@@ -81,9 +81,9 @@ fn host_that_dies_loses_nothing_when_the_other_has_a_copy() {
     near.run(live).unwrap();
 }
 
-/// A line, or this machine, that is held up for some seconds is no lack of room.
+/// A delay of some seconds, of the line or of this machine, is no lack of room.
 #[test]
-fn who_writes_while_the_only_host_is_silent_for_some_seconds_waits_for_it() {
+fn write_waits_while_the_only_host_is_silent_for_some_seconds() {
     let lab = Lab::new("held-up").unwrap();
     let [near, one] = ["near", "one"].map(|name| lab.host(name).unwrap());
     let link = lab.link(&near, &one, LinkProfile::rtt(Duration::from_millis(10))).unwrap();
@@ -93,7 +93,7 @@ fn who_writes_while_the_only_host_is_silent_for_some_seconds_waits_for_it() {
         link.cut();
         until("the host is silent", || store.status().capacity.packets_max == 0);
         std::thread::scope(|scope| {
-            let writes = scope.spawn(|| keep(&store, 1..=BLOCKS, 1_000));
+            let writes = scope.spawn(|| store_blocks(&store, 1..=BLOCKS, 1_000));
             std::thread::sleep(limits::ROOM_WAIT + Duration::from_secs(1));
             link.heal();
             writes.join().unwrap();
@@ -104,15 +104,15 @@ fn who_writes_while_the_only_host_is_silent_for_some_seconds_waits_for_it() {
 }
 
 #[test]
-fn hosts_come_and_go_while_blocks_go_round() {
+fn hosts_are_added_and_drained_while_blocks_circulate() {
     let lab = Lab::new("moves").unwrap();
     let [near, one, two] = ["near", "one", "two"].map(|name| lab.host(name).unwrap());
     let profile = || LinkProfile::rtt(Duration::from_millis(10));
     let first = lab.link(&near, &one, profile()).unwrap();
     let second = lab.link(&near, &two, profile()).unwrap();
     let live = || {
-        let store = open(&[(first.address_b(), 0).into()], |options| options.pace = Pace::Fixed(5_000));
-        keep(&store, 1..=BLOCKS, 1_000);
+        let store = open(&[(first.address_b(), 0).into()], |options| options.rate = RateOption::Fixed(5_000));
+        store_blocks(&store, 1..=BLOCKS, 1_000);
         let alone = store.drain_host(first.address_b().into());
         assert!(matches!(alone, Err(OpenError::NoRoom { packets: BLOCKS, room: 0, .. })), "{alone:?}");
         store.add_host((second.address_b(), 0).into()).unwrap();
@@ -132,7 +132,7 @@ fn hosts_come_and_go_while_blocks_go_round() {
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let end = std::time::Instant::now() + Duration::from_secs(30);
     while !is_so() {
-        assert!(std::time::Instant::now() < end, "waited in vain until {what}");
+        assert!(std::time::Instant::now() < end, "timed out: {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }

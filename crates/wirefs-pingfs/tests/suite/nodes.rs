@@ -1,4 +1,4 @@
-//! Nodes with one tree, each with a line of its own to the host that answers both.
+//! Nodes that replicate a tree, each with its own line to a hub.
 //!
 //! ```text
 //!  node1 ── hub, which answers pings ── node2
@@ -12,38 +12,38 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use wirefs_blocks::id::{BlockId, NodeId};
+use wirefs_blocks::id::{BlockId, WriterId};
 use wirefs_blocks::store::BlockStore;
+use wirefs_blocks::transactions::RootFollower;
 use wirefs_blocks::tree::{BlockTree, TreeOptions};
-use wirefs_blocks::turns::Follower;
 use wirefs_lab::{Host, Lab, LinkHandle, LinkProfile};
 use wirefs_op::Timestamp;
 use wirefs_op::message::version::BootId;
-use wirefs_pingfs::options::Pace;
-use wirefs_pingfs::{CommonStore, NodeOptions, nodes};
+use wirefs_pingfs::options::RateOption;
+use wirefs_pingfs::{NodeOptions, ReplicatedStore, nodes};
 
 use crate::site::open;
 
-/// So far away that blocks are on the way, and not parked: a cut takes them.
-const WAY: Duration = Duration::from_millis(60);
-/// More than all that is waited for on the way to what is hoped for.
+/// Long enough that blocks are on the line and not parked: cutting it loses them.
+const RTT: Duration = Duration::from_millis(60);
+/// Longer than all waits in the tested operations.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A node without a tree yet.
-fn join(host: &Host, link: &LinkHandle, node: u16, peer: Ipv4Addr) -> Arc<CommonStore> {
-    let come = || {
+fn join(host: &Host, link: &LinkHandle, node: u16, peer: Ipv4Addr) -> Arc<ReplicatedStore> {
+    let join_cluster = || {
         let echo = open(&[(link.address_a(), 0).into()], |options| {
-            options.pace = Pace::Fixed(5_000);
+            options.rate = RateOption::Fixed(5_000);
             options.parked_packets = Some(0);
         });
         let key = nodes::key_of(b"a secret of both nodes").unwrap();
-        CommonStore::open(Arc::new(echo), &NodeOptions { node, peers: vec![peer], key }).unwrap()
+        ReplicatedStore::open(Arc::new(echo), &NodeOptions { node, peers: vec![peer], key }).unwrap()
     };
-    Arc::new(host.run(come).unwrap())
+    Arc::new(host.run(join_cluster).unwrap())
 }
 
-fn tree(store: &Arc<CommonStore>, node: u16) -> Arc<BlockTree> {
-    let options = TreeOptions { ram_bytes: 0, node: NodeId(node), boot: BootId(9), uid: 0, gid: 0 };
+fn tree(store: &Arc<ReplicatedStore>, node: u16) -> Arc<BlockTree> {
+    let options = TreeOptions { ram_bytes: 0, node: WriterId(node), boot: BootId(9), uid: 0, gid: 0 };
     let clock = Box::new(|| Timestamp { secs: 1_700_000_000, nanos: 5 });
     Arc::new(BlockTree::open(Arc::clone(store) as Arc<dyn BlockStore>, options, clock).unwrap())
 }
@@ -51,12 +51,12 @@ fn tree(store: &Arc<CommonStore>, node: u16) -> Arc<BlockTree> {
 fn until(what: &str, is_so: impl Fn() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !is_so() {
-        assert!(Instant::now() < end, "waited in vain until {what}");
+        assert!(Instant::now() < end, "timed out: {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// A tree that has not read a root when it is to go over to it, at a time when its line takes all that is under way.
+/// A tree that has not read the root it must switch to, when its line loses all packets in flight.
 struct Unprepared {
     tree: Arc<BlockTree>,
     link: LinkHandle,
@@ -64,7 +64,7 @@ struct Unprepared {
     cuts: AtomicBool,
 }
 
-impl Follower for Unprepared {
+impl RootFollower for Unprepared {
     fn prepare(&self, root: BlockId) -> bool {
         if self.forgets.swap(false, Ordering::SeqCst) {
             self.cuts.store(true, Ordering::SeqCst);
@@ -73,30 +73,30 @@ impl Follower for Unprepared {
         self.tree.prepare(root)
     }
 
-    fn go_over(&self, root: BlockId) -> bool {
+    fn switch_to(&self, root: BlockId) -> bool {
         if self.cuts.swap(false, Ordering::SeqCst) {
             self.link.cut();
             self.link.heal();
-            // What came for the others lately is kept for a moment.
-            std::thread::sleep(WAY * 5);
+            // Recently received blocks stay buffered for a moment.
+            std::thread::sleep(RTT * 5);
         }
-        self.tree.go_over(root)
+        self.tree.switch_to(root)
     }
 }
 
 #[test]
-fn node_that_has_lost_the_root_that_it_is_to_go_over_to_gets_it_from_the_others() {
+fn lost_root_is_copied_from_the_other_nodes() {
     let lab = Lab::new("lostroot").unwrap();
     let [hub, one, two] = ["hub", "node1", "node2"].map(|name| lab.host(name).unwrap());
-    let links = [&one, &two].map(|node| lab.link(&hub, node, LinkProfile::rtt(WAY)).unwrap());
-    // It answers whoever asks in another's name, who is on another of its lines.
+    let links = [&one, &two].map(|node| lab.link(&hub, node, LinkProfile::rtt(RTT)).unwrap());
+    // The hub answers pings whose source address is on another of its lines.
     let allow = || {
         for device in fs::read_dir("/proc/sys/net/ipv4/conf").unwrap() {
             fs::write(device.unwrap().path().join("rp_filter"), "0").unwrap();
         }
     };
     hub.run(allow).unwrap();
-    // One that is locked cannot be dropped either.
+    // A node with a deadlock could not be dropped either.
     let store_1 = ManuallyDrop::new(join(&one, &links[0], 1, links[1].address_b()));
     let first = tree(&store_1, 1);
     let store_2 = ManuallyDrop::new(join(&two, &links[1], 2, links[0].address_b()));
@@ -109,19 +109,19 @@ fn node_that_has_lost_the_root_that_it_is_to_go_over_to_gets_it_from_the_others(
         cuts: AtomicBool::new(false),
     });
     let weak: Weak<Unprepared> = Arc::downgrade(&follower);
-    store_2.turns().unwrap().follow(weak);
+    store_2.transactions().unwrap().follow(weak);
     first.create_checkpoint(b"early").unwrap();
     until("both have the same", || second.checkpoints().len() == 1);
 
     follower.forgets.store(true, Ordering::SeqCst);
     first.create_checkpoint(b"late").unwrap();
-    let (sender, told) = channel();
-    let asked = Arc::clone(&*store_2);
-    std::thread::spawn(move || sender.send(asked.nodes().holder));
-    assert!(told.recv_timeout(PATIENCE).is_ok(), "the second node is locked");
+    let (sender, replied) = channel();
+    let store = Arc::clone(&*store_2);
+    std::thread::spawn(move || sender.send(store.nodes().holder));
+    assert!(replied.recv_timeout(PATIENCE).is_ok(), "the second node has a deadlock");
     until("the other shows it", || second.checkpoints().len() == 2);
     assert!(!follower.forgets.load(Ordering::SeqCst) && !follower.cuts.load(Ordering::SeqCst));
     second.create_checkpoint(b"own").unwrap();
-    until("the first one has that", || first.checkpoints().len() == 3);
+    until("the first one has it", || first.checkpoints().len() == 3);
     drop([store_1, store_2].map(ManuallyDrop::into_inner));
 }

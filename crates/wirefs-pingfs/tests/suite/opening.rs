@@ -1,16 +1,16 @@
-//! Hosts are measured before they are used, and refused with the reason.
+//! Hosts are surveyed before use, and rejected with the reason.
 
 use std::time::Duration;
 
 use wirefs_blocks::store::BlockStore;
 use wirefs_echo::Redundancy;
 use wirefs_lab::{Lab, LinkProfile, Probability};
-use wirefs_pingfs::{EchoStore, OpenError, Refused};
+use wirefs_pingfs::{EchoStore, OpenError, SurveyError};
 
 use crate::site::{LOOPBACK, on_a_host, open, options};
 
 #[test]
-fn host_that_does_not_answer_is_refused() {
+fn silent_host_is_rejected() {
     on_a_host("silent", || {
         let silence = || std::fs::write("/proc/sys/net/ipv4/icmp_echo_ignore_all", "1");
         silence().unwrap();
@@ -20,7 +20,7 @@ fn host_that_does_not_answer_is_refused() {
 }
 
 #[test]
-fn host_named_twice_is_refused() {
+fn host_named_twice_is_rejected() {
     on_a_host("twice", || {
         let refused = EchoStore::open(options(&[LOOPBACK, LOOPBACK], |_| {})).unwrap_err();
         assert!(matches!(refused, OpenError::Twice(_)), "{refused}");
@@ -28,7 +28,7 @@ fn host_named_twice_is_refused() {
 }
 
 #[test]
-fn host_behind_a_lossy_way_is_refused_with_the_figure() {
+fn host_on_a_lossy_path_is_rejected_with_the_loss() {
     let lab = Lab::new("lossy").unwrap();
     let [near, far] = ["near", "far"].map(|name| lab.host(name).unwrap());
     let profile =
@@ -37,19 +37,20 @@ fn host_behind_a_lossy_way_is_refused_with_the_figure() {
     let address = (link.address_b(), 0).into();
     let refused = near.run(|| EchoStore::open(options(&[address], |_| {}))).unwrap().unwrap_err();
     match refused {
-        // So much is lost that often not even the first of all comes through.
-        OpenError::Refused(Refused::Lossy { .. } | Refused::Raw(_) | Refused::NotWhole { .. }) => {}
+        // At this loss even the first packets may not come through.
+        OpenError::Survey(SurveyError::Lossy { .. } | SurveyError::Raw(_) | SurveyError::NotWhole { .. }) => {
+        }
         other => panic!("{other}"),
     }
 }
 
 #[test]
-fn host_that_does_not_echo_a_whole_block_is_refused_and_pieces_fit_where_blocks_do_not() {
+fn host_with_a_small_mtu_is_rejected_for_blocks_and_accepted_for_pieces() {
     on_a_host("narrow", || {
         let status = std::process::Command::new("ip").args(["link", "set", "lo", "mtu", "700"]).status();
         assert!(status.unwrap().success());
         let refused = EchoStore::open(options(&[LOOPBACK], |_| {})).unwrap_err();
-        let OpenError::Refused(Refused::NotWhole { payload_bytes, .. }) = refused else {
+        let OpenError::Survey(SurveyError::NotWhole { payload_bytes, .. }) = refused else {
             panic!("{refused}")
         };
         assert_eq!(payload_bytes, 672);
@@ -60,7 +61,7 @@ fn host_that_does_not_echo_a_whole_block_is_refused_and_pieces_fit_where_blocks_
 }
 
 #[test]
-fn blocks_of_a_size_that_was_asked_for_must_fit() {
+fn blocks_of_the_requested_size_must_fit() {
     on_a_host("size", || {
         let store = open(&[LOOPBACK], |options| options.block_bytes = Some(1_300));
         assert_eq!(store.payload_bytes(), 1_300);

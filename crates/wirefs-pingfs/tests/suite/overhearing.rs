@@ -1,4 +1,4 @@
-//! Blocks that are named one after the other: by the time that one came, the others passed.
+//! Blocks that are named one after the other: when one arrives, the others have passed.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -7,14 +7,14 @@ use wirefs_blocks::store::{BlockStore, Wanted};
 use wirefs_echo::Redundancy;
 use wirefs_lab::{Lab, LinkProfile};
 use wirefs_pingfs::EchoStore;
-use wirefs_pingfs::options::Pace;
+use wirefs_pingfs::options::RateOption;
 
-use crate::site::{content, id, keep, open};
+use crate::site::{content, id, open, store_blocks};
 
 const BLOCKS: u64 = 40;
 
-/// Reads all blocks, each after the one before; how often each went round meanwhile.
-fn laps_of_a_walk(store: &EchoStore) -> u64 {
+/// Reads all blocks one after the other. Returns how often each circulated meanwhile.
+fn cycles_of_a_walk(store: &EchoStore) -> u64 {
     let before = store.status().counters.circulated;
     for counter in 1..=BLOCKS {
         store.retrieve(&Wanted::of([id(counter)]), &mut |got, block| {
@@ -24,8 +24,8 @@ fn laps_of_a_walk(store: &EchoStore) -> u64 {
     (store.status().counters.circulated - before) / BLOCKS
 }
 
-/// Walks until one walk took no more laps than that: whoever is held up for a lap has forgotten what passed.
-fn walk_within(name: &str, redundancy: Redundancy, laps_max: u64) {
+/// Repeats the walk until it takes at most `cycles_max`: a delay of a cycle discards the overheard blocks.
+fn walk_within(name: &str, redundancy: Redundancy, cycles_max: u64) {
     let lab = Lab::new(name).unwrap();
     let [near, far] = ["near", "far"].map(|name| lab.host(name).unwrap());
     let link = lab.link(&near, &far, LinkProfile::rtt(Duration::from_millis(40))).unwrap();
@@ -33,18 +33,18 @@ fn walk_within(name: &str, redundancy: Redundancy, laps_max: u64) {
     let walk = || {
         let store = open(&[address], |options| {
             options.redundancy = redundancy;
-            options.pace = Pace::Fixed(5_000);
+            options.rate = RateOption::Fixed(5_000);
         });
-        keep(&store, 1..=BLOCKS, 500);
+        store_blocks(&store, 1..=BLOCKS, 500);
         let end = Instant::now() + Duration::from_secs(60);
         loop {
-            let laps = laps_of_a_walk(&store);
-            if laps <= laps_max {
+            let cycles = cycles_of_a_walk(&store);
+            if cycles <= cycles_max {
                 break;
             }
-            assert!(Instant::now() < end, "{laps} laps for {BLOCKS} blocks");
+            assert!(Instant::now() < end, "{cycles} cycles for {BLOCKS} blocks");
         }
-        // Whoever is held up for a lap takes blocks for lost until they pass again.
+        // After a delay of a cycle, blocks count as lost until they pass again.
         while store.status().blocks_lost > 0 {
             assert!(Instant::now() < end, "{:?}", store.status());
             std::thread::sleep(Duration::from_millis(5));
@@ -54,21 +54,21 @@ fn walk_within(name: &str, redundancy: Redundancy, laps_max: u64) {
 }
 
 #[test]
-fn blocks_that_are_named_one_by_one_take_no_more_laps_than_one() {
+fn walk_over_named_blocks_takes_about_one_cycle() {
     walk_within("walk", Redundancy::Copies(1), 2);
 }
 
 #[test]
-fn with_copies_they_take_a_part_of_a_lap() {
-    // Counted are the packets of all copies: four times as many in one lap.
+fn walk_with_copies_takes_a_part_of_a_cycle() {
+    // The count includes all copies: four times as many per cycle.
     walk_within("copies-walk", Redundancy::Copies(4), 3);
 }
 
 #[test]
-fn contents_that_passed_are_forgotten_when_nobody_waits_any_more() {
+fn overheard_contents_expire_when_no_read_is_pending() {
     crate::site::on_a_host("forgotten", || {
         let store = open(&[crate::site::LOOPBACK], |_| {});
-        keep(&store, 1..=2_000, 1_400);
+        store_blocks(&store, 1..=2_000, 1_400);
         store.retrieve(&Wanted::of([id(77)]), &mut |_, block| assert!(block.is_ok()));
         let end = Instant::now() + Duration::from_secs(60);
         while store.status().recent_bytes > 0 {

@@ -1,9 +1,9 @@
-//! Stores on hosts of their own, and blocks to keep there.
+//! Stores on separate hosts, and their blocks.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use bytes::Bytes;
-use wirefs_blocks::id::{BlockId, NodeId};
+use wirefs_blocks::id::{BlockId, WriterId};
 use wirefs_blocks::store::{BlockStore, Lost, Wanted};
 use wirefs_lab::Lab;
 use wirefs_pingfs::{EchoOptions, EchoStore};
@@ -11,7 +11,7 @@ use wirefs_pingfs::{EchoOptions, EchoStore};
 pub(crate) const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 pub(crate) const LOOPBACK_6: SocketAddr = SocketAddr::new(IpAddr::V6(Ipv6Addr::LOCALHOST), 0);
 
-/// Runs a test on a host of its own, with a loopback that has both kinds of addresses.
+/// Runs a test on a separate host, with IPv4 and IPv6 on loopback.
 pub(crate) fn on_a_host(name: &str, test: impl FnOnce() + Send) {
     let lab = Lab::new(name).unwrap();
     let host = lab.host("host").unwrap();
@@ -35,15 +35,15 @@ pub(crate) fn open(hosts: &[SocketAddr], change: impl FnOnce(&mut EchoOptions)) 
 }
 
 pub(crate) fn id(counter: u64) -> BlockId {
-    BlockId::new(counter, NodeId(0)).unwrap()
+    BlockId::new(counter, WriterId(0)).unwrap()
 }
 
-/// The block of a number: its bytes are those of no other.
+/// Returns the contents of a block, unique to its number.
 pub(crate) fn content(counter: u64, bytes: usize) -> Bytes {
     counter.to_le_bytes().into_iter().cycle().take(bytes).collect()
 }
 
-pub(crate) fn keep(store: &EchoStore, counters: impl IntoIterator<Item = u64>, bytes: usize) {
+pub(crate) fn store_blocks(store: &EchoStore, counters: impl IntoIterator<Item = u64>, bytes: usize) {
     let blocks: Vec<_> = counters.into_iter().map(|counter| (id(counter), content(counter, bytes))).collect();
     for batch in blocks.chunks(64) {
         store.register(batch).unwrap();
@@ -60,7 +60,7 @@ pub(crate) fn read(
     got
 }
 
-/// Reads blocks all at once and compares each with what was kept.
+/// Reads blocks all at once and compares them with the registered contents.
 pub(crate) fn check(store: &EchoStore, counters: impl IntoIterator<Item = u64> + Clone, bytes: usize) {
     let got = read(store, counters.clone());
     let expected = counters.into_iter().map(|counter| (id(counter), Ok(content(counter, bytes))));

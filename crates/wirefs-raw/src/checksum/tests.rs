@@ -1,6 +1,6 @@
 use super::checksum;
 
-/// The plain definition: sixteen bits at a time, in the order of the network.
+/// The definition: sixteen bits at a time, in network byte order.
 fn plain(bytes: &[u8]) -> [u8; 2] {
     let mut sum = 0u32;
     for pair in bytes.chunks(2) {
@@ -11,13 +11,13 @@ fn plain(bytes: &[u8]) -> [u8; 2] {
 }
 
 #[test]
-fn example_of_the_rfc_gives_its_sum() {
+fn example_of_the_rfc_has_its_checksum() {
     // RFC 1071, section 3: the sum is ddf2, the checksum its complement.
     assert_eq!(checksum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), [0x22, 0x0d]);
 }
 
 #[test]
-fn every_length_agrees_with_the_plain_definition() {
+fn every_length_agrees_with_the_definition() {
     let bytes: Vec<u8> = (0..2_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
     for length in 0..bytes.len() {
         assert_eq!(checksum(&bytes[..length]), plain(&bytes[..length]), "{length} bytes");

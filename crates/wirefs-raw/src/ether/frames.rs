@@ -1,4 +1,4 @@
-//! Frames that are received or sent together, in memory that they share.
+//! Batches of frames with shared memory.
 //!
 //! ```text
 //! slot:  | destination 6 | source 6 | type 2 | payload …
@@ -8,27 +8,28 @@ use std::ops::Range;
 
 use crate::ether::HardwareAddress;
 use crate::limits::{BATCH_PACKETS_MAX, ETHERNET_HEADER_BYTES, FRAME_PAYLOAD_BYTES_MAX};
-use crate::sys::Received;
+use crate::sys::ReceivedDatagram;
 
-/// Slots begin at multiples of this, a cache line, in bytes.
+/// Slots are aligned to a cache line, in bytes.
 const SLOT_ALIGNMENT: usize = 64;
 
 /// Up to [`BATCH_PACKETS_MAX`] frames, either received or to be sent.
 ///
-/// Drive it: [`EtherSocket::receive`](crate::EtherSocket::receive) fills it, and [`each`](Frames::each) shows what came; or
-/// [`clear`](Frames::clear) it, [`push`](Frames::push) frames, and send it until it [`is_sent`](Frames::is_sent).
+/// Drive it: [`EtherSocket::receive`](crate::EtherSocket::receive) fills it, and [`each`](Frames::each)
+/// visits the frames. To send, [`clear`](Frames::clear) it, [`push`](Frames::push) frames, and send until
+/// [`is_sent`](Frames::is_sent).
 #[derive(Debug)]
 pub struct Frames {
     arena: Vec<u8>,
     slot_bytes: usize,
-    /// Slots that were used.
+    /// Number of used slots.
     used: usize,
-    /// What was received, or is still to be sent.
+    /// Received frames, or frames to be sent.
     frames: Vec<Range<usize>>,
 }
 
 impl Frames {
-    /// Makes an empty batch for frames with up to this many bytes of payload, at most [`FRAME_PAYLOAD_BYTES_MAX`].
+    /// Creates an empty batch for payloads of up to `payload_bytes`, at most [`FRAME_PAYLOAD_BYTES_MAX`].
     pub fn new(payload_bytes: usize) -> Frames {
         let frame_bytes = ETHERNET_HEADER_BYTES + payload_bytes.min(FRAME_PAYLOAD_BYTES_MAX);
         let slot_bytes = frame_bytes.next_multiple_of(SLOT_ALIGNMENT);
@@ -40,24 +41,24 @@ impl Frames {
         }
     }
 
-    /// Forgets all frames.
+    /// Removes all frames.
     pub fn clear(&mut self) {
         self.used = 0;
         self.frames.clear();
     }
 
-    /// Whether nothing in it waits to be sent.
+    /// Returns whether no frame waits to be sent.
     pub fn is_sent(&self) -> bool {
         self.frames.is_empty()
     }
 
-    /// Whether no further frame finds room.
+    /// Returns whether the batch is full.
     pub fn is_full(&self) -> bool {
         self.used >= BATCH_PACKETS_MAX
     }
 
-    /// Shows each frame that was received: who sent it, and its payload, which may be changed in place. Short frames may
-    /// have been filled up with zeros on their way.
+    /// Calls `look` with the source and the payload of each received frame. The payload may be changed in
+    /// place. Short frames may be padded with zeros.
     pub fn each(&mut self, mut look: impl FnMut(HardwareAddress, &mut [u8])) {
         for frame in self.frames.drain(..) {
             let Some((header, payload)) =
@@ -71,8 +72,8 @@ impl Frames {
         }
     }
 
-    /// Adds a frame to be sent: `write` gets room for its payload and says where it goes and how many bytes it has, or
-    /// none. Returns whether one was added; a full batch adds none and does not call.
+    /// Adds a frame: `write` fills the payload and returns the destination and the size, or `None`. Returns
+    /// whether a frame was added. A full batch does not call `write`.
     pub fn push(&mut self, write: impl FnOnce(&mut [u8]) -> Option<(HardwareAddress, usize)>) -> bool {
         let start = self.used * self.slot_bytes;
         let slot = self.arena.get_mut(start..start + self.slot_bytes);
@@ -92,14 +93,14 @@ impl Frames {
         true
     }
 
-    /// The memory to receive into, from an empty batch on, and the size of a slot.
+    /// Empties the batch and returns its memory and the size of a slot.
     pub(crate) fn slots(&mut self) -> (&mut [u8], usize) {
         self.clear();
         (&mut self.arena, self.slot_bytes)
     }
 
-    /// Notes what was received in the next slot. Returns whether it is a whole frame for this address.
-    pub(crate) fn note(&mut self, received: &Received, own: HardwareAddress) -> bool {
+    /// Records the contents of the next slot. Returns whether it is a whole frame for this address.
+    pub(crate) fn note(&mut self, received: &ReceivedDatagram, own: HardwareAddress) -> bool {
         let start = self.used * self.slot_bytes;
         self.used += 1;
         let frame = start..start + received.bytes.min(self.slot_bytes);
@@ -111,7 +112,7 @@ impl Frames {
         is_ours && is_whole
     }
 
-    /// Writes source and type into what is to be sent.
+    /// Writes source and type into the frames to be sent.
     pub(crate) fn write_headers(&mut self, source: HardwareAddress, ether_type: u16) {
         for frame in &self.frames {
             let rest =
@@ -123,12 +124,12 @@ impl Frames {
         }
     }
 
-    /// Puts the places of what is to be sent into `ranges`, and returns how many there are.
-    pub(crate) fn leaving(&self, ranges: &mut [Range<usize>; BATCH_PACKETS_MAX]) -> usize {
+    /// Writes the positions of the frames to be sent into `ranges`, and returns their number.
+    pub(crate) fn queued(&self, ranges: &mut [Range<usize>; BATCH_PACKETS_MAX]) -> usize {
         ranges.iter_mut().zip(&self.frames).map(|(range, frame)| *range = frame.clone()).count()
     }
 
-    /// The one frame that is to be sent; none if there are more or fewer.
+    /// Returns the frame to be sent if there is exactly one.
     pub(crate) fn only(&self) -> Option<&[u8]> {
         match self.frames.as_slice() {
             [frame] => self.arena.get(frame.clone()),
@@ -136,13 +137,13 @@ impl Frames {
         }
     }
 
-    /// The memory that these places lie in.
+    /// Returns the memory of the frames.
     pub(crate) fn arena(&self) -> &[u8] {
         &self.arena
     }
 
-    /// Notes that the first `count` of what was to be sent is done with.
-    pub(crate) fn take_off(&mut self, count: usize) {
+    /// Removes the first `count` frames to be sent.
+    pub(crate) fn mark_sent(&mut self, count: usize) {
         self.frames.drain(..count.min(self.frames.len()));
     }
 }

@@ -1,11 +1,11 @@
-//! Frames received through memory that is shared with the kernel: whether one is there is seen without a system call.
+//! A receive ring shared with the kernel (PACKET_RX_RING): a frame is detected without a system call.
 //!
-//! A ring of the kernel's second version. The third one is no good for requests: it shows frames a block at a time, or
-//! when a timer of a millisecond says so.
+//! The ring has version 2 (TPACKET_V2). Version 3 does not suit requests: it delivers frames in blocks, or
+//! after a timer of a millisecond.
 //!
 //! ```text
 //! block:  slot | slot | … | rest
-//! slot:   status 4 | length 4 | bytes 4 | where the frame begins 2 | …  frame
+//! slot:   status 4 | length 4 | bytes 4 | offset of the frame 2 | …  frame
 //! ```
 
 use crate::error::RawError;
@@ -13,15 +13,15 @@ use crate::ether::{EtherSocket, HardwareAddress};
 use crate::limits::{ETHERNET_HEADER_BYTES, FRAME_PAYLOAD_BYTES_MAX, RING_BYTES_MAX};
 use crate::sys::{self, RingMemory, RingRequest, SLOT_HEADER_BYTES};
 
-/// Slots begin at multiples of this in their block, in bytes.
+/// Alignment of slots in their block in bytes.
 const SLOT_ALIGNMENT: usize = 64;
-/// A block, in bytes: several slots for the largest frames.
+/// Size of a block in bytes: several slots of the largest frames.
 const BLOCK_BYTES: usize = 1 << 16;
 
 const _: () =
-    assert!(BLOCK_BYTES >= 4 * (SLOT_HEADER_BYTES + FRAME_PAYLOAD_BYTES_MAX), "a block is well used");
+    assert!(BLOCK_BYTES >= 4 * (SLOT_HEADER_BYTES + FRAME_PAYLOAD_BYTES_MAX), "a block holds several slots");
 
-/// The receive ring of one [`EtherSocket`], from which alone its frames come then.
+/// The receive ring of one [`EtherSocket`]. All frames of the socket then arrive in the ring.
 #[derive(Debug)]
 pub struct Ring {
     memory: RingMemory,
@@ -34,11 +34,10 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Has a socket receive into a ring of about `ring_bytes` bytes, for frames with up to `payload_bytes` bytes of
-    /// payload.
+    /// Creates a ring of about `ring_bytes` bytes for payloads of up to `payload_bytes`.
     ///
     /// # Errors
-    /// [`RawError::Io`] where the kernel has no memory for it.
+    /// [`RawError::Io`] if the kernel has no memory for it.
     pub fn open(socket: &EtherSocket, payload_bytes: usize, ring_bytes: usize) -> Result<Ring, RawError> {
         let payload_bytes = payload_bytes.min(FRAME_PAYLOAD_BYTES_MAX);
         let slot_bytes = (SLOT_HEADER_BYTES + payload_bytes).next_multiple_of(SLOT_ALIGNMENT);
@@ -61,21 +60,21 @@ impl Ring {
         self.next / self.slots_per_block * BLOCK_BYTES + self.next % self.slots_per_block * self.slot_bytes
     }
 
-    /// Whether a frame is there.
+    /// Returns whether a frame has arrived.
     ///
     /// # Cost
-    /// A look at shared memory.
+    /// One read of shared memory.
     pub fn is_ready(&self) -> bool {
         self.memory.is_ours(self.place())
     }
 
-    /// Shows up to `most` frames for this interface: who sent each, and its payload, which may be changed in place. Returns
-    /// how many frames there were, those for others included.
+    /// Calls `look` with the source and the payload of up to `max` frames for this interface. The payload may
+    /// be changed in place. Returns the number of frames, those for other interfaces included.
     ///
     /// # Cost
     /// No system call, no copy.
-    pub fn each(&mut self, most: usize, mut look: impl FnMut(HardwareAddress, &mut [u8])) -> usize {
-        for count in 0..most {
+    pub fn each(&mut self, max: usize, mut look: impl FnMut(HardwareAddress, &mut [u8])) -> usize {
+        for count in 0..max {
             if !self.is_ready() {
                 return count;
             }
@@ -90,6 +89,6 @@ impl Ring {
             self.memory.give_back(place);
             self.next = (self.next + 1) % self.slots;
         }
-        most
+        max
     }
 }

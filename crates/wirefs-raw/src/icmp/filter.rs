@@ -1,14 +1,14 @@
-//! What the kernel lets through to an echo socket: echo replies that carry its ident.
+//! Kernel filters of an echo socket: only echo replies with its identifier pass.
 //!
-//! Two filters, since they act at two places: the one on types looks before the kernel clones the packet for the socket
-//! (on loopback it spares a clone of each request), the one on idents after, but before the packet is charged to the
-//! receive buffer. So neither another's pings nor error messages take room from our own packets.
+//! There are two filters. The filter on types runs before the kernel clones the packet for the socket, which
+//! on loopback saves a clone of each request. The filter on identifiers runs later, but before the packet is
+//! charged to the receive buffer. So foreign pings and error messages use no room in the buffer.
 
 use std::io;
 use std::os::fd::BorrowedFd;
 
 use crate::icmp::Family;
-use crate::icmp::header::{Ident, reply_kind};
+use crate::icmp::header::{EchoIdent, reply_kind};
 use crate::sys::{self, FilterStep};
 
 /// The option of raw IPv4 sockets that blocks ICMP types below 32 (`ICMP_FILTER` of `linux/icmp.h`).
@@ -16,7 +16,7 @@ const ICMP_FILTER: libc::c_int = 1;
 /// The option of raw ICMPv6 sockets that blocks types (`ICMPV6_FILTER` of `linux/icmpv6.h`; RFC 3542, section 3.2).
 const ICMPV6_FILTER: libc::c_int = 1;
 
-/// Loads into X the length of the IPv4 header that the packet begins with.
+/// Loads the length of the IPv4 header into X.
 const LOAD_HEADER_LENGTH: FilterStep = (0xb1, 0, 0, 0);
 /// Loads the two bytes at X + 4.
 const LOAD_IDENT_BEHIND_HEADER: FilterStep = (0x48, 0, 0, 4);
@@ -25,7 +25,7 @@ const LOAD_IDENT: FilterStep = (0x28, 0, 0, 4);
 const ACCEPT: FilterStep = (0x06, 0, 0, u32::MAX);
 const REFUSE: FilterStep = (0x06, 0, 0, 0);
 
-/// Goes on if the value loaded is this, else skips one step.
+/// Continues if the loaded value is equal, else skips one step.
 const fn unless_equal_skip(value: u32) -> FilterStep {
     (0x15, 0, 1, value)
 }
@@ -33,19 +33,19 @@ const fn unless_equal_skip(value: u32) -> FilterStep {
 /// Installs both filters.
 ///
 /// # Errors
-/// What the system says.
-pub(super) fn install(fd: BorrowedFd<'_>, family: Family, ident: Ident) -> io::Result<()> {
+/// The system's error.
+pub(super) fn install(fd: BorrowedFd<'_>, family: Family, ident: EchoIdent) -> io::Result<()> {
     let is_ours = unless_equal_skip(u32::from(ident.0));
     let kind = u32::from(reply_kind(family));
     match family {
         Family::V4 => {
             let steps = [LOAD_HEADER_LENGTH, LOAD_IDENT_BEHIND_HEADER, is_ours, ACCEPT, REFUSE];
             sys::attach_filter(fd, &steps)?;
-            // A set bit blocks.
+            // A set bit blocks the type.
             sys::set_option(fd, libc::SOL_RAW, ICMP_FILTER, &!(1u32 << kind))
         }
         Family::V6 => {
-            // A raw IPv6 socket sees packets from behind the IPv6 headers on.
+            // A raw IPv6 socket gets packets without the IPv6 headers.
             sys::attach_filter(fd, &[LOAD_IDENT, is_ours, ACCEPT, REFUSE])?;
             let blocked: [u32; 8] =
                 std::array::from_fn(

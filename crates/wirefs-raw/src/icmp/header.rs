@@ -1,4 +1,4 @@
-//! The header of an echo message: type, code, checksum, ident, sequence.
+//! The header of an echo message: type, code, checksum, identifier, sequence number.
 //!
 //! ```text
 //!  0      1      2        4       6
@@ -9,15 +9,15 @@ use crate::checksum::checksum;
 use crate::icmp::Family;
 use crate::limits::ECHO_HEADER_BYTES;
 
-/// The number by which a socket knows its own echo messages; the answering host returns it.
+/// The identifier by which a socket recognizes its echo messages (RFC 792). The host returns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ident(pub u16);
+pub struct EchoIdent(pub u16);
 
-/// The number of an echo message, which the answering host returns.
+/// The sequence number of an echo message (RFC 792). The host returns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sequence(pub u16);
+pub struct EchoSequence(pub u16);
 
-/// The types of request and reply (RFC 792; RFC 4443, section 4).
+/// Returns the types of request and reply (RFC 792; RFC 4443, section 4).
 const fn kinds(family: Family) -> (u8, u8) {
     match family {
         Family::V4 => (8, 0),
@@ -25,18 +25,18 @@ const fn kinds(family: Family) -> (u8, u8) {
     }
 }
 
-/// The type of a reply, for the kernel's filter.
+/// Returns the type of a reply, for the kernel's filter.
 pub(super) const fn reply_kind(family: Family) -> u8 {
     kinds(family).1
 }
 
-/// Writes the header of a request in front of the payload that stands in `message` already.
+/// Writes the header of a request before the payload in `message`.
 ///
 /// The kernel fills in the checksum of ICMPv6, which covers addresses that it chooses.
 ///
 /// # Cost
 /// For IPv4 one pass over the message.
-pub(crate) fn write_request(message: &mut [u8], family: Family, ident: Ident, sequence: Sequence) {
+pub(crate) fn write_request(message: &mut [u8], family: Family, ident: EchoIdent, sequence: EchoSequence) {
     let Some((header, _)) = message.split_first_chunk_mut::<ECHO_HEADER_BYTES>() else {
         return;
     };
@@ -51,8 +51,9 @@ pub(crate) fn write_request(message: &mut [u8], family: Family, ident: Ident, se
     }
 }
 
-/// Whether `message` is an echo reply with this ident. The kernel's filter lets no other pass; this holds without it.
-pub(crate) fn is_reply(message: &[u8], family: Family, ident: Ident) -> bool {
+/// Returns whether `message` is an echo reply with this identifier. The kernel's filter passes no other; this
+/// check does not depend on it.
+pub(crate) fn is_reply(message: &[u8], family: Family, ident: EchoIdent) -> bool {
     let expected = ident.0.to_be_bytes();
     matches!(message, [kind, 0, _, _, high, low, _, _, ..] if *kind == reply_kind(family) && [*high, *low] == expected)
 }

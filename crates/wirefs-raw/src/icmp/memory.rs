@@ -1,8 +1,8 @@
-//! The receive buffer of an echo socket, sized by packets instead of bytes.
+//! The receive buffer of an echo socket, sized in packets.
 //!
-//! The kernel charges a packet not by its payload but by the memory that it occupies, and drops what comes when the
-//! account is over the limit. So whoever admits packets to the wire must know how many of them fit here, should all come
-//! before the first is read.
+//! The kernel charges a packet by the memory that it occupies, not by its payload, and drops packets above
+//! the limit. Admission control therefore needs the number of packets that fit if all arrive before the first
+//! is read.
 
 use std::os::fd::AsFd;
 
@@ -13,24 +13,25 @@ use crate::icmp::EchoSocket;
 use crate::limits::{ECHO_HEADER_BYTES, IPV6_HEADER_BYTES, PAYLOAD_BYTES_MAX, RECEIVE_BYTES_MAX};
 use crate::sys;
 
-/// The kernel's `sk_buff`, rounded up as its allocator does, in bytes.
+/// Size of the kernel's `sk_buff`, rounded up by its allocator, in bytes.
 const DESCRIPTOR_BYTES: usize = 256;
-/// The kernel's `skb_shared_info` at the end of each buffer, in bytes.
+/// Size of the kernel's `skb_shared_info` at the end of each buffer, in bytes.
 const TRAILER_BYTES: usize = 320;
-/// Room in front of the IP header: of the link's header, and what drivers reserve, in bytes.
+/// Room before the IP header for the link-layer header and drivers, in bytes.
 const HEADROOM_BYTES: usize = 64;
 /// The smallest buffer that the kernel allocates for a packet, in bytes.
 const BUFFER_BYTES_MIN: usize = 576;
-/// Up to this a buffer is one piece of a power of two; a larger one is the smallest, and whole pages. In bytes.
+/// Up to this size a buffer is one allocation of a power of two. A larger one is the smallest buffer and
+/// whole pages. In bytes.
 const BUFFER_BYTES_MAX: usize = 16_384;
-/// A page, in bytes, of the machines with the smallest.
+/// The smallest page size of all architectures in bytes.
 const PAGE_BYTES: usize = 4_096;
 
-/// What the kernel is expected to charge at most for a packet with this payload, in bytes.
+/// Returns the largest expected charge of a packet with this payload, in bytes.
 ///
 /// # Source
-/// Ours, checked against `SO_MEMINFO` on loopback and veth devices (`tests/suite/memory.rs`); a driver that receives
-/// into whole pages may charge more, which [`EchoSocket::memory`] shows while packets wait.
+/// Ours, checked against `SO_MEMINFO` on loopback and veth devices (`tests/suite/memory.rs`). A driver that
+/// receives into whole pages may charge more, which [`EchoSocket::buffer_usage`] shows while packets wait.
 pub fn charge_bytes(payload_bytes: usize) -> usize {
     let packet = IPV6_HEADER_BYTES + ECHO_HEADER_BYTES + payload_bytes.min(PAYLOAD_BYTES_MAX);
     let buffer = packet + HEADROOM_BYTES + TRAILER_BYTES;
@@ -44,43 +45,43 @@ pub fn charge_bytes(payload_bytes: usize) -> usize {
     DESCRIPTOR_BYTES + allocated
 }
 
-/// The account that the kernel keeps of a socket's receive buffer.
+/// The kernel's accounting of a receive buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Memory {
-    /// Charged for packets that wait, in bytes.
+pub struct BufferUsage {
+    /// Charge of the waiting packets in bytes.
     pub held_bytes: usize,
-    /// The limit, in bytes: what comes while the charge is above it is dropped.
+    /// The limit in bytes; packets above it are dropped.
     pub limit_bytes: usize,
-    /// Packets dropped since the socket was opened; some kernels count each twice. It should stay zero.
+    /// Packets dropped since the socket was opened; some kernels count each twice. Should be zero.
     pub dropped: u32,
 }
 
 impl EchoSocket {
-    /// Enlarges the receive buffer for this many packets with this much payload, and returns how many fit indeed:
-    /// without CAP_NET_ADMIN no more than `net.core.rmem_max` grants.
+    /// Enlarges the receive buffer for `packets` packets of `payload_bytes`. Returns how many fit: without
+    /// CAP_NET_ADMIN no more than `net.core.rmem_max` grants.
     ///
     /// # Errors
     /// [`RawError::Io`].
     pub fn reserve(&self, packets: usize, payload_bytes: usize) -> Result<usize, RawError> {
         let charge = charge_bytes(payload_bytes);
-        // The kernel doubles what it is asked for, to make up for its own charges; ours are counted already.
-        let asked = packets.saturating_mul(charge).min(2 * RECEIVE_BYTES_MAX - 2).div_ceil(2);
-        let forced = sockopt::set_socket_recv_buffer_size_force(self.as_fd(), asked);
+        // The kernel doubles the requested size for its overhead, which `charge` already includes.
+        let requested = packets.saturating_mul(charge).min(2 * RECEIVE_BYTES_MAX - 2).div_ceil(2);
+        let forced = sockopt::set_socket_recv_buffer_size_force(self.as_fd(), requested);
         if forced.is_err() {
-            sockopt::set_socket_recv_buffer_size(self.as_fd(), asked)
+            sockopt::set_socket_recv_buffer_size(self.as_fd(), requested)
                 .map_err(|errno| RawError::io("size a receive buffer")(errno.into()))?;
         }
-        Ok(self.memory()?.limit_bytes / charge)
+        Ok(self.buffer_usage()?.limit_bytes / charge)
     }
 
-    /// The kernel's account of the receive buffer now.
+    /// Returns the current accounting of the receive buffer.
     ///
     /// # Errors
     /// [`RawError::Io`].
-    pub fn memory(&self) -> Result<Memory, RawError> {
-        let words = sys::memory(self.as_fd()).map_err(RawError::io("ask for a socket's memory"))?;
+    pub fn buffer_usage(&self) -> Result<BufferUsage, RawError> {
+        let words = sys::memory(self.as_fd()).map_err(RawError::io("read a socket's buffer usage"))?;
         let [held, limit, .., dropped] = words;
-        Ok(Memory { held_bytes: held as usize, limit_bytes: limit as usize, dropped })
+        Ok(BufferUsage { held_bytes: held as usize, limit_bytes: limit as usize, dropped })
     }
 }
 

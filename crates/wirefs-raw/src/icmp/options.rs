@@ -1,4 +1,4 @@
-//! How an echo socket is set up.
+//! Socket options of an echo socket.
 
 use std::os::fd::BorrowedFd;
 
@@ -8,19 +8,19 @@ use crate::error::RawError;
 use crate::icmp::Family;
 use crate::sys;
 
-/// Sets what every echo socket needs.
+/// Sets the options of every echo socket.
 ///
-/// - *Don't fragment*, and the size that a router reported is not believed when sending (`PMTUDISC_PROBE`): whoever
-///   forges such a report could stop blocks from being sent. What is too large is noticed because it does not come back.
-/// - *Errors are reported* (`RECVERR`): without it a raw socket drops a packet in silence when the device's queue is
-///   full, and calls it sent.
+/// - *Don't fragment*, and reported path MTUs are ignored when sending (`PMTUDISC_PROBE`): a forged report
+///   could stop the transmission of blocks. A packet that is too large is detected by its missing reply.
+/// - *Errors are reported* (`RECVERR`): without it a raw socket silently drops a packet when the device's
+///   queue is full, and reports it as sent.
 ///
 /// # Errors
 /// [`RawError::Io`].
 pub(super) fn set(fd: BorrowedFd<'_>, family: Family) -> Result<(), RawError> {
     let on: libc::c_int = 1;
-    let no_fragments = "forbid fragments on a raw socket";
-    let errors = "have errors of a raw socket reported";
+    let no_fragments = "disable fragmentation on a raw socket";
+    let errors = "enable error reports of a raw socket";
     match family {
         Family::V4 => {
             sockopt::set_ip_mtu_discover(fd, Ipv4PathMtuDiscovery::PROBE)
@@ -37,12 +37,12 @@ pub(super) fn set(fd: BorrowedFd<'_>, family: Family) -> Result<(), RawError> {
     }
 }
 
-/// Has the kernel note when packets come, on the wall clock.
+/// Enables receive timestamps on the wall clock.
 ///
 /// # Errors
 /// [`RawError::Io`].
-pub(super) fn note_arrivals(fd: BorrowedFd<'_>) -> Result<(), RawError> {
+pub(super) fn enable_timestamps(fd: BorrowedFd<'_>) -> Result<(), RawError> {
     let on: libc::c_int = 1;
     sys::set_option(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &on)
-        .map_err(RawError::io("have arrivals noted on a raw socket"))
+        .map_err(RawError::io("enable timestamps on a raw socket"))
 }

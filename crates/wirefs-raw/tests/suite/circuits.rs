@@ -1,4 +1,4 @@
-//! Circuits over real cables: two nodes on hosts joined by veth, driven by one thread as a driver would.
+//! Circuits over virtual cables: two nodes on hosts joined by veth, driven by one thread.
 
 use std::time::{Duration, Instant};
 
@@ -8,8 +8,8 @@ use ring::rand::SystemRandom;
 use ring::signature::Ed25519KeyPair;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use wirefs_circuit::{
-    Address, Card, CardId, CircuitId, Class, Config, GroupId, HandshakeKey, Node, Output, Read, Time, Trust,
-    Way,
+    Card, CardAddress, CardId, CircuitClass, CircuitConfig, CircuitId, CircuitNode, CircuitOutput, GroupId,
+    HandshakeKey, NetworkPath, PeerTrust, Read, Time,
 };
 use wirefs_lab::Lab;
 use wirefs_raw::{EtherSocket, Frames, HardwareAddress};
@@ -17,26 +17,26 @@ use wirefs_raw::{EtherSocket, Frames, HardwareAddress};
 use crate::ether::{ETHER_TYPE, cable, open};
 use crate::site::ip;
 
-/// Whatever waits for this long does not come.
+/// An event that takes longer does not come.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 struct Site {
-    node: Node,
+    node: CircuitNode,
     cards: Vec<(EtherSocket, Frames, Frames)>,
-    told: Vec<Output>,
+    outputs: Vec<CircuitOutput>,
 }
 
 impl Site {
     fn new(number: u8, sockets: Vec<EtherSocket>) -> Site {
         let card = |socket: &EtherSocket| Card {
-            address: Address(socket.address().0),
+            address: CardAddress(socket.address().0),
             packet_bytes: socket.mtu().unwrap(),
         };
-        let mut node = Node::new(Config {
+        let mut node = CircuitNode::new(CircuitConfig {
             identity: Ed25519KeyPair::from_seed_unchecked(&[number; 32]).unwrap(),
             secret: [number; 32],
             cards: sockets.iter().map(card).collect(),
-            trust: Trust::Anyone,
+            trust: PeerTrust::Anyone,
         })
         .unwrap();
         for _ in 0..4 {
@@ -47,15 +47,15 @@ impl Site {
             socket.reserve(8 << 20).unwrap();
             (socket, Frames::new(9_216), Frames::new(9_216))
         });
-        Site { node, cards: cards.collect(), told: Vec::new() }
+        Site { node, cards: cards.collect(), outputs: Vec::new() }
     }
 
-    /// Receives and sends what there is.
-    fn turn(&mut self, now: Time) {
+    /// Receives and sends once.
+    fn step(&mut self, now: Time) {
         for (number, (socket, arrived, leaving)) in self.cards.iter_mut().enumerate() {
             let card = CardId(number as u8);
             socket.receive(arrived).unwrap();
-            arrived.each(|source, payload| self.node.receive(now, card, Address(source.0), payload));
+            arrived.each(|source, payload| self.node.receive(now, card, CardAddress(source.0), payload));
             loop {
                 if leaving.is_sent() {
                     leaving.clear();
@@ -72,28 +72,28 @@ impl Site {
         if self.node.deadline().is_some_and(|at| at <= now) {
             self.node.tick(now);
         }
-        self.told.extend(std::iter::from_fn(|| self.node.poll()));
+        self.outputs.extend(std::iter::from_fn(|| self.node.poll()));
     }
 
     fn joined(&self) -> Option<GroupId> {
-        self.told.iter().find_map(|output| match output {
-            Output::Joined { group, .. } => Some(*group),
+        self.outputs.iter().find_map(|output| match output {
+            CircuitOutput::Established { group, .. } => Some(*group),
             _ => None,
         })
     }
 }
 
-struct World {
+struct Pair {
     sites: [Site; 2],
     started: Instant,
 }
 
-impl World {
+impl Pair {
     fn now(&self) -> Time {
         Time(self.started.elapsed().as_nanos() as u64)
     }
 
-    /// Drives both nodes until `is_over` says so.
+    /// Drives both nodes until `is_over`.
     fn until(&mut self, mut is_over: impl FnMut(&mut [Site; 2]) -> bool) {
         let started = Instant::now();
         while !is_over(&mut self.sites) {
@@ -103,7 +103,7 @@ impl World {
                 self.sites.each_ref().map(|site| site.node.counters())
             );
             let now = self.now();
-            self.sites.iter_mut().for_each(|site| site.turn(now));
+            self.sites.iter_mut().for_each(|site| site.step(now));
             let due = self.sites.iter().filter_map(|site| site.node.deadline()).min();
             let wait =
                 due.map_or(Duration::from_millis(1), |due| due.since(now)).min(Duration::from_millis(1));
@@ -113,11 +113,11 @@ impl World {
         }
     }
 
-    fn join(mut self) -> (World, [GroupId; 2]) {
+    fn join(mut self) -> (Pair, [GroupId; 2]) {
         let far = self.sites[1].cards.iter().map(|(socket, ..)| socket.address());
-        let ways: Vec<Way> = far
+        let ways: Vec<NetworkPath> = far
             .enumerate()
-            .map(|(card, address)| Way { card: CardId(card as u8), remote: Address(address.0) })
+            .map(|(card, address)| NetworkPath { card: CardId(card as u8), remote: CardAddress(address.0) })
             .collect();
         let now = self.now();
         self.sites[0].node.dial(now, &ways, None).unwrap();
@@ -126,11 +126,11 @@ impl World {
         (self, groups)
     }
 
-    /// Sends so many bytes over a new circuit; returns when all were read and judged.
+    /// Sends `bytes` bytes over a new circuit, and checks them when all were read.
     fn transfer(
         &mut self,
         groups: [GroupId; 2],
-        class: Class,
+        class: CircuitClass,
         bytes: usize,
         mut meanwhile: impl FnMut(usize),
     ) {
@@ -159,22 +159,22 @@ impl World {
 }
 
 #[test]
-fn circuits_carry_what_is_written_over_a_cable_in_frames_as_large_as_it_takes() {
+fn circuits_carry_data_over_a_cable_in_frames_of_its_mtu() {
     for mtu in [1_500, 9_000] {
         let lab = Lab::new("circuits").unwrap();
         let (hosts, patch) = cable(&lab, mtu);
         let sites =
             [0, 1].map(|at| Site::new(at as u8 + 1, vec![open(&hosts[at], &patch.device, ETHER_TYPE)]));
-        let (mut world, groups) = World { sites, started: Instant::now() }.join();
-        world.transfer(groups, Class::Request, 100, |_| ());
-        world.transfer(groups, Class::Bulk, 4 << 20, |_| ());
-        let found = world.sites[0].node.packet_bytes(groups[0]);
+        let (mut pair, groups) = Pair { sites, started: Instant::now() }.join();
+        pair.transfer(groups, CircuitClass::Request, 100, |_| ());
+        pair.transfer(groups, CircuitClass::Bulk, 4 << 20, |_| ());
+        let found = pair.sites[0].node.packet_bytes(groups[0]);
         assert_eq!(found.iter().map(|(_, bytes)| *bytes).collect::<Vec<_>>(), [mtu]);
     }
 }
 
 #[test]
-fn cable_that_is_pulled_in_a_transfer_takes_nothing_with_it() {
+fn pulled_cable_loses_no_data_of_a_transfer() {
     let lab = Lab::new("cables").unwrap();
     let (hosts, first) = cable(&lab, 1_500);
     let second = lab.patch(&hosts[0], &hosts[1]).unwrap();
@@ -183,18 +183,18 @@ fn cable_that_is_pulled_in_a_transfer_takes_nothing_with_it() {
         let sockets = devices.iter().map(|device| open(&hosts[at], device, ETHER_TYPE));
         Site::new(at as u8 + 1, sockets.collect())
     });
-    let (mut world, groups) = World { sites, started: Instant::now() }.join();
-    world.transfer(groups, Class::Bulk, 1 << 20, |_| ());
-    assert_eq!(world.sites[0].node.live_ways(groups[0]).len(), 2);
+    let (mut pair, groups) = Pair { sites, started: Instant::now() }.join();
+    pair.transfer(groups, CircuitClass::Bulk, 1 << 20, |_| ());
+    assert_eq!(pair.sites[0].node.live_paths(groups[0]).len(), 2);
     let mut is_pulled = false;
-    world.transfer(groups, Class::Bulk, 8 << 20, |read| {
+    pair.transfer(groups, CircuitClass::Bulk, 8 << 20, |read| {
         if read > 1 << 20 && !is_pulled {
             is_pulled = true;
             ip(&hosts[1], &format!("link set {} down", devices[0]));
         }
     });
     assert!(is_pulled);
-    world.until(|[near, _]| near.node.live_ways(groups[0]).len() == 1);
+    pair.until(|[near, _]| near.node.live_paths(groups[0]).len() == 1);
     ip(&hosts[1], &format!("link set {} up", devices[0]));
-    world.until(|[near, _]| near.node.live_ways(groups[0]).len() == 2);
+    pair.until(|[near, _]| near.node.live_paths(groups[0]).len() == 2);
 }

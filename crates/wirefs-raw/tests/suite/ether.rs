@@ -8,7 +8,7 @@ use wirefs_raw::{Blocked, EtherSocket, Frames, HardwareAddress, RawError, Ring};
 
 use crate::site::ip;
 
-/// Local experimental (IEEE 802).
+/// Local experimental EtherType (IEEE 802).
 pub(crate) const ETHER_TYPE: u16 = 0x88B5;
 
 /// Two hosts and a cable with this MTU.
@@ -24,7 +24,7 @@ pub(crate) fn open(host: &Host, device: &str, ether_type: u16) -> EtherSocket {
     host.run(|| EtherSocket::open(device, ether_type)).unwrap().unwrap()
 }
 
-/// Waits until something can be received, a second at most.
+/// Waits until a frame can be received, for at most a second.
 fn wait(socket: &EtherSocket) -> bool {
     let timeout = Timespec::try_from(Duration::from_secs(1)).unwrap();
     poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&timeout)).unwrap() > 0
@@ -57,7 +57,7 @@ fn received(socket: &EtherSocket) -> Vec<(HardwareAddress, Vec<u8>)> {
 }
 
 #[test]
-fn frames_of_the_type_arrive_whole_with_their_sender_and_others_do_not() {
+fn only_frames_of_the_type_arrive_with_their_source() {
     let lab = Lab::new("ether").unwrap();
     let (hosts, patch) = cable(&lab, 9_000);
     let [near, far] = hosts.each_ref().map(|host| open(host, &patch.device, ETHER_TYPE));
@@ -66,14 +66,14 @@ fn frames_of_the_type_arrive_whole_with_their_sender_and_others_do_not() {
     assert_eq!((near.mtu().unwrap(), far.mtu().unwrap()), (9_000, 9_000));
     let long = vec![7; 9_000];
     send(&other, far.address(), &[b"of another type"]);
-    send(&near, HardwareAddress([2, 9, 9, 9, 9, 9]), &[b"for somebody else"]);
+    send(&near, HardwareAddress([2, 9, 9, 9, 9, 9]), &[b"for another host"]);
     assert_eq!(send(&near, far.address(), &[b"short", &long]).packets, 2);
     let expected = [(near.address(), b"short".to_vec()), (near.address(), long)];
     assert_eq!(received(&far), expected);
 }
 
 #[test]
-fn frame_that_is_larger_than_the_interface_takes_is_told_and_the_rest_is_sent() {
+fn oversized_frame_is_reported_and_the_rest_is_sent() {
     let lab = Lab::new("ether-large").unwrap();
     let (hosts, patch) = cable(&lab, 1_500);
     let [near, far] = hosts.each_ref().map(|host| open(host, &patch.device, ETHER_TYPE));
@@ -84,7 +84,7 @@ fn frame_that_is_larger_than_the_interface_takes_is_told_and_the_rest_is_sent() 
 }
 
 #[test]
-fn interface_that_is_down_is_told_when_sending_and_silent_when_receiving() {
+fn interface_that_is_down_fails_to_send_and_receives_nothing() {
     let lab = Lab::new("ether-down").unwrap();
     let (hosts, patch) = cable(&lab, 1_500);
     let near = open(&hosts[0], &patch.device, ETHER_TYPE);
@@ -96,7 +96,7 @@ fn interface_that_is_down_is_told_when_sending_and_silent_when_receiving() {
 }
 
 #[test]
-fn interface_that_is_missing_or_no_ethernet_is_named() {
+fn missing_or_foreign_interface_is_named_in_the_error() {
     crate::site::on_a_host("ether-none", || {
         let error = EtherSocket::open("eth77", ETHER_TYPE).unwrap_err();
         assert!(matches!(&error, RawError::NoInterface { interface } if interface == "eth77"), "{error}");
@@ -106,15 +106,15 @@ fn interface_that_is_missing_or_no_ethernet_is_named() {
 }
 
 #[test]
-fn ring_gives_each_frame_once_in_order_through_all_its_slots() {
+fn ring_delivers_each_frame_once_in_order() {
     for mtu in [1_500, 9_000] {
         let lab = Lab::new("ether-ring").unwrap();
         let (hosts, patch) = cable(&lab, mtu);
         let [near, far] = hosts.each_ref().map(|host| open(host, &patch.device, ETHER_TYPE));
-        // Two blocks, so that the ring is gone round several times.
+        // Two blocks, so that the ring wraps several times.
         let mut ring = Ring::open(&far, mtu, 1 << 17).unwrap();
         assert!(!ring.is_ready());
-        send(&near, HardwareAddress([2, 9, 9, 9, 9, 9]), &[b"for somebody else"]);
+        send(&near, HardwareAddress([2, 9, 9, 9, 9, 9]), &[b"for another host"]);
         let mut expected = 0u32;
         for round in 0..40u32 {
             let payloads: Vec<Vec<u8>> = (0..10)
@@ -138,15 +138,15 @@ fn ring_gives_each_frame_once_in_order_through_all_its_slots() {
 }
 
 #[test]
-fn right_that_was_given_up_is_gone_and_open_sockets_go_on() {
+fn dropped_capability_is_gone_and_open_sockets_keep_working() {
     let lab = Lab::new("ether-right").unwrap();
     let (hosts, patch) = cable(&lab, 1_500);
     let far = open(&hosts[1], &patch.device, ETHER_TYPE);
     let near = hosts[0].run(|| {
         let socket = EtherSocket::open(&patch.device, ETHER_TYPE).unwrap();
-        assert!(wirefs_raw::has_right());
-        wirefs_raw::give_up_right().unwrap();
-        assert!(!wirefs_raw::has_right());
+        assert!(wirefs_raw::has_net_raw());
+        wirefs_raw::drop_net_raw().unwrap();
+        assert!(!wirefs_raw::has_net_raw());
         let refused = EtherSocket::open(&patch.device, ETHER_TYPE);
         assert!(matches!(refused, Err(RawError::NotPermitted)), "{refused:?}");
         socket

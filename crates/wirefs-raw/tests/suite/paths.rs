@@ -1,16 +1,16 @@
-//! Paths between hosts: what passes unfragmented, and what happens to the rest.
+//! Path MTUs: packets that pass unfragmented, and larger ones.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
 use wirefs_lab::{Host, Lab};
-use wirefs_raw::{Batch, Blocked, EchoSocket, RawError, Sequence};
+use wirefs_raw::{Blocked, EchoSequence, EchoSocket, PacketBatch, RawError};
 
 use crate::site::{IDENT, allow_ipv6, ip, open, receive_all, send, wait};
 
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// Three hosts in a row; the link behind the middle one takes smaller packets. The addresses are those of the last.
+/// Three hosts in a row; the second link has this MTU. Returns the addresses of the last host.
 fn row(lab: &Lab, mtu: u32) -> (Host, [IpAddr; 2]) {
     let [near, middle, far] = ["near", "middle", "far"].map(|name| lab.host(name).unwrap());
     [&near, &middle, &far].into_iter().for_each(allow_ipv6);
@@ -40,7 +40,7 @@ fn row(lab: &Lab, mtu: u32) -> (Host, [IpAddr; 2]) {
 }
 
 #[test]
-fn path_mtu_is_found_behind_a_router_though_the_device_takes_more() {
+fn path_mtu_below_the_device_mtu_is_measured() {
     let lab = Lab::new("mtu").unwrap();
     let (near, addresses) = row(&lab, 1_403);
     let measure = || {
@@ -59,47 +59,47 @@ fn path_mtu_is_found_behind_a_router_though_the_device_takes_more() {
 }
 
 #[test]
-fn packet_larger_than_the_device_takes_is_given_up_and_the_rest_is_sent() {
+fn packet_larger_than_the_mtu_is_discarded_and_the_rest_is_sent() {
     let lab = Lab::new("large").unwrap();
     let (near, addresses) = row(&lab, 1_500);
     let exchange = || {
         for address in addresses {
             let socket = open(address, IDENT);
             assert_eq!(socket.measure_mtu(PATIENCE).unwrap(), 1_500);
-            let most = socket.payload_bytes(1_500);
-            let mut batch = Batch::new(most + 1);
-            for bytes in [most, most + 1, 10] {
-                batch.push(|_| Some((bytes, Sequence(1))));
+            let max = socket.payload_bytes(1_500);
+            let mut batch = PacketBatch::new(max + 1);
+            for bytes in [max, max + 1, 10] {
+                batch.push(|_| Some((bytes, EchoSequence(1))));
             }
             let departures = socket.send(&mut batch).unwrap();
             assert_eq!((departures.packets, departures.too_large), (2, 1), "{address}");
             assert!(batch.is_sent());
             assert!(wait(&socket));
             let lengths: Vec<usize> = receive_all(&socket).iter().map(Vec::len).collect();
-            assert_eq!(lengths, [most, 10], "{address}");
+            assert_eq!(lengths, [max, 10], "{address}");
         }
     };
     near.run(exchange).unwrap();
 }
 
 #[test]
-fn host_that_does_not_answer_is_named() {
+fn silent_host_is_named_in_the_error() {
     let lab = Lab::new("mute").unwrap();
     let (near, [address, _]) = row(&lab, 1_500);
     let IpAddr::V4(address) = address else { panic!("{address}") };
     let [a, b, c, _] = address.octets();
-    let ask = || {
-        let nobody = IpAddr::from([a, b, c, 99]);
-        let error = open(nobody, IDENT).measure_mtu(Duration::from_millis(20)).unwrap_err();
-        assert!(matches!(error, RawError::NoAnswer { host } if host == nobody), "{error}");
+    let measure = || {
+        let unused_address = IpAddr::from([a, b, c, 99]);
+        let error = open(unused_address, IDENT).measure_mtu(Duration::from_millis(20)).unwrap_err();
+        assert!(matches!(error, RawError::NoAnswer { host } if host == unused_address), "{error}");
         let nowhere = EchoSocket::open("[fd00:77::1]:0".parse().unwrap(), IDENT);
         assert!(nowhere.is_ok(), "there is a default route");
     };
-    near.run(ask).unwrap();
+    near.run(measure).unwrap();
 }
 
 #[test]
-fn host_without_a_route_is_named() {
+fn host_without_a_route_is_named_in_the_error() {
     crate::site::on_a_host("island", || {
         for host in ["192.0.2.1:0", "[2001:db8::1]:0"] {
             let error = EchoSocket::open(host.parse().unwrap(), IDENT).unwrap_err();
@@ -109,22 +109,22 @@ fn host_without_a_route_is_named() {
 }
 
 #[test]
-fn full_queue_is_told_and_no_packet_is_lost_in_it() {
+fn full_queue_is_reported_and_loses_no_packet() {
     let lab = Lab::new("queue").unwrap();
     let [near, far] = ["near", "far"].map(|name| lab.host(name).unwrap());
     let patch = lab.patch(&near, &far).unwrap();
-    // A device that sends 20 Mbit/s, with room for ten packets.
+    // A device with 20 Mbit/s and room for ten packets.
     let limit = format!("qdisc add dev {} root tbf rate 20mbit burst 3000 limit 15000", patch.device);
     let status = near.command("tc").args(limit.split_whitespace()).status().unwrap();
     assert!(status.success(), "tc {limit}");
     let flood = || {
         let socket = open(patch.address_b.into(), IDENT);
         socket.reserve(1_000, 1_400).unwrap();
-        let mut batch = Batch::new(1_400);
+        let mut batch = PacketBatch::new(1_400);
         let (mut sent, mut blocked) = (0, 0);
         while sent < 500 {
             batch.clear();
-            while sent < 500 && batch.push(|_| Some((1_400, Sequence(1)))) {
+            while sent < 500 && batch.push(|_| Some((1_400, EchoSequence(1)))) {
                 sent += 1;
             }
             while !batch.is_sent() {

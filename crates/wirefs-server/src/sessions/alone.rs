@@ -13,7 +13,7 @@ use super::session::Session;
 use super::{ConnectionKey, Output, Sessions};
 use crate::blame::Parting;
 use crate::tree::SessionKey;
-use wirefs_lease::solitude::Standing;
+use wirefs_lease::exclusive_session::ExclusiveOutcome;
 use wirefs_lease::{HolderKey, Serial};
 use wirefs_op::message::alone::Ralone;
 use wirefs_op::message::version::SessionId;
@@ -62,7 +62,7 @@ impl Sessions {
         if let Some(leasing) = &mut self.leasing
             && let Some(holder) = leasing.by_id.get(&session).copied()
         {
-            leasing.solitude.leave(holder);
+            leasing.solitude.end(holder);
         }
         let connection = self.sessions.get(&key).and_then(Session::connection);
         if let Some(connection) = connection {
@@ -76,7 +76,7 @@ impl Sessions {
     pub(super) fn settle_solitude(&mut self, now: Time) {
         let Some(holder) = self.loner() else { return };
         if let Some(leasing) = &mut self.leasing {
-            leasing.solitude.tell(now, holder);
+            leasing.solitude.grant(now, holder);
             self.tell_loner();
         }
     }
@@ -92,7 +92,7 @@ impl Sessions {
         let session = only.session().filter(|_| only.wants_solitude())?;
         let holder = self.sessions.get(&session)?.holder?;
         let is_busy = self.sessions.iter().any(|(key, other)| *key != session && other.jobs > 0);
-        (!is_busy && leasing.connection_of(holder).is_some() && leasing.grantor.is_only_one(holder))
+        (!is_busy && leasing.connection_of(holder).is_some() && leasing.grantor.is_sole_holder(holder))
             .then_some(holder)
     }
 
@@ -105,8 +105,8 @@ impl Sessions {
         else {
             return;
         };
-        leasing.solitude.told(serial);
-        let alone = !leasing.solitude.is_giving_way();
+        leasing.solitude.notice_sent(serial);
+        let alone = !leasing.solitude.is_recalling();
         let reply = Reply::Alone(Ralone { serial: serial.0, alone });
         self.outputs.push_back(Output::Reply { connection, tag: NOTAG, reply });
     }
@@ -129,7 +129,7 @@ impl Sessions {
 
     /// Has the lone session give way.
     pub(super) fn ask_loner(&mut self, now: Time) {
-        if self.leasing.as_mut().is_some_and(|leasing| leasing.solitude.ask(now)) {
+        if self.leasing.as_mut().is_some_and(|leasing| leasing.solitude.recall(now)) {
             self.tell_loner();
         }
         self.pass_solitude(now);
@@ -139,7 +139,7 @@ impl Sessions {
     pub(super) fn is_giving_way(&self, connection: ConnectionKey) -> bool {
         let holder = self.holder_over(connection);
         let Some(leasing) = &self.leasing else { return false };
-        holder.is_some() && leasing.solitude.holder() == holder && leasing.solitude.is_giving_way()
+        holder.is_some() && leasing.solitude.holder() == holder && leasing.solitude.is_recalling()
     }
 
     /// A session has attached, and its Rattach is on its way.
@@ -149,11 +149,11 @@ impl Sessions {
         let Some(leasing) = &mut self.leasing else { return };
         match holder.filter(|holder| leasing.solitude.holder() == Some(*holder)) {
             Some(holder) if wants_solitude => {
-                leasing.solitude.join(now, holder);
+                leasing.solitude.reconnected(now, holder);
                 self.tell_loner();
             }
             Some(holder) => {
-                leasing.solitude.leave(holder);
+                leasing.solitude.end(holder);
                 self.let_on();
             }
             None => {}
@@ -174,7 +174,7 @@ impl Sessions {
     /// A session says that it goes ahead of nothing for now.
     pub(super) fn rests_alone(&mut self, holder: HolderKey) {
         if let Some(leasing) = &mut self.leasing {
-            leasing.solitude.rest(holder);
+            leasing.solitude.release(holder);
             self.let_on();
         }
     }
@@ -189,14 +189,14 @@ impl Sessions {
     /// Lets the time of a lone session pass.
     pub(super) fn pass_solitude(&mut self, now: Time) {
         let Some(leasing) = &mut self.leasing else { return };
-        match leasing.solitude.pass(now) {
-            Standing::Stays => {}
-            Standing::Expelled(holder) => {
+        match leasing.solitude.tick(now) {
+            ExclusiveOutcome::Stays => {}
+            ExclusiveOutcome::Expelled(holder) => {
                 if let Some(connection) = leasing.connection_of(holder) {
                     self.part(now, connection, Parting::Unresponsive);
                 }
             }
-            Standing::Over => self.let_on(),
+            ExclusiveOutcome::Shared => self.let_on(),
         }
     }
 

@@ -17,9 +17,12 @@ use super::{ConnectionKey, JobKey, Output, Sessions};
 use crate::blame::Parting;
 use crate::tree::{Outside, Parked, SessionKey, Touched};
 use std::collections::{BTreeMap, BTreeSet};
-use wirefs_lease::{Config, Grantor, HolderKey, Item, Joined, Output as Said, Serial, Solitude, Touch};
+use wirefs_lease::{
+    ExclusiveSession, Grantor, GrantorOutput, HolderKey, JoinOutcome, LeaseConfig, LeaseItem, Serial,
+    TouchOutcome,
+};
 use wirefs_op::message::attach::{Leases, Watch};
-use wirefs_op::message::recall::{ENDS, OWN, RESTS, RecallItem, Rrecall};
+use wirefs_op::message::recall::{END_SESSION, OWN_CHANGE, RELEASE_ALL, RecallItem, Rrecall};
 use wirefs_op::message::version::SessionId;
 use wirefs_op::{FileId, NOTAG, Reply, Stat, Time};
 
@@ -45,7 +48,7 @@ impl Terms {
 pub(super) struct Leasing {
     pub(super) grantor: Grantor,
     /// Which session is alone.
-    pub(super) solitude: Solitude,
+    pub(super) solitude: ExclusiveSession,
     watch: Watch,
     recovering_until: Option<Time>,
     /// Who may believe what the server before this one promised, if that is known: those that have not come back and forgotten it.
@@ -60,10 +63,10 @@ pub(super) struct Leasing {
 
 impl Leasing {
     pub(super) fn new(terms: Terms) -> Leasing {
-        let config = Config::default();
+        let config = LeaseConfig::default();
         Leasing {
             grantor: Grantor::new(config, terms.recovering_until),
-            solitude: Solitude::new(config),
+            solitude: ExclusiveSession::new(config),
             watch: terms.watch,
             recovering_until: terms.recovering_until,
             awaited: None,
@@ -92,7 +95,7 @@ impl Leasing {
     }
 
     fn forget(&mut self, holder: HolderKey) {
-        self.solitude.leave(holder);
+        self.solitude.end(holder);
         self.present.remove(&holder);
         if let Some(id) = self.ids.remove(&holder) {
             self.by_id.remove(&id);
@@ -116,9 +119,9 @@ struct Cause<'a> {
 
 impl Cause<'_> {
     /// Whether a recall tells the holder of nothing but its own change.
-    fn is_all_of(&self, holder: HolderKey, items: &[Item]) -> bool {
-        let is_own = |item: &Item| {
-            self.touched.iter().any(|what| what.surprise && what.id == item.id && what.name == item.name)
+    fn is_all_of(&self, holder: HolderKey, items: &[LeaseItem]) -> bool {
+        let is_own = |item: &LeaseItem| {
+            self.touched.iter().any(|what| what.recall_own && what.id == item.id && what.name == item.name)
         };
         holder == self.holder && !items.is_empty() && items.iter().all(is_own)
     }
@@ -134,14 +137,14 @@ impl Sessions {
     /// Which of these objects somebody was promised to hear about, and was not told yet.
     pub fn are_known(&self, ids: &[FileId]) -> Vec<bool> {
         let is_known =
-            |id: &FileId| self.leasing.as_ref().is_some_and(|leasing| leasing.grantor.is_known(*id));
+            |id: &FileId| self.leasing.as_ref().is_some_and(|leasing| leasing.grantor.is_leased(*id));
         ids.iter().map(is_known).collect()
     }
 
     /// Whether clients that are there have not said yet that they have forgotten what they were told to.
     pub fn is_recalling(&self) -> bool {
         let is_recalling = |leasing: &Leasing| {
-            let is_giving_way = leasing.solitude.is_giving_way() && leasing.solitude.is_connected();
+            let is_giving_way = leasing.solitude.is_recalling() && leasing.solitude.is_connected();
             is_giving_way || leasing.present.values().any(|present| present.recalls > 0)
         };
         self.leasing.as_ref().is_some_and(is_recalling)
@@ -162,17 +165,17 @@ impl Sessions {
             return Ok(());
         }
         // Who is alone knows of its own changes, but for those that surprise it.
-        if is_alone && !touched.iter().any(|what| what.surprise) {
+        if is_alone && !touched.iter().any(|what| what.recall_own) {
             pending.touched_alone.extend_from_slice(touched);
             return Ok(());
         }
         let mut all = std::mem::take(&mut pending.touched_alone);
         all.extend_from_slice(touched);
         let verdict = leasing.grantor.touch(now, job, holder, &all);
-        pending.pause = if verdict == Touch::Clear { Pause::None } else { Pause::Coming };
+        pending.pause = if verdict == TouchOutcome::Clear { Pause::None } else { Pause::Coming };
         let cause = holder.map(|holder| Cause { holder, touched: &all });
         self.follow_leases_of(now, cause);
-        if verdict == Touch::Clear { Ok(()) } else { Err(Parked) }
+        if verdict == TouchOutcome::Clear { Ok(()) } else { Err(Parked) }
     }
 
     /// Whether nobody is there who could know anything of what a job changes, but whoever gets its reply; nor anybody who
@@ -197,7 +200,7 @@ impl Sessions {
             };
             let touched = std::mem::take(&mut pending.touched_alone);
             // Nobody has been granted anything yet, so there is nobody to wait for; if it is parked nonetheless, it goes on.
-            if leasing.grantor.touch(now, job, holder, &touched) == Touch::Parked {
+            if leasing.grantor.touch(now, job, holder, &touched) == TouchOutcome::Parked {
                 pending.pause = Pause::Coming;
             }
         }
@@ -257,7 +260,7 @@ impl Sessions {
         let Some(leasing) = &mut self.leasing else { return };
         match outside {
             Outside::Changed { id, name, version } => {
-                leasing.grantor.changed_outside(now, id, name.as_ref(), version);
+                leasing.grantor.external_change(now, id, name.as_ref(), version);
             }
             Outside::Lost => leasing.grantor.recall_everything(now),
         }
@@ -266,7 +269,7 @@ impl Sessions {
 
     /// Whether [`deadline`](Self::deadline) may be earlier since something was reported from outside.
     pub fn is_in_doubt(&self) -> bool {
-        self.leasing.as_ref().is_some_and(|leasing| leasing.grantor.is_in_doubt())
+        self.leasing.as_ref().is_some_and(|leasing| leasing.grantor.has_unattributed_reports())
     }
 
     /// A job begins, or begins anew.
@@ -282,7 +285,7 @@ impl Sessions {
         let has_gone_on = matches!(pause, Some(Pause::Coming | Pause::Over));
         if let Some(leasing) = &mut self.leasing {
             if has_gone_on {
-                leasing.grantor.went_on(job);
+                leasing.grantor.proceeded(job);
             }
             leasing.grantor.end(job);
             self.follow_leases(now);
@@ -300,7 +303,7 @@ impl Sessions {
         let (leasing, owner) = (self.leasing.as_mut()?, self.sessions.get_mut(&session)?);
         let holder = leasing.holder(owner.id);
         let joined = leasing.grantor.join(now, holder);
-        if joined == Joined::Full {
+        if joined == JoinOutcome::Full {
             leasing.forget(holder);
             return None;
         }
@@ -308,7 +311,7 @@ impl Sessions {
         leasing.returns(now, holder, owner.id);
         owner.holder = Some(holder);
         let (term_ms, watch) = (leasing.term_ms, leasing.watch);
-        Some(Leases { term_ms, kept: joined == Joined::Kept, watch })
+        Some(Leases { term_ms, kept: joined == JoinOutcome::Retained, watch })
     }
 
     /// Promises a session that has just attached to tell of changes to its root.
@@ -326,31 +329,31 @@ impl Sessions {
     pub(super) fn heard(&mut self, now: Time, connection: ConnectionKey) {
         let Some(holder) = self.holder_over(connection) else { return };
         if let Some(leasing) = &mut self.leasing {
-            leasing.grantor.heard(now, holder);
-            leasing.solitude.heard(now, holder);
+            leasing.grantor.renew(now, holder);
+            leasing.solitude.renew(now, holder);
             self.follow_leases(now);
         }
     }
 
     /// Trecalled.
     pub(super) fn recalled(&mut self, now: Time, connection: ConnectionKey, serial: u64) {
-        if serial == ENDS {
+        if serial == END_SESSION {
             return self.ends(now, connection);
         }
-        let serial = serial & !OWN;
+        let serial = serial & !OWN_CHANGE;
         let Some(holder) = self.holder_over(connection) else { return };
         if self.gives_way(now, holder, Serial(serial)) {
             return;
         }
-        if serial == RESTS {
+        if serial == RELEASE_ALL {
             self.rests_alone(holder);
         }
         if let Some(leasing) = &mut self.leasing {
-            if serial == RESTS {
-                leasing.grantor.rest(holder);
+            if serial == RELEASE_ALL {
+                leasing.grantor.release_all(holder);
                 return self.follow_leases(now);
             }
-            leasing.grantor.recalled(now, holder, Serial(serial));
+            leasing.grantor.recall_answered(now, holder, Serial(serial));
             leasing.has_answered(holder);
             if let Some(present) = leasing.present.get_mut(&holder) {
                 present.recalls = present.recalls.saturating_sub(1);
@@ -366,7 +369,7 @@ impl Sessions {
         if let Some(leasing) = &mut self.leasing {
             leasing.present.remove(&holder);
             leasing.grantor.disconnected(now, holder);
-            leasing.solitude.cut(holder);
+            leasing.solitude.disconnected(holder);
             self.follow_leases(now);
         }
     }
@@ -410,39 +413,40 @@ impl Sessions {
     fn follow_leases_of(&mut self, now: Time, cause: Option<Cause<'_>>) {
         while let Some(output) = self.leasing.as_mut().and_then(|leasing| leasing.grantor.poll()) {
             match output {
-                Said::Recall { holder, serial, items } => {
+                GrantorOutput::Recall { holder, serial, items } => {
                     let is_own = cause.as_ref().is_some_and(|cause| cause.is_all_of(holder, &items));
                     self.recall(holder, serial, items, is_own);
                 }
-                Said::Retry(job) => self.resume_job(job),
-                Said::Expel(holder) => self.expel(now, holder),
-                Said::Forgotten(holder) => {
+                GrantorOutput::Retry(job) => self.resume_job(job),
+                GrantorOutput::Expel(holder) => self.expel(now, holder),
+                GrantorOutput::HolderRemoved(holder) => {
                     if let Some(leasing) = &mut self.leasing {
                         leasing.forget(holder);
                     }
                 }
-                Said::Verify(Item { id, name }) => {
+                GrantorOutput::Verify(LeaseItem { id, name }) => {
                     self.outputs.push_back(Output::Verify { id, name });
                 }
             }
         }
     }
 
-    fn recall(&mut self, holder: HolderKey, serial: Serial, items: Vec<Item>, is_own: bool) {
+    fn recall(&mut self, holder: HolderKey, serial: Serial, items: Vec<LeaseItem>, is_own: bool) {
         let Some(present) = self.leasing.as_mut().and_then(|leasing| leasing.present.get_mut(&holder)) else {
             return;
         };
         present.recalls += 1;
         let connection = present.connection;
-        let items = items.into_iter().map(|Item { id, name }| RecallItem { id, name: name.map(Vec::from) });
-        let serial = if is_own { serial.0 | OWN } else { serial.0 };
+        let items =
+            items.into_iter().map(|LeaseItem { id, name }| RecallItem { id, name: name.map(Vec::from) });
+        let serial = if is_own { serial.0 | OWN_CHANGE } else { serial.0 };
         let reply = Reply::Recall(Rrecall { serial, items: items.collect() });
         self.outputs.push_back(Output::Reply { connection, tag: NOTAG, reply });
     }
 
     fn expel(&mut self, now: Time, holder: HolderKey) {
         let present = self.leasing.as_mut().and_then(|leasing| {
-            leasing.solitude.cut(holder);
+            leasing.solitude.disconnected(holder);
             leasing.present.remove(&holder)
         });
         if let Some(Present { connection, .. }) = present {

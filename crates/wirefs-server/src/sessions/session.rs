@@ -13,7 +13,7 @@ use crate::tree::{Attached, SessionKey};
 use wirefs_lease::HolderKey;
 use wirefs_op::Order;
 use wirefs_op::message::put::Rput;
-use wirefs_op::message::recall::RESTS;
+use wirefs_op::message::recall::RELEASE_ALL;
 use wirefs_op::message::target::NOFD;
 use wirefs_op::message::version::SessionId;
 use wirefs_op::{Errno, Reply, Time, TreePath};
@@ -201,7 +201,7 @@ impl Sessions {
         let Some(session) = self.conversations.get(&connection).and_then(Conversation::session) else {
             return;
         };
-        self.recalled(now, connection, RESTS);
+        self.recalled(now, connection, RELEASE_ALL);
         self.disconnected(now, connection);
         // Closed behind the end, since that is what the client waits for, however long what still runs takes.
         if let Some(owner) = self.sessions.get_mut(&session) {

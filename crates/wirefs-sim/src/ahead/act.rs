@@ -4,7 +4,7 @@
 use super::past::Picture;
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
-use wirefs_client::call::{CallId, Handle, NodeId, ROOT};
+use wirefs_client::call::{CallId, Handle, ROOT, TreeNodeId};
 use wirefs_op::message::link::Tlink;
 use wirefs_op::message::put::{Create, PutMode, Tput};
 use wirefs_op::message::remove::Tremove;
@@ -16,7 +16,7 @@ use wirefs_op::{Cred, FileId, Kind, Request, SetStat, Time, TreePath};
 /// A file that the program keeps open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Open {
-    pub(crate) node: NodeId,
+    pub(crate) node: TreeNodeId,
     pub(crate) handle: Handle,
     /// In the tree that the program believes in.
     pub(crate) id: FileId,
@@ -60,7 +60,7 @@ pub(crate) enum Step {
 pub(crate) struct Task {
     pub(super) steps: VecDeque<Step>,
     /// Which nodes the paths are.
-    pub(super) nodes: BTreeMap<TreePath, NodeId>,
+    pub(super) nodes: BTreeMap<TreePath, TreeNodeId>,
     pub(super) open: Option<Open>,
     pub(super) call: Option<CallId>,
     pub(super) began: Time,
@@ -90,7 +90,7 @@ impl Task {
         self.call.and(self.steps.front()).and_then(|step| step.request(open))
     }
 
-    pub(super) fn node(&self, path: &TreePath) -> Option<NodeId> {
+    pub(super) fn node(&self, path: &TreePath) -> Option<TreeNodeId> {
         self.nodes.get(path).copied()
     }
 }

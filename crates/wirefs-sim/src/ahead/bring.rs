@@ -9,7 +9,7 @@ use std::time::Duration;
 use wirefs_client::{Again, Attachment, Client, Lane, Redone};
 use wirefs_journal::replay::Event;
 use wirefs_journal::{Act, Bring, Course, Decision, Fate, Fault, Record, Redo, Terms, Unfit, Unlike};
-use wirefs_op::message::recall::{RESTS, Trecalled};
+use wirefs_op::message::recall::{RELEASE_ALL, Trecalled};
 use wirefs_op::{FileId, NOTAG, Request, Time};
 use wirefs_server::ConnectionKey;
 
@@ -264,7 +264,7 @@ impl World {
 
     /// The session has no use for what it was promised, and the connection ends.
     fn rests(&mut self, connection: ConnectionKey) {
-        let told = Request::Recalled(Trecalled { serial: RESTS }).encode(NOTAG);
+        let told = Request::Recalled(Trecalled { serial: RELEASE_ALL }).encode(NOTAG);
         self.send_up(connection, told.to_body(), Lane::Changes);
         self.seat_loses(connection);
     }

@@ -6,7 +6,7 @@ use crate::flaw::Flaw;
 use crate::world::World;
 use std::collections::BTreeSet;
 use std::time::Duration;
-use wirefs_client::call::{Answer, CallId, Listed, NodeId};
+use wirefs_client::call::{Answer, CallId, Listed, TreeNodeId};
 use wirefs_op::message::version::BootId;
 use wirefs_op::{Errno, Kind, Stat, TreePath};
 
@@ -218,7 +218,7 @@ impl Ahead {
         &mut self,
         path: &TreePath,
         handle: wirefs_client::call::Handle,
-        node: Option<NodeId>,
+        node: Option<TreeNodeId>,
     ) -> Result<(), String> {
         let id = self.past.now().and_then(|now| now.get(path)).map(|seen| seen.id);
         let task = self.task.as_mut().ok_or("nobody opens it")?;

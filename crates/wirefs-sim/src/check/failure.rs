@@ -2,7 +2,7 @@
 
 use crate::program::{Busy, Deed, Renaming};
 use crate::world::World;
-use wirefs_client::call::NodeId;
+use wirefs_client::call::TreeNodeId;
 use wirefs_op::Errno;
 
 impl World {
@@ -57,7 +57,7 @@ impl World {
     /// Whether one of its objects has lost a name once, or a directory on the way to it.
     fn is_out_of_reach(&self, index: usize, busy: &Busy) -> bool {
         let Some(seat) = self.seats.get(index) else { return false };
-        let is_unsteady = |node: NodeId| {
+        let is_unsteady = |node: TreeNodeId| {
             let known = seat.program.nodes.get(&node);
             known.is_none_or(|(id, _)| self.truth.is_unsteady(*id))
         };

@@ -2,7 +2,7 @@
 
 use crate::truth::{Fact, Glance};
 use crate::world::World;
-use wirefs_client::call::NodeId;
+use wirefs_client::call::TreeNodeId;
 use wirefs_op::{FileId, Stat, Time};
 
 impl World {
@@ -65,7 +65,7 @@ impl World {
     }
 
     /// Whether the pages that a kernel has are of these contents.
-    fn has_only(&self, index: usize, node: NodeId, stat: &Stat, data: &[u8]) -> bool {
+    fn has_only(&self, index: usize, node: TreeNodeId, stat: &Stat, data: &[u8]) -> bool {
         let Some(seat) = self.seats.get(index) else { return true };
         let pages = seat.kernel.pages(node, 0, stat.size, stat.size);
         pages.is_none_or(|pages| pages == data)

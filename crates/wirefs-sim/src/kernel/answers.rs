@@ -2,7 +2,7 @@
 
 use super::{Asked, Believed, Kernel, Matter, Place};
 use std::time::Duration;
-use wirefs_client::call::{Answer, CallId, Entry, NodeId, PageCache};
+use wirefs_client::call::{Answer, CallId, Entry, PageCache, TreeNodeId};
 use wirefs_op::{Kind, Stat, Time};
 
 impl Kernel {
@@ -122,7 +122,7 @@ impl Kernel {
         }
     }
 
-    fn named(&mut self, now: Time, asked: &Asked, place: Place, what: Option<NodeId>, ttl: Duration) {
+    fn named(&mut self, now: Time, asked: &Asked, place: Place, what: Option<TreeNodeId>, ttl: Duration) {
         if asked.is_vain || ttl.is_zero() || asked.forgotten.contains(&place) {
             self.names.remove(&place);
         } else {
@@ -131,7 +131,7 @@ impl Kernel {
     }
 
     /// Attributes from before the node was forgotten do not count.
-    fn attributed(&mut self, now: Time, asked: &Asked, node: NodeId, stat: &Stat, ttl: Duration) {
+    fn attributed(&mut self, now: Time, asked: &Asked, node: TreeNodeId, stat: &Stat, ttl: Duration) {
         if self.forgotten.get(&node).is_none_or(|at| *at <= asked.since) {
             self.dates(node, stat);
             self.believe(now, node, stat, ttl);
@@ -139,14 +139,14 @@ impl Kernel {
     }
 
     /// Pages from under other times or another size go.
-    fn dates(&mut self, node: NodeId, stat: &Stat) {
+    fn dates(&mut self, node: TreeNodeId, stat: &Stat) {
         let dated = (stat.mtime, stat.size);
         if self.dated.insert(node, dated).is_some_and(|before| before != dated) {
             self.drop_pages(node);
         }
     }
 
-    fn believe(&mut self, now: Time, node: NodeId, stat: &Stat, ttl: Duration) {
+    fn believe(&mut self, now: Time, node: TreeNodeId, stat: &Stat, ttl: Duration) {
         if ttl.is_zero() {
             self.attributes.remove(&node);
         } else {

@@ -5,7 +5,7 @@
 //! it is missing: then it begins anew. Times of change, by which a kernel begins anew too, are left out: nothing may depend on them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use wirefs_client::call::{Listed, NodeId};
+use wirefs_client::call::{Listed, TreeNodeId};
 use wirefs_op::FileId;
 
 /// A page holds so many entries here: so few that a listing has several.
@@ -55,11 +55,11 @@ impl Gathered {
 
 /// Those of one kernel.
 #[derive(Debug, Default)]
-pub(super) struct Listings(BTreeMap<NodeId, Gathered>);
+pub(super) struct Listings(BTreeMap<TreeNodeId, Gathered>);
 
 impl Listings {
     /// What follows a position, if the kernel answers that by itself.
-    pub(super) fn read(&mut self, dir: NodeId, position: u64) -> Option<Vec<Entry>> {
+    pub(super) fn read(&mut self, dir: TreeNodeId, position: u64) -> Option<Vec<Entry>> {
         let gathered = self.0.entry(dir).or_default();
         if gathered.is_whole && (!gathered.has_all() || position == 0 && gathered.began != gathered.changes) {
             gathered.reset();
@@ -79,7 +79,7 @@ impl Listings {
 
     /// An answer is there to who read from a position on. `is_vain`: a change of the directory was under way, which a kernel does not let
     /// happen; what comes then is not appended.
-    pub(super) fn takes(&mut self, dir: NodeId, position: u64, listed: &[Listed], is_vain: bool) {
+    pub(super) fn takes(&mut self, dir: TreeNodeId, position: u64, listed: &[Listed], is_vain: bool) {
         let gathered = self.0.entry(dir).or_default();
         if listed.is_empty() {
             gathered.is_whole |= gathered.position == position;
@@ -95,23 +95,23 @@ impl Listings {
     }
 
     /// Its pages are dropped, and nothing else.
-    pub(super) fn drop_pages(&mut self, dir: NodeId) {
+    pub(super) fn drop_pages(&mut self, dir: TreeNodeId) {
         if let Some(gathered) = self.0.get_mut(&dir) {
             gathered.pages.clear();
         }
     }
 
     /// An own change of names in a directory is done.
-    pub(super) fn changed(&mut self, dir: NodeId) {
+    pub(super) fn changed(&mut self, dir: TreeNodeId) {
         self.0.entry(dir).or_default().changes += 1;
     }
 
-    pub(super) fn forget(&mut self, dir: NodeId) {
+    pub(super) fn forget(&mut self, dir: TreeNodeId) {
         self.0.remove(&dir);
     }
 
     /// What a name is by a listing that who reads from the beginning would be told.
-    pub(super) fn believed(&self, dir: NodeId, name: &[u8]) -> Option<Option<FileId>> {
+    pub(super) fn believed(&self, dir: TreeNodeId, name: &[u8]) -> Option<Option<FileId>> {
         let is_told = |gathered: &&Gathered| {
             gathered.is_whole && gathered.has_all() && gathered.began == gathered.changes
         };

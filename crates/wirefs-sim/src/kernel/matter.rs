@@ -2,33 +2,33 @@
 
 use super::Place;
 use std::collections::BTreeSet;
-use wirefs_client::call::{Call, Handle, NodeId, UNOPENED};
+use wirefs_client::call::{Call, Handle, TreeNodeId, UNOPENED};
 
 #[derive(Clone, Debug)]
 pub(super) enum Matter {
     /// An entry, or none.
-    Name(NodeId, Vec<u8>),
+    Name(TreeNodeId, Vec<u8>),
     /// Attributes.
-    Node(NodeId),
+    Node(TreeNodeId),
     /// A listing; of a directory that was not opened, from this position on.
-    Directory(NodeId, Option<u64>),
+    Directory(TreeNodeId, Option<u64>),
     /// Contents, from there on.
-    Contents(NodeId, u64),
+    Contents(TreeNodeId, u64),
     /// Whether to keep contents.
-    Open(NodeId),
+    Open(TreeNodeId),
     /// Own contents, to there.
-    Write(NodeId, u64),
+    Write(TreeNodeId, u64),
     /// Own changes: of names in these directories, of these nodes' attributes.
-    Change { names: Vec<Place>, nodes: Vec<NodeId>, made: Option<Place> },
+    Change { names: Vec<Place>, nodes: Vec<TreeNodeId>, made: Option<Place> },
     /// A rename, which takes what is believed of the old name to the new one.
     Rename { from: Place, to: Place, is_exchange: bool },
 }
 
 impl Matter {
     pub(super) fn of(call: &Call<'_>, bypassing: &BTreeSet<Handle>) -> Option<Matter> {
-        let name = |parent: NodeId, name: &[u8]| (parent, name.to_vec());
-        let change = |names: Vec<Place>, nodes: Vec<NodeId>| Matter::Change { names, nodes, made: None };
-        let makes = |place: Place, nodes: Vec<NodeId>| Matter::Change {
+        let name = |parent: TreeNodeId, name: &[u8]| (parent, name.to_vec());
+        let change = |names: Vec<Place>, nodes: Vec<TreeNodeId>| Matter::Change { names, nodes, made: None };
+        let makes = |place: Place, nodes: Vec<TreeNodeId>| Matter::Change {
             names: vec![place.clone()],
             nodes,
             made: Some(place),
@@ -60,7 +60,7 @@ impl Matter {
         })
     }
 
-    pub(super) fn changes_names_in(&self) -> Vec<NodeId> {
+    pub(super) fn changes_names_in(&self) -> Vec<TreeNodeId> {
         match self {
             Matter::Change { names, .. } => names.iter().map(|(dir, _)| *dir).collect(),
             Matter::Rename { from, to, .. } => vec![from.0, to.0],
@@ -74,7 +74,7 @@ impl Matter {
     }
 
     /// The directory that it looks names up in.
-    pub(super) fn looks_in(&self) -> Option<NodeId> {
+    pub(super) fn looks_in(&self) -> Option<TreeNodeId> {
         match self {
             Matter::Name(dir, _) | Matter::Directory(dir, _) => Some(*dir),
             Matter::Node(_)
@@ -87,7 +87,7 @@ impl Matter {
     }
 
     /// Whether it holds the lock of this directory, for which waits who is to forget a name in it.
-    pub(super) fn locks(&self, dir: NodeId) -> bool {
+    pub(super) fn locks(&self, dir: TreeNodeId) -> bool {
         self.looks_in() == Some(dir) || self.changes_names_in().contains(&dir)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Busy, Closing, Deed, Locked, Open, Place, Renaming};
 use crate::world::World;
-use wirefs_client::call::{Answer, CallId, Entry, Handle, Listed, NodeId, UNOPENED};
+use wirefs_client::call::{Answer, CallId, Entry, Handle, Listed, TreeNodeId, UNOPENED};
 use wirefs_op::{Errno, FileId, Kind, LockKind, Request, Time};
 
 impl World {
@@ -108,7 +108,7 @@ impl World {
     }
 
     /// A lock was granted. What is read from now on is no older than the grant; its program reads at once.
-    fn locked(&mut self, index: usize, asked: Time, node: NodeId, handle: Handle) -> Option<Busy> {
+    fn locked(&mut self, index: usize, asked: Time, node: TreeNodeId, handle: Handle) -> Option<Busy> {
         let seat = self.seats.get_mut(index)?;
         let (file, _) = *seat.program.nodes.get(&node)?;
         if let Some(granted) = self.server.granted_since(index, seat.life, file, asked) {

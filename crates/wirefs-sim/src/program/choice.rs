@@ -4,7 +4,7 @@ use super::{Closing, Deed, NAMES, Open, Place, Renaming, THREADS};
 use crate::program::own::{Edit, Own};
 use crate::world::{Event, World};
 use bytes::Bytes;
-use wirefs_client::call::{Call, NodeId, ROOT, UNOPENED};
+use wirefs_client::call::{Call, ROOT, TreeNodeId, UNOPENED};
 use wirefs_op::{FileId, Kind, LockKind};
 
 /// Where programs lock files: look up, open, read, write, lock.
@@ -69,18 +69,18 @@ impl World {
     }
 
     /// Lists a directory, which is opened first where the kernel does so.
-    pub(crate) fn list(&self, index: usize, node: NodeId, dir: FileId) -> Deed {
+    pub(crate) fn list(&self, index: usize, node: TreeNodeId, dir: FileId) -> Deed {
         let keeps_listings = self.seats.get(index).is_some_and(|seat| seat.keeps_listings());
         let handle = (self.plan.spares_opendir && keeps_listings).then_some(UNOPENED);
         Deed::List { node, dir, handle, offset: 0, listed: Vec::new() }
     }
 
-    fn some_directory_of(&mut self, index: usize) -> Option<NodeId> {
+    fn some_directory_of(&mut self, index: usize) -> Option<TreeNodeId> {
         if self.dice.chance(2, 5) {
             return Some(ROOT);
         }
         let nodes = &self.seats.get(index)?.program.nodes;
-        let known: Vec<NodeId> =
+        let known: Vec<TreeNodeId> =
             nodes.iter().filter(|(_, (_, kind))| *kind == Kind::Directory).map(|(node, _)| *node).collect();
         let at = self.dice.below(known.len() as u64) as usize;
         known.get(at).copied()
@@ -108,8 +108,8 @@ impl World {
         }
     }
 
-    fn some_file_of(&mut self, index: usize) -> Option<NodeId> {
-        let files: Vec<NodeId> = self.seats.get(index)?.program.files().into_iter().collect();
+    fn some_file_of(&mut self, index: usize) -> Option<TreeNodeId> {
+        let files: Vec<TreeNodeId> = self.seats.get(index)?.program.files().into_iter().collect();
         let at = self.dice.below(files.len() as u64) as usize;
         files.get(at).copied()
     }
@@ -166,7 +166,7 @@ impl World {
     }
 
     /// Notes an own change that begins, if nobody else changes the file here.
-    fn edit(&mut self, index: usize, node: NodeId, edit: Edit) -> Option<usize> {
+    fn edit(&mut self, index: usize, node: TreeNodeId, edit: Edit) -> Option<usize> {
         let began = self.now;
         let program = &mut self.seats.get_mut(index)?.program;
         let (file, _) = *program.nodes.get(&node)?;
@@ -193,7 +193,7 @@ impl World {
     }
 
     /// The kernel has no room for a node any more.
-    fn forget(&mut self, index: usize, node: NodeId) {
+    fn forget(&mut self, index: usize, node: TreeNodeId) {
         let Some(seat) = self.seats.get_mut(index) else { return };
         if seat.program.uses(node) {
             return;

@@ -2,7 +2,7 @@
 
 use super::{Busy, Deed, Place, Renaming};
 use crate::world::World;
-use wirefs_client::call::{Handle, NodeId, UNOPENED};
+use wirefs_client::call::{Handle, TreeNodeId, UNOPENED};
 use wirefs_op::{FileId, Stat};
 
 impl World {
@@ -79,7 +79,7 @@ impl World {
         Some(meaning)
     }
 
-    fn remembered(&self, index: usize, node: NodeId) -> Option<Stat> {
+    fn remembered(&self, index: usize, node: TreeNodeId) -> Option<Stat> {
         let seat = self.seats.get(index)?;
         seat.kernel.attributes(node, seat.clock(self.now))
     }
@@ -89,7 +89,7 @@ impl World {
         &mut self,
         index: usize,
         busy: &Busy,
-        (node, handle): (NodeId, Handle),
+        (node, handle): (TreeNodeId, Handle),
         (offset, count): (u64, u64),
         size: u64,
     ) -> bool {

@@ -3,7 +3,7 @@
 use super::{Busy, Closing, Deed, Renaming};
 use crate::program::own::Edit;
 use crate::world::World;
-use wirefs_client::call::{Call, CallId, Handle, NodeId, OpenHow, UNOPENED, WriteData};
+use wirefs_client::call::{Call, CallId, Handle, OpenHow, TreeNodeId, UNOPENED, WriteData};
 use wirefs_op::{LockFamily, LockRange, SetStat};
 
 /// The owner of all locks of a client.
@@ -104,7 +104,13 @@ impl World {
         })
     }
 
-    fn ask_edit(&mut self, index: usize, node: NodeId, handle: Option<Handle>, own: usize) -> Option<CallId> {
+    fn ask_edit(
+        &mut self,
+        index: usize,
+        node: TreeNodeId,
+        handle: Option<Handle>,
+        own: usize,
+    ) -> Option<CallId> {
         let edit = self.seats.get(index)?.program.own.get(own)?.edit.clone();
         let set = |set| Call::Setattr { node, handle, set, kill_privileges: false };
         Some(match (&edit, handle) {
@@ -126,7 +132,7 @@ impl World {
     }
 }
 
-fn names_call<'a>(renaming: Renaming, place: (NodeId, &'a [u8]), to: (NodeId, &'a [u8])) -> Call<'a> {
+fn names_call<'a>(renaming: Renaming, place: (TreeNodeId, &'a [u8]), to: (TreeNodeId, &'a [u8])) -> Call<'a> {
     let (parent, name) = place;
     match renaming {
         Renaming::Create => Call::Create { parent, name, mode: 0o644, umask: 0, how: NEW },
@@ -139,7 +145,7 @@ fn names_call<'a>(renaming: Renaming, place: (NodeId, &'a [u8]), to: (NodeId, &'
     }
 }
 
-pub(super) fn close_call(node: NodeId, handle: Handle, closing: Closing) -> Call<'static> {
+pub(super) fn close_call(node: TreeNodeId, handle: Handle, closing: Closing) -> Call<'static> {
     match closing {
         Closing::Fsync => Call::Fsync { node, handle, data_only: false },
         Closing::Flush => Call::Flush { node, handle, owner: OWNER },

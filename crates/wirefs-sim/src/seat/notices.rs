@@ -6,7 +6,7 @@ use crate::world::{Event, World};
 use bytes::Bytes;
 use std::time::Duration;
 use wirefs_client::Lane;
-use wirefs_client::call::{Answer, CallId, Invalidate, NodeId};
+use wirefs_client::call::{Answer, CallId, Invalidate, TreeNodeId};
 use wirefs_server::ConnectionKey;
 
 /// How often it is looked whether readers have what they were told.
@@ -67,14 +67,14 @@ impl World {
     }
 
     /// Who reads a directory is waited for, beside all else.
-    pub(crate) fn await_readers(&mut self, index: usize, dir: NodeId, until: u64) {
+    pub(crate) fn await_readers(&mut self, index: usize, dir: TreeNodeId, until: u64) {
         if let Some(life) = self.seats.get(index).map(|seat| seat.life) {
             self.after(LOOK, Event::Passed(index, life, dir, until));
         }
     }
 
     /// Looks whether they have what they were told.
-    pub(crate) fn readers_passed(&mut self, index: usize, life: u64, dir: NodeId, until: u64) {
+    pub(crate) fn readers_passed(&mut self, index: usize, life: u64, dir: TreeNodeId, until: u64) {
         let Some(seat) = self.seats.get(index).filter(|seat| seat.life == life && !seat.is_down) else {
             return;
         };

@@ -6,7 +6,7 @@ fn put(slab: &mut Slab, bytes: &[u8]) {
 }
 
 #[test]
-fn what_is_shared_stays_while_the_rest_is_filled() {
+fn shared_bytes_are_unchanged_while_the_rest_is_filled() {
     let mut slab = Slab::new();
     put(&mut slab, b"first second");
     assert_eq!(slab.pending(), b"first second");
@@ -20,13 +20,13 @@ fn what_is_shared_stays_while_the_rest_is_filled() {
 }
 
 #[test]
-fn a_slab_begins_anew_only_when_nobody_holds_a_share() {
+fn slab_rewinds_only_without_shares() {
     let mut slab = Slab::new();
     put(&mut slab, b"abc");
     assert!(!slab.rewind(), "something is pending");
     let share = slab.share(2);
     slab.skip(1);
-    assert!(!slab.rewind(), "somebody holds a share");
+    assert!(!slab.rewind(), "a share exists");
     let part = share.slice(1..);
     drop(share);
     assert!(!slab.rewind(), "a part of a share is one");
@@ -36,7 +36,7 @@ fn a_slab_begins_anew_only_when_nobody_holds_a_share() {
 }
 
 #[test]
-fn a_full_slab_has_no_room_and_takes_no_more() {
+fn full_slab_has_no_free_space() {
     let mut slab = Slab::new();
     assert_eq!(slab.room().len(), SLAB_BYTES);
     slab.filled(SLAB_BYTES);
@@ -46,7 +46,7 @@ fn a_full_slab_has_no_room_and_takes_no_more() {
 }
 
 #[test]
-fn slabs_are_used_again_within_the_limit() {
+fn free_slabs_are_reused_within_the_limit() {
     let many: Vec<Slab> = (0..2 * FREE_SLABS_MAX).map(|_| Slab::new()).collect();
     drop(many);
     let kept = free().len();
@@ -54,7 +54,7 @@ fn slabs_are_used_again_within_the_limit() {
 }
 
 #[test]
-fn shares_travel_between_threads() {
+fn shares_can_be_sent_between_threads() {
     let mut slab = Slab::new();
     for round in 0..100u8 {
         put(&mut slab, &[round; 1000]);
@@ -66,8 +66,8 @@ fn shares_travel_between_threads() {
 }
 
 #[test]
-fn a_slab_is_unused_but_for_its_shares() {
-    // Other tests of this process hold slabs too: so many of them that theirs do not matter.
+fn bytes_outside_shares_count_as_unused() {
+    // Other tests of this process use slabs too; with so many here theirs do not matter.
     const SLABS: usize = 64;
     const SHARE: usize = SLAB_BYTES / 4;
     let before = unused_bytes();

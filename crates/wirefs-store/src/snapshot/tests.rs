@@ -1,5 +1,5 @@
 use super::*;
-use crate::place::create;
+use crate::source_directory::create;
 
 fn snapshot(count: u64) -> Snapshot {
     let id = |ino| FileId { fs: 1, ino, generation: 7 };
@@ -12,7 +12,7 @@ fn snapshot(count: u64) -> Snapshot {
     }
 }
 
-/// What is in the file when the snapshot is written.
+/// Returns the file's bytes after writing the snapshot.
 fn written(snapshot: &Snapshot, name: &str) -> Vec<u8> {
     let path = std::env::temp_dir().join(format!("wirefs-store-{}-{name}", std::process::id()));
     write(create(&path).unwrap(), snapshot).unwrap();
@@ -22,7 +22,7 @@ fn written(snapshot: &Snapshot, name: &str) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_written_is_read_again() {
+fn snapshot_round_trips() {
     for count in [0, 1, 2, 300] {
         let snapshot = snapshot(count);
         let bytes = written(&snapshot, &format!("whole-{count}"));
@@ -31,7 +31,7 @@ fn what_is_written_is_read_again() {
 }
 
 #[test]
-fn one_that_is_cut_anywhere_is_not_believed() {
+fn truncated_snapshot_is_rejected() {
     let bytes = Bytes::from(written(&snapshot(3), "cut"));
     for end in 0..bytes.len() {
         assert_eq!(parse(bytes.slice(..end)), None, "{end}");
@@ -40,7 +40,7 @@ fn one_that_is_cut_anywhere_is_not_believed() {
 }
 
 #[test]
-fn one_with_a_wrong_byte_anywhere_is_not_believed() {
+fn snapshot_with_any_wrong_byte_is_rejected() {
     let bytes = written(&snapshot(3), "flipped");
     for at in 0..bytes.len() {
         let mut bytes = bytes.clone();
@@ -50,7 +50,7 @@ fn one_with_a_wrong_byte_anywhere_is_not_believed() {
 }
 
 #[test]
-fn one_whose_chunks_were_left_out_or_swapped_is_not_believed() {
+fn snapshot_with_missing_or_swapped_chunks_is_rejected() {
     let bytes = written(&snapshot(300), "chunks");
     let head = MAGIC.len() + 16 + ID_BYTES + 4 + 5 + SUM_BYTES;
     let first = u32::from_le_bytes(bytes[head..head + 4].try_into().unwrap()) as usize + 4 + SUM_BYTES;

@@ -1,4 +1,4 @@
-//! What can be written behind `wirefs echo`.
+//! Arguments of `wirefs echo`.
 
 use std::path::PathBuf;
 
@@ -63,7 +63,7 @@ pub(crate) struct EchoStatus {
     pub(crate) json: bool,
 }
 
-/// What is remembered of blocks.
+/// The data kept in memory about each block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Keep {
     /// At most 32 bytes of each block, to notice a loss and repair it
@@ -135,12 +135,12 @@ pub(crate) struct EchoMount {
     /// Let other users of this machine in
     #[arg(long)]
     pub(crate) allow_other: bool,
-    /// Told by the process that starts the background one: report there on standard output.
+    /// Set by the process that starts the background one: report on standard output.
     #[arg(long, hide = true)]
     pub(crate) reports: bool,
 }
 
-/// Reads `4+2`.
+/// Parses `4+2`.
 fn parse_code(text: &str) -> Result<Redundancy, String> {
     let wrong = || format!("`{text}` is not a code; write 4+2: four packets are enough, of six");
     let (pieces, extra) = text.split_once('+').ok_or_else(wrong)?;

@@ -1,9 +1,9 @@
-//! What `fsync` waits for.
+//! The durability that `fsync` waits for.
 
 use clap::ValueEnum;
 use wirefs_driver::mount::FsyncWaits;
 
-/// What it is.
+/// The durability that `fsync` waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Fsync {
     /// The server's disk, each time

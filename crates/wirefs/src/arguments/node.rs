@@ -1,4 +1,4 @@
-//! The words of `wirefs node`.
+//! Arguments of `wirefs node`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use wirefs_cache::Mode;
 use wirefs_driver::node::{EtcdPlace, Via};
-use wirefs_node::Name;
+use wirefs_node::NodeName;
 
 const UP_EXAMPLES: &str = "\
 Examples:
@@ -30,7 +30,7 @@ pub(crate) struct Node {
     pub(crate) command: NodeCommand,
 }
 
-/// What to do with the node.
+/// Actions on the node.
 #[derive(Debug, Subcommand)]
 pub(crate) enum NodeCommand {
     /// Join the others, in the background
@@ -46,7 +46,7 @@ pub(crate) enum NodeCommand {
 pub(crate) struct NodeUp {
     /// What this node is called [default: the machine's name]
     #[arg(long, value_name = "NAME", value_parser = parse_name)]
-    pub(crate) name: Option<Name>,
+    pub(crate) name: Option<NodeName>,
     /// The directory that the others see at /net/NAME; without it this node shares nothing
     #[arg(long, value_name = "DIR")]
     pub(crate) share: Option<PathBuf>,
@@ -85,7 +85,7 @@ pub(crate) struct NodeUp {
     /// Stay in the foreground; Ctrl-C leaves
     #[arg(short = 'f', long)]
     pub(crate) foreground: bool,
-    /// Told by the process that starts the background one: report there on standard output.
+    /// Set by the process that starts the background one: report on standard output.
     #[arg(long, hide = true)]
     pub(crate) reports: bool,
 }
@@ -100,10 +100,10 @@ pub(crate) struct NodeList {
     pub(crate) watch: bool,
 }
 
-/// How nodes are mounted: one of them, or all.
+/// The mode of mounts of one node, or of all.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeMode {
-    pub(crate) node: Option<Name>,
+    pub(crate) node: Option<NodeName>,
     pub(crate) mode: Mode,
 }
 
@@ -116,8 +116,8 @@ impl NodeMode {
     }
 }
 
-fn parse_name(text: &str) -> Result<Name, String> {
-    Name::new(text).ok_or_else(|| {
+fn parse_name(text: &str) -> Result<NodeName, String> {
+    NodeName::new(text).ok_or_else(|| {
         format!("`{text}` is not a node's name; write letters, digits, `-`, `_`, `.`, 63 at most")
     })
 }
@@ -131,7 +131,7 @@ fn parse_via(text: &str) -> Result<Via, String> {
     }
 }
 
-/// An address with a port, or one alone, whose port is the usual one.
+/// Parses an address with a port, or without one: then with the default port.
 fn parse_peer(text: &str) -> Result<SocketAddr, String> {
     let with_port = || text.parse().ok().map(|ip| SocketAddr::new(ip, wirefs_carrier::TLS_PORT_DEFAULT));
     let parsed = text.parse().ok().or_else(with_port);

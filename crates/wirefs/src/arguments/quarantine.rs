@@ -1,4 +1,4 @@
-//! What can be written behind `wirefs quarantine`.
+//! Arguments of `wirefs quarantine`.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ pub(crate) struct Quarantine {
     pub(crate) action: QuarantineAction,
 }
 
-/// What to do with the changes that are kept.
+/// Actions on quarantined changes.
 #[derive(Debug, Subcommand)]
 pub(crate) enum QuarantineAction {
     /// Show all of them, those of a mount in their order; writes to one file are one line

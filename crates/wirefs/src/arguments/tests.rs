@@ -6,12 +6,12 @@ fn words(text: &str) -> Vec<OsString> {
 }
 
 #[test]
-fn the_description_of_the_arguments_is_sound() {
+fn argument_definitions_are_valid() {
     Arguments::command().debug_assert();
 }
 
 #[test]
-fn what_mount_writes_becomes_the_mount_command() {
+fn call_by_mount_becomes_the_mount_command() {
     for (given, meant) in [
         ("wirefs host:dir /mnt -o rw", "wirefs mount host:dir /mnt -o rw"),
         ("wirefs unix:///s /mnt", "wirefs mount unix:///s /mnt"),

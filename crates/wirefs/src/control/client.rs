@@ -1,43 +1,44 @@
-//! Asking a mount.
+//! The client of control sockets.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use super::{Ask, LINE_BYTES_MAX, Told, address, socket_name};
-use crate::places;
+use super::{ControlReply, ControlRequest, LINE_BYTES_MAX, address, socket_name};
+use crate::user_dirs;
 
-/// How long a mount may take to answer, unless it is asked to wait for something.
+/// The timeout of a reply, unless the request waits for something.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 
-/// A conversation with the process that serves a mount.
+/// A connection to the process of a mount.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct ControlClient {
     stream: BufReader<UnixStream>,
 }
 
-/// Connects to the process that serves the mount at `mountpoint` (resolved). `None`: there is none of this user's.
-pub(crate) fn find(mountpoint: &Path) -> Option<Line> {
+/// Connects to the process of the mount at `mountpoint` (resolved). Returns `None` if this user has none.
+pub(crate) fn find(mountpoint: &Path) -> Option<ControlClient> {
     let name = socket_name(mountpoint);
-    places::runtime_dirs().iter().find_map(|dir| Line::connect(&dir.join(&name)))
+    user_dirs::runtime_dirs().iter().find_map(|dir| ControlClient::connect(&dir.join(&name)))
 }
 
-/// Connects to the processes of all mounts of this user, in order of their names.
-pub(crate) fn find_all() -> Vec<Line> {
-    let entries = places::runtime_dirs().into_iter().filter_map(|dir| std::fs::read_dir(dir).ok()).flatten();
+/// Connects to the processes of all mounts of this user, sorted by name.
+pub(crate) fn find_all() -> Vec<ControlClient> {
+    let entries =
+        user_dirs::runtime_dirs().into_iter().filter_map(|dir| std::fs::read_dir(dir).ok()).flatten();
     let mut sockets: Vec<_> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.extension().is_some_and(|extension| extension == "sock"))
         .collect();
     sockets.sort();
-    sockets.iter().filter_map(|path| Line::connect(path)).collect()
+    sockets.iter().filter_map(|path| ControlClient::connect(path)).collect()
 }
 
-impl Line {
-    fn connect(path: &Path) -> Option<Line> {
+impl ControlClient {
+    fn connect(path: &Path) -> Option<ControlClient> {
         let stream = address::connect(path).ok()?;
-        // Names in /tmp can be anyone's: only what our own user, or root, serves is believed.
+        // Anyone can create names in /tmp: only sockets of our own user, or root, are trusted.
         let server = rustix::net::sockopt::socket_peercred(&stream).ok()?;
         let ours = rustix::process::geteuid();
         if !server.uid.is_root() && server.uid != ours && !ours.is_root() {
@@ -45,55 +46,55 @@ impl Line {
         }
         stream.set_read_timeout(Some(ANSWER_MAX)).ok()?;
         stream.set_write_timeout(Some(ANSWER_MAX)).ok()?;
-        Some(Line { stream: BufReader::new(stream) })
+        Some(ControlClient { stream: BufReader::new(stream) })
     }
 
-    /// Waits at most so long for each answer from now on.
+    /// Sets the timeout of further replies.
     ///
     /// # Errors
-    /// The system refuses.
-    pub(crate) fn set_patience(&self, timeout: Duration) -> io::Result<()> {
+    /// An error of the system.
+    pub(crate) fn set_timeout(&self, timeout: Duration) -> io::Result<()> {
         self.stream.get_ref().set_read_timeout(Some(timeout))
     }
 
     /// Sends a request.
     ///
     /// # Errors
-    /// The process is gone or stuck.
-    pub(crate) fn ask(&mut self, ask: Ask) -> io::Result<()> {
-        let mut line = serde_json::to_string(&ask)?;
+    /// The process has ended or hangs.
+    pub(crate) fn send(&mut self, send: ControlRequest) -> io::Result<()> {
+        let mut line = serde_json::to_string(&send)?;
         line.push('\n');
         self.stream.get_mut().write_all(line.as_bytes())
     }
 
-    /// Waits for the next answer.
+    /// Waits for the next reply.
     ///
     /// # Errors
-    /// The process is gone or stuck, or is another version that answers otherwise.
-    pub(crate) fn answer(&mut self) -> io::Result<Told> {
+    /// The process has ended or hangs, or is of another version with other replies.
+    pub(crate) fn answer(&mut self) -> io::Result<ControlReply> {
         let mut line = String::new();
         match self.stream.by_ref().take(LINE_BYTES_MAX).read_line(&mut line) {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(_) => Ok(serde_json::from_str(&line)?),
-            // The socket's way to say it; the system's words for it are about resources.
+            // A socket reports a timeout as `WouldBlock`, whose text speaks of resources.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(io::ErrorKind::TimedOut.into()),
             Err(error) => Err(error),
         }
     }
 
-    /// Waits until the process has ended, at most `timeout`. Whether it has.
-    pub(crate) fn await_end(mut self, timeout: Duration) -> bool {
-        if self.set_patience(timeout).is_err() {
+    /// Waits until the process has ended, at most `timeout`. Returns whether it has.
+    pub(crate) fn wait_for_exit(mut self, timeout: Duration) -> bool {
+        if self.set_timeout(timeout).is_err() {
             return false;
         }
         match self.stream.read(&mut [0]) {
             Ok(count) => count == 0,
-            // It ended with something unread.
+            // It ended with unread data.
             Err(error) => error.kind() == io::ErrorKind::ConnectionReset,
         }
     }
 
-    /// The process that serves.
+    /// Returns the process id of the mount.
     pub(crate) fn process(&self) -> Option<rustix::process::Pid> {
         rustix::net::sockopt::socket_peercred(self.stream.get_ref()).ok().map(|server| server.pid)
     }

@@ -1,4 +1,4 @@
-//! Answering, beside the mount.
+//! The server of the control socket, in the process of the mount.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -14,21 +14,21 @@ use anyhow::{Context, Result};
 use wirefs_driver::mount::MountControl;
 use wirefs_pingfs::OpenError;
 
-use super::{Ask, LINE_BYTES_MAX, Told, address, socket_name};
+use super::{ControlReply, ControlRequest, LINE_BYTES_MAX, address, socket_name};
 use crate::echo::{self, EchoReport};
-use crate::places;
 use crate::status::{Constants, Report};
+use crate::user_dirs;
 
-/// Conversations at once, at most; more are closed.
-const LINES_MAX: usize = 32;
-/// How often a sync tells how far it is.
-const PROGRESS_EACH: Duration = Duration::from_secs(1);
+/// The maximum number of concurrent clients; further ones are closed.
+const CLIENTS_MAX: usize = 32;
+/// The interval of progress replies of a sync.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The socket of a mount; dropping it removes its name, unless the next mount at the same place has the name by then.
+/// The socket of a mount. Dropping it removes its name, unless the next mount at the same mountpoint has taken it.
 #[derive(Debug)]
 pub(crate) struct ControlSocket {
     path: PathBuf,
-    /// Which file it is: device and inode.
+    /// Device and inode of the file.
     file: Option<(u64, u64)>,
 }
 
@@ -45,7 +45,7 @@ fn file_at(path: &Path) -> Option<(u64, u64)> {
 }
 
 impl ControlSocket {
-    /// Makes the socket and answers on threads of its own.
+    /// Creates the socket and serves it on threads of its own.
     ///
     /// # Errors
     /// The runtime directory cannot be used.
@@ -54,8 +54,8 @@ impl ControlSocket {
         mount: MountControl,
         constants: Constants,
     ) -> Result<ControlSocket> {
-        let path = places::make_runtime_dir()?.join(socket_name(mountpoint));
-        // One of a process that died; the mountpoint is ours now.
+        let path = user_dirs::create_runtime_dir()?.join(socket_name(mountpoint));
+        // Left by a process that died; the mountpoint is ours now.
         let _stale = std::fs::remove_file(&path);
         let listener =
             address::bind(&path).with_context(|| format!("cannot make the socket {}", path.display()))?;
@@ -78,14 +78,14 @@ type Host = (MountControl, Constants);
 fn accept(listener: &UnixListener, host: &Arc<Host>, lines: &Arc<AtomicUsize>) {
     for stream in listener.incoming() {
         let Ok(stream) = stream else { return };
-        if lines.fetch_add(1, Ordering::Relaxed) >= LINES_MAX {
+        if lines.fetch_add(1, Ordering::Relaxed) >= CLIENTS_MAX {
             lines.fetch_sub(1, Ordering::Relaxed);
             continue;
         }
         let (host, count) = (Arc::clone(host), Arc::clone(lines));
         let talk = move || {
-            // Whoever asked and went away need not be told.
-            let _gone = converse(stream, &host);
+            // Fails if the client has disconnected.
+            let _gone = serve_client(stream, &host);
             count.fetch_sub(1, Ordering::Relaxed);
         };
         if thread::Builder::new().name("wirefs-control-line".into()).spawn(talk).is_err() {
@@ -94,7 +94,7 @@ fn accept(listener: &UnixListener, host: &Arc<Host>, lines: &Arc<AtomicUsize>) {
     }
 }
 
-fn converse(stream: UnixStream, host: &Host) -> io::Result<()> {
+fn serve_client(stream: UnixStream, host: &Host) -> io::Result<()> {
     let mut writer = stream.try_clone()?;
     let mut reader = BufReader::new(stream);
     loop {
@@ -103,38 +103,46 @@ fn converse(stream: UnixStream, host: &Host) -> io::Result<()> {
             return Ok(());
         }
         match serde_json::from_str(&line) {
-            Ok(Ask::Status) => {
+            Ok(ControlRequest::Status) => {
                 let (mount, constants) = host;
-                tell(&mut writer, &Told::Status(Box::new(Report::of(&mount.status(), constants))))?;
+                send_reply(
+                    &mut writer,
+                    &ControlReply::Status(Box::new(Report::of(&mount.status(), constants))),
+                )?;
             }
-            Ok(Ask::Sync) => sync(&mut writer, &host.0)?,
-            Ok(Ask::Echo) => tell(
+            Ok(ControlRequest::Sync) => sync(&mut writer, &host.0)?,
+            Ok(ControlRequest::Echo) => send_reply(
                 &mut writer,
-                &EchoReport::here().map_or_else(no_echo, |report| Told::Echo(Box::new(report))),
+                &EchoReport::here().map_or_else(no_echo, |report| ControlReply::Echo(Box::new(report))),
             )?,
-            Ok(Ask::End { plan }) => {
-                tell(&mut writer, &if echo::decide(plan) { Told::Done } else { no_echo() })?;
+            Ok(ControlRequest::End { plan }) => {
+                send_reply(&mut writer, &if echo::decide(plan) { ControlReply::Done } else { no_echo() })?;
             }
-            Ok(Ask::AddHost { host }) => tell(&mut writer, &outcome(echo::add_host(host)))?,
-            Ok(Ask::DrainHost { host }) => tell(&mut writer, &outcome(echo::drain_host(host)))?,
-            Err(error) => tell(&mut writer, &Told::Failed { message: format!("not understood: {error}") })?,
+            Ok(ControlRequest::AddHost { host }) => send_reply(&mut writer, &outcome(echo::add_host(host)))?,
+            Ok(ControlRequest::DrainHost { host }) => {
+                send_reply(&mut writer, &outcome(echo::drain_host(host)))?
+            }
+            Err(error) => send_reply(
+                &mut writer,
+                &ControlReply::Failed { message: format!("not understood: {error}") },
+            )?,
         }
     }
 }
 
-fn outcome(outcome: Option<Result<(), OpenError>>) -> Told {
+fn outcome(outcome: Option<Result<(), OpenError>>) -> ControlReply {
     match outcome {
-        Some(Ok(())) => Told::Done,
-        Some(Err(error)) => Told::Failed { message: error.to_string() },
+        Some(Ok(())) => ControlReply::Done,
+        Some(Err(error)) => ControlReply::Failed { message: error.to_string() },
         None => no_echo(),
     }
 }
 
-fn no_echo() -> Told {
-    Told::Failed { message: "its blocks are not in echo packets".to_owned() }
+fn no_echo() -> ControlReply {
+    ControlReply::Failed { message: "its blocks are not in echo packets".to_owned() }
 }
 
-/// Syncs on another thread, so that this one can tell how far it is.
+/// Syncs on another thread, so that this one can report progress.
 fn sync(writer: &mut UnixStream, mount: &MountControl) -> io::Result<()> {
     let (done, wait) = mpsc::channel();
     let syncing = mount.clone();
@@ -142,25 +150,25 @@ fn sync(writer: &mut UnixStream, mount: &MountControl) -> io::Result<()> {
         let _gone = done.send(syncing.sync());
     })?;
     loop {
-        let told = match wait.recv_timeout(PROGRESS_EACH) {
-            Ok(Ok(())) => Told::Done,
-            Ok(Err(errno)) => Told::Failed { message: errno.to_string() },
+        let reply = match wait.recv_timeout(PROGRESS_INTERVAL) {
+            Ok(Ok(())) => ControlReply::Done,
+            Ok(Err(errno)) => ControlReply::Failed { message: errno.to_string() },
             Err(mpsc::RecvTimeoutError::Timeout) => {
-                Told::Progress { unacknowledged_bytes: mount.status().snapshot.unacknowledged_bytes }
+                ControlReply::Progress { unacknowledged_bytes: mount.status().snapshot.unacknowledged_bytes }
             }
             Err(mpsc::RecvTimeoutError::Disconnected) => {
-                Told::Failed { message: "the sync ended early".to_owned() }
+                ControlReply::Failed { message: "the sync ended early".to_owned() }
             }
         };
-        tell(writer, &told)?;
-        if !matches!(told, Told::Progress { .. }) {
+        send_reply(writer, &reply)?;
+        if !matches!(reply, ControlReply::Progress { .. }) {
             return Ok(());
         }
     }
 }
 
-fn tell(writer: &mut UnixStream, told: &Told) -> io::Result<()> {
-    let mut line = serde_json::to_string(told)?;
+fn send_reply(writer: &mut UnixStream, reply: &ControlReply) -> io::Result<()> {
+    let mut line = serde_json::to_string(reply)?;
     line.push('\n');
     writer.write_all(line.as_bytes())
 }
@@ -170,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_socket_removes_its_own_name_and_not_that_of_its_successor() {
+    fn socket_removes_its_own_name_only() {
         let path = std::env::temp_dir().join(format!("wirefs-control-{}", std::process::id()));
         let socket = || ControlSocket { path: path.clone(), file: file_at(&path) };
         std::fs::write(&path, "first").unwrap();

@@ -1,21 +1,21 @@
-//! The user's own files, and the mounts that stand.
+//! Checks of the user's files and of mounts.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::Finding;
-use crate::{control, mountpoint, places};
+use crate::{control, mountpoint, user_dirs};
 
-/// The files of the configuration directory, and what others must not be able to do with them.
+/// The files of the configuration directory, and the mode bits that other users must not have.
 const FILES: [(&str, u32); 3] = [("identity.pem", 0o077), ("known_hosts", 0o022), ("authorized_keys", 0o022)];
 
 pub(super) fn checks() -> Vec<Finding> {
-    vec![config(), places_of_data(), runtime(), mounts()]
+    vec![config(), data_dirs(), runtime(), mounts()]
 }
 
 fn config() -> Finding {
     const CHECK: &str = "keys";
-    let directory = match places::config_dir() {
+    let directory = match user_dirs::config_dir() {
         Ok(directory) => directory,
         Err(error) => {
             return Finding::bad(
@@ -44,16 +44,16 @@ fn config() -> Finding {
     )
 }
 
-/// Whether others have one of these rights, or it is another user's.
+/// Returns whether other users have one of these mode bits, or own the file.
 fn is_open(path: &Path, forbidden: u32) -> bool {
     let ours = rustix::process::geteuid().as_raw();
     std::fs::metadata(path)
         .is_ok_and(|found| found.mode() & forbidden != 0 || ![0, ours].contains(&found.uid()))
 }
 
-fn places_of_data() -> Finding {
+fn data_dirs() -> Finding {
     const CHECK: &str = "logs and cache";
-    match (places::state_dir(), places::cache_dir()) {
+    match (user_dirs::state_dir(), user_dirs::cache_dir()) {
         (Ok(state), Ok(cache)) => Finding::ok(CHECK, format!("{}, {}", state.display(), cache.display())),
         (Err(error), _) | (_, Err(error)) => Finding::warn(
             CHECK,
@@ -65,7 +65,7 @@ fn places_of_data() -> Finding {
 
 fn runtime() -> Finding {
     const CHECK: &str = "control sockets";
-    match places::make_runtime_dir() {
+    match user_dirs::create_runtime_dir() {
         Ok(directory) => Finding::ok(CHECK, directory.display().to_string()),
         Err(error) => Finding::warn(
             CHECK,
@@ -75,7 +75,7 @@ fn runtime() -> Finding {
     }
 }
 
-/// A mount whose process is gone keeps programs from its directory.
+/// A mount whose process has died blocks programs that use its directory.
 fn mounts() -> Finding {
     const CHECK: &str = "mounts";
     let mounted = mountpoint::mounted();

@@ -1,4 +1,4 @@
-//! The kernel, the programs, the rights.
+//! Checks of the kernel, programs and rights.
 
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
@@ -9,11 +9,11 @@ use rustix::process::{Resource, getrlimit};
 
 use super::Finding;
 
-/// The capability to mount, as a bit of `CapEff`.
+/// CAP_SYS_ADMIN, needed to mount, as a bit of `CapEff`.
 const CAP_SYS_ADMIN: u64 = 1 << 21;
-/// Open files below which a server soon refuses to open more.
+/// With a lower limit of open files a server soon rejects opens.
 const DESCRIPTORS_MIN: u64 = 4096;
-/// The oldest kernels that speak the FUSE that is needed to mount, and have openat2, needed to serve.
+/// The oldest kernels with the FUSE features that mounts need, and with openat2, which servers need.
 const MOUNTS_SINCE: (u32, u32) = (5, 4);
 const SERVES_SINCE: (u32, u32) = (5, 6);
 
@@ -133,7 +133,7 @@ fn mount_helper() -> Finding {
         return Finding::ok(CHECK, format!("mount -t fuse.wirefs uses {}", own.display()));
     }
     let has_helper = ["/sbin/mount.fuse", "/usr/sbin/mount.fuse"].iter().any(|path| Path::new(path).exists());
-    // What mount(8) searches, whoever calls it.
+    // The search path of mount(8), independent of the caller.
     let is_found = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
         .iter()
         .any(|dir| is_program(&Path::new(dir).join("wirefs")));
@@ -179,7 +179,7 @@ fn ssh() -> Finding {
 
 fn descriptors() -> Finding {
     const CHECK: &str = "open files";
-    // wirefs raises its own limit as far as it may.
+    // wirefs raises its own limit as far as possible.
     match getrlimit(Resource::Nofile).maximum {
         Some(most) if most < DESCRIPTORS_MIN => Finding::warn(
             CHECK,

@@ -1,25 +1,25 @@
-//! The way to other machines.
+//! Checks of the network.
 
 use std::path::Path;
 
 use super::Finding;
 
-/// What IPv6 demands of each link, in bytes.
+/// The minimum MTU of IPv6, in bytes.
 const MTU_MIN: u32 = 1280;
-/// What Ethernet carries, in bytes.
+/// The MTU of Ethernet, in bytes.
 const MTU_ETHERNET: u32 = 1500;
 
 pub(super) fn checks() -> Vec<Finding> {
     vec![mtu(), raw_sockets()]
 }
 
-/// Whether ether:// addresses work.
+/// Checks whether ether:// addresses work.
 fn raw_sockets() -> Finding {
     const CHECK: &str = "raw sockets";
     if wirefs_carrier::ether::has_right() {
         return Finding::ok(CHECK, "may be opened: ether:// addresses work");
     }
-    // Few need them, so it is no fault that they may not.
+    // Few users need them, so a missing capability is no problem.
     Finding::ok(
         CHECK,
         "may not be opened by this user; for ether:// addresses run wirefs as root, or as root once: \
@@ -27,7 +27,7 @@ fn raw_sockets() -> Finding {
     )
 }
 
-/// The largest packet of the interface to which the default route leads.
+/// Checks the MTU of the default route's interface.
 fn mtu() -> Finding {
     const CHECK: &str = "MTU";
     let Some(interface) = default_interface() else {

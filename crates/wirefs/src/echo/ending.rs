@@ -1,4 +1,4 @@
-//! What becomes of the data when it is unmounted.
+//! The fate of the data at unmount: saved to a file, or discarded.
 
 use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -12,45 +12,45 @@ use wirefs_pingfs::save::{self, SaveError};
 
 use super::nodes::Nodes;
 use crate::arguments::EchoMount;
-use crate::control::{Ask, Line, Told};
-use crate::failure::{failure, tell};
+use crate::control::{ControlClient, ControlReply, ControlRequest};
+use crate::failure::{failure, print_error};
 use crate::mountpoint;
-use crate::places;
 use crate::terminal::note;
+use crate::user_dirs;
 
-/// How often a file that cannot be written is tried again, and after how long.
+/// Attempts to write the file.
 const TRIES_MAX: u32 = 30;
-const TRY_EACH: Duration = Duration::from_secs(10);
-/// What the sources of such mounts begin with.
+const RETRY_INTERVAL: Duration = Duration::from_secs(10);
+/// The prefix of the sources of such mounts.
 pub(super) const SOURCE_PREFIX: &str = "echo:";
 
-/// What the user decided.
+/// The user's decision.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Plan {
-    /// Nothing yet.
+    /// None yet.
     #[default]
     Undecided,
-    /// It ends.
+    /// Discard the data.
     Discard,
-    /// It is written to a file.
+    /// Write the data to a file.
     Save(PathBuf),
 }
 
-/// What becomes of the data, which may be decided until the end.
+/// The decision about the data, which can change until the unmount.
 #[derive(Debug)]
 pub(crate) struct Ending {
     plan: Mutex<Plan>,
 }
 
 impl Ending {
-    /// What the arguments say.
+    /// Returns the decision in the arguments.
     ///
     /// # Errors
-    /// The file cannot be named.
+    /// The file's path cannot be resolved.
     pub(super) fn of(arguments: &EchoMount) -> Result<Ending> {
         let plan = match (&arguments.save, arguments.discard) {
-            // The process leaves the directory that it was started in.
+            // The process changes its working directory later.
             (Some(file), _) => Plan::Save(std::path::absolute(file)?),
             (None, true) => Plan::Discard,
             (None, false) => Plan::Undecided,
@@ -62,18 +62,18 @@ impl Ending {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is decided.
+    /// Returns the decision.
     pub(super) fn plan(&self) -> Plan {
         self.lock().clone()
     }
 
-    /// Decides.
+    /// Sets the decision.
     pub(super) fn decide(&self, plan: Plan) {
         *self.lock() = plan;
     }
 
-    /// It is unmounted: does what was decided. What nobody decided about, as behind umount(8), is saved where the user
-    /// finds it. A file that cannot be written is tried again, for the data is nowhere else.
+    /// Carries out the decision after the unmount. Without one, as after umount(8), the data is saved to a file in the
+    /// state directory. A failed write is retried, since the data exists nowhere else.
     ///
     /// # Errors
     /// The tree could not be saved.
@@ -81,17 +81,17 @@ impl Ending {
         let (file, is_asked) = match self.plan() {
             Plan::Discard => return Ok(()),
             Plan::Save(file) => (file, true),
-            Plan::Undecided => (rescue_file(mountpoint)?, false),
+            Plan::Undecided => (fallback_file(mountpoint)?, false),
         };
         let mut tries = 1;
         let saved = loop {
             match save::write(store, &file) {
                 Ok(saved) => break saved,
-                Err(error @ SaveError::File { .. }) if tries < TRIES_MAX => tell(&error.into()),
+                Err(error @ SaveError::File { .. }) if tries < TRIES_MAX => print_error(&error.into()),
                 Err(error) => return Err(error.into()),
             }
             tries += 1;
-            std::thread::sleep(TRY_EACH);
+            std::thread::sleep(RETRY_INTERVAL);
         };
         if !is_asked {
             note!(
@@ -107,52 +107,59 @@ impl Ending {
     }
 }
 
-/// A file of the user's own that is not there yet.
-fn rescue_file(mountpoint: &Path) -> Result<PathBuf> {
-    let directory = places::state_dir()?;
-    places::make_private(&directory)?;
+/// Returns a new file in the user's state directory.
+fn fallback_file(mountpoint: &Path) -> Result<PathBuf> {
+    let directory = user_dirs::state_dir()?;
+    user_dirs::create_private(&directory)?;
     let name = mountpoint::file_name(&std::path::absolute(mountpoint)?);
     let free =
         (0..).map(|number| directory.join(format!("{name}.{number}.tree"))).find(|path| !path.exists());
     Ok(free.unwrap_or_else(|| directory.join(name)))
 }
 
-/// Decides about the data of the mount that this process serves. Whether it has any.
+/// Sets the decision for the mount of this process. Returns whether it has a PingFS.
 pub(crate) fn decide(plan: Plan) -> bool {
     super::SERVED.get().map(|served| served.ending.decide(plan)).is_some()
 }
 
-/// Whether a mount's blocks are in echo packets.
+/// Returns whether a mount is a PingFS.
 pub(crate) fn is_echo(mountpoint: &Path) -> bool {
     let mounted = mountpoint::mounted();
     mounted.iter().any(|(path, source)| path == mountpoint && source.starts_with(SOURCE_PREFIX))
 }
 
-/// Sees to it that it is decided what becomes of the data before a mount goes: as the arguments say, as was said when it
-/// was mounted, or as the person at the terminal says.
+/// Obtains a decision about the data before an unmount: from the arguments, from the mount's arguments, or from the
+/// user at the terminal.
 ///
 /// # Errors
-/// Nobody decided.
-pub(crate) fn prepare(line: &mut Line, path: &Path, save: Option<&Path>, discard: bool) -> Result<()> {
+/// There is no decision.
+pub(crate) fn prepare(
+    line: &mut ControlClient,
+    path: &Path,
+    save: Option<&Path>,
+    discard: bool,
+) -> Result<()> {
     let plan = match (save, discard) {
         (Some(file), _) => Plan::Save(std::path::absolute(file)?),
         (None, true) => Plan::Discard,
-        (None, false) => match ask(line, Ask::Echo)? {
-            Told::Echo(report) if report.ending != Plan::Undecided => return Ok(()),
-            // The others go on with it.
-            Told::Echo(report) if report.nodes.as_ref().is_some_and(Nodes::has_others) => return Ok(()),
-            Told::Echo(report) => consent(path, report.blocks)?,
+        (None, false) => match ask(line, ControlRequest::Echo)? {
+            ControlReply::Echo(report) if report.ending != Plan::Undecided => return Ok(()),
+            // The other nodes keep the data.
+            ControlReply::Echo(report) if report.nodes.as_ref().is_some_and(Nodes::has_others) => {
+                return Ok(());
+            }
+            ControlReply::Echo(report) => consent(path, report.blocks)?,
             _ => return Ok(()),
         },
     };
-    match ask(line, Ask::End { plan })? {
-        Told::Failed { message } => Err(failure(message, "try again")),
+    match ask(line, ControlRequest::End { plan })? {
+        ControlReply::Failed { message } => Err(failure(message, "try again")),
         _ => Ok(()),
     }
 }
 
-fn ask(line: &mut Line, ask: Ask) -> std::io::Result<Told> {
-    line.ask(ask)?;
+fn ask(line: &mut ControlClient, ask: ControlRequest) -> std::io::Result<ControlReply> {
+    line.send(ask)?;
     line.answer()
 }
 

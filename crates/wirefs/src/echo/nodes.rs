@@ -5,14 +5,14 @@ use std::net::{IpAddr, Ipv4Addr};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use wirefs_pingfs::nodes::{KEY_BYTES_MIN, NodesStatus, key_of};
-use wirefs_pingfs::{CommonStore, NodeOptions};
+use wirefs_pingfs::{NodeOptions, ReplicatedStore};
 
 use super::resolve;
 use crate::arguments::EchoMount;
 use crate::failure::failure;
 use crate::terminal::note;
 
-/// Which node it is to be, as the arguments say; none where it is to be alone.
+/// Returns the options of this node; `None` without other nodes.
 pub(super) fn options(arguments: &EchoMount) -> Result<Option<NodeOptions>> {
     let (Some(node), Some(file)) = (arguments.node, &arguments.key) else { return Ok(None) };
     let secret = std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
@@ -35,8 +35,8 @@ fn ipv4(peer: &str) -> Result<Ipv4Addr> {
     }
 }
 
-/// Leaves the others. True when there are some, who go on with all that is there.
-pub(super) fn leave(nodes: &CommonStore) -> bool {
+/// Leaves the other nodes. Returns `true` if there are any, which keep the data.
+pub(super) fn leave(nodes: &ReplicatedStore) -> bool {
     let has_others = has_others(&nodes.nodes());
     if !nodes.leave() {
         note!("wirefs: the other nodes did not agree in time that this one goes; they notice by themselves");
@@ -48,30 +48,30 @@ fn has_others(status: &NodesStatus) -> bool {
     status.nodes.iter().any(|other| other.is_member && other.node != status.node)
 }
 
-/// With whom a mount has its tree together.
+/// The nodes that share a mount's tree.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Nodes {
     pub(crate) node: u16,
-    /// Who makes changes now, or did so last.
+    /// The node with the write token.
     pub(crate) pen: u16,
-    /// How often it changed who is there.
+    /// The number of the view.
     pub(crate) view: u64,
-    /// The present root, the same on all nodes that have the same tree.
+    /// The current root; equal on all nodes with the same tree.
     pub(crate) root: Option<String>,
     pub(crate) root_age_ms: u64,
     pub(crate) nodes: Vec<Node>,
-    /// Copies of blocks that were sent to others, and that came from them.
+    /// Copies of blocks sent to and received from other nodes.
     pub(crate) copied: u64,
     pub(crate) taken: u64,
 }
 
-/// One of them.
+/// One of the nodes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Node {
     pub(crate) node: u16,
     pub(crate) is_member: bool,
     pub(crate) address: Option<String>,
-    /// How long ago it was heard of.
+    /// The time since the last message from it.
     pub(crate) heard_ms: Option<u64>,
 }
 
@@ -91,20 +91,20 @@ impl Nodes {
                     node: node.node,
                     is_member: node.is_member,
                     address: node.address.map(|address| address.to_string()),
-                    heard_ms: node.heard.map(ms),
+                    heard_ms: node.last_received_ago.map(ms),
                 })
                 .collect(),
-            copied: status.copied,
-            taken: status.taken,
+            copied: status.copies_sent,
+            taken: status.copies_received,
         }
     }
 
-    /// Whether others go on when this one goes.
+    /// Returns whether other members remain when this node leaves.
     pub(super) fn has_others(&self) -> bool {
         self.nodes.iter().any(|other| other.is_member && other.node != self.node)
     }
 
-    /// The lines of the status.
+    /// Returns the lines of the status.
     pub(super) fn lines(&self) -> Vec<String> {
         let list = |are_members: bool| {
             let nodes = self.nodes.iter().filter(|node| node.is_member == are_members);
@@ -119,7 +119,7 @@ impl Nodes {
         vec![
             format!("nodes       {}{gone}", list(true)),
             format!(
-                "together    node {} has the pen; root {} for {}; {} copies sent, {} taken",
+                "together    node {} has the write token; root {} for {}; {} copies sent, {} taken",
                 self.pen,
                 self.root.as_deref().unwrap_or("none"),
                 crate::status::span(std::time::Duration::from_millis(self.root_age_ms)),

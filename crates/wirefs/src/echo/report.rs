@@ -1,17 +1,17 @@
-//! What `wirefs echo status --json` prints. Its fields are stable: new ones may come.
+//! The output of `wirefs echo status --json`. Its fields are stable; new ones may be added.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use wirefs_echo::{Redundancy, Standing};
-use wirefs_pingfs::options::Honesty;
+use wirefs_echo::{HostState, Redundancy};
+use wirefs_pingfs::options::KeepOption;
 use wirefs_pingfs::{EchoStatus, HostReport};
 
 use super::SERVED;
 use super::ending::Plan;
 use super::nodes::Nodes;
 
-/// A store at one moment.
+/// The state of a store.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct EchoReport {
     pub(crate) up_ms: u64,
@@ -21,36 +21,36 @@ pub(crate) struct EchoReport {
     /// `index` or `root`.
     pub(crate) keep: String,
     pub(crate) block_bytes: u64,
-    /// Blocks there are; none with `--keep=root`.
+    /// Existing blocks; none with `--keep=root`.
     pub(crate) blocks: Option<u64>,
     pub(crate) blocks_lost: u64,
-    /// Blocks that fit, and that fit in addition.
+    /// The capacity in blocks, and its free part.
     pub(crate) blocks_max: u64,
     pub(crate) blocks_free: u64,
-    /// Packets that fit, and of those what may wait in receive buffers instead of the network.
+    /// The capacity in packets, and the part of it in receive buffers instead of the network.
     pub(crate) packets_max: u64,
     pub(crate) parked_max: u64,
-    /// For how long the oldest block has been going round.
+    /// The age of the oldest block in circulation.
     pub(crate) oldest_ms: Option<u64>,
     pub(crate) circulated: u64,
     pub(crate) launched: u64,
     pub(crate) ballast: u64,
     /// Packets rebuilt after a loss.
     pub(crate) rebuilt: u64,
-    /// Packets taken for lost that came after all.
+    /// Packets considered lost that arrived later.
     pub(crate) late: u64,
     pub(crate) refused: Refused,
     pub(crate) memory: Memory,
-    /// What becomes of the data at the end.
+    /// The fate of the data at unmount.
     pub(crate) ending: Plan,
-    /// With whom it has its tree together; none where it is alone.
+    /// The nodes that share the tree; none without other nodes.
     #[serde(default)]
     pub(crate) nodes: Option<Nodes>,
-    /// Why it works no more.
+    /// The reason why the store has failed.
     pub(crate) broken: Option<String>,
 }
 
-/// Packets that were not taken, by reason.
+/// Rejected packets, by reason.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Refused {
     pub(crate) forged: u64,
@@ -64,9 +64,9 @@ pub(crate) struct Refused {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Memory {
     pub(crate) index: u64,
-    /// Contents on their way out.
+    /// Contents waiting to be sent.
     pub(crate) outbox: u64,
-    /// Contents that are put together for somebody who waits, or came for one within the last two round trips.
+    /// Contents being assembled for a waiting reader, or requested within the last two round trips.
     pub(crate) gathered: u64,
 }
 
@@ -77,36 +77,36 @@ pub(crate) struct Host {
     /// `unknown`, `answering`, `silent` or `draining`.
     pub(crate) standing: String,
     pub(crate) rtt_us: Option<u64>,
-    /// From sending a packet to sending it again.
+    /// The time from sending a packet to sending it again.
     pub(crate) lap_us: Option<u64>,
-    /// Packets a second at most.
+    /// The maximum rate, in packets per second.
     pub(crate) rate: u64,
     pub(crate) packets: u64,
     pub(crate) packets_max: u64,
-    /// Payload under way, about.
+    /// Payload in flight, approximately.
     pub(crate) bytes: u64,
     pub(crate) lost: u64,
     pub(crate) sent: u64,
     pub(crate) received: u64,
     pub(crate) too_large: u64,
-    /// Dropped by the kernel at the receive buffer.
+    /// Dropped by the kernel because the receive buffer was full.
     pub(crate) dropped: u64,
     pub(crate) payload_bytes: u64,
 }
 
 impl Host {
     fn of(report: &HostReport) -> Host {
-        let standing = match (report.standing, report.is_draining) {
-            (Standing::Silent, _) => "silent",
-            (Standing::Unknown | Standing::Answering, true) => "draining",
-            (Standing::Unknown, false) => "unknown",
-            (Standing::Answering, false) => "answering",
+        let standing = match (report.state, report.is_draining) {
+            (HostState::Silent, _) => "silent",
+            (HostState::Unknown | HostState::Answering, true) => "draining",
+            (HostState::Unknown, false) => "unknown",
+            (HostState::Answering, false) => "answering",
         };
         Host {
             host: report.host.to_string(),
             standing: standing.to_owned(),
             rtt_us: report.rtt.map(us),
-            lap_us: report.lap.map(us),
+            lap_us: report.cycle.map(us),
             rate: report.rate as u64,
             packets: report.packets,
             packets_max: report.packets_max,
@@ -122,7 +122,7 @@ impl Host {
 }
 
 impl EchoReport {
-    /// What the store of this process says; none where it has none.
+    /// Returns the status of this process's store; `None` if it has none.
     pub(crate) fn here() -> Option<EchoReport> {
         let served = SERVED.get()?;
         let nodes = served.nodes.as_ref().map(|nodes| Nodes::of(&nodes.nodes()));
@@ -136,9 +136,9 @@ impl EchoReport {
             Redundancy::Copies(copies) => format!("copies {copies}"),
             Redundancy::Code { pieces, extra } => format!("code {pieces}+{extra}"),
         };
-        let keep = match status.options.honesty {
-            Honesty::Index => "index",
-            Honesty::Root => "root",
+        let keep = match status.options.keep {
+            KeepOption::Index => "index",
+            KeepOption::Root => "root",
         };
         EchoReport {
             up_ms: ms(status.up),
@@ -155,7 +155,7 @@ impl EchoReport {
             oldest_ms: status.oldest.map(ms),
             circulated: counters.circulated,
             launched: counters.launched,
-            ballast: counters.ballast,
+            ballast: counters.probes,
             rebuilt: counters.rebuilt,
             late: counters.late,
             refused: Refused {
@@ -167,8 +167,8 @@ impl EchoReport {
             },
             memory: Memory {
                 index: memory.index as u64,
-                outbox: memory.outbox as u64,
-                gathered: (memory.gathered + status.recent_bytes) as u64,
+                outbox: memory.send_queue as u64,
+                gathered: (memory.collected + status.recent_bytes) as u64,
             },
             ending,
             nodes: None,

@@ -1,4 +1,4 @@
-//! `wirefs echo status`: what is under way.
+//! `wirefs echo status`.
 
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -10,16 +10,16 @@ use super::ending::Plan;
 use super::nodes::Nodes;
 use super::report::{EchoReport, Host};
 use crate::arguments::EchoStatus;
-use crate::control::{self, Ask, Line, Told};
+use crate::control::{self, ControlClient, ControlReply, ControlRequest};
 use crate::failure::failure;
 use crate::mountpoint;
 use crate::status::{bytes, connect, span};
 use crate::terminal::say;
 
-/// How often `--watch` looks.
-const EACH: Duration = Duration::from_secs(1);
+/// The refresh interval of `--watch`.
+const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Prints it, once or again and again.
+/// Prints the status, once or repeatedly.
 pub(super) fn run(arguments: &EchoStatus) -> Result<()> {
     let mut line = match &arguments.mountpoint {
         Some(path) => connect(path)?,
@@ -28,10 +28,10 @@ pub(super) fn run(arguments: &EchoStatus) -> Result<()> {
     show(&ask(&mut line)?, arguments);
     if arguments.watch {
         loop {
-            std::thread::sleep(EACH);
+            std::thread::sleep(REFRESH_INTERVAL);
             match ask(&mut line) {
                 Ok(report) => show(&report, arguments),
-                // It ends with the mount.
+                // Ends with the mount.
                 Err(_) => return Ok(()),
             }
         }
@@ -45,19 +45,19 @@ fn show(report: &EchoReport, arguments: &EchoStatus) {
         (true, false) => say!("{}", serde_json::to_string_pretty(report).unwrap_or_default()),
         (false, is_again) => {
             if is_again && std::io::stdout().is_terminal() {
-                // The page away and the cursor home.
-                let _unheard = std::io::stdout().write_all(b"\x1b[2J\x1b[H");
+                // Clears the screen.
+                let _written = std::io::stdout().write_all(b"\x1b[2J\x1b[H");
             }
             say!("{}", page(report));
         }
     }
 }
 
-/// The only mount of this kind.
-fn only() -> Result<Line> {
+/// Returns the only PingFS mount of this user.
+fn only() -> Result<ControlClient> {
     let mounted = mountpoint::mounted().into_iter().map(|(path, _)| path);
     let ours = mounted.filter(|path| super::is_echo(path));
-    let mut found: Vec<(PathBuf, Line)> =
+    let mut found: Vec<(PathBuf, ControlClient)> =
         ours.filter_map(|path| control::find(&path).map(|line| (path, line))).collect();
     let last = found.pop();
     match (last, found.first()) {
@@ -73,12 +73,12 @@ fn only() -> Result<Line> {
     }
 }
 
-fn ask(line: &mut Line) -> Result<EchoReport> {
-    line.ask(Ask::Echo)?;
+fn ask(line: &mut ControlClient) -> Result<EchoReport> {
+    line.send(ControlRequest::Echo)?;
     match line.answer()? {
-        Told::Echo(report) => Ok(*report),
-        Told::Failed { message } => Err(failure(message, "`wirefs status` shows what it is")),
-        Told::Status(_) | Told::Progress { .. } | Told::Done => {
+        ControlReply::Echo(report) => Ok(*report),
+        ControlReply::Failed { message } => Err(failure(message, "`wirefs status` shows what it is")),
+        ControlReply::Status(_) | ControlReply::Progress { .. } | ControlReply::Done => {
             Err(failure("the process answers something else", "it is another version; mount again"))
         }
     }

@@ -1,8 +1,8 @@
 //! Going to the background.
 //!
-//! A process with threads cannot fork. So the command starts itself a second time, as a child that still has the terminal:
-//! ssh can ask for a password, and errors go where the person looks. When the mount stands the child says so on a pipe,
-//! leaves the terminal, and the command ends.
+//! A process with threads cannot fork. So the command starts itself a second time, as a child that still has the
+//! terminal: ssh can ask for a password, and the user sees errors. When the mount is ready, the child reports that on a
+//! pipe and detaches from the terminal, and the command exits.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -16,21 +16,21 @@ use anyhow::{Context, Result, anyhow};
 use wirefs_driver::mount::MountControl;
 
 use crate::mountpoint;
-use crate::places;
 use crate::sys;
+use crate::user_dirs;
 
-/// What the child says once the mount stands.
+/// The child's report when the mount is ready.
 const READY: &str = "ready";
-/// A log that has grown to this many bytes starts anew with the next mount.
+/// A log of this size is truncated by the next mount, in bytes.
 const LOG_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Starts this program again with the same words, of which so many name the command, and ends as it does: with success once
-/// it is mounted.
+/// Starts this program again with the same words, the first `command_words` of which name the command. Exits as the
+/// child does: with success once it is mounted.
 pub(crate) fn start(words: &[OsString], command_words: usize) -> Result<ExitCode> {
     sys::keep_descriptors_from_children();
     let mut child = Command::new("/proc/self/exe")
         .arg0("wirefs")
-        // The command's name, a word of ours, and what stands behind the name.
+        // The command's name, our own option, and the remaining words.
         .args(words.iter().skip(1).take(command_words))
         .arg("--reports")
         .args(words.iter().skip(1 + command_words))
@@ -47,7 +47,7 @@ pub(crate) fn start(words: &[OsString], command_words: usize) -> Result<ExitCode
     }
     let status = child.wait().context("cannot wait for the process in the background")?;
     match status.code() {
-        // It has told why.
+        // It has printed the error.
         Some(code) if code != 0 => Ok(ExitCode::from(u8::try_from(code).unwrap_or(1))),
         Some(_) => Err(anyhow!("the process in the background ended before the mount stood")),
         None => Err(anyhow!(
@@ -57,28 +57,28 @@ pub(crate) fn start(words: &[OsString], command_words: usize) -> Result<ExitCode
     }
 }
 
-/// Reports that the mount stands and leaves the terminal.
+/// Reports that the mount is ready and detaches from the terminal.
 ///
 /// # Errors
-/// The command has gone: then nobody wants the mount, and it is taken away.
+/// Fails if the command has ended; then the mount is not wanted, and is removed.
 pub(super) fn detach(mountpoint: &Path, control: &MountControl) -> Result<()> {
-    report_and_leave(mountpoint).inspect_err(|_| super::end(control))
+    report_and_detach(mountpoint).inspect_err(|_| super::end(control))
 }
 
-/// The same of something that is not one mount.
+/// The same for a process other than a mount.
 ///
 /// # Errors
-/// The command has gone: then nobody wants it, and the caller takes it away.
-pub(crate) fn report_and_leave(mountpoint: &Path) -> Result<()> {
-    let told = writeln!(std::io::stdout(), "{READY}").and_then(|()| std::io::stdout().flush());
-    told.map_err(|error| anyhow!("the command that wanted the mount has gone: {error}"))?;
-    leave(mountpoint).context("cannot leave the terminal")
+/// Fails if the command has ended; then the caller must clean up.
+pub(crate) fn report_and_detach(mountpoint: &Path) -> Result<()> {
+    let reported = writeln!(std::io::stdout(), "{READY}").and_then(|()| std::io::stdout().flush());
+    reported.map_err(|error| anyhow!("the command that wanted the mount has gone: {error}"))?;
+    detach_terminal(mountpoint).context("cannot leave the terminal")
 }
 
-fn leave(mountpoint: &Path) -> Result<()> {
-    // Fails only for the leader of a group, which a started process is not.
+fn detach_terminal(mountpoint: &Path) -> Result<()> {
+    // Fails only for a process group leader, which a child is not.
     let _session = rustix::process::setsid();
-    // A directory that the process stands in could not be unmounted.
+    // A process's working directory cannot be unmounted.
     std::env::set_current_dir("/").context("cannot go to /")?;
     let nothing =
         OpenOptions::new().read(true).write(true).open("/dev/null").context("cannot open /dev/null")?;
@@ -89,10 +89,10 @@ fn leave(mountpoint: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The log of a mountpoint, below the state directory. Without a home there is none.
+/// Opens the log of a mountpoint, below the state directory. Without a home directory there is none.
 fn open_log(mountpoint: &Path) -> Result<File> {
-    let directory = places::state_dir()?;
-    places::make_private(&directory)?;
+    let directory = user_dirs::state_dir()?;
+    user_dirs::create_private(&directory)?;
     let path = directory.join(format!("{}.log", mountpoint::file_name(mountpoint)));
     let is_long = std::fs::metadata(&path).is_ok_and(|found| found.len() > LOG_BYTES_MAX);
     if is_long {

@@ -1,4 +1,4 @@
-//! The live line of a mount in the foreground.
+//! The status line of a mount in the foreground.
 
 use std::ffi::OsStr;
 use std::io::{IsTerminal, Write};
@@ -12,12 +12,12 @@ use wirefs_driver::mount::{MountControl, MountStatus};
 use crate::status::{bytes, span};
 use crate::terminal::{note, say};
 
-/// How often the line changes.
-const EACH: Duration = Duration::from_millis(500);
-/// The width of a terminal that does not know it, in characters.
+/// The refresh interval.
+const REFRESH_INTERVAL: Duration = Duration::from_millis(500);
+/// The default terminal width, in characters.
 const COLUMNS_DEFAULT: usize = 80;
 
-/// Tells that the mount stands, and on a terminal keeps a line of what happens.
+/// Prints that the mount is ready, and on a terminal shows a status line.
 pub(super) fn start(source: &OsStr, mountpoint: &Path, control: MountControl) {
     say!("mounted {} on {}", source.to_string_lossy(), mountpoint.display());
     if !std::io::stderr().is_terminal() {
@@ -29,7 +29,7 @@ pub(super) fn start(source: &OsStr, mountpoint: &Path, control: MountControl) {
     }
 }
 
-/// Ends the line, so that what comes next begins a new one.
+/// Ends the line, so that further output begins a new one.
 pub(super) fn end() {
     if std::io::stderr().is_terminal() {
         note!("");
@@ -39,10 +39,10 @@ pub(super) fn end() {
 fn show(control: &MountControl) {
     let mut before = control.status();
     loop {
-        thread::sleep(EACH);
+        thread::sleep(REFRESH_INTERVAL);
         let now = control.status();
         let text: String = line(&before, &now).chars().take(columns() - 1).collect();
-        // Back to the first column, and the rest of the old line away.
+        // Returns to the first column, and erases the rest of the old line.
         if write!(std::io::stderr(), "\r{text}\x1b[K").is_err() {
             return;
         }
@@ -50,7 +50,7 @@ fn show(control: &MountControl) {
     }
 }
 
-/// The terminal's width, at least 2; one that does not know it says 0.
+/// Returns the terminal's width, at least 2; 0 means unknown.
 fn columns() -> usize {
     match rustix::termios::tcgetwinsize(std::io::stderr()) {
         Ok(size) if size.ws_col > 0 => usize::from(size.ws_col).max(2),

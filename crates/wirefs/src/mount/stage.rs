@@ -1,4 +1,4 @@
-//! What a signal does, by how far the mount is.
+//! The effect of signals at each stage of a mount.
 //!
 //! | stage | Ctrl-C, SIGTERM, SIGHUP |
 //! |---|---|
@@ -15,17 +15,17 @@ use wirefs_driver::mount::{MountControl, MountError, Mounted};
 use crate::sys::{self, Signals};
 use crate::terminal::note;
 
-/// How far the mount is, shared with the thread that waits for signals.
+/// The stage of the mount, shared with the thread that waits for signals.
 #[derive(Clone)]
 pub(super) struct Stage {
     control: Arc<Mutex<Option<MountControl>>>,
 }
 
 impl Stage {
-    /// Takes over the signals of this process. Call it before any thread is started.
+    /// Takes over the signals of this process. Must be called before any thread is started.
     ///
     /// # Errors
-    /// The system gives no descriptor or thread.
+    /// The system has no file descriptor or thread left.
     pub(super) fn begin(foreground: bool) -> Result<Stage> {
         let signals = Signals::take(&[sys::INTERRUPT, sys::TERMINATE, sys::HANG_UP])
             .context("cannot take over the signals")?;
@@ -33,12 +33,12 @@ impl Stage {
         let shared = stage.clone();
         thread::Builder::new()
             .name("wirefs-signals".into())
-            .spawn(move || shared.obey(&signals, foreground))
+            .spawn(move || shared.handle_signals(&signals, foreground))
             .context("cannot start a thread")?;
         Ok(stage)
     }
 
-    /// Mounts, while signals wait for the outcome: ended in the middle, the process would leave a dead mount behind.
+    /// Mounts, while signals wait for the result: a process ended meanwhile would leave a dead mount.
     ///
     /// # Errors
     /// As `mount`.
@@ -52,7 +52,7 @@ impl Stage {
         Ok(mounted)
     }
 
-    /// It is unmounted: signals end the process again.
+    /// Marks the mount as unmounted: signals end the process again.
     pub(super) fn end(&self) {
         *self.lock() = None;
     }
@@ -61,7 +61,7 @@ impl Stage {
         self.control.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn obey(&self, signals: &Signals, foreground: bool) {
+    fn handle_signals(&self, signals: &Signals, foreground: bool) {
         let mut is_ending = false;
         while let Ok(signal) = signals.wait() {
             let control = self.lock().clone();
@@ -69,7 +69,7 @@ impl Stage {
                 Some(control) if !is_ending => {
                     is_ending = true;
                     let end = move || super::end(&control);
-                    // On a thread of its own: a second signal must be heard meanwhile.
+                    // In a thread of its own: a second signal must be received meanwhile.
                     if thread::Builder::new().name("wirefs-end".into()).spawn(end).is_err() {
                         std::process::exit(128 + signal);
                     }

@@ -1,5 +1,5 @@
-//! The control socket of a node: how `node list` and `node down` talk to the process that is the node. One JSON object a
-//! line each way.
+//! The control socket of a node: `node list` and `node down` use it to talk to the node's process. One JSON object per
+//! line in each direction.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
@@ -22,61 +22,61 @@ use super::list::Listed;
 use super::mounting::Mounting;
 use crate::control::address;
 use crate::failure::failure;
-use crate::places;
+use crate::user_dirs;
 
-/// The socket's name in the runtime directory; not one that belongs to a mount.
+/// The socket's name in the runtime directory; never the name of a mount's socket.
 const SOCKET: &str = "node.control";
-/// A line in either direction is at most this long, in bytes.
+/// The maximum length of a line, in bytes.
 const LINE_BYTES_MAX: u64 = 1024 * 1024;
-/// Conversations at once, at most; more are closed.
-const LINES_MAX: usize = 32;
-/// How long a node may take to answer, unless it is asked to wait for something.
+/// The maximum number of concurrent clients; further ones are closed.
+const CLIENTS_MAX: usize = 32;
+/// The timeout of a reply, unless the request waits for something.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
-/// The longest wait for a change, so that who has gone is noticed.
+/// The longest wait for a change, so that a disconnected client is noticed.
 const CHANGE_WAIT: Duration = Duration::from_secs(1);
 
-/// What is asked of a node.
+/// A request to a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
-pub(super) enum Asked {
-    /// Who is there.
+pub(super) enum NodeRequest {
+    /// Return the nodes.
     List,
-    /// The same now and whenever it changes.
+    /// Return the nodes now and after each change.
     Watch,
-    /// Bring to others what mounts at these places left in their journals.
+    /// Send the pending changes in journals of mounts at these mountpoints to their nodes.
     Recover { places: Vec<String> },
-    /// End.
+    /// Leave, and end.
     Down,
 }
 
-/// A conversation with the process that is the node.
-pub(super) struct NodeLine {
+/// A connection to the node's process.
+pub(super) struct NodeClient {
     stream: BufReader<UnixStream>,
 }
 
-impl NodeLine {
-    /// Connects to this user's node. `None`: there is none.
-    pub(super) fn find() -> Option<NodeLine> {
-        places::runtime_dirs().iter().find_map(|dir| {
+impl NodeClient {
+    /// Connects to this user's node. Returns `None` if there is none.
+    pub(super) fn find() -> Option<NodeClient> {
+        user_dirs::runtime_dirs().iter().find_map(|dir| {
             let stream = address::connect(&dir.join(SOCKET)).ok()?;
-            // Names in /tmp can be anyone's: only what our own user, or root, serves is believed.
+            // Anyone can create names in /tmp: only sockets of our own user, or root, are trusted.
             let server = rustix::net::sockopt::socket_peercred(&stream).ok()?;
             let ours = rustix::process::geteuid();
             let is_ours = server.uid.is_root() || server.uid == ours || ours.is_root();
             stream.set_write_timeout(Some(ANSWER_MAX)).ok()?;
-            is_ours.then(|| NodeLine { stream: BufReader::new(stream) })
+            is_ours.then(|| NodeClient { stream: BufReader::new(stream) })
         })
     }
 
-    pub(super) fn ask(&mut self, asked: Asked) -> io::Result<()> {
-        let mut line = serde_json::to_string(&asked)?;
+    pub(super) fn send(&mut self, request: NodeRequest) -> io::Result<()> {
+        let mut line = serde_json::to_string(&request)?;
         line.push('\n');
         self.stream.get_mut().write_all(line.as_bytes())
     }
 
-    /// Waits for the next answer, at most `patience`.
-    pub(super) fn answer<T: DeserializeOwned>(&mut self, patience: Option<Duration>) -> io::Result<Vec<T>> {
-        self.stream.get_ref().set_read_timeout(patience)?;
+    /// Waits for the next reply, at most `timeout`.
+    pub(super) fn answer<T: DeserializeOwned>(&mut self, timeout: Option<Duration>) -> io::Result<Vec<T>> {
+        self.stream.get_ref().set_read_timeout(timeout)?;
         let mut line = String::new();
         match self.stream.by_ref().take(LINE_BYTES_MAX).read_line(&mut line)? {
             0 => Err(io::ErrorKind::UnexpectedEof.into()),
@@ -84,16 +84,16 @@ impl NodeLine {
         }
     }
 
-    /// One list.
+    /// Requests one list.
     pub(super) fn list(&mut self) -> io::Result<Vec<Listed>> {
-        self.ask(Asked::List)?;
+        self.send(NodeRequest::List)?;
         self.answer(Some(ANSWER_MAX))
     }
 
-    /// Waits until the process has ended, at most `timeout`. Whether it has.
-    pub(super) fn await_end(mut self, timeout: Duration) -> bool {
+    /// Waits until the process has ended, at most `timeout`. Returns whether it has.
+    pub(super) fn wait_for_exit(mut self, timeout: Duration) -> bool {
         let end = Instant::now() + timeout;
-        // The kernel closes what the process had open one after the other, this line perhaps before its port.
+        // The kernel closes a process's descriptors in sequence, this socket perhaps before its port.
         let process = rustix::net::sockopt::socket_peercred(self.stream.get_ref())
             .and_then(|peer| rustix::process::pidfd_open(peer.pid, rustix::process::PidfdFlags::empty()));
         if self.stream.get_ref().set_read_timeout(Some(timeout)).is_err() {
@@ -103,12 +103,12 @@ impl NodeLine {
             Ok(count) => count == 0,
             Err(error) => error.kind() == io::ErrorKind::ConnectionReset,
         };
-        // Without a process to look at it has ended, or the kernel has no such descriptors.
+        // Without a pidfd the process has ended, or the kernel does not support them.
         is_closed && process.map_or(true, |process| has_ended(&process, end))
     }
 }
 
-/// Whether a process ends until then.
+/// Returns whether a process ends before a deadline.
 fn has_ended(process: &OwnedFd, end: Instant) -> bool {
     let left = end.saturating_duration_since(Instant::now());
     let Ok(left) = Timespec::try_from(left) else { return false };
@@ -129,19 +129,19 @@ impl Drop for NodeSocket {
 }
 
 impl NodeSocket {
-    /// Takes the place of this user's node.
+    /// Creates the socket of this user's node.
     ///
     /// # Errors
-    /// There is one already, or the runtime directory cannot be used.
+    /// Fails if the user has a node already, or the runtime directory cannot be used.
     pub(super) fn take() -> Result<(NodeSocket, UnixListener)> {
-        let path = places::make_runtime_dir()?.join(SOCKET);
+        let path = user_dirs::create_runtime_dir()?.join(SOCKET);
         if address::connect(&path).is_ok() {
             return Err(failure(
                 "this user has a node here already",
                 "end it with `wirefs node down`, or see it with `wirefs node list`",
             ));
         }
-        // One of a process that died.
+        // Left by a process that died.
         let _stale = std::fs::remove_file(&path);
         let listener =
             address::bind(&path).with_context(|| format!("cannot make the socket {}", path.display()))?;
@@ -151,10 +151,10 @@ impl NodeSocket {
     }
 }
 
-/// Answers on threads of its own.
+/// Serves the socket in threads of its own.
 ///
 /// # Errors
-/// The system gives no thread.
+/// The system has no thread left.
 pub(super) fn serve(
     listener: UnixListener,
     host: Arc<NodeHost>,
@@ -166,15 +166,15 @@ pub(super) fn serve(
     let accept = move || {
         for stream in listener.incoming() {
             let Ok(stream) = stream else { return };
-            if lines.fetch_add(1, Ordering::Relaxed) >= LINES_MAX {
+            if lines.fetch_add(1, Ordering::Relaxed) >= CLIENTS_MAX {
                 lines.fetch_sub(1, Ordering::Relaxed);
                 continue;
             }
             let (host, dials, count) = (Arc::clone(&host), dials.clone(), Arc::clone(&lines));
             let mounting = Arc::clone(&mounting);
             let talk = move || {
-                // Whoever asked and went away need not be told.
-                let _gone = converse(stream, &host, &dials, &mounting);
+                // Fails if the client has disconnected.
+                let _gone = serve_client(stream, &host, &dials, &mounting);
                 count.fetch_sub(1, Ordering::Relaxed);
             };
             if thread::Builder::new().name("wirefs-control-line".into()).spawn(talk).is_err() {
@@ -186,7 +186,7 @@ pub(super) fn serve(
     Ok(())
 }
 
-fn converse(stream: UnixStream, host: &NodeHost, dials: &Dials, mounting: &Mounting) -> io::Result<()> {
+fn serve_client(stream: UnixStream, host: &NodeHost, dials: &Dials, mounting: &Mounting) -> io::Result<()> {
     let mut writer = stream.try_clone()?;
     let mut reader = BufReader::new(stream);
     loop {
@@ -195,10 +195,10 @@ fn converse(stream: UnixStream, host: &NodeHost, dials: &Dials, mounting: &Mount
             return Ok(());
         }
         match serde_json::from_str(&line)? {
-            Asked::List => tell(&mut writer, host, dials)?,
-            Asked::Watch => watch(&mut writer, host, dials)?,
-            Asked::Recover { places } => say_line(&mut writer, &mounting.recover(&places))?,
-            Asked::Down => {
+            NodeRequest::List => send_list(&mut writer, host, dials)?,
+            NodeRequest::Watch => watch(&mut writer, host, dials)?,
+            NodeRequest::Recover { places } => write_line(&mut writer, &mounting.recover(&places))?,
+            NodeRequest::Down => {
                 let own = rustix::process::getpid();
                 rustix::process::kill_process(own, rustix::process::Signal::TERM)?;
             }
@@ -206,18 +206,18 @@ fn converse(stream: UnixStream, host: &NodeHost, dials: &Dials, mounting: &Mount
     }
 }
 
-fn tell(writer: &mut UnixStream, host: &NodeHost, dials: &Dials) -> io::Result<()> {
-    let turns = host.counters().turns;
-    let of = |node: &NodeInfo| Listed::of(node, turns, &dials.taken(&node.record.key));
+fn send_list(writer: &mut UnixStream, host: &NodeHost, dials: &Dials) -> io::Result<()> {
+    let probe_periods = host.counters().probe_periods;
+    let of = |node: &NodeInfo| Listed::of(node, probe_periods, &dials.taken(&node.record.key));
     let mut listed: Vec<Listed> = host.nodes().iter().map(of).collect();
     for own in listed.iter_mut().filter(|node| node.own) {
         own.registry = host.registry();
     }
-    say_line(writer, &listed)
+    write_line(writer, &listed)
 }
 
-fn say_line(writer: &mut UnixStream, said: &[impl Serialize]) -> io::Result<()> {
-    let mut line = serde_json::to_string(said)?;
+fn write_line(writer: &mut UnixStream, items: &[impl Serialize]) -> io::Result<()> {
+    let mut line = serde_json::to_string(items)?;
     line.push('\n');
     writer.write_all(line.as_bytes())
 }
@@ -225,7 +225,7 @@ fn say_line(writer: &mut UnixStream, said: &[impl Serialize]) -> io::Result<()> 
 fn watch(writer: &mut UnixStream, host: &NodeHost, dials: &Dials) -> io::Result<()> {
     let mut seen = host.await_change(0, Duration::ZERO);
     while !host.is_over() {
-        tell(writer, host, dials)?;
+        send_list(writer, host, dials)?;
         seen = host.await_change(seen, CHANGE_WAIT);
     }
     Ok(())

@@ -1,11 +1,11 @@
-//! Ethernet as a node offers it: which cards are opened, and how nodes were reached.
+//! The Ethernet cards of a node.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
-use wirefs_carrier::ether::{EtherCards, EtherPlace, give_up_right, has_right};
+use wirefs_carrier::ether::{EtherAddress, EtherCards, drop_net_raw, has_right};
 use wirefs_carrier::tls::Identity;
 use wirefs_carrier::{Address, ListenOptions, Listener};
 use wirefs_driver::node::{CardNetwork, NodeDial, NodeEther, NodeHost, Taken, Via, card_networks};
@@ -16,23 +16,23 @@ use crate::arguments::NodeUp;
 use crate::failure::failure;
 use crate::terminal::note;
 
-/// What a node has of Ethernet.
+/// The open cards of a node.
 #[derive(Default)]
-pub(super) struct Offer {
-    /// Its cards; `None`: none are open.
+pub(super) struct NodeCards {
+    /// The cards; `None`: none are open.
     pub(super) ether: Option<NodeEther>,
-    /// Where others arrive over them.
+    /// The listener for other nodes over the cards.
     pub(super) listener: Option<Listener>,
 }
 
-impl Offer {
-    /// Opens the cards that the node is to speak over, and gives up the right to open others.
+impl NodeCards {
+    /// Opens the node's cards, and drops CAP_NET_RAW.
     ///
     /// # Errors
-    /// Ethernet was asked for, and there is none to be had; the text says what to do.
-    pub(super) fn open(arguments: &NodeUp, identity: &Arc<Identity>, keys: PathBuf) -> Result<Offer> {
+    /// Fails if Ethernet was requested and cannot be used; the error names the next step.
+    pub(super) fn open(arguments: &NodeUp, identity: &Arc<Identity>, keys: PathBuf) -> Result<NodeCards> {
         let is_wanted = match arguments.via {
-            Via::Tls => return Ok(Offer::default()),
+            Via::Tls => return Ok(NodeCards::default()),
             Via::Ether => true,
             Via::Auto => false,
         };
@@ -42,7 +42,7 @@ impl Offer {
                     "--via ether opens raw sockets, which takes the right CAP_NET_RAW",
                     "run it as root, or leave --via away; `wirefs doctor` shows the rights",
                 )),
-                false => Ok(Offer::default()),
+                false => Ok(NodeCards::default()),
             };
         }
         let mut networks = card_networks(&arguments.nic).context("cannot find the network cards")?;
@@ -50,7 +50,7 @@ impl Offer {
         let shares = arguments.share.is_some();
         let opened = match networks.is_empty() {
             true => Err(anyhow::anyhow!("no network card is up and has an IPv4 address")),
-            false => Offer::over(networks, identity, &keys, shares),
+            false => NodeCards::over(networks, identity, &keys, shares),
         };
         let offer = match opened {
             Err(error) if is_wanted => {
@@ -58,27 +58,27 @@ impl Offer {
             }
             Err(error) => {
                 note!("wirefs: nodes are reached over TLS alone: {error:#}");
-                Offer::default()
+                NodeCards::default()
             }
             Ok(offer) => offer,
         };
-        give_up_right()?;
+        drop_net_raw()?;
         Ok(offer)
     }
 
-    /// Opens all of these cards, or those of them that can be opened.
+    /// Opens all of these cards, or the usable ones.
     fn over(
         networks: Vec<CardNetwork>,
         identity: &Arc<Identity>,
         keys: &Path,
         shares: bool,
-    ) -> Result<Offer> {
-        let open = |networks: Vec<CardNetwork>| Offer::over_all(networks, identity, keys, shares);
+    ) -> Result<NodeCards> {
+        let open = |networks: Vec<CardNetwork>| NodeCards::over_all(networks, identity, keys, shares);
         let error = match open(networks.clone()) {
             Ok(offer) => return Ok(offer),
             Err(error) => error,
         };
-        // One that is no Ethernet card, or serves somebody else, takes none of the others along.
+        // A card that is no Ethernet card, or is in use by another server, does not affect the others.
         let is_usable = |network: &CardNetwork| open(vec![network.clone()]).is_ok();
         let usable: Vec<CardNetwork> = networks.into_iter().filter(is_usable).collect();
         if usable.is_empty() { Err(error) } else { open(usable) }
@@ -89,31 +89,31 @@ impl Offer {
         identity: &Arc<Identity>,
         keys: &Path,
         shares: bool,
-    ) -> Result<Offer> {
+    ) -> Result<NodeCards> {
         let names: Vec<String> = networks.iter().map(|network| network.card.clone()).collect();
         if !shares {
             let cards = EtherCards::open(&names, Arc::clone(identity))?;
-            return Ok(Offer {
+            return Ok(NodeCards {
                 ether: Some(NodeEther { cards, networks, is_answering: false }),
                 listener: None,
             });
         }
         let options =
             ListenOptions { identity: Some(Arc::clone(identity)), authorized_keys: Some(keys.to_owned()) };
-        let place = EtherPlace { remotes: Vec::new(), cards: names };
+        let place = EtherAddress { remotes: Vec::new(), cards: names };
         let listener = Listener::bind(&Address::Ether(place), &options)?;
         let cards = listener.ether_cards();
         let ether = cards.map(|cards| NodeEther { cards, networks, is_answering: true });
-        Ok(Offer { ether, listener: Some(listener) })
+        Ok(NodeCards { ether, listener: Some(listener) })
     }
 }
 
-/// The dials of all nodes that were wanted, by their keys: what each took last.
+/// The dialers of nodes by key, which record the carriers used last.
 #[derive(Clone, Default)]
 pub(super) struct Dials(Arc<Mutex<BTreeMap<NodeKey, Arc<NodeDial>>>>);
 
 impl Dials {
-    /// Remembers the dial of a node, and forgets those of nodes that are no longer known.
+    /// Adds the dialer of a node, and removes those of unknown nodes.
     pub(super) fn add(&self, host: &NodeHost, key: NodeKey, dial: Arc<NodeDial>) {
         let known: Vec<NodeKey> = host.nodes().iter().map(|node| node.record.key).collect();
         let mut dials = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -121,7 +121,7 @@ impl Dials {
         dials.insert(key, dial);
     }
 
-    /// How a node was reached last.
+    /// Returns the carrier and the paths used last for a node.
     pub(super) fn taken(&self, key: &NodeKey) -> Taken {
         let dial = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key).map(Arc::clone);
         dial.map(|dial| dial.taken()).unwrap_or_default()

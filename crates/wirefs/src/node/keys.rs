@@ -1,4 +1,4 @@
-//! Whose keys may join, and may use what is shared.
+//! The keys that may join, and may access the export.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,31 +13,31 @@ use wirefs_node::NodeKey;
 
 use crate::arguments;
 use crate::failure::failure;
-use crate::places;
 use crate::terminal::note;
+use crate::user_dirs;
 
-/// The keys of the nodes that are known, where the server of what is shared finds them.
-const KNOWN: &str = "node.keys";
-/// How often the table is looked at though nothing was heard.
-const LOOK_EACH: Duration = Duration::from_secs(1);
+/// The file of all known nodes' keys, for the export's server.
+const KNOWN_KEYS: &str = "node.keys";
+/// The interval of checks of the table without a change notification.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Who may join.
-pub(super) enum Admission {
-    /// Whose keys are in this file.
+/// The keys that may join.
+pub(super) enum NodeAdmission {
+    /// Keys in this file.
     Listed(PathBuf, BTreeSet<NodeKey>),
-    /// Whoever can send packets to the node.
+    /// Any key whose packets arrive.
     Anyone,
 }
 
-impl Admission {
-    /// The file that was named, or the usual one where there is one.
+impl NodeAdmission {
+    /// Returns the configured file, or the default one if it exists.
     ///
     /// # Errors
-    /// The file cannot be read, or others can change it.
-    pub(super) fn of(arguments: &arguments::NodeUp) -> Result<Admission> {
-        let usual = || places::config_dir().ok().map(|dir| dir.join("authorized_keys"));
-        let file = arguments.authorized.clone().or_else(|| usual().filter(|file| file.exists()));
-        let Some(file) = file else { return Ok(Admission::Anyone) };
+    /// Fails if the file cannot be read, or is writable by others.
+    pub(super) fn of(arguments: &arguments::NodeUp) -> Result<NodeAdmission> {
+        let default_file = || user_dirs::config_dir().ok().map(|dir| dir.join("authorized_keys"));
+        let file = arguments.authorized.clone().or_else(|| default_file().filter(|file| file.exists()));
+        let Some(file) = file else { return Ok(NodeAdmission::Anyone) };
         let listed = AuthorizedKeys::read(&file).map_err(|error| {
             failure(error.to_string(), "it has the line that `wirefs identity` prints at each node")
         })?;
@@ -45,37 +45,37 @@ impl Admission {
             note!("wirefs: {broken}");
         }
         let keys = listed.keys().map(|key| NodeKey(*key.raw())).collect();
-        Ok(Admission::Listed(file, keys))
+        Ok(NodeAdmission::Listed(file, keys))
     }
 
     pub(super) fn trusted(&self) -> Option<BTreeSet<NodeKey>> {
         match self {
-            Admission::Listed(_, keys) => Some(keys.clone()),
-            Admission::Anyone => None,
+            NodeAdmission::Listed(_, keys) => Some(keys.clone()),
+            NodeAdmission::Anyone => None,
         }
     }
 
-    /// The file that the server reads at each connection: the one that was given, or one that follows the table.
+    /// Returns the authorized-keys file of the export's server: the configured one, or one that follows the table.
     ///
     /// # Errors
-    /// There is no place for it.
+    /// Fails without a directory for it.
     pub(super) fn file(&self) -> Result<PathBuf> {
         match self {
-            Admission::Listed(file, _) => Ok(file.clone()),
-            Admission::Anyone => {
-                let file = places::make_runtime_dir()?.join(KNOWN);
+            NodeAdmission::Listed(file, _) => Ok(file.clone()),
+            NodeAdmission::Anyone => {
+                let file = user_dirs::create_runtime_dir()?.join(KNOWN_KEYS);
                 write(&file, "")?;
                 Ok(file)
             }
         }
     }
 
-    /// Keeps that file as the table is, on a thread of its own, where anyone may join.
+    /// Updates that file from the table in a thread of its own, if any key may join.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// The system has no thread left.
     pub(super) fn follow(&self, file: PathBuf, host: &Arc<NodeHost>) -> Result<()> {
-        if matches!(self, Admission::Listed(..)) {
+        if matches!(self, NodeAdmission::Listed(..)) {
             return Ok(());
         }
         let port = host.nodes().first().map(|own| own.record.port).unwrap_or_default();
@@ -103,15 +103,15 @@ fn follow(file: &Path, host: &NodeHost) {
                 Err(error) => note!("wirefs: {error:#}; so nodes that are new cannot use what is shared"),
             }
         }
-        seen = host.await_change(seen, LOOK_EACH);
+        seen = host.await_change(seen, CHECK_INTERVAL);
     }
     let _gone = std::fs::remove_file(file);
 }
 
-/// Writes it in one step: who reads it meanwhile has the old one, or the new one.
+/// Writes the file atomically: readers see the old or the new contents.
 fn write(file: &Path, text: &str) -> Result<()> {
-    let draft = file.with_extension("new");
-    std::fs::write(&draft, text)
-        .and_then(|()| std::fs::rename(&draft, file))
+    let temporary = file.with_extension("new");
+    std::fs::write(&temporary, text)
+        .and_then(|()| std::fs::rename(&temporary, file))
         .with_context(|| format!("cannot write {}", file.display()))
 }

@@ -9,30 +9,30 @@ use wirefs_carrier::tls::PublicKey;
 use wirefs_driver::node::{NodeInfo, Taken, Way};
 use wirefs_node::Liveness;
 
-use super::control::Asked;
+use super::control::NodeRequest;
 use crate::arguments;
 use crate::failure::failure;
 use crate::status::{Path, bytes, span};
 use crate::terminal::say;
 
-/// A card that connections to a node go over, or went over until they broke.
+/// A card with connections to a node, or whose last connection was lost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct ListedWay {
-    /// Ours; empty where the address is in none of our networks.
+pub(super) struct CardConnections {
+    /// Our card; empty if the address is in none of our networks.
     card: String,
     /// The node's address.
     remote: String,
-    /// 0: the last one broke.
+    /// 0: the last one was lost.
     connections: usize,
 }
 
-impl ListedWay {
-    fn of(way: &Way) -> ListedWay {
+impl CardConnections {
+    fn of(way: &Way) -> CardConnections {
         let Way { card, remote, connections } = way;
-        ListedWay { card: card.clone(), remote: remote.to_string(), connections: *connections }
+        CardConnections { card: card.clone(), remote: remote.to_string(), connections: *connections }
     }
 
-    /// What names it: our card, or the address where there is none.
+    /// Returns the identifying name: our card, or the address if there is none.
     fn taken(&self) -> &str {
         if self.card.is_empty() { &self.remote } else { &self.card }
     }
@@ -48,60 +48,60 @@ impl ListedWay {
     }
 }
 
-/// A node as it is listed.
+/// A node in the list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Listed {
     /// Its name.
     pub(super) name: String,
     /// `alive`, `suspect`, `dead`, `left`.
     pub(super) state: String,
-    /// For how long, in seconds.
+    /// The duration of the state, in seconds.
     pub(super) state_for_s: f64,
-    /// It is this one.
+    /// This node.
     pub(super) own: bool,
-    /// The name is another's, who was there before.
+    /// Another node holds the name.
     pub(super) name_taken: bool,
     /// The fingerprint of its key.
     pub(super) key: String,
     /// Grows with each start and refutation.
     pub(super) incarnation: u64,
-    /// Its addresses, the best first.
+    /// Its addresses, best first.
     pub(super) addresses: Vec<String>,
     /// Its port, UDP and TCP.
     pub(super) port: u16,
-    /// What it shares.
+    /// Its exports.
     pub(super) exports: Vec<String>,
-    /// Processes that ran or wanted to, on average over a minute.
+    /// Load average over a minute.
     pub(super) load: f64,
-    /// Room that is left where its export is, in bytes.
+    /// Free space of the exported file system, in bytes.
     pub(super) free_bytes: u64,
-    /// All room there, in bytes.
+    /// Total space of the exported file system, in bytes.
     pub(super) all_bytes: u64,
-    /// Where it answers Ethernet packets.
+    /// Cards on which it answers Ethernet frames.
     #[serde(default)]
     pub(super) cards: Vec<String>,
-    /// The carrier over which it was reached last: `ether` or `tcp+tls`; none: it was not.
+    /// The carrier of the last connection: `ether` or `tcp+tls`; none if there was no connection.
     #[serde(default)]
     pub(super) via: Option<String>,
-    /// The ways that this carrier takes, where it has several.
+    /// The network paths of this carrier, if it has several.
     #[serde(default)]
     pub(super) paths: Vec<Path>,
-    /// The cards that its connections go over, where it is reached over TLS.
+    /// The cards of its connections over TLS.
     #[serde(default)]
-    pub(super) ways: Vec<ListedWay>,
-    /// Why it is not reached over Ethernet, where that was tried.
+    pub(super) ways: Vec<CardConnections>,
+    /// The reason why Ethernet failed, if it was tried.
     #[serde(default)]
     pub(super) no_ether: Option<String>,
-    /// Of this one: where nodes are registered, and whether that is reached.
+    /// Of this node: the registry, and whether it is reachable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) registry: Option<String>,
-    /// Of this one: the periods of the protocol that passed for it.
+    /// Of this node: the protocol periods that have passed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) turns: Option<u64>,
 }
 
 impl Listed {
-    /// A node as the table has it, after `turns` periods of this one's.
+    /// Returns the list entry of a node.
     pub(super) fn of(node: &NodeInfo, turns: u64, taken: &Taken) -> Listed {
         let record = &node.record;
         let state = match node.state {
@@ -127,7 +127,7 @@ impl Listed {
             cards: record.cards.iter().map(|card| hardware(card.hardware)).collect(),
             via: taken.carrier.map(str::to_owned),
             paths: taken.paths.iter().map(Path::of).collect(),
-            ways: taken.ways.iter().map(ListedWay::of).collect(),
+            ways: taken.ways.iter().map(CardConnections::of).collect(),
             no_ether: taken.no_ether.clone(),
             registry: None,
             turns: node.is_own.then_some(turns),
@@ -136,12 +136,12 @@ impl Listed {
 }
 
 impl Listed {
-    /// How it is reached, in a word.
+    /// Returns the carrier in one word.
     fn via(&self) -> String {
         let paths = self.paths.iter().filter(|path| path.is_up).count();
-        // Two addresses over one card are one way; where none of our cards leads there, each is one.
-        let cards = |ways: &mut dyn Iterator<Item = &ListedWay>| {
-            ways.map(ListedWay::taken).collect::<BTreeSet<_>>().len()
+        // Two addresses over one card are one path; without a local card each address is one.
+        let cards = |ways: &mut dyn Iterator<Item = &CardConnections>| {
+            ways.map(CardConnections::taken).collect::<BTreeSet<_>>().len()
         };
         let ways = cards(&mut self.ways.iter().filter(|way| way.connections > 0));
         match (self.via.as_deref(), self.paths.len(), cards(&mut self.ways.iter())) {
@@ -152,12 +152,12 @@ impl Listed {
         }
     }
 
-    /// How it is reached, at length; none: it is not.
+    /// Returns the carrier in detail; `None` if there was no connection.
     pub(crate) fn reached(&self) -> Option<String> {
         let carrier = self.via.as_ref()?;
         let why = self.no_ether.as_ref().map(|why| format!(" (not ether: {why})")).unwrap_or_default();
         let paths = self.paths.iter().map(|path| format!("\n    path     {path}"));
-        let below: String = paths.chain(self.ways.iter().map(ListedWay::line)).collect();
+        let below: String = paths.chain(self.ways.iter().map(CardConnections::line)).collect();
         Some(format!("  {}: {}, over {carrier}{why}{below}", self.name, self.state))
     }
 }
@@ -166,13 +166,13 @@ fn hardware(bytes: [u8; 6]) -> String {
     bytes.map(|byte| format!("{byte:02x}")).join(":")
 }
 
-/// The nodes of this user's node that were reached, as lines for people; none: there is no node, or it reached none.
+/// Returns the connected nodes as lines of text; empty without a node or connections.
 pub(crate) fn reached() -> Vec<String> {
-    let nodes = super::control::NodeLine::find().and_then(|mut line| line.list().ok()).unwrap_or_default();
+    let nodes = super::control::NodeClient::find().and_then(|mut line| line.list().ok()).unwrap_or_default();
     nodes.iter().filter_map(Listed::reached).collect()
 }
 
-/// All nodes that were reached, as `wirefs status` shows them; in JSON all nodes.
+/// Returns all connected nodes in the format of `wirefs status`; in JSON all nodes.
 ///
 /// # Errors
 /// The node does not answer.
@@ -188,10 +188,10 @@ pub(crate) fn of_all(json: bool) -> Result<String> {
     })
 }
 
-/// One node, however it is reached.
+/// Returns one node, connected or not.
 ///
 /// # Errors
-/// The node does not answer, or knows none of this name.
+/// The node does not answer, or knows no node of this name.
 pub(crate) fn of_one(name: &str, json: bool) -> Result<String> {
     let nodes = super::find()?.list().context("the node does not answer")?;
     let node = nodes.iter().find(|node| node.name == name && !node.name_taken);
@@ -205,17 +205,17 @@ pub(crate) fn of_one(name: &str, json: bool) -> Result<String> {
     Ok(node.reached().unwrap_or_else(unreached))
 }
 
-/// Prints who is there, once or whenever it changes.
+/// Prints the nodes, once or after each change.
 pub(super) fn run(arguments: &arguments::NodeList) -> Result<()> {
     let mut line = super::find()?;
     if !arguments.watch {
         let nodes = line.list().context("the node does not answer")?;
         return print(&nodes, arguments.json);
     }
-    line.ask(Asked::Watch).context("the node does not answer")?;
+    line.send(NodeRequest::Watch).context("the node does not answer")?;
     let mut before: Option<Vec<String>> = None;
     while let Ok(nodes) = line.answer::<Listed>(None) {
-        // Times pass; what is shown anew is what changed.
+        // Durations change constantly; only other changes are printed again.
         let now: Vec<String> =
             nodes.iter().map(|node| format!("{} {} {}", node.name, node.state, node.key)).collect();
         if before.as_ref() != Some(&now) {

@@ -1,4 +1,4 @@
-//! How nodes are mounted in `/net`, and what mounts of them left in their journals.
+//! Mounts of nodes in `/net`, and recovery of their journals.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,23 +9,23 @@ use wirefs_carrier::tls::{Identity, PublicKey};
 use wirefs_driver::mount::{FsyncWaits, JournalPlan, MountPlan, recover_left};
 use wirefs_driver::net::Reach;
 use wirefs_driver::node::{NodeDial, NodeHost, Via};
-use wirefs_node::{Name, Record};
+use wirefs_node::{NodeName, NodeRecord};
 
 use super::ether::Dials;
 use crate::arguments::{NodeMode, NodeUp};
 use crate::mount::{JOURNALS, QUARANTINE};
-use crate::places;
 use crate::recover::{Outcome, progress};
 use crate::terminal::note;
+use crate::user_dirs;
 
-/// How long a call waits for a silent node that is not known to be dead.
+/// The deadline of a call to a silent node that is not known to be dead.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// Memory for file contents of one node, in bytes.
+/// The memory limit for one node, in bytes.
 const CACHE_BYTES_MAX: usize = 64 << 20;
-/// Threads that read requests from the kernel, for each node.
+/// Threads that read requests from the kernel, per node.
 const THREADS: usize = 2;
 
-/// How each node is mounted.
+/// The settings of nodes' mounts.
 #[derive(Clone)]
 pub(super) struct Mounting {
     host: Arc<NodeHost>,
@@ -34,15 +34,15 @@ pub(super) struct Mounting {
     modes: Vec<NodeMode>,
     via: Via,
     user: String,
-    /// The directory that has the nodes in it.
+    /// The directory of the nodes.
     at: PathBuf,
-    /// The user's directory for journals; `None`: there is no place.
+    /// The user's state directory for journals; `None` without one.
     state: Option<PathBuf>,
-    keeps_journal: bool,
+    has_journal: bool,
 }
 
 impl Mounting {
-    /// As the arguments say. Where there is no place for journals, that is told.
+    /// Returns the settings from the arguments. Prints a message if there can be no journals.
     pub(super) fn of(
         arguments: &NodeUp,
         host: &Arc<NodeHost>,
@@ -50,7 +50,7 @@ impl Mounting {
         dials: &Dials,
         at: PathBuf,
     ) -> Mounting {
-        let state = places::state_dir().and_then(|dir| places::make_private(&dir).map(|()| dir));
+        let state = user_dirs::state_dir().and_then(|dir| user_dirs::create_private(&dir).map(|()| dir));
         let state = state.inspect_err(|error| note!("wirefs: no journals are kept: {error}")).ok();
         let uid = rustix::process::geteuid().as_raw();
         Mounting {
@@ -62,21 +62,22 @@ impl Mounting {
             user: std::env::var("USER").unwrap_or_else(|_| uid.to_string()),
             at,
             state,
-            keeps_journal: !arguments.no_journal,
+            has_journal: !arguments.no_journal,
         }
     }
 
-    /// For `/net`: the dial of each node is remembered, so that its carrier can be told.
+    /// Returns the mount function for `/net`; it records each node's dialer for the list.
     pub(super) fn reach(&self) -> Reach {
         let mounting = self.clone();
-        Box::new(move |record: &Record| {
+        Box::new(move |record: &NodeRecord| {
             let dial = mounting.dial(record);
             mounting.dials.add(&mounting.host, record.key, Arc::clone(&dial));
             Some(mounting.plan(record, dial))
         })
     }
 
-    /// Brings to the nodes that are there what mounts of them left in journals: those at these places, or all where none is named.
+    /// Sends pending changes in journals to the nodes that are up: of mounts at these mountpoints, or of all if there
+    /// are none.
     pub(super) fn recover(&self, places: &[String]) -> Vec<Outcome> {
         let mut outcomes = Vec::new();
         for node in self.host.nodes().iter().filter(|node| node.state.is_up() && !node.is_own) {
@@ -96,12 +97,12 @@ impl Mounting {
         outcomes
     }
 
-    fn dial(&self, record: &Record) -> Arc<NodeDial> {
+    fn dial(&self, record: &NodeRecord) -> Arc<NodeDial> {
         Arc::new(NodeDial::new(Arc::clone(&self.host), record.key, Arc::clone(&self.identity), self.via))
     }
 
-    /// As the last word about it says, else as the last word about all.
-    fn plan(&self, record: &Record, dial: Arc<NodeDial>) -> MountPlan {
+    /// Uses the last mode given for this node, else the last one given for all.
+    fn plan(&self, record: &NodeRecord, dial: Arc<NodeDial>) -> MountPlan {
         MountPlan {
             dial,
             path: Vec::new(),
@@ -119,8 +120,8 @@ impl Mounting {
         }
     }
 
-    /// The journals of a node. They go by its key: it may be called something else by the time they are needed.
-    fn journal(&self, record: &Record) -> Option<JournalPlan> {
+    /// Returns the journals of a node. They are identified by its key, since its name may change.
+    fn journal(&self, record: &NodeRecord) -> Option<JournalPlan> {
         let state = self.state.as_ref()?;
         let key = PublicKey::from_raw(record.key.0).fingerprint();
         Some(JournalPlan {
@@ -131,18 +132,18 @@ impl Mounting {
             source: self.place(record).into_bytes(),
             user: rustix::process::geteuid().as_raw(),
             tell: progress,
-            keeps: self.keeps_journal,
+            keeps: self.has_journal,
             fsync: FsyncWaits::default(),
         })
     }
 
-    /// Where it is in `/net`.
-    fn place(&self, record: &Record) -> String {
+    /// Returns its mountpoint in `/net`.
+    fn place(&self, record: &NodeRecord) -> String {
         self.at.join(record.name.as_str()).to_string_lossy().into_owned()
     }
 }
 
-fn mode_of(name: &Name, modes: &[NodeMode]) -> Mode {
+fn mode_of(name: &NodeName, modes: &[NodeMode]) -> Mode {
     let for_it = modes.iter().rev().find(|mode| mode.node.as_ref() == Some(name));
     let for_all = || modes.iter().rev().find(|mode| mode.node.is_none());
     for_it.or_else(for_all).map(|mode| mode.mode).unwrap_or_default()
@@ -153,13 +154,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_word_about_a_node_counts_before_that_about_all() {
+    fn mode_of_a_node_overrides_the_mode_of_all() {
         let mode = |node: Option<&str>, mode: &str| NodeMode {
-            node: node.map(|name| Name::new(name).unwrap()),
+            node: node.map(|name| NodeName::new(name).unwrap()),
             mode: Mode::parse(mode).unwrap(),
         };
         let modes = [mode(Some("a"), "strict"), mode(None, "commit"), mode(None, "session")];
-        let of = |name: &str, modes: &[NodeMode]| mode_of(&Name::new(name).unwrap(), modes);
+        let of = |name: &str, modes: &[NodeMode]| mode_of(&NodeName::new(name).unwrap(), modes);
         assert_eq!(of("a", &modes), Mode::parse("strict").unwrap());
         assert_eq!(of("b", &modes), Mode::parse("session").unwrap());
         assert_eq!(of("b", &[]), Mode::default());

@@ -13,30 +13,30 @@ use wirefs_carrier::tls::{Identity, PublicKey};
 use wirefs_carrier::{Address, HostPort, ListenOptions, Listener, TLS_PORT_DEFAULT};
 use wirefs_driver::net::{Net, NetPlan};
 use wirefs_driver::node::{NodeHost, NodePlan};
-use wirefs_node::{Export, Name};
+use wirefs_node::{NodeExport, NodeName};
 
 use super::control::{self, NodeSocket};
-use super::ether::{Dials, Offer};
-use super::keys::Admission;
+use super::ether::{Dials, NodeCards};
+use super::keys::NodeAdmission;
 use super::mounting::Mounting;
 use crate::arguments::NodeUp;
-use crate::failure::{failure, tell};
+use crate::failure::{failure, print_error};
 use crate::mount::daemon;
-use crate::places;
 use crate::serve::{Served, raise_descriptors};
 use crate::sys::{self, Signals};
 use crate::terminal::{note, say};
+use crate::user_dirs;
 
-/// What a node's export is called.
+/// The name of a node's export.
 const EXPORT: &str = "share";
-/// How long a new node listens to the first that it meets whether its name is taken, before it says that it is there.
+/// The time for the first node found to report a name conflict, before this node reports that it has joined.
 const NAME_WAIT: Duration = Duration::from_millis(500);
-/// How long it waits to meet one.
-const MEET_WAIT: Duration = Duration::from_millis(1_000);
-/// How often it is looked whether the name is taken though nothing was heard.
-const LOOK_EACH: Duration = Duration::from_secs(1);
+/// The time to find a first node.
+const FIRST_NODE_WAIT: Duration = Duration::from_millis(1_000);
+/// The interval of checks for a name conflict without a change notification.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Joins, and stays until it is told to leave.
+/// Joins, and runs until the node leaves.
 pub(super) fn run(arguments: &NodeUp, words: &[OsString]) -> Result<ExitCode> {
     if !arguments.foreground && !arguments.reports {
         return daemon::start(words, 2);
@@ -44,16 +44,16 @@ pub(super) fn run(arguments: &NodeUp, words: &[OsString]) -> Result<ExitCode> {
     let signals = Signals::take(&[sys::INTERRUPT, sys::TERMINATE, sys::HANG_UP])
         .context("cannot take over the signals")?;
     raise_descriptors();
-    let place = Place::of(arguments)?;
+    let net_directory = NetDirectory::of(arguments)?;
     let (socket, control) = NodeSocket::take()?;
-    let identity = Arc::new(Identity::open(&places::config_dir()?)?);
-    let admission = Admission::of(arguments)?;
+    let identity = Arc::new(Identity::open(&user_dirs::config_dir()?)?);
+    let admission = NodeAdmission::of(arguments)?;
     let keys = admission.file()?;
     let share = arguments.share.as_deref().map(std::fs::canonicalize).transpose();
     let share = share.with_context(|| "the directory to share cannot be used".to_owned())?;
 
     let (listener, listen) = bind(arguments, &identity, keys.clone())?;
-    let offer = Offer::open(arguments, &identity, keys.clone())?;
+    let offer = NodeCards::open(arguments, &identity, keys.clone())?;
     let plan = node_plan(arguments, &identity, &admission, listen, share.as_deref())?;
     let host = NodeHost::start(NodePlan { ether: offer.ether, ..plan })?;
     await_name(&host)?;
@@ -63,8 +63,13 @@ pub(super) fn run(arguments: &NodeUp, words: &[OsString]) -> Result<ExitCode> {
         served.listen(listener)?;
     }
     let dials = Dials::default();
-    let mounting = Mounting::of(arguments, &host, &identity, &dials, place.at.clone());
-    let plan = NetPlan { at: place.at.clone(), share, mounts: place.mounts, reach: mounting.reach() };
+    let mounting = Mounting::of(arguments, &host, &identity, &dials, net_directory.at.clone());
+    let plan = NetPlan {
+        at: net_directory.at.clone(),
+        share,
+        mounts: net_directory.mounts,
+        reach: mounting.reach(),
+    };
     let net = match Net::start(plan, &host) {
         Ok(net) => net,
         Err(error) => {
@@ -73,15 +78,15 @@ pub(super) fn run(arguments: &NodeUp, words: &[OsString]) -> Result<ExitCode> {
         }
     };
     control::serve(control, Arc::clone(&host), dials, mounting)?;
-    let stands = match arguments.reports {
-        true => daemon::report_and_leave(&place.at),
+    let ready = match arguments.reports {
+        true => daemon::report_and_detach(&net_directory.at),
         false => {
-            say!("joined as {}; the nodes are in {}", own_name(&host), place.at.display());
+            say!("joined as {}; the nodes are in {}", own_name(&host), net_directory.at.display());
             Ok(())
         }
     };
-    if stands.is_ok() {
-        yield_late(&host);
+    if ready.is_ok() {
+        yield_name(&host);
         signals.wait().context("cannot wait for signals")?;
         end_at_second_signal(signals);
     }
@@ -91,18 +96,18 @@ pub(super) fn run(arguments: &NodeUp, words: &[OsString]) -> Result<ExitCode> {
         served.end();
     }
     drop(socket);
-    stands.map(|()| ExitCode::SUCCESS)
+    ready.map(|()| ExitCode::SUCCESS)
 }
 
-/// Where `/net` is to be.
-struct Place {
+/// The directory of `/net`.
+struct NetDirectory {
     at: PathBuf,
-    /// An ordinary user's: where the mounts are made.
+    /// For ordinary users: the directory of the actual mounts.
     mounts: Option<PathBuf>,
 }
 
-impl Place {
-    fn of(arguments: &NodeUp) -> Result<Place> {
+impl NetDirectory {
+    fn of(arguments: &NodeUp) -> Result<NetDirectory> {
         let is_root = rustix::process::geteuid().is_root();
         let at = match (&arguments.at, is_root) {
             (Some(at), _) => std::path::absolute(at)?,
@@ -117,19 +122,19 @@ impl Place {
         let mounts = match is_root {
             true => None,
             false => {
-                let dir = places::make_runtime_dir()?.join("net");
-                places::make_private(&dir)?;
+                let dir = user_dirs::create_runtime_dir()?.join("net");
+                user_dirs::create_private(&dir)?;
                 Some(dir)
             }
         };
-        Ok(Place { at, mounts })
+        Ok(NetDirectory { at, mounts })
     }
 }
 
-/// Listens for mounts; the port that was got is that for nodes, too.
+/// Listens for mounts; the resulting port is also the port of the node.
 fn bind(arguments: &NodeUp, identity: &Arc<Identity>, keys: PathBuf) -> Result<(Listener, SocketAddr)> {
-    let usual = SocketAddr::from((Ipv4Addr::UNSPECIFIED, TLS_PORT_DEFAULT));
-    let wanted = arguments.listen.unwrap_or(usual);
+    let default_address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, TLS_PORT_DEFAULT));
+    let wanted = arguments.listen.unwrap_or(default_address);
     let address = Address::Tls(HostPort { host: wanted.ip().to_string(), port: wanted.port() });
     let options = ListenOptions { identity: Some(Arc::clone(identity)), authorized_keys: Some(keys) };
     let listener = Listener::bind(&address, &options)?;
@@ -143,7 +148,7 @@ fn bind(arguments: &NodeUp, identity: &Arc<Identity>, keys: PathBuf) -> Result<(
 fn node_plan(
     arguments: &NodeUp,
     identity: &Arc<Identity>,
-    admission: &Admission,
+    admission: &NodeAdmission,
     listen: SocketAddr,
     share: Option<&Path>,
 ) -> Result<NodePlan> {
@@ -151,10 +156,10 @@ fn node_plan(
         Some(name) => name.clone(),
         None => machine_name()?,
     };
-    let export = match (share, Name::new(EXPORT)) {
+    let export = match (share, NodeName::new(EXPORT)) {
         (Some(share), Some(name)) => {
             let acts_for_callers = rustix::process::geteuid().is_root();
-            let export = Export { name, read_only: arguments.read_only, acts_for_callers };
+            let export = NodeExport { name, read_only: arguments.read_only, acts_for_callers };
             Some((export, share.to_owned()))
         }
         (_, _) => None,
@@ -172,19 +177,19 @@ fn node_plan(
     })
 }
 
-/// The first part of the machine's name.
-fn machine_name() -> Result<Name> {
+/// Returns the first label of the machine's name.
+fn machine_name() -> Result<NodeName> {
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let first = name.split('.').next().unwrap_or_default();
-    Name::new(first).ok_or_else(|| {
+    NodeName::new(first).ok_or_else(|| {
         failure(format!("this machine's name, `{first}`, is not a node's"), "give one with --name NAME")
     })
 }
 
-/// Waits a moment whether another has our name.
+/// Waits briefly for a name conflict.
 ///
 /// # Errors
-/// One has.
+/// Fails if another node holds our name.
 fn await_name(host: &NodeHost) -> Result<()> {
     let started = Instant::now();
     let (mut seen, mut met_at) = (0, None);
@@ -196,7 +201,7 @@ fn await_name(host: &NodeHost) -> Result<()> {
         if met_at.is_none() && host.nodes().len() > 1 {
             met_at = Some(Instant::now());
         }
-        let until = met_at.map_or(started + MEET_WAIT, |met_at| met_at + NAME_WAIT);
+        let until = met_at.map_or(started + FIRST_NODE_WAIT, |met_at| met_at + NAME_WAIT);
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Ok(());
@@ -205,7 +210,7 @@ fn await_name(host: &NodeHost) -> Result<()> {
     }
 }
 
-/// What is to be told when another keeps our name.
+/// Returns the error of a name conflict, if there is one.
 fn name_taken(host: &NodeHost) -> Option<anyhow::Error> {
     let holder = PublicKey::from_raw(host.name_taken()?.0).fingerprint();
     Some(failure(
@@ -214,19 +219,19 @@ fn name_taken(host: &NodeHost) -> Option<anyhow::Error> {
     ))
 }
 
-/// Ends this process when it turns out late that another keeps our name: under it nobody could reach us.
-fn yield_late(host: &Arc<NodeHost>) {
+/// Ends this process after a late name conflict: no node could reach it under the name.
+fn yield_name(host: &Arc<NodeHost>) {
     let host = Arc::clone(host);
     let watch = move || {
         let mut seen = 0;
         while !host.is_over() {
             if let Some(taken) = name_taken(&host) {
-                tell(&taken);
+                print_error(&taken);
                 let own = rustix::process::getpid();
                 let _ending = rustix::process::kill_process(own, rustix::process::Signal::TERM);
                 return;
             }
-            seen = host.await_change(seen, LOOK_EACH);
+            seen = host.await_change(seen, CHECK_INTERVAL);
         }
     };
     let _or_not = thread::Builder::new().name("wirefs-name".into()).spawn(watch);
@@ -237,7 +242,7 @@ fn own_name(host: &NodeHost) -> String {
     own.map(|node| node.record.name.to_string()).unwrap_or_default()
 }
 
-/// The first signal leaves; the next one ends the process.
+/// The first signal leaves; the second one ends the process.
 fn end_at_second_signal(signals: Signals) {
     let wait = move || {
         if let Ok(signal) = signals.wait() {

@@ -1,23 +1,23 @@
-//! Refused writes by file: a program that writes a large file leaves thousands.
+//! Rejected writes grouped by file: a program that writes a large file leaves thousands.
 
 use wirefs_driver::mount::KeptChange;
 
-/// Writes to one file of one mount that follow each other, refused for the same reason; or one other change.
+/// Consecutive writes to one file of one mount that were rejected for the same reason; or one other change.
 #[derive(Debug)]
 pub(super) struct Group<'a> {
     pub(super) first: &'a KeptChange,
     last: &'a KeptChange,
     changes: u64,
-    /// Where they begin and end, as far as that is known, without gaps or with.
+    /// The byte ranges, as far as known.
     ranges: Vec<(u64, u64)>,
 }
 
-/// The changes in their order, writes to a file put together.
+/// Returns the changes in order, with the writes to a file grouped.
 pub(super) fn groups(kept: &[KeptChange]) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for change in kept {
         let range = plain_write(change);
-        // Between two writes to a file there may be others.
+        // Other changes may be between two writes to a file.
         let group = range.and_then(|range| {
             let found = groups.iter_mut().rev().find(|group| group.takes(change))?;
             Some((found, range))
@@ -39,14 +39,14 @@ pub(super) fn groups(kept: &[KeptChange]) -> Vec<Group<'_>> {
     groups
 }
 
-/// Where a change writes, if it does nothing else.
+/// Returns the range of a change that is only a write.
 fn plain_write(change: &KeptChange) -> Option<(u64, u64)> {
     let start =
         change.offset().filter(|_| change.what.starts_with("write ") && !change.what.contains(", "))?;
     Some((start, start.saturating_add(change.bytes)))
 }
 
-/// Adds a range; those that touch become one.
+/// Adds a range; merges adjacent ones.
 fn add(ranges: &mut Vec<(u64, u64)>, (start, end): (u64, u64)) {
     let (mut start, mut end) = (start, end);
     ranges.retain(|&(from, to)| {
@@ -68,7 +68,7 @@ impl Group<'_> {
                 == (change.session(), &change.source, &change.path, &change.why)
     }
 
-    /// For people.
+    /// Returns the text line.
     pub(super) fn line(&self) -> String {
         let KeptChange { id, source, path, what, why, .. } = self.first;
         if self.changes == 1 {

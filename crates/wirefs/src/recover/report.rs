@@ -1,63 +1,63 @@
-//! What `wirefs recover` tells, for programs and for people.
+//! The output of `wirefs recover`, as JSON and as text.
 
 use serde::{Deserialize, Serialize};
 use wirefs_driver::mount::{self, LeftJournal, LeftState};
 
 use crate::status::bytes;
 
-/// What is there.
+/// Journals and quarantined changes.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Report {
-    pub(super) journals: Vec<Left>,
-    pub(super) quarantine: Vec<Kept>,
+    pub(super) journals: Vec<JournalEntry>,
+    pub(super) quarantine: Vec<QuarantinedChanges>,
 }
 
 /// One journal.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct Left {
+pub(super) struct JournalEntry {
     pub(super) dir: String,
     /// `in use`, `left` or `unreadable`.
     pub(super) state: String,
     pub(super) source: Option<String>,
-    /// Changes of which it is not known that the server's disk has them, and their bytes.
+    /// Changes that may not be on the server's disk, and their bytes.
     pub(super) changes: u64,
     pub(super) bytes: u64,
-    /// Changes behind a damaged place: they will be kept aside.
+    /// Changes after a damaged record; they will be quarantined.
     pub(super) behind_damage: u64,
     pub(super) damaged: bool,
     pub(super) why: Option<String>,
 }
 
-/// Changes that a server refused.
+/// Changes that a server rejected.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Kept {
+pub(super) struct QuarantinedChanges {
     pub(super) dir: String,
     pub(super) changes: u64,
 }
 
-/// What became of one journal.
+/// The outcome of one journal.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Outcome {
     pub(super) source: String,
     pub(super) journal: String,
-    /// Whether nothing of it is left to be done.
+    /// Whether it is completely recovered.
     pub(super) done: bool,
-    /// Changes that were brought to the server now, and that it had.
+    /// Changes sent to the server now, and changes that it already had.
     pub(super) sent: u64,
     pub(super) skipped: u64,
-    /// Changes that are kept aside, and where.
+    /// Quarantined changes, and their directory.
     pub(super) aside: u64,
     pub(super) quarantine: Option<String>,
     pub(super) damaged: bool,
     pub(super) why: Option<String>,
 }
 
-impl Left {
-    pub(super) fn of(journal: &LeftJournal) -> Left {
+impl JournalEntry {
+    pub(super) fn of(journal: &LeftJournal) -> JournalEntry {
         let dir = journal.dir.display().to_string();
         match &journal.state {
-            LeftState::InUse => Left { dir, state: "in use".to_owned(), ..Left::default() },
-            LeftState::Left { source, changes, bytes, behind, damage } => Left {
+            LeftState::InUse => JournalEntry { dir, state: "in use".to_owned(), ..JournalEntry::default() },
+            LeftState::Left { source, changes, bytes, behind, damage } => JournalEntry {
                 dir,
                 state: "left".to_owned(),
                 source: Some(source.clone()),
@@ -67,14 +67,17 @@ impl Left {
                 damaged: damage.is_some(),
                 why: None,
             },
-            LeftState::Unreadable(why) => {
-                Left { dir, state: "unreadable".to_owned(), why: Some(why.clone()), ..Left::default() }
-            }
+            LeftState::Unreadable(why) => JournalEntry {
+                dir,
+                state: "unreadable".to_owned(),
+                why: Some(why.clone()),
+                ..JournalEntry::default()
+            },
         }
     }
 
     fn line(&self) -> String {
-        let Left { dir, state, changes, behind_damage, .. } = self;
+        let JournalEntry { dir, state, changes, behind_damage, .. } = self;
         match (&self.source, &self.why) {
             (Some(source), _) => {
                 let damage = match behind_damage {
@@ -90,25 +93,25 @@ impl Left {
     }
 }
 
-impl Kept {
-    pub(super) fn of(kept: &mount::Kept) -> Kept {
-        Kept { dir: kept.dir.display().to_string(), changes: kept.changes }
+impl QuarantinedChanges {
+    pub(super) fn of(kept: &mount::Kept) -> QuarantinedChanges {
+        QuarantinedChanges { dir: kept.dir.display().to_string(), changes: kept.changes }
     }
 }
 
 impl Report {
     pub(super) fn lines(&self) -> Vec<String> {
-        let refused = |kept: &Kept| {
+        let refused = |kept: &QuarantinedChanges| {
             format!("{} changes that a server did not take, with the reasons, in {}", kept.changes, kept.dir)
         };
         let lines: Vec<String> =
-            self.journals.iter().map(Left::line).chain(self.quarantine.iter().map(refused)).collect();
+            self.journals.iter().map(JournalEntry::line).chain(self.quarantine.iter().map(refused)).collect();
         if lines.is_empty() { vec!["nothing was left by a mount that died".to_owned()] } else { lines }
     }
 }
 
 impl Outcome {
-    /// Whether it tells of this journal, or of all of that source.
+    /// Returns whether the outcome is about this journal, or about its source as a whole.
     pub(crate) fn is_about(&self, source: &str, journal: &str) -> bool {
         self.journal == journal || self.journal.is_empty() && self.source == source
     }

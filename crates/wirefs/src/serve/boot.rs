@@ -1,7 +1,7 @@
-//! The boot id of an export: another one means that writes which were not committed may be lost.
+//! The boot id of an export: a new one means that unstable writes may be lost.
 //!
-//! What the server has written lies in the kernel's page cache, which outlives the server's process. So it is the run of
-//! the kernel that counts, and the directory, but not the process: starting the server again keeps the id.
+//! Written data is in the kernel's page cache, which outlives the server's process. So the boot id depends on the
+//! kernel's boot and on the directory, not on the process.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -10,18 +10,18 @@ use wirefs_op::message::version::BootId;
 
 use crate::mountpoint::hash;
 
-/// Names this run of the kernel.
+/// Identifies the kernel's boot.
 const KERNEL_RUN: &str = "/proc/sys/kernel/random/boot_id";
 
-/// This run of the kernel.
+/// Returns the id of the kernel's boot.
 pub(super) fn kernel_run() -> Vec<u8> {
     std::fs::read(KERNEL_RUN).unwrap_or_else(|_| {
-        // Without it each process counts as a run: clients then send again what was safe, and lose nothing.
+        // Without it each process has its own boot id: clients then send stable data again, and lose nothing.
         format!("{}-{:?}", std::process::id(), std::time::SystemTime::now()).into_bytes()
     })
 }
 
-/// The boot id of an exported directory.
+/// Returns the boot id of an exported directory.
 pub(crate) fn id_of(directory: &Path) -> BootId {
     let run = kernel_run();
     let place = std::fs::metadata(directory).map_or((0, 0), |found| (found.dev(), found.ino()));

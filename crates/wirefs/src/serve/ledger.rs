@@ -1,4 +1,4 @@
-//! Where the numbers of changes of one exported directory are kept.
+//! The directory of an export's ledger.
 
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use crate::mountpoint::hash;
-use crate::places;
+use crate::user_dirs;
 
-/// The directory for what is noted of changes below `exported`, made if need be. Another directory that takes its place, or the
-/// same one at another place, has one of its own.
+/// Returns the directory of the ledger of `exported`; creates it if necessary. It depends on device, inode and path, so
+/// another directory at the path, or the same one at another path, has its own.
 ///
 /// # Errors
-/// There is no place for it, or it is not this user's alone.
+/// Fails without a state directory, or if other users can access it.
 pub(super) fn dir_of(exported: &Path) -> Result<PathBuf> {
-    dir_in(&places::state_dir()?.join("ledger"), exported)
+    dir_in(&user_dirs::state_dir()?.join("ledger"), exported)
 }
 
 fn dir_in(dir: &Path, exported: &Path) -> Result<PathBuf> {
@@ -24,9 +24,9 @@ fn dir_in(dir: &Path, exported: &Path) -> Result<PathBuf> {
     let path = std::fs::canonicalize(exported).with_context(missing)?;
     let (device, inode) = (found.dev().to_le_bytes(), found.ino().to_le_bytes());
     let place = [device.as_slice(), &inode, path.as_os_str().as_bytes()].concat();
-    places::make_private(dir)?;
+    user_dirs::create_private(dir)?;
     let dir = dir.join(format!("{:016x}", hash(&place)));
-    places::make_private(&dir)?;
+    user_dirs::create_private(&dir)?;
     Ok(dir)
 }
 
@@ -36,7 +36,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn each_export_has_a_directory_of_its_own_which_is_the_users_alone() {
+    fn each_export_has_its_own_private_directory() {
         let home = std::env::temp_dir().join(format!("wirefs-ledger-dirs-{}", std::process::id()));
         let exports = ["one", "two"].map(|name| home.join(name));
         for export in &exports {

@@ -1,4 +1,4 @@
-//! One way of a carrier that has several.
+//! One network path of a carrier that has several.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,20 +8,20 @@ use wirefs_carrier::PathStatus;
 
 use super::table::{bytes, span};
 
-/// One way of a carrier that has several.
+/// One network path of a carrier that has several.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Path {
     /// Our network card.
     pub(crate) card: String,
-    /// The hardware address of the peer's.
+    /// The hardware address of the peer's card.
     pub(crate) remote: String,
-    /// It carries data.
+    /// The path carries data.
     pub(crate) is_up: bool,
-    /// Its measured rate in bytes a second; none before it was measured.
+    /// The measured rate in bytes per second; none before the first measurement.
     pub(crate) rate: Option<u64>,
-    /// Its round trip in microseconds, on average; none before it was measured.
+    /// The smoothed RTT in microseconds; none before the first measurement.
     pub(crate) rtt_us: Option<u64>,
-    /// Bytes of our packets that arrived, and of those that were lost and sent anew.
+    /// Bytes of acknowledged packets, and of packets that were lost and retransmitted.
     pub(crate) arrived_bytes: u64,
     pub(crate) lost_bytes: u64,
 }
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_told_with_its_rate_and_what_was_lost() {
+    fn path_is_shown_with_rate_and_loss() {
         let mut path = Path {
             card: "eth0".to_owned(),
             remote: "02:00:00:00:00:01".to_owned(),
@@ -71,9 +71,9 @@ mod tests {
             arrived_bytes: 990_000,
             lost_bytes: 10_000,
         };
-        let told = path.to_string();
-        assert!(told.starts_with("eth0 to 02:00:00:00:00:01: up, RTT "), "{told}");
-        assert!(told.ends_with(" sent, 1.0 % lost"), "{told}");
+        let text = path.to_string();
+        assert!(text.starts_with("eth0 to 02:00:00:00:00:01: up, RTT "), "{text}");
+        assert!(text.ends_with(" sent, 1.0 % lost"), "{text}");
         path = Path { is_up: false, rate: None, rtt_us: None, arrived_bytes: 0, lost_bytes: 0, ..path };
         assert_eq!(
             path.to_string(),

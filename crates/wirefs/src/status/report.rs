@@ -1,4 +1,4 @@
-//! What a mount tells of itself, in the form that `--json` prints. Its fields are stable: new ones may come.
+//! The status of a mount, in the format of `--json`. Its fields are stable; new ones may be added.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,18 +10,18 @@ use wirefs_op::message::attach::Watch;
 
 use super::path::Path;
 
-/// What does not change while a mount lives.
+/// The constant properties of a mount.
 #[derive(Clone, Debug)]
 pub(crate) struct Constants {
     /// As the user wrote it.
     pub(crate) source: String,
-    /// Whether the server refuses changes.
+    /// Whether the server rejects changes.
     pub(crate) read_only: bool,
-    /// Memory for names and contents, in bytes, at most.
+    /// The memory limit for names and contents, in bytes.
     pub(crate) cache_bytes_max: usize,
 }
 
-/// One mount at one moment.
+/// The status of one mount.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Report {
     pub(crate) source: String,
@@ -31,70 +31,70 @@ pub(crate) struct Report {
     pub(crate) peer: Peer,
     /// The kind of carrier: `unix`, `tcp+tls`, `tcp+plain`, `ether` or `ssh`.
     pub(crate) carrier: String,
-    /// The ways that this carrier takes, where it has several.
+    /// The network paths of this carrier, if it has several.
     #[serde(default)]
     pub(crate) paths: Vec<Path>,
     pub(crate) connected: bool,
-    /// Since the connection came up or broke, in milliseconds.
+    /// Time since the connection was established or lost, in milliseconds.
     pub(crate) connection_age_ms: u64,
     pub(crate) connections_lost: u64,
-    /// Connections in use: data connections beside the first one are made while socket buffers limit it.
+    /// Connections in use; data connections are added while socket buffers are the limit.
     #[serde(default)]
     pub(crate) connections: u64,
     pub(crate) mounted_for_ms: u64,
-    /// The least round trip of late, in microseconds.
+    /// The minimum round trip of late, in microseconds.
     pub(crate) rtt_us: Option<u64>,
     pub(crate) mode: String,
     pub(crate) read_only: bool,
-    /// How long a call waits for a silent server, in milliseconds; none: for ever.
+    /// The deadline of a call to a silent server, in milliseconds; none: unlimited.
     pub(crate) deadline_ms: Option<u64>,
     pub(crate) calls: u64,
     pub(crate) calls_waiting: u64,
     /// Requests sent, by kind.
     pub(crate) requests: BTreeMap<String, u64>,
-    /// Requests that wait for their reply, by kind.
+    /// Requests without a reply yet, by kind.
     pub(crate) in_flight: BTreeMap<String, u64>,
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
-    /// The greatest rate of late, in bytes per second.
+    /// The maximum rate of late, in bytes per second.
     pub(crate) rate_in: Option<u64>,
     pub(crate) rate_out: Option<u64>,
     pub(crate) cache: Cache,
     pub(crate) prefetch: Prefetch,
-    /// None where the mode or the server does without.
+    /// None if the mode or the server has no leases.
     pub(crate) leases: Option<Leases>,
-    /// Written by programs and not yet acknowledged by the server, in bytes.
+    /// Bytes written by programs that the server has not acknowledged yet.
     pub(crate) unacknowledged_bytes: u64,
-    /// None where no journal is kept.
+    /// None without a journal.
     pub(crate) journal: Option<Journal>,
-    /// What others had written and a file that was closed here took the place of: how often, and where the last of it is kept.
+    /// Conflict copies: versions of other clients that a close here replaced; their number, and the last names.
     #[serde(default)]
     pub(crate) conflicts: u64,
     #[serde(default)]
     pub(crate) conflicts_last: Vec<String>,
 }
 
-/// Changes that are on the local disk until the server's disk has them.
+/// The journal: changes on the local disk until the server's disk has them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Journal {
-    /// Whether nobody else uses the tree, so that changes are done before the server has them.
+    /// Whether the session is exclusive, so that changes are answered before the server has them.
     pub(crate) alone: bool,
-    /// Changes that the server's disk does not have, as far as is known, and their bytes.
+    /// Changes that may not be on the server's disk, and their bytes.
     pub(crate) changes: u64,
     pub(crate) bytes: u64,
-    /// Those of them that the server has not answered.
+    /// Those of them without a reply.
     pub(crate) unanswered_changes: u64,
     pub(crate) unanswered_bytes: u64,
-    /// How often the local disk was waited for.
+    /// Number of fsyncs of the local disk.
     pub(crate) syncs: u64,
-    /// Why nothing more is written to it; none: it is.
+    /// The reason why the journal is not written any more; none if it is.
     pub(crate) failed: Option<String>,
-    /// Changes of this source that were not carried out and are kept aside, by directory.
+    /// Quarantined changes of this source, by directory.
     pub(crate) aside: BTreeMap<String, u64>,
-    /// Changes that the server refused after their programs had been told that they were done, and the last of them in words.
+    /// Changes that the server rejected after they were answered, and the text of the last one.
     pub(crate) refused: u64,
     pub(crate) refused_last: Option<String>,
-    /// Files whose locks are lent by the server, and locks and releases that were answered from these.
+    /// Files with a lock delegation, and locks and unlocks answered from these.
     #[serde(default)]
     pub(crate) lent: usize,
     #[serde(default)]
@@ -102,18 +102,18 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    fn of(status: &JournalStatus, ahead: &AheadStatus) -> Journal {
+    fn of(status: &JournalStatus, optimistic: &AheadStatus) -> Journal {
         let JournalStatus { figures, failed, syncs, kept } = status;
         let in_words = |late: &LateError| {
             let path = String::from_utf8_lossy(late.path.as_bytes()).into_owned();
             format!("{} of {path}: {}", late.what, late.errno)
         };
         Journal {
-            alone: ahead.is_alone,
-            refused: ahead.late_count,
-            lent: ahead.lent,
-            locks: ahead.locks,
-            refused_last: ahead.late.last().map(in_words),
+            alone: optimistic.is_alone,
+            refused: optimistic.late_count,
+            lent: optimistic.lent,
+            locks: optimistic.locks,
+            refused_last: optimistic.late.last().map(in_words),
             changes: figures.records,
             bytes: figures.bytes,
             unanswered_changes: figures.unanswered_records,
@@ -125,15 +125,15 @@ impl Journal {
     }
 }
 
-/// Who the server is.
+/// The server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Peer {
     pub(crate) address: String,
-    /// The fingerprint of its key, where the carrier has keys.
+    /// The fingerprint of its key, if the carrier has keys.
     pub(crate) key: Option<String>,
 }
 
-/// What is remembered, and how often it helped.
+/// Cached data, and the number of hits.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Cache {
     pub(crate) name_hits: u64,
@@ -141,28 +141,28 @@ pub(crate) struct Cache {
     pub(crate) data_hits: u64,
     pub(crate) data_misses: u64,
     pub(crate) names: u64,
-    /// Contents in memory.
+    /// Contents in memory, in bytes.
     pub(crate) bytes: u64,
-    /// Names, listings and packed listings in memory.
+    /// Names, listings and encoded listings in memory, in bytes.
     #[serde(default)]
     pub(crate) names_bytes: u64,
     #[serde(default)]
     pub(crate) listings_bytes: u64,
     #[serde(default)]
     pub(crate) packed_bytes: u64,
-    /// Receive buffers, but for the contents that are kept where they arrived.
+    /// Receive buffers, without the cached contents in them, in bytes.
     #[serde(default)]
     pub(crate) buffers_bytes: u64,
-    /// What all of them may take together.
+    /// The limit of all of them together, in bytes.
     pub(crate) bytes_max: u64,
-    /// What is kept on disk; none where nothing is.
+    /// The disk cache; none if disabled.
     pub(crate) disk: Option<Disk>,
 }
 
-/// What was fetched ahead of who asks for it.
+/// Prefetched data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Prefetch {
-    /// Requests, and the bytes that they brought.
+    /// Requests, and the bytes of their replies.
     pub(crate) asked: u64,
     pub(crate) bytes: u64,
     pub(crate) directories: Counts,
@@ -171,7 +171,7 @@ pub(crate) struct Prefetch {
     pub(crate) contents: Counts,
 }
 
-/// So many came; so many of them were used; so many were known already, or dropped before they were used.
+/// Fetched; of these used; of these already known, or evicted unused.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Counts {
     pub(crate) fetched: u64,
@@ -192,7 +192,7 @@ impl Prefetch {
     }
 }
 
-/// Contents on disk, which outlive the mount.
+/// The disk cache, which outlives the mount.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Disk {
     pub(crate) bytes: u64,
@@ -201,9 +201,9 @@ pub(crate) struct Disk {
     pub(crate) pieces: u64,
     pub(crate) hits: u64,
     pub(crate) misses: u64,
-    /// What was found damaged and dropped.
+    /// Damaged pieces found and evicted.
     pub(crate) damaged: u64,
-    /// Directories known from the mount before.
+    /// Directories loaded from the last mount's snapshot.
     pub(crate) listings_taken: u64,
 }
 
@@ -222,18 +222,18 @@ impl Disk {
     }
 }
 
-/// What the server has promised to tell before it changes.
+/// Leases granted by the server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Leases {
     /// Objects whose attributes and contents are leased.
     pub(crate) objects: u64,
     /// Names in leased listings.
     pub(crate) names: u64,
-    /// Whether that counts: the server was heard of late.
+    /// Whether they are valid: the server was reachable recently.
     pub(crate) valid: bool,
-    /// How often the server took something back.
+    /// Number of recalls.
     pub(crate) recalls: u64,
-    /// Which changes by programs at the server are noticed: `none`, `directories` (that are leased) or `filesystem`.
+    /// Which changes by server programs are noticed: `none`, `directories` (leased ones) or `filesystem`.
     pub(crate) watch: String,
 }
 
@@ -255,7 +255,7 @@ impl Leases {
 }
 
 impl Report {
-    /// What a mount says at this moment.
+    /// Returns the current status of a mount.
     pub(crate) fn of(status: &MountStatus, constants: &Constants) -> Report {
         let MountStatus { mountpoint, peer, paths, mode, deadline, snapshot, store, journal, up_for } =
             status;
@@ -283,7 +283,7 @@ impl Report {
             mounted_for_ms: ms(*up_for),
             rtt_us: snapshot.rtt.map(|rtt| u64::try_from(rtt.as_micros()).unwrap_or(u64::MAX)),
             mode: mode.to_string(),
-            // By the mount or by the server.
+            // Set by the mount or by the server.
             read_only: constants.read_only || wirefs_fuse::is_read_only(mountpoint).unwrap_or(false),
             deadline_ms: deadline.map(ms),
             calls: counters.calls,

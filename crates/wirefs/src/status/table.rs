@@ -1,4 +1,4 @@
-//! A report for people.
+//! The status as text.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,14 +6,14 @@ use std::time::Duration;
 use super::Report;
 use super::report::{Cache, Counts, Disk, Journal, Leases, Prefetch};
 
-/// The report as lines of a name and a value.
+/// Returns the status as lines of a name and a value.
 pub(super) fn of(report: &Report) -> String {
     let head = format!("{} on {}", report.source, report.mountpoint);
     let rows = rows(report).into_iter().map(|(name, value)| format!("  {name:<10} {value}"));
     std::iter::once(head).chain(rows).collect::<Vec<_>>().join("\n")
 }
 
-/// How many connections there are, where there is more than one.
+/// Returns the number of connections, if there is more than one.
 fn others(report: &Report) -> String {
     match report.connections {
         0 | 1 => String::new(),
@@ -59,7 +59,7 @@ fn rows(report: &Report) -> Vec<(&'static str, String)> {
     let paths = report.paths.iter().map(|path| ("path", path.to_string()));
     rows.splice(2..2, paths);
     if report.prefetch.asked > 0 {
-        rows.push(("ahead", ahead(&report.prefetch)));
+        rows.push(("ahead", prefetched(&report.prefetch)));
     }
     if let Some(disk) = &cache.disk {
         rows.push(("on disk", on_disk(disk)));
@@ -90,7 +90,7 @@ fn rows(report: &Report) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// What is in memory, and how much of it may be.
+/// Returns the memory in use, and its limit.
 fn in_memory(cache: &Cache) -> String {
     let Cache { bytes: data, names_bytes, listings_bytes, packed_bytes, buffers_bytes, bytes_max, .. } =
         cache;
@@ -107,7 +107,7 @@ fn in_memory(cache: &Cache) -> String {
     )
 }
 
-/// Where the mode is about leases, what became of them.
+/// Returns the state of leases, if the mode uses them.
 fn leases(leases: Option<&Leases>, mode: &str, connected: bool) -> Option<String> {
     let Some(leases) = leases else {
         let none = "none: the server gives no leases, so each look asks it";
@@ -129,8 +129,8 @@ fn leases(leases: Option<&Leases>, mode: &str, connected: bool) -> Option<String
     Some(format!("{state}{} objects, {} names in listings{recalls}{watch}", leases.objects, leases.names))
 }
 
-/// What was fetched ahead, and what became of it.
-fn ahead(prefetch: &Prefetch) -> String {
+/// Returns the prefetched data, and its use.
+fn prefetched(prefetch: &Prefetch) -> String {
     let Prefetch { asked, bytes: came, directories, files, .. } = prefetch;
     let counts = |what: &str, counts: &Counts| {
         format!("{} {what} ({} used, {} wasted)", counts.fetched, counts.used, counts.wasted)
@@ -188,7 +188,8 @@ fn times(count: u64) -> String {
 }
 
 fn rates(report: &Report) -> String {
-    let rate = |rate: Option<u64>, way: &str| rate.map(|rate| format!("{} / s {way}", bytes(rate)));
+    let rate =
+        |rate: Option<u64>, direction: &str| rate.map(|rate| format!("{} / s {direction}", bytes(rate)));
     let rates: Vec<_> =
         [rate(report.rate_in, "in"), rate(report.rate_out, "out")].into_iter().flatten().collect();
     if rates.is_empty() { String::new() } else { format!("; up to {}", rates.join(", ")) }
@@ -210,7 +211,7 @@ fn hits(hits: u64, misses: u64) -> String {
     }
 }
 
-/// A size with three digits at most.
+/// Returns a size with three digits at most.
 pub(crate) fn bytes(count: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
     if count < 1024 {
@@ -228,7 +229,7 @@ pub(crate) fn bytes(count: u64) -> String {
     if value < 10.0 { format!("{value:.1} {unit}") } else { format!("{value:.0} {unit}") }
 }
 
-/// A span of time in the unit that suits it.
+/// Returns a duration in a suitable unit.
 pub(crate) fn span(span: Duration) -> String {
     let seconds = span.as_secs();
     match seconds {
@@ -260,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn leases_are_told_of_where_the_mode_is_about_them() {
+    fn leases_are_shown_if_the_mode_uses_them() {
         assert_eq!(leases(None, "window=1000ms", true), None);
         assert!(leases(None, "lease", true).is_some_and(|text| text.starts_with("none: ")));
         let mut held =
@@ -278,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn the_journal_is_told_of() {
+    fn journal_is_shown() {
         let mut journal = Journal {
             alone: true,
             changes: 0,
@@ -312,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_of_nothing_are_no_numbers() {
+    fn ratio_of_zero_is_empty() {
         assert_eq!(hits(0, 0), "not used yet");
         assert_eq!(hits(3, 1), "75 % of 4 from memory");
         assert_eq!(kinds(&BTreeMap::new()), "none");

@@ -1,11 +1,11 @@
 //! Checks of the machine.
 
-use crate::world::{Ran, WIREFS, World};
+use crate::home::{Finished, TestHome, WIREFS};
 
 #[test]
-fn each_check_has_a_state_and_each_lack_says_how_to_mend_it() {
-    let world = World::new();
-    let ran = world.wirefs(&["doctor", "--json"]);
+fn each_check_has_a_state_and_each_problem_a_fix() {
+    let home = TestHome::new();
+    let ran = home.wirefs(&["doctor", "--json"]);
     let checks: Vec<serde_json::Value> = serde_json::from_str(&ran.stdout).unwrap();
     let is_bad = checks.iter().any(|check| check["state"] == "bad");
     assert_eq!(ran.code, Some(i32::from(is_bad)));
@@ -22,21 +22,21 @@ fn each_check_has_a_state_and_each_lack_says_how_to_mend_it() {
 }
 
 #[test]
-fn keys_that_others_can_read_are_bad() {
+fn keys_readable_by_others_are_bad() {
     use std::os::unix::fs::PermissionsExt;
-    let world = World::new();
-    world.wirefs(&["identity"]).succeeds();
-    let key = world.path("home/.config/wirefs/identity.pem");
+    let home = TestHome::new();
+    home.wirefs(&["identity"]).succeeds();
+    let key = home.path("home/.config/wirefs/identity.pem");
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
-    let ran = world.wirefs(&["doctor"]);
+    let ran = home.wirefs(&["doctor"]);
     assert_eq!(ran.code, Some(1));
     assert!(ran.stdout.contains("BAD") && ran.stdout.contains("chmod 700"), "{}", ran.stdout);
 }
 
 #[test]
-fn a_missing_program_is_told_with_its_package() {
-    let world = World::new();
-    let ran = Ran::of(world.command(WIREFS).env("PATH", world.path("home")).arg("doctor"));
+fn missing_program_is_reported_with_its_package() {
+    let home = TestHome::new();
+    let ran = Finished::of(home.command(WIREFS).env("PATH", home.path("home")).arg("doctor"));
     for word in ["fuse3", "openssh-client"] {
         assert!(ran.stdout.contains(word), "{}", ran.stdout);
     }

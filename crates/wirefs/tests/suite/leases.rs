@@ -1,6 +1,6 @@
-//! Mounts that answer from what they know, as long as the server has promised to tell them first.
+//! Mounts with leases, which use cached data while the server promises to recall them first.
 
-use crate::world::{Other, Server, World, wait_for};
+use crate::home::{SecondMount, Server, TestHome, wait_for};
 use rustix::process::Signal;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -10,22 +10,22 @@ use std::time::SystemTime;
 
 /// Two mounts of one directory, at `mnt` and `other`, both with leases.
 struct Pair<'a> {
-    world: &'a World,
-    // Before its server.
-    _other: Other<'a>,
+    home: &'a TestHome,
+    // Dropped before its server.
+    _second: SecondMount<'a>,
     _server: Server,
 }
 
 impl Pair<'_> {
-    fn of(world: &World) -> Pair<'_> {
-        let server = world.mounted_in_mode("lease");
-        Pair { world, _other: Other::mount(world, "lease"), _server: server }
+    fn of(home: &TestHome) -> Pair<'_> {
+        let server = home.mounted_in_mode("lease");
+        Pair { home, _second: SecondMount::mount(home, "lease"), _server: server }
     }
 
-    /// Neither was cut off for not having forgotten in time.
+    /// No mount lost its connection for a late release.
     fn assert_unbroken(&self) {
         for mountpoint in ["mnt", "other"] {
-            let status = self.world.status_of(mountpoint);
+            let status = self.home.status_of(mountpoint);
             assert_eq!(
                 (&status["connections_lost"], &status["connected"]),
                 (&0.into(), &true.into()),
@@ -35,16 +35,16 @@ impl Pair<'_> {
     }
 }
 
-/// What a mount was asked by its kernel, and asked the server, but for signs of life.
-fn asked(world: &World, mountpoint: &str) -> (u64, u64) {
-    let status = world.status_of(mountpoint);
+/// Returns the kernel's calls of a mount, and its requests except keepalives.
+fn requests(home: &TestHome, mountpoint: &str) -> (u64, u64) {
+    let status = home.status_of(mountpoint);
     let requests = status["requests"].as_object().unwrap();
     let sent = requests.iter().filter(|(kind, _)| *kind != "Ping" && *kind != "Recalled");
     (status["calls"].as_u64().unwrap(), sent.map(|(_, count)| count.as_u64().unwrap()).sum())
 }
 
-fn names(world: &World, directory: &str) -> Vec<String> {
-    let entries = fs::read_dir(world.path(directory)).unwrap();
+fn names(home: &TestHome, directory: &str) -> Vec<String> {
+    let entries = fs::read_dir(home.path(directory)).unwrap();
     let mut names: Vec<String> =
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
@@ -53,38 +53,38 @@ fn names(world: &World, directory: &str) -> Vec<String> {
 
 // S-36
 #[test]
-fn a_finished_change_shows_in_the_other_mount_at_the_next_look() {
-    let world = World::new();
-    let pair = Pair::of(&world);
+fn finished_change_is_visible_in_the_other_mount_at_once() {
+    let home = TestHome::new();
+    let pair = Pair::of(&home);
     for round in 0..20 {
         let (here, there) = if round % 2 == 0 { ("mnt", "other") } else { ("other", "mnt") };
         let (text, new) = (format!("round {round}"), format!("new{round}"));
-        assert!(!world.path(there).join(&new).exists(), "it is known to be absent");
-        world.write(&format!("{here}/a"), &text);
-        world.write(&format!("{here}/{new}"), "");
-        assert_eq!(world.read(&format!("{there}/a")), text);
-        assert_eq!(fs::metadata(world.path(there).join("a")).unwrap().len(), text.len() as u64);
-        assert!(world.path(there).join(&new).exists());
-        let listed = names(&world, there);
+        assert!(!home.path(there).join(&new).exists(), "it is known to be absent");
+        home.write(&format!("{here}/a"), &text);
+        home.write(&format!("{here}/{new}"), "");
+        assert_eq!(home.read(&format!("{there}/a")), text);
+        assert_eq!(fs::metadata(home.path(there).join("a")).unwrap().len(), text.len() as u64);
+        assert!(home.path(there).join(&new).exists());
+        let listed = names(&home, there);
         assert!(listed.contains(&new), "{listed:?}");
-        fs::rename(world.path(here).join(&new), world.path(here).join("moved")).unwrap();
-        assert!(!world.path(there).join(&new).exists());
-        assert!(world.path(there).join("moved").exists());
-        fs::remove_file(world.path(here).join("moved")).unwrap();
-        assert!(!world.path(there).join("moved").exists());
-        assert_eq!(names(&world, there), ["a"]);
+        fs::rename(home.path(here).join(&new), home.path(here).join("moved")).unwrap();
+        assert!(!home.path(there).join(&new).exists());
+        assert!(home.path(there).join("moved").exists());
+        fs::remove_file(home.path(here).join("moved")).unwrap();
+        assert!(!home.path(there).join("moved").exists());
+        assert_eq!(names(&home, there), ["a"]);
     }
     pair.assert_unbroken();
 }
 
 // S-36
 #[test]
-fn attributes_links_and_directories_show_at_the_next_look_too() {
-    let world = World::new();
-    let _pair = Pair::of(&world);
+fn changed_attributes_links_and_directories_are_visible_at_once() {
+    let home = TestHome::new();
+    let _pair = Pair::of(&home);
     for round in 0..10 {
         let (here, there) = if round % 2 == 0 { ("mnt", "other") } else { ("other", "mnt") };
-        let (here, there) = (world.path(here), world.path(there));
+        let (here, there) = (home.path(here), home.path(there));
         fs::create_dir(here.join("dir")).unwrap();
         symlink("first", here.join("dir/link")).unwrap();
         fs::write(here.join("dir/file"), "file").unwrap();
@@ -105,19 +105,19 @@ fn attributes_links_and_directories_show_at_the_next_look_too() {
 
 // S-36
 #[test]
-fn contents_are_not_kept_when_only_they_changed() {
-    let world = World::new();
-    let _pair = Pair::of(&world);
-    world.write("mnt/a", "round 0");
+fn contents_are_invalidated_with_unchanged_attributes() {
+    let home = TestHome::new();
+    let _pair = Pair::of(&home);
+    home.write("mnt/a", "round 0");
     let time = SystemTime::UNIX_EPOCH;
-    let mut reader = File::open(world.path("other/a")).unwrap();
+    let mut reader = File::open(home.path("other/a")).unwrap();
     for round in 1..6 {
         let text = format!("round {round}");
-        let file = OpenOptions::new().write(true).open(world.path("mnt/a")).unwrap();
+        let file = OpenOptions::new().write(true).open(home.path("mnt/a")).unwrap();
         file.write_all_at(text.as_bytes(), 0).unwrap();
         file.set_modified(time).unwrap();
         drop(file);
-        assert_eq!(world.read("other/a"), text, "size and time are as they were");
+        assert_eq!(home.read("other/a"), text, "size and time are as they were");
         let mut open = [0; 7];
         reader.read_exact_at(&mut open, 0).unwrap();
         assert_eq!(open, text.as_bytes(), "an open file is the same file");
@@ -127,76 +127,76 @@ fn contents_are_not_kept_when_only_they_changed() {
 
 // S-38
 #[test]
-fn what_is_leased_is_not_asked_for_again() {
-    let world = World::new();
-    world.write("export/dir/file", "text");
-    symlink("file", world.path("export/dir/link")).unwrap();
-    let _server = world.mounted_in_mode("lease");
-    let look = || {
-        assert_eq!(fs::metadata(world.path("mnt/dir/file")).unwrap().len(), 4);
-        assert_eq!(fs::read_link(world.path("mnt/dir/link")).unwrap().as_os_str(), "file");
-        assert!(!world.path("mnt/dir/absent").exists());
+fn leased_objects_need_no_requests() {
+    let home = TestHome::new();
+    home.write("export/dir/file", "text");
+    symlink("file", home.path("export/dir/link")).unwrap();
+    let _server = home.mounted_in_mode("lease");
+    let read_all = || {
+        assert_eq!(fs::metadata(home.path("mnt/dir/file")).unwrap().len(), 4);
+        assert_eq!(fs::read_link(home.path("mnt/dir/link")).unwrap().as_os_str(), "file");
+        assert!(!home.path("mnt/dir/absent").exists());
     };
     let use_all = || {
-        look();
-        assert_eq!(names(&world, "mnt/dir"), ["file", "link"]);
-        assert_eq!(world.read("mnt/dir/file"), "text");
+        read_all();
+        assert_eq!(names(&home, "mnt/dir"), ["file", "link"]);
+        assert_eq!(home.read("mnt/dir/file"), "text");
     };
     use_all();
     use_all();
-    let (_, before) = asked(&world, "mnt");
+    let (_, before) = requests(&home, "mnt");
     for _ in 0..50 {
         use_all();
     }
-    assert_eq!(asked(&world, "mnt").1, before, "the server was asked again");
-    look();
-    let (warm, _) = asked(&world, "mnt");
+    assert_eq!(requests(&home, "mnt").1, before, "the server was asked again");
+    read_all();
+    let (warm_up, _) = requests(&home, "mnt");
     for _ in 0..50 {
-        look();
+        read_all();
     }
-    let (looked, _) = asked(&world, "mnt");
-    assert_eq!(looked, warm, "the kernel asked again");
+    let (stats, _) = requests(&home, "mnt");
+    assert_eq!(stats, warm_up, "the kernel asked again");
     for _ in 0..50 {
-        assert_eq!(names(&world, "mnt/dir").len(), 2);
+        assert_eq!(names(&home, "mnt/dir").len(), 2);
     }
-    let (listed, _) = asked(&world, "mnt");
-    assert!(listed <= looked + 100, "more than opening and closing: {} calls", listed - looked);
+    let (listed, _) = requests(&home, "mnt");
+    assert!(listed <= stats + 100, "more than opening and closing: {} calls", listed - stats);
 }
 
 // S-37
 #[test]
-fn what_a_program_at_the_server_does_shows_once_it_is_noticed() {
-    let world = World::new();
-    world.write("export/dir/file", "old");
-    let _server = world.mounted_in_mode("lease");
-    assert_eq!(world.read("mnt/dir/file"), "old");
-    assert_eq!(names(&world, "mnt/dir"), ["file"]);
-    assert!(!world.path("mnt/dir/new").exists());
-    world.write("export/dir/file", "newer");
-    world.write("export/dir/new", "here");
-    wait_for("the new contents", || world.read("mnt/dir/file") == "newer");
-    wait_for("the new name", || world.path("mnt/dir/new").exists());
-    wait_for("the new listing", || names(&world, "mnt/dir") == ["file", "new"]);
-    fs::remove_file(world.path("export/dir/file")).unwrap();
-    wait_for("the removal", || !world.path("mnt/dir/file").exists());
+fn changes_by_server_programs_are_visible() {
+    let home = TestHome::new();
+    home.write("export/dir/file", "old");
+    let _server = home.mounted_in_mode("lease");
+    assert_eq!(home.read("mnt/dir/file"), "old");
+    assert_eq!(names(&home, "mnt/dir"), ["file"]);
+    assert!(!home.path("mnt/dir/new").exists());
+    home.write("export/dir/file", "newer");
+    home.write("export/dir/new", "here");
+    wait_for("the new contents", || home.read("mnt/dir/file") == "newer");
+    wait_for("the new name", || home.path("mnt/dir/new").exists());
+    wait_for("the new listing", || names(&home, "mnt/dir") == ["file", "new"]);
+    fs::remove_file(home.path("export/dir/file")).unwrap();
+    wait_for("the removal", || !home.path("mnt/dir/file").exists());
 }
 
-/// Each must forget the name while it makes it itself: the kernel has the directory locked for that.
+/// Each must invalidate the name while it creates the name itself: the kernel holds the directory's lock for that.
 #[test]
-fn two_mounts_contend_for_one_name_without_waiting_for_each_other_for_ever() {
-    let world = World::new();
-    let pair = Pair::of(&world);
-    let turns = |mountpoint: &str| {
-        let lock = world.path(mountpoint).join("lock");
-        let counter = world.path(mountpoint).join("counter");
-        let mut turns = 0;
-        while turns < 25 {
+fn two_mounts_contend_for_one_name_without_deadlock() {
+    let home = TestHome::new();
+    let pair = Pair::of(&home);
+    let rounds = |mountpoint: &str| {
+        let lock = home.path(mountpoint).join("lock");
+        let counter = home.path(mountpoint).join("counter");
+        let mut rounds = 0;
+        while rounds < 25 {
             match OpenOptions::new().write(true).create_new(true).open(&lock) {
                 Ok(_) => {
                     let count = fs::read_to_string(&counter).unwrap_or_default().parse().unwrap_or(0);
                     fs::write(&counter, format!("{}", count + 1)).unwrap();
                     fs::remove_file(&lock).unwrap();
-                    turns += 1;
+                    rounds += 1;
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(error) => panic!("{error}"),
@@ -204,20 +204,20 @@ fn two_mounts_contend_for_one_name_without_waiting_for_each_other_for_ever() {
         }
     };
     std::thread::scope(|scope| {
-        scope.spawn(|| turns("mnt"));
-        scope.spawn(|| turns("other"));
+        scope.spawn(|| rounds("mnt"));
+        scope.spawn(|| rounds("other"));
     });
-    assert_eq!(world.read("export/counter"), "50", "who holds the lock sees what the last one did");
+    assert_eq!(home.read("export/counter"), "50", "who holds the lock sees what the last one did");
     pair.assert_unbroken();
 }
 
 #[test]
-fn two_mounts_fill_and_empty_one_directory_at_the_same_time() {
-    let world = World::new();
-    let pair = Pair::of(&world);
+fn two_mounts_fill_and_empty_one_directory_concurrently() {
+    let home = TestHome::new();
+    let pair = Pair::of(&home);
     std::thread::scope(|scope| {
         for mountpoint in ["mnt", "other"] {
-            let directory = world.path(mountpoint);
+            let directory = home.path(mountpoint);
             scope.spawn(move || {
                 for number in 0..100 {
                     let file = directory.join(format!("{mountpoint}{number}"));
@@ -230,20 +230,20 @@ fn two_mounts_fill_and_empty_one_directory_at_the_same_time() {
             });
         }
     });
-    assert_eq!(names(&world, "mnt").len(), 100);
-    assert_eq!(names(&world, "mnt"), names(&world, "other"));
-    assert_eq!(names(&world, "mnt"), names(&world, "export"));
+    assert_eq!(names(&home, "mnt").len(), 100);
+    assert_eq!(names(&home, "mnt"), names(&home, "other"));
+    assert_eq!(names(&home, "mnt"), names(&home, "export"));
     pair.assert_unbroken();
 }
 
 #[test]
 fn two_mounts_append_to_one_file_while_each_reads_it() {
-    let world = World::new();
-    world.write("export/log", "");
-    let pair = Pair::of(&world);
+    let home = TestHome::new();
+    home.write("export/log", "");
+    let pair = Pair::of(&home);
     std::thread::scope(|scope| {
         for mountpoint in ["mnt", "other"] {
-            let path = world.path(mountpoint).join("log");
+            let path = home.path(mountpoint).join("log");
             scope.spawn(move || {
                 let mut log = OpenOptions::new().append(true).open(&path).unwrap();
                 for number in 0..100 {
@@ -254,20 +254,20 @@ fn two_mounts_append_to_one_file_while_each_reads_it() {
             });
         }
     });
-    assert_eq!(world.read("mnt/log").lines().count(), 200);
-    assert_eq!(world.read("mnt/log"), world.read("export/log"));
+    assert_eq!(home.read("mnt/log").lines().count(), 200);
+    assert_eq!(home.read("mnt/log"), home.read("export/log"));
     pair.assert_unbroken();
 }
 
 // S-129
 #[test]
-fn a_shell_keeps_its_directory_while_others_change_the_one_above() {
-    let world = World::new();
-    world.write("export/above/here/file", "text");
-    let _pair = Pair::of(&world);
-    let here = world.path("mnt/above/here");
+fn shell_keeps_its_cwd_while_the_parent_changes() {
+    let home = TestHome::new();
+    home.write("export/above/here/file", "text");
+    let _pair = Pair::of(&home);
+    let here = home.path("mnt/above/here");
     let mut shell = Command::new("sh")
-        // What the kernel says; `pwd` finds its way without.
+        // The kernel's answer; `pwd` would search parent directories.
         .args(["-c", "while read go; do readlink /proc/self/cwd; cat file; done"])
         .current_dir(&here)
         .stdin(Stdio::piped())
@@ -276,27 +276,27 @@ fn a_shell_keeps_its_directory_while_others_change_the_one_above() {
         .unwrap();
     let mut rounds = shell.stdin.take().unwrap();
     for round in 0..3 {
-        // The kernel asks for it, since it was taken back, and then it is taken back once more.
+        // The kernel requests a lease again after the recall; then it is recalled again.
         assert!(here.is_dir());
         for number in 0..20 {
-            world.write(&format!("other/above/file{round}_{number}"), "");
+            home.write(&format!("other/above/file{round}_{number}"), "");
         }
-        // A listing would give it its name again.
-        assert!(world.path(&format!("mnt/above/file{round}_19")).exists());
+        // A listing would add the dentry again.
+        assert!(home.path(&format!("mnt/above/file{round}_19")).exists());
         rounds.write_all(b"go\n").unwrap();
     }
     drop(rounds);
-    let said = String::from_utf8(shell.wait_with_output().unwrap().stdout).unwrap();
-    assert_eq!(said, format!("{}\ntext", here.display()).repeat(3));
+    let output = String::from_utf8(shell.wait_with_output().unwrap().stdout).unwrap();
+    assert_eq!(output, format!("{}\ntext", here.display()).repeat(3));
 }
 
 // S-129
 #[test]
-fn a_shell_keeps_its_directory_when_everything_is_taken_back() {
-    let world = World::new();
-    world.write("export/above/here/file", "text");
-    let server = world.mounted_in_mode("lease");
-    let here = world.path("mnt/above/here");
+fn shell_keeps_its_cwd_when_all_leases_are_recalled() {
+    let home = TestHome::new();
+    home.write("export/above/here/file", "text");
+    let server = home.mounted_in_mode("lease");
+    let here = home.path("mnt/above/here");
     let shell = Command::new("sh")
         .args(["-c", "read go; readlink /proc/self/cwd; cat file"])
         .current_dir(&here)
@@ -304,82 +304,82 @@ fn a_shell_keeps_its_directory_when_everything_is_taken_back() {
         .stdout(Stdio::piped())
         .spawn();
     let mut shell = shell.unwrap();
-    let before = world.status()["leases"]["recalls"].as_u64().unwrap();
-    // A file system that comes below the export: nobody knows what was beneath.
-    let beside = world.path("export/beside");
+    let before = home.status()["leases"]["recalls"].as_u64().unwrap();
+    // A file system is mounted below the export: names below the mountpoint are unknown.
+    let beside = home.path("export/beside");
     fs::create_dir(&beside).unwrap();
     let mounted = Command::new("mount").args(["-t", "tmpfs", "none"]).arg(&beside).status().unwrap();
     assert!(mounted.success());
-    wait_for("all to be taken back", || world.status()["leases"]["recalls"].as_u64().unwrap() > before + 1);
+    wait_for("all to be taken back", || home.status()["leases"]["recalls"].as_u64().unwrap() > before + 1);
     shell.stdin.take().unwrap().write_all(b"go\n").unwrap();
-    let said = String::from_utf8(shell.wait_with_output().unwrap().stdout).unwrap();
+    let output = String::from_utf8(shell.wait_with_output().unwrap().stdout).unwrap();
     assert!(Command::new("umount").arg(&beside).status().unwrap().success());
-    assert_eq!(said, format!("{}\ntext", here.display()));
+    assert_eq!(output, format!("{}\ntext", here.display()));
     drop(server);
 }
 
 #[test]
-fn the_status_tells_what_is_leased_and_taken_back() {
-    let world = World::new();
-    world.write("export/dir/file", "text");
-    let _pair = Pair::of(&world);
-    assert_eq!(names(&world, "mnt/dir"), ["file"]);
-    let leases = world.status()["leases"].clone();
+fn status_shows_leases_and_recalls() {
+    let home = TestHome::new();
+    home.write("export/dir/file", "text");
+    let _pair = Pair::of(&home);
+    assert_eq!(names(&home, "mnt/dir"), ["file"]);
+    let leases = home.status()["leases"].clone();
     assert_eq!(leases["valid"], true, "{leases}");
     assert!(leases["objects"].as_u64().unwrap() > 1, "{leases}");
     assert!(["directories", "filesystem"].contains(&leases["watch"].as_str().unwrap()), "{leases}");
     assert_eq!(leases["recalls"], 0);
-    world.write("other/dir/file", "changed");
-    assert_eq!(world.read("mnt/dir/file"), "changed");
-    assert!(world.status()["leases"]["recalls"].as_u64().unwrap() > 0);
-    let table = world.wirefs(&["status", "mnt"]).succeeds();
+    home.write("other/dir/file", "changed");
+    assert_eq!(home.read("mnt/dir/file"), "changed");
+    assert!(home.status()["leases"]["recalls"].as_u64().unwrap() > 0);
+    let table = home.wirefs(&["status", "mnt"]).succeeds();
     assert!(table.contains("leases") && table.contains("taken back"), "{table}");
 }
 
-/// A server that may not watch the whole file system.
-fn serve_without_rights(world: &World) -> Server {
-    let mut command = world.command("setpriv");
+/// A server without the right to watch the whole file system.
+fn serve_without_rights(home: &TestHome) -> Server {
+    let mut command = home.command("setpriv");
     command.args(["--bounding-set=-sys_admin", "--inh-caps=-sys_admin", "wirefs", "serve", "export"]);
-    command.args(["--listen", &world.url()]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.args(["--listen", &home.url()]).stdout(Stdio::piped()).stderr(Stdio::piped());
     Server::start(command)
 }
 
 // S-37
 #[test]
-fn what_a_program_at_the_server_does_in_the_moment_of_a_mounts_change_is_seen() {
-    let world = World::new();
-    let _server = serve_without_rights(&world);
-    world.wirefs(&["mount", &world.url(), "mnt"]).succeeds();
+fn change_by_a_server_program_concurrent_with_a_mounts_change_is_visible() {
+    let home = TestHome::new();
+    let _server = serve_without_rights(&home);
+    home.wirefs(&["mount", &home.url(), "mnt"]).succeeds();
     let rounds: Vec<String> = (0..40).map(|round| format!("round{round}")).collect();
     for round in &rounds {
-        fs::create_dir(world.path("mnt").join(round)).unwrap();
-        assert_eq!(names(&world, &format!("mnt/{round}")), [""; 0]);
-        let job = world.path("export").join(round).join("job");
+        fs::create_dir(home.path("mnt").join(round)).unwrap();
+        assert_eq!(names(&home, &format!("mnt/{round}")), [""; 0]);
+        let job = home.path("export").join(round).join("job");
         std::thread::scope(|scope| {
-            // Takes what comes, as a spooler does, the moment that it is there.
+            // Removes the file as soon as it exists, as a spooler does.
             scope.spawn(|| while fs::remove_file(&job).is_err() {});
-            world.write(&format!("mnt/{round}/job"), "");
+            home.write(&format!("mnt/{round}/job"), "");
             for other in 0..4 {
-                world.write(&format!("mnt/{round}/other{other}"), "");
+                home.write(&format!("mnt/{round}/other{other}"), "");
             }
         });
     }
     for round in &rounds {
-        wait_for("a removal to be seen", || !world.path("mnt").join(round).join("job").exists());
+        wait_for("a removal to be seen", || !home.path("mnt").join(round).join("job").exists());
     }
-    world.wirefs(&["umount", "mnt"]).succeeds();
+    home.wirefs(&["umount", "mnt"]).succeeds();
 }
 
 #[test]
-fn own_changes_are_taken_for_nobody_elses_where_each_directory_is_watched() {
-    let world = World::new();
-    fs::create_dir(world.path("export/apart")).unwrap();
-    let _server = serve_without_rights(&world);
-    world.wirefs(&["mount", &world.url(), "mnt"]).succeeds();
-    assert_eq!(names(&world, "mnt/apart"), [""; 0]);
+fn own_changes_cause_no_recalls_with_directory_watches() {
+    let home = TestHome::new();
+    fs::create_dir(home.path("export/apart")).unwrap();
+    let _server = serve_without_rights(&home);
+    home.wirefs(&["mount", &home.url(), "mnt"]).succeeds();
+    assert_eq!(names(&home, "mnt/apart"), [""; 0]);
     std::thread::scope(|scope| {
         for part in 0..4 {
-            let top = world.path("mnt");
+            let top = home.path("mnt");
             scope.spawn(move || {
                 for round in 0..30 {
                     let dir = top.join(format!("{part}_{round}"));
@@ -393,40 +393,40 @@ fn own_changes_are_taken_for_nobody_elses_where_each_directory_is_watched() {
             });
         }
     });
-    File::open(world.path("mnt")).unwrap().sync_all().unwrap();
-    // What the kernel tells comes in order: once this is noticed, so is all that came before.
-    world.write("export/apart/others", "");
-    wait_for("a program's change to be noticed", || world.path("mnt/apart/others").exists());
-    let leases = world.status()["leases"].clone();
+    File::open(home.path("mnt")).unwrap().sync_all().unwrap();
+    // The kernel reports events in order: after this one all earlier ones are processed.
+    home.write("export/apart/others", "");
+    wait_for("a program's change to be noticed", || home.path("mnt/apart/others").exists());
+    let leases = home.status()["leases"].clone();
     assert_eq!(leases["watch"], "directories");
     assert!((1..=4).contains(&leases["recalls"].as_u64().unwrap()), "{leases}");
-    world.wirefs(&["umount", "mnt"]).succeeds();
+    home.wirefs(&["umount", "mnt"]).succeeds();
 }
 
 #[test]
-fn a_mount_without_leases_is_told_of_nothing() {
-    let world = World::new();
-    world.write("export/a", "text");
-    let _server = world.mounted_in_mode("window");
-    let _other = Other::mount(&world, "lease");
-    assert_eq!(world.read("mnt/a"), "text");
-    assert_eq!(world.status()["leases"], serde_json::Value::Null);
-    assert!(!world.wirefs(&["status", "mnt"]).succeeds().contains("leases"));
-    world.write("mnt/a", "changed");
-    assert_eq!(world.read("other/a"), "changed", "whoever changes it, the other hears of it");
+fn mount_without_leases_gets_no_recalls() {
+    let home = TestHome::new();
+    home.write("export/a", "text");
+    let _server = home.mounted_in_mode("window");
+    let _second = SecondMount::mount(&home, "lease");
+    assert_eq!(home.read("mnt/a"), "text");
+    assert_eq!(home.status()["leases"], serde_json::Value::Null);
+    assert!(!home.wirefs(&["status", "mnt"]).succeeds().contains("leases"));
+    home.write("mnt/a", "changed");
+    assert_eq!(home.read("other/a"), "changed", "whoever changes it, the other hears of it");
 }
 
 #[test]
-fn a_server_that_ends_after_its_mounts_leaves_nothing_to_wait_for() {
-    let world = World::new();
-    world.write("export/f", "known");
-    let server = world.mounted();
-    assert_eq!(world.read("mnt/f"), "known");
-    world.wirefs(&["umount", "mnt"]).succeeds();
+fn server_ended_after_its_mounts_needs_no_recovery_wait() {
+    let home = TestHome::new();
+    home.write("export/f", "known");
+    let server = home.mounted();
+    assert_eq!(home.read("mnt/f"), "known");
+    home.wirefs(&["umount", "mnt"]).succeeds();
     server.kill(Signal::TERM);
     assert_eq!(server.end().code, Some(0));
-    let next = world.serve(&["--listen", &world.url()]);
+    let next = home.serve(&["--listen", &home.url()]);
     next.kill(Signal::TERM);
-    let said = next.end();
-    assert!(!said.stderr.contains("has not ended cleanly"), "{said:?}");
+    let output = next.end();
+    assert!(!output.stderr.contains("has not ended cleanly"), "{output:?}");
 }

@@ -1,17 +1,20 @@
-//! The command as a user runs it: servers, mounts and errors, each in a home of its own.
+//! Tests of the command as a user runs it, each with its own home directory.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod background;
 mod blocks;
+mod cached_walks;
 mod connections;
+mod disk_cache;
 mod doctor;
 mod echo;
 mod errors;
+mod file_holder;
 mod force;
 mod fstab;
-mod full;
+mod full_disk;
+mod home;
 mod journal;
-mod kept;
 mod leases;
 mod listings;
 mod locks;
@@ -24,12 +27,9 @@ mod over_ssh;
 mod over_tls;
 mod over_unix;
 mod pages;
-mod pen;
 mod power_cut;
 mod quarantine;
 mod readme;
 mod semantics;
-mod started_again;
-mod taken_up;
-mod warm;
-mod world;
+mod server_restart;
+mod session_restore;

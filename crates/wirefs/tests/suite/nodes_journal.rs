@@ -1,21 +1,21 @@
-//! What was changed below `/net` when the process that is the node was killed.
+//! Recovery of changes below `/net` after the node's process was killed.
 
+use crate::home::{TestHome, wait_for};
 use crate::journal::journals;
 use crate::nodes::{ANY_PORT, NodeProcess};
-use crate::world::{World, wait_for};
 use rustix::process::Signal;
 use std::fs;
 use std::io;
 
-/// A node that mounts, and one that shares.
+/// A node that mounts, and one with an export.
 struct Pair {
-    here: World,
-    there: World,
+    here: TestHome,
+    there: TestHome,
 }
 
 impl Pair {
     fn new() -> Pair {
-        Pair { here: World::new(), there: World::new() }
+        Pair { here: TestHome::new(), there: TestHome::new() }
     }
 
     fn there(&self) -> NodeProcess<'_> {
@@ -31,16 +31,16 @@ impl Pair {
         )
     }
 
-    /// Changes that the other, which is stopped, does not have when this one is killed. Their directory.
-    fn left(&self, there: &NodeProcess<'_>) -> String {
+    /// Makes changes that the other, stopped node does not have when this one is killed. Returns their directory.
+    fn leave_pending(&self, there: &NodeProcess<'_>) -> String {
         let mut here = self.here(there.port());
         for attempt in 0.. {
             let name = format!("new{attempt}");
             wait_for("the other node", || fs::read(self.here.path("mnt/two/file")).is_ok());
             there.kill(Signal::STOP);
-            // Unless it counts as dead by then, or this one is not alone yet.
+            // Unless it counts as dead already, or this session is not exclusive yet.
             if self.change(&name).is_ok() {
-                here.die();
+                here.crash();
                 assert!(!self.there.path(&format!("export/{name}")).exists());
                 return name;
             }
@@ -63,7 +63,7 @@ impl Pair {
         });
     }
 
-    /// Journals of mounts that died.
+    /// Returns the number of journals of dead mounts.
     fn journals_left(&self) -> usize {
         journals(&self.here).iter().filter(|journal| journal["state"] == "left").count()
     }
@@ -71,13 +71,13 @@ impl Pair {
 
 // S-124
 #[test]
-fn what_was_changed_on_a_node_is_there_once_the_killed_daemon_is_up_again_and_nobody_asks_for_it() {
+fn pending_changes_of_a_killed_node_are_sent_after_its_restart() {
     let pair = Pair::new();
     let mut there = pair.there();
     let port = there.port();
-    let name = pair.left(&there);
-    // With all that had come to its machine, and that it had not read.
-    there.die();
+    let name = pair.leave_pending(&there);
+    // With all data that its machine received and it did not read.
+    there.crash();
     let listed = pair.here.wirefs(&["recover", "--list"]).succeeds();
     assert!(listed.contains(&format!("{}: ", pair.here.text("mnt/two"))), "{listed}");
     let again = format!("127.0.0.1:{port}");
@@ -92,11 +92,11 @@ fn what_was_changed_on_a_node_is_there_once_the_killed_daemon_is_up_again_and_no
 
 // S-124
 #[test]
-fn what_was_left_for_a_node_that_is_not_there_stays_until_it_is() {
+fn pending_changes_for_an_absent_node_are_kept_until_it_joins() {
     let pair = Pair::new();
     let there = pair.there();
     let port = there.port();
-    let name = pair.left(&there);
+    let name = pair.leave_pending(&there);
     let place = pair.here.text("mnt/two");
     let without = pair.here.wirefs(&["recover"]);
     assert!(without.code == Some(1) && without.stdout.contains("wirefs node up"), "{without:?}");
@@ -114,25 +114,25 @@ fn what_was_left_for_a_node_that_is_not_there_stays_until_it_is() {
 
 // S-124
 #[test]
-fn what_was_left_comes_to_a_node_by_its_address_too() {
+fn pending_changes_can_be_sent_by_address() {
     let pair = Pair::new();
     let there = pair.there();
     let url = format!("tls://127.0.0.1:{}", there.port());
-    let name = pair.left(&there);
+    let name = pair.leave_pending(&there);
     there.kill(Signal::CONT);
-    let said = pair.here.wirefs(&["recover", &url]).succeeds();
-    assert!(said.contains("were brought to the server"), "{said}");
+    let output = pair.here.wirefs(&["recover", &url]).succeeds();
+    assert!(output.contains("were brought to the server"), "{output}");
     pair.await_all(&name);
     assert!(journals(&pair.here).is_empty());
 }
 
 // S-127
 #[test]
-fn what_a_node_does_not_take_is_kept_and_told() {
+fn changes_rejected_by_a_node_are_quarantined_and_reported() {
     let pair = Pair::new();
     let there = pair.there();
     let port = there.port();
-    let name = pair.left(&there);
+    let name = pair.leave_pending(&there);
     fs::write(pair.there.path(&format!("export/{name}")), "somebody else's").unwrap();
     there.kill(Signal::CONT);
     let _here = pair.here(port);
@@ -143,7 +143,7 @@ fn what_a_node_does_not_take_is_kept_and_told() {
 
 // S-127
 #[test]
-fn a_node_keeps_no_journal_where_none_is_wished() {
+fn node_has_no_journal_if_disabled() {
     let pair = Pair::new();
     let there = pair.there();
     let peer = format!("127.0.0.1:{}", there.port());

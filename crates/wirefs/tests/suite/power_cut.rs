@@ -1,15 +1,16 @@
-//! Power cuts: what the server's disk may have at any moment, when SQLite writes to a mount that does not wait for syncs that only order.
+//! Power failures: possible states of the server's disk at any moment, when SQLite writes to a mount whose barriers do
+//! not wait.
 //!
 //! ```text
 //!   sqlite3 ── mnt ── wirefs mount ── socket ── server here ── log ── export
 //!                                                              |
 //!        any moment, any legal part of what was not synced: a directory ── sqlite3: whole? with all that was committed?
 //! ```
-//! Nobody sends anything again: it is what a reader at the server finds before the mount is back.
+//! Nothing is replayed: the states are those that a reader at the server finds before the mount reconnects.
 
 mod disk;
 
-use crate::world::{Ran, World, wait_for};
+use crate::home::{Finished, TestHome, wait_for};
 use disk::{Disk, Moment};
 use std::fs;
 use std::path::Path;
@@ -20,23 +21,23 @@ use wirefs_hostfs::{HostOptions, HostTree, Notice};
 use wirefs_model::Dice;
 use wirefs_op::message::version::BootId;
 
-/// Transactions, over all programs that run one after the other.
+/// Transactions, over all programs, which run in sequence.
 const PROGRAMS: u32 = 6;
 const EACH: u32 = 3;
-/// Rows of a transaction: more than the program keeps in memory, so that it writes to the database in its midst.
+/// Rows of a transaction: more than the program's memory, so that it writes to the database before the commit.
 const ROWS: u32 = 60;
-/// Moments that are looked at.
+/// Moments that are checked.
 const CUTS: u64 = 60;
 
-/// A server of this process, whose tree keeps a log, and a mount that is alone.
-fn mounted(world: &World) -> (Server, Arc<Disk>) {
+/// Starts a server in this process whose tree keeps a log, and a mount with an exclusive session.
+fn mounted(home: &TestHome) -> (Server, Arc<Disk>) {
     let boot = BootId(1);
     let host = HostOptions { boot, notice: Notice::Exclusive, ..HostOptions::default() };
-    let disk = Arc::new(Disk::of(HostTree::open(&world.path("export"), host).unwrap()));
+    let disk = Arc::new(Disk::of(HostTree::open(&home.path("export"), host).unwrap()));
     let server = Server::start(Arc::<Disk>::clone(&disk), ServeOptions::new(boot)).unwrap();
-    let address = Address::Unix(world.path("socket"));
+    let address = Address::Unix(home.path("socket"));
     server.listen(Listener::bind(&address, &ListenOptions::default()).unwrap()).unwrap();
-    crate::journal::alone(world);
+    crate::journal::exclusive(home);
     (server, disk)
 }
 
@@ -57,14 +58,14 @@ fn transactions(journal_mode: &str, rows: std::ops::Range<u32>) -> String {
     script
 }
 
-/// Whether the database is whole, and how many transactions are in it.
-fn look(world: &World, dir: &Path) -> (String, u32) {
+/// Returns whether the database is intact, and its number of transactions.
+fn check_database(home: &TestHome, dir: &Path) -> (String, u32) {
     let sql = format!(
         "pragma integrity_check; \
          select count(*) from (select n, count(*) as rows from u group by n) where rows <> {ROWS}; \
          select count(*) = count(distinct n) and count(*) = ifnull(max(n) + 1, 0) from t;"
     );
-    let ask = |sql: &str| Ran::of(world.command("sqlite3").arg("-bail").arg(dir.join("db")).arg(sql));
+    let ask = |sql: &str| Finished::of(home.command("sqlite3").arg("-bail").arg(dir.join("db")).arg(sql));
     if !ask("select 1 from t; select 1 from u;").stderr.is_empty() {
         return ("ok\n0\n1\n".to_owned(), 0);
     }
@@ -73,28 +74,28 @@ fn look(world: &World, dir: &Path) -> (String, u32) {
 }
 
 fn cut_at_random_moments(journal_mode: &str, may_be_taken_back: u32) {
-    let world = World::new();
-    let (server, disk) = mounted(&world);
+    let home = TestHome::new();
+    let (server, disk) = mounted(&home);
     let mut committed: Vec<(Moment, u32)> = vec![(disk.now(), 0)];
     for program in 0..PROGRAMS {
         let rows = program * EACH..(program + 1) * EACH;
         let script = transactions(journal_mode, rows.clone());
-        Ran::of(world.command("sqlite3").arg("-bail").arg(world.path("mnt/db")).arg(script)).succeeds();
+        Finished::of(home.command("sqlite3").arg("-bail").arg(home.path("mnt/db")).arg(script)).succeeds();
         committed.push((disk.now(), rows.end));
     }
-    crate::journal::umount(&world);
+    crate::journal::umount(&home);
     server.stop();
     let log = disk.log();
     assert!(log.barriers() >= 2 * (PROGRAMS * EACH - 2) as usize, "{} barriers", log.barriers());
     let mut dice = Dice::new(u64::from(may_be_taken_back) + 11);
     for cut in 0..CUTS {
         let moment = log.moment(&mut dice);
-        let dir = world.path("left");
+        let dir = home.path("left");
         fs::create_dir(&dir).unwrap();
         log.leave(moment, &mut dice, &dir);
-        let (told, count) = look(&world, &dir);
+        let (output, count) = check_database(&home, &dir);
         let is_so = format!("{journal_mode}, cut {cut} at {moment:?}");
-        assert_eq!(told, "ok\n0\n1\n", "{is_so}");
+        assert_eq!(output, "ok\n0\n1\n", "{is_so}");
         let least = committed.iter().rev().find(|(at, _)| *at <= moment).map_or(0, |(_, rows)| *rows);
         assert!(count + may_be_taken_back >= least, "{is_so}: {count} of {least}");
         fs::remove_dir_all(dir).unwrap();
@@ -104,19 +105,19 @@ fn cut_at_random_moments(journal_mode: &str, may_be_taken_back: u32) {
 
 // S-116 S-117
 #[test]
-fn a_database_whose_journal_is_removed_is_whole_whenever_the_server_loses_power() {
-    // SQLite does not sync the directory that it has removed the journal from.
+fn database_in_delete_mode_survives_power_failures() {
+    // SQLite does not sync the directory after removing its journal.
     cut_at_random_moments("delete", 1);
 }
 
 // S-116 S-117
 #[test]
-fn a_database_whose_journal_is_cut_is_whole_whenever_the_server_loses_power() {
+fn database_in_truncate_mode_survives_power_failures() {
     cut_at_random_moments("truncate", 0);
 }
 
 // S-116 S-117
 #[test]
-fn a_database_whose_journal_is_overwritten_is_whole_whenever_the_server_loses_power() {
+fn database_in_persist_mode_survives_power_failures() {
     cut_at_random_moments("persist", 0);
 }

@@ -1,8 +1,8 @@
-//! The README's shell commands do what it says.
+//! The shell commands of the README work.
 
-use crate::world::World;
+use crate::home::TestHome;
 
-/// The blocks marked as shell commands, one script: a reader types them one after the other.
+/// Returns the blocks marked as shell commands as one script, since a reader types them in sequence.
 fn script(readme: &str) -> String {
     let mut lines = vec!["set -eu".to_owned()];
     let mut is_inside = false;
@@ -17,7 +17,7 @@ fn script(readme: &str) -> String {
     lines.join("\n")
 }
 
-/// What a person does without being told: waits until the server says that it serves.
+/// Adds a wait for servers, as a user would wait.
 fn await_servers(script: &str) -> String {
     let wait = "until grep -q serving server.log; do kill -0 $! || exit 1; sleep 0.05; done";
     let served = script.lines().map(|line| match line.strip_suffix(" &") {
@@ -28,19 +28,19 @@ fn await_servers(script: &str) -> String {
 }
 
 #[test]
-fn the_commands_of_the_readme_work() {
-    let world = World::new();
+fn readme_commands_work() {
+    let home = TestHome::new();
     let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
     let readme = std::fs::read_to_string(readme).unwrap();
-    // The system chose the port for another listener a moment ago: it is free.
+    // The system chose this port for another listener just now, so it is free.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let script = script(&readme)
         .replace("wirefs serve shared", &format!("wirefs serve shared --listen tls://127.0.0.1:{port}"))
         .replace("tls://localhost/", &format!("tls://127.0.0.1:{port}/"));
     assert!(script.contains("wirefs mount"), "the README mounts nothing: {script}");
     let script = await_servers(&script);
-    let ran = world.run_in_group(world.command("sh").args(["-c", &script]));
+    let ran = home.run_in_group(home.command("sh").args(["-c", &script]));
     assert_eq!(ran.code, Some(0), "{script}\n{ran:?}");
     assert!(ran.stdout.contains("hello from the mount"), "{ran:?}");
-    assert!(!world.is_mounted());
+    assert!(!home.is_mounted());
 }

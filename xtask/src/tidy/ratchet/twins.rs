@@ -18,6 +18,10 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
             for at in words(code, keyword).filter(|&at| !file.is_test(at) && is_public(code, at)) {
                 let rest = code.get(at + keyword.len()..).unwrap_or_default().trim_start();
                 let name = rest.get(..rest.find(|c| !is_word(c)).unwrap_or(rest.len())).unwrap_or_default();
+                // A macro has a parameter there.
+                if name.is_empty() {
+                    continue;
+                }
                 if let Some(other) = first.insert(name, &file.path) {
                     let message = format!("{name} is also the name of a type in {other}");
                     let mend = "say in the name where the type belongs";

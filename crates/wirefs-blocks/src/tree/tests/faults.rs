@@ -1,7 +1,7 @@
-//! Stores that stop in the middle of a change.
+//! Stores that fail during a change.
 
-use super::world::{World, bytes, open};
-use crate::id::NodeId;
+use super::fixture::{TreeFixture, bytes, open};
+use crate::id::WriterId;
 use crate::store::{BlockStore, MemoryStore};
 use crate::tree::{BlockTree, OpenFault, TreeOptions};
 use std::sync::Arc;
@@ -10,74 +10,74 @@ use wirefs_op::message::version::BootId;
 use wirefs_op::{Errno, Timestamp};
 
 #[test]
-fn a_change_that_is_broken_off_leaves_the_tree_before_it() {
+fn interrupted_change_leaves_the_previous_tree() {
     for stops_after in 0..2 {
-        let world = World::new();
-        world.create("f", bytes(3000, 1)).unwrap();
-        let before = world.dump("");
-        world.store.writes_left.store(stops_after, Ordering::Relaxed);
-        assert_eq!(world.create("g", bytes(3000, 2)).map(drop), Err(Errno::Io));
-        world.store.writes_left.store(u64::MAX, Ordering::Relaxed);
-        let world = world.reopened(0);
-        assert_eq!(world.dump(""), before, "stopped after {stops_after} writes");
-        world.audit();
+        let fixture = TreeFixture::new();
+        fixture.create("f", bytes(3000, 1)).unwrap();
+        let before = fixture.dump("");
+        fixture.store.writes_left.store(stops_after, Ordering::Relaxed);
+        assert_eq!(fixture.create("g", bytes(3000, 2)).map(drop), Err(Errno::Io));
+        fixture.store.writes_left.store(u64::MAX, Ordering::Relaxed);
+        let fixture = fixture.reopened(0);
+        assert_eq!(fixture.dump(""), before, "stopped after {stops_after} writes");
+        fixture.audit();
     }
 }
 
 #[test]
-fn a_change_whose_old_blocks_were_not_deregistered_is_cleaned_up_at_the_next_opening() {
-    let world = World::new();
-    world.create("f", bytes(3000, 1)).unwrap();
-    world.store.keeps_all.store(true, Ordering::Relaxed);
-    world.create("f", bytes(3000, 2)).unwrap();
-    world.store.keeps_all.store(false, Ordering::Relaxed);
-    assert!(world.store.all().len() > world.reached().len());
-    let world = world.reopened(0);
-    world.audit();
-    assert_eq!(world.read("f"), Ok(bytes(3000, 2)));
+fn interrupted_deregistration_is_completed_at_the_next_opening() {
+    let fixture = TreeFixture::new();
+    fixture.create("f", bytes(3000, 1)).unwrap();
+    fixture.store.keeps_all.store(true, Ordering::Relaxed);
+    fixture.create("f", bytes(3000, 2)).unwrap();
+    fixture.store.keeps_all.store(false, Ordering::Relaxed);
+    assert!(fixture.store.all().len() > fixture.reached().len());
+    let fixture = fixture.reopened(0);
+    fixture.audit();
+    assert_eq!(fixture.read("f"), Ok(bytes(3000, 2)));
 }
 
 #[test]
-fn when_it_is_not_known_which_root_counts_nothing_more_is_changed() {
-    let world = World::new();
-    world.create("f", bytes(3000, 1)).unwrap();
-    world.store.writes_left.store(1, Ordering::Relaxed);
-    assert_eq!(world.create("g", bytes(10, 2)).map(drop), Err(Errno::Io));
-    world.store.writes_left.store(u64::MAX, Ordering::Relaxed);
-    assert_eq!(world.create("h", bytes(10, 2)).map(drop), Err(Errno::Io));
-    assert_eq!(world.read("f"), Ok(bytes(3000, 1)));
+fn unknown_root_makes_all_changes_fail() {
+    let fixture = TreeFixture::new();
+    fixture.create("f", bytes(3000, 1)).unwrap();
+    fixture.store.writes_left.store(1, Ordering::Relaxed);
+    assert_eq!(fixture.create("g", bytes(10, 2)).map(drop), Err(Errno::Io));
+    fixture.store.writes_left.store(u64::MAX, Ordering::Relaxed);
+    assert_eq!(fixture.create("h", bytes(10, 2)).map(drop), Err(Errno::Io));
+    assert_eq!(fixture.read("f"), Ok(bytes(3000, 1)));
 }
 
 #[test]
-fn a_store_without_room_keeps_nothing_of_the_change_and_goes_on_when_there_is_room() {
+fn full_store_keeps_nothing_of_a_failed_change() {
     for room in 0..2 {
-        let world = World::new();
-        world.create("f", bytes(3000, 1)).unwrap();
-        let before = world.store.all();
-        world.store.room_left.store(room, Ordering::Relaxed);
-        assert_eq!(world.create("g", bytes(3000, 2)).map(drop), Err(Errno::NoSpace), "room for {room}");
-        assert_eq!(world.store.all(), before, "room for {room}");
-        world.store.room_left.store(u64::MAX, Ordering::Relaxed);
-        // With ids that nobody has seen, which the store looks at.
-        world.create("g", bytes(3000, 2)).unwrap();
-        world.remove("f").unwrap();
-        world.audit();
-        assert_eq!(world.read("g"), Ok(bytes(3000, 2)));
+        let fixture = TreeFixture::new();
+        fixture.create("f", bytes(3000, 1)).unwrap();
+        let before = fixture.store.all();
+        fixture.store.room_left.store(room, Ordering::Relaxed);
+        assert_eq!(fixture.create("g", bytes(3000, 2)).map(drop), Err(Errno::NoSpace), "room for {room}");
+        assert_eq!(fixture.store.all(), before, "room for {room}");
+        fixture.store.room_left.store(u64::MAX, Ordering::Relaxed);
+        // The change uses new ids; the store rejects reused ones.
+        fixture.create("g", bytes(3000, 2)).unwrap();
+        fixture.remove("f").unwrap();
+        fixture.audit();
+        assert_eq!(fixture.read("g"), Ok(bytes(3000, 2)));
     }
 }
 
 #[test]
-fn a_store_that_failed_once_is_used_again_with_other_ids() {
-    let world = World::new();
-    world.store.writes_left.store(0, Ordering::Relaxed);
-    assert_eq!(world.create("f", bytes(10, 2)).map(drop), Err(Errno::Io));
-    world.store.writes_left.store(u64::MAX, Ordering::Relaxed);
-    world.create("f", bytes(10, 3)).unwrap();
-    world.audit();
+fn change_after_a_store_fault_uses_new_ids() {
+    let fixture = TreeFixture::new();
+    fixture.store.writes_left.store(0, Ordering::Relaxed);
+    assert_eq!(fixture.create("f", bytes(10, 2)).map(drop), Err(Errno::Io));
+    fixture.store.writes_left.store(u64::MAX, Ordering::Relaxed);
+    fixture.create("f", bytes(10, 3)).unwrap();
+    fixture.audit();
 }
 
 fn options() -> TreeOptions {
-    TreeOptions { ram_bytes: 0, node: NodeId(1), boot: BootId(9), uid: 5, gid: 6 }
+    TreeOptions { ram_bytes: 0, node: WriterId(1), boot: BootId(9), uid: 5, gid: 6 }
 }
 
 fn clock() -> crate::tree::Clock {
@@ -85,7 +85,7 @@ fn clock() -> crate::tree::Clock {
 }
 
 #[test]
-fn what_is_no_tree_is_not_opened() {
+fn foreign_data_is_not_opened() {
     let small = Arc::new(MemoryStore::new(100, 10));
     assert_eq!(BlockTree::open(small, options(), clock()).unwrap_err(), OpenFault::Payload(100));
     let store = Arc::new(MemoryStore::new(1400, 10));
@@ -96,7 +96,7 @@ fn what_is_no_tree_is_not_opened() {
 }
 
 #[test]
-fn a_new_tree_belongs_to_whom_it_is_made_for() {
+fn new_tree_has_the_configured_owner() {
     let store = Arc::new(MemoryStore::new(1400, 10));
     let tree = BlockTree::open(store, options(), clock()).unwrap();
     let attached = tree.attach(1, &wirefs_op::TreePath::root()).unwrap();
@@ -104,13 +104,13 @@ fn a_new_tree_belongs_to_whom_it_is_made_for() {
 }
 
 #[test]
-fn blocks_of_other_nodes_are_left_to_them() {
-    let world = World::new();
-    let foreign = crate::id::BlockId::new(1 << 30, NodeId(2)).unwrap();
-    world.store.inner.register(&[(foreign, bytes(10, 1))]).unwrap();
-    let tree = open(Arc::clone(&world.store), 0);
-    assert!(world.store.all().contains(&foreign));
+fn blocks_of_other_nodes_are_not_deregistered() {
+    let fixture = TreeFixture::new();
+    let foreign = crate::id::BlockId::new(1 << 30, WriterId(2)).unwrap();
+    fixture.store.inner.register(&[(foreign, bytes(10, 1))]).unwrap();
+    let tree = open(Arc::clone(&fixture.store), 0);
+    assert!(fixture.store.all().contains(&foreign));
     tree.create_checkpoint(b"one").unwrap();
-    // What is made from now on is newer.
-    assert!(world.store.root().unwrap() > Some(foreign));
+    // Later blocks are newer.
+    assert!(fixture.store.root().unwrap() > Some(foreign));
 }

@@ -1,8 +1,8 @@
-//! Files, links and attributes, past what the contract of trees tries: sizes at the borders of blocks, large values.
+//! Files, links and attributes at block borders and with large values, beyond the contract tests of trees.
 
-use super::world::{PAYLOAD_BYTES, World, at, bytes};
+use super::fixture::{PAYLOAD_BYTES, TreeFixture, at, bytes};
 use crate::change::CopyRange;
-use crate::tree::commit::{Purpose, quietly};
+use crate::tree::commit::{Purpose, no_announcement};
 use crate::tree::serve::Failure;
 use bytes::Bytes;
 use wirefs_op::limits::XATTR_BYTES_MAX;
@@ -12,66 +12,66 @@ use wirefs_op::message::seek::Tseek;
 use wirefs_op::message::xattr::XattrAction;
 use wirefs_op::{Errno, FileId, Kind, Reply, Request};
 
-/// Where a file leaves its head, where its first block ends, where its first run does.
+/// The sizes at which a file leaves its head, fills its first block, and fills its first run. In bytes.
 const BORDERS: [usize; 5] = [1240, 1378, 2 * 1378, 32 * 1378, 33 * 1378];
 
 #[test]
 fn a_file_of_any_size_is_read_as_it_was_written() {
-    let world = World::new();
+    let fixture = TreeFixture::new();
     for border in BORDERS {
         for size in [border - 1, border, border + 1] {
             let path = format!("f{size}");
             let data = bytes(size, size as u8);
-            assert_eq!(world.create(&path, data.clone()).unwrap().size, size as u64);
-            assert_eq!(world.read(&path), Ok(data));
+            assert_eq!(fixture.create(&path, data.clone()).unwrap().size, size as u64);
+            assert_eq!(fixture.read(&path), Ok(data));
         }
     }
-    world.audit();
+    fixture.audit();
 }
 
 #[test]
-fn bytes_are_written_over_at_any_place() {
-    let world = World::of(PAYLOAD_BYTES, 1 << 20, 0);
+fn data_can_be_overwritten_at_any_offset() {
+    let fixture = TreeFixture::of(PAYLOAD_BYTES, 1 << 20, 0);
     let size = 5000;
     let mut model = bytes(size, 1).to_vec();
-    world.create("f", Bytes::from(model.clone())).unwrap();
+    fixture.create("f", Bytes::from(model.clone())).unwrap();
     for (at_byte, len) in [(0, 1), (1377, 2), (1378, 1378), (1000, 3000), (4999, 1), (4990, 100), (0, 6000)] {
         let data = bytes(len, at_byte as u8);
         model.resize(model.len().max(at_byte + len), 0);
         model[at_byte..at_byte + len].copy_from_slice(&data);
-        world.write(at("f"), at_byte as u64, data).unwrap();
-        assert_eq!(world.read("f").unwrap(), model);
+        fixture.write(at("f"), at_byte as u64, data).unwrap();
+        assert_eq!(fixture.read("f").unwrap(), model);
     }
-    world.audit();
+    fixture.audit();
 }
 
 #[test]
-fn what_was_cut_off_does_not_come_back() {
-    let world = World::new();
+fn truncated_data_does_not_reappear() {
+    let fixture = TreeFixture::new();
     for size in [900, 1300, 3000, 60_000] {
         for cut in [0, 1, size / 2, size - 1, 1378, 2756] {
-            world.create("f", bytes(size, 7)).unwrap();
-            world.resize("f", cut as u64).unwrap();
-            world.resize("f", size as u64 + 10).unwrap();
+            fixture.create("f", bytes(size, 7)).unwrap();
+            fixture.resize("f", cut as u64).unwrap();
+            fixture.resize("f", size as u64 + 10).unwrap();
             let mut expected = bytes(size, 7)[..cut.min(size)].to_vec();
             expected.resize(size + 10, 0);
-            assert_eq!(world.read("f").unwrap(), expected, "{size} cut to {cut}");
-            world.remove("f").unwrap();
+            assert_eq!(fixture.read("f").unwrap(), expected, "{size} cut to {cut}");
+            fixture.remove("f").unwrap();
         }
     }
-    world.collect();
-    world.audit();
+    fixture.collect();
+    fixture.audit();
 }
 
 #[test]
-fn a_sparse_file_takes_the_room_of_its_data() {
-    let world = World::new();
+fn sparse_file_uses_space_only_for_its_data() {
+    let fixture = TreeFixture::new();
     let far = 1 << 40;
-    world.create("f", Bytes::new()).unwrap();
-    let stat = world.write(at("f"), far, bytes(10, 1)).unwrap();
+    fixture.create("f", Bytes::new()).unwrap();
+    let stat = fixture.write(at("f"), far, bytes(10, 1)).unwrap();
     assert_eq!(stat.size, far + 10);
     assert!(stat.blocks * 512 < 3 * PAYLOAD_BYTES as u64, "{} sectors", stat.blocks);
-    let seek = |offset, hole| match world.ask(Request::Seek(Tseek { target: at("f"), offset, hole })) {
+    let seek = |offset, hole| match fixture.ask(Request::Seek(Tseek { target: at("f"), offset, hole })) {
         Ok(replies) => match replies.as_slice() {
             [Reply::Seek(seek)] => Ok(seek.offset),
             other => panic!("{other:?}"),
@@ -86,125 +86,130 @@ fn a_sparse_file_takes_the_room_of_its_data() {
 }
 
 #[test]
-fn a_hole_is_found_behind_much_data() {
-    let world = World::new();
+fn hole_after_much_data_is_found() {
+    let fixture = TreeFixture::new();
     let size = 4 << 20;
     for part in 0..32 {
         let target =
-            if part == 0 { world.create("f", Bytes::new()).map(|_| at("f")).unwrap() } else { at("f") };
-        world.write(target, part * (size / 32), bytes(size as usize / 32, part as u8)).unwrap();
+            if part == 0 { fixture.create("f", Bytes::new()).map(|_| at("f")).unwrap() } else { at("f") };
+        fixture.write(target, part * (size / 32), bytes(size as usize / 32, part as u8)).unwrap();
     }
     let request = Tseek { target: at("f"), offset: 5, hole: true };
-    let replies = world.ask(Request::Seek(request)).unwrap();
+    let replies = fixture.ask(Request::Seek(request)).unwrap();
     assert!(matches!(replies.as_slice(), [Reply::Seek(seek)] if seek.offset == size));
-    world.audit();
+    fixture.audit();
 }
 
 #[test]
 fn a_large_file_is_copied_punched_and_removed() {
-    let world = World::new();
+    let fixture = TreeFixture::new();
     let part = 128 * 1024;
-    world.create("f", Bytes::new()).unwrap();
+    fixture.create("f", Bytes::new()).unwrap();
     for number in 0..24 {
-        world.write(at("f"), number * part, bytes(part as usize, number as u8)).unwrap();
+        fixture.write(at("f"), number * part, bytes(part as usize, number as u8)).unwrap();
     }
-    let whole = world.read("f").unwrap();
+    let whole = fixture.read("f").unwrap();
     let copy = Tcopy { from: at("f"), from_offset: 0, to: at("g"), to_offset: 100, length: u64::MAX / 4 };
-    world.create("g", Bytes::new()).unwrap();
-    let replies = world.ask(Request::Copy(copy)).unwrap();
+    fixture.create("g", Bytes::new()).unwrap();
+    let replies = fixture.ask(Request::Copy(copy)).unwrap();
     assert!(matches!(replies.as_slice(), [Reply::Copy(copy)] if copy.count == 24 * part));
-    assert_eq!(world.read("g").unwrap().slice(100..), whole);
+    assert_eq!(fixture.read("g").unwrap().slice(100..), whole);
     let (from, to) = (1000_usize, 3_000_000_usize);
     let punch = Tallocate { target: at("f"), mode: 3, offset: from as u64, length: (to - from) as u64 };
-    world.ask(Request::Allocate(punch)).unwrap();
+    fixture.ask(Request::Allocate(punch)).unwrap();
     let mut expected = whole.to_vec();
     expected[from..to].fill(0);
-    assert_eq!(world.read("f").unwrap(), expected);
-    world.audit();
+    assert_eq!(fixture.read("f").unwrap(), expected);
+    fixture.audit();
     for path in ["f", "g"] {
-        world.remove(path).unwrap();
+        fixture.remove(path).unwrap();
     }
-    world.collect();
-    world.audit();
-    assert!(world.store.all().len() < 10);
+    fixture.collect();
+    fixture.audit();
+    assert!(fixture.store.all().len() < 10);
 }
 
 #[test]
 fn holes_are_copied_as_holes() {
-    let world = World::new();
-    world.create("f", bytes(2000, 1)).unwrap();
-    world.write(at("f"), 1 << 40, bytes(2000, 2)).unwrap();
-    world.create("g", Bytes::new()).unwrap();
+    let fixture = TreeFixture::new();
+    fixture.create("f", bytes(2000, 1)).unwrap();
+    fixture.write(at("f"), 1 << 40, bytes(2000, 2)).unwrap();
+    fixture.create("g", Bytes::new()).unwrap();
     let copy = Tcopy { from: at("f"), from_offset: 0, to: at("g"), to_offset: 0, length: 1 << 25 };
-    world.ask(Request::Copy(copy)).unwrap();
-    assert_eq!(world.stat("g").unwrap().size, 1 << 25);
-    assert!(world.stat("g").unwrap().blocks * 512 < 4 * PAYLOAD_BYTES as u64);
-    assert_eq!(world.read("g").unwrap().slice(..2000), bytes(2000, 1));
+    fixture.ask(Request::Copy(copy)).unwrap();
+    assert_eq!(fixture.stat("g").unwrap().size, 1 << 25);
+    assert!(fixture.stat("g").unwrap().blocks * 512 < 4 * PAYLOAD_BYTES as u64);
+    assert_eq!(fixture.read("g").unwrap().slice(..2000), bytes(2000, 1));
 }
 
 #[test]
 fn names_are_not_tied_to_blocks() {
-    let world = World::new();
-    world.mkdir("a").unwrap();
-    world.mkdir("b").unwrap();
-    let made = world.create("a/f", bytes(3000, 4)).unwrap();
-    world.link("a/f", "b/g").unwrap();
-    let linked = world.stat("b/g").unwrap();
+    let fixture = TreeFixture::new();
+    fixture.mkdir("a").unwrap();
+    fixture.mkdir("b").unwrap();
+    let made = fixture.create("a/f", bytes(3000, 4)).unwrap();
+    fixture.link("a/f", "b/g").unwrap();
+    let linked = fixture.stat("b/g").unwrap();
     assert_eq!((linked.id, linked.nlink), (made.id, 2));
-    world.write(at("b/g"), 0, bytes(10, 9)).unwrap();
-    assert_eq!(world.read("a/f"), world.read("b/g"));
-    world.rename("a", "b/a", 0).unwrap();
-    assert_eq!(world.stat("b/a/f").unwrap().id, made.id);
-    world.remove("b/a/f").unwrap();
-    assert_eq!(world.stat("b/g").unwrap().nlink, 1);
+    fixture.write(at("b/g"), 0, bytes(10, 9)).unwrap();
+    assert_eq!(fixture.read("a/f"), fixture.read("b/g"));
+    fixture.rename("a", "b/a", 0).unwrap();
+    assert_eq!(fixture.stat("b/a/f").unwrap().id, made.id);
+    fixture.remove("b/a/f").unwrap();
+    assert_eq!(fixture.stat("b/g").unwrap().nlink, 1);
     let target = bytes(4095, 1).iter().map(|byte| byte % 26 + b'a').collect::<Bytes>();
-    world.make("l", Kind::Symlink, target.clone()).unwrap();
-    assert_eq!(world.read("l"), Ok(target));
-    world.audit();
+    fixture.make("l", Kind::Symlink, target.clone()).unwrap();
+    assert_eq!(fixture.read("l"), Ok(target));
+    fixture.audit();
 }
 
 #[test]
-fn attributes_of_any_size_are_kept() {
-    let world = World::new();
-    world.create("f", Bytes::new()).unwrap();
+fn attributes_of_any_size_are_stored() {
+    let fixture = TreeFixture::new();
+    fixture.create("f", Bytes::new()).unwrap();
     for len in [0, 256, 257, 5000, XATTR_BYTES_MAX] {
         let value = bytes(len, len as u8);
-        world.xattr("f", XattrAction::Set, "user.v", value.clone()).unwrap();
-        assert_eq!(world.xattr("f", XattrAction::Read, "user.v", Bytes::new()), Ok(value));
-        world.audit();
+        fixture.xattr("f", XattrAction::Set, "user.v", value.clone()).unwrap();
+        assert_eq!(fixture.xattr("f", XattrAction::Read, "user.v", Bytes::new()), Ok(value));
+        fixture.audit();
     }
     for number in 0..100 {
-        world.xattr("f", XattrAction::Set, &format!("user.{number}"), bytes(300, number)).unwrap();
+        fixture.xattr("f", XattrAction::Set, &format!("user.{number}"), bytes(300, number)).unwrap();
     }
-    let names = world.xattr("f", XattrAction::List, "", Bytes::new()).unwrap();
+    let names = fixture.xattr("f", XattrAction::List, "", Bytes::new()).unwrap();
     assert_eq!(names.split(|byte| *byte == 0).filter(|name| !name.is_empty()).count(), 101);
-    world.remove("f").unwrap();
-    world.collect();
-    world.audit();
+    fixture.remove("f").unwrap();
+    fixture.collect();
+    fixture.audit();
 }
 
 #[test]
-fn there_are_no_access_lists_and_that_is_no_failure() {
-    let world = World::new();
-    world.create("f", Bytes::new()).unwrap();
+fn reading_an_acl_returns_no_data() {
+    let fixture = TreeFixture::new();
+    fixture.create("f", Bytes::new()).unwrap();
     let name = "system.posix_acl_access";
-    assert_eq!(world.xattr("f", XattrAction::Read, name, Bytes::new()), Err(Errno::NoData));
-    assert_eq!(world.xattr("f", XattrAction::Set, name, bytes(8, 1)), Err(Errno::NotSupported));
+    assert_eq!(fixture.xattr("f", XattrAction::Read, name, Bytes::new()), Err(Errno::NoData));
+    assert_eq!(fixture.xattr("f", XattrAction::Set, name, bytes(8, 1)), Err(Errno::NotSupported));
 }
 
 #[test]
-fn a_copy_does_not_go_on_in_other_files_with_the_same_numbers() {
-    let world = World::new();
-    let from = world.create("from", bytes(5000, 1)).unwrap().id;
-    let to = world.create("to", bytes(10, 2)).unwrap().id;
+fn copy_does_not_continue_in_files_with_reused_inode_numbers() {
+    let fixture = TreeFixture::new();
+    let from = fixture.create("from", bytes(5000, 1)).unwrap().id;
+    let to = fixture.create("to", bytes(10, 2)).unwrap().id;
     let copy = |from, to| {
         let range = CopyRange { from, from_offset: 0, to, to_offset: 0, count: 5000 };
-        world.tree.change(Purpose::Fill, &mut quietly, |change| change.copy(&range), |(copied, _)| copied)
+        fixture.tree.change(
+            Purpose::Fill,
+            &mut no_announcement,
+            |change| change.copy(&range),
+            |(copied, _)| copied,
+        )
     };
     let other = |id: FileId| FileId { generation: id.generation + 1, ..id };
     assert_eq!(copy(other(from), to), Err(Failure::Errno(Errno::Stale)));
     assert_eq!(copy(from, other(to)), Err(Failure::Errno(Errno::Stale)));
-    assert_eq!(world.read("to"), Ok(bytes(10, 2)));
+    assert_eq!(fixture.read("to"), Ok(bytes(10, 2)));
     assert_eq!(copy(from, to), Ok(5000));
-    assert_eq!(world.read("to"), Ok(bytes(5000, 1)));
+    assert_eq!(fixture.read("to"), Ok(bytes(5000, 1)));
 }

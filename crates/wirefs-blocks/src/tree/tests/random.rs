@@ -1,6 +1,6 @@
-//! Random operations, checkpoints and collection among them.
+//! Random operations, including checkpoints and garbage collection.
 
-use super::world::{Dumped, PAYLOAD_BYTES, World, at, bytes};
+use super::fixture::{Dumped, PAYLOAD_BYTES, TreeFixture, at, bytes};
 use crate::id::BlockId;
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -53,7 +53,7 @@ enum Step {
     Reopen,
 }
 
-/// A path of one or two names out of few.
+/// A path of one or two names from a small set.
 #[derive(Clone, Copy, Debug)]
 struct Place(u8, Option<u8>);
 
@@ -108,9 +108,9 @@ fn magic(number: u8) -> String {
     format!("__checkpoint_{number}")
 }
 
-impl World {
-    /// Does what a step says of files; what it says of checkpoints by command.
-    fn perform(self, step: &Step) -> (World, Result<(), Errno>) {
+impl TreeFixture {
+    /// Performs a step; checkpoints are created and restored by command.
+    fn perform(self, step: &Step) -> (TreeFixture, Result<(), Errno>) {
         let done = match step {
             Step::Mkdir(place) => self.mkdir(&place.text()).map(drop),
             Step::Write { place, offset, len, seed } => self
@@ -154,73 +154,74 @@ impl World {
     }
 }
 
-/// What is kept of each checkpoint beside the tree.
-type Kept = BTreeMap<u8, (BlockId, BTreeMap<String, Dumped>)>;
+/// The expected state of each checkpoint.
+type Checkpoints = BTreeMap<u8, (BlockId, BTreeMap<String, Dumped>)>;
 
-/// Carries steps out and checks what is said of checkpoints.
+/// Runs steps and compares the checkpoints.
 fn run(steps: &[Step], by_magic: bool) -> Result<(), TestCaseError> {
-    let mut world = World::of(PAYLOAD_BYTES, 1 << 20, 20_000);
-    let mut kept = Kept::new();
+    let mut fixture = TreeFixture::of(PAYLOAD_BYTES, 1 << 20, 20_000);
+    let mut kept = Checkpoints::new();
     for step in steps {
-        let before = (world.files(), world.dump(""));
+        let before = (fixture.files(), fixture.dump(""));
         if let (Step::Keep(number), true) = (step, by_magic) {
-            if world.create(&magic(*number), Bytes::new()).is_ok() && !before.1.contains_key(&magic(*number))
+            if fixture.create(&magic(*number), Bytes::new()).is_ok()
+                && !before.1.contains_key(&magic(*number))
             {
                 kept.insert(*number, before);
             }
             continue;
         }
         let done;
-        (world, done) = world.perform(step);
+        (fixture, done) = fixture.perform(step);
         match (step, done) {
             (Step::Keep(number), Ok(())) => drop(kept.insert(*number, before)),
             (Step::Drop(number), Ok(())) => {
                 prop_assert!(kept.remove(number).is_some());
             }
             (Step::Restore(number), Ok(())) => {
-                prop_assert_eq!(world.files(), kept[number].0);
-                prop_assert_eq!(&world.dump(""), &kept[number].1);
+                prop_assert_eq!(fixture.files(), kept[number].0);
+                prop_assert_eq!(&fixture.dump(""), &kept[number].1);
             }
             (Step::Revert(number), Ok(())) => {
                 if let Some((files, dump)) = kept.remove(number) {
-                    prop_assert_eq!(world.files(), files, "bit for bit");
-                    prop_assert_eq!(world.dump(""), dump);
+                    prop_assert_eq!(fixture.files(), files, "identical blocks");
+                    prop_assert_eq!(fixture.dump(""), dump);
                 }
             }
             (Step::Collect | Step::Reopen, _) => {
-                world.collect();
-                world.audit();
-                let _same = world.dump("");
-                prop_assert_eq!(world.dump("").len(), before.1.len());
+                fixture.collect();
+                fixture.audit();
+                let _same = fixture.dump("");
+                prop_assert_eq!(fixture.dump("").len(), before.1.len());
             }
             (_, _) => {}
         }
         for (number, (_, dump)) in &kept {
             if matches!(step, Step::Collect | Step::Drop(_) | Step::Restore(_)) {
-                prop_assert_eq!(&world.dump(&format!(".checkpoints/{number}")), dump);
+                prop_assert_eq!(&fixture.dump(&format!(".checkpoints/{number}")), dump);
             }
         }
     }
-    world.collect();
-    world.audit();
+    fixture.collect();
+    fixture.audit();
     for (number, (_, dump)) in &kept {
-        prop_assert_eq!(&world.dump(&format!(".checkpoints/{number}")), dump);
-        world.tree.drop_checkpoint(number.to_string().as_bytes()).unwrap();
+        prop_assert_eq!(&fixture.dump(&format!(".checkpoints/{number}")), dump);
+        fixture.tree.drop_checkpoint(number.to_string().as_bytes()).unwrap();
     }
-    world.collect();
-    world.audit();
+    fixture.collect();
+    fixture.audit();
     Ok(())
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn nothing_reached_is_collected_and_nothing_else_stays(steps in steps(60)) {
+    fn exactly_the_reachable_blocks_stay_registered(steps in steps(60)) {
         run(&steps, false)?;
     }
 
     #[test]
-    fn checkpoints_by_magic_files_are_kept_bit_for_bit(steps in steps(60)) {
+    fn checkpoints_by_magic_files_are_preserved_exactly(steps in steps(60)) {
         run(&steps, true)?;
     }
 }
@@ -228,14 +229,14 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn a_thousand_operations_give_the_same_tree_again(steps in steps(1000)) {
-        let mut one = World::of(PAYLOAD_BYTES, 1 << 20, 1 << 20);
-        // Without memory, and with blocks that come in another order, it is the same to the last block.
-        let mut other = World::of(PAYLOAD_BYTES, 1 << 20, 0);
-        // With larger blocks, it is the same to whoever looks.
-        let mut large = World::of(65_536, 1 << 20, 1 << 20);
+    fn thousand_operations_are_deterministic(steps in steps(1000)) {
+        let mut one = TreeFixture::of(PAYLOAD_BYTES, 1 << 20, 1 << 20);
+        // Without a cache and with reordered delivery, the result has identical blocks.
+        let mut other = TreeFixture::of(PAYLOAD_BYTES, 1 << 20, 0);
+        // With larger blocks, the visible state is identical.
+        let mut large = TreeFixture::of(65_536, 1 << 20, 1 << 20);
         for step in &steps {
-            // In different lives different ids are left out.
+            // Each opening skips ids, so block ids differ afterwards.
             if matches!(step, Step::Reopen) {
                 continue;
             }
@@ -246,9 +247,9 @@ proptest! {
             prop_assert_eq!(told_one, told_other, "{:?}", step);
             prop_assert_eq!(told_one, told_large, "{:?}", step);
         }
-        for world in [&one, &other, &large] {
-            world.collect();
-            world.audit();
+        for fixture in [&one, &other, &large] {
+            fixture.collect();
+            fixture.audit();
         }
         prop_assert_eq!(one.files(), other.files());
         prop_assert_eq!(one.store.all(), other.store.all());
@@ -257,7 +258,7 @@ proptest! {
         }
         let (small, mut large) = (one.dump(""), large.dump(""));
         for (path, dumped) in &mut large {
-            // How many blocks there are depends on their size; how often something was changed on how much a change may do.
+            // The block count depends on the block size; the version depends on the size of one change.
             dumped.stat.blocks = small[path].stat.blocks;
         }
         prop_assert_eq!(small.keys().collect::<Vec<_>>(), large.keys().collect::<Vec<_>>());

@@ -5,7 +5,7 @@ fn id(ino: u64) -> FileId {
 }
 
 #[test]
-fn what_was_asked_for_before_is_outdated_and_what_was_asked_for_since_is_not() {
+fn attributes_requested_before_are_outdated_and_later_ones_are_not() {
     let mut outdated = Outdated::default();
     outdated.note(id(1), Time(10));
     assert!(outdated.is_since(id(1), Time(9)) && outdated.is_since(id(1), Time(10)));
@@ -15,7 +15,7 @@ fn what_was_asked_for_before_is_outdated_and_what_was_asked_for_since_is_not() {
 }
 
 #[test]
-fn more_than_are_remembered_outdate_everything_from_before() {
+fn overflow_outdates_all_earlier_attributes() {
     let mut outdated = Outdated::default();
     outdated.note(id(0), Time(5));
     for ino in 1..=OUTDATED_MAX as u64 {

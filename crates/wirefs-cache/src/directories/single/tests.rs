@@ -1,20 +1,20 @@
-use crate::directories::Directories;
-use crate::names::NodeId;
-use crate::names::tests::stat;
-use crate::trust::{Known, Trust};
+use crate::coherency::{Coherency, Freshness};
+use crate::directories::DirectoryCache;
+use crate::name_tree::TreeNodeId;
+use crate::name_tree::tests::stat;
 use std::time::Duration;
 use wirefs_op::{DirEntry, Kind, Stat, Time};
 
-const DIR: NodeId = NodeId(9);
-const LEASED: Known = Known { at: Time(50), leased: true };
+const DIR: TreeNodeId = TreeNodeId(9);
+const LEASED: Freshness = Freshness { at: Time(50), leased: true };
 
-fn leases() -> Trust {
-    Trust {
+fn leases() -> Coherency {
+    Coherency {
         now: Time(60),
         window: Duration::ZERO,
-        asked_after: None,
+        requested_after: None,
         leased_since: Some(Time(1)),
-        is_valid: true,
+        leases_valid: true,
     }
 }
 
@@ -22,17 +22,17 @@ fn leased(ino: u64) -> Stat {
     Stat { leased: true, ..stat(ino, Kind::File) }
 }
 
-/// A directory of which ten names are known singly; each was told ten times.
-fn ten() -> Directories {
-    let mut dirs = Directories::default();
+/// A directory with ten single names, each recorded ten times.
+fn ten() -> DirectoryCache {
+    let mut dirs = DirectoryCache::default();
     for name in (0..100u8).map(|index| [index % 10]) {
-        dirs.found(DIR, &name, Some(&leased(7)), LEASED, &leases());
+        dirs.record_lookup(DIR, &name, Some(&leased(7)), LEASED, &leases());
     }
     dirs
 }
 
 #[test]
-fn a_name_counts_once_however_often_it_is_told() {
+fn a_name_counts_once_however_often_it_is_recorded() {
     let mut dirs = ten();
     let one = dirs.bytes() / 10;
     assert!(one > 0);
@@ -40,18 +40,18 @@ fn a_name_counts_once_however_often_it_is_told() {
     assert_eq!(dirs.bytes(), 10 * one);
     dirs.added(DIR, b"new", &leased(9), LEASED, Time(60));
     assert_eq!(dirs.bytes(), 11 * one);
-    dirs.doubt_name(DIR, b"new");
-    dirs.doubt_name(DIR, b"never there");
+    dirs.invalidate_name(DIR, b"new");
+    dirs.invalidate_name(DIR, b"never there");
     assert_eq!(dirs.bytes(), 10 * one);
 }
 
 #[test]
-fn what_is_forgotten_does_not_count() {
+fn evicted_names_do_not_count() {
     let mut dirs = ten();
-    dirs.doubt(DIR);
+    dirs.invalidate(DIR);
     assert_eq!(dirs.bytes(), 0);
     let mut dirs = ten();
-    dirs.doubt_all();
+    dirs.invalidate_all();
     assert_eq!(dirs.bytes(), 0);
     let mut dirs = ten();
     dirs.expire(&leases(), |_| false);
@@ -59,20 +59,20 @@ fn what_is_forgotten_does_not_count() {
 }
 
 #[test]
-fn a_listing_takes_the_place_of_single_names() {
+fn a_listing_replaces_single_names() {
     let listing = || vec![DirEntry { name: "a".into(), next: 1, stat: leased(1) }];
-    let mut listed = Directories::default();
+    let mut listed = DirectoryCache::default();
     listed.store(DIR, listing(), LEASED, &leases());
     let mut dirs = ten();
-    dirs.store(DIR, listing(), Known { at: Time(55), leased: true }, &leases());
+    dirs.store(DIR, listing(), Freshness { at: Time(55), leased: true }, &leases());
     assert_eq!(dirs.bytes(), listed.bytes());
 }
 
 #[test]
-fn there_are_fewer_where_fewer_entries_are_remembered() {
-    let mut dirs = Directories::with_limit(100);
+fn the_limit_of_single_names_follows_the_limit_of_entries() {
+    let mut dirs = DirectoryCache::with_limit(100);
     for name in 0..1000u32 {
-        dirs.found(NodeId(u64::from(name / 10)), &name.to_le_bytes(), None, LEASED, &leases());
+        dirs.record_lookup(TreeNodeId(u64::from(name / 10)), &name.to_le_bytes(), None, LEASED, &leases());
         assert!(dirs.bytes() <= 50 * 400, "{}", dirs.bytes());
     }
     assert!(dirs.bytes() > 0);

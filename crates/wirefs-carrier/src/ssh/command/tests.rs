@@ -2,7 +2,7 @@ use std::os::unix::ffi::OsStringExt;
 
 use super::*;
 
-/// What a POSIX shell makes of the quoted words.
+/// Returns the words as a POSIX shell reads the quoted text.
 fn through_shell(words: &[&[u8]]) -> Vec<u8> {
     let mut line = b"printf \"%s|\" ".to_vec();
     for word in words {
@@ -13,7 +13,7 @@ fn through_shell(words: &[&[u8]]) -> Vec<u8> {
 }
 
 #[test]
-fn any_path_reaches_the_other_side_as_one_word() {
+fn any_path_is_one_shell_word() {
     for path in
         [&b"a b"[..], b"it's", b"$HOME", b"`id`", b"\xff\xfe\\n", b"", b"-rf", b"a\nb", b"''", b"*;&|<>!"]
     {

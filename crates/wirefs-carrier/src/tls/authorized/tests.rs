@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn broken_lines_are_numbered_and_the_others_count() {
+fn invalid_lines_are_numbered_and_the_others_count() {
     let (one, two) = (PublicKey::from_raw([1; 32]), PublicKey::from_raw([2; 32]));
     let text = format!("# people\n\n{one} ann@desk\n  {two}\nssh-ed25519 AAAA bob\nwirefs-ed25519 short\n");
     let keys = AuthorizedKeys::parse(Path::new("keys"), &text);
@@ -11,7 +11,7 @@ fn broken_lines_are_numbered_and_the_others_count() {
 }
 
 #[test]
-fn a_file_of_comments_lets_nobody_in() {
+fn file_of_comments_authorizes_no_key() {
     let keys = AuthorizedKeys::parse(Path::new("keys"), "# nobody yet\n");
     assert!(keys.is_empty() && keys.broken().is_empty());
 }

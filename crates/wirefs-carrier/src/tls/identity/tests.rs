@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_key_file_of_another_kind_is_named_and_not_replaced() {
+fn key_file_of_another_kind_is_reported_and_not_replaced() {
     let directory = std::env::temp_dir().join(format!("wirefs-carrier-identity-{}", std::process::id()));
     private_file::make_directory(&directory).unwrap();
     let path = directory.join(KEY_FILE);
@@ -14,7 +14,7 @@ fn a_key_file_of_another_kind_is_named_and_not_replaced() {
 }
 
 #[test]
-fn a_generated_key_reads_back_as_itself() {
+fn generated_key_round_trips() {
     let path = Path::new("identity.pem");
     let pem = generate(path).unwrap();
     assert!(pem.lines().all(|line| line.len() <= PEM_LINE_CHARS));
@@ -24,7 +24,7 @@ fn a_generated_key_reads_back_as_itself() {
 }
 
 #[test]
-fn what_it_signs_is_signed_by_its_public_half() {
+fn signature_verifies_with_the_public_key() {
     let path = Path::new("identity.pem");
     let identity = Identity::from_pem(path, &generate(path).unwrap()).unwrap();
     let signature = identity.sign(b"a message").unwrap();

@@ -7,7 +7,7 @@ fn scratch(name: &str) -> KnownHosts {
 }
 
 #[test]
-fn the_first_pin_stays() {
+fn first_pin_is_kept() {
     let known = scratch("first");
     let (first, second) = (PublicKey::from_raw([1; 32]), PublicKey::from_raw([2; 32]));
     assert_eq!(known.find("h:1").unwrap(), None);
@@ -20,7 +20,7 @@ fn the_first_pin_stays() {
 }
 
 #[test]
-fn a_broken_line_of_the_host_stops_the_connection_those_of_others_do_not() {
+fn invalid_line_fails_for_its_host_only() {
     let known = scratch("broken");
     let key = PublicKey::from_raw([1; 32]);
     std::fs::write(known.path(), format!("# h:1 {key}\nother:1 nonsense\nh:1 wirefs-ed25519 AAAA\n"))

@@ -16,7 +16,7 @@ use crate::tls::verify::{AuthorizedVerifier, PinVerifier};
 
 const HANDSHAKE: u8 = 22;
 
-/// A client that can send anything, and a server that has accepted it.
+/// A client that can send arbitrary records, and a server that has accepted it.
 struct Pair {
     client: Option<Session>,
     server: Session,
@@ -42,7 +42,7 @@ impl Pair {
         pair
     }
 
-    /// The server lets in, and the client expects, only the owner of `known`.
+    /// The server authorizes, and the client expects, only the owner of `known`.
     fn of(directory: PathBuf, client: &Identity, server: &Identity, known: PublicKey) -> Self {
         let list = directory.join("authorized_keys");
         std::fs::write(&list, known.line("")).unwrap();
@@ -71,7 +71,7 @@ impl Pair {
         panic!("the handshake does not end");
     }
 
-    /// The client's way of sealing records of any type.
+    /// Returns the client's record encryption, for records of any type.
     fn forger(&mut self) -> Forger {
         let Side::Client(client) = self.client.take().unwrap().side else { panic!("no client") };
         let (secrets, _kernel) = client.dangerous_into_kernel_connection().unwrap();
@@ -120,11 +120,11 @@ impl Forger {
     }
 }
 
-/// What the sink does while the reader waits.
+/// Encrypts one frame, as the sink does while the reader waits.
 fn seal_one(server: &mut Session, leftover: &mut [u8]) -> Result<usize, rustls::Error> {
     let mut queue = VecDeque::from([Frame { head: vec![7, 0, 0, 0, 1, 2, 3], data: Default::default() }]);
     let mut outgoing = Outgoing::default();
-    let mut frames = Frames { queue: &mut queue, stage: &mut Vec::new() };
+    let mut frames = Frames { queue: &mut queue, record: &mut Vec::new() };
     server.seal(&mut frames, leftover, &mut outgoing).map(|_| outgoing.len())
 }
 
@@ -139,12 +139,12 @@ fn step_all(server: &mut Session, incoming: &mut Incoming) -> Result<(Step, Vec<
     }
 }
 
-/// Moves the handshake on until one side fails.
+/// Continues the handshake until one side fails.
 fn fail(mut pair: Pair) -> rustls::Error {
     let (mut to_client, mut to_server) = (Incoming::default(), Incoming::default());
     let mut client = pair.client.take().unwrap();
-    for turn in 0..20 {
-        let (session, incoming, peer) = if turn % 2 == 0 {
+    for poll_cards in 0..20 {
+        let (session, incoming, peer) = if poll_cards % 2 == 0 {
             (&mut client, &mut to_client, &mut to_server)
         } else {
             (&mut pair.server, &mut to_server, &mut to_client)
@@ -158,7 +158,7 @@ fn fail(mut pair: Pair) -> rustls::Error {
             }
         };
         if let Some(error) = failure {
-            assert!(!outgoing.is_empty(), "the peer is told");
+            assert!(!outgoing.is_empty(), "the peer is notified");
             return error;
         }
         deliver(peer, outgoing.rest());
@@ -167,7 +167,7 @@ fn fail(mut pair: Pair) -> rustls::Error {
 }
 
 #[test]
-fn who_shows_a_known_key_without_owning_it_is_refused_on_either_side() {
+fn known_key_without_its_private_key_is_refused_on_either_side() {
     let directory = scratch("claims");
     let honest = Identity::open(&directory).unwrap();
     let thief = Identity::open(&directory.join("thief")).unwrap().claiming(honest.public_key());
@@ -180,7 +180,7 @@ fn who_shows_a_known_key_without_owning_it_is_refused_on_either_side() {
 }
 
 #[test]
-fn a_handshake_message_in_pieces_does_not_disturb_sending() {
+fn fragmented_handshake_message_does_not_disturb_sending() {
     let mut pair = Pair::new("pieces");
     let mut forger = pair.forger();
     let key_update = [24, 0, 0, 1, 0];
@@ -198,7 +198,7 @@ fn a_handshake_message_in_pieces_does_not_disturb_sending() {
 }
 
 #[test]
-fn a_request_for_new_keys_is_answered_along_with_the_next_frame() {
+fn key_update_request_is_answered_with_the_next_frame() {
     let mut pair = Pair::new("update");
     let mut forger = pair.forger();
     let mut incoming = Incoming::default();
@@ -212,7 +212,7 @@ fn a_request_for_new_keys_is_answered_along_with_the_next_frame() {
 }
 
 #[test]
-fn a_damaged_record_ends_the_session_for_both_directions_without_a_panic() {
+fn damaged_record_ends_both_directions_without_a_panic() {
     let mut pair = Pair::new("damage");
     let mut forger = pair.forger();
     let mut incoming = Incoming::default();
@@ -227,7 +227,7 @@ fn a_damaged_record_ends_the_session_for_both_directions_without_a_panic() {
 }
 
 #[test]
-fn what_follows_the_farewell_is_not_heard() {
+fn data_after_close_notify_is_ignored() {
     let mut pair = Pair::new("farewell");
     let mut forger = pair.forger();
     let mut incoming = Incoming::default();

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn each_kind_reads_back_and_nothing_else_is_one() {
+fn packet_kinds_round_trip_and_others_are_rejected() {
     let group = GroupId { slot: 7, generation: 0x1234 };
     let kinds = [Kind::Hello, Kind::Cookie, Kind::Reply, Kind::Finish, Kind::Sealed { path: 15 }];
     let bytes: Vec<[u8; 4]> = kinds.iter().map(|kind| encode(*kind, group)).collect();
@@ -16,7 +16,7 @@ fn each_kind_reads_back_and_nothing_else_is_one() {
 }
 
 #[test]
-fn counter_is_the_one_nearest_to_what_is_expected() {
+fn decoded_packet_number_is_closest_to_the_expected_one() {
     for (expected, whole) in [
         (0, 0),
         (0, 1 << 20),
@@ -26,6 +26,6 @@ fn counter_is_the_one_nearest_to_what_is_expected() {
         ((3 << 32) + 5, (3 << 32) - 900),
         ((3 << 32) - 5, (3 << 32) + 900),
     ] {
-        assert_eq!(whole_counter(expected, whole as u32), whole, "{expected} {whole}");
+        assert_eq!(decode_packet_number(expected, whole as u32), whole, "{expected} {whole}");
     }
 }

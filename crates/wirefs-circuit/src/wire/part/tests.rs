@@ -1,11 +1,11 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::address::{Class, Side};
+use crate::address::{CircuitClass, Side};
 use crate::wire::writer::Writer;
 
-fn number() -> Number {
-    Number::new(Side::Dialled, Class::Bulk, 0x123, 0x4567)
+fn number() -> CircuitNumber {
+    CircuitNumber::new(Side::Responder, CircuitClass::Bulk, 0x123, 0x4567)
 }
 
 fn written(write: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
@@ -24,7 +24,7 @@ fn only(bytes: &[u8]) -> Part<'_> {
 }
 
 #[test]
-fn parts_have_these_bytes_and_read_back() {
+fn parts_have_golden_bytes_and_round_trip() {
     let number_bytes = [0x67, 0x45, 0x23, 0xC1];
     let data = written(|to| to.data(number(), 0x0102_0304_0506, 2, true, |room| room.copy_from_slice(b"ab")));
     let golden = [&[4], &number_bytes[..], &[6, 5, 4, 3, 2, 1], &[2, 0], b"ab"].concat();
@@ -34,37 +34,37 @@ fn parts_have_these_bytes_and_read_back() {
     let credit = written(|to| to.credit(number(), 9));
     assert_eq!(credit, [&[5], &number_bytes[..], &[9, 0, 0, 0, 0, 0]].concat());
     assert_eq!(only(&credit), Part::Credit { number: number(), limit: 9 });
-    assert_eq!(only(&written(|to| to.notice(RESET, number()))), Part::Reset(number()));
-    assert_eq!(only(&written(|to| to.notice(FREE, number()))), Part::Free(number()));
+    assert_eq!(only(&written(|to| to.control(RESET, number()))), Part::Reset(number()));
+    assert_eq!(only(&written(|to| to.control(FREE, number()))), Part::Free(number()));
     assert_eq!(only(&[PING]), Part::Ping);
     assert_eq!(only(&[0, 0, CLOSE, 0]), Part::Close);
 }
 
 #[test]
-fn acknowledgement_tells_runs_and_gaps() {
-    let runs = [(20, 22), (10, 18), (0, 3)];
-    let bytes = written(|to| to.ack(3, Duration::from_micros(80), runs));
+fn ack_part_encodes_ranges_and_gaps() {
+    let ranges = [(20, 22), (10, 18), (0, 3)];
+    let bytes = written(|to| to.ack(3, Duration::from_micros(80), ranges));
     assert_eq!(bytes, [2, 3, 22, 0, 0, 0, 0, 0, 10, 0, 3, 0, 2, 1, 0, 9, 0, 6, 0, 4, 0]);
     let Part::Ack(ack) = only(&bytes) else { panic!("{bytes:?}") };
-    assert_eq!((ack.path, ack.largest, ack.waited), (3, 22, Duration::from_micros(80)));
-    assert_eq!(ack.runs().collect::<Vec<_>>(), runs);
+    assert_eq!((ack.path, ack.largest, ack.ack_delay), (3, 22, Duration::from_micros(80)));
+    assert_eq!(ack.ranges().collect::<Vec<_>>(), ranges);
 }
 
 #[test]
-fn runs_below_zero_are_left_out() {
+fn ack_ranges_below_zero_are_dropped() {
     for bytes in [
         [2, 0, 3, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0].as_slice(),
         &[2, 0, 3, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 1, 0, 1, 0],
         &[2, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 1, 0],
     ] {
         let Part::Ack(ack) = only(bytes) else { panic!("{bytes:?}") };
-        assert!(ack.runs().count() <= 1);
-        assert!(ack.runs().all(|run| run == (0, 3)), "{bytes:?}");
+        assert!(ack.ranges().count() <= 1);
+        assert!(ack.ranges().all(|run| run == (0, 3)), "{bytes:?}");
     }
 }
 
 #[test]
-fn what_is_cut_short_or_unknown_is_malformed() {
+fn truncated_or_unknown_parts_are_malformed() {
     let whole = written(|to| {
         to.data(number(), 5, 3, false, |room| room.fill(7));
         to.ack(0, Duration::ZERO, [(5, 9), (1, 2)]);
@@ -78,10 +78,10 @@ fn what_is_cut_short_or_unknown_is_malformed() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_read_without_harm(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn arbitrary_bytes_decode_safely(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         for part in Parts::new(&bytes).flatten() {
             if let Part::Ack(ack) = part {
-                prop_assert!(ack.runs().all(|(first, last)| first <= last && last <= ack.largest));
+                prop_assert!(ack.ranges().all(|(first, last)| first <= last && last <= ack.largest));
             }
         }
     }

@@ -1,6 +1,6 @@
 use super::*;
 
-const NODE: NodeId = NodeId(7);
+const NODE: TreeNodeId = TreeNodeId(7);
 
 fn words(files: &mut Files, places: impl Iterator<Item = u64>) {
     for place in places {

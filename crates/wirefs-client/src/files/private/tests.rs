@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn what_was_never_written_is_read_as_zeros_up_to_the_size() {
-    let mut copy = Private::new(Ranges::default(), 0);
+    let mut copy = Private::new(CachedRanges::default(), 0);
     copy.write(4, Bytes::from_static(b"abc"));
     copy.resize(9);
     assert_eq!(copy.read(0, 100).as_ref(), b"\0\0\0\0abc\0\0");

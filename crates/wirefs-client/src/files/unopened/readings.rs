@@ -16,7 +16,7 @@ use crate::files::OpenDirectory;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 use wirefs_cache::long_listing::ENTRY_BYTES;
 use wirefs_op::Time;
 
@@ -53,7 +53,7 @@ impl Limits {
 }
 
 /// Which reading: of a directory, with a number.
-pub(super) type Id = (NodeId, u64);
+pub(super) type Id = (TreeNodeId, u64);
 
 #[derive(Debug)]
 struct Listing {
@@ -87,7 +87,7 @@ struct Reading {
 pub(super) struct Readings {
     listings: BTreeMap<Handle, Listing>,
     /// The same, by directory.
-    of: BTreeSet<(NodeId, Handle)>,
+    of: BTreeSet<(TreeNodeId, Handle)>,
     readings: BTreeMap<Id, Reading>,
     by_use: BTreeSet<(Time, Id)>,
     /// Those whose readers came to the end, in the order in which that was; some may have got others since.
@@ -149,7 +149,7 @@ impl Readings {
     }
 
     /// The listings of a directory, the oldest first.
-    pub(super) fn of(&self, dir: NodeId) -> impl DoubleEndedIterator<Item = Handle> + '_ {
+    pub(super) fn of(&self, dir: TreeNodeId) -> impl DoubleEndedIterator<Item = Handle> + '_ {
         self.of.range((dir, Handle(0))..=(dir, Handle(u64::MAX))).map(|(_, handle)| *handle)
     }
 
@@ -222,7 +222,7 @@ impl Readings {
     }
 
     /// A thread came to the end of a reading of this age.
-    pub(super) fn ended(&mut self, dir: NodeId, age: u64, thread: u32) {
+    pub(super) fn ended(&mut self, dir: TreeNodeId, age: u64, thread: u32) {
         let mut of_age = self.readings.range_mut((dir, 0)..=(dir, u64::MAX)).rev();
         let is_it = |reading: &Reading| {
             reading.age == age && reading.is_told && reading.readers.contains_key(&thread)
@@ -310,7 +310,7 @@ impl Readings {
     }
 
     /// Ends those of directories that are not there any more.
-    pub(super) fn retain(&mut self, is_there: impl Fn(NodeId) -> bool) {
+    pub(super) fn retain(&mut self, is_there: impl Fn(TreeNodeId) -> bool) {
         let gone = self.of.iter().filter(|(dir, _)| !is_there(*dir)).map(|(_, handle)| *handle);
         gone.collect::<Vec<_>>().into_iter().for_each(|handle| self.end_listing(handle));
         self.done.retain(|id| is_there(id.0));

@@ -1,10 +1,10 @@
 use super::*;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use wirefs_cache::{Known, LongListing};
+use wirefs_cache::{Freshness, LongListing};
 use wirefs_op::{DirEntry, FileId, Kind, Stat};
 
-const DIR: NodeId = NodeId(7);
+const DIR: TreeNodeId = TreeNodeId(7);
 const NOW: Time = Time(1);
 
 fn open(entries: usize) -> OpenDirectory {
@@ -13,7 +13,7 @@ fn open(entries: usize) -> OpenDirectory {
     OpenDirectory {
         node: DIR,
         entries: LongListing::from(Arc::new((0..entries).map(entry).collect::<Vec<_>>())),
-        listed: Known { at: NOW, leased: true },
+        listed: Freshness { at: NOW, leased: true },
         taken_at: NOW,
         doubted: BTreeSet::new(),
         is_kept: false,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wirefs_cache::NodeId;
+use wirefs_cache::TreeNodeId;
 use wirefs_op::Time;
 
 /// Directories whose misses are counted, at most.
@@ -10,11 +10,11 @@ const MISSES_MAX: usize = 1024;
 
 /// Events by directory, each since when: lookups that no listing answered.
 #[derive(Debug, Default)]
-pub(crate) struct Misses(BTreeMap<NodeId, (u32, Time)>);
+pub(crate) struct Misses(BTreeMap<TreeNodeId, (u32, Time)>);
 
 impl Misses {
     /// Counts one more; they are forgotten after `span`.
-    pub(super) fn count(&mut self, dir: NodeId, now: Time, span: Duration) -> u32 {
+    pub(super) fn count(&mut self, dir: TreeNodeId, now: Time, span: Duration) -> u32 {
         if self.0.len() >= MISSES_MAX {
             self.0.retain(|_, (_, since)| now < *since + span);
             if self.0.len() >= MISSES_MAX {

@@ -4,18 +4,18 @@ use crate::call::{Entry, Handle, Listed};
 use crate::core::Client;
 use crate::files::WaitingReaddir;
 use std::collections::BTreeSet;
-use wirefs_cache::{Known, NodeId, Page};
+use wirefs_cache::{Freshness, ListingPage, TreeNodeId};
 use wirefs_op::{DirEntry, Kind};
 
 /// The entries of the page from `offset` on that fit. Offset 0 is `.`, 1 is `..`, 2 the first entry.
 pub(super) fn pack(
     client: &mut Client,
-    dir: NodeId,
-    page: &Page,
+    dir: TreeNodeId,
+    page: &ListingPage,
     handle: Handle,
     wanted: &WaitingReaddir,
 ) -> Vec<Listed> {
-    let now = (Known::since(client.now), client.now, BTreeSet::new());
+    let now = (Freshness::since(client.now), client.now, BTreeSet::new());
     let open = client.files.directory_mut(handle);
     let (listed, taken_at, doubted) =
         open.map_or(now, |open| (open.listed, open.taken_at, open.doubted.clone()));
@@ -61,18 +61,18 @@ pub(super) fn pack(
 /// What a lookup of a listed entry would answer.
 fn entry_of(
     client: &mut Client,
-    dir: NodeId,
+    dir: TreeNodeId,
     entry: &DirEntry,
-    listed: Known,
+    listed: Freshness,
     is_doubted: bool,
 ) -> Option<Entry> {
-    let mut known = client.directories.attributes_known(&entry.stat, listed.at);
+    let mut known = client.directories.attributes_freshness(&entry.stat, listed.at);
     known.leased &= !is_doubted;
     let node = client.learn(&entry.stat, known);
     client.names.link(dir, &entry.name, node);
     if client.may_show(node) {
         return client.entry(node, listed).ok();
     }
-    client.names.drop_if_free(node);
+    client.names.evict_if_unused(node);
     None
 }

@@ -74,7 +74,7 @@ impl Read {
     fn go_on(&mut self, now: Time) {
         while self.at < SIZE {
             let end = self.at + PIECE;
-            let wanted = self.ahead.wanted(self.at, end, 0).min(SIZE);
+            let wanted = self.ahead.advance(self.at, end, 0).min(SIZE);
             self.ask(now, end);
             if wanted == SIZE || wanted.saturating_sub(self.asked) >= (wanted - end) / 4 {
                 self.ask(now, wanted);

@@ -4,7 +4,7 @@ use crate::alone::{Alone, got, stat};
 use crate::config;
 use crate::deeds::{READ_WRITE, handle, write};
 use crate::world::{STEADY, World};
-use wirefs_client::call::{Answer, Call, Handle, NodeId, ROOT};
+use wirefs_client::call::{Answer, Call, Handle, ROOT, TreeNodeId};
 use wirefs_op::message::commit::Rcommit;
 use wirefs_op::message::get::GotMode;
 use wirefs_op::message::put::Rput;
@@ -28,7 +28,7 @@ fn a_close_waits_for_the_servers_disk_and_a_second_one_for_nothing() {
 }
 
 /// A file that is open for writing at a server that the test plays.
-fn open_for_writing() -> (Alone, NodeId, Handle) {
+fn open_for_writing() -> (Alone, TreeNodeId, Handle) {
     let mut alone = Alone::in_mode("commit");
     let call = alone.call(Call::Lookup { parent: ROOT, name: b"f" });
     let tag = alone.next();

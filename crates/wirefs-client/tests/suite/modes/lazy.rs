@@ -4,10 +4,10 @@ use crate::config;
 use crate::deeds::{NEW, READ, READ_WRITE, data, entry, getattr, handle, write};
 use crate::world::{STEADY, World};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, Handle, NodeId, ROOT};
+use wirefs_client::call::{Answer, Call, Handle, ROOT, TreeNodeId};
 
 /// A writer in mode `lazy=4k`, and one who looks at each call; a file that is open for writing.
-fn written(pieces: usize, bytes: usize) -> (World, NodeId, Handle) {
+fn written(pieces: usize, bytes: usize) -> (World, TreeNodeId, Handle) {
     let mut world = World::of(1, &[config("lazy=4k"), config("strict")], STEADY);
     let made = world.ask(0, Call::Create { parent: ROOT, name: b"f", mode: 0o644, umask: 0, how: NEW });
     let (node, open) = (entry(made.clone()).node, handle(made));

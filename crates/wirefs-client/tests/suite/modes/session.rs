@@ -5,7 +5,7 @@ use crate::deeds::{READ, READ_WRITE, data, getattr, handle, listing, readdir, wr
 use crate::world::{STEADY, World};
 use std::time::Duration;
 use wirefs_client::Conflicts;
-use wirefs_client::call::{Answer, Call, Handle, NodeId, OpenHow, ROOT};
+use wirefs_client::call::{Answer, Call, Handle, OpenHow, ROOT, TreeNodeId};
 use wirefs_op::{Errno, SetStat, SetTime, Timestamp};
 
 const TRUNCATED: OpenHow = OpenHow { truncate: true, ..READ_WRITE };
@@ -15,11 +15,11 @@ fn world() -> World {
     World::of(1, &[config("session"), config("session"), config("strict")], STEADY)
 }
 
-fn open(world: &mut World, seat: usize, node: NodeId, how: OpenHow) -> Handle {
+fn open(world: &mut World, seat: usize, node: TreeNodeId, how: OpenHow) -> Handle {
     handle(world.ask(seat, Call::Open { node, how }))
 }
 
-fn read(world: &mut World, seat: usize, node: NodeId, handle: Handle) -> Vec<u8> {
+fn read(world: &mut World, seat: usize, node: TreeNodeId, handle: Handle) -> Vec<u8> {
     data(world.ask(seat, Call::Read { node, handle, offset: 0, count: 1 << 20 })).to_vec()
 }
 

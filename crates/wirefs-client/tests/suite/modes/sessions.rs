@@ -4,7 +4,7 @@ use crate::config;
 use crate::deeds::{READ, READ_WRITE, data, entry, handle, write};
 use crate::world::{Delays, World};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, CallId, Handle, NodeId, OpenHow, ROOT};
+use wirefs_client::call::{Answer, Call, CallId, Handle, OpenHow, ROOT, TreeNodeId};
 use wirefs_op::{Errno, Time};
 
 const UNSTEADY: Delays = Delays { wire: (1_000, 60_000), server: (0, 30_000), kernel: (0, 0) };
@@ -15,10 +15,10 @@ const SEEDS: u64 = 8;
 enum Program {
     Idle,
     Looks(CallId, OpenHow),
-    Opens(CallId, Time, NodeId, OpenHow),
+    Opens(CallId, Time, TreeNodeId, OpenHow),
     /// How it is open, and what its copy must be; whether that was changed.
-    Works(NodeId, Handle, OpenHow, (Vec<u8>, bool)),
-    Closes(CallId, Time, NodeId, Handle, (Vec<u8>, bool)),
+    Works(TreeNodeId, Handle, OpenHow, (Vec<u8>, bool)),
+    Closes(CallId, Time, TreeNodeId, Handle, (Vec<u8>, bool)),
 }
 
 struct Sessions {

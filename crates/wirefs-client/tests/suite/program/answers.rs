@@ -3,7 +3,7 @@
 use crate::check::runs;
 use crate::deeds::readdir;
 use crate::program::{Busy, Deed, OpenFile, Play, entry_of};
-use wirefs_client::call::{Answer, Entry, NodeId};
+use wirefs_client::call::{Answer, Entry, TreeNodeId};
 use wirefs_op::message::put::PutMode;
 use wirefs_op::{FileId, Request};
 
@@ -71,7 +71,7 @@ impl Play {
             self.kernels[seat].threads.iter().flatten().any(|busy| matches!(busy.deed, Deed::Names { .. }));
     }
 
-    fn node_of(&self, seat: usize, deed: &Deed) -> NodeId {
+    fn node_of(&self, seat: usize, deed: &Deed) -> TreeNodeId {
         match deed {
             Deed::Lookup { dir, .. } => self.dir_node(seat, *dir),
             Deed::Names { concerned, .. } => self.dir_node(seat, concerned[0].0),
@@ -86,7 +86,7 @@ impl Play {
         }
     }
 
-    fn dir_node(&self, seat: usize, dir: FileId) -> NodeId {
+    fn dir_node(&self, seat: usize, dir: FileId) -> TreeNodeId {
         self.dirs.iter().find(|(id, _)| *id == dir).unwrap().1[seat]
     }
 

@@ -3,7 +3,7 @@
 use crate::check::OwnChange;
 use crate::deeds::{READ, READ_WRITE, create, getattr, write};
 use crate::program::{Busy, Deed, NAMES, OpenFile, Play};
-use wirefs_client::call::{Call, Handle, NodeId};
+use wirefs_client::call::{Call, Handle, TreeNodeId};
 use wirefs_op::{FileId, Kind, SetStat};
 
 impl Play {
@@ -38,7 +38,7 @@ impl Play {
         seat: usize,
         thread: usize,
         what: u64,
-        (dir, parent): (FileId, NodeId),
+        (dir, parent): (FileId, TreeNodeId),
         name: &'static [u8],
     ) {
         if self.kernels[seat].names_busy {
@@ -68,8 +68,8 @@ impl Play {
         self.start(seat, thread, Deed::Names { what, concerned, opens }, parent, call);
     }
 
-    fn some_file(&mut self, seat: usize) -> Option<NodeId> {
-        let known: Vec<NodeId> = self.kernels[seat]
+    fn some_file(&mut self, seat: usize) -> Option<TreeNodeId> {
+        let known: Vec<TreeNodeId> = self.kernels[seat]
             .files
             .keys()
             .filter(|node| !self.dirs.iter().any(|(_, nodes)| nodes[seat] == **node))
@@ -108,7 +108,7 @@ impl Play {
         }
     }
 
-    fn write(&mut self, seat: usize, thread: usize, node: NodeId, handle: Handle) {
+    fn write(&mut self, seat: usize, thread: usize, node: TreeNodeId, handle: Handle) {
         if !self.kernels[seat].writing.insert(node) {
             return;
         }
@@ -128,7 +128,7 @@ impl Play {
         );
     }
 
-    fn set(&mut self, seat: usize, thread: usize, node: NodeId) {
+    fn set(&mut self, seat: usize, thread: usize, node: TreeNodeId) {
         if !self.kernels[seat].writing.insert(node) {
             return;
         }
@@ -145,7 +145,7 @@ impl Play {
         self.start(seat, thread, Deed::Set { node, change }, node, call);
     }
 
-    fn close(&mut self, seat: usize, thread: usize, at: usize, node: NodeId, handle: Handle) {
+    fn close(&mut self, seat: usize, thread: usize, at: usize, node: TreeNodeId, handle: Handle) {
         match self.world.dice.below(3) {
             0 => {
                 let call = Call::Fsync { node, handle, data_only: false };
@@ -164,7 +164,7 @@ impl Play {
         }
     }
 
-    fn forget(&mut self, seat: usize, node: NodeId) {
+    fn forget(&mut self, seat: usize, node: TreeNodeId) {
         let kernel = &mut self.kernels[seat];
         let used = kernel.uses.get(&node).is_some_and(|uses| *uses > 0)
             || kernel.handles.iter().any(|open| open.node == node);
@@ -177,7 +177,7 @@ impl Play {
         }
     }
 
-    pub(super) fn start(&mut self, seat: usize, thread: usize, deed: Deed, node: NodeId, call: Call<'_>) {
+    pub(super) fn start(&mut self, seat: usize, thread: usize, deed: Deed, node: TreeNodeId, call: Call<'_>) {
         let at = self.world.now;
         let kernel = &mut self.kernels[seat];
         *kernel.uses.entry(node).or_default() += 1;

@@ -4,7 +4,7 @@
 use super::{name, part, readdir, world};
 use crate::deeds::{create, entry, handle};
 use crate::world::World;
-use wirefs_client::call::{Answer, Call, CallId, Invalidate, NodeId};
+use wirefs_client::call::{Answer, Call, CallId, Invalidate, TreeNodeId};
 
 /// The kernel's listing of one directory, of one page.
 #[derive(Debug, Default)]
@@ -41,7 +41,7 @@ impl Listing {
 }
 
 /// A thread asks; the answer stays on its way.
-fn ask(world: &mut World, thread: u32, dir: NodeId, offset: u64) -> Answer {
+fn ask(world: &mut World, thread: u32, dir: TreeNodeId, offset: u64) -> Answer {
     let call = world.call_by(thread, 1, readdir(dir, offset));
     world.wait(1, call)
 }
@@ -51,14 +51,14 @@ fn end(answer: &Answer) -> u64 {
 }
 
 /// Drops what the kernel was told to drop since.
-fn drops(world: &mut World, kernel: &mut Listing, dir: NodeId) {
+fn drops(world: &mut World, kernel: &mut Listing, dir: TreeNodeId) {
     if world.seats[1].invalidated.contains(&Invalidate::Listing { node: dir }) {
         kernel.is_there = false;
     }
     world.seats[1].invalidated.clear();
 }
 
-fn sees(world: &mut World, kernel: &mut Listing, dir: NodeId, thread: u32) -> Vec<Vec<u8>> {
+fn sees(world: &mut World, kernel: &mut Listing, dir: TreeNodeId, thread: u32) -> Vec<Vec<u8>> {
     if let Some(names) = kernel.read() {
         return names;
     }
@@ -70,7 +70,7 @@ fn sees(world: &mut World, kernel: &mut Listing, dir: NodeId, thread: u32) -> Ve
     part(told).into_iter().map(|listed| listed.name).collect()
 }
 
-fn make(world: &mut World, dir: NodeId, number: usize) {
+fn make(world: &mut World, dir: TreeNodeId, number: usize) {
     let made = world.ask(0, create(dir, &name(number)));
     world.close(0, entry(made.clone()).node, handle(made));
 }

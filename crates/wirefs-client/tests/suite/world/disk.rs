@@ -3,7 +3,7 @@
 use super::{Event, Kernel, World};
 use bytes::Bytes;
 use std::time::Duration;
-use wirefs_cache::Piece;
+use wirefs_cache::CachePiece;
 use wirefs_client::{Client, Config, Loaded};
 use wirefs_op::FileId;
 
@@ -19,15 +19,15 @@ impl World {
     }
 
     /// A client wants a piece from its disk, which takes its time and has faults.
-    pub(super) fn load(&mut self, seat: usize, piece: Piece) {
+    pub(super) fn load(&mut self, seat: usize, piece: CachePiece) {
         let takes = self.dice.below(DISK_MAX);
         self.after(Duration::from_micros(takes), Event::Loaded(seat, piece));
     }
 
-    pub(super) fn loaded(&mut self, seat: usize, piece: Piece) {
+    pub(super) fn loaded(&mut self, seat: usize, piece: CachePiece) {
         let is_damaged = self.damages && self.dice.below(DAMAGED) == 0;
         let chair = &mut self.seats[seat];
-        let is_of_it = |other: &Piece| (other.file, other.version) == (piece.file, piece.version);
+        let is_of_it = |other: &CachePiece| (other.file, other.version) == (piece.file, piece.version);
         let loaded = match chair.disk.get(&piece) {
             Some(data) if !is_damaged => Loaded::Data(data.clone()),
             Some(_) => Loaded::Missing,

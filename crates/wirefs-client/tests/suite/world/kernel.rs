@@ -4,30 +4,30 @@
 use super::World;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use wirefs_cache::Ranges;
-use wirefs_client::call::{Answer, Call, CallId, Entry, Invalidate, NodeId, PageCache, ROOT};
+use wirefs_cache::CachedRanges;
+use wirefs_client::call::{Answer, Call, CallId, Entry, Invalidate, PageCache, ROOT, TreeNodeId};
 use wirefs_op::{FileId, Stat, Time, Timestamp};
 
 /// A name in a directory.
-type Place = (NodeId, Vec<u8>);
+type Place = (TreeNodeId, Vec<u8>);
 
 /// What a call is about, as far as a kernel takes something in by its answer.
 #[derive(Clone, Debug)]
 pub(super) enum Matter {
     /// An entry, or none.
-    Name(NodeId, Vec<u8>),
+    Name(TreeNodeId, Vec<u8>),
     /// Attributes.
-    Node(NodeId),
+    Node(TreeNodeId),
     /// A listing.
-    Directory(NodeId),
+    Directory(TreeNodeId),
     /// Contents, from there on.
-    Contents(NodeId, u64),
+    Contents(TreeNodeId, u64),
     /// Whether to keep contents.
-    Open(NodeId),
+    Open(TreeNodeId),
     /// Own changes: of names in these directories, of these nodes' attributes.
-    Change { names: Vec<(NodeId, Vec<u8>)>, nodes: Vec<NodeId>, made: Option<(NodeId, Vec<u8>)> },
+    Change { names: Vec<(TreeNodeId, Vec<u8>)>, nodes: Vec<TreeNodeId>, made: Option<(TreeNodeId, Vec<u8>)> },
     /// A rename, which takes what is believed of the old name to the new one.
-    Rename { from: (NodeId, Vec<u8>), to: (NodeId, Vec<u8>), is_exchange: bool },
+    Rename { from: (TreeNodeId, Vec<u8>), to: (TreeNodeId, Vec<u8>), is_exchange: bool },
 }
 
 #[derive(Debug)]
@@ -35,9 +35,9 @@ struct Asked {
     matter: Matter,
     since: u64,
     /// Names that were forgotten meanwhile: who forgets them waits for lookups and listings of their directory.
-    forgotten: BTreeSet<(NodeId, Vec<u8>)>,
+    forgotten: BTreeSet<(TreeNodeId, Vec<u8>)>,
     /// Nodes that were forgotten behind one of those.
-    forgotten_behind: BTreeSet<NodeId>,
+    forgotten_behind: BTreeSet<TreeNodeId>,
     /// Something changes names in the directory at the same time, which a kernel's lock of the directory does not let happen: nothing
     /// follows from what it believes then.
     is_impossible: bool,
@@ -52,25 +52,28 @@ struct Believed<T> {
 /// One kernel.
 #[derive(Debug, Default)]
 pub(crate) struct Kernel {
-    ids: BTreeMap<NodeId, FileId>,
-    names: BTreeMap<(NodeId, Vec<u8>), Believed<Option<NodeId>>>,
-    attributes: BTreeMap<NodeId, Believed<Stat>>,
-    pages: BTreeMap<NodeId, Ranges>,
+    ids: BTreeMap<TreeNodeId, FileId>,
+    names: BTreeMap<(TreeNodeId, Vec<u8>), Believed<Option<TreeNodeId>>>,
+    attributes: BTreeMap<TreeNodeId, Believed<Stat>>,
+    pages: BTreeMap<TreeNodeId, CachedRanges>,
     /// The time of change and the size that the pages are of, as far as it was told.
-    told: BTreeMap<NodeId, (Timestamp, u64)>,
+    told: BTreeMap<TreeNodeId, (Timestamp, u64)>,
     asked: BTreeMap<CallId, Asked>,
     /// Counts what is forgotten.
     clock: u64,
-    forgotten: BTreeMap<NodeId, u64>,
+    forgotten: BTreeMap<TreeNodeId, u64>,
     /// When a name was moved to these places by the kernel itself.
-    moved: BTreeMap<(NodeId, Vec<u8>), Time>,
+    moved: BTreeMap<(TreeNodeId, Vec<u8>), Time>,
 }
 
 fn matter(call: &Call<'_>) -> Option<Matter> {
-    let name = |parent: NodeId, name: &[u8]| (parent, name.to_vec());
-    let change =
-        |names: Vec<(NodeId, Vec<u8>)>, nodes: Vec<NodeId>| Matter::Change { names, nodes, made: None };
-    let makes = |place: (NodeId, Vec<u8>), nodes: Vec<NodeId>| Matter::Change {
+    let name = |parent: TreeNodeId, name: &[u8]| (parent, name.to_vec());
+    let change = |names: Vec<(TreeNodeId, Vec<u8>)>, nodes: Vec<TreeNodeId>| Matter::Change {
+        names,
+        nodes,
+        made: None,
+    };
+    let makes = |place: (TreeNodeId, Vec<u8>), nodes: Vec<TreeNodeId>| Matter::Change {
         names: vec![place.clone()],
         nodes,
         made: Some(place),
@@ -99,7 +102,7 @@ fn matter(call: &Call<'_>) -> Option<Matter> {
 }
 
 impl Matter {
-    fn changes_names_in(&self) -> Vec<NodeId> {
+    fn changes_names_in(&self) -> Vec<TreeNodeId> {
         match self {
             Matter::Change { names, .. } => names.iter().map(|(dir, _)| *dir).collect(),
             Matter::Rename { from, to, .. } => vec![from.0, to.0],
@@ -166,13 +169,13 @@ impl Kernel {
     }
 
     /// What is being read of the node is not kept: its pages are locked, and dropped when they come.
-    fn reads_in_vain(&mut self, node: NodeId) {
+    fn reads_in_vain(&mut self, node: TreeNodeId) {
         for asked in self.asked.values_mut() {
             asked.is_impossible |= matches!(asked.matter, Matter::Contents(read, _) if read == node);
         }
     }
 
-    fn drop_node(&mut self, node: NodeId) {
+    fn drop_node(&mut self, node: TreeNodeId) {
         self.ids.remove(&node);
         self.pages.remove(&node);
         self.told.remove(&node);
@@ -180,7 +183,7 @@ impl Kernel {
         self.names.retain(|(parent, _), believed| *parent != node && believed.what != Some(node));
     }
 
-    fn doubt_attributes(&mut self, node: NodeId) {
+    fn doubt_attributes(&mut self, node: TreeNodeId) {
         self.clock += 1;
         self.attributes.remove(&node);
         self.forgotten.insert(node, self.clock);
@@ -282,7 +285,7 @@ impl Kernel {
         &mut self,
         now: Time,
         asked: &Asked,
-        (names, nodes, made): (&[Place], &[NodeId], Option<&Place>),
+        (names, nodes, made): (&[Place], &[TreeNodeId], Option<&Place>),
         answer: &Answer,
     ) {
         let failed = matches!(answer, Answer::Fail(_));
@@ -310,7 +313,7 @@ impl Kernel {
         }
     }
 
-    fn entry(&mut self, now: Time, asked: &Asked, place: (NodeId, Vec<u8>), entry: &Entry) {
+    fn entry(&mut self, now: Time, asked: &Asked, place: (TreeNodeId, Vec<u8>), entry: &Entry) {
         let is_new = self.ids.insert(entry.node, entry.stat.id).is_none();
         self.name(now, asked, place, Some(entry.node), entry.entry_ttl);
         let is_behind = asked.forgotten_behind.contains(&entry.node);
@@ -328,8 +331,8 @@ impl Kernel {
         &mut self,
         now: Time,
         asked: &Asked,
-        place: (NodeId, Vec<u8>),
-        what: Option<NodeId>,
+        place: (TreeNodeId, Vec<u8>),
+        what: Option<TreeNodeId>,
         ttl: Duration,
     ) {
         if asked.is_impossible || ttl.is_zero() || asked.forgotten.contains(&place) {
@@ -340,7 +343,7 @@ impl Kernel {
     }
 
     /// Attributes from before the node was forgotten do not count.
-    fn attribute(&mut self, now: Time, asked: &Asked, node: NodeId, stat: &Stat, ttl: Duration) {
+    fn attribute(&mut self, now: Time, asked: &Asked, node: TreeNodeId, stat: &Stat, ttl: Duration) {
         if self.forgotten.get(&node).is_none_or(|at| *at <= asked.since) {
             self.compare(node, stat, |told| told != (stat.mtime, stat.size));
             self.believe(now, node, stat, ttl);
@@ -348,7 +351,7 @@ impl Kernel {
     }
 
     /// Takes in what a file is; its pages go if they are not of that.
-    fn compare(&mut self, node: NodeId, stat: &Stat, differs: impl Fn((Timestamp, u64)) -> bool) {
+    fn compare(&mut self, node: TreeNodeId, stat: &Stat, differs: impl Fn((Timestamp, u64)) -> bool) {
         let told = self.told.insert(node, (stat.mtime, stat.size));
         if told.is_some_and(differs) {
             self.pages.remove(&node);
@@ -356,7 +359,7 @@ impl Kernel {
         }
     }
 
-    fn believe(&mut self, now: Time, node: NodeId, stat: &Stat, ttl: Duration) {
+    fn believe(&mut self, now: Time, node: TreeNodeId, stat: &Stat, ttl: Duration) {
         if ttl.is_zero() {
             self.attributes.remove(&node);
         } else {
@@ -425,7 +428,7 @@ impl World {
 }
 
 /// Whether these pages are of this file.
-fn holds(pages: &Ranges, data: &[u8]) -> bool {
+fn holds(pages: &CachedRanges, data: &[u8]) -> bool {
     let mut at = 0;
     while let Some((from, to)) = pages.first_gap(at, data.len() as u64) {
         if pages.read(at, from).as_deref() != data.get(at as usize..from as usize) {

@@ -1,17 +1,17 @@
 //! A call that waits for the gate to open.
 
-use wirefs_client::call::{Answer, Call, Caller, NodeId};
+use wirefs_client::call::{Answer, Call, Caller, TreeNodeId};
 use wirefs_fuse::{FileSystem, Reading, Reply};
 use wirefs_op::Errno;
 
 /// What is wanted, without what was lent.
 pub(super) enum Wanted {
     /// A name below the root.
-    Lookup { parent: NodeId, name: Vec<u8> },
+    Lookup { parent: TreeNodeId, name: Vec<u8> },
     /// The root's listing.
-    Opendir { node: NodeId },
+    Opendir { node: TreeNodeId },
     /// Whether the root may be used so.
-    Access { node: NodeId, mask: u32 },
+    Access { node: TreeNodeId, mask: u32 },
     /// What the kernel asks again when it is told that what it knows is stale.
     Again,
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wirefs_journal::limits::{BODY_BYTES_MAX, SEGMENT_BYTES};
 use wirefs_journal::{Damage, Header, HeaderFault, Scan, Survey, Taken, scan};
-use wirefs_store::place::PlaceError;
+use wirefs_store::source_directory::SourceDirectoryError;
 
 /// A file that is longer is no segment, in bytes.
 const FILE_BYTES_MAX: u64 = SEGMENT_BYTES + 2 * BODY_BYTES_MAX as u64;
@@ -71,7 +71,7 @@ fn look(dir: &Path) -> Option<LeftJournal> {
     let claim = Claim::take(dir).map(drop);
     let state = match claim.map_err(LeftError::from).and_then(|()| Left::own(dir)) {
         Ok(left) => left.state(),
-        Err(LeftError::Place(PlaceError::Busy { .. })) => LeftState::InUse,
+        Err(LeftError::Place(SourceDirectoryError::Busy { .. })) => LeftState::InUse,
         Err(_) if !segments(dir).is_ok_and(|segments| !segments.is_empty()) => return None,
         Err(error) => LeftState::Unreadable(error.to_string()),
     };
@@ -82,7 +82,7 @@ fn look(dir: &Path) -> Option<LeftJournal> {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LeftError {
     #[error(transparent)]
-    Place(#[from] PlaceError),
+    Place(#[from] SourceDirectoryError),
     #[error("{0}")]
     System(#[from] io::Error),
     #[error("a segment cannot be read: {0}")]
@@ -108,8 +108,8 @@ impl Left {
                 }
                 Ok(claim) => return Ok(Some(Left { claim: Some(claim), ..Left::own(dir)? })),
                 // A mount leaves a note there once it is made.
-                Err(PlaceError::Busy { note, .. }) if !note.is_empty() => return Ok(None),
-                Err(PlaceError::Busy { .. }) => std::thread::sleep(LOOK_MAX),
+                Err(SourceDirectoryError::Busy { note, .. }) if !note.is_empty() => return Ok(None),
+                Err(SourceDirectoryError::Busy { .. }) => std::thread::sleep(LOOK_MAX),
                 Err(error) => return Err(error.into()),
             }
         }

@@ -16,7 +16,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use wirefs_carrier::PeerInfo;
 use wirefs_op::message::version::SessionId;
-use wirefs_store::place::{LOCK, Place, PlaceError, name_of};
+use wirefs_store::source_directory::{LOCK, SourceDirectory, SourceDirectoryError, directory_name};
 
 const EXTENSION: &str = "journal";
 
@@ -61,14 +61,14 @@ impl JournalPlan {
     /// # Cost
     /// No round trip: a listing of one directory, and of those in it.
     pub fn has_any(&self) -> bool {
-        !journals_of(&self.dir.join(name_of(&self.address, &self.path, self.user))).is_empty()
+        !journals_of(&self.dir.join(directory_name(&self.address, &self.path, self.user))).is_empty()
     }
 
     /// The name of the source, when this server answers.
     pub(super) fn name(&self, peer: &PeerInfo) -> String {
         match identity(peer) {
-            Some(identity) => name_of(&identity, &self.path, self.user),
-            None => name_of(&self.address, &self.path, self.user),
+            Some(identity) => directory_name(&identity, &self.path, self.user),
+            None => directory_name(&self.address, &self.path, self.user),
         }
     }
 
@@ -102,7 +102,7 @@ pub(super) fn make_private(dir: &Path) -> io::Result<()> {
 /// A journal's directory, locked for as long as this lives.
 #[derive(Debug)]
 pub(super) struct Claim {
-    place: Place,
+    place: SourceDirectory,
 }
 
 impl Claim {
@@ -110,8 +110,8 @@ impl Claim {
     ///
     /// # Errors
     /// Another process uses it, others could write there, or the system refuses.
-    pub(super) fn take(dir: &Path) -> Result<Claim, PlaceError> {
-        Place::open(dir).map(|place| Claim { place })
+    pub(super) fn take(dir: &Path) -> Result<Claim, SourceDirectoryError> {
+        SourceDirectory::open(dir).map(|place| Claim { place })
     }
 
     pub(super) fn dir(&self) -> &Path {
@@ -121,7 +121,7 @@ impl Claim {
     /// Tells the next mount how far this one is.
     pub(super) fn note(&self, holder: &Holder) {
         // Where that cannot be written, the next mount leaves the journal to the one after it.
-        let _unsaid = self.place.note(&holder.encode());
+        let _unsaid = self.place.write_note(&holder.encode());
     }
 
     /// Removes all of it: nothing in it is needed any more.

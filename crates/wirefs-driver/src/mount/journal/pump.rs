@@ -10,10 +10,10 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
-use wirefs_carrier::{Carrier, CarrierLost, Class, Closer, FrameSource, Outbox};
+use wirefs_carrier::{Carrier, CarrierLost, Class, Closer, FrameSource, SendQueue};
 use wirefs_journal::replay::Event;
 use wirefs_journal::{Act, Bring, Outcome, Record};
-use wirefs_op::message::recall::{ENDS, RESTS, Trecalled};
+use wirefs_op::message::recall::{END_SESSION, RELEASE_ALL, Trecalled};
 use wirefs_op::{NOTAG, Reply, Request};
 
 /// How long the server may be silent: its disk may be slow, and others may have to be asked first.
@@ -28,7 +28,7 @@ const TOLD_EACH: Duration = Duration::from_millis(200);
 /// What moves changes out of the journal to the server.
 pub(super) struct Pump {
     source: Box<dyn FrameSource>,
-    outbox: Outbox,
+    outbox: SendQueue,
     closer: Closer,
     /// Told each time that something came.
     heard: mpsc::Sender<()>,
@@ -64,7 +64,7 @@ impl Pump {
         let (of, _) = left.survey.needed_from(0);
         let Carrier { source, sink, closer, .. } = attached.carrier;
         let (on_lost, heard) = (closer.clone(), watch(closer.clone(), PATIENCE)?);
-        let outbox = Outbox::start(sink, closer.clone(), move |_| on_lost.close());
+        let outbox = SendQueue::start(sink, closer.clone(), move |_| on_lost.close());
         let begun = Instant::now();
         let waiting = VecDeque::new();
         Ok(Pump {
@@ -143,7 +143,7 @@ impl Pump {
 
     /// Says that the session believes nothing any more, and ends the connection.
     pub(super) fn rest(&self) {
-        let told = Request::Recalled(Trecalled { serial: RESTS }).encode(NOTAG);
+        let told = Request::Recalled(Trecalled { serial: RELEASE_ALL }).encode(NOTAG);
         self.outbox.push(told, Class::Bulk);
         // Where it does not come through, others wait until the leases have run out.
         let _told = self.outbox.finish(LAST_WORD);
@@ -151,7 +151,7 @@ impl Pump {
 
     /// Says that the session is over, and waits until its locks are gone: the server ends the connection then.
     pub(super) fn end_session(mut self) {
-        let told = Request::Recalled(Trecalled { serial: ENDS }).encode(NOTAG);
+        let told = Request::Recalled(Trecalled { serial: END_SESSION }).encode(NOTAG);
         self.outbox.push(told, Class::Bulk);
         self.outbox.flush();
         // Where it does not come through, or nobody watches how long it takes, its locks go when its time is over.

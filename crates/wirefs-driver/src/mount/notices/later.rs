@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
-use wirefs_client::call::{Invalidate, NodeId};
+use wirefs_client::call::{Invalidate, TreeNodeId};
 
-type Name = (NodeId, Vec<u8>);
+type Name = (TreeNodeId, Vec<u8>);
 
 /// Each name waits once, so there are no more than names of which the kernel was told in the last second.
 #[derive(Debug, Default)]
@@ -14,7 +14,7 @@ pub(super) struct Later {
 }
 
 impl Later {
-    pub(super) fn note(&mut self, parent: NodeId, name: Vec<u8>, at: Instant) {
+    pub(super) fn note(&mut self, parent: TreeNodeId, name: Vec<u8>, at: Instant) {
         let name = (parent, name);
         if let Some(before) = self.times.insert(name.clone(), at) {
             self.order.remove(&(before, name.clone()));
@@ -39,7 +39,7 @@ impl Later {
         Some(Invalidate::Entry { parent, name, is_directory: true })
     }
 
-    pub(super) fn directories(&self) -> impl Iterator<Item = NodeId> {
+    pub(super) fn directories(&self) -> impl Iterator<Item = TreeNodeId> {
         self.times.keys().map(|(parent, _)| *parent)
     }
 

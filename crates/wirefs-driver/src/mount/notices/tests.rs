@@ -1,11 +1,11 @@
 use super::*;
 use std::sync::Arc;
-use wirefs_carrier::{Outbox, memory};
+use wirefs_carrier::{SendQueue, memory};
 
-const DIRECTORY: NodeId = NodeId(2);
-const FILE: NodeId = NodeId(3);
+const DIRECTORY: TreeNodeId = TreeNodeId(2);
+const FILE: TreeNodeId = TreeNodeId(3);
 
-fn node(node: NodeId) -> Notice {
+fn node(node: TreeNodeId) -> Notice {
     Notice::Invalidate(Invalidate::Node { node, offset: 0, length: 0 })
 }
 
@@ -15,7 +15,7 @@ fn entry(name: &str) -> Notice {
 
 fn frame() -> Notice {
     let (near, _far) = memory::pair().expect("two ends");
-    Notice::Frame(Outlet::Wire(Outbox::start(near.sink, near.closer, drop)), Frame::default())
+    Notice::Frame(Outlet::Wire(SendQueue::start(near.sink, near.closer, drop)), Frame::default())
 }
 
 fn filled(notices: impl IntoIterator<Item = Notice>) -> Notices {
@@ -59,7 +59,7 @@ fn what_is_being_carried_out_may_wait_again() {
 
 #[test]
 fn nodes_to_let_go_of_come_behind_all_else_and_are_bounded() {
-    let let_go = |node: usize| Notice::LetGo(NodeId(node as u64), vec![(DIRECTORY, b"a".to_vec())]);
+    let let_go = |node: usize| Notice::LetGo(TreeNodeId(node as u64), vec![(DIRECTORY, b"a".to_vec())]);
     let notices = filled((0..2 * LET_GO_MAX).map(let_go));
     assert_eq!(notices.lock().let_go.len(), LET_GO_MAX);
     assert!(notices.is_idle(), "nobody relies on it");
@@ -95,7 +95,7 @@ fn it_is_idle_only_once_the_last_one_is_done() {
 
 #[test]
 fn frames_behind_what_is_stuck_are_taken_out_with_what_is_before_them() {
-    let notices = filled([entry("a"), node(FILE), frame(), node(DIRECTORY), frame(), node(NodeId(9))]);
+    let notices = filled([entry("a"), node(FILE), frame(), node(DIRECTORY), frame(), node(TreeNodeId(9))]);
     notices.next(|| false);
     let stuck = notices.next_stuck(Duration::ZERO, FRAME_MAX).expect("not stopped");
     assert_eq!(stuck.frames.len(), 2);
@@ -153,7 +153,7 @@ fn tell_again(notices: &Notices, name: &str, at: Instant) {
 
 #[test]
 fn what_is_to_be_told_once_more_holds_up_frames_and_nothing_that_is_before_them() {
-    let notices = filled([entry("a"), node(FILE), frame(), node(NodeId(9))]);
+    let notices = filled([entry("a"), node(FILE), frame(), node(TreeNodeId(9))]);
     let soon = Instant::now() + Duration::from_millis(50);
     tell_again(&notices, "b", soon);
     tell_again(&notices, "b", soon);

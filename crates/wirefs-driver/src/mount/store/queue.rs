@@ -3,23 +3,23 @@
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use wirefs_cache::Piece;
-use wirefs_store::contents::Stored;
+use wirefs_cache::CachePiece;
+use wirefs_store::disk_cache::CachedPiece;
 
 /// Bytes that wait to be written, at most: what comes beyond is not kept.
 const KEEP_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// One thing to do.
 pub(super) enum Job {
-    Load(Piece, Stored),
-    Keep(Piece, Bytes),
+    Load(CachePiece, CachedPiece),
+    Keep(CachePiece, Bytes),
 }
 
 #[derive(Default)]
 struct Waiting {
     /// No more than calls wait for, and what is read ahead for them.
-    loads: VecDeque<(Piece, Stored)>,
-    keeps: VecDeque<(Piece, Bytes)>,
+    loads: VecDeque<(CachePiece, CachedPiece)>,
+    keeps: VecDeque<(CachePiece, Bytes)>,
     keep_bytes: usize,
     is_stopped: bool,
 }
@@ -36,12 +36,12 @@ impl Queue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn push_load(&self, piece: Piece, stored: Stored) {
+    pub(super) fn push_load(&self, piece: CachePiece, stored: CachedPiece) {
         self.lock().loads.push_back((piece, stored));
         self.filled.notify_one();
     }
 
-    pub(super) fn push_keep(&self, piece: Piece, data: Bytes) {
+    pub(super) fn push_keep(&self, piece: CachePiece, data: Bytes) {
         let mut waiting = self.lock();
         if waiting.keep_bytes + data.len() <= KEEP_BYTES_MAX {
             waiting.keep_bytes += data.len();

@@ -1,13 +1,14 @@
 use super::*;
 use std::time::Duration;
-use wirefs_node::{Export, Liveness, Name, Record};
+use wirefs_node::{Liveness, NodeExport, NodeName, NodeRecord};
 
 fn node(number: u8, name: &str) -> NodeInfo {
-    let share = Export { name: Name::new("share").unwrap(), read_only: false, acts_for_callers: false };
+    let share =
+        NodeExport { name: NodeName::new("share").unwrap(), read_only: false, acts_for_callers: false };
     NodeInfo {
-        record: Record {
+        record: NodeRecord {
             key: NodeKey([number; 32]),
-            name: Name::new(name).unwrap(),
+            name: NodeName::new(name).unwrap(),
             born: 1,
             incarnation: 1,
             edition: 0,

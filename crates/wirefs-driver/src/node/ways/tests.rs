@@ -162,7 +162,7 @@ fn a_connection_that_was_closed_at_our_end_is_not_lost_and_one_that_was_given_up
         let ways = Ways::default();
         let (mut carrier, _far) = connect(&ways, both());
         match gives_up {
-            true => carrier.closer.give_up(),
+            true => carrier.closer.abort(),
             false => carrier.closer.close(),
         }
         assert!(!matches!(carrier.source.receive(), Ok(Some(_))));

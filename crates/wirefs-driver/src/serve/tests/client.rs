@@ -6,7 +6,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
 use std::time::Instant;
-use wirefs_carrier::{Carrier, Class, FrameSource, Outbox, memory};
+use wirefs_carrier::{Carrier, Class, FrameSource, SendQueue, memory};
 use wirefs_op::message::alone::Ralone;
 use wirefs_op::message::attach::Tattach;
 use wirefs_op::message::commit::{CommitScope, Tcommit};
@@ -43,7 +43,7 @@ pub(super) fn await_status(server: &Server, holds: impl Fn(&ServeStatus) -> bool
 
 /// One end of a connection to a server.
 pub(super) struct Client {
-    outbox: Outbox,
+    outbox: SendQueue,
     source: Option<Box<dyn FrameSource>>,
     replies: Option<Receiver<(Tag, Reply)>>,
 }
@@ -58,7 +58,7 @@ impl Client {
 
     pub(super) fn over(carrier: Carrier) -> Client {
         Client {
-            outbox: Outbox::start(carrier.sink, carrier.closer, |_| {}),
+            outbox: SendQueue::start(carrier.sink, carrier.closer, |_| {}),
             source: Some(carrier.source),
             replies: None,
         }

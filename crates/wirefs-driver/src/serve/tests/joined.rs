@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{JoinHandle, ThreadId};
-use wirefs_carrier::{Carrier, CarrierLost, Closer, Direct, memory};
+use wirefs_carrier::{Carrier, CarrierLost, Closer, InProcessPeer, memory};
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::message::get::{GetMode, GotMode};
 use wirefs_op::message::lock::LockAction;
@@ -20,7 +20,7 @@ type Heard = (ThreadId, Tag, Reply);
 
 /// A client that was joined, and its reader.
 struct Joined {
-    way: Arc<dyn Direct>,
+    way: Arc<dyn InProcessPeer>,
     heard: Receiver<Heard>,
     closer: Closer,
     reader: Option<JoinHandle<()>>,
@@ -29,7 +29,7 @@ struct Joined {
 impl Joined {
     fn new(server: &Server, id: u8) -> Joined {
         let Carrier { mut source, mut sink, closer, .. } = server.join().unwrap();
-        let way = sink.direct().expect("it is in this process");
+        let way = sink.in_process().expect("it is in this process");
         let hello = [version(id).encode(NOTAG), attach(b"").encode(Tag(0))];
         sink.send(&mut VecDeque::from(hello)).unwrap();
         for _ in 0..2 {
@@ -39,7 +39,7 @@ impl Joined {
         }
         let (sender, heard) = channel();
         let sender = Mutex::new(sender);
-        way.hear_with(Arc::new(move |body: Bytes| {
+        way.set_handler(Arc::new(move |body: Bytes| {
             let (tag, reply) = Reply::decode(body).unwrap();
             sender.lock().unwrap().send((std::thread::current().id(), tag, reply)).is_ok()
         }));
@@ -174,7 +174,7 @@ fn changes_keep_the_order_in_which_they_were_pushed_whoever_flushes() {
 fn what_a_reply_leads_to_is_taken_in_after_it_by_the_same_thread() {
     let (server, script) = server();
     let Carrier { mut source, mut sink, closer, .. } = server.join().unwrap();
-    let way = sink.direct().unwrap();
+    let way = sink.in_process().unwrap();
     sink.send(&mut VecDeque::from([version(1).encode(NOTAG), attach(b"").encode(Tag(0))])).unwrap();
     for _ in 0..2 {
         source.receive().unwrap().expect("an answer");
@@ -182,7 +182,7 @@ fn what_a_reply_leads_to_is_taken_in_after_it_by_the_same_thread() {
     // Each reply leads to one more request, as a core may do that is told something.
     let (again, heard) = (Arc::downgrade(&way), Arc::new(AtomicUsize::new(0)));
     let count = Arc::clone(&heard);
-    way.hear_with(Arc::new(move |_| {
+    way.set_handler(Arc::new(move |_| {
         if let (Some(way), true) = (again.upgrade(), count.fetch_add(1, Ordering::SeqCst) < 9) {
             way.push(stat(b"f").encode(Tag(7)));
             way.flush(0);
@@ -240,7 +240,7 @@ fn client_that_hears_no_more_loses_its_connection_and_a_new_one_resumes() {
     let first = Joined::new(&server, 1);
     let refuses = Arc::new(AtomicBool::new(false));
     let deaf = Arc::clone(&refuses);
-    first.way.hear_with(Arc::new(move |_| {
+    first.way.set_handler(Arc::new(move |_| {
         deaf.store(true, Ordering::SeqCst);
         false
     }));
@@ -259,7 +259,7 @@ fn client_that_hears_no_more_loses_its_connection_and_a_new_one_resumes() {
 fn client_learns_whether_the_tree_says_that_it_waits() {
     let (server, _script) = server();
     let client = Joined::new(&server, 1);
-    assert!(client.way.says_before_waiting());
+    assert!(client.way.announces_blocking());
     server.stop();
 }
 

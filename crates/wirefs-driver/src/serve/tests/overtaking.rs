@@ -3,7 +3,7 @@
 use super::client::*;
 use crate::serve::ServeStatus;
 use std::collections::BTreeSet;
-use wirefs_carrier::limits::OUTBOX_BYTES_MAX;
+use wirefs_carrier::limits::SEND_QUEUE_BYTES_MAX;
 use wirefs_op::message::get::{GetMode, GotMode};
 use wirefs_op::message::lock::LockAction;
 use wirefs_op::{LockKind, NOTAG, Reply, Tag};
@@ -49,7 +49,8 @@ fn small_request_overtakes_a_large_stream() {
     client.exchange(Tag(1), attach(b""));
     // Nothing is read until the small request is answered, so the stream fills all that may be filled.
     client.send(Tag(1), get(b"f", GetMode::DATA, STREAM_BYTES));
-    let is_filled = |status: &ServeStatus| status.clients.iter().any(|at| at.queued_bytes > OUTBOX_BYTES_MAX);
+    let is_filled =
+        |status: &ServeStatus| status.clients.iter().any(|at| at.queued_bytes > SEND_QUEUE_BYTES_MAX);
     await_status(&server, is_filled);
     client.send(Tag(2), stat(b"f"));
     await_status(&server, |status| status.running == 1 && status.requests.get("Get") == Some(&2));

@@ -2,19 +2,19 @@ use std::collections::BTreeMap;
 
 use super::*;
 
-fn numbered(count: u64) -> impl Iterator<Item = BlockId> {
-    (0..count).map(|number| BlockId::from(u128::from(number) << 3))
+fn numbered(count: u64) -> impl Iterator<Item = EchoBlockId> {
+    (0..count).map(|number| EchoBlockId::from(u128::from(number) << 3))
 }
 
 #[test]
-fn entries_are_found_again_while_the_table_grows_and_shrinks() {
+fn entries_are_found_while_the_table_grows_and_shrinks() {
     let mut table = Buckets::new(18);
-    let mut model: BTreeMap<BlockId, u8> = BTreeMap::new();
+    let mut model: BTreeMap<EchoBlockId, u8> = BTreeMap::new();
     let mut seed = 1u64;
     for step in 0..60_000u64 {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let id = BlockId::from(u128::from(seed >> 51) * 0x1_0000_0001);
-        // Grows for the first half, shrinks in the second.
+        let id = EchoBlockId::from(u128::from(seed >> 51) * 0x1_0000_0001);
+        // Grows in the first half, shrinks in the second.
         let is_insert =
             seed >> 8 & 3 != if step < 30_000 { 0 } else { 1 } && (step < 30_000 || seed >> 8 & 3 == 0);
         if is_insert {
@@ -29,7 +29,7 @@ fn entries_are_found_again_while_the_table_grows_and_shrinks() {
         assert_eq!(table.len(), model.len());
     }
     for number in 0..1u64 << 13 {
-        let id = BlockId::from(u128::from(number) * 0x1_0000_0001);
+        let id = EchoBlockId::from(u128::from(number) * 0x1_0000_0001);
         assert_eq!(table.find(id).map(|entry| entry[17]), model.get(&id).copied());
         assert_eq!(table.contains(id), model.contains_key(&id));
     }
@@ -38,7 +38,7 @@ fn entries_are_found_again_while_the_table_grows_and_shrinks() {
 }
 
 #[test]
-fn counted_ids_are_spread_evenly() {
+fn consecutive_ids_are_distributed_uniformly() {
     let mut table = Buckets::new(16);
     for id in numbered(100_000) {
         table.insert(id);
@@ -48,7 +48,7 @@ fn counted_ids_are_spread_evenly() {
 }
 
 #[test]
-fn no_step_of_growth_touches_more_than_one_bucket() {
+fn each_growth_step_touches_one_bucket() {
     let mut table = Buckets::new(22);
     for id in numbered(20_000) {
         let before = table.count();

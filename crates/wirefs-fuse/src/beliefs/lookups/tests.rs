@@ -1,14 +1,14 @@
 use super::*;
 use wirefs_op::{FileId, Stat};
 
-const PARENT: NodeId = NodeId(7);
+const PARENT: TreeNodeId = TreeNodeId(7);
 const FOR_EVER: Duration = Duration::MAX;
 const EXPIRES: TakenBack = TakenBack { drops: false, again: None };
 const DROPS: TakenBack = TakenBack { drops: true, again: None };
 
 fn found(kind: Kind, is_held: bool) -> Answer {
     let stat = Stat::blank(FileId { fs: 0, ino: 1, generation: 0 }, kind);
-    Answer::Entry(Entry { node: NodeId(8), stat, entry_ttl: FOR_EVER, attr_ttl: FOR_EVER, is_held })
+    Answer::Entry(Entry { node: TreeNodeId(8), stat, entry_ttl: FOR_EVER, attr_ttl: FOR_EVER, is_held })
 }
 
 fn told_for(answer: &Answer) -> Duration {

@@ -120,7 +120,7 @@ fn space_holes_and_copies_have_their_operands() {
         from: node,
         from_handle: handle,
         from_offset: 1,
-        to: NodeId(0x33),
+        to: TreeNodeId(0x33),
         to_handle: Handle(5),
         to_offset: 2,
         length: 1 << 32,

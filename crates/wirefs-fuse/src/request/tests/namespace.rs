@@ -30,7 +30,7 @@ fn names_are_renamed_and_removed() {
     let parent = NODE;
     expect(10, "'gone' .", Call::Unlink { parent, name: b"gone" }, Expects::Done);
     expect(11, "'gone' .", Call::Rmdir { parent, name: b"gone" }, Expects::Done);
-    let to_parent = NodeId(0x33);
+    let to_parent = TreeNodeId(0x33);
     let rename = |flags| Call::Rename { parent, name: b"a", to_parent, to_name: b"bc", flags };
     expect(12, "3300000000000000 'a' . 'bc' .", rename(0), Expects::Done);
     expect(45, "3300000000000000 02000000 00000000 'a' . 'bc' .", rename(2), Expects::Done);
@@ -42,7 +42,7 @@ fn links_hard_and_symbolic_have_their_operands() {
     expect(
         13,
         "4400000000000000 'hard' .",
-        Call::Link { node: NodeId(0x44), parent, name: b"hard" },
+        Call::Link { node: TreeNodeId(0x44), parent, name: b"hard" },
         Expects::Entry,
     );
     expect(5, "", Call::Readlink { node: NODE }, Expects::Data { bytes_max: 4095 });

@@ -1,4 +1,4 @@
-//! A program that changes the tree and looks at it.
+//! A program that changes and reads the tree.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,45 +10,54 @@ use std::time::{Duration, Instant};
 
 use wirefs_lab::random::Random;
 
-use super::history::{History, Read, Register, Seen, Who, Write};
-use super::record::{self, SIZE_BASE, Value};
+use super::history::{EventHistory, EventOrigin, Observed, ReadEvent, Register, WriteEvent};
+use super::record::{self, RecordValue, SIZE_BASE};
 use super::{DIRECTORIES, NAMES};
 
-/// Between two things that it does.
+/// The pause between two operations.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// One program, on a mount or on the server's own directory.
+/// A program on a mount or on the exported directory.
 pub(super) struct Actor {
-    who: Who,
+    origin: EventOrigin,
     at: PathBuf,
-    begun: Instant,
+    start_time: Instant,
     random: Random,
-    /// Distinguishes the values and temporary names of all actors; below 8.
+    /// The number of the actor, below 8; distinguishes values and temporary names of the actors.
     nth: u64,
     values: u64,
-    /// Names and attributes that it is shown may be of different ages.
-    sees_unfinished: bool,
-    history: History,
+    /// Whether names and attributes may be of different ages.
+    may_be_unfinished: bool,
+    history: EventHistory,
 }
 
 impl Actor {
     pub(super) fn new(
-        who: Who,
+        origin: EventOrigin,
         at: PathBuf,
-        begun: Instant,
+        start_time: Instant,
         (seed, nth): (u64, u64),
-        sees_unfinished: bool,
+        may_be_unfinished: bool,
     ) -> Actor {
         let random = Random::new(seed);
-        Actor { who, at, begun, random, nth, values: 0, sees_unfinished, history: History::default() }
+        Actor {
+            origin,
+            at,
+            start_time,
+            random,
+            nth,
+            values: 0,
+            may_be_unfinished,
+            history: EventHistory::default(),
+        }
     }
 
-    /// Goes on until it is stopped.
-    pub(super) fn run(mut self, stop: &AtomicBool) -> History {
+    /// Runs until it is stopped.
+    pub(super) fn run(mut self, stop: &AtomicBool) -> EventHistory {
         while !stop.load(Ordering::Relaxed) {
             self.step();
-            // The program on the server would else do more than both clients together.
-            thread::sleep(if self.who == Who::Outside { 20 * PAUSE } else { PAUSE });
+            // Otherwise the program on the server would do more than both clients together.
+            thread::sleep(if self.origin == EventOrigin::Server { 20 * PAUSE } else { PAUSE });
         }
         self.history
     }
@@ -69,60 +78,67 @@ impl Actor {
     }
 
     fn now(&self) -> Duration {
-        self.begun.elapsed()
+        self.start_time.elapsed()
     }
 
-    fn value(&mut self) -> Value {
+    fn value(&mut self) -> RecordValue {
         self.values += 1;
-        Value(self.values * 8 + self.nth)
+        RecordValue(self.values * 8 + self.nth)
     }
 
-    fn saw(&mut self, register: &str, start: Duration, seen: io::Result<Seen>) {
-        let seen = match seen {
-            Ok(seen) => seen,
-            Err(error) if error.kind() == ErrorKind::NotFound => Seen::Absent,
-            Err(error) => return self.failed("look", &error),
+    fn record_read(&mut self, register: &str, start: Duration, observed: io::Result<Observed>) {
+        let observed = match observed {
+            Ok(observed) => observed,
+            Err(error) if error.kind() == ErrorKind::NotFound => Observed::Absent,
+            Err(error) => return self.failed("read", &error),
         };
-        let read = Read { who: self.who, start, end: self.now(), seen };
+        let read = ReadEvent { origin: self.origin, start, end: self.now(), observed };
         self.history.reads.entry(register.to_owned()).or_default().push(read);
     }
 
-    fn did(&mut self, register: &str, start: Duration, value: Option<Value>, done: io::Result<()>) {
+    fn record_write(
+        &mut self,
+        register: &str,
+        start: Duration,
+        value: Option<RecordValue>,
+        done: io::Result<()>,
+    ) {
         let end = match done {
             Ok(()) => Some(self.now()),
             Err(error) => {
-                self.failed("change", &error);
+                self.failed("write", &error);
                 None
             }
         };
-        let write = Write { who: self.who, start, end, value };
+        let write = WriteEvent { origin: self.origin, start, end, value };
         self.history.writes.entry(register.to_owned()).or_default().push(write);
     }
 
-    fn failed(&mut self, what: &str, error: &io::Error) {
-        *self.history.failures.entry(format!("{what}: {error}")).or_default() += 1;
+    fn failed(&mut self, operation: &str, error: &io::Error) {
+        *self.history.failures.entry(format!("{operation}: {error}")).or_default() += 1;
     }
 
     fn read(&mut self, register: &str) {
         let start = self.now();
-        let seen = record::read(&self.at.join(register)).map(Seen::Value);
-        self.saw(register, start, seen);
+        let observed = record::read(&self.at.join(register)).map(Observed::Value);
+        self.record_read(register, start, observed);
     }
 
     fn stat(&mut self, register: &str) {
         let start = self.now();
         let found = fs::symlink_metadata(self.at.join(register)).map(|metadata| metadata.len());
-        let seen = match found.as_ref().map(|size| size.checked_sub(SIZE_BASE)) {
-            Ok(Some(value)) => Ok(Seen::Value(Value(value))),
-            // Within the window the name may be the present one while the attributes are those from before the file got it (S-2).
-            Ok(None) if self.sees_unfinished => {
-                let unfinished = io::Error::other("the size is from before the file was finished");
-                return self.failed("stat", &unfinished);
+        let observed = match found.as_ref().map(|size| size.checked_sub(SIZE_BASE)) {
+            Ok(Some(value)) => Ok(Observed::Value(RecordValue(value))),
+            // Within the window the name may be current while the attributes are older than the file's completion
+            // (S-2).
+            Ok(None) if self.may_be_unfinished => {
+                let too_early = io::Error::other("the size is from before the file was finished");
+                return self.failed("stat", &too_early);
             }
             Ok(None) => panic!("{register} was never {found:?} bytes long"),
-            Err(_) => found.map(|_| Seen::Absent),
+            Err(_) => found.map(|_| Observed::Absent),
         };
-        self.saw(register, start, seen);
+        self.record_read(register, start, observed);
     }
 
     fn list(&mut self, directory: u64) {
@@ -137,9 +153,9 @@ impl Actor {
             Err(error) => return self.failed("list", &error),
         };
         for name in (0..NAMES).map(|name| format!("n{name}")) {
-            let seen = if listed.contains(&name) { Seen::Present } else { Seen::Absent };
+            let observed = if listed.contains(&name) { Observed::Present } else { Observed::Absent };
             let register: Register = format!("d{directory}/{name}");
-            self.saw(&register, start, Ok(seen));
+            self.record_read(&register, start, Ok(observed));
         }
     }
 
@@ -151,21 +167,23 @@ impl Actor {
         }
         let start = self.now();
         let done = fs::rename(&temporary, self.at.join(register));
-        self.did(register, start, Some(value), done);
+        self.record_write(register, start, Some(value), done);
     }
 
     fn remove(&mut self, register: &str) {
         let start = self.now();
         match fs::remove_file(self.at.join(register)) {
-            // A look, then, and not a change.
-            Err(error) if error.kind() == ErrorKind::NotFound => self.saw(register, start, Err(error)),
-            done => self.did(register, start, None, done),
+            // A failed removal is a read of an absent name.
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                self.record_read(register, start, Err(error))
+            }
+            done => self.record_write(register, start, None, done),
         }
     }
 
     fn write_in_place(&mut self, register: &str) {
         let (value, start) = (self.value(), self.now());
         let done = record::write_in_place(&self.at.join(register), value);
-        self.did(register, start, Some(value), done);
+        self.record_write(register, start, Some(value), done);
     }
 }

@@ -1,51 +1,51 @@
-//! What was done and seen, and which of it was not possible.
+//! The history of operations, and the checker for impossible observations.
 //!
-//! Each path is a register. A write has a span from its call to its return, within which it happened; one that failed may
-//! have happened at any time after its call. A read may see a write that began before the read ended, unless
-//! another write began after that one had returned and had itself returned so long before the read began that it had
-//! to be known by then. How long that is depends on who wrote and who read ([`Freshness`]).
+//! Each path is a register. A write takes effect between its call and its return; a failed write may take effect at any
+//! time after its call. A read may return a write that began before the read ended. The exception: a newer write, which
+//! began after the older one had returned, had to be visible when the read began. How long a write may stay hidden
+//! depends on writer and reader ([`Freshness`]).
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use super::record::Value;
+use super::record::RecordValue;
 
-/// Who does something. The two clients' programs share their mount.
+/// The origin of an operation. The programs of a client share its mount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Who {
-    A,
-    B,
-    Outside,
+pub(super) enum EventOrigin {
+    ClientA,
+    ClientB,
+    Server,
 }
 
-impl Who {
-    const ALL: [Who; 3] = [Who::A, Who::B, Who::Outside];
+impl EventOrigin {
+    const ALL: [EventOrigin; 3] = [EventOrigin::ClientA, EventOrigin::ClientB, EventOrigin::Server];
 }
 
-/// For how long what somebody did may be hidden from another.
+/// The maximum time that a change may stay hidden from another observer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Freshness {
-    /// The other client's changes.
-    pub(super) others: Duration,
-    /// A program's on the server.
-    pub(super) outside: Duration,
-    /// The same when the reader's link was cut meanwhile, or so short before that nothing passed yet, counted from its healing.
-    pub(super) outside_after_cut: Duration,
+    /// A change by the other client.
+    pub(super) other_client: Duration,
+    /// A change by a program on the server.
+    pub(super) server: Duration,
+    /// The same if the reader's link was cut meanwhile, or shortly before; counted from its restoration.
+    pub(super) server_after_cut: Duration,
 }
 
-/// A link that was cut.
+/// A cut of a link.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cut {
-    pub(super) who: Who,
+pub(super) struct LinkCut {
+    pub(super) origin: EventOrigin,
     pub(super) from: Duration,
     pub(super) to: Duration,
 }
 
-impl Cut {
-    /// When something surely passes again: TCP waits twice as long before each try (RFC 6298), so as long again as the cut lasted, and
-    /// what comes later waits behind that.
-    fn passes_from(&self) -> Duration {
+impl LinkCut {
+    /// Returns when frames surely pass again. TCP doubles its retransmission timeout (RFC 6298), so the delay after the
+    /// restoration is up to the length of the cut, and later data queues behind it.
+    fn restored_at(&self) -> Duration {
         self.to + (self.to - self.from)
     }
 }
@@ -54,54 +54,54 @@ impl Cut {
 pub(super) type Register = String;
 
 #[derive(Clone, Debug)]
-pub(super) struct Write {
-    pub(super) who: Who,
+pub(super) struct WriteEvent {
+    pub(super) origin: EventOrigin,
     pub(super) start: Duration,
-    /// `None`: it failed, and nobody knows whether and when it happened.
+    /// `None`: the write failed; whether and when it took effect is unknown.
     pub(super) end: Option<Duration>,
-    /// `None`: the name was removed.
-    pub(super) value: Option<Value>,
+    /// `None`: a removal of the name.
+    pub(super) value: Option<RecordValue>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Seen {
-    Value(Value),
-    /// There was no such name.
+pub(super) enum Observed {
+    Value(RecordValue),
+    /// The name did not exist.
     Absent,
-    /// There was one.
+    /// The name existed.
     Present,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Read {
-    pub(super) who: Who,
+pub(super) struct ReadEvent {
+    pub(super) origin: EventOrigin,
     pub(super) start: Duration,
     pub(super) end: Duration,
-    pub(super) seen: Seen,
+    pub(super) observed: Observed,
 }
 
-/// All of it, by register.
+/// All events, by register.
 #[derive(Debug, Default)]
-pub(super) struct History {
-    pub(super) writes: BTreeMap<Register, Vec<Write>>,
-    pub(super) reads: BTreeMap<Register, Vec<Read>>,
-    /// Calls that failed, by what they said.
+pub(super) struct EventHistory {
+    pub(super) writes: BTreeMap<Register, Vec<WriteEvent>>,
+    pub(super) reads: BTreeMap<Register, Vec<ReadEvent>>,
+    /// Failed calls, by error message.
     pub(super) failures: BTreeMap<String, usize>,
 }
 
-/// What was seen and was not possible.
+/// An impossible observation.
 #[derive(Debug)]
-pub(super) struct Fault(String);
+pub(super) struct ImpossibleRead(String);
 
-impl fmt::Display for Fault {
+impl fmt::Display for ImpossibleRead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl History {
-    pub(super) fn merge(parts: Vec<History>) -> History {
-        let mut whole = History::default();
+impl EventHistory {
+    pub(super) fn merge(parts: Vec<EventHistory>) -> EventHistory {
+        let mut whole = EventHistory::default();
         for part in parts {
             for (register, writes) in part.writes {
                 whole.writes.entry(register).or_default().extend(writes);
@@ -122,33 +122,38 @@ impl History {
         format!("{reads} reads and {writes} writes, failures {:?}", self.failures)
     }
 
-    /// Whether each kind of thing happened often enough that a fault would have shown.
-    pub(super) fn is_worth_judging(&self) -> bool {
+    /// Returns whether enough operations of each client succeeded for a meaningful result.
+    pub(super) fn has_enough_events(&self) -> bool {
         let reads = || self.reads.values().flatten();
         let writes = || self.writes.values().flatten();
-        [Who::A, Who::B].into_iter().all(|who| {
-            reads().filter(|read| read.who == who).count() >= 100
-                && writes().filter(|write| write.who == who).count() >= 10
+        [EventOrigin::ClientA, EventOrigin::ClientB].into_iter().all(|origin| {
+            reads().filter(|read| read.origin == origin).count() >= 100
+                && writes().filter(|write| write.origin == origin).count() >= 10
         })
     }
 
-    pub(super) fn faults(&self, freshness: Freshness, cuts: &[Cut]) -> Vec<Fault> {
+    pub(super) fn faults(&self, freshness: Freshness, cuts: &[LinkCut]) -> Vec<ImpossibleRead> {
         let mut faults = Vec::new();
         for (register, reads) in &self.reads {
-            // What is there at the beginning: nothing, or value 0.
-            let initial = register.ends_with("/place").then_some(Value(0));
-            let first =
-                Write { who: Who::Outside, start: Duration::ZERO, end: Some(Duration::ZERO), value: initial };
+            // The initial state: no file, or value 0.
+            let initial = register.ends_with("/place").then_some(RecordValue(0));
+            let first = WriteEvent {
+                origin: EventOrigin::Server,
+                start: Duration::ZERO,
+                end: Some(Duration::ZERO),
+                value: initial,
+            };
             let mut writes = vec![first];
             writes.extend(self.writes.get(register).into_iter().flatten().cloned());
-            let known = Who::ALL.map(|who| (who, Known::to(who, &writes, freshness, cuts)));
+            let known =
+                EventOrigin::ALL.map(|origin| (origin, Visibility::to(origin, &writes, freshness, cuts)));
             for read in reads {
                 let latest = known
                     .iter()
-                    .find(|(who, _)| *who == read.who)
+                    .find(|(origin, _)| *origin == read.origin)
                     .and_then(|(_, known)| known.at(read.start));
                 if let Some(why) = fault(read, &writes, latest) {
-                    faults.push(Fault(format!("{register}: {read:?}: {why}")));
+                    faults.push(ImpossibleRead(format!("{register}: {read:?}: {why}")));
                 }
             }
         }
@@ -156,49 +161,49 @@ impl History {
     }
 }
 
-/// Why the read was not possible; `latest` is when the youngest write began that had to be known by then.
-fn fault(read: &Read, writes: &[Write], latest: Option<Duration>) -> Option<String> {
-    let is_seen = |write: &&Write| match read.seen {
-        Seen::Value(value) => write.value == Some(value),
-        Seen::Absent => write.value.is_none(),
-        Seen::Present => write.value.is_some(),
+/// Returns why the read was impossible; `latest` is the start of the newest write that had to be visible.
+fn fault(read: &ReadEvent, writes: &[WriteEvent], latest: Option<Duration>) -> Option<String> {
+    let has_value = |write: &&WriteEvent| match read.observed {
+        Observed::Value(value) => write.value == Some(value),
+        Observed::Absent => write.value.is_none(),
+        Observed::Present => write.value.is_some(),
     };
-    let is_possible = |write: &Write| {
+    let is_possible = |write: &WriteEvent| {
         let overwritten = write.end.is_some_and(|end| latest.is_some_and(|latest| end < latest));
         write.start <= read.end && !overwritten
     };
-    let mut seen = writes.iter().filter(is_seen).peekable();
-    if seen.peek().is_none() {
-        return Some("nobody wrote that".to_owned());
+    let mut observed = writes.iter().filter(has_value).peekable();
+    if observed.peek().is_none() {
+        return Some("no write had that value".to_owned());
     }
-    let nearest = writes.iter().filter(is_seen).max_by_key(|write| write.start);
-    (!seen.any(is_possible)).then(|| {
+    let nearest = writes.iter().filter(has_value).max_by_key(|write| write.start);
+    (!observed.any(is_possible)).then(|| {
         let newer = latest.and_then(|latest| writes.iter().find(|write| write.start == latest));
-        format!("seen of {nearest:?}, known by then {newer:?}")
+        format!("read of {nearest:?}, visible by then {newer:?}")
     })
 }
 
-/// When which writes had to be known to one reader.
-struct Known {
-    /// From when on, and the start of the youngest write that is known then; both ascending.
+/// The times at which writes had to be visible to one reader.
+struct Visibility {
+    /// Pairs of a time and the start of the newest write that is visible from then on; both ascending.
     steps: Vec<(Duration, Duration)>,
 }
 
-impl Known {
-    fn to(reader: Who, writes: &[Write], freshness: Freshness, cuts: &[Cut]) -> Known {
-        let from = |write: &Write| {
+impl Visibility {
+    fn to(reader: EventOrigin, writes: &[WriteEvent], freshness: Freshness, cuts: &[LinkCut]) -> Visibility {
+        let from = |write: &WriteEvent| {
             let end = write.end?;
-            let hidden = match (write.who, reader) {
+            let hidden_for = match (write.origin, reader) {
                 (writer, reader) if writer == reader => Duration::ZERO,
-                (_, Who::Outside) => Duration::ZERO,
-                (Who::Outside, _) => freshness.outside,
-                (Who::A | Who::B, _) => freshness.others,
+                (_, EventOrigin::Server) => Duration::ZERO,
+                (EventOrigin::Server, _) => freshness.server,
+                (EventOrigin::ClientA | EventOrigin::ClientB, _) => freshness.other_client,
             };
-            let mut from = end + hidden;
-            if write.who == Who::Outside && reader != Who::Outside {
-                for cut in cuts.iter().filter(|cut| cut.who == reader) {
-                    if cut.from <= from && end <= cut.passes_from() {
-                        from = from.max(cut.to + freshness.outside_after_cut);
+            let mut from = end + hidden_for;
+            if write.origin == EventOrigin::Server && reader != EventOrigin::Server {
+                for cut in cuts.iter().filter(|cut| cut.origin == reader) {
+                    if cut.from <= from && end <= cut.restored_at() {
+                        from = from.max(cut.to + freshness.server_after_cut);
                     }
                 }
             }
@@ -211,7 +216,7 @@ impl Known {
             youngest = youngest.max(*start);
             *start = youngest;
         }
-        Known { steps }
+        Visibility { steps }
     }
 
     fn at(&self, time: Duration) -> Option<Duration> {
@@ -221,40 +226,49 @@ impl Known {
 }
 
 #[test]
-fn a_read_that_was_overtaken_is_a_fault() {
+fn checker_reports_impossible_reads() {
     let ms = Duration::from_millis;
-    let write = |who, value, start, end: Option<u64>| Write {
-        who,
+    let write = |origin, value, start, end: Option<u64>| WriteEvent {
+        origin,
         start: ms(start),
         end: end.map(ms),
-        value: Some(Value(value)),
+        value: Some(RecordValue(value)),
     };
-    let judge = |seen, start, writes: Vec<Write>| {
-        let read = Read { who: Who::A, start: ms(start), end: ms(start + 1), seen };
-        let history = History {
+    let check = |observed, start, writes: Vec<WriteEvent>| {
+        let read = ReadEvent { origin: EventOrigin::ClientA, start: ms(start), end: ms(start + 1), observed };
+        let history = EventHistory {
             writes: BTreeMap::from([("n".to_owned(), writes)]),
             reads: BTreeMap::from([("n".to_owned(), vec![read])]),
             failures: BTreeMap::new(),
         };
-        let freshness = Freshness { others: ms(100), outside: ms(100), outside_after_cut: ms(1_000) };
-        history.faults(freshness, &[Cut { who: Who::A, from: ms(5_000), to: ms(6_000) }]).len()
+        let freshness = Freshness { other_client: ms(100), server: ms(100), server_after_cut: ms(1_000) };
+        history
+            .faults(freshness, &[LinkCut { origin: EventOrigin::ClientA, from: ms(5_000), to: ms(6_000) }])
+            .len()
     };
-    let two = || vec![write(Who::B, 1, 10, Some(20)), write(Who::B, 2, 30, Some(40))];
-    assert_eq!(judge(Seen::Value(Value(1)), 140, two()), 0, "within the window");
-    assert_eq!(judge(Seen::Value(Value(1)), 141, two()), 1, "later than that");
-    assert_eq!(judge(Seen::Value(Value(2)), 141, two()), 0);
-    assert_eq!(judge(Seen::Value(Value(2)), 20, two()), 1, "before it began");
-    assert_eq!(judge(Seen::Value(Value(3)), 20, two()), 1, "never written");
-    assert_eq!(judge(Seen::Absent, 141, two()), 1);
-    assert_eq!(judge(Seen::Present, 5, two()), 1);
-    let own = || vec![write(Who::A, 1, 10, Some(20)), write(Who::A, 2, 30, Some(40))];
-    assert_eq!(judge(Seen::Value(Value(1)), 41, own()), 1, "own changes are seen at once");
-    let unknown = || vec![write(Who::B, 1, 10, None), write(Who::B, 2, 30, Some(40))];
-    assert_eq!(judge(Seen::Value(Value(1)), 900, unknown()), 0, "it may have happened late");
-    let cut = || vec![write(Who::Outside, 1, 10, Some(20)), write(Who::Outside, 2, 4_990, Some(4_995))];
-    assert_eq!(judge(Seen::Value(Value(1)), 6_900, cut()), 0);
-    assert_eq!(judge(Seen::Value(Value(1)), 7_001, cut()), 1);
-    let after = |at| vec![write(Who::Outside, 1, 10, Some(20)), write(Who::Outside, 2, at - 5, Some(at))];
-    assert_eq!(judge(Seen::Value(Value(1)), 6_900, after(6_200)), 0, "nothing passes yet");
-    assert_eq!(judge(Seen::Value(Value(1)), 7_150, after(7_010)), 1, "it does by then");
+    let two =
+        || vec![write(EventOrigin::ClientB, 1, 10, Some(20)), write(EventOrigin::ClientB, 2, 30, Some(40))];
+    assert_eq!(check(Observed::Value(RecordValue(1)), 140, two()), 0, "within the window");
+    assert_eq!(check(Observed::Value(RecordValue(1)), 141, two()), 1, "later than that");
+    assert_eq!(check(Observed::Value(RecordValue(2)), 141, two()), 0);
+    assert_eq!(check(Observed::Value(RecordValue(2)), 20, two()), 1, "before it began");
+    assert_eq!(check(Observed::Value(RecordValue(3)), 20, two()), 1, "never written");
+    assert_eq!(check(Observed::Absent, 141, two()), 1);
+    assert_eq!(check(Observed::Present, 5, two()), 1);
+    let own =
+        || vec![write(EventOrigin::ClientA, 1, 10, Some(20)), write(EventOrigin::ClientA, 2, 30, Some(40))];
+    assert_eq!(check(Observed::Value(RecordValue(1)), 41, own()), 1, "own changes are observed at once");
+    let unknown =
+        || vec![write(EventOrigin::ClientB, 1, 10, None), write(EventOrigin::ClientB, 2, 30, Some(40))];
+    assert_eq!(check(Observed::Value(RecordValue(1)), 900, unknown()), 0, "it may have happened late");
+    let cut = || {
+        vec![write(EventOrigin::Server, 1, 10, Some(20)), write(EventOrigin::Server, 2, 4_990, Some(4_995))]
+    };
+    assert_eq!(check(Observed::Value(RecordValue(1)), 6_900, cut()), 0);
+    assert_eq!(check(Observed::Value(RecordValue(1)), 7_001, cut()), 1);
+    let after = |at| {
+        vec![write(EventOrigin::Server, 1, 10, Some(20)), write(EventOrigin::Server, 2, at - 5, Some(at))]
+    };
+    assert_eq!(check(Observed::Value(RecordValue(1)), 6_900, after(6_200)), 0, "nothing passes yet");
+    assert_eq!(check(Observed::Value(RecordValue(1)), 7_150, after(7_010)), 1, "it does by then");
 }

@@ -1,21 +1,21 @@
-//! What stands in a file, so that both its contents and its size tell which value it is.
+//! File contents whose bytes and size both encode a value.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-/// Bytes of a record: magic, value, and the value's complement, so that a mix of two is seen.
+/// Bytes of a record: magic, value, and the value's complement, which reveals a mix of two records.
 pub(super) const RECORD_BYTES: usize = 24;
-/// A file of value v is so many bytes long and v more.
+/// The size of a file with value 0; a file with value v has v more bytes.
 pub(super) const SIZE_BASE: u64 = 4_096;
 const MAGIC: &[u8; 8] = b"record!\n";
 
-/// One write of a whole file, or what was seen of one.
+/// The value of one write of a whole file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Value(pub(super) u64);
+pub(super) struct RecordValue(pub(super) u64);
 
-pub(super) fn encode(value: Value) -> [u8; RECORD_BYTES] {
+pub(super) fn encode(value: RecordValue) -> [u8; RECORD_BYTES] {
     let mut record = [0; RECORD_BYTES];
     record[..8].copy_from_slice(MAGIC);
     record[8..16].copy_from_slice(&value.0.to_le_bytes());
@@ -24,8 +24,8 @@ pub(super) fn encode(value: Value) -> [u8; RECORD_BYTES] {
 }
 
 /// # Errors
-/// The file cannot be read. What is no record is a fault of the mount and panics.
-pub(super) fn read(path: &Path) -> io::Result<Value> {
+/// Fails if the file cannot be read. Panics if the contents are not a record, which is a fault of the mount.
+pub(super) fn read(path: &Path) -> io::Result<RecordValue> {
     let mut record = [0; RECORD_BYTES];
     File::open(path)?.read_exact(&mut record)?;
     let field = |at: usize| u64::from_le_bytes(record[at..at + 8].try_into().unwrap());
@@ -34,25 +34,25 @@ pub(super) fn read(path: &Path) -> io::Result<Value> {
         "{}: a mix of two versions: {record:?}",
         path.display()
     );
-    Ok(Value(field(8)))
+    Ok(RecordValue(field(8)))
 }
 
-/// Writes a file that tells of `value` by its contents and its size.
-pub(super) fn write_new(path: &Path, value: Value) -> io::Result<()> {
+/// Writes a file that encodes `value` in its contents and its size.
+pub(super) fn write_new(path: &Path, value: RecordValue) -> io::Result<()> {
     let file = OpenOptions::new().write(true).create_new(true).open(path)?;
     file.write_all_at(&encode(value), 0)?;
     file.set_len(SIZE_BASE + value.0)?;
     crate::sys::close(file)
 }
 
-/// Writes `value` over what is there, the size left alone.
-pub(super) fn write_in_place(path: &Path, value: Value) -> io::Result<()> {
+/// Overwrites the record with `value`; the size stays.
+pub(super) fn write_in_place(path: &Path, value: RecordValue) -> io::Result<()> {
     let file = OpenOptions::new().write(true).open(path)?;
     file.write_all_at(&encode(value), 0)?;
     crate::sys::close(file)
 }
 
-/// The value 0, which is there when a run begins.
+/// Writes value 0, the initial state of a run.
 pub(super) fn write_in_place_file(path: &Path) {
-    fs::write(path, encode(Value(0))).unwrap();
+    fs::write(path, encode(RecordValue(0))).unwrap();
 }

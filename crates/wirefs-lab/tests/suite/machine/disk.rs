@@ -1,13 +1,13 @@
-//! The server's disk: a file system in a file, whose power can be cut.
+//! The server's disk: a file system in an image file; its power can be cut.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Room for all that is done, and far more than a lone mount wants to find free.
+/// Enough for all tests, and far above the free space that a sole client requires.
 const BYTES: u64 = 1 << 30;
 
-/// The disk's contents.
+/// The type of the file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileSystem {
     Ext4,
@@ -27,7 +27,7 @@ impl FileSystem {
         run(command.arg(image));
     }
 
-    /// Mount options: ext4 writes its log every second. xfs has no such option, and does so every 30 s.
+    /// Returns the mount options. ext4 writes its log every second; xfs has no such option and writes it every 30 s.
     fn options(self) -> &'static str {
         match self {
             FileSystem::Ext4 => "commit=1",
@@ -36,22 +36,22 @@ impl FileSystem {
     }
 }
 
-/// The block device. It goes with this process, however that ends.
-pub(crate) struct Disk {
+/// A loop device, detached when this process ends.
+pub(crate) struct LoopDisk {
     _attached: File,
     path: PathBuf,
     file_system: FileSystem,
 }
 
-impl Disk {
-    pub(crate) fn new(image: &Path, file_system: FileSystem) -> Disk {
+impl LoopDisk {
+    pub(crate) fn new(image: &Path, file_system: FileSystem) -> LoopDisk {
         File::create(image).unwrap().set_len(BYTES).unwrap();
         file_system.make(image);
         let name = run(Command::new("losetup").args(["--find", "--show"]).arg(image));
         let attached = File::open(name.trim()).unwrap();
-        // Whoever has it open last detaches it.
+        // The device detaches when its last user closes it.
         run(Command::new("losetup").args(["--detach", name.trim()]));
-        Disk { _attached: attached, path: PathBuf::from(name.trim()), file_system }
+        LoopDisk { _attached: attached, path: PathBuf::from(name.trim()), file_system }
     }
 
     pub(crate) fn path(&self) -> &str {
@@ -62,7 +62,7 @@ impl Disk {
         self.file_system.options()
     }
 
-    /// Nobody has it mounted.
+    /// Returns whether no namespace has it mounted.
     pub(crate) fn is_free(&self) -> bool {
         let mounted = match self.file_system {
             FileSystem::Ext4 => Path::new("/sys/fs/ext4"),
@@ -73,7 +73,7 @@ impl Disk {
 }
 
 fn run(command: &mut Command) -> String {
-    let ran = command.stdin(Stdio::null()).output().unwrap();
-    assert!(ran.status.success(), "{command:?}: {}", String::from_utf8_lossy(&ran.stderr));
-    String::from_utf8(ran.stdout).unwrap()
+    let result = command.stdin(Stdio::null()).output().unwrap();
+    assert!(result.status.success(), "{command:?}: {}", String::from_utf8_lossy(&result.stderr));
+    String::from_utf8(result.stdout).unwrap()
 }

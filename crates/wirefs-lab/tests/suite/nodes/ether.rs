@@ -1,4 +1,4 @@
-//! Which carrier nodes take: Ethernet where they share more than one card or it is asked for, TLS elsewhere.
+//! The selection of the carrier: Ethernet between nodes that share several cards or on request, otherwise TLS.
 //!
 //! ```text
 //! [linus1] ══ two cards ══ [linus2]        10.77.0.N on eth0, 10.78.0.N on eth1
@@ -6,14 +6,14 @@
 
 use serde_json::Value;
 
-use super::segment::{Segment, wait_for};
+use super::segment::{NodeSegment, wait_for};
 
-/// A file that takes some hundred packets.
+/// A file of several hundred packets.
 const LARGE_BYTES: usize = 1 << 20;
 
-/// Two hosts with two cards, whose nodes know each other.
-pub(super) fn pair(name: &str, joined: bool, options: &[&str]) -> Segment {
-    let segment = Segment::new(name, 2);
+/// Creates two hosts with two cards whose nodes know each other.
+pub(super) fn two_nodes(name: &str, joined: bool, options: &[&str]) -> NodeSegment {
+    let segment = NodeSegment::new(name, 2);
     segment.add_second_cards(joined);
     for number in 1..=2 {
         let peer = format!("10.77.0.{}", 3 - number);
@@ -27,21 +27,21 @@ pub(super) fn pair(name: &str, joined: bool, options: &[&str]) -> Segment {
     segment
 }
 
-/// What the list of a host says of a node.
-pub(super) fn listed(segment: &Segment, here: usize, name: &str) -> Value {
+/// Returns the row of a node in a host's list.
+pub(super) fn listed(segment: &NodeSegment, here: usize, name: &str) -> Value {
     let json = segment.node(here, &["list", "--json"]).succeeds();
     let rows: Vec<Value> = serde_json::from_str(&json).unwrap();
     rows.into_iter().find(|row| row["name"] == name).unwrap()
 }
 
-/// How many ways to a node carry data, of how many.
-fn paths(segment: &Segment, here: usize, name: &str) -> (usize, usize) {
+/// Returns the number of working paths to a node, and of all paths.
+fn paths(segment: &NodeSegment, here: usize, name: &str) -> (usize, usize) {
     let row = listed(segment, here, name);
     let paths = row["paths"].as_array().unwrap();
     (paths.iter().filter(|path| path["is_up"] == true).count(), paths.len())
 }
 
-fn read_large(segment: &Segment, version: u8) {
+fn read_large(segment: &NodeSegment, version: u8) {
     std::fs::write(segment.share(2).join("large"), vec![version; LARGE_BYTES]).unwrap();
     wait_for("all of the file to be there", || {
         let read = std::fs::read(segment.net(1).join("linus2/large"));
@@ -49,10 +49,10 @@ fn read_large(segment: &Segment, version: u8) {
     });
 }
 
-/// S-89: two cards that both nodes have are both used, without a word; one that is cut is told, and nothing fails.
+/// S-89: two shared cards are both used without configuration; the status shows a cut card, and no access fails.
 #[test]
-fn two_shared_cards_are_both_taken_and_one_may_be_cut() {
-    let segment = pair("cards", true, &[]);
+fn two_shared_cards_are_used_and_one_may_be_cut() {
+    let segment = two_nodes("cards", true, &[]);
     assert_eq!(listed(&segment, 1, "linus2")["cards"].as_array().unwrap().len(), 2);
     assert_eq!(listed(&segment, 1, "linus2")["via"], Value::Null);
     assert_eq!(segment.read(1, "linus2/file"), "of 2\n");
@@ -68,28 +68,29 @@ fn two_shared_cards_are_both_taken_and_one_may_be_cut() {
     assert!(segment.node(1, &["list"]).succeeds().contains("ether 1/2"));
     let status = segment.wirefs(1, &["status"]).succeeds();
     assert!(status.contains("linus2: alive, over ether"), "{status}");
-    // The node's own mounts are not taken for dead ones; others of the machine may be.
+    // The status does not report the node's own mounts as dead; other mounts of the machine may be.
     let own = segment.net(1).display().to_string();
-    let taken_for_dead = |line: &str| line.contains(&own) && line.contains("no process of this user");
-    assert!(!status.lines().any(taken_for_dead), "{status}");
+    let is_reported_dead = |line: &str| line.contains(&own) && line.contains("no process of this user");
+    assert!(!status.lines().any(is_reported_dead), "{status}");
     assert!(status.contains("eth1 to ") && status.contains(": DOWN"), "{status}");
     segment.set_second_cable(2, "up");
     wait_for("the way to be up again", || paths(&segment, 1, "linus2") == (2, 2));
     read_large(&segment, 3);
 }
 
-/// The card of ours over which a node is reached by TLS.
-fn card(segment: &Segment, here: usize, name: &str) -> Option<String> {
+/// Returns the local card of the TLS connection to a node.
+fn card(segment: &NodeSegment, here: usize, name: &str) -> Option<String> {
     let row = listed(segment, here, name);
     let ways = row["ways"].as_array().unwrap();
-    let used = ways.iter().find(|way| way["connections"].as_u64() > Some(0));
-    used.map(|way| way["card"].as_str().unwrap().to_owned())
+    let used = ways.iter().find(|path| path["connections"].as_u64() > Some(0));
+    used.map(|path| path["card"].as_str().unwrap().to_owned())
 }
 
-/// S-89: over TLS, too, a card that dies is no end: the connection is made again over the other one, and that is told.
+/// S-89: with TLS too, a dead card is no failure: the connection is restored over the other card, and the status shows
+/// it.
 #[test]
-fn over_tls_the_other_card_is_taken_when_one_dies() {
-    let segment = pair("tls", true, &["--via", "tls"]);
+fn tls_moves_to_the_other_card_when_one_dies() {
+    let segment = two_nodes("tls", true, &["--via", "tls"]);
     assert_eq!(segment.read(1, "linus2/file"), "of 2\n");
     assert_eq!(listed(&segment, 1, "linus2")["via"], "tcp+tls");
     let first = card(&segment, 1, "linus2").unwrap();
@@ -107,34 +108,34 @@ fn over_tls_the_other_card_is_taken_when_one_dies() {
     read_large(&segment, 2);
 }
 
-/// S-89: one shared card is left to TLS, unless Ethernet is asked for.
+/// S-89: a single shared card uses TLS, unless Ethernet is requested.
 #[test]
-fn one_shared_card_is_left_to_tls_unless_ether_is_asked_for() {
+fn one_shared_card_uses_tls_unless_ether_is_requested() {
     for (options, carrier) in [
         (&["--nic", "eth0"][..], "tcp+tls"),
         (&["--nic", "eth0", "--via", "ether"][..], "ether"),
         (&["--via", "tls"][..], "tcp+tls"),
     ] {
-        let segment = pair("one", true, options);
+        let segment = two_nodes("one", true, options);
         assert_eq!(segment.read(1, "linus2/file"), "of 2\n");
         assert_eq!(listed(&segment, 1, "linus2")["via"], carrier, "{options:?}");
     }
 }
 
-/// S-89: networks of one name on cables that do not meet are not shared, whatever the records say.
+/// S-89: networks of the same name on separate cables are not shared, regardless of the records.
 #[test]
-fn a_second_card_that_leads_nowhere_does_not_count() {
-    let segment = pair("apart", false, &[]);
+fn isolated_second_card_is_not_used() {
+    let segment = two_nodes("apart", false, &[]);
     assert_eq!(segment.read(1, "linus2/file"), "of 2\n");
     let row = listed(&segment, 1, "linus2");
     assert_eq!(row["via"], "tcp+tls");
     assert_eq!(row["no_ether"], "1 of 2 ways carries data");
 }
 
-/// S-90: where Ethernet does not answer, though both have a card in one network, TLS does.
+/// S-90: if Ethernet does not work although both nodes have a card in one network, TLS is used.
 #[test]
-fn tls_is_taken_where_ether_does_not_answer_and_the_reason_is_told() {
-    let segment = pair("silent", false, &["--nic", "eth1", "--peer", "PEER", "--via", "ether"]);
+fn tls_replaces_unreachable_ether_and_status_shows_the_reason() {
+    let segment = two_nodes("silent", false, &["--nic", "eth1", "--peer", "PEER", "--via", "ether"]);
     assert_eq!(segment.read(1, "linus2/file"), "of 2\n");
     let row = listed(&segment, 1, "linus2");
     assert_eq!(row["via"], "tcp+tls");
@@ -143,10 +144,10 @@ fn tls_is_taken_where_ether_does_not_answer_and_the_reason_is_told() {
     assert!(status.contains("linus2: alive, over tcp+tls (not ether: "), "{status}");
 }
 
-/// A node that is killed and comes back is reached over Ethernet again.
+/// A node that was killed and restarted is reached over Ethernet again.
 #[test]
-fn a_node_that_comes_back_is_reached_over_ether_again() {
-    let segment = pair("again", true, &[]);
+fn restarted_node_is_reached_over_ether_again() {
+    let segment = two_nodes("again", true, &[]);
     assert_eq!(segment.read(1, "linus2/file"), "of 2\n");
     segment.kill(2);
     wait_for("the list to say that it is dead", || segment.state(1, "linus2") == "dead");
@@ -156,10 +157,10 @@ fn a_node_that_comes_back_is_reached_over_ether_again() {
     wait_for("both ways to be up", || paths(&segment, 1, "linus2") == (2, 2));
 }
 
-/// The right to raw packets is given up once the cards are open.
+/// The node drops CAP_NET_RAW once its cards are open.
 #[test]
-fn a_node_that_speaks_ether_has_given_up_the_right_to_raw_packets() {
-    let segment = pair("right", true, &[]);
+fn node_with_ether_has_dropped_cap_net_raw() {
+    let segment = two_nodes("right", true, &[]);
     for process in segment.processes(1) {
         let status = std::fs::read_to_string(format!("/proc/{}/status", process.as_raw_nonzero())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("CapPrm:")).unwrap();

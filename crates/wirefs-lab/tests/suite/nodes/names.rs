@@ -1,15 +1,15 @@
-//! Names, keys, and how nodes are shown.
+//! Names, keys, and authorization of nodes.
 
-use super::segment::{Segment, wait_for};
+use super::segment::{NodeSegment, wait_for};
 
-/// S-86: the first node that has a name keeps it; a second one is told, and ends.
+/// S-86: the first node with a name keeps it; a second one gets an error and exits.
 #[test]
-fn the_second_node_of_a_name_is_told_and_the_first_keeps_it() {
-    let segment = Segment::of_three("names");
+fn second_node_of_a_name_fails_and_the_first_keeps_it() {
+    let segment = NodeSegment::of_three("names");
     segment.node(3, &["down"]).succeeds();
     let second = segment.up_as(3, "linus1", &[]);
     match second.is_success() {
-        // It learned it late, and ended then.
+        // The node learned of the conflict later and exited then.
         true => wait_for("the second to end", || !segment.node(3, &["list"]).is_success()),
         false => second.fails_with("the name linus1 is taken"),
     }
@@ -20,11 +20,11 @@ fn the_second_node_of_a_name_is_told_and_the_first_keeps_it() {
 }
 
 #[test]
-fn who_is_not_authorized_is_in_no_table_and_gets_nothing() {
-    let segment = Segment::new("keys", 3);
+fn unauthorized_node_is_in_no_table_and_has_no_access() {
+    let segment = NodeSegment::new("keys", 3);
     let lines: String = [1, 2].map(|number| segment.identity(number)).concat();
     let file = segment.write("authorized", &lines);
-    // Each hears by its card alone, named in one way or the other.
+    // Each listens on its own card only, given by address or by device.
     segment.up_as(1, "linus1", &["--authorized", &file, "--listen", "10.77.0.1:6440"]).succeeds();
     segment.up_as(2, "linus2", &["--authorized", &file, "--nic", "eth0"]).succeeds();
     segment.up_as(3, "stranger", &[]).succeeds();
@@ -32,6 +32,6 @@ fn who_is_not_authorized_is_in_no_table_and_gets_nothing() {
     assert_eq!(segment.read(1, "linus2/file"), "of 2\n");
     assert_eq!(segment.state(1, "stranger"), "unknown");
     assert!(std::fs::read(segment.net(3).join("linus1/file")).is_err());
-    // Not by the way that nodes take, either.
+    // A direct mount is rejected too.
     segment.wirefs(3, &["mount", "tls://10.77.0.1/", "3/share"]).fails_with("authorized-keys");
 }

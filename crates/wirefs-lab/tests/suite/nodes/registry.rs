@@ -1,4 +1,4 @@
-//! Nodes that hear nobody on their segment find each other in etcd.
+//! Nodes without multicast on their segment find each other in etcd.
 //!
 //! ```text
 //! [linus1] ──┐
@@ -9,16 +9,16 @@
 use std::fs::File;
 use std::process::{Child, Stdio};
 
-use super::segment::{Segment, wait_for};
+use super::segment::{NodeSegment, wait_for};
 
 const URL: &str = "etcd://10.77.0.254/lab";
 
-/// A running etcd; dropping it ends it.
+/// A running etcd, killed on drop.
 struct Etcd(Child);
 
 impl Etcd {
-    /// Starts it with what it had before.
-    fn start(segment: &Segment) -> Etcd {
+    /// Starts etcd with the data of its previous run.
+    fn start(segment: &NodeSegment) -> Etcd {
         let (data, log) = (segment.path("etcd"), File::create(segment.path("etcd.log")).unwrap());
         let mut command = segment.switch().command("etcd");
         let url = "http://10.77.0.254:2379";
@@ -36,34 +36,34 @@ impl Etcd {
 
 impl Drop for Etcd {
     fn drop(&mut self) {
-        // It may have ended.
+        // The process may have ended already.
         self.0.kill().ok();
         self.0.wait().ok();
     }
 }
 
-fn start(segment: &Segment, number: usize) {
+fn start(segment: &NodeSegment, number: usize) {
     let name = format!("linus{number}");
     segment.up_as(number, &name, &["--registry", URL]).succeeds();
 }
 
-fn await_state(segment: &Segment, here: usize, name: &str, state: &str) {
+fn wait_for_state(segment: &NodeSegment, here: usize, name: &str, state: &str) {
     wait_for("the list to say so", || segment.state(here, name) == state);
 }
 
-/// S-91: nodes on no common segment find each other in a registry; while that is down all goes on, and who comes then is found
-/// once it is back.
+/// S-91: nodes without a common segment find each other in a registry. During its outage they keep working; a node that
+/// starts then is found after the outage.
 #[test]
-fn nodes_find_each_other_in_etcd_and_go_on_while_it_is_down() {
-    let segment = Segment::new("etcd", 3);
+fn nodes_find_each_other_in_etcd_and_work_during_its_outage() {
+    let segment = NodeSegment::new("etcd", 3);
     segment.carry_no_multicast();
     segment.give_switch_an_address();
     let etcd = Etcd::start(&segment);
     for number in 1..=2 {
         start(&segment, number);
     }
-    await_state(&segment, 1, "linus2", "alive");
-    await_state(&segment, 2, "linus1", "alive");
+    wait_for_state(&segment, 1, "linus2", "alive");
+    wait_for_state(&segment, 2, "linus1", "alive");
     assert_eq!(segment.read(1, "linus2/file"), "of 2\n");
     wait_for("the list to say that it is registered", || {
         segment.node(1, &["list"]).succeeds().contains("registry etcd://10.77.0.254:2379/lab: registered")
@@ -76,25 +76,25 @@ fn nodes_find_each_other_in_etcd_and_go_on_while_it_is_down() {
     start(&segment, 3);
     assert_eq!(segment.state(3, "linus1"), "unknown");
     let _etcd = Etcd::start(&segment);
-    await_state(&segment, 1, "linus3", "alive");
+    wait_for_state(&segment, 1, "linus3", "alive");
     assert_eq!(segment.read(3, "linus2/file"), "of 2\n");
-    // Dead by the word of the nodes, long before its lease is over.
+    // The nodes detect the death long before its lease in etcd expires.
     segment.kill(2);
-    await_state(&segment, 1, "linus2", "dead");
+    wait_for_state(&segment, 1, "linus2", "dead");
     start(&segment, 2);
-    await_state(&segment, 3, "linus2", "alive");
+    wait_for_state(&segment, 3, "linus2", "alive");
 }
 
-/// Without a registry they hear nothing of each other there: the bridge is what the test says it is.
+/// Without a registry the nodes do not find each other; this verifies the setup of the bridge.
 #[test]
-fn a_segment_without_multicast_keeps_nodes_apart() {
-    let segment = Segment::new("apart", 2);
+fn nodes_do_not_find_each_other_without_multicast() {
+    let segment = NodeSegment::new("apart", 2);
     segment.carry_no_multicast();
     for number in 1..=2 {
         segment.start(number);
     }
     for (here, there) in [(1, "linus2"), (2, "linus1")] {
-        // Each has announced itself some times by then.
+        // Each has announced itself several times by then.
         wait_for("some periods to pass", || segment.periods(here) >= 8);
         assert_eq!(segment.state(here, there), "unknown");
     }

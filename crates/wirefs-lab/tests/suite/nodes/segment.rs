@@ -1,4 +1,4 @@
-//! Hosts on one bridge, with a node on each; nothing of it is left afterwards.
+//! Hosts on one bridge, with a node on each; drop removes everything.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -10,29 +10,29 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use wirefs_lab::{Host, Lab};
 
-/// Bounds every wait; only a failing test waits so long.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// No program of a test runs longer, in seconds.
+/// The timeout of every wait; only a failing test reaches it.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+/// The timeout of each program, in seconds.
 const PROGRAM_MAX_SECS: &str = "150";
-/// The port of nodes, as the kernel's tables have it.
+/// The port of nodes, as in /proc/net/tcp.
 const PORT_HEX: &str = ":1928";
-/// An established connection, as the kernel's tables have it.
+/// The state of an established connection, as in /proc/net/tcp.
 const ESTABLISHED: &str = "01";
 
 /// Hosts on one bridge.
-pub(super) struct Segment {
+pub(super) struct NodeSegment {
     dir: PathBuf,
     hosts: Vec<Host>,
     switch: Host,
     user: Option<u32>,
-    /// Goes last: with it all that still runs.
+    /// Dropped last; kills the remaining processes.
     _lab: Lab,
 }
 
-impl Segment {
-    /// Three hosts whose nodes know each other.
-    pub(super) fn of_three(name: &str) -> Segment {
-        let segment = Segment::new(name, 3);
+impl NodeSegment {
+    /// Creates three hosts with nodes and waits until the nodes know each other.
+    pub(super) fn of_three(name: &str) -> NodeSegment {
+        let segment = NodeSegment::new(name, 3);
         (1..=3).for_each(|number| segment.start(number));
         for here in 1..=3 {
             wait_for("all to know each other", || {
@@ -43,22 +43,22 @@ impl Segment {
         segment
     }
 
-    /// Hosts without nodes.
-    pub(super) fn new(name: &str, count: usize) -> Segment {
-        Segment::made(name, count, None)
+    /// Creates hosts without nodes.
+    pub(super) fn new(name: &str, count: usize) -> NodeSegment {
+        NodeSegment::create(name, count, None)
     }
 
-    /// Hosts on which an ordinary user works.
-    pub(super) fn of_users(name: &str, count: usize, user: u32) -> Segment {
-        Segment::made(name, count, Some(user))
+    /// Creates hosts whose programs run as an ordinary user.
+    pub(super) fn of_users(name: &str, count: usize, user: u32) -> NodeSegment {
+        NodeSegment::create(name, count, Some(user))
     }
 
-    fn made(name: &str, count: usize, user: Option<u32>) -> Segment {
+    fn create(name: &str, count: usize, user: Option<u32>) -> NodeSegment {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let nth = COUNT.fetch_add(1, Ordering::Relaxed);
         let dir = std::env::temp_dir().join(format!("wirefs-nodes-{name}-{}-{nth}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
-        // A copy, because an ordinary user may not reach the directory that cargo builds in.
+        // A copy, because an ordinary user may not have access to cargo's target directory.
         let built = Path::new(env!("CARGO_BIN_EXE_wirefs-lab")).with_file_name("wirefs");
         assert!(built.exists(), "{} is missing: cargo build --package wirefs", built.display());
         if fs::hard_link(&built, dir.join("wirefs")).is_err() {
@@ -68,7 +68,7 @@ impl Segment {
         let switch = lab.host("switch").unwrap();
         ip(&switch, "link add bridge type bridge");
         ip(&switch, "link set bridge up");
-        let mut segment = Segment { dir, hosts: Vec::new(), switch, user, _lab: lab };
+        let mut segment = NodeSegment { dir, hosts: Vec::new(), switch, user, _lab: lab };
         (1..=count).for_each(|number| segment.add_host(number));
         segment
     }
@@ -81,16 +81,16 @@ impl Segment {
         ip(&host, &format!("addr add 10.77.0.{number}/24 dev eth0"));
         ip(&host, "link set eth0 up");
         self.hosts.push(host);
-        for place in ["home", "run", "share", "net"] {
-            let place = self.place(number, place);
-            fs::create_dir_all(&place).unwrap();
-            chown(&place, self.user, self.user).unwrap();
+        for directory in ["home", "run", "share", "net"] {
+            let directory = self.directory(number, directory);
+            fs::create_dir_all(&directory).unwrap();
+            chown(&directory, self.user, self.user).unwrap();
         }
-        fs::set_permissions(self.place(number, "run"), fs::Permissions::from_mode(0o700)).unwrap();
+        fs::set_permissions(self.directory(number, "run"), fs::Permissions::from_mode(0o700)).unwrap();
         fs::write(self.share(number).join("file"), format!("of {number}\n")).unwrap();
     }
 
-    /// Gives each host a second card, `eth1`; on a second bridge, or each at a cable that leads nowhere.
+    /// Adds a second card `eth1` to each host: on a second bridge, or each on an isolated cable.
     pub(super) fn add_second_cards(&self, joined: bool) {
         ip(&self.switch, "link add second type bridge");
         ip(&self.switch, "link set second up");
@@ -104,7 +104,7 @@ impl Segment {
         }
     }
 
-    /// Lets the bridge carry what is sent to one or to all, and nothing that is sent to a group.
+    /// Disables multicast on the bridge; unicast and broadcast still work.
     pub(super) fn carry_no_multicast(&self) {
         ip(&self.switch, "link set bridge type bridge mcast_snooping 0");
         for number in 1..=self.hosts.len() {
@@ -112,7 +112,7 @@ impl Segment {
         }
     }
 
-    /// Makes the switch a host too, 10.77.0.254.
+    /// Gives the switch the address 10.77.0.254.
     pub(super) fn give_switch_an_address(&self) {
         ip(&self.switch, "addr add 10.77.0.254/24 dev bridge");
     }
@@ -121,24 +121,24 @@ impl Segment {
         &self.switch
     }
 
-    /// The periods of the protocol that have passed for a host's node.
+    /// Returns the number of elapsed protocol periods of a host's node.
     pub(super) fn periods(&self, number: usize) -> u64 {
         let json = self.node(number, &["list", "--json"]).succeeds();
         let rows: Vec<serde_json::Value> = serde_json::from_str(&json).unwrap();
         rows.iter().find_map(|row| row["turns"].as_u64()).unwrap()
     }
 
-    /// Something in its directory.
+    /// Returns a path in the segment's directory.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.dir.join(name)
     }
 
-    /// Brings the cable of a host's second card up or down.
+    /// Sets the cable of a host's second card up or down.
     pub(super) fn set_second_cable(&self, number: usize, state: &str) {
         ip(&self.switch, &format!("link set second{number} {state}"));
     }
 
-    fn place(&self, number: usize, name: &str) -> PathBuf {
+    fn directory(&self, number: usize, name: &str) -> PathBuf {
         self.dir.join(number.to_string()).join(name)
     }
 
@@ -147,11 +147,11 @@ impl Segment {
     }
 
     pub(super) fn net(&self, number: usize) -> PathBuf {
-        self.place(number, "net")
+        self.directory(number, "net")
     }
 
     pub(super) fn share(&self, number: usize) -> PathBuf {
-        self.place(number, "share")
+        self.directory(number, "share")
     }
 
     pub(super) fn write(&self, name: &str, text: &str) -> String {
@@ -160,49 +160,55 @@ impl Segment {
         path.to_str().unwrap().to_owned()
     }
 
-    /// A program on a host, in its home.
+    /// Returns a command on a host, with the host's home.
     pub(super) fn program(&self, number: usize, program: &str) -> Command {
         let mut command = self.host(number).command("timeout");
         command.arg(PROGRAM_MAX_SECS);
         if let Some(user) = self.user {
-            // Once it is in the namespace, which it takes root to enter.
+            // After the namespace was entered, which requires root.
             let [uid, gid] = ["--reuid", "--regid"].map(|option| format!("{option}={user}"));
             command.args(["setpriv", &uid, &gid, "--clear-groups"]);
         }
         command.arg(program).current_dir(&self.dir).stdin(Stdio::null());
-        command.env("HOME", self.place(number, "home")).env("XDG_RUNTIME_DIR", self.place(number, "run"));
-        for place in ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"] {
-            command.env_remove(place);
+        command
+            .env("HOME", self.directory(number, "home"))
+            .env("XDG_RUNTIME_DIR", self.directory(number, "run"));
+        for directory in ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"] {
+            command.env_remove(directory);
         }
         command
     }
 
-    pub(super) fn wirefs(&self, number: usize, arguments: &[&str]) -> Ran {
+    pub(super) fn wirefs(&self, number: usize, arguments: &[&str]) -> NodeCommandResult {
         let program = self.dir.join("wirefs");
         let output = self.program(number, program.to_str().unwrap()).args(arguments).output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+        NodeCommandResult {
+            code: output.status.code(),
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        }
     }
 
-    /// `wirefs node …` on a host.
-    pub(super) fn node(&self, number: usize, arguments: &[&str]) -> Ran {
+    /// Runs `wirefs node …` on a host.
+    pub(super) fn node(&self, number: usize, arguments: &[&str]) -> NodeCommandResult {
         self.wirefs(number, &[&["node"], arguments].concat())
     }
 
-    /// Starts a node under a name.
-    pub(super) fn up_as(&self, number: usize, name: &str, more: &[&str]) -> Ran {
+    /// Starts a node with a given name.
+    pub(super) fn up_as(&self, number: usize, name: &str, more: &[&str]) -> NodeCommandResult {
         let (share, net) = (self.share(number), self.net(number));
         let (share, net) = (share.to_str().unwrap(), net.to_str().unwrap());
         let words = ["up", "--name", name, "--share", share, "--at", net];
         self.node(number, &[&words, more].concat())
     }
 
-    /// Starts the usual node of a host.
+    /// Starts the default node of a host.
     pub(super) fn start(&self, number: usize) {
         self.up_as(number, &format!("linus{number}"), &[]).succeeds();
     }
 
-    /// Ends the process of a node without a word.
+    /// Kills the process of a node with SIGKILL.
     pub(super) fn kill(&self, number: usize) {
         for process in self.processes(number) {
             kill_process(process, Signal::KILL).unwrap();
@@ -210,23 +216,23 @@ impl Segment {
         }
     }
 
-    /// The processes of a host's node: they alone have its export's directory in their words.
+    /// Returns the processes of a host's node: those with its export's directory in their arguments.
     pub(super) fn processes(&self, number: usize) -> Vec<Pid> {
         let share = self.share(number);
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-        let is_ours = |pid: &i32| {
+        let is_node_process = |pid: &i32| {
             let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             words.split(|&byte| byte == 0).any(|word| word == share.as_os_str().as_encoded_bytes())
         };
-        pids.filter(is_ours).filter_map(Pid::from_raw).collect()
+        pids.filter(is_node_process).filter_map(Pid::from_raw).collect()
     }
 
     pub(super) fn identity(&self, number: usize) -> String {
         self.wirefs(number, &["identity"]).succeeds()
     }
 
-    /// How a node is, as another's list has it.
+    /// Returns the state of a node in another node's list.
     pub(super) fn state(&self, here: usize, name: &str) -> String {
         let list = self.node(here, &["list"]).succeeds();
         let mut lines = list.lines().map(str::split_whitespace);
@@ -234,24 +240,24 @@ impl Segment {
         state.unwrap_or("unknown").to_owned()
     }
 
-    /// What is in a host's net.
+    /// Returns the names in a host's /net.
     pub(super) fn names(&self, number: usize) -> Vec<String> {
         let entries = fs::read_dir(self.net(number)).unwrap();
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     }
 
-    /// Opens a file in a host's net. On a machine that has much to do a node may count as dead for a moment.
+    /// Opens a file in a host's /net; retries, because on a busy machine a node may count as dead for a moment.
     pub(super) fn open(&self, number: usize, path: &str) -> File {
-        once_it_is("a node that lives to be there", || File::open(self.net(number).join(path)).ok())
+        wait_for_some("a live node", || File::open(self.net(number).join(path)).ok())
     }
 
-    /// Reads a file in a host's net.
+    /// Reads a file in a host's /net.
     pub(super) fn read(&self, number: usize, path: &str) -> String {
         let path = self.net(number).join(path);
-        once_it_is("a node that lives to be there", || fs::read_to_string(&path).ok())
+        wait_for_some("a live node", || fs::read_to_string(&path).ok())
     }
 
-    /// Connections that a host has to the ports of nodes.
+    /// Returns the number of a host's connections to ports of nodes.
     pub(super) fn connections(&self, number: usize) -> usize {
         let table =
             self.host(number).run(|| fs::read_to_string("/proc/thread-self/net/tcp")).unwrap().unwrap();
@@ -262,13 +268,13 @@ impl Segment {
         table.lines().filter(to_node).count()
     }
 
-    /// Lets a host's card send no faster.
+    /// Limits the send rate of a host's card.
     pub(super) fn limit(&self, number: usize, card: &str, rate: &str) {
         let words = format!("qdisc replace dev {card} root tbf rate {rate} burst 64kb limit 512kb");
         run("tc", self.host(number), &words);
     }
 
-    /// What has come over a host's card, in bytes.
+    /// Returns the number of bytes that a host's card has received.
     pub(super) fn received_bytes(&self, number: usize, card: &str) -> u64 {
         let table =
             self.host(number).run(|| fs::read_to_string("/proc/thread-self/net/dev")).unwrap().unwrap();
@@ -276,34 +282,34 @@ impl Segment {
         line.and_then(|counts| counts.split_whitespace().next()).unwrap().parse().unwrap()
     }
 
-    /// Brings a host's cable up or down.
+    /// Sets a host's cable up or down.
     pub(super) fn set_cable(&self, number: usize, state: &str) {
         ip(&self.switch, &format!("link set port{number} {state}"));
     }
 }
 
-impl Segment {
-    /// What is mounted below its directory, in the order of the system's table.
+impl NodeSegment {
+    /// Returns the mounts below the segment's directory, in the order of the mount table.
     fn mounts(&self) -> Vec<PathBuf> {
         let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        let places = table.lines().filter_map(|line| line.split(' ').nth(4)).map(PathBuf::from);
-        places.filter(|place| place.starts_with(&self.dir)).collect()
+        let directories = table.lines().filter_map(|line| line.split(' ').nth(4)).map(PathBuf::from);
+        directories.filter(|directory| directory.starts_with(&self.dir)).collect()
     }
 }
 
-impl Drop for Segment {
+impl Drop for NodeSegment {
     fn drop(&mut self) {
-        // Nothing here panics: a test that failed is ending already, and what follows has to be taken away, too.
+        // No panics here: the test may be panicking already, and the remaining cleanup must run.
         for number in 1..=self.hosts.len() {
             let program = self.dir.join("wirefs").display().to_string();
-            let _ended = self.program(number, &program).args(["node", "down"]).output();
+            let _stopped = self.program(number, &program).args(["node", "down"]).output();
             for process in self.processes(number) {
-                let _gone = kill_process(process, Signal::KILL);
+                let _already_ended = kill_process(process, Signal::KILL);
             }
         }
-        // What a killed node left, the last first: that is above the others.
-        for place in self.mounts().iter().rev() {
-            let _gone = Command::new("umount").arg("-lq").arg(place).stderr(Stdio::null()).status();
+        // Leftovers of killed nodes, in reverse order: later mounts cover earlier ones.
+        for directory in self.mounts().iter().rev() {
+            let _unmounted = Command::new("umount").arg("-lq").arg(directory).stderr(Stdio::null()).status();
         }
         match self.mounts().as_slice() {
             [] => drop(fs::remove_dir_all(&self.dir)),
@@ -327,16 +333,16 @@ fn is_zombie(process: Pid) -> bool {
     stat.rsplit(')').next().unwrap_or_default().trim_start().starts_with('Z')
 }
 
-/// How a program ended.
+/// The exit code and the output of a program.
 #[derive(Debug)]
-pub(super) struct Ran {
+pub(super) struct NodeCommandResult {
     code: Option<i32>,
     stdout: String,
     stderr: String,
 }
 
-impl Ran {
-    /// Its standard output, if it succeeded.
+impl NodeCommandResult {
+    /// Returns the standard output; panics if the program failed.
     #[track_caller]
     pub(super) fn succeeds(self) -> String {
         assert_eq!(self.code, Some(0), "{self:?}");
@@ -347,7 +353,7 @@ impl Ran {
         self.code == Some(0)
     }
 
-    /// It failed, and told a person why.
+    /// Asserts that the program failed with a message that contains `words`.
     #[track_caller]
     pub(super) fn fails_with(self, words: &str) {
         assert_eq!(self.code, Some(1), "{self:?}");
@@ -356,23 +362,23 @@ impl Ran {
     }
 }
 
-/// Waits until something is there, and fails when it does not come.
+/// Waits until `find` returns a value; panics after a timeout.
 #[track_caller]
-fn once_it_is<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
+fn wait_for_some<T>(condition_name: &str, mut find: impl FnMut() -> Option<T>) -> T {
     let mut found = None;
-    wait_for(what, || {
+    wait_for(condition_name, || {
         found = find();
         found.is_some()
     });
     found.unwrap()
 }
 
-/// Waits until something is so, and fails when it does not come to be.
+/// Waits until a condition is true; panics after a timeout.
 #[track_caller]
-pub(super) fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "waited in vain for {what}");
+pub(super) fn wait_for(condition_name: &str, mut is_true: impl FnMut() -> bool) {
+    let deadline = Instant::now() + WAIT_MAX;
+    while !is_true() {
+        assert!(Instant::now() < deadline, "timeout: waited for {condition_name}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -1,14 +1,14 @@
-//! Ordinary users: through fusermount3, with links in place of mounts below /net.
+//! Ordinary users: fusermount3, and symlinks instead of mounts below /net.
 
-use super::segment::{Segment, wait_for};
+use super::segment::{NodeSegment, wait_for};
 use std::fs;
 
-/// Needs no right, and every system has it.
+/// An unprivileged user that exists on every system.
 const NOBODY: u32 = 65_534;
 
 #[test]
-fn ordinary_users_have_the_same_by_links() {
-    let segment = Segment::of_users("users", 2, NOBODY);
+fn ordinary_users_access_nodes_through_symlinks() {
+    let segment = NodeSegment::of_users("users", 2, NOBODY);
     for number in 1..=2 {
         segment.up_as(number, &format!("linus{number}"), &[]).succeeds();
     }

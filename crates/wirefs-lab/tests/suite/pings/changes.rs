@@ -1,4 +1,4 @@
-//! What programs on several nodes change at the same time, and what of it must be there at the end.
+//! Concurrent changes by programs on several nodes, and the check of their results.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,69 +6,69 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Files of each node.
+/// The number of files per node.
 const FILES: u64 = 12;
-/// What the kernel says of a mount whose process is gone, and of calls that it had then.
-const ENDS: [i32; 2] = [107, 103];
+/// The errors of a mount whose process has died, and of calls in progress at that time: ENOTCONN and ECONNABORTED.
+const DEAD_MOUNT_ERRORS: [i32; 2] = [107, 103];
 
-/// What all programs know of each other.
+/// State shared by all programs.
 #[derive(Default)]
-pub(super) struct Common {
-    is_over: AtomicBool,
-    /// Who has made the directory that only one can make.
+pub(super) struct SharedFlags {
+    stop: AtomicBool,
+    /// The number of programs that hold the exclusive directory.
     holders: AtomicU32,
 }
 
-/// Ends the programs when it goes, also where a test fails.
-pub(super) struct End<'a>(pub(super) &'a Common);
+/// Stops the programs on drop, also after a panic.
+pub(super) struct StopProgramsOnDrop<'a>(pub(super) &'a SharedFlags);
 
-impl Drop for End<'_> {
+impl Drop for StopProgramsOnDrop<'_> {
     fn drop(&mut self) {
-        self.0.is_over.store(true, Ordering::Relaxed);
+        self.0.stop.store(true, Ordering::Relaxed);
     }
 }
 
-/// What one node's program did: of each of its files what it may hold.
+/// The changes of one node's program: for each of its files the set of possible contents.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(super) struct ChangeLog {
     files: BTreeMap<String, Vec<Option<String>>>,
     pub(super) changes: u64,
     seed: u64,
 }
 
-/// The next number that follows from a seed.
-fn roll(seed: &mut u64, below: u64) -> u64 {
-    // Splitmix64.
+/// Returns the next random number of a seed.
+fn random(seed: &mut u64, below: u64) -> u64 {
+    // SplitMix64.
     *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mixed = (*seed ^ (*seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     (mixed ^ (mixed >> 31)) % below
 }
 
-fn is_end(error: &std::io::Error) -> bool {
-    error.raw_os_error().is_some_and(|number| ENDS.contains(&number))
+fn is_dead_mount_error(error: &std::io::Error) -> bool {
+    error.raw_os_error().is_some_and(|number| DEAD_MOUNT_ERRORS.contains(&number))
 }
 
-/// Whether this is what a program sees of a node that was killed. What was under way then may end otherwise, with EIO: the next call tells.
+/// Returns whether the node was killed. A call in progress may fail with EIO instead; the next call then shows it.
 fn is_killed(at: &Path, error: &std::io::Error) -> bool {
-    is_end(error) || fs::read_dir(at).is_err_and(|error| is_end(&error))
+    is_dead_mount_error(error) || fs::read_dir(at).is_err_and(|error| is_dead_mount_error(&error))
 }
 
-impl Log {
-    pub(super) fn new(seed: u64) -> Log {
-        Log { files: BTreeMap::new(), changes: 0, seed }
+impl ChangeLog {
+    pub(super) fn new(seed: u64) -> ChangeLog {
+        ChangeLog { files: BTreeMap::new(), changes: 0, seed }
     }
 
-    /// Changes own files, and looks at what others change, until it is over or the node is dead. `life` tells the runs of one node
-    /// apart.
-    pub(super) fn run(&mut self, at: &Path, me: usize, life: u32, common: &Common) {
+    /// Changes own files and reads those of others, until the end or until the node is dead. `life` distinguishes the
+    /// runs of one node.
+    pub(super) fn run(&mut self, at: &Path, me: usize, life: u32, shared: &SharedFlags) {
         let temporary = at.join(format!("new-{me}"));
-        while !common.is_over.load(Ordering::Relaxed) {
-            let name = format!("file-{me}-{}", roll(&mut self.seed, FILES));
+        while !shared.stop.load(Ordering::Relaxed) {
+            let name = format!("file-{me}-{}", random(&mut self.seed, FILES));
             let allowed = self.files.entry(name.clone()).or_insert_with(|| vec![None]);
-            let is_removal = roll(&mut self.seed, 4) == 0 && *allowed != [None];
+            let is_removal = random(&mut self.seed, 4) == 0 && *allowed != [None];
             let text =
-                format!("{name} {life} {}\n", self.changes).repeat(1 + roll(&mut self.seed, 200) as usize);
+                format!("{name} {life} {}\n", self.changes).repeat(1 + random(&mut self.seed, 200) as usize);
             let wanted = (!is_removal).then_some(text);
             allowed.push(wanted.clone());
             let done = match &wanted {
@@ -76,7 +76,7 @@ impl Log {
                     fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, at.join(&name)))
                 }
                 None => match fs::remove_file(at.join(&name)) {
-                    // It was removed when the node that did it was killed.
+                    // The file was removed by an earlier run that was killed.
                     Err(error) if error.kind() == ErrorKind::NotFound && allowed.contains(&None) => Ok(()),
                     done => done,
                 },
@@ -84,18 +84,18 @@ impl Log {
             match done {
                 Ok(()) => *allowed = vec![wanted],
                 Err(error) if is_killed(at, &error) => return,
-                // S-132: there is less room while a node goes or comes.
+                // S-132: less space is available while a node leaves or joins.
                 Err(error) if error.kind() == ErrorKind::StorageFull => continue,
                 Err(error) => panic!("node {me}: {name}: {error}"),
             }
             self.changes += 1;
-            if !look(at, &mut self.seed) || !exclude(at, common) {
+            if !read_random_file(at, &mut self.seed) || !hold_exclusive_directory(at, shared) {
                 return;
             }
         }
     }
 
-    /// All that was answered is there, and nothing else.
+    /// Asserts that each file has one of its possible contents.
     pub(super) fn check(&self, tree: &BTreeMap<String, String>) {
         for (name, allowed) in &self.files {
             let found = tree.get(name).cloned();
@@ -104,16 +104,16 @@ impl Log {
     }
 }
 
-/// Reads some file that somebody has written: it is whole. False when the node is dead.
-fn look(at: &Path, seed: &mut u64) -> bool {
+/// Reads a random file of any node and asserts that it is complete. Returns false if the node is dead.
+fn read_random_file(at: &Path, seed: &mut u64) -> bool {
     let names = match fs::read_dir(at) {
         Ok(entries) => entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()),
         Err(error) if is_killed(at, &error) => return false,
         Err(error) => panic!("a listing: {error}"),
     };
     let names: Vec<String> = names.filter(|name| name.starts_with("file")).collect();
-    let Some(name) = names.get(roll(seed, names.len().max(1) as u64) as usize) else { return true };
-    // It may have been replaced by another node while it was read.
+    let Some(name) = names.get(random(seed, names.len().max(1) as u64) as usize) else { return true };
+    // Another node may replace the file during the read.
     let Ok(text) = fs::read_to_string(at.join(name)) else { return true };
     let mut lines: Vec<&str> = text.lines().collect();
     lines.dedup();
@@ -124,10 +124,10 @@ fn look(at: &Path, seed: &mut u64) -> bool {
     true
 }
 
-/// Makes a directory that only one can make at a time. False when the node is dead.
-fn exclude(at: &Path, common: &Common) -> bool {
-    let place = at.join("only one");
-    match fs::create_dir(&place) {
+/// Creates a directory that only one node can hold at a time. Returns false if the node is dead.
+fn hold_exclusive_directory(at: &Path, shared: &SharedFlags) -> bool {
+    let directory = at.join("only one");
+    match fs::create_dir(&directory) {
         Ok(()) => {}
         Err(error) if matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::StorageFull) => {
             return true;
@@ -135,18 +135,18 @@ fn exclude(at: &Path, common: &Common) -> bool {
         Err(error) if is_killed(at, &error) => return false,
         Err(error) => panic!("a directory: {error}"),
     }
-    assert_eq!(common.holders.fetch_add(1, Ordering::SeqCst), 0, "two made the same directory");
-    common.holders.fetch_sub(1, Ordering::SeqCst);
-    match fs::remove_dir(&place) {
+    assert_eq!(shared.holders.fetch_add(1, Ordering::SeqCst), 0, "two made the same directory");
+    shared.holders.fetch_sub(1, Ordering::SeqCst);
+    match fs::remove_dir(&directory) {
         Ok(()) => true,
-        // It stays, and nobody makes another one.
+        // The directory stays, and no node can create it again.
         Err(error) if error.kind() == ErrorKind::StorageFull => true,
         Err(error) if is_killed(at, &error) => false,
         Err(error) => panic!("a directory: {error}"),
     }
 }
 
-/// The files of a tree, by their names.
+/// Returns the files of a tree, by name.
 pub(super) fn contents(at: &Path) -> BTreeMap<String, String> {
     let names = fs::read_dir(at).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let files = names.filter(|name| name.starts_with("file"));

@@ -1,4 +1,4 @@
-//! Programs on a file system in pings that one machine has for itself.
+//! Programs on a PingFS of one machine.
 //!
 //! ```text
 //!  node1 ── 10 ms ── hub, which answers pings
@@ -8,23 +8,24 @@ use std::time::Duration;
 
 use wirefs_lab::LinkProfile;
 
-use super::company::Company;
-use crate::site::Ran;
+use super::group::PingFsGroup;
+use crate::site::ProgramResult;
 
-/// Room for 5 MB: at 10 ms and 10,000 packets a second the way holds 100 packets, the rest waits in the receive buffer.
+/// Capacity for 5 MB: at 10 ms and 10,000 packets per second, 100 packets are in flight, and the rest is in the receive
+/// buffer.
 const FIVE_MEGABYTES: [&str; 2] = ["--park", "4096"];
 
-/// No script runs longer, in seconds: half a minute where there is nothing else to do, and as much more as there is.
+/// The timeout of each script, in seconds: half a minute on an idle machine, and much more on a busy one.
 const SCRIPT_MAX_SECS: &str = "900";
 
-/// What each script begins with.
+/// The prefix of each script.
 const PRELUDE: &str =
     "export HOME=/nonexistent GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null LC_ALL=C TZ=UTC
 export GIT_AUTHOR_NAME=A GIT_AUTHOR_EMAIL=a@example.org GIT_COMMITTER_NAME=C GIT_COMMITTER_EMAIL=c@example.org
 unset MAKEFLAGS MAKELEVEL MFLAGS MAKEOVERRIDES
 ";
 
-/// 100 small files in 10 directories, two commits, and all objects checked.
+/// 100 small files in 10 directories, two commits, and a check of all objects.
 const GIT: [(&str, &str); 3] = [
     (GIT_FILES, ""),
     ("cd repository && git add . && git commit -q -m one", ""),
@@ -48,7 +49,7 @@ git status --porcelain
 git ls-files | wc -l
 "#;
 
-/// Six C files into a program, twice.
+/// Builds a program from six C files, twice.
 const MAKE: &str = r#"
 mkdir -p built/src built/include && cd built
 echo '#define GREETING "hello"' >include/greeting.h
@@ -68,7 +69,7 @@ echo '#define GREETING "changed"' >include/greeting.h && touch -d '+1 hour' incl
 make -s && ./out/hello
 "#;
 
-/// Transactions of their own, each synced, and the check of all pages.
+/// Single transactions with a sync each, and a check of all pages.
 const SQLITE: &str = r#"
 fill() {
     echo 'create table t (id integer primary key, text text);'
@@ -79,35 +80,32 @@ fill | sqlite3 data.db
 sqlite3 data.db 'pragma integrity_check;'
 "#;
 
-/// Scripts that run one after the other, each with what it says.
+/// Sequences of scripts, each with its expected output.
 const ALL: [&[(&str, &str)]; 3] =
     [&GIT, &[(MAKE, "hello\nnothing to do\nchanged\n")], &[(SQLITE, "ok\n15|4500\nok\n")]];
 
-/// git, make and sqlite, all at the same time, on 5 MB in pings at 10 ms, nothing of which is kept in memory: they say what they
-/// say anywhere, and no block is lost.
+/// git, make and sqlite concurrently on a PingFS of 5 MB at 10 ms, without a cache: correct output, and no lost block.
 #[test]
 fn git_make_and_sqlite_run_on_five_megabytes_in_pings() {
-    let company = Company::new("programs", 1, &LinkProfile::rtt(Duration::from_millis(10)));
-    company.mount_alone(1, &FIVE_MEGABYTES);
-    let room = rustix::fs::statvfs(company.at(1, "")).unwrap();
+    let group = PingFsGroup::new("programs", 1, &LinkProfile::rtt(Duration::from_millis(10)));
+    group.mount_alone(1, &FIVE_MEGABYTES);
+    let room = rustix::fs::statvfs(group.at(1, "")).unwrap();
     let bytes = room.f_blocks * room.f_frsize;
     assert!(bytes >= 5_000_000, "{bytes}");
     std::thread::scope(|scope| {
         for scripts in ALL {
-            let company = &company;
+            let group = &group;
             scope.spawn(move || {
                 for (script, expected) in scripts {
-                    let mut command = company.command_within(1, SCRIPT_MAX_SECS, "sh");
-                    command
-                        .args(["-c", &format!("set -eu\n{PRELUDE}{script}")])
-                        .current_dir(company.at(1, ""));
-                    assert_eq!(Ran::of(&mut command).succeeds(), *expected);
+                    let mut command = group.command_within(1, SCRIPT_MAX_SECS, "sh");
+                    command.args(["-c", &format!("set -eu\n{PRELUDE}{script}")]).current_dir(group.at(1, ""));
+                    assert_eq!(ProgramResult::of(&mut command).succeeds(), *expected);
                 }
             });
         }
     });
-    let status = company.status(1);
+    let status = group.status(1);
     assert_eq!(status["blocks_lost"], 0, "{status}");
     assert_eq!(status["hosts"][0]["dropped"], 0, "{status}");
-    company.unmount(1);
+    group.unmount(1);
 }

@@ -1,9 +1,9 @@
-//! What the programs are asked to do. Each script ends with the same output and the same tree wherever it runs.
+//! The scripts of the programs. Each produces the same output and the same tree wherever it runs.
 
-use super::Program;
+use super::ProgramTest;
 use crate::snapshot::Looks;
 
-/// Makes what programs write independent of time and person.
+/// Makes the programs' output independent of time and user.
 pub(super) const ENVIRONMENT: [(&str, &str); 9] = [
     ("LC_ALL", "C"),
     ("TZ", "UTC"),
@@ -16,7 +16,7 @@ pub(super) const ENVIRONMENT: [(&str, &str); 9] = [
     ("GIT_AUTHOR_DATE", "2001-02-03T04:05:06Z"),
 ];
 
-/// Every script can use these: numbers from 1 up to a multiple of `$SCALE`, and a tree with all kinds of files.
+/// Functions for all scripts: the numbers from 1 to a multiple of `$SCALE`, and a tree with all kinds of files.
 pub(super) const PRELUDE: &str = r#"
 export GIT_COMMITTER_DATE="$GIT_AUTHOR_DATE"
 umask 022
@@ -41,7 +41,7 @@ tree() {
 const PLAIN: Looks<'static> = Looks { mtimes: false, except: &[] };
 const TIMES: Looks<'static> = Looks { mtimes: true, except: &[] };
 
-/// The index holds inode numbers and times of change, the others the path that was cloned.
+/// The index has inode numbers and change times, the others the path of the clone.
 const GIT_EXCEPT: [&str; 6] = [
     ".git/index",
     "work/.git/config",
@@ -51,7 +51,7 @@ const GIT_EXCEPT: [&str; 6] = [
     "second/.git/logs/refs/remotes/origin/HEAD",
 ];
 
-pub(super) fn git() -> Program {
+pub(super) fn git() -> ProgramTest {
     let script = r#"
 export GIT_CONFIG_COUNT=3
 export GIT_CONFIG_KEY_0=pack.threads GIT_CONFIG_VALUE_0=1
@@ -86,10 +86,10 @@ git -C second status --porcelain
 git -C work ls-files -s
 touch work/src/a/f3 && git -C work status --porcelain
 "#;
-    Program { name: "git", script, looks: Looks { mtimes: false, except: &GIT_EXCEPT } }
+    ProgramTest { name: "git", script, looks: Looks { mtimes: false, except: &GIT_EXCEPT } }
 }
 
-pub(super) fn make() -> Program {
+pub(super) fn make() -> ProgramTest {
     let script = r#"
 mkdir -p src include
 echo '#define GREETING "hello"' >include/greeting.h
@@ -115,10 +115,10 @@ touch -d '+1 hour' include/greeting.h
 make -s clean && ls
 make -s && ./out/hello && ls out
 "#;
-    Program { name: "make", script, looks: PLAIN }
+    ProgramTest { name: "make", script, looks: PLAIN }
 }
 
-pub(super) fn tar() -> Program {
+pub(super) fn tar() -> ProgramTest {
     let script = r#"
 tree original
 pack() { tar --sort=name --xattrs --pax-option=exthdr.name=%d/x/%f,delete=atime,delete=ctime "$@"; }
@@ -132,10 +132,10 @@ tar -df ball.tar
 out/original/run
 touch -d @1000000000 ball.tar . out original
 "#;
-    Program { name: "tar", script, looks: TIMES }
+    ProgramTest { name: "tar", script, looks: TIMES }
 }
 
-pub(super) fn rsync() -> Program {
+pub(super) fn rsync() -> ProgramTest {
     let script = r#"
 tree from
 rsync -aHX from/ to/
@@ -146,10 +146,10 @@ rsync -aHX --delete --itemize-changes from/ to/ | sort
 echo last: "$(rsync -aHXi --checksum from/ to/)"
 touch -d @1000000000 .
 "#;
-    Program { name: "rsync", script, looks: TIMES }
+    ProgramTest { name: "rsync", script, looks: TIMES }
 }
 
-pub(super) fn sqlite() -> Program {
+pub(super) fn sqlite() -> ProgramTest {
     let script = r#"
 fill() {
     echo 'create table t (id integer primary key, text text);'
@@ -169,10 +169,10 @@ wait
 sqlite3 rollback.db "select count(*) from t where text = 'x'; pragma integrity_check;"
 ls
 "#;
-    Program { name: "sqlite", script, looks: PLAIN }
+    ProgramTest { name: "sqlite", script, looks: PLAIN }
 }
 
-pub(super) fn save() -> Program {
+pub(super) fn save() -> ProgramTest {
     let script = r#"
 echo old >text && chmod 640 text && setfattr -n user.kept -v yes text
 ln -s text link
@@ -187,10 +187,10 @@ done
 mv text text~ && (umask 077 && blob last 5000 >text) && chmod --reference=text~ text
 sync text && ls -1A && stat -c '%a %s %h' text text~
 "#;
-    Program { name: "save", script, looks: PLAIN }
+    ProgramTest { name: "save", script, looks: PLAIN }
 }
 
-pub(super) fn sparse() -> Program {
+pub(super) fn sparse() -> ProgramTest {
     let script = r#"
 truncate -s 40M holes
 for at in 0 7 23; do printf data | dd of=holes bs=1M seek=$at conv=notrunc status=none; done
@@ -203,10 +203,10 @@ done
 cmp holes copy && cmp holes third
 truncate -s 8388610 third && tail -c 2 third | od -An -tx1
 "#;
-    Program { name: "sparse", script, looks: PLAIN }
+    ProgramTest { name: "sparse", script, looks: PLAIN }
 }
 
-pub(super) fn eight_at_once() -> Program {
+pub(super) fn eight_at_once() -> ProgramTest {
     let script = r#"
 mkdir shared
 work() {
@@ -227,5 +227,5 @@ wait
 sort -o shared/log shared/log
 cat shared/won*
 "#;
-    Program { name: "eight processes", script, looks: PLAIN }
+    ProgramTest { name: "eight processes", script, looks: PLAIN }
 }

@@ -1,4 +1,4 @@
-//! Locks, held on one client and met on the other.
+//! Locks of one client, as seen by the other.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 use rustix::fs::{FlockOperation, fcntl_lock, flock};
 use rustix::io::Errno;
 
-use super::Pair;
-use crate::site::{Ran, Running, wait_for};
+use super::TwoMounts;
+use crate::site::{ChildGuard, ProgramResult, wait_for};
 
 fn try_flock(file: &File) -> Result<(), Errno> {
     flock(file, FlockOperation::NonBlockingLockExclusive)
@@ -19,37 +19,37 @@ fn try_fcntl(file: &File) -> Result<(), Errno> {
     fcntl_lock(file, FlockOperation::NonBlockingLockExclusive)
 }
 
-/// A process that holds a lock on the file: a flock as a shell does, or fcntl locks as sqlite3 does.
-fn holder(command: &mut Command, tell: &str) -> Running {
-    let mut running = Running(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
+/// Starts a process that holds a lock on the file: flock with a shell, or fcntl locks with sqlite3.
+fn holder(command: &mut Command, input: &str) -> ChildGuard {
+    let mut running = ChildGuard(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
     let mut stdin = running.0.stdin.take().unwrap();
-    stdin.write_all(tell.as_bytes()).unwrap();
+    stdin.write_all(input.as_bytes()).unwrap();
     let mut line = String::new();
     BufReader::new(running.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert_eq!(line, "held\n");
-    // It waits for more to read, and so holds on.
+    // Keeps the standard input open: the process waits for input and holds its lock.
     running.0.stdin = Some(stdin);
     running
 }
 
-fn flock_holder(path: &Path) -> Running {
+fn flock_holder(path: &Path) -> ChildGuard {
     let script = "exec 9>>\"$1\"; flock 9; echo held; read more";
     holder(Command::new("sh").args(["-c", script, "sh"]).arg(path), "")
 }
 
 #[test]
-fn a_flock_is_met_on_the_other_client_and_gone_with_its_holder() {
+fn flock_blocks_the_other_client_and_ends_with_its_holder() {
     for mode in ["window", "strict"] {
-        let pair = Pair::new("flock", mode);
-        fs::write(pair.a.join("f"), "").unwrap();
-        let other = File::options().read(true).write(true).open(pair.b.join("f")).unwrap();
-        let mut killed = flock_holder(&pair.a.join("f"));
+        let mounts = TwoMounts::new("flock", mode);
+        fs::write(mounts.a.join("f"), "").unwrap();
+        let other = File::options().read(true).write(true).open(mounts.b.join("f")).unwrap();
+        let mut killed = flock_holder(&mounts.a.join("f"));
         assert_eq!(try_flock(&other), Err(Errno::WOULDBLOCK));
         killed.kill();
         wait_for("the killed holder's lock", || try_flock(&other).is_ok());
         flock(&other, FlockOperation::Unlock).unwrap();
 
-        let mut closing = flock_holder(&pair.a.join("f"));
+        let mut closing = flock_holder(&mounts.a.join("f"));
         assert_eq!(try_flock(&other), Err(Errno::WOULDBLOCK));
         drop(closing.0.stdin.take());
         wait_for("the ended holder's lock", || try_flock(&other).is_ok());
@@ -57,11 +57,11 @@ fn a_flock_is_met_on_the_other_client_and_gone_with_its_holder() {
 }
 
 #[test]
-fn who_waits_for_a_lock_of_the_other_client_gets_it() {
-    let pair = Pair::new("waiting", "window");
-    fs::write(pair.a.join("f"), "").unwrap();
+fn waiting_lock_is_granted_when_the_other_client_unlocks() {
+    let mounts = TwoMounts::new("waiting", "window");
+    fs::write(mounts.a.join("f"), "").unwrap();
     let [own, other] =
-        [&pair.a, &pair.b].map(|at| File::options().read(true).write(true).open(at.join("f")).unwrap());
+        [&mounts.a, &mounts.b].map(|at| File::options().read(true).write(true).open(at.join("f")).unwrap());
     for lock in [flock::<&File>, fcntl_lock::<&File>] {
         lock(&own, FlockOperation::LockExclusive).unwrap();
         assert!(lock(&other, FlockOperation::NonBlockingLockExclusive).is_err());
@@ -76,21 +76,22 @@ fn who_waits_for_a_lock_of_the_other_client_gets_it() {
 }
 
 #[test]
-fn fcntl_locks_are_met_on_the_other_client_and_gone_with_their_holder() {
-    let pair = Pair::new("fcntl", "window");
-    fs::write(pair.a.join("f"), "").unwrap();
+fn fcntl_locks_block_the_other_client_and_end_with_their_holder() {
+    let mounts = TwoMounts::new("fcntl", "window");
+    fs::write(mounts.a.join("f"), "").unwrap();
     let [own, other] =
-        [&pair.a, &pair.b].map(|at| File::options().read(true).write(true).open(at.join("f")).unwrap());
+        [&mounts.a, &mounts.b].map(|at| File::options().read(true).write(true).open(at.join("f")).unwrap());
     try_fcntl(&own).unwrap();
     assert!(matches!(try_fcntl(&other), Err(Errno::AGAIN | Errno::ACCESS)));
-    // Closing any descriptor of the file drops the process's locks.
-    drop(File::open(pair.a.join("f")).unwrap());
+    // Closing any descriptor of the file releases the process's locks.
+    drop(File::open(mounts.a.join("f")).unwrap());
     wait_for("the closed file's lock", || try_fcntl(&other).is_ok());
 
-    let ask = |sql: &str| Ran::of(pair.site.command("sqlite3").arg(pair.b.join("db")).arg(sql));
-    Ran::of(pair.site.command("sqlite3").arg(pair.a.join("db")).arg("create table t (x);")).succeeds();
+    let ask = |sql: &str| ProgramResult::of(mounts.site.command("sqlite3").arg(mounts.b.join("db")).arg(sql));
+    ProgramResult::of(mounts.site.command("sqlite3").arg(mounts.a.join("db")).arg("create table t (x);"))
+        .succeeds();
     let mut killed = holder(
-        Command::new("sqlite3").arg(pair.a.join("db")),
+        Command::new("sqlite3").arg(mounts.a.join("db")),
         "begin exclusive; insert into t values (1);\nselect 'held';\n",
     );
     let refused = ask("insert into t values (2);");

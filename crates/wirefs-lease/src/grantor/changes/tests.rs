@@ -1,4 +1,4 @@
-//! Tests of what was changed of late.
+//! Tests of the recent changes.
 
 use super::Changes;
 use crate::grantor::HolderKey;
@@ -14,61 +14,61 @@ fn id(ino: u64) -> FileId {
 }
 
 #[test]
-fn a_change_counts_for_all_but_who_made_it() {
+fn a_change_counts_for_all_holders_except_its_requester() {
     let mut changes = Changes::default();
     let before = changes.moment();
     changes.ended([(id(1), Some(A))].into_iter());
     assert!(changes.is_changed(id(1), before, B) && !changes.is_changed(id(1), before, A));
     assert!(!changes.is_changed(id(2), before, B), "another object");
-    assert!(!changes.is_changed(id(1), changes.moment(), B), "it was before");
+    assert!(!changes.is_changed(id(1), changes.moment(), B), "it was valid before");
     let before = changes.moment();
     changes.ended([(id(1), None)].into_iter());
-    assert!(changes.is_changed(id(1), before, A), "by somebody who holds nothing");
+    assert!(changes.is_changed(id(1), before, A), "by a client without leases");
 }
 
 #[test]
-fn a_change_by_another_is_not_hidden_by_an_own_one_behind_it() {
+fn a_change_by_another_holder_is_not_hidden_by_a_later_own_one() {
     let mut changes = Changes::default();
     let before = changes.moment();
     changes.ended([(id(1), Some(A))].into_iter());
     let between = changes.moment();
     changes.ended([(id(1), Some(B))].into_iter());
     changes.ended([(id(1), Some(B))].into_iter());
-    assert!(changes.is_changed(id(1), before, B), "A's is in between");
+    assert!(changes.is_changed(id(1), before, B), "A's change intervened");
     assert!(!changes.is_changed(id(1), between, B), "only own ones since");
     assert!(changes.is_changed(id(1), between, C));
 }
 
 #[test]
-fn beyond_the_horizon_nothing_is_answered() {
+fn moments_before_the_horizon_are_detected() {
     let mut changes = Changes::default();
     let before = changes.moment();
     changes.ended([(id(0), Some(A))].into_iter());
     for ino in 1..CHANGES_MAX as u64 {
         changes.ended([(id(ino), Some(A))].into_iter());
     }
-    assert!(!changes.is_out_of_sight(before) && changes.is_changed(id(0), before, B));
+    assert!(!changes.is_before_horizon(before) && changes.is_changed(id(0), before, B));
     changes.ended([(id(1), Some(A))].into_iter());
-    assert!(changes.is_out_of_sight(before));
+    assert!(changes.is_before_horizon(before));
     assert_eq!(
         changes.len(),
         (CHANGES_MAX, CHANGES_MAX - 1),
-        "object 1 was changed twice, object 0 is forgotten"
+        "object 1 was changed twice, object 0 is not recorded"
     );
 }
 
 #[test]
-fn one_change_of_more_objects_than_are_remembered_hides_none() {
+fn one_change_of_more_objects_than_the_limit_hides_none() {
     let mut changes = Changes::default();
     let before = changes.moment();
     changes.ended((0..2 * CHANGES_MAX as u64).map(|ino| (id(ino), Some(A))));
-    assert!(changes.is_out_of_sight(before) && !changes.is_out_of_sight(changes.moment()));
+    assert!(changes.is_before_horizon(before) && !changes.is_before_horizon(changes.moment()));
 }
 
 #[test]
-fn after_a_change_of_everything_nothing_from_before_is_in_sight() {
+fn after_a_change_of_everything_earlier_moments_are_before_the_horizon() {
     let mut changes = Changes::default();
     let before = changes.moment();
     changes.ended_everywhere();
-    assert!(changes.is_out_of_sight(before) && !changes.is_out_of_sight(changes.moment()));
+    assert!(changes.is_before_horizon(before) && !changes.is_before_horizon(changes.moment()));
 }

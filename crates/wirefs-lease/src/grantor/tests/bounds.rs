@@ -1,8 +1,8 @@
-//! Everything is bounded, and nothing that is bounded makes a promise break.
+//! All tables are bounded, and a full one breaks no guarantee.
 
 use super::{A, B, Bench, C, F, id, named, recall, retry, whole};
-use crate::grantor::{Config, HolderKey, JobKey, Joined, Output, Touch};
-use crate::limits::{CHANGES_MAX, DOUBTS_MAX, MISSED_MAX, OUTSTANDING_MAX, RECALL_ITEMS_MAX};
+use crate::grantor::{GrantorOutput, HolderKey, JobKey, JoinOutcome, LeaseConfig, TouchOutcome};
+use crate::limits::{CHANGES_MAX, MISSED_MAX, OUTSTANDING_MAX, RECALL_ITEMS_MAX, UNATTRIBUTED_MAX};
 use bytes::Bytes;
 use wirefs_op::FileId;
 
@@ -11,25 +11,25 @@ fn ids(count: usize) -> Vec<FileId> {
 }
 
 #[test]
-fn when_too_much_is_known_the_largest_holder_loses_everything() {
-    let mut bench = Bench::with(Config { known_max: 10, ..Config::default() }, &[A, B, C]);
+fn at_the_lease_limit_the_largest_holder_is_recalled() {
+    let mut bench = Bench::with(LeaseConfig { leases_max: 10, ..LeaseConfig::default() }, &[A, B, C]);
     let ids = ids(12);
     assert_eq!(bench.read(A, &ids[..6]), [true; 6]);
     assert_eq!(bench.read(B, &ids[..4]), [true; 4]);
-    assert_eq!(bench.read(B, &ids[3..5]), [true, false], "what it knows already takes no room");
+    assert_eq!(bench.read(B, &ids[3..5]), [true, false], "an object with a lease takes no space");
     assert_eq!(bench.outputs(), [recall(A, 1, &[])]);
-    assert_eq!((bench.read(C, &ids[..1]), bench.grantor.known()), (vec![false], 10));
+    assert_eq!((bench.read(C, &ids[..1]), bench.grantor.leased_objects()), (vec![false], 10));
     assert_eq!(bench.outputs(), [], "one at a time");
-    assert_eq!(bench.touch(1, C, &[whole(ids[5])]), Touch::Parked, "A may believe it still");
-    assert_eq!(bench.touch(2, C, &[whole(ids[11])]), Touch::Clear);
+    assert_eq!(bench.touch(1, C, &[whole(ids[5])]), TouchOutcome::Parked, "A may still use its lease");
+    assert_eq!(bench.touch(2, C, &[whole(ids[11])]), TouchOutcome::Clear);
     bench.recalled(A, 1);
-    assert_eq!((bench.outputs(), bench.grantor.known()), (vec![retry(1)], 4));
+    assert_eq!((bench.outputs(), bench.grantor.leased_objects()), (vec![retry(1)], 4));
     assert_eq!(bench.read(C, &ids[..6]), [true; 6]);
 }
 
 #[test]
-fn what_a_silent_holder_knows_makes_room_at_once() {
-    let mut bench = Bench::with(Config { known_max: 10, ..Config::default() }, &[A, B]);
+fn the_leases_of_a_silent_holder_are_freed_immediately() {
+    let mut bench = Bench::with(LeaseConfig { leases_max: 10, ..LeaseConfig::default() }, &[A, B]);
     let ids = ids(12);
     bench.read(A, &ids[..8]);
     bench.pass(20, &[B]);
@@ -38,12 +38,12 @@ fn what_a_silent_holder_knows_makes_room_at_once() {
         bench.read(B, &ids[..12]),
         [true; 12][..10].iter().chain(&[false; 2]).copied().collect::<Vec<_>>()
     );
-    bench.grantor.heard(bench.now, A);
+    bench.grantor.renew(bench.now, A);
     assert!(bench.outputs().contains(&recall(A, 1, &[])));
 }
 
 #[test]
-fn what_is_missed_is_noted_up_to_a_limit_and_then_everything_is() {
+fn missed_recalls_are_recorded_up_to_a_limit() {
     for (count, named) in [(MISSED_MAX, true), (MISSED_MAX + 1, false)] {
         let mut bench = Bench::new(&[A, B]);
         let ids = ids(count + 1);
@@ -51,8 +51,8 @@ fn what_is_missed_is_noted_up_to_a_limit_and_then_everything_is() {
         bench.pass(20, &[B]);
         let touched: Vec<_> = ids[..count].iter().map(|id| whole(*id)).collect();
         bench.change(1, B, &touched);
-        assert_eq!(bench.grantor.is_known(ids[count]), named);
-        bench.grantor.heard(bench.now, A);
+        assert_eq!(bench.grantor.is_leased(ids[count]), named);
+        bench.grantor.renew(bench.now, A);
         let outputs = bench.outputs();
         if named {
             assert_eq!(outputs.len(), MISSED_MAX.div_ceil(RECALL_ITEMS_MAX));
@@ -63,14 +63,14 @@ fn what_is_missed_is_noted_up_to_a_limit_and_then_everything_is() {
 }
 
 #[test]
-fn what_is_missed_without_a_connection_is_waited_for_although_it_is_too_much_to_name() {
+fn changes_wait_for_missed_recalls_beyond_the_limit_too() {
     let mut bench = Bench::new(&[A, B]);
     let ids = ids(MISSED_MAX + 2);
     bench.read(A, &ids);
     bench.grantor.disconnected(bench.now, A);
     let touched: Vec<_> = ids[..=MISSED_MAX].iter().map(|id| whole(*id)).collect();
-    assert_eq!(bench.touch(1, B, &touched), Touch::Parked);
-    assert_eq!(bench.touch(2, B, &[whole(ids[MISSED_MAX + 1])]), Touch::Parked);
+    assert_eq!(bench.touch(1, B, &touched), TouchOutcome::Parked);
+    assert_eq!(bench.touch(2, B, &[whole(ids[MISSED_MAX + 1])]), TouchOutcome::Parked);
     bench.grantor.join(bench.now, A);
     assert_eq!(bench.outputs(), [recall(A, 1, &[])]);
     bench.recalled(A, 1);
@@ -78,13 +78,13 @@ fn what_is_missed_without_a_connection_is_waited_for_although_it_is_too_much_to_
 }
 
 #[test]
-fn a_holder_that_is_sent_too_much_is_told_to_forget_everything() {
+fn too_many_unanswered_items_become_a_recall_of_everything() {
     let mut bench = Bench::new(&[A, B]);
     let ids = ids(OUTSTANDING_MAX + 10);
     bench.read(A, &ids);
     let touched: Vec<_> = ids[..OUTSTANDING_MAX + 5].iter().map(|id| whole(*id)).collect();
-    assert_eq!(bench.touch(1, B, &touched), Touch::Parked);
-    assert_eq!(bench.touch(2, B, &[whole(ids[OUTSTANDING_MAX + 7])]), Touch::Parked);
+    assert_eq!(bench.touch(1, B, &touched), TouchOutcome::Parked);
+    assert_eq!(bench.touch(2, B, &[whole(ids[OUTSTANDING_MAX + 7])]), TouchOutcome::Parked);
     bench.grantor.recall_everything(bench.now);
     let outputs = bench.outputs();
     let last = outputs.len() as u64;
@@ -101,26 +101,26 @@ fn a_holder_that_is_sent_too_much_is_told_to_forget_everything() {
 }
 
 #[test]
-fn too_much_under_way_when_the_connection_breaks_is_everything() {
+fn too_many_unanswered_items_at_a_disconnect_become_everything() {
     let mut bench = Bench::new(&[A, B]);
     let ids = ids(MISSED_MAX + 2);
     bench.read(A, &ids);
     let touched: Vec<_> = ids[..=MISSED_MAX].iter().map(|id| whole(*id)).collect();
-    assert_eq!(bench.touch(1, B, &touched), Touch::Parked);
+    assert_eq!(bench.touch(1, B, &touched), TouchOutcome::Parked);
     bench.outputs();
     bench.grantor.disconnected(bench.now, A);
-    assert!(!bench.grantor.is_known(ids[MISSED_MAX + 1]));
-    assert_eq!(bench.touch(2, B, &[whole(ids[MISSED_MAX + 1])]), Touch::Parked);
+    assert!(!bench.grantor.is_leased(ids[MISSED_MAX + 1]));
+    assert_eq!(bench.touch(2, B, &[whole(ids[MISSED_MAX + 1])]), TouchOutcome::Parked);
     bench.grantor.join(bench.now, A);
     let outputs = bench.outputs();
-    let [Output::Recall { serial, items, .. }] = &outputs[..] else { panic!("{outputs:?}") };
+    let [GrantorOutput::Recall { serial, items, .. }] = &outputs[..] else { panic!("{outputs:?}") };
     assert!(items.is_empty());
     bench.recalled(A, serial.0);
-    assert_eq!((bench.outputs(), bench.grantor.known()), (vec![retry(1), retry(2)], 0));
+    assert_eq!((bench.outputs(), bench.grantor.leased_objects()), (vec![retry(1), retry(2)], 0));
 }
 
 #[test]
-fn a_job_from_before_all_changes_that_are_remembered_is_granted_nothing() {
+fn a_job_older_than_all_recorded_changes_is_granted_nothing() {
     let mut bench = Bench::new(&[A, B]);
     bench.grantor.begin(JobKey(1));
     for job in 0..=CHANGES_MAX as u64 {
@@ -131,36 +131,36 @@ fn a_job_from_before_all_changes_that_are_remembered_is_granted_nothing() {
 }
 
 #[test]
-fn holders_are_bounded_and_the_one_silent_for_longest_makes_room() {
-    let mut bench = Bench::with(Config { holders_max: 3, ..Config::default() }, &[A, B, C]);
+fn holders_are_limited_and_the_longest_silent_one_is_removed() {
+    let mut bench = Bench::with(LeaseConfig { holders_max: 3, ..LeaseConfig::default() }, &[A, B, C]);
     let other = HolderKey(9);
-    assert_eq!(bench.grantor.join(bench.now, other), Joined::Full);
+    assert_eq!(bench.grantor.join(bench.now, other), JoinOutcome::Full);
     assert_eq!(bench.read(other, &[F]), [false]);
     bench.pass(1, &[A, B]);
     bench.pass(1, &[A]);
     bench.pass(20, &[]);
-    assert_eq!(bench.grantor.join(bench.now, other), Joined::Full, "they are silent, but connected");
+    assert_eq!(bench.grantor.join(bench.now, other), JoinOutcome::Full, "they are silent, but connected");
     bench.grantor.disconnected(bench.now, A);
     bench.grantor.disconnected(bench.now, B);
-    assert_eq!(bench.grantor.join(bench.now, other), Joined::Fresh);
-    assert_eq!(bench.outputs(), [Output::Forgotten(B)]);
+    assert_eq!(bench.grantor.join(bench.now, other), JoinOutcome::Fresh);
+    assert_eq!(bench.outputs(), [GrantorOutput::HolderRemoved(B)]);
     assert_eq!(bench.grantor.holders(), 3);
     bench.grant(other, F);
 }
 
 #[test]
-fn reports_that_are_put_off_are_bounded() {
+fn delayed_reports_are_limited() {
     let mut bench = Bench::new(&[A]);
     bench.grant(A, F);
-    let names: Vec<Bytes> = (0..=DOUBTS_MAX).map(|number| Bytes::from(number.to_string())).collect();
+    let names: Vec<Bytes> = (0..=UNATTRIBUTED_MAX).map(|number| Bytes::from(number.to_string())).collect();
     let touched: Vec<_> =
         names.iter().map(|name| super::Touched { name: Some(name.clone()), ..named(F, "") }).collect();
-    assert_eq!(bench.touch(1, A, &touched), Touch::Clear);
+    assert_eq!(bench.touch(1, A, &touched), TouchOutcome::Clear);
     for name in &names {
-        bench.grantor.changed_outside(bench.now, F, Some(name), Some(7));
+        bench.grantor.external_change(bench.now, F, Some(name), Some(7));
     }
     let last = names.last().cloned().unwrap();
-    assert_eq!(bench.outputs(), [recall(A, 1, &[crate::recall::Item::named(F, last)])]);
+    assert_eq!(bench.outputs(), [recall(A, 1, &[crate::recall::LeaseItem::named(F, last)])]);
     bench.grantor.end(JobKey(1));
-    assert_eq!(bench.outputs().len(), DOUBTS_MAX);
+    assert_eq!(bench.outputs().len(), UNATTRIBUTED_MAX);
 }

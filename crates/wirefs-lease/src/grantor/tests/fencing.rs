@@ -1,23 +1,23 @@
-//! How long is waited for holders.
+//! How long changes wait for a holder.
 
 use super::{A, B, Bench, DIR, F, G, JobKey, id, named, recall, retry, whole};
-use crate::grantor::{Config, Grantor, Joined, Output, Touch};
-use crate::limits::{ANSWER, ANSWER_MAX, FORGET_AFTER, MARGIN, TERM};
-use crate::recall::Item;
+use crate::grantor::{Grantor, GrantorOutput, JoinOutcome, LeaseConfig, TouchOutcome};
+use crate::limits::{ANSWER, ANSWER_MAX, MARGIN, REMOVE_AFTER, TERM};
+use crate::recall::LeaseItem;
 use std::time::Duration;
 use wirefs_op::Time;
 
-/// `F` is known to `A`, and job 1 of `B` wants to change it; `A` was told with serial 1.
+/// `A` has a lease on `F`, job 1 of `B` is about to change it, and recall 1 was sent to `A`.
 fn waiting() -> Bench {
     let mut bench = Bench::new(&[A, B]);
     bench.grant(A, F);
-    assert_eq!(bench.touch(1, B, &[whole(F)]), Touch::Parked);
-    assert_eq!(bench.outputs(), [recall(A, 1, &[Item::whole(F)])]);
+    assert_eq!(bench.touch(1, B, &[whole(F)]), TouchOutcome::Parked);
+    assert_eq!(bench.outputs(), [recall(A, 1, &[LeaseItem::whole(F)])]);
     bench
 }
 
 #[test]
-fn a_silent_holder_is_waited_for_until_its_leases_have_run_out() {
+fn changes_wait_for_a_silent_holder_until_its_leases_expire() {
     let mut bench = waiting();
     assert_eq!(bench.grantor.deadline(), Some(Time(0) + TERM + MARGIN));
     bench.pass(19, &[B]);
@@ -27,7 +27,7 @@ fn a_silent_holder_is_waited_for_until_its_leases_have_run_out() {
 }
 
 #[test]
-fn a_fenced_holder_is_not_waited_for_and_told_when_it_is_heard_again() {
+fn changes_do_not_wait_for_a_fenced_holder_which_gets_missed_recalls_later() {
     let mut bench = Bench::new(&[A, B]);
     bench.grant(A, F);
     bench.grant(A, DIR);
@@ -36,74 +36,78 @@ fn a_fenced_holder_is_not_waited_for_and_told_when_it_is_heard_again() {
     bench.change(1, B, &[whole(F)]);
     bench.change(2, B, &[named(DIR, "x")]);
     assert_eq!((bench.outputs(), bench.read(A, &[G])), (vec![], vec![false]));
-    bench.grantor.heard(bench.now, A);
-    assert_eq!(bench.outputs(), [recall(A, 1, &[Item::named(DIR, "x"), Item::whole(F)])]);
-    assert_eq!(bench.touch(3, B, &[whole(F)]), Touch::Clear, "nobody waits for what it had missed");
-    assert_eq!(bench.touch(4, B, &[whole(G)]), Touch::Parked, "what it knows counts again");
-    assert_eq!(bench.outputs(), [recall(A, 2, &[Item::whole(G)])]);
+    bench.grantor.renew(bench.now, A);
+    assert_eq!(bench.outputs(), [recall(A, 1, &[LeaseItem::named(DIR, "x"), LeaseItem::whole(F)])]);
+    assert_eq!(bench.touch(3, B, &[whole(F)]), TouchOutcome::Clear, "no change waits for the missed recall");
+    assert_eq!(bench.touch(4, B, &[whole(G)]), TouchOutcome::Parked, "its leases are valid again");
+    assert_eq!(bench.outputs(), [recall(A, 2, &[LeaseItem::whole(G)])]);
     bench.recalled(A, 1);
     bench.recalled(A, 2);
     assert_eq!(bench.outputs(), [retry(4)]);
 }
 
 #[test]
-fn a_holder_that_rests_is_not_waited_for_and_told_when_it_is_heard_again() {
+fn changes_do_not_wait_for_a_holder_that_released_its_leases() {
     let mut bench = waiting();
     bench.grant(A, G);
-    bench.grantor.rest(A);
-    assert_eq!(bench.outputs(), [retry(1)], "what it was told to forget it does not believe");
+    bench.grantor.release_all(A);
+    assert_eq!(bench.outputs(), [retry(1)], "it does not use recalled leases");
     bench.change(2, B, &[whole(G)]);
     assert_eq!(bench.outputs(), []);
-    bench.grantor.heard(bench.now, A);
-    assert_eq!(bench.outputs(), [recall(A, 2, &[Item::whole(G)])]);
+    bench.grantor.renew(bench.now, A);
+    assert_eq!(bench.outputs(), [recall(A, 2, &[LeaseItem::whole(G)])]);
 }
 
 #[test]
-fn a_holder_that_is_heard_but_does_not_answer_is_expelled_and_waited_for_until_its_leases_have_run_out() {
+fn a_holder_that_does_not_answer_is_expelled_and_changes_wait_until_its_leases_expire() {
     let mut bench = waiting();
     bench.pass(9, &[A, B]);
     assert_eq!(bench.outputs(), []);
     bench.pass(1, &[A, B]);
-    assert_eq!(bench.outputs(), [Output::Expel(A)]);
-    assert_eq!(bench.touch(2, B, &[whole(F)]), Touch::Parked, "it may not have noticed");
-    // What comes from it until its connection is closed does not put it off.
+    assert_eq!(bench.outputs(), [GrantorOutput::Expel(A)]);
+    assert_eq!(
+        bench.touch(2, B, &[whole(F)]),
+        TouchOutcome::Parked,
+        "it may not have noticed the closed connection"
+    );
+    // Messages from an expelled holder, before its connection is closed, do not extend its leases.
     bench.pass(19, &[A, B]);
     assert_eq!((bench.outputs(), bench.grantor.is_idle()), (vec![], false));
     bench.pass(1, &[A, B]);
-    assert_eq!(bench.outputs(), [Output::Forgotten(A), retry(1), retry(2)]);
-    assert_eq!(bench.grantor.join(bench.now, A), Joined::Fresh);
+    assert_eq!(bench.outputs(), [GrantorOutput::HolderRemoved(A), retry(1), retry(2)]);
+    assert_eq!(bench.grantor.join(bench.now, A), JoinOutcome::Fresh);
 }
 
 #[test]
-fn what_else_the_expelled_knows_is_waited_for_too() {
+fn changes_wait_for_the_other_leases_of_an_expelled_holder_too() {
     let mut bench = waiting();
     bench.grant(A, G);
     bench.pass(10, &[A, B]);
     bench.outputs();
-    assert_eq!(bench.touch(2, B, &[whole(G)]), Touch::Parked);
-    assert_eq!(bench.touch(3, B, &[whole(id(99))]), Touch::Clear);
+    assert_eq!(bench.touch(2, B, &[whole(G)]), TouchOutcome::Parked);
+    assert_eq!(bench.touch(3, B, &[whole(id(99))]), TouchOutcome::Clear);
     bench.pass(20, &[B]);
-    assert_eq!(bench.outputs(), [Output::Forgotten(A), retry(1), retry(2)]);
+    assert_eq!(bench.outputs(), [GrantorOutput::HolderRemoved(A), retry(1), retry(2)]);
 }
 
 #[test]
-fn an_expelled_holder_that_comes_back_and_forgets_is_not_waited_for_longer() {
+fn changes_stop_waiting_for_an_expelled_holder_that_reconnects_and_answers() {
     let mut bench = waiting();
     bench.pass(10, &[A, B]);
     bench.outputs();
     bench.grantor.disconnected(bench.now, A);
-    assert_eq!(bench.grantor.join(bench.now, A), Joined::Fresh);
+    assert_eq!(bench.grantor.join(bench.now, A), JoinOutcome::Fresh);
     assert_eq!(bench.outputs(), [recall(A, 2, &[])]);
-    assert_eq!(bench.read(A, &[G]), [false], "it forgets everything first");
+    assert_eq!(bench.read(A, &[G]), [false], "it invalidates everything first");
     bench.recalled(A, 2);
     assert_eq!(bench.outputs(), [retry(1)]);
     bench.grant(A, G);
     bench.pass(30, &[A, B]);
-    assert_eq!((bench.outputs(), bench.grantor.is_known(G)), (vec![], true), "it is not forgotten later");
+    assert_eq!((bench.outputs(), bench.grantor.is_leased(G)), (vec![], true), "it is not removed later");
 }
 
 #[test]
-fn who_comes_back_again_and_again_without_an_answer_holds_nobody_up() {
+fn repeated_reconnects_without_an_answer_do_not_delay_changes() {
     let mut bench = waiting();
     for round in 0..8 {
         bench.pass(9, &[A, B]);
@@ -113,50 +117,50 @@ fn who_comes_back_again_and_again_without_an_answer_holds_nobody_up() {
         }
         bench.grantor.disconnected(bench.now, A);
         bench.grantor.join(bench.now, A);
-        bench.grantor.heard(bench.now, A);
+        bench.grantor.renew(bench.now, A);
         bench.outputs();
     }
     panic!("the change waits since {:?}", bench.now);
 }
 
 #[test]
-fn who_is_expelled_a_second_time_is_waited_for_no_longer_than_after_the_first() {
+fn a_second_expulsion_does_not_extend_the_wait() {
     let mut bench = waiting();
     bench.pass(10, &[A, B]);
-    assert_eq!(bench.outputs(), [Output::Expel(A)]);
+    assert_eq!(bench.outputs(), [GrantorOutput::Expel(A)]);
     bench.grantor.join(bench.now, A);
     assert_eq!(bench.outputs(), [recall(A, 2, &[])]);
     bench.pass(10, &[A, B]);
-    assert_eq!(bench.outputs(), [Output::Expel(A)]);
+    assert_eq!(bench.outputs(), [GrantorOutput::Expel(A)]);
     bench.pass(10, &[B]);
     assert_eq!(bench.outputs(), [retry(1)]);
     bench.pass(10, &[B]);
-    assert_eq!(bench.outputs(), [Output::Forgotten(A)]);
+    assert_eq!(bench.outputs(), [GrantorOutput::HolderRemoved(A)]);
 }
 
 #[test]
-fn who_is_expelled_while_it_forgets_everything_is_waited_for() {
+fn changes_wait_for_a_holder_expelled_during_a_recall_of_everything() {
     let mut bench = Bench::new(&[A, B]);
     bench.grant(A, F);
     bench.grantor.recall_everything(bench.now);
     bench.outputs();
     bench.pass(10, &[A, B]);
-    assert_eq!(bench.outputs(), [Output::Expel(A)]);
-    assert_eq!(bench.touch(1, B, &[whole(F)]), Touch::Parked);
+    assert_eq!(bench.outputs(), [GrantorOutput::Expel(A)]);
+    assert_eq!(bench.touch(1, B, &[whole(F)]), TouchOutcome::Parked);
     bench.pass(20, &[B]);
-    assert_eq!(bench.outputs(), [Output::Forgotten(A), retry(1)]);
+    assert_eq!(bench.outputs(), [GrantorOutput::HolderRemoved(A), retry(1)]);
 }
 
 #[test]
-fn who_was_silent_for_a_while_gets_time_to_answer_but_not_for_ever() {
+fn a_holder_silent_for_a_while_gets_time_to_answer_but_not_forever() {
     let mut bench = waiting();
     bench.pass(1, &[A, B]);
     bench.pass(12, &[B]);
-    bench.grantor.heard(bench.now, A);
+    bench.grantor.renew(bench.now, A);
     bench.pass(9, &[A, B]);
-    assert_eq!(bench.outputs(), [], "its answer may be on the way");
+    assert_eq!(bench.outputs(), [], "its answer may be in transit");
     bench.pass(1, &[A, B]);
-    assert_eq!(bench.outputs(), [Output::Expel(A)]);
+    assert_eq!(bench.outputs(), [GrantorOutput::Expel(A)]);
 
     let mut bench = waiting();
     let mut seconds = 0;
@@ -170,7 +174,7 @@ fn who_was_silent_for_a_while_gets_time_to_answer_but_not_for_ever() {
 }
 
 #[test]
-fn who_is_silent_when_its_time_is_over_is_fenced_and_not_expelled() {
+fn a_holder_silent_at_its_deadline_is_fenced_instead_of_expelled() {
     let mut bench = waiting();
     bench.pass(1, &[A, B]);
     bench.pass(19, &[B]);
@@ -178,77 +182,77 @@ fn who_is_silent_when_its_time_is_over_is_fenced_and_not_expelled() {
     bench.pass(1, &[B]);
     assert_eq!(bench.outputs(), [retry(1)]);
     bench.grantor.disconnected(bench.now, A);
-    assert_eq!(bench.grantor.join(bench.now, A), Joined::Kept);
-    assert_eq!(bench.outputs(), [recall(A, 2, &[Item::whole(F)])]);
+    assert_eq!(bench.grantor.join(bench.now, A), JoinOutcome::Retained);
+    assert_eq!(bench.outputs(), [recall(A, 2, &[LeaseItem::whole(F)])]);
 }
 
 #[test]
-fn what_a_fenced_holder_did_not_answer_before_counts_from_when_it_is_heard_again() {
+fn the_answer_timeout_of_a_fenced_holder_restarts_with_its_next_message() {
     let mut bench = waiting();
     bench.pass(25, &[B]);
     bench.pass(10, &[A, B]);
-    assert_eq!(bench.outputs(), [retry(1)], "it is not expelled for what nobody waited for");
+    assert_eq!(bench.outputs(), [retry(1)], "no change waited for the answer, so it is not expelled");
     bench.pass(1, &[A, B]);
-    assert_eq!(bench.outputs(), [Output::Expel(A)]);
+    assert_eq!(bench.outputs(), [GrantorOutput::Expel(A)]);
 }
 
 #[test]
-fn a_silent_holder_is_forgotten_after_a_day() {
+fn a_silent_holder_is_removed_after_a_day() {
     let mut bench = Bench::new(&[A]);
     bench.grant(A, F);
     bench.grantor.disconnected(bench.now, A);
     bench.pass(20, &[]);
-    assert_eq!(bench.grantor.deadline(), Some(Time(0) + FORGET_AFTER));
-    bench.now = Time(0) + (FORGET_AFTER - Duration::from_secs(1));
+    assert_eq!(bench.grantor.deadline(), Some(Time(0) + REMOVE_AFTER));
+    bench.now = Time(0) + (REMOVE_AFTER - Duration::from_secs(1));
     bench.grantor.tick(bench.now);
     assert_eq!((bench.outputs(), bench.grantor.holders()), (vec![], 1));
     bench.pass(1, &[]);
-    assert_eq!((bench.outputs(), bench.grantor.holders()), (vec![Output::Forgotten(A)], 0));
-    assert_eq!(bench.grantor.join(bench.now, A), Joined::Fresh);
+    assert_eq!((bench.outputs(), bench.grantor.holders()), (vec![GrantorOutput::HolderRemoved(A)], 0));
+    assert_eq!(bench.grantor.join(bench.now, A), JoinOutcome::Fresh);
 }
 
 #[test]
-fn a_silent_holder_whose_connection_stands_hears_of_it_before_it_is_forgotten() {
+fn a_silent_connected_holder_is_expelled_before_it_is_removed() {
     let mut bench = Bench::new(&[A]);
     bench.grant(A, F);
-    bench.now = Time(0) + FORGET_AFTER;
+    bench.now = Time(0) + REMOVE_AFTER;
     bench.grantor.tick(bench.now);
-    assert_eq!(bench.outputs(), [Output::Expel(A)]);
+    assert_eq!(bench.outputs(), [GrantorOutput::Expel(A)]);
     bench.pass(20, &[]);
-    assert_eq!(bench.outputs(), [Output::Forgotten(A)]);
+    assert_eq!(bench.outputs(), [GrantorOutput::HolderRemoved(A)]);
 }
 
 #[test]
-fn a_holder_that_says_goodbye_is_not_waited_for() {
+fn changes_do_not_wait_for_a_removed_holder() {
     let mut bench = waiting();
-    bench.grantor.forget(A);
+    bench.grantor.remove(A);
     assert_eq!(bench.outputs(), [retry(1)]);
     bench.change(1, B, &[whole(F)]);
-    assert_eq!((bench.grantor.holders(), bench.grantor.known()), (1, 0));
+    assert_eq!((bench.grantor.holders(), bench.grantor.leased_objects()), (1, 0));
 }
 
 #[test]
-fn what_was_awaited_of_one_that_is_gone_is_not_awaited_of_who_joins_by_its_key() {
+fn a_new_holder_with_a_reused_key_is_not_waited_for() {
     let mut bench = Bench::new(&[]);
-    bench.grantor = Grantor::new(Config::default(), Some(Time(0) + TERM + MARGIN));
+    bench.grantor = Grantor::new(LeaseConfig::default(), Some(Time(0) + TERM + MARGIN));
     bench.grantor.join(bench.now, A);
     bench.grant(A, F);
-    assert_eq!(bench.touch(1, B, &[whole(F)]), Touch::Parked);
-    bench.grantor.forget(A);
+    assert_eq!(bench.touch(1, B, &[whole(F)]), TouchOutcome::Parked);
+    bench.grantor.remove(A);
     bench.grantor.join(bench.now, A);
     bench.pass(20, &[A]);
     assert_eq!(bench.outputs(), [retry(1)]);
 }
 
 #[test]
-fn whoever_joins_by_the_key_of_one_that_is_gone_is_not_taken_for_it() {
+fn a_new_holder_with_a_reused_key_has_no_leases() {
     let mut bench = waiting();
-    assert_eq!(bench.touch(2, A, &[whole(G)]), Touch::Clear);
-    bench.grantor.forget(A);
+    assert_eq!(bench.touch(2, A, &[whole(G)]), TouchOutcome::Clear);
+    bench.grantor.remove(A);
     bench.grantor.join(bench.now, A);
-    bench.grantor.heard(bench.now, A);
-    assert_eq!(bench.read(A, &[G]), [false], "the change is of the one that is gone");
+    bench.grantor.renew(bench.now, A);
+    assert_eq!(bench.read(A, &[G]), [false], "the change belongs to the removed holder");
     bench.grantor.end(JobKey(2));
     assert_eq!(bench.read(A, &[G]), [true]);
-    assert_eq!(bench.touch(1, B, &[whole(F)]), Touch::Clear);
+    assert_eq!(bench.touch(1, B, &[whole(F)]), TouchOutcome::Clear);
 }

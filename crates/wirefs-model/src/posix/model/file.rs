@@ -1,51 +1,58 @@
 //! System calls on an open file.
 
-use crate::operation::OnFile;
-use crate::posix::model::{ModelWorld, Opened};
-use crate::posix::{Outcome, Seen};
+use crate::operation::FileCall;
+use crate::posix::model::{ModelExecutor, OpenModelFile};
+use crate::posix::{ObservedStat, OperationOutcome};
 use wirefs_op::Errno;
 
-impl ModelWorld {
-    pub(super) fn on_file(&mut self, slot: usize, on_file: &OnFile) -> Result<Outcome, Errno> {
-        let Some(Opened { ino, how }) = self.opened(slot) else { return Ok(Outcome::LeftOut) };
+impl ModelExecutor {
+    pub(super) fn file_call(&mut self, slot: usize, file_call: &FileCall) -> Result<OperationOutcome, Errno> {
+        let Some(OpenModelFile { ino, open_flags }) = self.opened(slot) else {
+            return Ok(OperationOutcome::Skipped);
+        };
         let check = |good: bool, errno: Errno| if good { Ok(()) } else { Err(errno) };
-        match on_file {
-            OnFile::Close => self.close(slot),
-            OnFile::Read { offset, count } => {
-                check(how.read, Errno::BadDescriptor)?;
-                return Ok(Outcome::Data(self.fs.read(ino, *offset, *count as u64)?));
+        match file_call {
+            FileCall::Close => self.close(slot),
+            FileCall::Read { offset, count } => {
+                check(open_flags.read, Errno::BadDescriptor)?;
+                return Ok(OperationOutcome::Data(self.fs.read(ino, *offset, *count as u64)?));
             }
-            OnFile::Write { offset, data } => {
-                check(how.write, Errno::BadDescriptor)?;
-                let offset = if how.append { self.fs.contents(ino)?.size() } else { *offset };
+            FileCall::Write { offset, data } => {
+                check(open_flags.write, Errno::BadDescriptor)?;
+                let offset = if open_flags.append { self.fs.contents(ino)?.size() } else { *offset };
                 self.fs.write(ino, offset, &data.bytes())?;
-                return Ok(Outcome::Count(data.len as u64));
+                return Ok(OperationOutcome::Count(data.len as u64));
             }
-            OnFile::Stat => return Ok(Outcome::Seen(Seen::of(&self.fs.stat(ino)?))),
-            OnFile::Truncate { size } => {
-                check(how.write, Errno::Invalid)?;
+            FileCall::Stat => return Ok(OperationOutcome::Stat(ObservedStat::of(&self.fs.stat(ino)?))),
+            FileCall::Truncate { size } => {
+                check(open_flags.write, Errno::Invalid)?;
                 self.fs.resize(ino, *size)?;
             }
-            OnFile::Allocate { mode, offset, length } => {
+            FileCall::Allocate { mode, offset, length } => {
                 check(*length > 0, Errno::Invalid)?;
-                check(how.write, Errno::BadDescriptor)?;
+                check(open_flags.write, Errno::BadDescriptor)?;
                 self.fs.allocate(ino, *mode, *offset, *length)?;
             }
-            OnFile::CopyFrom { from, from_offset, to_offset, length } => {
-                let Some(source) = self.opened(*from) else { return Ok(Outcome::LeftOut) };
+            FileCall::CopyFrom { from, from_offset, to_offset, length } => {
+                let Some(source) = self.opened(*from) else { return Ok(OperationOutcome::Skipped) };
                 for ino in [source.ino, ino] {
                     self.fs.contents(ino)?;
                 }
-                check(source.how.read && how.write && !how.append, Errno::BadDescriptor)?;
-                return Ok(Outcome::Count(self.fs.copy(
+                check(
+                    source.open_flags.read && open_flags.write && !open_flags.append,
+                    Errno::BadDescriptor,
+                )?;
+                return Ok(OperationOutcome::Count(self.fs.copy(
                     (source.ino, *from_offset),
                     (ino, *to_offset),
                     *length,
                 )?));
             }
-            OnFile::Seek { offset, hole } => return Ok(Outcome::Place(self.fs.seek(ino, *offset, *hole)?)),
-            OnFile::Sync => {}
+            FileCall::Seek { offset, hole } => {
+                return Ok(OperationOutcome::Offset(self.fs.seek(ino, *offset, *hole)?));
+            }
+            FileCall::Sync => {}
         }
-        Ok(Outcome::Done)
+        Ok(OperationOutcome::Done)
     }
 }

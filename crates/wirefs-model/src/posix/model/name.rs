@@ -1,55 +1,57 @@
 //! System calls on names.
 
-use crate::fs::{Body, New, check_flags, check_target};
-use crate::operation::OnName;
-use crate::posix::Outcome;
-use crate::posix::model::ModelWorld;
+use crate::fs::{InodeBody, NewInode, check_flags, check_target};
+use crate::operation::NameCall;
+use crate::posix::OperationOutcome;
+use crate::posix::model::ModelExecutor;
 use wirefs_op::{Errno, Kind};
 
-impl ModelWorld {
-    pub(super) fn on_name(&mut self, on_name: &OnName) -> Result<Outcome, Errno> {
-        match on_name {
-            OnName::Mkdir { path, mode } => self.create(path, &self.new_object(Kind::Directory, *mode))?,
-            OnName::Mkfifo { path, mode } => self.create(path, &self.new_object(Kind::Fifo, *mode))?,
-            OnName::Symlink { target, path } => {
+impl ModelExecutor {
+    pub(super) fn name_call(&mut self, name_call: &NameCall) -> Result<OperationOutcome, Errno> {
+        match name_call {
+            NameCall::Mkdir { path, mode } => self.create(path, &self.new_object(Kind::Directory, *mode))?,
+            NameCall::Mkfifo { path, mode } => self.create(path, &self.new_object(Kind::Fifo, *mode))?,
+            NameCall::Symlink { target, path } => {
                 let target = target.as_bytes().to_vec();
-                // The kernel takes the target in before it looks at the path.
+                // The kernel copies the target before it resolves the path.
                 check_target(&target)?;
-                self.create(path, &New { target, ..self.new_object(Kind::Symlink, 0o777) })?;
+                self.create(path, &NewInode { target, ..self.new_object(Kind::Symlink, 0o777) })?;
             }
-            OnName::Link { from, to } => {
+            NameCall::Link { from, to } => {
                 let ino = self.at(from)?;
                 let (dir, name) = self.parent(to)?;
                 self.fs.link(ino, dir, name)?;
             }
-            OnName::Rename { from, to, flags } => {
+            NameCall::Rename { from, to, flags } => {
                 check_flags(*flags)?;
                 let (from, to) = (self.parent(from)?, self.parent(to)?);
                 self.fs.rename(from, to, *flags)?;
             }
-            OnName::Unlink { path } => {
+            NameCall::Unlink { path } => {
                 let (dir, name) = self.parent(path)?;
                 self.fs.unlink(dir, name)?;
             }
-            OnName::Rmdir { path } => {
+            NameCall::Rmdir { path } => {
                 let (dir, name) = self.parent(path)?;
                 self.fs.rmdir(dir, name)?;
             }
-            OnName::Readlink { path } => match &self.fs.inode(self.at(path)?)?.body {
-                Body::Symlink(target) => return Ok(Outcome::Data(target.clone())),
-                Body::File(_) | Body::Directory { .. } | Body::Node(_) => return Err(Errno::Invalid),
+            NameCall::Readlink { path } => match &self.fs.inode(self.at(path)?)?.body {
+                InodeBody::Symlink(target) => return Ok(OperationOutcome::Data(target.clone())),
+                InodeBody::File(_) | InodeBody::Directory { .. } | InodeBody::Node(_) => {
+                    return Err(Errno::Invalid);
+                }
             },
-            OnName::List { path } => {
-                let ino = self.walk(path, true)?.existing()?;
+            NameCall::List { path } => {
+                let ino = self.resolve(path, true)?.existing()?;
                 let listed = self.fs.list(ino, 0)?;
                 self.fs.accessed(ino)?;
-                return Ok(Outcome::Names(listed.into_iter().map(|(name, _)| name).collect()));
+                return Ok(OperationOutcome::Names(listed.into_iter().map(|(name, _)| name).collect()));
             }
         }
-        Ok(Outcome::Done)
+        Ok(OperationOutcome::Done)
     }
 
-    fn create(&mut self, path: &str, new: &New) -> Result<(), Errno> {
+    fn create(&mut self, path: &str, new: &NewInode) -> Result<(), Errno> {
         let (dir, name) = self.parent(path)?;
         self.fs.create(dir, name, new).map(drop)
     }

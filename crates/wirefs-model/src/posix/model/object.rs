@@ -1,49 +1,53 @@
 //! System calls on the object at a path.
 
-use crate::operation::{How, OnObject};
-use crate::posix::model::ModelWorld;
-use crate::posix::{Outcome, Seen};
+use crate::operation::{ObjectCall, OpenFlags};
+use crate::posix::model::ModelExecutor;
+use crate::posix::{ObservedStat, OperationOutcome};
 use wirefs_op::{Errno, SetStat, SetTime};
 
-impl ModelWorld {
-    pub(super) fn on_object(&mut self, path: &str, on_object: &OnObject) -> Result<Outcome, Errno> {
+impl ModelExecutor {
+    pub(super) fn object_call(
+        &mut self,
+        path: &str,
+        object_call: &ObjectCall,
+    ) -> Result<OperationOutcome, Errno> {
         let unchanged = SetStat::default();
-        match on_object {
-            OnObject::Stat { follow } => {
-                let ino = self.walk(path, *follow)?.existing()?;
-                return Ok(Outcome::Seen(Seen::of(&self.fs.stat(ino)?)));
+        match object_call {
+            ObjectCall::Stat { follow } => {
+                let ino = self.resolve(path, *follow)?.existing()?;
+                return Ok(OperationOutcome::Stat(ObservedStat::of(&self.fs.stat(ino)?)));
             }
-            OnObject::Truncate { size } => {
-                let how = How { write: true, ..How::default() };
-                let ino = self.open(path, how, 0)?;
+            ObjectCall::Truncate { size } => {
+                let open_flags = OpenFlags { write: true, ..OpenFlags::default() };
+                let ino = self.open(path, open_flags, 0)?;
                 self.fs.resize(ino, *size)?;
             }
-            OnObject::Chmod { mode } => {
-                let ino = self.walk(path, true)?.existing()?;
+            ObjectCall::Chmod { mode } => {
+                let ino = self.resolve(path, true)?.existing()?;
                 self.fs.set(ino, &SetStat { mode: Some(*mode), ..unchanged })?;
             }
-            OnObject::Chown { uid, gid } => {
+            ObjectCall::Chown { uid, gid } => {
                 let set = SetStat { uid: Some(*uid), gid: Some(*gid), ..unchanged };
                 self.fs.set(self.at(path)?, &set)?;
             }
             // `utimensat` that leaves both as they are does not even walk.
-            OnObject::SetTimes { atime: None, mtime: None } => {}
-            OnObject::SetTimes { atime, mtime } => {
+            ObjectCall::SetTimes { atime: None, mtime: None } => {}
+            ObjectCall::SetTimes { atime, mtime } => {
                 let (atime, mtime) = (atime.map(SetTime::At), mtime.map(SetTime::At));
                 self.fs.set(self.at(path)?, &SetStat { atime, mtime, ..unchanged })?;
             }
-            OnObject::SetXattr { name, value, flags } => {
+            ObjectCall::SetXattr { name, value, flags } => {
                 self.fs.set_xattr(self.at(path)?, name.as_bytes(), &value.bytes(), *flags)?;
             }
-            OnObject::ReadXattr { name } => {
-                return Ok(Outcome::Data(self.fs.xattr(self.at(path)?, name.as_bytes())?.to_vec()));
+            ObjectCall::ReadXattr { name } => {
+                return Ok(OperationOutcome::Data(self.fs.xattr(self.at(path)?, name.as_bytes())?.to_vec()));
             }
-            OnObject::ListXattrs => {
+            ObjectCall::ListXattrs => {
                 let names = self.fs.xattr_names(self.at(path)?)?;
-                return Ok(Outcome::Names(names.into_iter().map(<[u8]>::to_vec).collect()));
+                return Ok(OperationOutcome::Names(names.into_iter().map(<[u8]>::to_vec).collect()));
             }
-            OnObject::RemoveXattr { name } => self.fs.remove_xattr(self.at(path)?, name.as_bytes())?,
+            ObjectCall::RemoveXattr { name } => self.fs.remove_xattr(self.at(path)?, name.as_bytes())?,
         }
-        Ok(Outcome::Done)
+        Ok(OperationOutcome::Done)
     }
 }

@@ -1,88 +1,89 @@
-//! Names.
+//! Name conflicts.
 
-use super::world::{FINE, Said, World, usual};
-use crate::limits::SETTLING_ALONE;
-use crate::{Config, Name};
+use super::network::{Event, NO_FAULTS, TestNetwork, default_config};
+use crate::limits::SETTLING_WITHOUT_PEERS;
+use crate::{NodeConfig, NodeName};
 use std::time::Duration;
 
-/// All nodes want one name.
-fn alike(number: u8, born: u64) -> Config {
-    Config { name: Name::new("linus").unwrap(), ..usual(number, born) }
+/// All nodes claim one name.
+fn same_name(number: u8, born: u64) -> NodeConfig {
+    NodeConfig { name: NodeName::new("linus").unwrap(), ..default_config(number, born) }
 }
 
-/// The same, and the clock of the second one is far behind.
-fn alike_and_early(number: u8, born: u64) -> Config {
-    Config { born: if number == 2 { 5 } else { born }, ..alike(number, born) }
+/// The same, with the clock of the second node far behind.
+fn same_name_earlier_clock(number: u8, born: u64) -> NodeConfig {
+    NodeConfig { born: if number == 2 { 5 } else { born }, ..same_name(number, born) }
 }
 
-fn holders(world: &World) -> Vec<Vec<String>> {
+fn holders(network: &TestNetwork) -> Vec<Vec<String>> {
     let of = |node: &crate::Node| -> Vec<String> {
         let holders = node.nodes().filter(|view| view.holds_name && view.state.is_up());
         holders.map(|view| view.record.addresses[0].to_string()).collect()
     };
-    world.nodes.values().map(of).collect()
+    network.nodes.values().map(of).collect()
 }
 
 #[test]
-fn the_second_that_wants_a_name_is_told_and_the_first_keeps_it() {
-    for maker in [alike, alike_and_early] {
-        let mut world = World::new(1, FINE, maker);
-        world.start(1);
-        world.run(SETTLING_ALONE);
-        world.start(2);
-        world.run(Duration::from_secs(1));
-        assert_eq!(world.said, [Said::NameTaken { by: 2 }]);
-        assert_eq!(holders(&world), [["10.0.0.1"], ["10.0.0.1"]], "in both tables");
+fn second_claimant_is_notified_and_first_keeps_the_name() {
+    for make_config in [same_name, same_name_earlier_clock] {
+        let mut network = TestNetwork::new(1, NO_FAULTS, make_config);
+        network.start(1);
+        network.run(SETTLING_WITHOUT_PEERS);
+        network.start(2);
+        network.run(Duration::from_secs(1));
+        assert_eq!(network.events, [Event::NameTaken { by: 2 }]);
+        assert_eq!(holders(&network), [["10.0.0.1"], ["10.0.0.1"]], "in both tables");
     }
 }
 
 #[test]
-fn of_two_that_start_at_once_just_one_is_told() {
+fn one_of_two_simultaneous_claimants_is_notified() {
     for seed in 0..10 {
-        let mut world = World::new(seed, FINE, alike);
-        world.start(1);
-        world.start(2);
-        world.run(Duration::from_secs(3));
-        let told = world.said.iter().filter(|said| matches!(said, Said::NameTaken { .. })).count();
-        assert_eq!(told, 1, "seed {seed}: {:?}", world.said);
+        let mut network = TestNetwork::new(seed, NO_FAULTS, same_name);
+        network.start(1);
+        network.start(2);
+        network.run(Duration::from_secs(3));
+        let conflicts =
+            network.events.iter().filter(|event| matches!(event, Event::NameTaken { .. })).count();
+        assert_eq!(conflicts, 1, "seed {seed}: {:?}", network.events);
     }
 }
 
 #[test]
-fn a_second_one_is_told_though_nobody_answered_it_for_a_while() {
-    let mut world = World::new(1, FINE, alike);
-    world.start(1);
-    world.run(Duration::from_secs(3));
-    world.cuts.insert((1, 2));
-    world.start(2);
-    world.run(Duration::from_secs(5));
-    world.cuts.clear();
-    world.run(Duration::from_secs(3));
-    let told = world.said.iter().filter(|said| matches!(said, Said::NameTaken { .. }));
-    assert_eq!(told.collect::<Vec<_>>(), [&Said::NameTaken { by: 2 }]);
-    assert_eq!(holders(&world), [["10.0.0.1"], ["10.0.0.1"]]);
+fn second_claimant_is_notified_after_a_partition() {
+    let mut network = TestNetwork::new(1, NO_FAULTS, same_name);
+    network.start(1);
+    network.run(Duration::from_secs(3));
+    network.partitions.insert((1, 2));
+    network.start(2);
+    network.run(Duration::from_secs(5));
+    network.partitions.clear();
+    network.run(Duration::from_secs(3));
+    let conflicts = network.events.iter().filter(|event| matches!(event, Event::NameTaken { .. }));
+    assert_eq!(conflicts.collect::<Vec<_>>(), [&Event::NameTaken { by: 2 }]);
+    assert_eq!(holders(&network), [["10.0.0.1"], ["10.0.0.1"]]);
 }
 
 #[test]
-fn a_second_one_is_told_though_its_machine_did_not_run_for_a_while() {
-    let mut world = World::new(1, FINE, alike);
-    world.start(1);
-    world.run(Duration::from_secs(3));
-    world.start(2);
-    world.stall(2, SETTLING_ALONE * 2);
-    world.run(SETTLING_ALONE * 3);
-    let told = world.said.iter().filter(|said| matches!(said, Said::NameTaken { .. }));
-    assert_eq!(told.collect::<Vec<_>>(), [&Said::NameTaken { by: 2 }]);
+fn second_claimant_is_notified_after_a_stall() {
+    let mut network = TestNetwork::new(1, NO_FAULTS, same_name);
+    network.start(1);
+    network.run(Duration::from_secs(3));
+    network.start(2);
+    network.stall(2, SETTLING_WITHOUT_PEERS * 2);
+    network.run(SETTLING_WITHOUT_PEERS * 3);
+    let conflicts = network.events.iter().filter(|event| matches!(event, Event::NameTaken { .. }));
+    assert_eq!(conflicts.collect::<Vec<_>>(), [&Event::NameTaken { by: 2 }]);
 }
 
 #[test]
-fn a_name_is_free_again_when_its_holder_is_dead() {
-    let mut world = World::new(1, FINE, alike);
-    world.start(1);
-    world.run(Duration::from_secs(3));
-    world.kill(1);
-    world.start(2);
-    world.run(Duration::from_secs(3));
-    assert_eq!(world.said, []);
-    assert_eq!(holders(&world), [["10.0.0.2"]]);
+fn name_is_free_when_its_holder_is_dead() {
+    let mut network = TestNetwork::new(1, NO_FAULTS, same_name);
+    network.start(1);
+    network.run(Duration::from_secs(3));
+    network.kill(1);
+    network.start(2);
+    network.run(Duration::from_secs(3));
+    assert_eq!(network.events, []);
+    assert_eq!(holders(&network), [["10.0.0.2"]]);
 }

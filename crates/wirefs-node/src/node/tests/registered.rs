@@ -1,44 +1,44 @@
-//! What a registry says of where nodes are.
+//! Addresses from a registry.
 
-use super::world::usual;
+use super::network::default_config;
 use crate::limits::{ANNOUNCE_INTERVAL, REGISTERED_MAX};
-use crate::{Destination, Input, Node, Output};
+use crate::{Destination, Node, NodeInput, NodeOutput};
 use core::net::SocketAddr;
 use wirefs_op::Time;
 
-/// To whom a node sends at this time, the segment left out.
+/// Returns the destinations of a node's packets at this time, without the segment.
 fn sends_to(node: &mut Node, now: Time) -> Vec<SocketAddr> {
-    node.handle(now, Input::Tick);
+    node.handle(now, NodeInput::Tick);
     let outputs = std::iter::from_fn(|| node.poll());
     let to = outputs.filter_map(|output| match output {
-        Output::Send { to: Destination::Address(address), .. } => Some(address),
+        NodeOutput::Send { to: Destination::Address(address), .. } => Some(address),
         _ => None,
     });
     to.collect()
 }
 
 #[test]
-fn who_is_registered_is_told_until_the_registry_says_otherwise() {
-    let mut node = Node::new(usual(1, 1_000)).unwrap();
+fn registered_addresses_get_announcements_until_they_are_removed() {
+    let mut node = Node::new(default_config(1, 1_000)).unwrap();
     let mut now = Time(1);
     assert_eq!(sends_to(&mut node, now), []);
     let registered: [SocketAddr; 2] = [([10, 8, 0, 2], 6440).into(), ([10, 8, 0, 3], 6440).into()];
-    for said in [&registered[..], &registered[1..], &[]] {
-        node.handle(now, Input::Registered(said));
+    for events in [&registered[..], &registered[1..], &[]] {
+        node.handle(now, NodeInput::Registered(events));
         now = now + ANNOUNCE_INTERVAL;
-        assert_eq!(sends_to(&mut node, now), said);
+        assert_eq!(sends_to(&mut node, now), events);
         now = now + ANNOUNCE_INTERVAL;
-        assert_eq!(sends_to(&mut node, now), said, "again, as nobody answered");
+        assert_eq!(sends_to(&mut node, now), events, "again, as no node answered");
     }
 }
 
 #[test]
-fn a_registry_that_says_too_much_is_cut_short() {
-    let mut node = Node::new(usual(1, 1_000)).unwrap();
+fn registered_addresses_are_limited() {
+    let mut node = Node::new(default_config(1, 1_000)).unwrap();
     let address = |number: usize| SocketAddr::from(([10, 8, (number >> 8) as u8, number as u8], 6440));
     let many: Vec<SocketAddr> = (0..REGISTERED_MAX + 9).map(address).collect();
     assert_eq!(sends_to(&mut node, Time(1)), []);
-    node.handle(Time(1), Input::Registered(&many));
+    node.handle(Time(1), NodeInput::Registered(&many));
     let now = Time(1) + ANNOUNCE_INTERVAL;
     assert_eq!(sends_to(&mut node, now), many[..REGISTERED_MAX]);
 }

@@ -7,13 +7,13 @@ use crate::time::Timestamp;
 use crate::wire::Reader;
 use bytes::Bytes;
 
-fn told(before: &Stat, stat: &Stat) -> Vec<u8> {
+fn encoded(before: &Stat, stat: &Stat) -> Vec<u8> {
     let mut bytes = Vec::new();
     put_attributes(&mut bytes, before, stat);
     bytes
 }
 
-fn taken(before: &Stat, bytes: &[u8]) -> Result<Stat, &'static str> {
+fn decoded(before: &Stat, bytes: &[u8]) -> Result<Stat, &'static str> {
     let mut reader = Reader::new(Bytes::copy_from_slice(bytes));
     let stat = take_attributes(&mut reader, before).map_err(|malformed| malformed.what)?;
     reader.end().map_err(|malformed| malformed.what)?;
@@ -26,15 +26,15 @@ fn plain(stat: Stat) -> Stat {
 
 #[test]
 fn the_same_attributes_take_one_byte() {
-    // Equal times, so that those of the next are expected to be.
+    // Equal times, so that the next record's times are predicted to be equal.
     let time = Timestamp { secs: -7, nanos: 1 };
     let stat = plain(Stat { atime: time, mtime: time, ctime: time, ..file_stat() });
-    assert_eq!(told(&stat, &stat), [0]);
-    assert_eq!(taken(&stat, &[0]), Ok(stat));
+    assert_eq!(encoded(&stat, &stat), [0]);
+    assert_eq!(decoded(&stat, &[0]), Ok(stat));
 }
 
 #[test]
-fn each_field_comes_back_from_any_other() {
+fn each_field_round_trips_from_any_previous_value() {
     let all = |word: u32, secs: i64, nanos: u32, kind: Kind| {
         let time = |step| Timestamp { secs: secs.wrapping_add(step), nanos };
         let long = u64::from(word) << 32 | u64::from(word);
@@ -67,35 +67,36 @@ fn each_field_comes_back_from_any_other() {
     ];
     for before in stats {
         for stat in stats {
-            assert_eq!(taken(&before, &told(&before, &stat)), Ok(stat), "after {before:?}");
+            assert_eq!(decoded(&before, &encoded(&before, &stat)), Ok(stat), "after {before:?}");
         }
     }
 }
 
 #[test]
-fn times_that_were_equal_are_expected_to_be_equal() {
+fn equal_times_are_predicted_to_be_equal_again() {
     let time = |secs| Timestamp { secs, nanos: 5 };
     let with = |atime, mtime, ctime| Stat { atime, mtime, ctime, ..plain(file_stat()) };
-    let mask =
-        |before: Stat, stat: Stat| told(&before, &stat)[0] as usize | (told(&before, &stat)[1..].len() << 8);
-    // One byte of bits, of which one is set, and one byte for the difference of one second.
+    let mask = |before: Stat, stat: Stat| {
+        encoded(&before, &stat)[0] as usize | (encoded(&before, &stat)[1..].len() << 8)
+    };
+    // One byte with one bit set, and one byte for a difference of one second.
     let one_second = |bit: usize| 1 << bit | 1 << 8;
     assert_eq!(mask(with(time(1), time(1), time(1)), with(time(2), time(2), time(2))), one_second(4));
-    // Unpacked with its old time: read and changed now, modified whenever the one before was.
+    // A file unpacked with its old mtime: atime and ctime are now, mtime equals the previous one.
     assert_eq!(mask(with(time(9), time(1), time(9)), with(time(10), time(1), time(10))), one_second(4));
-    // All of one's own: each as in the one before.
+    // Three different times: each is predicted from the previous record.
     assert_eq!(mask(with(time(1), time(2), time(3)), with(time(1), time(2), time(4))), one_second(4));
     assert_eq!(mask(with(time(1), time(2), time(3)), with(time(1), time(3), time(3))), one_second(6));
 }
 
 #[test]
-fn attributes_have_one_form_only() {
+fn attributes_have_exactly_one_encoding() {
     let before = plain(file_stat());
     let cases: [(&[u8], &str); 10] = [
         (&[0x80, 0x80, 0x20], "unknown bits in attributes"),
-        (&[0x80, 0x00], "a number longer than it needs to be"),
-        (&[0x04, 0x00], "an attribute told as it was expected"),
-        (&[0x02, 9, 0, 0, 0, 0, 0, 0, 0], "an attribute told as it was expected"),
+        (&[0x80, 0x00], "a number that is not in its shortest encoding"),
+        (&[0x04, 0x00], "an explicit attribute equal to its prediction"),
+        (&[0x02, 9, 0, 0, 0, 0, 0, 0, 0], "an explicit attribute equal to its prediction"),
         (&[0x80, 0x08, 7], "an attribute out of its range"),
         (&[0x20, 0, 0xca, 0x9a, 0x3b], "an attribute out of its range"),
         (&[0x80, 0x20, 0x03], "an attribute out of its range"),
@@ -107,11 +108,11 @@ fn attributes_have_one_form_only() {
         (&[0x04, 2, 2], "bytes left over"),
     ];
     for (bytes, what) in cases {
-        assert_eq!(taken(&before, bytes), Err(what), "{bytes:x?}");
+        assert_eq!(decoded(&before, bytes), Err(what), "{bytes:x?}");
     }
 }
 
-/// Spreads a number over 64 bits (SplitMix64).
+/// Mixes a number into 64 bits (SplitMix64).
 fn spread(number: u64) -> u64 {
     let word = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -119,8 +120,8 @@ fn spread(number: u64) -> u64 {
     word ^ (word >> 31)
 }
 
-/// A file as a file system tells of it: inodes in the order of creation, listed in the order of a hash; version and
-/// generation as good as random; sizes of source code.
+/// The attributes of a typical file: inodes in order of creation, listed in hash order; nearly random
+/// versions and generations; sizes of source files.
 fn ordinary(at: u64, times: [Timestamp; 3]) -> Stat {
     let ino = 1_500_000 + spread(at) % 1000;
     let size = spread(ino) % 20_000;
@@ -150,7 +151,7 @@ fn bytes_per_entry(times: impl Fn(u64) -> [Timestamp; 3]) -> f64 {
 }
 
 #[test]
-fn an_ordinary_entry_of_a_name_of_ten_bytes_takes_at_most_forty() {
+fn a_typical_entry_with_a_name_of_ten_bytes_takes_at_most_forty() {
     let now = 1_700_000_000;
     let at = |secs: i64, nanos: u64| Timestamp { secs, nanos: (nanos % 1_000_000_000) as u32 };
     let within_a_minute = |n: u64| at(now + (spread(n) % 60) as i64, spread(n + 3));
@@ -165,6 +166,6 @@ fn an_ordinary_entry_of_a_name_of_ten_bytes_takes_at_most_forty() {
     });
     let measured = [written_once, unpacked_with_old_times, made_and_read_each_at_its_time];
     assert!(written_once <= 40.0 && unpacked_with_old_times <= 40.0, "{measured:?}");
-    // Two times as good as random.
+    // Two nearly random times.
     assert!(made_and_read_each_at_its_time <= 46.0, "{measured:?}");
 }

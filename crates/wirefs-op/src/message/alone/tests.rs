@@ -14,7 +14,7 @@ fn ralone_has_these_bytes() {
 }
 
 #[test]
-fn who_is_neither_alone_nor_not_is_refused() {
+fn a_flag_other_than_0_or_1_is_rejected() {
     let mut body = Reply::Alone(Ralone { serial: 9, alone: true }).encode(NOTAG).to_body().to_vec();
     body[11] = 2;
     assert_eq!(Reply::decode(Bytes::from(body)).unwrap_err().what, "a flag that is neither 0 nor 1");

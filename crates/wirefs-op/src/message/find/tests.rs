@@ -41,7 +41,7 @@ fn rfind_has_these_bytes() {
 }
 
 #[test]
-fn nothing_is_left_out_before_the_last_reply() {
+fn more_requires_last() {
     let body = found(FindMode::MORE).encode(Tag(1)).to_body();
     assert_eq!(Reply::decode(body).unwrap_err().what, "MORE without LAST");
     let body = found(FindMode::LAST.and(FindMode::MORE)).encode(Tag(1)).to_body();

@@ -65,7 +65,7 @@ fn absent() -> Rget {
 }
 
 #[test]
-fn nothing_is_said_of_a_name_that_is_absent() {
+fn data_about_an_absent_name_is_rejected() {
     let refused = [
         Rget { fd: Fd(3), ..absent() },
         Rget { stat: Some(file_stat()), ..absent() },
@@ -74,6 +74,6 @@ fn nothing_is_said_of_a_name_that_is_absent() {
     ];
     for got in refused {
         let body = Reply::Get(got).encode(Tag(1)).to_body();
-        assert_eq!(Reply::decode(body).unwrap_err().what, "something said of a name that is absent");
+        assert_eq!(Reply::decode(body).unwrap_err().what, "data about an absent name");
     }
 }

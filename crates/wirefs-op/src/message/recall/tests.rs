@@ -1,4 +1,4 @@
-use super::{ENDS, OWN, RecallItem, Rrecall, Trecalled};
+use super::{END_SESSION, OWN_CHANGE, RecallItem, Rrecall, Trecalled};
 use crate::limits::{HEAD_BYTES_MAX, NAME_BYTES_MAX, RECALL_ITEMS_MAX};
 use crate::message::tests::{DIRECTORY_ID, FILE_ID, reply_is, request_is};
 use crate::message::{NOTAG, Reply, Request};
@@ -33,9 +33,13 @@ fn trecalled_has_these_bytes() {
 }
 
 #[test]
-fn what_ends_a_session_is_no_recalls_serial() {
-    request_is(NOTAG, Request::Recalled(Trecalled { serial: ENDS }), "0f000000 a0 ffff ffffffffffffff7f");
-    assert_eq!(ENDS & OWN, 0);
+fn end_session_differs_from_all_serials() {
+    request_is(
+        NOTAG,
+        Request::Recalled(Trecalled { serial: END_SESSION }),
+        "0f000000 a0 ffff ffffffffffffff7f",
+    );
+    assert_eq!(END_SESSION & OWN_CHANGE, 0);
 }
 
 fn longest() -> Rrecall {
@@ -51,7 +55,7 @@ fn the_longest_recall_fits() {
 }
 
 #[test]
-fn recalls_over_the_limit_or_of_no_name_are_refused() {
+fn recalls_over_the_limit_or_with_an_invalid_name_are_rejected() {
     let body = |edit: fn(&mut Vec<u8>)| {
         let mut body = Reply::Recall(longest()).encode(NOTAG).to_body().to_vec();
         edit(&mut body);

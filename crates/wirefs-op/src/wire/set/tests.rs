@@ -10,7 +10,7 @@ fn bytes(set: SetStat) -> Vec<u8> {
 }
 
 #[test]
-fn only_what_changes_travels() {
+fn only_changed_attributes_are_encoded() {
     let at = SetTime::At(Timestamp { secs: -1, nanos: 1 });
     let nothing = SetStat::default();
     let cases: [(SetStat, &[u8]); 5] = [
@@ -32,9 +32,9 @@ fn only_what_changes_travels() {
 }
 
 #[test]
-fn contradictions_are_refused() {
+fn contradictions_are_rejected() {
     let cases: [(&[u8], &str); 3] = [
-        (&[16 | 64], "a time both given and now"),
+        (&[16 | 64], "a time that is both explicit and now"),
         (&[16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xca, 0x9a, 0x3b], "nanoseconds of a second or more"),
         (&[1, 0, 0], "ends within a field"),
     ];

@@ -27,7 +27,7 @@ fn the_last_byte_holds_the_flags() {
 }
 
 #[test]
-fn unknown_flags_are_refused() {
+fn unknown_flags_are_rejected() {
     for last in [4, 8, 0x80, 0xff] {
         let mut bytes = bytes(file_stat());
         *bytes.last_mut().unwrap() = last;

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn charge_of_an_ethernet_packet_is_what_was_measured() {
+fn charge_of_an_ethernet_packet_matches_the_measurement() {
     assert_eq!(charge_bytes(64), 832);
     assert_eq!(charge_bytes(1_472), 2_304);
     assert_eq!(charge_bytes(8_972), 16_640);

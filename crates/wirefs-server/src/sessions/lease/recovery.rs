@@ -25,7 +25,7 @@ impl Leasing {
     /// A holder has joined. One that may believe what the server before this one promised has to forget it.
     pub(super) fn returns(&mut self, now: Time, holder: HolderKey, id: SessionId) {
         if self.awaited.as_ref().is_some_and(|awaited| awaited.contains(&id)) {
-            self.grantor.doubt(now, holder);
+            self.grantor.recall_unrecorded(now, holder);
         }
     }
 
@@ -65,7 +65,8 @@ impl Sessions {
         let coming = self.conversations.values().filter(|it| it.leases && it.is_in_or_coming());
         let coming = coming.filter_map(|it| Some(self.sessions.get(&it.session()?)?.id));
         let lone = leasing.solitude.holder();
-        let may_believe = |holder: &HolderKey| lone == Some(*holder) || leasing.grantor.may_believe(*holder);
+        let may_believe =
+            |holder: &HolderKey| lone == Some(*holder) || leasing.grantor.may_hold_leases(*holder);
         let believing = leasing.ids.iter().filter(|(holder, _)| may_believe(holder)).map(|(_, id)| *id);
         coming.chain(believing).collect()
     }

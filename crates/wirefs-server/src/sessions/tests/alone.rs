@@ -13,7 +13,7 @@ use std::time::Duration;
 use wirefs_lease::limits::ANSWER;
 use wirefs_op::message::alone::Ralone;
 use wirefs_op::message::attach::Watch;
-use wirefs_op::message::recall::RESTS;
+use wirefs_op::message::recall::RELEASE_ALL;
 use wirefs_op::message::version::{FEATURE_ALONE, FEATURE_LEASES, FEATURE_LEDGER};
 use wirefs_op::{Errno, NOTAG, Reply, Request, Tag, Time};
 
@@ -185,7 +185,7 @@ fn who_remains_is_told_at_once_where_the_others_believe_nothing() {
     let asked = asked(&world.receive(A, NOTAG, recalled(serial)));
     let_in(&mut world, &asked);
     world.learn(B, id(7));
-    world.receive(B, NOTAG, recalled(RESTS));
+    world.receive(B, NOTAG, recalled(RELEASE_ALL));
     let outputs = world.handle(Input::Disconnected(B));
     assert!(matches!(told(&outputs).as_slice(), [(A, _, true)]), "{outputs:?}");
 }
@@ -305,11 +305,11 @@ fn session_whose_newer_connection_asks_for_less_is_alone_no_more() {
 #[test]
 fn who_rests_is_not_waited_for() {
     let mut world = lone();
-    world.receive(A, NOTAG, recalled(RESTS));
+    world.receive(A, NOTAG, recalled(RELEASE_ALL));
     world.handle(Input::Disconnected(A));
     assert_eq!(asked(&come(&mut world, B, 2, ALL)).len(), 1);
     let (mut world, _) = coming();
-    assert_eq!(asked(&world.receive(A, NOTAG, recalled(RESTS))).len(), 1);
+    assert_eq!(asked(&world.receive(A, NOTAG, recalled(RELEASE_ALL))).len(), 1);
 }
 
 #[test]

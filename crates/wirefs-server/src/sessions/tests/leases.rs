@@ -11,7 +11,7 @@ use crate::sessions::{Input, Output, Sessions, Terms};
 use crate::tree::{Outside, Parked, Touched};
 use wirefs_op::limits::REQUESTS_MAX;
 use wirefs_op::message::attach::{Leases, Watch};
-use wirefs_op::message::recall::{OWN, RecallItem};
+use wirefs_op::message::recall::{OWN_CHANGE, RecallItem};
 use wirefs_op::message::version::FEATURE_LEASES;
 use wirefs_op::{NOTAG, Reply, Request, Tag};
 
@@ -379,9 +379,9 @@ fn who_is_alone_hears_of_what_its_own_change_does_without_its_knowing() {
     assert!(world.learn(A, id(7)) && world.learn(A, id(8)));
     let job = world.execute(A, Tag(1), put(0));
     assert_eq!(world.touch(job.key, &[Touched::name(id(3), b"n"), Touched::object(id(8))]), (Ok(()), vec![]));
-    let (outcome, outputs) = world.touch(job.key, &[Touched::named_besides(id(7))]);
+    let (outcome, outputs) = world.touch(job.key, &[Touched::with_other_names(id(7))]);
     assert_eq!(outcome, Ok(()), "it waits for nobody");
-    let is_told = |told: &[(ConnectionKey, u64, Vec<RecallItem>)]| matches!(told, [(A, serial, items)] if *items == whole(7) && serial & OWN != 0);
+    let is_told = |told: &[(ConnectionKey, u64, Vec<RecallItem>)]| matches!(told, [(A, serial, items)] if *items == whole(7) && serial & OWN_CHANGE != 0);
     assert!(is_told(&recalls(&outputs)), "{outputs:?}");
     // All that the job touched counts for who comes before its end.
     world.join_leasing(B, 2);

@@ -5,7 +5,7 @@ use crate::blame::Parting;
 use crate::limits::GRACE;
 use crate::sessions::{ConnectionKey, Input, Output};
 use std::time::Duration;
-use wirefs_op::message::recall::ENDS;
+use wirefs_op::message::recall::END_SESSION;
 use wirefs_op::{Errno, NOTAG, Reply, Tag};
 
 const C: ConnectionKey = ConnectionKey(3);
@@ -155,7 +155,7 @@ fn a_session_that_its_client_ends_is_over_before_the_connection_is_and_nobody_wa
     let mut world = World::leasing();
     world.join_leasing(A, 1);
     world.join_leasing(B, 2);
-    let outputs = world.receive(A, NOTAG, recalled(ENDS));
+    let outputs = world.receive(A, NOTAG, recalled(END_SESSION));
     let ended = outputs.iter().position(|output| matches!(output, Output::EndSession(_)));
     let closed =
         outputs.iter().position(|output| *output == Output::Close { connection: A, why: Parting::Ended });
@@ -163,7 +163,7 @@ fn a_session_that_its_client_ends_is_over_before_the_connection_is_and_nobody_wa
     assert_eq!(world.sessions.sessions(), 1);
     let (resumed, ..) = world.join_leasing(C, 1);
     assert!(!resumed);
-    assert!(world.receive(A, NOTAG, recalled(ENDS)).is_empty(), "the connection is gone");
+    assert!(world.receive(A, NOTAG, recalled(END_SESSION)).is_empty(), "the connection is gone");
 }
 
 // S-123
@@ -173,7 +173,10 @@ fn who_ends_a_session_hears_so_when_what_still_runs_of_it_is_over() {
     world.join_leasing(A, 1);
     let job = world.execute(A, Tag(1), stat());
     assert!(
-        !world.receive(A, NOTAG, recalled(ENDS)).iter().any(|output| matches!(output, Output::Close { .. }))
+        !world
+            .receive(A, NOTAG, recalled(END_SESSION))
+            .iter()
+            .any(|output| matches!(output, Output::Close { .. }))
     );
     let outputs = world.handle(Input::Finished(job.key));
     let close = Output::Close { connection: A, why: Parting::Ended };

@@ -1,8 +1,8 @@
 use super::*;
 
-/// A node that is reached over TLS by these ways: our card, the address, connections.
+/// Returns a node with connections over TLS: our card, the address, the number of connections.
 fn reached_by(ways: &[(&str, &str, usize)]) -> Listed {
-    let ways = ways.iter().map(|(card, remote, connections)| ListedWay {
+    let ways = ways.iter().map(|(card, remote, connections)| CardConnections {
         card: (*card).to_owned(),
         remote: (*remote).to_owned(),
         connections: *connections,
@@ -32,7 +32,7 @@ fn reached_by(ways: &[(&str, &str, usize)]) -> Listed {
 }
 
 #[test]
-fn cards_in_use_are_counted_and_not_the_addresses_that_they_lead_to() {
+fn cards_are_counted_instead_of_addresses() {
     let (near, near_too) = (("eth0", "10.77.0.2:6440", 1), ("eth0", "10.77.0.3:6440", 1));
     let (other, broken) = (("eth1", "10.78.0.2:6440", 2), ("eth1", "10.78.0.2:6440", 0));
     assert_eq!(reached_by(&[near]).via(), "tcp+tls");

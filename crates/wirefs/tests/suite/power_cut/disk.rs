@@ -1,5 +1,5 @@
-//! A directory whose changes are logged, and what a disk may have of them at a moment: what a sync that has ended covers, and of the rest
-//! any part. Names come to the disk in their order; contents in any, in sectors.
+//! A directory with a log of changes, and the possible states of its disk at a moment: all changes covered by a
+//! completed sync, and any subset of the others. Names reach the disk in order, contents in any order by sectors.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -16,17 +16,17 @@ use wirefs_server::{Attached, Found, Outside, Parked, Replies, SessionKey, Stopp
 
 const SECTOR: usize = 512;
 
-/// A point between two begins or ends of requests.
+/// A point between two starts or ends of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Moment(usize);
 
-/// What a request did.
+/// The effect of a request.
 #[derive(Clone, Debug)]
-enum Deed {
+enum Effect {
     Wrote(FileId, u64, Vec<u8>),
     Sized(FileId, u64),
     Named(TreePath, Option<FileId>),
-    /// Contents of this object; `None`: everything.
+    /// Contents of this object; `None`: of all objects.
     Synced(Option<FileId>),
     SyncedNames,
 }
@@ -35,11 +35,11 @@ enum Deed {
 struct Done {
     began: Moment,
     ended: Moment,
-    deed: Deed,
+    effect: Effect,
     is_barrier: bool,
 }
 
-/// What was done, in order.
+/// The effects, in order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Log {
     moments: usize,
@@ -53,24 +53,24 @@ pub(super) struct Disk {
     log: Mutex<Log>,
 }
 
-/// What was told of a request.
-struct Heard<'a> {
+/// The replies of a request.
+struct RecordedReplies<'a> {
     replies: &'a mut dyn Replies,
     has_failed: bool,
     made: Option<FileId>,
     disk: &'a Disk,
-    /// Before it was told that it is done.
+    /// Before the reply was sent.
     ended: Option<Moment>,
 }
 
-impl Replies for Heard<'_> {
+impl Replies for RecordedReplies<'_> {
     fn send(&mut self, reply: Reply) -> Result<(), Stopped> {
         match &reply {
             Reply::Error(_) => self.has_failed = true,
             Reply::Put(put) => self.made = put.stat.map(|stat| stat.id),
             _ => {}
         }
-        // Whoever hears of it may rely on it before this thread goes on.
+        // The receiver of the reply may rely on it before this thread continues.
         self.ended.get_or_insert_with(|| self.disk.step(0));
         self.replies.send(reply)
     }
@@ -81,9 +81,9 @@ impl Replies for Heard<'_> {
         self.replies.pass_turn();
     }
     fn touch(&mut self, touched: &[Touched]) -> Result<(), Parked> {
-        let told = self.replies.touch(touched);
-        self.has_failed |= told.is_err();
-        told
+        let output = self.replies.touch(touched);
+        self.has_failed |= output.is_err();
+        output
     }
     fn begins(&mut self, find: &mut dyn FnMut() -> Option<Found>) {
         self.replies.begins(find);
@@ -102,35 +102,35 @@ impl Replies for Heard<'_> {
     }
 }
 
-/// What a request does, once it is done; `made`: the object of a Tput.
-fn deeds(request: &Request, made: Option<FileId>) -> Vec<Deed> {
+/// Returns the effects of a completed request; `made`: the object of a Tput.
+fn effects(request: &Request, made: Option<FileId>) -> Vec<Effect> {
     match request {
         Request::Put(put) => {
             let Some(id) = made else { return Vec::new() };
-            let mut deeds = Vec::new();
+            let mut effects = Vec::new();
             if put.mode.has(PutMode::CREATE) {
-                deeds.push(Deed::Named(put.target.path.clone(), Some(id)));
+                effects.push(Effect::Named(put.target.path.clone(), Some(id)));
             }
             if put.mode.has(PutMode::STAT) {
-                deeds.extend(put.set.size.map(|size| Deed::Sized(id, size)));
+                effects.extend(put.set.size.map(|size| Effect::Sized(id, size)));
             }
             if put.mode.has(PutMode::DATA) {
-                deeds.push(Deed::Wrote(id, put.offset, put.data.0.to_vec()));
+                effects.push(Effect::Wrote(id, put.offset, put.data.0.to_vec()));
             }
             if put.mode.has(PutMode::SYNC) {
-                deeds.extend([Deed::Synced(Some(id))]);
-                deeds.extend(put.target.path.is_root().then_some(Deed::SyncedNames));
+                effects.extend([Effect::Synced(Some(id))]);
+                effects.extend(put.target.path.is_root().then_some(Effect::SyncedNames));
             }
-            deeds
+            effects
         }
-        Request::Remove(remove) => vec![Deed::Named(remove.place.path.clone(), None)],
+        Request::Remove(remove) => vec![Effect::Named(remove.place.path.clone(), None)],
         Request::Commit(commit) => match commit.scope {
-            CommitScope::Filesystem => vec![Deed::Synced(None), Deed::SyncedNames],
+            CommitScope::Filesystem => vec![Effect::Synced(None), Effect::SyncedNames],
             CommitScope::Data | CommitScope::File if commit.target.path.is_root() => {
-                vec![Deed::SyncedNames]
+                vec![Effect::SyncedNames]
             }
             CommitScope::Data | CommitScope::File => {
-                commit.target.id.map(|id| Deed::Synced(Some(id))).into_iter().collect()
+                commit.target.id.map(|id| Effect::Synced(Some(id))).into_iter().collect()
             }
         },
         _ => Vec::new(),
@@ -143,17 +143,18 @@ impl Tree for Disk {
     }
 
     fn serve(&self, session: SessionKey, request: Request, replies: &mut dyn Replies) {
-        let mut heard = Heard { replies, has_failed: false, made: None, disk: self, ended: None };
+        let mut recorded =
+            RecordedReplies { replies, has_failed: false, made: None, disk: self, ended: None };
         let began = self.step(1);
-        self.tree.serve(session, request.clone(), &mut heard);
-        let Heard { has_failed, made, ended, .. } = heard;
+        self.tree.serve(session, request.clone(), &mut recorded);
+        let RecordedReplies { has_failed, made, ended, .. } = recorded;
         let ended = ended.unwrap_or_else(|| self.step(0));
         let is_barrier = matches!(&request, Request::Put(put) if put.is_barrier());
         let mut log = self.log.lock().unwrap();
         log.running -= 1;
         if !has_failed {
-            let done = deeds(&request, made).into_iter();
-            log.done.extend(done.map(|deed| Done { began, ended, deed, is_barrier }));
+            let done = effects(&request, made).into_iter();
+            log.done.extend(done.map(|effect| Done { began, ended, effect, is_barrier }));
         }
     }
 
@@ -200,9 +201,9 @@ impl Disk {
 }
 
 impl Log {
-    /// How many barriers of files there were.
+    /// Returns the number of barriers of files.
     pub(super) fn barriers(&self) -> usize {
-        let of_file = |done: &&Done| done.is_barrier && matches!(done.deed, Deed::Synced(Some(_)));
+        let of_file = |done: &&Done| done.is_barrier && matches!(done.effect, Effect::Synced(Some(_)));
         self.done.iter().filter(of_file).count()
     }
 
@@ -210,41 +211,43 @@ impl Log {
         Moment(1 + dice.below(self.moments as u64) as usize)
     }
 
-    /// Whether the disk must have what a deed did: a sync of it began after that, and has ended.
+    /// Returns whether the disk must have an effect: a sync started after it, and has completed.
     fn is_safe(&self, done: &Done, at: Moment) -> bool {
         self.done.iter().any(|sync| {
-            let covers = match (&done.deed, &sync.deed) {
-                (Deed::Wrote(id, ..) | Deed::Sized(id, _), Deed::Synced(of)) => of.is_none_or(|of| of == *id),
-                (Deed::Named(..), Deed::SyncedNames) => true,
+            let covers = match (&done.effect, &sync.effect) {
+                (Effect::Wrote(id, ..) | Effect::Sized(id, _), Effect::Synced(of)) => {
+                    of.is_none_or(|of| of == *id)
+                }
+                (Effect::Named(..), Effect::SyncedNames) => true,
                 _ => false,
             };
             covers && sync.began >= done.ended && sync.ended <= at
         })
     }
 
-    /// Makes a directory of what a disk may have at a moment.
+    /// Creates a directory with a possible state of the disk at a moment.
     pub(super) fn leave(&self, at: Moment, dice: &mut Dice, dir: &Path) {
         let mut begun: Vec<&Done> = self.done.iter().filter(|done| done.began <= at).collect();
         begun.sort_by_key(|done| done.began);
         let named: Vec<&Done> =
-            begun.iter().copied().filter(|done| matches!(done.deed, Deed::Named(..))).collect();
+            begun.iter().copied().filter(|done| matches!(done.effect, Effect::Named(..))).collect();
         let safe = named.iter().rposition(|done| self.is_safe(done, at)).map_or(0, |last| last + 1);
         let kept = safe + dice.below((named.len() - safe) as u64 + 1) as usize;
         let mut names = BTreeMap::new();
         for done in &named[..kept] {
-            let Deed::Named(path, id) = &done.deed else { unreachable!("only names") };
+            let Effect::Named(path, id) = &done.effect else { unreachable!("only names") };
             names.insert(path.clone(), *id);
         }
         for (path, id) in names.iter().filter_map(|(path, id)| Some((path, (*id)?))) {
             let name = str::from_utf8(path.as_bytes()).unwrap();
             let file = File::create(dir.join(name)).unwrap();
-            // One that loses nothing of what was not synced, one that loses all of it, and those in between.
+            // One state with all unsynced data, one with none, and those in between.
             let part = dice.below(5);
             for done in &begun {
                 let is_kept = |dice: &mut Dice| self.is_safe(done, at) || dice.chance(part, 4);
-                match &done.deed {
-                    Deed::Sized(of, size) if *of == id && is_kept(dice) => file.set_len(*size).unwrap(),
-                    Deed::Wrote(of, offset, data) if *of == id => {
+                match &done.effect {
+                    Effect::Sized(of, size) if *of == id && is_kept(dice) => file.set_len(*size).unwrap(),
+                    Effect::Wrote(of, offset, data) if *of == id => {
                         for (index, sector) in data.chunks(SECTOR).enumerate() {
                             if is_kept(dice) {
                                 file.write_all_at(sector, offset + (index * SECTOR) as u64).unwrap();
@@ -255,7 +258,7 @@ impl Log {
                 }
             }
         }
-        // What was there is there, whoever looks.
+        // The files are complete before any program reads them.
         fs::File::open(dir).unwrap().sync_all().unwrap();
     }
 }

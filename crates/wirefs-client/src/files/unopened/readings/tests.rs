@@ -1,10 +1,10 @@
 use super::*;
 use std::collections::BTreeSet;
-use wirefs_cache::{Known, LongListing};
+use wirefs_cache::{Freshness, LongListing};
 use wirefs_op::{DirEntry, FileId, Kind, Stat};
 
-const DIR: NodeId = NodeId(7);
-const OTHER: NodeId = NodeId(8);
+const DIR: TreeNodeId = TreeNodeId(7);
+const OTHER: TreeNodeId = TreeNodeId(8);
 const NOW: Time = Time(1);
 const MIB: usize = 1024 * 1024;
 const BEGINS: (bool, bool) = (true, false);
@@ -16,11 +16,11 @@ fn listing(entries: usize) -> Arc<Vec<DirEntry>> {
     Arc::new((0..entries).map(entry).collect())
 }
 
-fn open(node: NodeId, entries: Arc<Vec<DirEntry>>) -> OpenDirectory {
+fn open(node: TreeNodeId, entries: Arc<Vec<DirEntry>>) -> OpenDirectory {
     OpenDirectory {
         node,
         entries: LongListing::from(entries),
-        listed: Known { at: NOW, leased: true },
+        listed: Freshness { at: NOW, leased: true },
         taken_at: NOW,
         doubted: BTreeSet::new(),
         is_kept: false,
@@ -32,7 +32,7 @@ fn open(node: NodeId, entries: Arc<Vec<DirEntry>>) -> OpenDirectory {
 }
 
 /// A thread begins to read a listing of its own.
-fn begin(readings: &mut Readings, dir: NodeId, number: u64, entries: usize, part: (bool, bool)) {
+fn begin(readings: &mut Readings, dir: TreeNodeId, number: u64, entries: usize, part: (bool, bool)) {
     let handle = Handle(dir.0 << 32 | number);
     readings.lists(handle, open(dir, listing(entries)));
     readings.begins(handle, number, 0, NOW + Duration::from_nanos(number));

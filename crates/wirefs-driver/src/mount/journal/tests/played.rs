@@ -11,7 +11,7 @@ use wirefs_op::message::commit::Rcommit;
 use wirefs_op::message::error::Rerror;
 use wirefs_op::message::get::{GotMode, Rget};
 use wirefs_op::message::put::Rput;
-use wirefs_op::message::recall::{ENDS, Rrecall};
+use wirefs_op::message::recall::{END_SESSION, Rrecall};
 use wirefs_op::message::target::NOFD;
 use wirefs_op::message::version::{BootId, FEATURE_LEDGER, Rversion};
 use wirefs_op::wire::Data;
@@ -176,7 +176,7 @@ impl State {
             }
             // The last word.
             Request::Recalled(told) => {
-                self.ends += u32::from(told.serial == ENDS);
+                self.ends += u32::from(told.serial == END_SESSION);
                 self.forgotten.extend(Some(told.serial).filter(|serial| Some(*serial) == self.recalls));
                 return None;
             }

@@ -1,4 +1,4 @@
-//! Files whose every byte follows from the node, the file and the version; who reads one can judge it without asking.
+//! Files whose bytes are a function of node, file and version, so that a reader can verify them without communication.
 
 use std::fs;
 use std::path::Path;
@@ -9,63 +9,63 @@ use wirefs_lab::random::Random;
 
 use super::NODES;
 
-/// Files that each node shares.
+/// The number of files in each share.
 pub(super) const FILES: usize = 6;
-/// The largest of them, in bytes.
+/// The maximum size, in bytes.
 const BYTES_MAX: u64 = 192 << 10;
-/// Between two new versions of some file.
+/// The pause between two new versions.
 const PAUSE: Duration = Duration::from_millis(25);
 
-/// Which versions there are: of each file one that was begun, and one that is there.
+/// The versions of each file: the newest whose write has started, and the newest that is in place.
 pub(super) struct Versions {
     begun: [[AtomicU64; FILES]; NODES],
-    there: [[AtomicU64; FILES]; NODES],
+    in_place: [[AtomicU64; FILES]; NODES],
 }
 
 impl Versions {
     pub(super) fn new() -> Versions {
-        Versions { begun: Default::default(), there: Default::default() }
+        Versions { begun: Default::default(), in_place: Default::default() }
     }
 
-    /// Who looks at a file now sees this version of it, or a later one.
-    pub(super) fn least(&self, node: usize, file: usize) -> u64 {
-        self.there[node][file].load(Ordering::SeqCst)
+    /// Returns the oldest version that a read which starts now may return.
+    pub(super) fn oldest_allowed(&self, node: usize, file: usize) -> u64 {
+        self.in_place[node][file].load(Ordering::SeqCst)
     }
 
-    /// Nobody saw a later one than this.
-    pub(super) fn most(&self, node: usize, file: usize) -> u64 {
+    /// Returns the newest version that any read so far may have returned.
+    pub(super) fn newest_started(&self, node: usize, file: usize) -> u64 {
         self.begun[node][file].load(Ordering::SeqCst)
     }
 
-    /// Puts the next version of a file in the place of the last one.
-    pub(super) fn put_next(&self, share: &Path, node: usize, file: usize) {
-        let version = self.most(node, file) + 1;
+    /// Replaces a file by its next version.
+    pub(super) fn replace(&self, share: &Path, node: usize, file: usize) {
+        let version = self.newest_started(node, file) + 1;
         self.begun[node][file].store(version, Ordering::SeqCst);
         fs::write(share.join("next"), bytes(node, file, version)).unwrap();
         fs::rename(share.join("next"), share.join(name(file))).unwrap();
-        self.there[node][file].store(version, Ordering::SeqCst);
+        self.in_place[node][file].store(version, Ordering::SeqCst);
     }
 
-    /// Goes on with new versions of files, whether their nodes live or not.
-    pub(super) fn go_on(&self, shares: &[std::path::PathBuf], seed: u64, stop: &AtomicBool) {
+    /// Writes new versions of random files until stopped, regardless of the state of their nodes.
+    pub(super) fn write_versions(&self, shares: &[std::path::PathBuf], seed: u64, stop: &AtomicBool) {
         let mut random = Random::new(seed);
         while !stop.load(Ordering::Relaxed) {
             let (node, file) = (random.below(NODES as u64) as usize, random.below(FILES as u64) as usize);
-            self.put_next(&shares[node], node, file);
+            self.replace(&shares[node], node, file);
             std::thread::sleep(PAUSE);
         }
     }
 }
 
-/// What a file is called.
+/// Returns the name of a file.
 pub(super) fn name(file: usize) -> String {
     format!("file-{file}")
 }
 
-/// All bytes of a version.
+/// Returns the contents of a version.
 pub(super) fn bytes(node: usize, file: usize, version: u64) -> Vec<u8> {
     let mut random = Random::new((node as u64) << 56 | (file as u64) << 48 | version);
-    // Small ones are as frequent as large ones.
+    // Small files are as frequent as large ones.
     let shift = random.below(12);
     let size = random.below(BYTES_MAX >> shift) as usize;
     let mut bytes = format!("{node} {file} {version} {size}\n").into_bytes();
@@ -75,7 +75,7 @@ pub(super) fn bytes(node: usize, file: usize, version: u64) -> Vec<u8> {
     bytes
 }
 
-/// The version that these bytes are, each of them.
+/// Returns the version of these bytes, if every byte matches.
 pub(super) fn version_of(node: usize, file: usize, read: &[u8]) -> Option<u64> {
     let line = read.split(|&byte| byte == b'\n').next()?;
     let version = std::str::from_utf8(line).ok()?.split(' ').nth(2)?.parse().ok()?;

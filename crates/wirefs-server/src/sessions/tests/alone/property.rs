@@ -4,7 +4,7 @@ use super::*;
 use crate::sessions::JobKey;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
-use wirefs_lease::limits::{HANDOVER_MAX, TERM};
+use wirefs_lease::limits::{EXCLUSIVE_RECALL_MAX, TERM};
 
 const CLIENTS: u8 = 3;
 
@@ -192,7 +192,7 @@ impl Play {
                     // It believes nothing until a request that it sends later is answered.
                     state.answered = None;
                     state.inbox.retain(|message| !matches!(message, Message::Pong(_)));
-                    play.receive(connection, NOTAG, recalled(RESTS));
+                    play.receive(connection, NOTAG, recalled(RELEASE_ALL));
                 }
             }),
             Event::Learn(client) => self.with_served(client, |play, connection| {
@@ -281,7 +281,7 @@ proptest! {
         for client in 0..CLIENTS {
             play.happen(Event::Come(client, true));
         }
-        for _ in 0..(HANDOVER_MAX + 2 * RECOVERY).as_secs() {
+        for _ in 0..(EXCLUSIVE_RECALL_MAX + 2 * RECOVERY).as_secs() {
             play.later(1);
             for client in (0..CLIENTS).filter(|_| pings) {
                 play.happen(Event::Ping(client));

@@ -5,7 +5,7 @@ use crate::limits::{GRACE, RECOVERY};
 use crate::sessions::{ConnectionKey, Sessions, Terms};
 use std::time::Duration;
 use wirefs_op::Time;
-use wirefs_op::message::recall::{ENDS, RESTS};
+use wirefs_op::message::recall::{END_SESSION, RELEASE_ALL};
 use wirefs_op::message::version::SessionId;
 
 const C: ConnectionKey = ConnectionKey(3);
@@ -54,7 +54,7 @@ fn holder_that_is_heard_and_does_not_answer_loses_its_connection() {
 fn who_says_that_it_rests_is_not_waited_for_and_hears_what_it_missed() {
     let mut world = two();
     assert!(world.learn(A, id(7)) && world.learn(A, id(8)));
-    assert!(world.receive(A, NOTAG, recalled(RESTS)).is_empty());
+    assert!(world.receive(A, NOTAG, recalled(RELEASE_ALL)).is_empty());
     world.handle(Input::Disconnected(A));
     let job = world.execute(B, Tag(1), put(0));
     assert_eq!(world.touch(job.key, &[Touched::object(id(7))]), (Ok(()), vec![]));
@@ -248,7 +248,7 @@ fn a_session_that_is_over_is_waited_for_no_longer() {
     world.handle(Input::Parked(job.key, job.request.clone()));
     let (_, _, outputs) = world.join_leasing(A, 1);
     told_to_forget_all(&outputs, A);
-    assert_eq!(executed(&world.receive(A, NOTAG, recalled(ENDS))), Some(anew(job)));
+    assert_eq!(executed(&world.receive(A, NOTAG, recalled(END_SESSION))), Some(anew(job)));
     assert!(!world.sessions.is_recovering(world.now));
 }
 
