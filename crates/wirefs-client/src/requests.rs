@@ -13,10 +13,8 @@ use wirefs_cache::path_estimator::RateSample;
 use wirefs_op::limits::REQUESTS_MAX;
 use wirefs_op::message::get::GetMode;
 use wirefs_op::message::lock::LockAction;
-use wirefs_op::message::put::PutMode;
-use wirefs_op::message::xattr::XattrAction;
 use wirefs_op::wire::Malformed;
-use wirefs_op::{Frame, NOTAG, Request, Tag, Time};
+use wirefs_op::{Frame, NOTAG, Order, Request, Tag, Time};
 
 /// A request that was under way over so many connections of which the server says that this client broke the protocol is given up.
 const BLAMES_MAX: u32 = 3;
@@ -110,61 +108,11 @@ pub(crate) struct Requests {
     next_order: u64,
 }
 
-/// Which lane a request takes. The server has the same rule (PROTOCOL.md, "Order").
+/// The lane of a request: the server executes it in the same order (PROTOCOL.md, "Order").
 pub(crate) fn lane(request: &Request) -> Lane {
-    match request {
-        Request::Put(_)
-        | Request::Remove(_)
-        | Request::Rename(_)
-        | Request::Link(_)
-        | Request::Allocate(_)
-        | Request::Copy(_)
-        | Request::Commit(_)
-        | Request::Lock(_) => Lane::Changes,
-        Request::Get(get) if get.mode.has(GetMode::ORDERED) => Lane::Changes,
-        Request::Xattr(xattr) if matches!(xattr.action, XattrAction::Set | XattrAction::Remove) => {
-            Lane::Changes
-        }
-        Request::Get(_)
-        | Request::Xattr(_)
-        | Request::Version(_)
-        | Request::Attach(_)
-        | Request::Flush(_)
-        | Request::Ping(_)
-        | Request::Statfs(_)
-        | Request::Seek(_)
-        | Request::Find(_)
-        | Request::Recalled(_)
-        | Request::Number(_) => Lane::Queries,
-    }
-}
-
-/// Whether doing it twice is as good as once, so that it may be sent again when its reply was lost.
-pub(crate) fn is_repeatable(request: &Request) -> bool {
-    match request {
-        Request::Put(put) => {
-            let is_made = [PutMode::CREATE, PutMode::APPEND, PutMode::REMOVE];
-            // What it was to bring to the disk may be lost.
-            !is_made.into_iter().any(|mode| put.mode.has(mode)) && !put.is_barrier()
-        }
-        Request::Remove(_)
-        | Request::Rename(_)
-        | Request::Link(_)
-        | Request::Copy(_)
-        | Request::Recalled(_)
-        | Request::Number(_) => false,
-        Request::Xattr(xattr) => matches!(xattr.action, XattrAction::Read | XattrAction::List),
-        Request::Lock(lock) => matches!(lock.action, LockAction::Test | LockAction::Set | LockAction::Wait),
-        Request::Get(_)
-        | Request::Allocate(_)
-        | Request::Commit(_)
-        | Request::Version(_)
-        | Request::Attach(_)
-        | Request::Flush(_)
-        | Request::Ping(_)
-        | Request::Statfs(_)
-        | Request::Seek(_)
-        | Request::Find(_) => true,
+    match request.order() {
+        Order::Change | Order::Ordered => Lane::Changes,
+        Order::Free => Lane::Queries,
     }
 }
 
@@ -382,7 +330,7 @@ impl Requests {
         for outstanding in sent.into_iter().rev() {
             let Outstanding { request, mut pending, number, told_since, blames, .. } = outstanding;
             let blames = blames + u32::from(is_blamed);
-            let may_be_sent = (number.is_some() || is_repeatable(&request)) && blames < BLAMES_MAX;
+            let may_be_sent = (number.is_some() || request.traits().is_repeatable) && blames < BLAMES_MAX;
             if may_be_sent && pending.restart() {
                 let waiting = Waiting::new(told_since, request, pending);
                 self.waiting.push_front(Waiting { number, blames, ..waiting });
@@ -404,7 +352,7 @@ impl Requests {
             let mut is_behind = false;
             for waiting in std::mem::take(&mut self.waiting) {
                 is_behind |= matches!(&waiting.request, Request::Put(put) if put.is_barrier());
-                if waiting.number.is_none() || is_repeatable(&waiting.request) && !is_behind {
+                if waiting.number.is_none() || waiting.request.traits().is_repeatable && !is_behind {
                     self.waiting.push_back(Waiting { number: None, ..waiting });
                 } else {
                     let Waiting { request, pending, number, .. } = waiting;

@@ -10,8 +10,7 @@ use crate::rollback;
 use std::collections::{BTreeMap, BTreeSet};
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::put::PutMode;
-use wirefs_op::message::xattr::XattrAction;
-use wirefs_op::{Errno, Request, TreePath};
+use wirefs_op::{Change, Errno, Request, TreePath};
 
 /// Directories of which is remembered that programs sync them, at most.
 const WANTED_MAX: usize = 64;
@@ -111,28 +110,14 @@ fn journal_of(request: &Request) -> Option<&TreePath> {
     path.names().next_back().is_some_and(rollback::is_journal).then_some(path)
 }
 
-/// Whether a change may be one of a directory: of its names or attributes.
+/// Returns whether a request may change the names in a directory, or a directory's attributes.
 fn may_concern_directory(request: &Request) -> bool {
-    match request {
-        Request::Put(put) => {
+    match request.change() {
+        Some(Change::Put(put)) => {
             [PutMode::CREATE, PutMode::STAT, PutMode::REMOVE].into_iter().any(|mode| put.mode.has(mode))
         }
-        Request::Remove(_) | Request::Rename(_) | Request::Link(_) => true,
-        Request::Xattr(xattr) => matches!(xattr.action, XattrAction::Set | XattrAction::Remove),
-        Request::Version(_)
-        | Request::Attach(_)
-        | Request::Flush(_)
-        | Request::Ping(_)
-        | Request::Get(_)
-        | Request::Statfs(_)
-        | Request::Lock(_)
-        | Request::Allocate(_)
-        | Request::Copy(_)
-        | Request::Seek(_)
-        | Request::Commit(_)
-        | Request::Find(_)
-        | Request::Recalled(_)
-        | Request::Number(_) => false,
+        Some(Change::Remove(_) | Change::Rename(_) | Change::Link(_) | Change::Xattr(_)) => true,
+        Some(Change::Lock(_) | Change::Allocate(_) | Change::Copy(_)) | None => false,
     }
 }
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use wirefs_op::message::put::{PutMode, Tput};
 use wirefs_op::message::target::{NOFD, Target};
 use wirefs_op::message::xattr::XattrAction;
-use wirefs_op::{Request, SetStat};
+use wirefs_op::{Change, Request, SetStat};
 
 /// A change in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,18 +39,7 @@ pub fn replayed(request: Request) -> Option<Request> {
             Some(Request::Xattr(xattr))
         }
         Request::Remove(_) | Request::Rename(_) => Some(request),
-        Request::Lock(_)
-        | Request::Version(_)
-        | Request::Attach(_)
-        | Request::Flush(_)
-        | Request::Ping(_)
-        | Request::Get(_)
-        | Request::Statfs(_)
-        | Request::Seek(_)
-        | Request::Commit(_)
-        | Request::Find(_)
-        | Request::Recalled(_)
-        | Request::Number(_) => None,
+        _ => None,
     }
 }
 
@@ -72,24 +61,28 @@ fn closed(put: Tput) -> Tput {
 
 /// What a change is.
 pub fn describe(request: &Request) -> Description {
-    let (what, path, data) = match request {
-        Request::Put(put) => (written(put), &put.target.path, put.data.0.clone()),
-        Request::Remove(remove) if remove.directory => {
+    let Some(change) = request.change() else {
+        let what = format!("no change: {}", request.name());
+        return Description { what, path: Vec::new(), data: Bytes::new() };
+    };
+    let (what, path, data) = match change {
+        Change::Put(put) => (written(put), &put.target.path, put.data.0.clone()),
+        Change::Remove(remove) if remove.directory => {
             ("remove the directory".to_owned(), &remove.place.path, Bytes::new())
         }
-        Request::Remove(remove) => ("remove".to_owned(), &remove.place.path, Bytes::new()),
-        Request::Rename(rename) => {
+        Change::Remove(remove) => ("remove".to_owned(), &remove.place.path, Bytes::new()),
+        Change::Rename(rename) => {
             (format!("rename to {}", shown(rename.to.path.as_bytes())), &rename.from.path, Bytes::new())
         }
-        Request::Link(link) => {
+        Change::Link(link) => {
             (format!("link as {}", shown(link.to.path.as_bytes())), &link.target.path, Bytes::new())
         }
-        Request::Allocate(allocate) => (
+        Change::Allocate(allocate) => (
             format!("allocate {} bytes at {} (mode {})", allocate.length, allocate.offset, allocate.mode),
             &allocate.target.path,
             Bytes::new(),
         ),
-        Request::Copy(copy) => (
+        Change::Copy(copy) => (
             format!(
                 "copy {} bytes at {} from {} at {}",
                 copy.length,
@@ -100,29 +93,12 @@ pub fn describe(request: &Request) -> Description {
             &copy.to.path,
             Bytes::new(),
         ),
-        Request::Xattr(xattr) => {
+        Change::Xattr(xattr) => {
             let verb = if xattr.action == XattrAction::Remove { "remove" } else { "set" };
             let name = shown(xattr.name.as_bytes());
             (format!("{verb} the extended attribute {name}"), &xattr.target.path, xattr.value.0.clone())
         }
-        Request::Lock(lock) => ("lock or unlock".to_owned(), &lock.target.path, Bytes::new()),
-        Request::Version(_)
-        | Request::Attach(_)
-        | Request::Flush(_)
-        | Request::Ping(_)
-        | Request::Get(_)
-        | Request::Statfs(_)
-        | Request::Seek(_)
-        | Request::Commit(_)
-        | Request::Find(_)
-        | Request::Recalled(_)
-        | Request::Number(_) => {
-            return Description {
-                what: format!("no change: {}", request.name()),
-                path: Vec::new(),
-                data: Bytes::new(),
-            };
-        }
+        Change::Lock(lock) => ("lock or unlock".to_owned(), &lock.target.path, Bytes::new()),
     };
     Description { what, path: path.as_bytes().to_vec(), data }
 }

@@ -47,6 +47,7 @@ pub use errno::Errno;
 pub use frame::Frame;
 pub use lock_names::is_lock_name;
 pub use lock_ranges::LockRanges;
+pub use message::traits::{Change, Order, Weight};
 pub use message::{NOTAG, Reply, Request, Tag};
 pub use path::TreePath;
 pub use stat::{

@@ -24,6 +24,7 @@ pub mod rename;
 pub mod seek;
 pub mod statfs;
 pub mod target;
+pub mod traits;
 pub mod version;
 pub mod xattr;
 

@@ -27,7 +27,7 @@ use wirefs_op::message::rename::{EXCHANGE, Rrename, Trename};
 use wirefs_op::message::target::{NOFD, Place, Target};
 use wirefs_op::message::xattr::{Rxattr, Txattr, XattrAction};
 use wirefs_op::wire::Data;
-use wirefs_op::{Errno, FileId, Kind, Reply, Request, Stat};
+use wirefs_op::{Change, Errno, FileId, Kind, Reply, Request, Stat};
 
 /// To Txattr: the attribute must not be there.
 const XATTR_CREATE: u32 = 1;
@@ -37,26 +37,16 @@ const XATTR_CREATE: u32 = 1;
 /// # Source
 /// FNV-1a, 64 bits.
 pub fn about(request: &Request) -> u64 {
-    let names: [&[u8]; 2] = match request {
-        Request::Put(put) => [put.target.path.as_bytes(), b""],
-        Request::Remove(remove) => [remove.place.path.as_bytes(), b""],
-        Request::Rename(rename) => [rename.from.path.as_bytes(), rename.to.path.as_bytes()],
-        Request::Link(link) => [link.target.path.as_bytes(), link.to.path.as_bytes()],
-        Request::Xattr(xattr) => [xattr.target.path.as_bytes(), xattr.name.as_bytes()],
-        Request::Lock(lock) => [lock.target.path.as_bytes(), b""],
-        Request::Allocate(allocate) => [allocate.target.path.as_bytes(), b""],
-        Request::Copy(copy) => [copy.from.path.as_bytes(), copy.to.path.as_bytes()],
-        Request::Version(_)
-        | Request::Attach(_)
-        | Request::Flush(_)
-        | Request::Ping(_)
-        | Request::Get(_)
-        | Request::Statfs(_)
-        | Request::Seek(_)
-        | Request::Commit(_)
-        | Request::Find(_)
-        | Request::Recalled(_)
-        | Request::Number(_) => [b"", b""],
+    let names: [&[u8]; 2] = match request.change() {
+        Some(Change::Put(put)) => [put.target.path.as_bytes(), b""],
+        Some(Change::Remove(remove)) => [remove.place.path.as_bytes(), b""],
+        Some(Change::Rename(rename)) => [rename.from.path.as_bytes(), rename.to.path.as_bytes()],
+        Some(Change::Link(link)) => [link.target.path.as_bytes(), link.to.path.as_bytes()],
+        Some(Change::Xattr(xattr)) => [xattr.target.path.as_bytes(), xattr.name.as_bytes()],
+        Some(Change::Lock(lock)) => [lock.target.path.as_bytes(), b""],
+        Some(Change::Allocate(allocate)) => [allocate.target.path.as_bytes(), b""],
+        Some(Change::Copy(copy)) => [copy.from.path.as_bytes(), copy.to.path.as_bytes()],
+        None => [b"", b""],
     };
     // No name has a zero byte, so two names do not look like two others.
     let bytes = [&[request.code()], names[0], &[0], names[1]];
@@ -104,26 +94,13 @@ struct Looks<'a> {
 
 impl Looks<'_> {
     fn decide(&self, request: &Request, found: &Found) -> Decision {
-        let decision = match request {
-            Request::Put(put) => self.put(put, found),
-            Request::Remove(remove) => self.removed(remove, found).map(Decision::Done),
-            Request::Rename(rename) => self.renamed(rename, found).map(Decision::Done),
-            Request::Link(link) => self.linked(link, found).map(Decision::Done),
-            Request::Xattr(xattr) => self.xattr(xattr),
-            Request::Lock(_)
-            | Request::Allocate(_)
-            | Request::Copy(_)
-            | Request::Version(_)
-            | Request::Attach(_)
-            | Request::Flush(_)
-            | Request::Ping(_)
-            | Request::Get(_)
-            | Request::Statfs(_)
-            | Request::Seek(_)
-            | Request::Commit(_)
-            | Request::Find(_)
-            | Request::Recalled(_)
-            | Request::Number(_) => None,
+        let decision = match request.change() {
+            Some(Change::Put(put)) => self.put(put, found),
+            Some(Change::Remove(remove)) => self.removed(remove, found).map(Decision::Done),
+            Some(Change::Rename(rename)) => self.renamed(rename, found).map(Decision::Done),
+            Some(Change::Link(link)) => self.linked(link, found).map(Decision::Done),
+            Some(Change::Xattr(xattr)) => self.xattr(xattr),
+            Some(Change::Lock(_) | Change::Allocate(_) | Change::Copy(_)) | None => None,
         };
         decision.unwrap_or(Decision::Again)
     }

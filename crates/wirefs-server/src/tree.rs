@@ -153,8 +153,8 @@ pub trait Tree: Send + Sync + 'static {
         None
     }
 
-    /// Has `tell` called from now on by each thread that serves a short request which changes nothing ([`Order::Free`](crate::Order::Free),
-    /// [`Weight::Quick`](crate::Weight::Quick)) and is about to wait. False: it is not.
+    /// Has `tell` called from now on by each thread that serves a short request which changes nothing ([`Order::Free`](wirefs_op::Order::Free),
+    /// [`Weight::Quick`](wirefs_op::Weight::Quick)) and is about to wait. False: it is not.
     fn before_waiting(&self, tell: fn()) -> bool {
         let _ = tell;
         false

@@ -362,10 +362,10 @@ impl World {
                     self.tell_server(Input::Answered(job.key, reply));
                     self.server.answering = None;
                 }
-                (Order::Turn | Order::Free, Some(connection)) => {
+                (Order::Ordered | Order::Free, Some(connection)) => {
                     self.send_down(connection, job.tag, &reply, change);
                 }
-                (Order::Turn | Order::Free, None) => {}
+                (Order::Ordered | Order::Free, None) => {}
             }
         }
         self.tell_server(Input::Finished(job.key));

@@ -22,11 +22,12 @@ use wirefs_cache::CachePiece;
 use wirefs_client::call::{Answer, Call, CallId, Caller, Invalidate, TreeNodeId};
 use wirefs_client::{Client, Config, Lane, Output};
 use wirefs_model::{Dice, ModelTree};
+use wirefs_op::Order;
 use wirefs_op::message::attach::Watch;
 use wirefs_op::message::error::Rerror;
 use wirefs_op::message::version::{BootId, SessionId};
 use wirefs_op::{Errno, FileId, Reply, Request, Tag, Time};
-use wirefs_server::{ConnectionKey, Input, Job, JobKey, Order, Replies, Sessions, Stopped, Terms, Tree};
+use wirefs_server::{ConnectionKey, Input, Job, JobKey, Replies, Sessions, Stopped, Terms, Tree};
 
 const BOOT: BootId = BootId(7);
 /// A call that is not answered after so much time is stuck.
@@ -481,12 +482,12 @@ impl World {
                         }
                         self.answering = None;
                     }
-                    (Order::Turn | Order::Free, Some(connection)) => {
+                    (Order::Ordered | Order::Free, Some(connection)) => {
                         for reply in &replies {
                             self.reply(connection, job.tag, reply, change);
                         }
                     }
-                    (Order::Turn | Order::Free, None) => {}
+                    (Order::Ordered | Order::Free, None) => {}
                 }
                 self.handle(Input::Finished(job.key));
             }

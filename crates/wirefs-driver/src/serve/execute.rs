@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::time::Instant;
 use wirefs_op::message::find::FindMode;
 use wirefs_op::message::get::{GetMode, GotMode, Tget};
-use wirefs_op::message::target::{NOFD, Target};
-use wirefs_op::{Errno, LockKind, Reply, Request, Stat, TreePath};
-use wirefs_server::{Attached, Input, Order, Replies, SessionKey, Stopped, Weight, repeat};
+use wirefs_op::message::target::Target;
+use wirefs_op::{Errno, Order, Reply, Request, Stat, TreePath, Weight};
+use wirefs_server::{Attached, Input, Replies, SessionKey, Stopped, repeat};
 
 impl Shared {
     /// Gives a task to the pool; a waiting lock beyond the limit is refused instead.
@@ -21,8 +21,8 @@ impl Shared {
         let rank = match task.job.weight {
             Weight::Quick => Rank::Quick,
             Weight::Long => Rank::Long,
-            Weight::Waits if self.pool.admit_waiter(session) => Rank::Waits,
-            Weight::Waits => {
+            Weight::Blocking if self.pool.admit_waiter(session) => Rank::Waits,
+            Weight::Blocking => {
                 let key = task.job.key;
                 let mut answer = Answer::new(self, &task, Patience::None);
                 answer.fail(Errno::NoLocks);
@@ -56,7 +56,7 @@ impl Shared {
         let mut answer = Answer::new(self, &task, patience);
         let Task { job, ticket, connection } = task;
         let (name, session) = (job.request.name(), job.session);
-        let gives_up = gives_up(&job.request);
+        let gives_up = job.request.traits().may_release;
         // What is shared in it is not copied.
         let again = job.may_park.then(|| job.request.clone());
         if job.order == Order::Change || !ticket.is_stopped() {
@@ -82,8 +82,8 @@ impl Shared {
             let took = answered.duration_since(started);
             match (job.weight, job.order) {
                 (Weight::Quick, Order::Free) => connection.free_pace.sample(took),
-                (Weight::Quick, Order::Change | Order::Turn) => connection.turn_pace.sample(took),
-                (Weight::Long | Weight::Waits, _) => {}
+                (Weight::Quick, Order::Change | Order::Ordered) => connection.turn_pace.sample(took),
+                (Weight::Long | Weight::Blocking, _) => {}
             }
         }
         if gives_up {
@@ -159,31 +159,6 @@ impl Shared {
             Some(Reply::Error(error)) => Err(error.errno),
             Some(_) | None => Err(Errno::Io),
         }
-    }
-}
-
-/// Whether others may wait for what this request gives up: a lock, or an open file with its locks.
-fn gives_up(request: &Request) -> bool {
-    match request {
-        Request::Lock(lock) => lock.range.kind != LockKind::Write,
-        Request::Get(get) => get.target.fd != NOFD && !get.mode.has(GetMode::MORE),
-        Request::Put(put) => put.target.fd != NOFD && !put.mode.has(wirefs_op::message::put::PutMode::MORE),
-        Request::Version(_)
-        | Request::Attach(_)
-        | Request::Flush(_)
-        | Request::Ping(_)
-        | Request::Remove(_)
-        | Request::Rename(_)
-        | Request::Link(_)
-        | Request::Xattr(_)
-        | Request::Statfs(_)
-        | Request::Allocate(_)
-        | Request::Copy(_)
-        | Request::Seek(_)
-        | Request::Commit(_)
-        | Request::Find(_)
-        | Request::Recalled(_)
-        | Request::Number(_) => false,
     }
 }
 

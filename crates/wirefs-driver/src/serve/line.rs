@@ -26,7 +26,8 @@ use wirefs_carrier::{
     Carrier, CarrierLost, Closer, FrameHandler, FrameSink, FrameSource, InProcessPeer, PeerInfo, SendProgress,
 };
 use wirefs_op::Frame;
-use wirefs_server::{Input, Weight};
+use wirefs_op::Weight;
+use wirefs_server::Input;
 
 thread_local! {
     /// The line whose requests this thread carries out; 0: none. What it pushes meanwhile it takes in itself afterwards.
@@ -146,7 +147,7 @@ impl Line {
         }
         self.shared.let_in(std::mem::take(&mut effects.attaches));
         let own = match effects.tasks.as_slice() {
-            [task] if !is_behind && task.job.weight != Weight::Waits => effects.tasks.pop(),
+            [task] if !is_behind && task.job.weight != Weight::Blocking => effects.tasks.pop(),
             _ => None,
         };
         self.shared.perform(effects);

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use wirefs_carrier::{Carrier, CarrierLost, FrameSource, SendQueue};
-use wirefs_server::{ConnectionKey, Input, Order, Weight};
+use wirefs_op::{Order, Weight};
+use wirefs_server::{ConnectionKey, Input};
 
 /// Requests that take no turns and take longer than this are worth a wake-up of another thread, which costs about half.
 const QUICK_FREE_MAX: Duration = Duration::from_micros(100);
@@ -139,7 +140,7 @@ fn is_worth_doing_here(connection: &Connection, effects: &Effects) -> bool {
     };
     let fast = match task.job.order {
         Order::Free => connection.free_pace.average() < QUICK_FREE_MAX,
-        Order::Change | Order::Turn => connection.turn_pace.average() < QUICK_TURN_MAX,
+        Order::Change | Order::Ordered => connection.turn_pace.average() < QUICK_TURN_MAX,
     };
     task.job.weight == Weight::Quick
         && fast

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use wirefs_carrier::Class;
 use wirefs_op::message::error::Rerror;
 use wirefs_op::{Errno, FileId, Reply, Stat, Tag};
-use wirefs_server::{Found, Input, JobKey, Order, Parked, Replies, Stopped, Touched, Weight};
+use wirefs_op::{Order, Weight};
+use wirefs_server::{Found, Input, JobKey, Parked, Replies, Stopped, Touched};
 
 /// Data up to this size travels as urgent, in bytes.
 const URGENT_BYTES_MAX: usize = 4096;
@@ -52,7 +53,7 @@ pub(super) struct Answer<'a> {
 
 impl<'a> Answer<'a> {
     pub(super) fn new(shared: &'a Arc<Shared>, task: &Task, patience: Patience) -> Answer<'a> {
-        let waits = task.job.weight == Weight::Waits;
+        let waits = task.job.weight == Weight::Blocking;
         Answer {
             shared,
             key: task.job.key,
@@ -144,7 +145,7 @@ impl Replies for Answer<'_> {
         };
         // A last reply may tell of an open file, so it is sent even to who does not wait for it any more; but a lock
         // that was taken must then be given back.
-        if self.ticket.is_stopped() && (!last || self.weight == Weight::Waits) {
+        if self.ticket.is_stopped() && (!last || self.weight == Weight::Blocking) {
             self.ended |= last;
             return Err(Stopped);
         }
@@ -169,7 +170,7 @@ impl Replies for Answer<'_> {
         let gone = self.connection.as_ref().is_none_or(|connection| connection.is_gone());
         match self.order {
             Order::Change => false,
-            Order::Turn | Order::Free => gone || self.ticket.is_stopped(),
+            Order::Ordered | Order::Free => gone || self.ticket.is_stopped(),
         }
     }
 

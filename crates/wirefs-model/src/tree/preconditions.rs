@@ -2,48 +2,35 @@
 
 use crate::fs::ModelIno;
 use crate::tree::ModelState;
-use wirefs_op::Request;
 use wirefs_op::message::put::{PutMode, Tput};
 use wirefs_op::message::target::Place;
 use wirefs_op::message::xattr::XattrAction;
+use wirefs_op::{Change, Request};
 use wirefs_server::{Found, SessionKey};
 
 impl ModelState {
     /// Returns the state before the change; `None` if the change is idempotent, or will fail.
     pub(super) fn state_before(&self, session: SessionKey, request: &Request) -> Option<Found> {
-        match request {
-            Request::Put(put) => self.put_state_before(session, put),
-            Request::Remove(remove) => {
+        match request.change()? {
+            Change::Put(put) => self.put_state_before(session, put),
+            Change::Remove(remove) => {
                 Some(Found { at: Some(self.named(session, &remove.place)?.id()), ..Found::default() })
             }
-            Request::Rename(rename) => {
+            Change::Rename(rename) => {
                 let moved = self.named(session, &rename.from)?;
                 let at = self.named(session, &rename.to).map(ModelIno::id);
                 Some(Found { at, of: Some(moved.id()), size: 0 })
             }
-            Request::Link(link) => {
+            Change::Link(link) => {
                 let linked = self.locate(session, &link.target).ok()?;
                 Some(Found { of: Some(linked.ino.id()), ..Found::default() })
             }
-            Request::Xattr(xattr) => match xattr.action {
+            Change::Xattr(xattr) => match xattr.action {
                 XattrAction::Set => (xattr.flags != 0).then(Found::default),
                 XattrAction::Remove => Some(Found::default()),
                 XattrAction::Read | XattrAction::List => None,
             },
-            Request::Version(_)
-            | Request::Attach(_)
-            | Request::Flush(_)
-            | Request::Ping(_)
-            | Request::Get(_)
-            | Request::Statfs(_)
-            | Request::Lock(_)
-            | Request::Allocate(_)
-            | Request::Copy(_)
-            | Request::Seek(_)
-            | Request::Commit(_)
-            | Request::Find(_)
-            | Request::Recalled(_)
-            | Request::Number(_) => None,
+            Change::Lock(_) | Change::Allocate(_) | Change::Copy(_) => None,
         }
     }
 

@@ -3,9 +3,6 @@
 #[cfg(test)]
 mod tests;
 
-use crate::message::Request;
-use crate::message::lock::LockAction;
-use crate::message::xattr::XattrAction;
 use crate::wire::wire_struct;
 
 wire_struct! {
@@ -16,34 +13,5 @@ wire_struct! {
         /// All changes with lower numbers were answered, or the client no longer needs their replies. At most
         /// `number`.
         answered: u64,
-    }
-}
-
-impl Request {
-    /// Returns true if the request is a change. Changes of a session are numbered, and executed in order once
-    /// received.
-    pub fn is_change(&self) -> bool {
-        match self {
-            Request::Put(_)
-            | Request::Remove(_)
-            | Request::Rename(_)
-            | Request::Link(_)
-            | Request::Allocate(_)
-            | Request::Copy(_) => true,
-            Request::Xattr(xattr) => matches!(xattr.action, XattrAction::Set | XattrAction::Remove),
-            // A release must follow the writes under the lock, and precede the owner's next lock.
-            Request::Lock(lock) => lock.action == LockAction::Set,
-            Request::Version(_)
-            | Request::Attach(_)
-            | Request::Flush(_)
-            | Request::Ping(_)
-            | Request::Get(_)
-            | Request::Statfs(_)
-            | Request::Seek(_)
-            | Request::Commit(_)
-            | Request::Find(_)
-            | Request::Recalled(_)
-            | Request::Number(_) => false,
-        }
     }
 }

@@ -6,7 +6,6 @@ use crate::blame::PeerFault;
 use crate::creations::UnknownCreation;
 use crate::ledger::{StrayNumber, Verdict};
 use crate::notes::{Begun, unlease};
-use crate::order::{Order, Weight};
 use crate::repeat;
 use crate::tree::{SessionKey, Touched};
 use wirefs_lease::HolderKey;
@@ -17,6 +16,7 @@ use wirefs_op::message::get::GetMode;
 use wirefs_op::message::put::PutMode;
 use wirefs_op::message::target::NOFD;
 use wirefs_op::{Errno, Reply, Request, Tag, Time};
+use wirefs_op::{Order, Weight};
 
 /// A request to be carried out now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,7 +116,7 @@ fn may_change(request: &Request) -> bool {
         // Closing may remove a name.
         Request::Get(get) => get.target.fd != NOFD && !get.mode.has(GetMode::MORE),
         Request::Lock(_) => false,
-        other => Order::of(other) == Order::Change,
+        other => other.order() == Order::Change,
     }
 }
 
@@ -130,7 +130,7 @@ impl Sessions {
         request: Request,
         bytes: usize,
     ) -> Result<(), PeerFault> {
-        let (order, key) = (Order::of(&request), JobKey(self.jobs_begun));
+        let (order, key) = (request.order(), JobKey(self.jobs_begun));
         let (Some(owner), Some(conversation)) =
             (self.sessions.get_mut(&session), self.conversations.get_mut(&connection))
         else {
@@ -178,14 +178,14 @@ impl Sessions {
             about,
             undecided,
             order,
-            weight: Weight::of(&request),
+            weight: request.traits().weight,
             bytes,
             flushes: Vec::new(),
         };
         self.jobs.insert(key, pending);
         match order {
             Order::Free => self.begin(key, request),
-            Order::Change | Order::Turn => {
+            Order::Change | Order::Ordered => {
                 owner.lane.push(key, request);
                 self.advance(session);
             }
@@ -365,7 +365,7 @@ impl Sessions {
         owner.jobs -= 1;
         match pending.order {
             Order::Free => owner.free_bytes -= pending.bytes,
-            Order::Change | Order::Turn => owner.backlog_bytes -= pending.bytes,
+            Order::Change | Order::Ordered => owner.backlog_bytes -= pending.bytes,
         }
         self.end_if_over(pending.session);
     }
@@ -407,7 +407,7 @@ impl Sessions {
         };
         match pending.order {
             Order::Change => {}
-            Order::Turn | Order::Free => {
+            Order::Ordered | Order::Free => {
                 pending.is_withdrawn = true;
                 let is_away = matches!(pending.pause, Pause::Away(_));
                 let owner = self.sessions.get_mut(&pending.session);
@@ -427,7 +427,7 @@ impl Sessions {
 
     /// Gives up on all jobs that wait for somebody else.
     pub(super) fn withdraw_waiting(&mut self, now: Time) {
-        self.withdraw_where(now, |pending| pending.weight == Weight::Waits);
+        self.withdraw_where(now, |pending| pending.weight == Weight::Blocking);
     }
 
     fn withdraw_where(&mut self, now: Time, concerned: impl Fn(&Pending) -> bool) {

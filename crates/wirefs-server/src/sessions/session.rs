@@ -9,9 +9,9 @@ use crate::creations::Creations;
 use crate::ledger::Ledger;
 use crate::limits::{FREE_BYTES_MAX, GRACE, ORPHANS_MAX, SESSIONS_MAX};
 use crate::notes::Noted;
-use crate::order::Order;
 use crate::tree::{Attached, SessionKey};
 use wirefs_lease::HolderKey;
+use wirefs_op::Order;
 use wirefs_op::message::put::Rput;
 use wirefs_op::message::recall::RELEASE_ALL;
 use wirefs_op::message::target::NOFD;
@@ -90,7 +90,7 @@ impl Session {
         match order {
             Order::Free if self.free_bytes + bytes > FREE_BYTES_MAX => return false,
             Order::Free => self.free_bytes += bytes,
-            Order::Change | Order::Turn => self.backlog_bytes += bytes,
+            Order::Change | Order::Ordered => self.backlog_bytes += bytes,
         }
         self.jobs += 1;
         true

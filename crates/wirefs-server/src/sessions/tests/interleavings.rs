@@ -1,11 +1,11 @@
 //! Whatever happens in whatever order, the promises hold.
 
 use super::world::*;
-use crate::order::Order;
 use crate::sessions::{ConnectionKey, Input, Job, JobKey, Output};
 use crate::tree::SessionKey;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
+use wirefs_op::Order;
 use wirefs_op::{NOTAG, Reply, Request, Tag};
 
 /// One thing that happens; numbers choose among what there is.
@@ -83,7 +83,7 @@ impl Observer {
                 Output::Execute(job) => self.started(job),
                 Output::Stop(key) => {
                     let order = self.running.get(&key).map(|(job, _)| job.order);
-                    assert!(matches!(order, Some(Order::Free | Order::Turn)), "{key:?} stopped");
+                    assert!(matches!(order, Some(Order::Free | Order::Ordered)), "{key:?} stopped");
                 }
                 Output::EndSession(session) => {
                     assert!(self.running.values().all(|(job, _)| job.session != session));

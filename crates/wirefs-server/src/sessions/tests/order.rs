@@ -2,10 +2,10 @@
 
 use super::world::*;
 use crate::limits::BACKLOG_BYTES_MAX;
-use crate::order::{Order, Weight};
 use crate::sessions::{Input, Output};
 use wirefs_op::message::find::Tfind;
 use wirefs_op::message::target::Target;
+use wirefs_op::{Order, Weight};
 use wirefs_op::{Request, Tag, TreePath};
 
 fn offset(request: &Request) -> u64 {
@@ -45,7 +45,7 @@ fn a_waiting_lock_takes_its_turn_and_passes_it_on_while_it_waits() {
     assert!(world.receive(A, Tag(1), lock()).is_empty());
     assert!(world.receive(A, Tag(2), put(1)).is_empty());
     let waiting = executed(&world.handle(Input::Finished(change.key))).unwrap();
-    assert_eq!((waiting.tag, waiting.order, waiting.weight), (Tag(1), Order::Turn, Weight::Waits));
+    assert_eq!((waiting.tag, waiting.order, waiting.weight), (Tag(1), Order::Ordered, Weight::Blocking));
     // What comes after it may be what it waits for.
     let change = executed(&world.handle(Input::TurnPassed(waiting.key))).unwrap();
     assert_eq!(change.tag, Tag(2));
