@@ -1,8 +1,8 @@
 //! Lock files: names that programs create exclusively. The program that created the name holds the lock until
 //! it removes or renames it.
 //!
-//! Both sides use the list: a client asks the server for each of these names (`docs/design/0030-exclusive-creation.md`), and a server
-//! reports the changes of other programs before it answers.
+//! Both sides use this list. A client always validates these names at the server
+//! (`docs/design/0030-exclusive-creation.md`); a server reports external changes of them before it replies.
 
 /// The prefixes of lock files: `lockfile`, `.lock-wscript`, Emacs's `.#notes`, LibreOffice's
 /// `.~lock.table.ods#`, `LCK..ttyS0`.
