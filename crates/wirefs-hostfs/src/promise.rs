@@ -210,7 +210,7 @@ impl Session {
     /// it is reported before the reply, so that clients believe nothing older once they have it.
     ///
     /// # Guarantee
-    /// S-154
+    /// S-52
     pub(crate) fn created_exclusively(&self, name: &CStr) {
         if let Some(watcher) = self.promises().watcher.get().filter(|_| is_lock_name(name.to_bytes())) {
             // After the wait the reports come as they do for any other name.

@@ -16,10 +16,9 @@ use wirefs_model::ModelTree;
 use wirefs_op::message::attach::Watch;
 use wirefs_op::message::lock::{LockAction, Rlock};
 use wirefs_op::message::version::{BootId, SessionId};
-use wirefs_op::{FileId, NOTAG, Reply, Request, Tag, Time, Timestamp};
+use wirefs_op::{FileId, NOTAG, Order, Reply, Request, Tag, Time, Timestamp};
 use wirefs_server::{
-    ConnectionKey, Input, Job, JobKey, Noted, Order, Output, Outside, SessionKey, Sessions, Terms, Tree,
-    repeat,
+    ConnectionKey, Input, Job, JobKey, Noted, Output, Outside, SessionKey, Sessions, Terms, Tree, repeat,
 };
 
 /// The time of day at which a run begins.

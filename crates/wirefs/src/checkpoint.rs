@@ -34,7 +34,7 @@ fn command(mountpoint: &Path, verb: &str, name: &OsStr) -> Result<()> {
     let value = [verb.as_bytes(), b" ", name.as_bytes()].concat();
     rustix::fs::setxattr(mountpoint, COMMAND, &value, XattrFlags::empty())
         .map_err(|errno| explained(errno, mountpoint, name))?;
-    // The kernel's caches of the old tree are invalid once this is answered, with any result (S-141).
+    // The kernel's caches of the old tree are invalid once this is answered, with any result (S-10).
     let _forgotten = rustix::fs::getxattr(mountpoint, COMMAND, &mut [0_u8; 1]);
     Ok(())
 }

@@ -58,7 +58,7 @@ fn two_freshnesses_combine_to_the_weaker() {
     assert_eq!(LEASED.and(Freshness::since(Time(90))), Freshness::since(Time(50)));
 }
 
-// S-155
+// S-53
 #[test]
 fn after_a_lock_file_only_data_requested_later_is_valid_within_the_window() {
     let locked = Coherency { requested_after: Some(Time(120)), ..Coherency::within(Time(140), WINDOW) };

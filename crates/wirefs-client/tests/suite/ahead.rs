@@ -65,7 +65,7 @@ fn read_all(world: &mut World, seat: usize, node: TreeNodeId) -> Vec<u8> {
     read
 }
 
-// S-94
+// S-20
 #[test]
 fn fsync_waits_for_the_journal_alone_where_that_is_enough() {
     let mut world = alone(World::new(1, Config { fsync_here: true, ..journaling() }, 1, STEADY));
@@ -191,7 +191,7 @@ fn each_change_is_in_the_journal_until_the_servers_disk_has_it() {
     assert_eq!(world.seats[0].journal, []);
 }
 
-// S-79
+// S-95
 #[test]
 fn a_sync_of_the_file_system_empties_the_journal_and_nothing_is_asked_for_again() {
     let mut world = lone();
@@ -205,7 +205,7 @@ fn a_sync_of_the_file_system_empties_the_journal_and_nothing_is_asked_for_again(
     assert!(!world.seats[0].sent[before..].contains(&"Commit"), "{:?}", &world.seats[0].sent[before..]);
 }
 
-// S-79
+// S-95
 #[test]
 fn while_changes_go_on_the_journal_holds_only_those_of_the_last_seconds() {
     let mut world = lone();

@@ -66,7 +66,7 @@ fn blame(alone: &mut Alone) {
     alone.asked.clear();
 }
 
-// S-157
+// S-81
 #[test]
 fn what_may_be_done_twice_is_sent_again_under_new_numbers_and_the_rest_fails() {
     let (mut alone, node, handle) = with_file();
@@ -90,7 +90,7 @@ fn what_may_be_done_twice_is_sent_again_under_new_numbers_and_the_rest_fails() {
     assert_eq!(alone.answer(synced), Some(&Answer::Done));
 }
 
-// S-157
+// S-81
 #[test]
 fn a_server_that_blames_each_connection_is_sent_nothing_for_a_fourth_time() {
     let (mut alone, node, handle) = with_file();
@@ -111,7 +111,7 @@ fn a_server_that_blames_each_connection_is_sent_nothing_for_a_fourth_time() {
     assert!(alone.client.is_settled());
 }
 
-// S-157
+// S-81
 #[test]
 fn with_a_journal_changes_of_unknown_outcome_are_quarantined_and_the_rest_is_journaled_anew() {
     let mut world = lone();

@@ -275,7 +275,7 @@ fn a_strict_client_asks_for_each_call_and_for_nothing_else() {
     assert_eq!(sent, ["Get"]);
 }
 
-// S-140
+// S-7
 #[test]
 fn a_direct_client_asks_for_contents_each_time_and_believes_the_rest() {
     let (mut world, found, handle) = opened_in("direct");

@@ -65,7 +65,7 @@ fn the_release_of_a_lock_is_sent_however_late_the_connection_comes_back() {
     assert_eq!(locks_asked(&mut alone), [LockKind::Unlock], "or the server would hold it for ever");
 }
 
-// S-24
+// S-70
 #[test]
 fn callers_do_not_wait_while_the_machine_sleeps() {
     let mut alone = Alone::new();
@@ -173,7 +173,7 @@ fn unsent_past_the_deadline() -> (Alone, TreeNodeId, Handle) {
     (alone, node, opened)
 }
 
-// S-24
+// S-70
 #[test]
 fn no_call_waits_once_the_deadline_is_over() {
     let (mut alone, node, opened) = unsent_past_the_deadline();
@@ -192,7 +192,7 @@ fn no_call_waits_once_the_deadline_is_over() {
     }
 }
 
-// S-24
+// S-70
 #[test]
 fn data_that_was_taken_in_before_the_deadline_is_sent_after_it_and_refused_data_is_not() {
     let (mut alone, node, opened) = unsent_past_the_deadline();
@@ -207,7 +207,7 @@ fn data_that_was_taken_in_before_the_deadline_is_sent_after_it_and_refused_data_
     assert_eq!(sent, [b"early".to_vec()]);
 }
 
-// S-159
+// S-72
 #[test]
 fn a_caller_that_is_asked_to_end_does_not_wait_for_a_connection() {
     let (mut alone, node, opened) = opened_in("window");
@@ -237,7 +237,7 @@ fn a_caller_that_is_asked_to_end_does_not_wait_for_a_connection() {
     assert_eq!(puts.count(), 1, "what was written, and no directory");
 }
 
-// S-159
+// S-72
 #[test]
 fn a_write_whose_data_was_taken_in_ends_as_written_when_its_caller_is_asked_to_end() {
     let (mut alone, node, opened) = opened_in("window");
@@ -249,7 +249,7 @@ fn a_write_whose_data_was_taken_in_ends_as_written_when_its_caller_is_asked_to_e
     assert_eq!(alone.answer(id), Some(&Answer::Count(data.len() as u32)));
 }
 
-// S-159
+// S-72
 #[test]
 fn on_a_silent_line_a_caller_that_is_asked_to_end_waits_for_changes_alone() {
     let (mut alone, node, opened) = opened_in("window");
@@ -272,7 +272,7 @@ fn on_a_silent_line_a_caller_that_is_asked_to_end_waits_for_changes_alone() {
     assert_eq!(answers(&mut alone)[1], interrupted);
 }
 
-// S-22
+// S-16
 #[test]
 fn an_error_is_not_taken_by_an_fsync_whose_caller_has_gone() {
     let (mut alone, node, opened) = opened_in("window");
@@ -308,7 +308,7 @@ fn is_sent_again(boot: u64, ledger: u64, resumed: bool) -> bool {
     is_sent
 }
 
-// S-27
+// S-77
 #[test]
 fn a_ledger_that_began_after_the_servers_machine_was_started_again_does_not_know_earlier_changes() {
     // A handshake that broke has begun it.
@@ -334,7 +334,7 @@ fn what_was_open_before_the_servers_machine_was_started_again_is_not_named_by_it
     assert!(alone.asked.is_empty(), "another file may be open by that number: {:?}", alone.asked);
 }
 
-// S-15
+// S-56
 #[test]
 fn a_repeated_answer_to_a_creation_takes_no_name_from_what_replaced_it_meanwhile() {
     let mut alone = Alone::new();

@@ -111,7 +111,7 @@ fn connections_are_doubled_when_the_server_is_limited_and_reads_are_spread_over_
     assert!(alone.closes.is_empty());
 }
 
-/// S-138
+/// S-122
 #[test]
 fn much_that_is_read_makes_a_connection_for_each_way_and_little_makes_none() {
     let mut alone = Alone::leased();
@@ -171,7 +171,7 @@ fn over_one_way_each_connection_owes_as_much_and_over_several_what_it_brings() {
     assert!(first > second + 1, "{first} and {second}");
 }
 
-/// S-138
+/// S-122
 #[test]
 fn where_one_connection_may_be_made_ways_make_no_other() {
     let mut alone = Alone::leased();
@@ -208,7 +208,7 @@ fn what_does_not_belong_to_a_data_connection_is_the_servers_fault() {
     assert!(alone.reply_over(key, first.0, &replies(&first.1, leased(5), 7)[0]).is_err());
 }
 
-/// S-107
+/// S-82
 #[test]
 fn data_connection_brings_bytes_and_never_news() {
     let (mut alone, .., asked) = with_connections();
@@ -221,7 +221,7 @@ fn data_connection_brings_bytes_and_never_news() {
     assert!(!alone.over.contains_key(tag), "it is asked over the first connection");
 }
 
-/// S-107
+/// S-82
 #[test]
 fn bytes_that_a_recall_has_overtaken_are_not_kept() {
     let (mut alone, node, handle, asked) = with_connections();
@@ -253,7 +253,7 @@ fn bytes_that_a_recall_has_overtaken_are_not_kept() {
     assert!(data.iter().all(|byte| *byte == 8), "stale bytes");
 }
 
-/// S-108
+/// S-83
 #[test]
 fn what_was_asked_over_a_lost_data_connection_is_asked_again() {
     let (mut alone, .., asked) = with_connections();
@@ -285,7 +285,7 @@ fn what_was_asked_over_a_lost_data_connection_is_asked_again() {
     assert!(!alone.opens.is_empty());
 }
 
-/// S-108
+/// S-83
 #[test]
 fn silent_data_connection_is_given_up_and_the_first_one_is_not() {
     let (mut alone, .., asked) = with_connections();
@@ -303,7 +303,7 @@ fn silent_data_connection_is_given_up_and_the_first_one_is_not() {
     assert!(again.count() >= silent.len(), "{:?}", alone.asked);
 }
 
-/// S-108
+/// S-83
 #[test]
 fn what_the_machine_slept_through_is_no_silence_of_a_data_connection() {
     let (mut alone, .., asked) = with_connections();
@@ -318,7 +318,7 @@ fn what_the_machine_slept_through_is_no_silence_of_a_data_connection() {
     assert!(!alone.closes.is_empty() && alone.hang_ups == 0);
 }
 
-/// S-108
+/// S-83
 #[test]
 fn idle_data_connections_are_closed() {
     let (mut alone, .., asked) = with_connections();
@@ -342,7 +342,7 @@ fn pass(alone: &mut Alone, seconds: u32) {
     }
 }
 
-/// S-107
+/// S-82
 #[test]
 fn leases_are_not_believed_by_what_comes_over_data_connections() {
     let (mut alone, .., asked) = with_connections();

@@ -45,7 +45,7 @@ fn in_each_way(world: &mut World, dir: TreeNodeId, file: TreeNodeId, names: [&[u
     all
 }
 
-// S-153
+// S-51
 #[test]
 fn names_of_locks_are_created_at_the_server_in_each_exclusive_way_and_others_are_not() {
     let mut world = lone();
@@ -78,7 +78,7 @@ fn names_of_locks_are_created_at_the_server_in_each_exclusive_way_and_others_are
     assert_eq!(world.seats[0].client.snapshot().ahead.late_count, 0);
 }
 
-// S-153
+// S-51
 #[test]
 fn a_lock_that_a_program_at_the_server_has_is_not_given_to_a_program_here_before_that_is_reported() {
     let mut world = lone();
@@ -94,7 +94,7 @@ fn a_lock_that_a_program_at_the_server_has_is_not_given_to_a_program_here_before
     assert_eq!(world.seats[0].client.snapshot().ahead.late_count, 0);
 }
 
-// S-153
+// S-51
 #[test]
 fn one_change_by_a_program_at_the_server_makes_exclusive_creations_wait_for_a_minute_there_and_above() {
     let mut world = lone();
@@ -127,7 +127,7 @@ fn one_change_by_a_program_at_the_server_makes_exclusive_creations_wait_for_a_mi
     assert_eq!(world.seats[0].client.snapshot().ahead.late_count, 0);
 }
 
-// S-153
+// S-51
 #[test]
 fn where_a_directory_was_changed_a_moment_before_it_was_looked_at_exclusive_creations_wait() {
     for (age, waits) in [(3600, false), (30, true)] {
@@ -152,7 +152,7 @@ fn where_a_directory_was_changed_a_moment_before_it_was_looked_at_exclusive_crea
     }
 }
 
-// S-153
+// S-51
 #[test]
 fn a_server_that_watches_for_nothing_has_no_rivals() {
     let mut world = alone(World::watched(1, journaling(), STEADY, Watch::None));
@@ -162,7 +162,7 @@ fn a_server_that_watches_for_nothing_has_no_rivals() {
     });
 }
 
-// S-11 S-153
+// S-50 S-51
 #[test]
 fn of_a_program_here_and_one_at_the_server_exactly_one_gets_each_lock() {
     const DELAYS: Delays = Delays { wire: (1_000, 60_000), server: (0, 30_000), kernel: (0, 20_000) };
@@ -205,7 +205,7 @@ fn of_a_program_here_and_one_at_the_server_exactly_one_gets_each_lock() {
     }
 }
 
-// S-153
+// S-51
 #[test]
 fn after_a_directory_was_replaced_at_the_server_the_second_try_of_a_program_finds_the_new_one() {
     let world = World::new(1, journaling(), 1, STEADY);
@@ -238,7 +238,7 @@ fn list(world: &mut World, dir: TreeNodeId) {
     world.ask(0, Call::Releasedir { node: dir, handle: listed });
 }
 
-// S-155
+// S-53
 #[test]
 fn within_a_window_a_lock_by_a_name_has_what_was_known_asked_for_again() {
     let mut world = World::new(1, crate::config("window"), 1, STEADY);

@@ -84,7 +84,7 @@ fn brought(alone: &Alone, call: CallId, offset: u64, end: u64) {
     assert!(bytes.iter().copied().eq((offset..end).map(byte)), "other bytes at {offset}");
 }
 
-/// S-136
+/// S-35
 #[test]
 fn open_is_answered_with_the_first_bytes_and_reads_wait_for_their_own_alone() {
     let mut alone = Alone::leased();
@@ -121,7 +121,7 @@ fn what_follows_an_opening_may_come_before_it() {
     assert_eq!(asked(&mut alone), []);
 }
 
-/// S-136
+/// S-35
 #[test]
 fn small_file_and_one_over_a_fast_line_come_with_one_request() {
     let mut alone = Alone::leased();
@@ -142,7 +142,7 @@ fn small_file_and_one_over_a_fast_line_come_with_one_request() {
     assert_eq!(open(&mut alone, third).1.len(), 3);
 }
 
-/// S-136
+/// S-35
 #[test]
 fn file_that_is_opened_again_while_it_comes_is_not_asked_for_again() {
     let mut alone = Alone::leased();
@@ -205,7 +205,7 @@ fn what_follows_an_opening_is_not_mixed_with_another_version() {
     brought(&alone, all, 0, SIZE);
 }
 
-/// S-137
+/// S-36
 #[test]
 fn opening_and_reading_a_block_takes_one_round_trip() {
     for (size, requests) in [(10_000, 1), (17_000, 3), (BLOCK as usize, 3), (300_000, 3)] {

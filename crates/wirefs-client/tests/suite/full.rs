@@ -17,7 +17,7 @@ fn begins(world: &mut World) {
     world.outputs(0);
 }
 
-// S-118 S-119
+// S-97 S-98
 #[test]
 fn a_mount_whose_journal_has_no_room_waits_for_the_server_until_it_begins_anew() {
     let mut world = lone();
@@ -38,7 +38,7 @@ fn a_mount_whose_journal_has_no_room_waits_for_the_server_until_it_begins_anew()
     assert_eq!(world.seats[0].anew, tried, "it has begun");
 }
 
-// S-119
+// S-98
 #[test]
 fn looking_for_room_costs_the_server_one_sync_in_five_seconds() {
     let mut world = lone();
@@ -55,7 +55,7 @@ fn looking_for_room_costs_the_server_one_sync_in_five_seconds() {
     assert_eq!(u64::from(world.seats[0].anew), count);
 }
 
-// S-118
+// S-97
 #[test]
 fn a_journal_that_has_failed_for_good_is_not_begun_anew() {
     let mut world = lone();

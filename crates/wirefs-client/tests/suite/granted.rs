@@ -129,7 +129,7 @@ impl Open {
     }
 }
 
-// S-8
+// S-40
 #[test]
 fn a_reply_to_an_own_write_that_arrives_while_a_lock_waits_does_not_hide_the_changes_of_others() {
     for mut open in [Open::in_window(), Open::leased()] {
@@ -141,7 +141,7 @@ fn a_reply_to_an_own_write_that_arrives_while_a_lock_waits_does_not_hide_the_cha
     }
 }
 
-// S-8
+// S-40
 #[test]
 fn a_lock_granted_before_the_reply_to_an_own_write_leaves_nothing_as_it_was() {
     for mut open in [Open::in_window(), Open::leased()] {
@@ -154,7 +154,7 @@ fn a_lock_granted_before_the_reply_to_an_own_write_leaves_nothing_as_it_was() {
     }
 }
 
-// S-8
+// S-40
 #[test]
 fn data_asked_for_before_a_lock_was_granted_is_not_kept() {
     let mut open = Open::in_window();
@@ -174,7 +174,7 @@ fn data_asked_for_before_a_lock_was_granted_is_not_kept() {
     assert_eq!(read, "new own ");
 }
 
-// S-8
+// S-40
 #[test]
 fn equal_versions_alone_are_no_reason_to_keep_contents_when_a_lock_is_granted() {
     // Without a lease the server may have read in the middle of a program's write, which sets the time of the file first.

@@ -59,7 +59,7 @@ fn look_again(world: &mut World, dir: TreeNodeId, node: TreeNodeId) -> Vec<&'sta
     world.seats[1].sent[before..].to_vec()
 }
 
-// S-38
+// S-6
 #[test]
 fn what_is_leased_costs_nothing_after_an_hour_of_pings() {
     let (mut world, dir, node) = warm();
@@ -81,7 +81,7 @@ fn a_client_that_holds_nothing_does_not_ping() {
     assert_eq!(world.seats[0].sent, NOTHING);
 }
 
-// S-36
+// S-4
 #[test]
 fn anothers_write_takes_one_recall_and_is_seen_at_once() {
     let (mut world, dir, node) = warm();

@@ -53,7 +53,7 @@ fn with_file() -> (World, Open) {
     (world, open)
 }
 
-// S-100
+// S-45
 #[test]
 fn a_lone_mount_asks_once_for_the_locks_of_a_file_and_answers_the_rest() {
     let (mut world, open) = with_file();
@@ -79,7 +79,7 @@ fn a_lone_mount_asks_once_for_the_locks_of_a_file_and_answers_the_rest() {
     assert_eq!(world.locked(), []);
 }
 
-// S-101
+// S-46
 #[test]
 fn a_program_at_the_server_gets_what_is_lent_and_not_held_within_seconds_and_what_is_held_not() {
     let (mut world, open) = with_file();
@@ -101,7 +101,7 @@ fn a_program_at_the_server_gets_what_is_lent_and_not_held_within_seconds_and_wha
     assert_eq!(answer, Answer::Fail(Errno::WouldBlock));
 }
 
-// S-145
+// S-47
 #[test]
 fn a_file_that_a_program_at_the_server_changes_is_not_held_beyond_what_is_locked() {
     let (mut world, open) = with_file();
@@ -124,7 +124,7 @@ fn a_file_that_a_program_at_the_server_changes_is_not_held_beyond_what_is_locked
     assert_eq!(world.locked(), [all(LockKind::Write)]);
 }
 
-// S-101
+// S-46
 #[test]
 fn readers_here_leave_readers_at_the_server_alone() {
     let (mut world, open) = with_file();
@@ -139,7 +139,7 @@ fn readers_here_leave_readers_at_the_server_alone() {
     assert_eq!(answer, Answer::Fail(Errno::WouldBlock));
 }
 
-// S-102
+// S-42
 #[test]
 fn whoever_comes_finds_what_programs_hold_and_nothing_else() {
     let (mut world, open) = with_file();
@@ -159,7 +159,7 @@ fn whoever_comes_finds_what_programs_hold_and_nothing_else() {
     assert_eq!(world.seats[0].client.snapshot().ahead.lent, 0);
 }
 
-// S-102
+// S-42
 #[test]
 fn a_lock_that_is_asked_for_while_another_mount_comes_is_had_as_it_is() {
     let (mut world, open) = with_file();
@@ -171,7 +171,7 @@ fn a_lock_that_is_asked_for_while_another_mount_comes_is_had_as_it_is() {
     other.lock(&mut world, 1, OTHER, range(LockKind::Write, 0, 9));
 }
 
-// S-102
+// S-42
 #[test]
 fn two_programs_of_a_lone_mount_exclude_each_other_and_who_waits_gets_its_lock() {
     let (mut world, open) = with_file();
@@ -199,7 +199,7 @@ fn two_programs_of_a_lone_mount_exclude_each_other_and_who_waits_gets_its_lock()
     assert_eq!(world.locked(), [range(LockKind::Write, 0, 10)]);
 }
 
-// S-9, S-102
+// S-41, S-42
 #[test]
 fn a_test_of_a_shared_lock_that_is_delegated_names_what_is_held_and_nothing_else() {
     let (mut world, open) = with_file();
@@ -216,7 +216,7 @@ fn a_test_of_a_shared_lock_that_is_delegated_names_what_is_held_and_nothing_else
     }
 }
 
-// S-102
+// S-42
 #[test]
 fn a_test_does_not_overtake_a_release_that_was_answered_before() {
     let (mut world, open) = with_file();
@@ -229,7 +229,7 @@ fn a_test_does_not_overtake_a_release_that_was_answered_before() {
     assert_eq!(world.ask(0, get), Answer::Lock(None));
 }
 
-// S-102
+// S-42
 #[test]
 fn a_connection_that_is_made_again_keeps_what_is_held_and_lends_anew() {
     let (mut world, open) = with_file();
@@ -264,7 +264,7 @@ fn a_process_that_ends_leaves_no_lock_behind() {
 }
 
 /// One transaction of SQLite with a rollback journal and `synchronous=full`, without its syncs.
-// S-100
+// S-45
 #[test]
 fn a_transaction_of_sqlite_waits_for_no_lock() {
     let (mut world, db) = with_file();

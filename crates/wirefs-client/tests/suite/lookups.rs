@@ -90,7 +90,7 @@ fn a_name_that_is_gone_when_it_is_asked_for_after_it_was_found_is_gone() {
     assert!(matches!(alone.answer(call), Some(Answer::Fail(_))));
 }
 
-// S-129
+// S-33
 #[test]
 fn a_directory_that_the_kernel_has_keeps_its_name_while_the_server_is_away() {
     for kind in [Kind::Directory, Kind::File] {

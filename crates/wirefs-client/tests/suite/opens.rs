@@ -50,7 +50,7 @@ fn remove_at_server(world: &World, name: &[u8]) {
     assert!(matches!(replies[..], [Reply::Remove(_)]), "{replies:?}");
 }
 
-// S-104
+// S-13
 #[test]
 fn a_lone_mount_opens_files_that_exist_for_writing_without_waiting() {
     let (mut world, file) = with_file();

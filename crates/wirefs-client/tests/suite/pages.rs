@@ -25,7 +25,7 @@ fn kept(answer: Answer) -> PageCache {
     }
 }
 
-// S-2
+// S-8
 #[test]
 fn pages_from_before_anothers_change_do_not_outlive_an_open_while_own_writes_are_under_way() {
     let delays = Delays { wire: (1_000, 60_000), server: (0, 30_000), kernel: (0, 0) };

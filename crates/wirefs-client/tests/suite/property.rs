@@ -120,14 +120,14 @@ fn run_narrow(name: &'static str, modes: [&str; 2], cuts: bool, usual: u64) {
     );
 }
 
-/// S-107
+/// S-82
 #[test]
 fn lease_clients_see_the_tree_as_it_is_over_several_connections() {
     run_narrow("lease", ["lease", "lease"], false, 60);
     run_narrow("lease", ["lease", "strict"], true, 30);
 }
 
-/// S-107
+/// S-82
 #[test]
 fn other_clients_see_what_they_did_over_several_connections() {
     run_narrow("window", ["window"; 2], true, 30);
@@ -144,7 +144,7 @@ fn a_strict_client_sees_the_tree_as_it_is_during_each_call() {
     run("strict", false);
 }
 
-/// S-140
+/// S-7
 #[test]
 fn a_direct_client_sees_the_tree_as_it_is_during_each_call() {
     run_with("direct", ["direct"; 2], LEASED, false, 40);
@@ -152,7 +152,7 @@ fn a_direct_client_sees_the_tree_as_it_is_during_each_call() {
     run_with("direct+strict", ["direct", "strict"], LEASED, true, 30);
 }
 
-/// S-39
+/// S-15
 #[test]
 fn a_lazy_client_sees_its_own_changes_at_once_and_others_within_the_window() {
     run_with("lazy=4k", ["lazy=4k"; 2], UNSTEADY, false, 40);

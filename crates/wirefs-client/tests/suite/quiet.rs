@@ -67,7 +67,7 @@ fn a_file_that_no_pages_are_kept_of_is_closed_without_a_word_too() {
     assert_eq!(opened(&mut world, node, READ).1, PageCache::Bypass);
 }
 
-// S-120
+// S-43
 #[test]
 fn a_file_that_was_locked_is_not_closed_without_a_word_any_more() {
     let (mut world, node) = read_once("lease");
@@ -88,7 +88,7 @@ fn a_file_that_was_locked_is_not_closed_without_a_word_any_more() {
     }
 }
 
-// S-120
+// S-43
 #[test]
 fn locks_taken_through_a_file_that_is_closed_without_a_word_fall_with_its_last_descriptor() {
     let (mut world, node) = read_once("lease");
@@ -101,7 +101,7 @@ fn locks_taken_through_a_file_that_is_closed_without_a_word_fall_with_its_last_d
     assert_eq!(world.locked(), []);
 }
 
-// S-120
+// S-43
 #[test]
 fn a_lock_that_was_taken_again_through_another_open_file_outlives_the_quiet_one() {
     let (mut world, node) = read_once("lease");

@@ -91,7 +91,7 @@ fn a_recall_that_was_not_agreed_on_is_the_servers_fault() {
     assert!(Alone::leased().reply(Tag(5), &recall).is_err());
 }
 
-// S-129
+// S-33
 #[test]
 fn the_kernel_is_told_that_a_name_is_a_directorys_and_that_it_may_hold_it_already() {
     let mut alone = Alone::leased();
@@ -321,7 +321,7 @@ fn a_recall_waits_for_the_fd_of_an_open_file_and_no_longer() {
     assert!(matches!(alone.asked.pop_front(), Some((_, Request::Get(get))) if get.target.fd == Fd(3)));
 }
 
-// S-125
+// S-87
 #[test]
 fn a_recall_does_not_wait_for_an_fd_that_is_asked_for_behind_all_that_waits() {
     let (mut alone, node, _) = with_open_file();

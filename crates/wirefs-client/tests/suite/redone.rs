@@ -31,7 +31,7 @@ fn made_again(alone: &mut Alone, ino: u64) {
     alone.asked.clear();
 }
 
-// S-151
+// S-108
 #[test]
 fn a_listing_tells_no_former_id_of_a_file_that_is_not_in_use() {
     let mut alone = listed();

@@ -75,7 +75,7 @@ fn the_top_of_the_tree_does_not_come_along_where_names_were_left() {
     assert!(!world.seats[1].sent.contains(&"Find"), "{:?}", world.seats[1].sent);
 }
 
-// S-50
+// S-38
 #[test]
 fn what_was_known_costs_nothing_after_a_restart() {
     let mut world = warm();
@@ -99,7 +99,7 @@ fn damaged_contents_are_asked_for_again() {
     assert!(world.seats[1].sent.iter().filter(|name| **name == "Get").count() > 1);
 }
 
-// S-50
+// S-38
 #[test]
 fn what_others_changed_while_it_was_away_is_seen() {
     let mut world = warm();
@@ -124,7 +124,7 @@ fn what_others_changed_while_it_was_away_is_seen() {
     assert_eq!(names(&mut world, 1, dir), 4);
 }
 
-// S-50
+// S-38
 #[test]
 fn own_changes_are_part_of_what_is_known_after_a_restart() {
     let mut world = warm();

@@ -154,7 +154,7 @@ fn is_barrier(request: &Request) -> bool {
     matches!(request, Request::Put(put) if put.is_barrier())
 }
 
-// S-115
+// S-21
 #[test]
 fn a_transaction_waits_for_the_database_and_for_its_commit_and_not_for_the_journal() {
     for mode in [Mode::Delete, Mode::Truncate, Mode::Persist] {
@@ -173,7 +173,7 @@ fn a_transaction_waits_for_the_database_and_for_its_commit_and_not_for_the_journ
     }
 }
 
-// S-115 S-116
+// S-21 S-22
 #[test]
 fn what_was_not_waited_for_is_in_the_line_between_the_journal_and_the_database() {
     let mut world = lone();
@@ -215,7 +215,7 @@ fn fails(world: &mut World, database: &Database) {
     assert_eq!(world.ask(0, Call::Fsync { node, handle, data_only: true }), Answer::Fail(Errno::Io));
 }
 
-// S-116
+// S-22
 #[test]
 fn a_journal_that_the_disk_does_not_take_keeps_the_database_as_it_was_and_its_next_sync_fails() {
     let (mut world, mut database) = with_transaction();
@@ -236,7 +236,7 @@ fn a_journal_that_the_disk_does_not_take_keeps_the_database_as_it_was_and_its_ne
     assert!(!world.seats[0].client.snapshot().ahead.late.is_empty());
 }
 
-// S-116
+// S-22
 #[test]
 fn a_barrier_goes_out_again_at_its_place_when_the_connection_breaks() {
     let (mut world, database) = with_transaction();
@@ -249,7 +249,7 @@ fn a_barrier_goes_out_again_at_its_place_when_the_connection_breaks() {
     assert_eq!(world.seats[0].client.snapshot().ahead.late, []);
 }
 
-// S-116
+// S-22
 #[test]
 fn what_is_behind_a_barrier_is_not_sent_to_a_server_that_may_have_lost_what_was_before_it() {
     let (mut world, database) = with_transaction();
@@ -259,7 +259,7 @@ fn what_is_behind_a_barrier_is_not_sent_to_a_server_that_may_have_lost_what_was_
     assert!(!world.line.iter().any(|request| is_write_of(request, 4)), "{:?}", world.line);
 }
 
-// S-115
+// S-21
 #[test]
 fn a_journal_whose_database_is_not_locked_or_not_there_is_waited_for() {
     let mut world = lone();
@@ -284,7 +284,7 @@ fn a_journal_whose_database_is_not_locked_or_not_there_is_waited_for() {
     assert_eq!(sync(&mut world), ROUND_TRIP);
 }
 
-// S-115
+// S-21
 #[test]
 fn other_names_of_the_directory_are_waited_for_and_other_files_too() {
     let mut world = lone();
@@ -301,7 +301,7 @@ fn other_names_of_the_directory_are_waited_for_and_other_files_too() {
     assert_eq!(fsync_root(&mut world), ROUND_TRIP);
 }
 
-// S-115
+// S-21
 #[test]
 fn a_mount_that_has_company_waits_for_each_sync() {
     let mut world = lone();

@@ -96,7 +96,7 @@ fn who_walks_a_tree_waits_for_two_round_trips() {
     assert!(fetched.directories.used >= 28 && fetched.directories.wasted <= 2, "{fetched:?}");
 }
 
-// S-126
+// S-37
 #[test]
 fn without_prefetch_nothing_is_asked_for_that_no_program_has_asked_about() {
     let mut quiet = config("lease");

@@ -38,7 +38,7 @@ fn syncing() -> World {
     world
 }
 
-// S-103
+// S-19
 #[test]
 fn a_directory_is_synced_along_with_a_file_that_was_made_in_it() {
     let mut world = syncing();
@@ -53,7 +53,7 @@ fn a_directory_is_synced_along_with_a_file_that_was_made_in_it() {
     }
 }
 
-// S-103
+// S-19
 #[test]
 fn a_directory_whose_names_have_changed_since_is_synced_anew() {
     let mut world = syncing();
@@ -67,7 +67,7 @@ fn a_directory_whose_names_have_changed_since_is_synced_anew() {
     assert!(sync_directory(&mut world) > Duration::ZERO);
 }
 
-// S-103
+// S-19
 #[test]
 fn with_others_there_each_sync_of_a_directory_asks_the_server() {
     let mut world = syncing();
@@ -79,7 +79,7 @@ fn with_others_there_each_sync_of_a_directory_asks_the_server() {
 }
 
 /// As an editor does it: write another file, sync it, put it in the place of the old one.
-// S-6 S-104
+// S-18 S-13
 #[test]
 fn a_save_waits_for_one_round_trip_the_first_one_too() {
     let mut world = lone();

@@ -82,7 +82,7 @@ fn a_directory_that_is_not_opened_is_asked_for_once() {
     assert_eq!(world.seats[1].sent, NOTHING);
 }
 
-// S-32
+// S-30
 #[test]
 fn what_stays_is_listed_once_while_names_come_and_go_here_and_elsewhere() {
     let (mut world, theirs, dir) = world("lease", NAMES);
@@ -132,7 +132,7 @@ fn readers_beside_each_other_and_positions_that_are_gone_back_to_do_not_disturb_
     assert_eq!(part(world.ask(1, readdir(dir, one)))[0].name, first[4].name);
 }
 
-// S-135
+// S-32
 #[test]
 fn anothers_change_has_the_kernel_drop_what_it_keeps_and_no_more() {
     let (mut world, theirs, dir) = world("lease", 3);
@@ -177,7 +177,7 @@ fn a_directory_that_is_gone_is_an_error_and_not_empty() {
     assert!(matches!(world.ask(1, readdir(dir, 0)), Answer::Fail(_)));
 }
 
-// S-135
+// S-32
 #[test]
 fn a_change_whose_caller_was_killed_has_the_kernel_drop_what_it_keeps() {
     let (mut world, _, dir) = world("lease", 3);
@@ -210,7 +210,7 @@ fn listed_empty(alone: &mut Alone) -> Answer {
     ask(alone, told.last().unwrap().next, false)
 }
 
-// S-135
+// S-32
 #[test]
 fn a_first_listing_that_overtakes_a_change_whose_caller_was_killed_is_not_kept() {
     let mut alone = Alone::leased();
@@ -225,7 +225,7 @@ fn a_first_listing_that_overtakes_a_change_whose_caller_was_killed_is_not_kept()
     assert!(alone.told.contains(&Told::Forget(Invalidate::Listing { node: ROOT })), "{:?}", alone.told);
 }
 
-// S-135
+// S-32
 #[test]
 fn a_change_of_unknown_outcome_leaves_the_kernel_the_pages_that_it_gathers_in() {
     let mut alone = Alone::leased();
@@ -239,7 +239,7 @@ fn a_change_of_unknown_outcome_leaves_the_kernel_the_pages_that_it_gathers_in() 
     assert!(!alone.told.contains(&Told::Forget(Invalidate::Node { node: ROOT, offset: 0, length: 0 })));
 }
 
-// S-32
+// S-30
 #[test]
 fn a_listing_goes_on_where_it_was_when_its_connection_broke() {
     let (mut world, _, dir) = world("lease", 6000);
@@ -252,7 +252,7 @@ fn a_listing_goes_on_where_it_was_when_its_connection_broke() {
     assert!(seen.values().all(|count| *count == 1));
 }
 
-// S-134
+// S-31
 #[test]
 fn what_the_server_refuses_fails_when_it_is_read() {
     let mut alone = Alone::new();
@@ -265,7 +265,7 @@ fn what_the_server_refuses_fails_when_it_is_read() {
     assert_eq!(alone.answer(call), Some(&Answer::Fail(Errno::Stale)));
 }
 
-// S-134
+// S-31
 #[test]
 fn who_takes_the_first_of_many_and_removes_it_again_and_again_fills_no_memory() {
     let many = 1500;

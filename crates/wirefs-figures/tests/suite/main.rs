@@ -14,7 +14,7 @@ fn scratch_directory(name: &str) -> PathBuf {
     path
 }
 
-// S-95
+// S-90
 #[test]
 fn published_kills_servers_at_each_stage_without_data_loss() {
     let at = scratch_directory("published");

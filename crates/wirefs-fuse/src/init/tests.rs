@@ -90,7 +90,7 @@ fn a_kernel_that_is_too_old_or_too_new_is_told_so() {
     assert_eq!(encode_offer_again(CallId(2)), le(&[24, 0, 2, 0, 7, 45]));
 }
 
-// S-164
+// S-60
 #[test]
 fn the_kernel_gives_out_no_file_handles_where_it_can_be_told_so() {
     let options = SessionOptions::default();

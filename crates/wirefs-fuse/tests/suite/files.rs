@@ -54,7 +54,7 @@ fn large_data_travels_in_writes_of_a_megabyte() {
     assert!(piece == data[4096..4096 + (1 << 20)], "past the kernel's cache");
 }
 
-// S-33
+// S-58
 #[test]
 fn names_are_any_bytes() {
     use std::os::unix::ffi::OsStrExt;
@@ -66,7 +66,7 @@ fn names_are_any_bytes() {
     assert_eq!(listed.as_bytes(), name);
 }
 
-// S-12
+// S-49
 #[test]
 fn rename_flags_arrive() {
     let mounted = Mounted::new();
@@ -159,7 +159,7 @@ fn a_file_without_a_name_gets_one_later() {
     assert_eq!(fs::read(mounted.path("named")).unwrap(), b"unnamed");
 }
 
-// S-23
+// S-17
 #[test]
 fn memory_mapped_from_a_file_is_written_back() {
     let mounted = Mounted::new();

@@ -22,7 +22,7 @@ fn a_waiter_is_killed(mounted: &Mounted, role: &str) {
     assert_eq!(mounted.memory.interrupted(), before + 1);
 }
 
-// S-25
+// S-71
 #[test]
 fn a_blocked_lock_is_interrupted_by_a_signal() {
     let mounted = Mounted::new();

@@ -9,7 +9,7 @@ fn change(world: &World, name: &str, set_stat: SetStat) -> Result<Stat, Errno> {
     world.put(FIRST, set(at(name), set_stat)).map(|put| put.stat.unwrap())
 }
 
-// S-21
+// S-64
 #[test]
 fn all_attributes_change_in_one_request() {
     let world = World::new();
@@ -34,7 +34,7 @@ fn all_attributes_change_in_one_request() {
     assert!(stat.mtime > long_ago);
 }
 
-// S-21
+// S-64
 #[test]
 fn times_and_owners_of_a_link_are_its_own() {
     need_root();
@@ -104,7 +104,7 @@ fn privileges_fall_whatever_mode_stands_in_a_request_that_sets_none() {
     assert_eq!(world.put(FIRST, request).unwrap().stat.unwrap().mode, 0o755);
 }
 
-// S-6
+// S-18
 #[test]
 fn commits_of_every_scope_and_kind_name_the_run_of_the_server() {
     let world = World::new();

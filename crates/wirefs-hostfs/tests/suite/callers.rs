@@ -11,7 +11,7 @@ const USER: Cred = Cred { uid: 1000, gid: 1001, umask: 0o022 };
 const KINDS: [Kind; 6] =
     [Kind::File, Kind::Directory, Kind::Fifo, Kind::Socket, Kind::CharDevice, Kind::BlockDevice];
 
-// S-18
+// S-61
 #[test]
 fn every_kind_is_created_as_the_callers_own() {
     need_root();
@@ -40,7 +40,7 @@ fn the_callers_kernel_decides_where_it_may_create() {
     world.put(FIRST, create_as("dir/file", Kind::File, 0o644, USER, PutMode::NONE)).unwrap();
 }
 
-// S-18
+// S-61
 #[test]
 fn a_set_group_id_directory_hands_on_its_group() {
     need_root();
@@ -63,7 +63,7 @@ fn a_set_group_id_directory_hands_on_its_group() {
 }
 
 /// The kernel's request for `creat(2)` by an ordinary user: it does not know whether the file is there.
-// S-18
+// S-61
 #[test]
 fn a_new_file_keeps_the_set_id_bits_that_an_old_one_loses_when_it_is_cut() {
     need_root();

@@ -20,7 +20,7 @@ fn with_files() -> (World, Vec<u8>) {
     (world, bytes)
 }
 
-// S-35
+// S-69
 #[test]
 fn a_range_is_copied_up_to_the_end_and_no_further_than_asked() {
     let (world, bytes) = with_files();
@@ -40,7 +40,7 @@ fn within_one_file_ranges_must_not_overlap() {
     assert_eq!(copy(&world, ("from", 0), ("to", u64::MAX), 10), Err(Errno::Overflow));
 }
 
-// S-35
+// S-69
 #[test]
 fn within_one_file_a_copy_ends_where_the_file_ended_before() {
     let (world, bytes) = with_files();

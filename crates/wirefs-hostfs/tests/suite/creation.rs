@@ -9,7 +9,7 @@ use wirefs_op::wire::Data;
 use wirefs_op::{Errno, Kind, SetStat};
 use wirefs_server::{SessionKey, Tree};
 
-// S-11
+// S-50
 #[test]
 fn exactly_one_of_eight_exclusive_creators_wins() {
     const THREADS: u64 = 8;
@@ -88,7 +88,7 @@ fn every_kind_that_an_ordinary_user_may_make_is_made() {
     assert_eq!(world.read(FIRST, at("link"), 0, 4096).unwrap(), b"../any where\n");
 }
 
-// S-18
+// S-61
 #[test]
 fn the_callers_umask_counts_and_the_servers_own_does_not() {
     let world = World::new();
@@ -100,7 +100,7 @@ fn the_callers_umask_counts_and_the_servers_own_does_not() {
 }
 
 /// A default ACL takes the umask's place (`acl(5)`).
-// S-18
+// S-61
 #[test]
 fn a_default_acl_replaces_the_umask() {
     let world = World::new();

@@ -58,7 +58,7 @@ fn whole_brings_small_files_and_only_the_attributes_of_large_ones() {
     assert!(!large[0].mode.has(GotMode::DATA));
 }
 
-// S-17
+// S-59
 #[test]
 fn pipes_and_devices_are_never_opened() {
     let world = World::new();
@@ -70,7 +70,7 @@ fn pipes_and_devices_are_never_opened() {
     assert_eq!(world.put(FIRST, write(at("pipe"), 0, b"x")), Err(Errno::Invalid));
 }
 
-// S-34
+// S-68
 #[test]
 fn a_sparse_file_of_more_than_4_gib_reads_writes_and_shows_its_holes() {
     let world = World::new();
@@ -105,7 +105,7 @@ fn offsets_past_what_files_can_have_are_refused() {
 }
 
 /// Two clients append at the same time: each line is whole, none is lost, each was told where it went.
-// S-10
+// S-48
 #[test]
 fn appends_of_two_sessions_never_overwrite_each_other() {
     const LINES: u32 = 2000;
@@ -137,7 +137,7 @@ fn appends_of_two_sessions_never_overwrite_each_other() {
     }
 }
 
-// S-34
+// S-68
 #[test]
 fn space_is_allocated_and_holes_are_punched() {
     let world = World::new();

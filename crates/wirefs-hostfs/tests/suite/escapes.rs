@@ -24,7 +24,7 @@ fn with_secret() -> (Scratch, World) {
     (outside, world)
 }
 
-// S-16
+// S-57
 #[test]
 fn a_link_in_the_middle_of_a_path_is_not_followed() {
     let (_outside, world) = with_secret();
@@ -70,7 +70,7 @@ fn a_session_that_did_not_attach_gets_nothing() {
 }
 
 /// A directory and a link to the outside change places all the time; no read, write or creation may ever land outside.
-// S-16
+// S-57
 #[test]
 fn swapping_a_directory_with_a_link_never_leads_outside() {
     let (outside, world) = with_secret();

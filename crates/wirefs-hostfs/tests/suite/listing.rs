@@ -33,7 +33,7 @@ fn a_listing_holds_each_entry_with_its_own_attributes() {
     }
 }
 
-// S-33
+// S-58
 #[test]
 fn names_of_255_odd_bytes_are_listed_and_found() {
     let world = World::new();
@@ -119,7 +119,7 @@ fn a_kept_directory_lists_from_the_start_again() {
 }
 
 /// Entries that stay are each seen once, however many come and go beside them.
-// S-32
+// S-30
 #[test]
 fn a_listing_of_100000_entries_is_complete_while_others_come_and_go() {
     const STAYING: usize = 100_000;

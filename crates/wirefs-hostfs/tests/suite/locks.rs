@@ -55,7 +55,7 @@ fn with_file() -> World {
     world
 }
 
-// S-9
+// S-41
 #[test]
 fn ranges_conflict_between_owners_and_sessions_but_not_within_one() {
     let world = with_file();
@@ -72,7 +72,7 @@ fn ranges_conflict_between_owners_and_sessions_but_not_within_one() {
     assert_eq!(posix(&world, OTHER, LockKind::Write, 4, 4), Err(Errno::WouldBlock));
 }
 
-// S-9
+// S-41
 #[test]
 fn a_test_tells_the_lock_in_the_way_and_who_holds_it() {
     let world = with_file();
@@ -86,7 +86,7 @@ fn a_test_tells_the_lock_in_the_way_and_who_holds_it() {
     assert_eq!(test(&world, OTHER, LockKind::Write, 200, 200).unwrap().end, u64::MAX);
 }
 
-// S-9
+// S-41
 #[test]
 fn a_test_names_the_holder_of_a_shared_lock_and_only_that_part_of_the_file_that_it_holds() {
     let world = with_file();
@@ -99,7 +99,7 @@ fn a_test_names_the_holder_of_a_shared_lock_and_only_that_part_of_the_file_that_
     assert_eq!(test(&world, OTHER, LockKind::Write, 15, 99), None);
 }
 
-// S-8
+// S-40
 #[test]
 fn a_lock_that_is_had_brings_the_files_attributes() {
     let world = with_file();
@@ -108,7 +108,7 @@ fn a_lock_that_is_had_brings_the_files_attributes() {
     assert_eq!(had.stat.unwrap(), world.stat(FIRST, at("file")).unwrap());
 }
 
-// S-9
+// S-41
 #[test]
 fn the_two_families_do_not_see_each_other() {
     let world = with_file();
@@ -121,7 +121,7 @@ fn the_two_families_do_not_see_each_other() {
     flock(&world, ONE, LockKind::Write).unwrap();
 }
 
-// S-9
+// S-41
 #[test]
 fn programs_at_the_server_see_the_locks_and_are_seen() {
     let world = with_file();
@@ -150,7 +150,7 @@ fn the_child_locks_until_its_input_ends() {
     std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).unwrap();
 }
 
-// S-9
+// S-41
 #[test]
 fn fcntl_locks_of_programs_are_seen() {
     let world = with_file();
@@ -174,7 +174,7 @@ fn fcntl_locks_of_programs_are_seen() {
     posix(&world, ONE, LockKind::Read, 0, 9).unwrap();
 }
 
-// S-28
+// S-78
 #[test]
 fn the_end_of_a_session_releases_all_its_locks() {
     let world = with_file();
@@ -225,7 +225,7 @@ fn a_waiting_lock_is_had_when_the_other_releases() {
     assert_eq!(posix(&world, ONE, LockKind::Read, 0, 9), Err(Errno::WouldBlock));
 }
 
-// S-13
+// S-54
 #[test]
 fn a_waiting_lock_is_had_though_its_file_loses_its_name_meanwhile() {
     let world = with_file();
@@ -242,7 +242,7 @@ fn a_waiting_lock_is_had_though_its_file_loses_its_name_meanwhile() {
     assert!(matches!(replies.as_slice(), [Reply::Lock(_)]), "{replies:?}");
 }
 
-// S-146
+// S-44
 #[test]
 fn two_locks_that_wait_for_each_other_wait_until_one_is_withdrawn() {
     let world = with_file();

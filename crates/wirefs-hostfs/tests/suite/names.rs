@@ -15,7 +15,7 @@ fn rename(world: &World, from: &str, to: &str, flags: u32) -> Result<Rrename, Er
     }
 }
 
-// S-12
+// S-49
 #[test]
 fn renames_replace_refuse_and_exchange_as_asked() {
     let world = World::new();
@@ -56,7 +56,7 @@ fn removing_tells_directories_from_the_rest() {
     assert_eq!(remove("file", false), Ok(()));
 }
 
-// S-33
+// S-58
 #[test]
 fn paths_longer_than_one_system_call_takes_are_walked_in_steps() {
     let world = World::new();

@@ -11,7 +11,7 @@ use wirefs_op::message::target::{Fd, NOFD, Place, Target};
 use wirefs_op::{Errno, Kind, Reply, Request};
 use wirefs_server::Tree;
 
-// S-14
+// S-55
 #[test]
 fn hard_links_are_one_object_with_one_inode_number() {
     let world = World::new();
@@ -39,7 +39,7 @@ fn a_link_can_be_linked_as_the_link_that_it_is() {
     assert_eq!(world.stat(FIRST, at("link")).unwrap().nlink, 2);
 }
 
-// S-13
+// S-54
 #[test]
 fn an_unlinked_open_file_lives_until_it_is_closed() {
     let world = World::new();
@@ -74,7 +74,7 @@ fn a_file_without_a_name_can_get_one() {
     assert_eq!(std::fs::read(world.host("name")).unwrap(), b"named late");
 }
 
-// S-15
+// S-56
 #[test]
 fn a_stale_fd_or_one_of_another_file_falls_back_to_the_path() {
     let world = World::new();
@@ -91,7 +91,7 @@ fn a_stale_fd_or_one_of_another_file_falls_back_to_the_path() {
     assert!(world.read(FIRST, open_as("gone", one.fd, one.stat.unwrap().id), 0, 9).is_ok());
 }
 
-// S-15
+// S-56
 #[test]
 fn another_object_at_the_path_is_stale_and_so_is_none() {
     let world = World::new();
@@ -133,7 +133,7 @@ fn a_file_open_for_reading_becomes_writable_under_its_number_even_without_a_name
     assert_eq!(world.read(FIRST, open_as("file", fd, id), 0, 9).unwrap(), b"new");
 }
 
-// S-28
+// S-78
 #[test]
 fn the_end_of_a_session_closes_its_files_and_removes_what_was_to_be_removed() {
     let world = World::new();

@@ -14,7 +14,7 @@ use wirefs_op::wire::{Data, Text};
 use wirefs_op::{Errno, Kind, Request, SetStat, TreePath};
 use wirefs_server::{SessionKey, Tree};
 
-// S-20
+// S-63
 #[test]
 fn every_change_is_refused_and_reading_goes_on() {
     let options = HostOptions { read_only: true, ..HostOptions::default() };

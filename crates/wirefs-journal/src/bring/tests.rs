@@ -113,7 +113,7 @@ fn learned() -> Redo {
     redo
 }
 
-// S-77
+// S-103
 #[test]
 fn a_connection_that_breaks_when_all_is_done_again_but_not_told_goes_on_over_another() {
     let mut has = false;
@@ -140,7 +140,7 @@ fn what_breaks_before_it_is_decided_begins_anew() {
     assert!(bring.broken().is_none() && !has);
 }
 
-// S-77
+// S-103
 #[test]
 fn objects_that_others_changed_before_a_second_power_cut_are_left_alone() {
     let put = Tput {
@@ -169,7 +169,7 @@ fn objects_that_others_changed_before_a_second_power_cut_are_left_alone() {
     assert!(is_left_alone(&mut redo, 6) && !is_left_alone(&mut learned(), 6));
 }
 
-// S-151
+// S-108
 #[test]
 fn what_a_first_redo_made_under_the_id_of_another_lost_file_is_not_known_by_that() {
     let (first, mut second) = (record(), record());
@@ -238,7 +238,7 @@ fn goes_on(noted: &[u8], ledger: u64) -> Bring {
     Bring::go_on(decided, terms(ledger)).unwrap()
 }
 
-// S-77
+// S-103
 #[test]
 fn what_a_process_was_doing_again_that_died_another_one_goes_on_with() {
     // Before the change was sent, and after the server has done it.
@@ -253,7 +253,7 @@ fn what_a_process_was_doing_again_that_died_another_one_goes_on_with() {
     }
 }
 
-// S-77
+// S-103
 #[test]
 fn what_others_have_made_since_a_process_died_that_did_changes_again_is_left_alone() {
     let mut bring = goes_on(&ends_in_the_midst(0, 0), 3);

@@ -49,7 +49,7 @@ pub(crate) struct BenchArguments {
     #[arg(long, value_name = "TIME", default_value = "10min", value_parser = units::duration)]
     limit: Duration,
     /// Idle time of the trees of a run before their mounts: for one minute after activity of server programs, exclusive
-    /// creations wait for the server (S-153).
+    /// creations wait for the server (S-51).
     #[arg(long, value_name = "TIME", default_value = "61s", value_parser = units::duration)]
     rest: Duration,
     /// The wirefs program; by default the one in the directory of this program.

@@ -192,7 +192,7 @@ impl Plan {
     }
 }
 
-// S-95
+// S-90
 #[test]
 fn whoever_is_killed_and_whenever_the_tree_is_that_of_an_undisturbed_run() {
     let (kills, seed) = (setting("WIREFS_KILLS", KILLS), setting("WIREFS_KILLS_SEED", 1));
@@ -200,13 +200,13 @@ fn whoever_is_killed_and_whenever_the_tree_is_that_of_an_undisturbed_run() {
     Plan { kills, power, cuts, seed, is_long: true }.run("kills");
 }
 
-// S-105
+// S-100
 #[test]
 fn when_the_servers_disk_loses_power_the_tree_is_that_of_an_undisturbed_run() {
     Plan { kills: 1, power: 3, cuts: 0, seed: 2, is_long: false }.run("power");
 }
 
-// S-106
+// S-101
 #[test]
 fn when_the_line_is_cut_or_reset_the_tree_is_that_of_an_undisturbed_run() {
     Plan { kills: 1, power: 0, cuts: 4, seed: 3, is_long: false }.run("line");

@@ -35,7 +35,7 @@ const RTTS: [Duration; 2] = [Duration::ZERO, Duration::from_millis(10)];
 struct Mode {
     name: &'static str,
     options: &'static [&'static str],
-    /// The mode guarantees that the holder of a lock sees what earlier holders wrote (S-8).
+    /// The mode guarantees that the holder of a lock sees what earlier holders wrote (S-40).
     locks_contents: bool,
 }
 
@@ -71,7 +71,7 @@ struct Program {
     name: &'static str,
     check: Check,
     needs_other: bool,
-    /// The program is of no use without S-8.
+    /// The program is of no use without S-40.
     needs_contents: bool,
 }
 
@@ -108,8 +108,11 @@ impl Row {
     /// Fills the row.
     fn run(mut self, runs: u64) -> Row {
         let (rtt, name) = (self.rtt, format!("locks-{}-{}", self.mode.name, self.rtt.as_millis()));
-        let site =
-            if rtt.is_zero() { Site::unix(&name) } else { Site::tls_of_two(&name, LinkProfile::rtt(rtt)) };
+        let site = if rtt.is_zero() {
+            Site::unix(&name)
+        } else {
+            Site::tls_with_two_clients(&name, LinkProfile::rtt(rtt))
+        };
         for run in 0..runs {
             let mount = site.mount("a", self.mode.options);
             self.run_programs(&site, &mount, None, run);
@@ -191,7 +194,7 @@ fn table(runs: u64) -> Vec<Row> {
     rows.into_iter().map(|(_, row)| row).collect()
 }
 
-// S-8, S-9, S-11, S-13, S-102, S-153, S-154
+// S-40, S-41, S-50, S-54, S-42, S-51, S-52
 #[test]
 fn programs_exclude_each_other_in_each_mode() {
     let runs = std::env::var("WIREFS_LOCKS_RUNS").map_or(1, |text| text.parse().expect("a number of runs"));
@@ -200,7 +203,7 @@ fn programs_exclude_each_other_in_each_mode() {
     println!("\nruns with a fault of all runs\n{:<18}{:>8}{head}", "mode", "RTT");
     rows.iter().for_each(|row| println!("{}", row.line(runs)));
     println!(
-        "mode session promises nothing of contents under locks (S-8): no turns, and its counters only have to end"
+        "mode session promises nothing of contents under locks (S-40): no turns, and its counters only have to end"
     );
     let faults: Vec<&String> = rows.iter().flat_map(|row| &row.faults).collect();
     assert!(faults.is_empty(), "{faults:#?}");

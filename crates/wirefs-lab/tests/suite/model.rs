@@ -57,7 +57,7 @@ fn two_strict_mounts_match_the_model() {
     compare_with_model("model-strict", &["a", "b"], SecondWriter::SecondMount, &["--mode", "strict"]);
 }
 
-// S-3
+// S-9
 #[test]
 fn strict_mount_with_server_programs_matches_the_model() {
     compare_with_model("model-outside", &["a"], SecondWriter::ServerPrograms, &["--mode", "strict"]);

@@ -21,7 +21,7 @@ use segment::{NodeSegment, wait_for};
 
 const HOST_DOWN: i32 = 112;
 
-/// S-80: the share of each node is at /net/NODE of all nodes, its own at SELF; S-81: an unknown name does not exist.
+/// S-109: the share of each node is at /net/NODE of all nodes, its own at SELF; S-110: an unknown name does not exist.
 #[test]
 fn each_node_accesses_the_files_of_all_without_manual_mounts() {
     let segment = NodeSegment::of_three("files");
@@ -48,7 +48,7 @@ fn each_node_accesses_the_files_of_all_without_manual_mounts() {
     wait_for("the directory to come", || segment.share(2).join("directory").is_dir());
 }
 
-/// S-82: listing /net, and statfs of a node, connect to no node.
+/// S-111: listing /net, and statfs of a node, connect to no node.
 #[test]
 fn listing_opens_no_connection_and_first_access_does() {
     let segment = NodeSegment::of_three("listing");
@@ -68,7 +68,7 @@ fn listing_opens_no_connection_and_first_access_does() {
     assert!(segment.connections(1) >= 1);
 }
 
-/// S-83: access to a dead node fails at once, and delays no other node; S-84: a restarted node is accessible again,
+/// S-112: access to a dead node fails at once, and delays no other node; S-113: a restarted node is accessible again,
 /// also through open files.
 #[test]
 fn killed_node_is_down_and_works_again_after_restart() {
@@ -102,7 +102,7 @@ fn killed_node_is_down_and_works_again_after_restart() {
     wait_for("the list to say that it lives", || segment.state(3, "linus2") == "alive");
 }
 
-/// S-85: a node that leaves is gone at once for the others, and its own /net is unmounted.
+/// S-115: a node that leaves is gone at once for the others, and its own /net is unmounted.
 #[test]
 fn leaving_node_unmounts_its_net_and_others_see_it_left() {
     let segment = NodeSegment::of_three("leaves");

@@ -27,7 +27,7 @@ fn near() -> LinkProfile {
     LinkProfile::rtt(Duration::from_millis(4))
 }
 
-/// S-130: when a call returns, its change is visible on the other nodes; a node that joins later has everything.
+/// S-124: when a call returns, its change is visible on the other nodes; a node that joins later has everything.
 #[test]
 fn file_written_on_one_node_is_readable_on_the_other() {
     let group = PingFsGroup::new("two", 2, &near());
@@ -46,7 +46,7 @@ fn file_written_on_one_node_is_readable_on_the_other() {
     group.wait_for_equal_roots(&[1, 2]);
 }
 
-/// S-131: a node with cached contents is notified of changes by other nodes.
+/// S-125: a node with cached contents is notified of changes by other nodes.
 #[test]
 fn node_with_cached_contents_sees_changes_of_others() {
     let group = PingFsGroup::new("kept", 2, &near());
@@ -64,7 +64,7 @@ fn node_with_cached_contents_sees_changes_of_others() {
     }
 }
 
-/// S-132: acknowledged changes survive on the remaining nodes, and all trees are equal, whichever node dies, joins or
+/// S-126: acknowledged changes survive on the remaining nodes, and all trees are equal, whichever node dies, joins or
 /// leaves.
 #[test]
 fn group_survives_a_killed_node_and_a_leaving_node() {
@@ -101,7 +101,7 @@ fn group_survives_a_killed_node_and_a_leaving_node() {
     assert_eq!(contents_of_all(&group, &[2, 3]), all);
 }
 
-/// S-133: blocks lost on a node's own link are restored from the other nodes.
+/// S-127: blocks lost on a node's own link are restored from the other nodes.
 #[test]
 fn lost_blocks_of_one_node_are_read_from_the_others() {
     // So far away that blocks are in flight and not parked in receive buffers, so that a cut loses them.
@@ -159,7 +159,7 @@ fn duration() -> Duration {
     Duration::from_secs(seconds.map_or(20, |seconds| seconds.parse().unwrap()))
 }
 
-/// S-130: programs on three nodes change one tree concurrently for 20 s; then all roots are equal, and acknowledged
+/// S-124: programs on three nodes change one tree concurrently for 20 s; then all roots are equal, and acknowledged
 /// changes are there.
 #[test]
 fn three_nodes_change_one_tree_concurrently_and_end_equal() {

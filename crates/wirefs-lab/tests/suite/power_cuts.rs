@@ -230,49 +230,49 @@ fn run_program(name: &str, file_system: FileSystem, program: Program) {
     run(name, file_system, |mount, reference, site, _| Programs::new(program, mount, reference, site));
 }
 
-// S-105
+// S-100
 #[test]
 fn storm_on_ext4() {
     run_storm("storm-ext4", FileSystem::Ext4);
 }
 
-// S-105
+// S-100
 #[test]
 fn storm_on_xfs() {
     run_storm("storm-xfs", FileSystem::Xfs);
 }
 
-// S-105
+// S-100
 #[test]
 fn untar_on_ext4() {
     run_program("untar-ext4", FileSystem::Ext4, Program::Untar);
 }
 
-// S-105
+// S-100
 #[test]
 fn untar_on_xfs() {
     run_program("untar-xfs", FileSystem::Xfs, Program::Untar);
 }
 
-// S-105
+// S-100
 #[test]
 fn sqlite_on_ext4() {
     run_program("sqlite-ext4", FileSystem::Ext4, Program::Sqlite);
 }
 
-// S-105
+// S-100
 #[test]
 fn sqlite_on_xfs() {
     run_program("sqlite-xfs", FileSystem::Xfs, Program::Sqlite);
 }
 
-// S-105
+// S-100
 #[test]
 fn git_on_ext4() {
     run_program("git-ext4", FileSystem::Ext4, Program::Git);
 }
 
-// S-105
+// S-100
 #[test]
 fn git_on_xfs() {
     run_program("git-xfs", FileSystem::Xfs, Program::Git);

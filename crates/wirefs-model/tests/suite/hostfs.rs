@@ -15,7 +15,7 @@ fn compare_in(parent: &Path, seed: u64, requests: usize) {
     }
 }
 
-// S-31
+// S-2
 #[test]
 fn host_directory_matches_the_model() {
     for seed in seeds(4) {

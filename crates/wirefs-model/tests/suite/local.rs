@@ -17,7 +17,7 @@ fn compare_in(parent: &Path, seed: u64, operations: usize) {
     }
 }
 
-// S-31
+// S-2
 #[test]
 fn model_matches_a_local_directory() {
     for seed in seeds(4) {

@@ -69,14 +69,14 @@ fn is_found_again(redo: &Redo, change: &Change, sent: Option<&u64>, lost: &World
     }
 }
 
-// S-77 S-149
+// S-103 S-106
 #[test]
 fn whatever_a_disk_has_lost_of_names_and_contents_is_there_again() {
     let whole = (0..1000).filter(|seed| is_whole_again(World::new(*seed), *seed, 1)).count();
     assert!(whole > 600, "too many say nothing: {whole}");
 }
 
-// S-77
+// S-103
 #[test]
 fn an_attempt_that_did_not_end_is_made_again() {
     let whole = (0..300).filter(|seed| is_whole_again(World::new(*seed), *seed, 3)).count();
@@ -138,7 +138,7 @@ fn what_was_changed_after_the_client_heard_of_the_server_is_left_alone() {
     assert!(redone[1..].iter().all(|redone| matches!(redone, Redone::Send(..))), "{redone:?}");
 }
 
-// S-77 S-92
+// S-103 S-102
 #[test]
 fn what_was_made_by_a_change_that_is_forgotten_is_known_by_its_path() {
     let mut world = World::new(1);
@@ -165,7 +165,7 @@ fn what_was_made_by_a_change_that_is_forgotten_is_known_by_its_path() {
     assert_eq!(redo.learn(&record, Told { is_answered: true, ..Told::default() }), Err(Unlike::Journal));
 }
 
-// S-77 S-93
+// S-103 S-104
 #[test]
 fn what_was_made_and_never_told_is_not_taken_for_what_it_was_to_replace() {
     let mut world = World::new(1);
@@ -196,7 +196,7 @@ fn redone_beside_another(texts: &[&str], answered: usize) -> Vec<Redone> {
     changes.iter().map(|change| redo.redo(&change.record).unwrap()).collect()
 }
 
-// S-77
+// S-103
 #[test]
 fn what_somebody_else_has_put_there_since_is_neither_removed_nor_replaced_nor_moved() {
     let is_sent = |redone: &Redone| matches!(redone, Redone::Send(..));
@@ -211,7 +211,7 @@ fn what_somebody_else_has_put_there_since_is_neither_removed_nor_replaced_nor_mo
     assert_eq!(sent(&["remove k", "create k", "write k", "create n"], 4), [false, false, false, true]);
 }
 
-// S-77
+// S-103
 #[test]
 fn what_is_known_by_its_number_gets_its_new_name_whoever_has_changed_its_contents() {
     for answered in [0, 3] {
@@ -221,14 +221,14 @@ fn what_is_known_by_its_number_gets_its_new_name_whoever_has_changed_its_content
     }
 }
 
-// S-77 S-148
+// S-103 S-105
 #[test]
 fn a_file_that_had_two_names_before_the_first_change_is_whole_again() {
     let whole = (0..600).filter(|seed| is_whole_again(World::with_twins(*seed), *seed, 1)).count();
     assert!(whole > 400, "too many say nothing: {whole}");
 }
 
-// S-148
+// S-105
 #[test]
 fn what_was_changed_by_a_name_that_is_gone_reaches_the_file_by_its_other_name() {
     for rest in [&["remove old/k"][..], &["create n", "rename n old/k"]] {
@@ -253,7 +253,7 @@ fn what_was_changed_by_a_name_that_is_gone_reaches_the_file_by_its_other_name() 
     }
 }
 
-// S-148
+// S-105
 #[test]
 fn a_name_whose_file_turns_out_to_have_another_name_is_of_one_file_with_it() {
     let mut world = World::with_twins(1);
@@ -271,7 +271,7 @@ fn a_name_whose_file_turns_out_to_have_another_name_is_of_one_file_with_it() {
     assert_eq!(lost.contents(), world.contents());
 }
 
-// S-77 S-148
+// S-103 S-105
 #[test]
 fn changes_by_a_second_old_name_that_were_never_answered_are_not_passed_over() {
     let redone = |edit: fn(&mut Vec<Change>)| {

@@ -172,7 +172,7 @@ fn xattr(action: XattrAction, flags: u32, value: &str) -> Request {
     })
 }
 
-// S-75
+// S-86
 #[test]
 fn repeated_creation_accepts_the_created_object() {
     on_each_tree(|tree| {
@@ -235,7 +235,7 @@ fn repeated_creation_rejects_an_older_or_different_object() {
     });
 }
 
-// S-75
+// S-86
 #[test]
 fn repeated_append_appends_once() {
     on_each_tree(|tree| {
@@ -257,7 +257,7 @@ fn repeated_append_appends_once() {
     });
 }
 
-// S-75
+// S-86
 #[test]
 fn repeated_removal_succeeds_and_removes_no_other_object() {
     on_each_tree(|tree| {
@@ -286,7 +286,7 @@ fn repeated_removal_succeeds_and_removes_no_other_object() {
     });
 }
 
-// S-75
+// S-86
 #[test]
 fn repeated_rename_renames_once() {
     on_each_tree(|tree| {
@@ -324,7 +324,7 @@ fn repeated_exchange_exchanges_once() {
     });
 }
 
-// S-75
+// S-86
 #[test]
 fn repeated_link_accepts_the_existing_link() {
     on_each_tree(|tree| {

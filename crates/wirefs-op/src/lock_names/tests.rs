@@ -1,6 +1,6 @@
 use super::is_lock_name;
 
-// S-153
+// S-51
 #[test]
 fn lock_file_names_are_recognized_and_others_are_not() {
     let locks: [&[u8]; 17] = [

@@ -5,7 +5,7 @@
 use crate::examples::examples;
 use crate::inspect::{decode_by_all, listing_from, reply_from, request_from, stream_from};
 
-// S-30
+// S-80
 #[test]
 fn fuzz_request_decoder() {
     bolero::check!().for_each(|body: &[u8]| {
@@ -13,7 +13,7 @@ fn fuzz_request_decoder() {
     });
 }
 
-// S-30
+// S-80
 #[test]
 fn fuzz_reply_decoder() {
     bolero::check!().for_each(|body: &[u8]| {
@@ -28,7 +28,7 @@ fn fuzz_listing_decoder() {
     });
 }
 
-// S-30
+// S-80
 #[test]
 fn fuzz_stream_decoder() {
     bolero::check!().for_each(|data: &[u8]| {

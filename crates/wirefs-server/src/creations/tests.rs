@@ -62,7 +62,7 @@ fn data_for_what_was_created_goes_through_the_fd_that_was_left_open() {
     assert_eq!(request, put(Fd(2), PutMode::DATA, id(30)));
 }
 
-// S-13
+// S-54
 #[test]
 fn files_that_lost_their_names_are_copied_by_the_fds_that_were_left_open() {
     let mut creations = Creations::default();

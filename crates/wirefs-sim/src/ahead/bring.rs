@@ -185,11 +185,11 @@ impl World {
                     self.note_request(SEAT, &body);
                     self.send_up(connection, body, Lane::Changes);
                 }
-                // S-149: it was asked for while there was no connection, so that its client did not know the end of the file.
+                // S-106: it was asked for while there was no connection, so that its client did not know the end of the file.
                 Some(Act::Keep(_, why)) if why.ends_with("nobody knows where the append went") => {
                     self.is_kept_aside();
                 }
-                // S-77: the mount has died, and the server had got more from it than it has answered.
+                // S-103: the mount has died, and the server had got more from it than it has answered.
                 Some(Act::Keep(_, why))
                     if is_dead && why.ends_with("what it has there was changed later") =>
                 {

@@ -9,7 +9,7 @@ const SEEDS: u64 = 600;
 /// Within so many runs each mistake is found.
 const FLAWED: u64 = 200;
 
-// S-60 S-75 S-77 S-79 S-92 S-148 S-149 S-150 S-151
+// S-89 S-86 S-103 S-95 S-102 S-105 S-106 S-107 S-108
 #[test]
 fn what_a_program_was_told_is_what_the_server_has_in_the_end() {
     let total = Mutex::new(Record::default());

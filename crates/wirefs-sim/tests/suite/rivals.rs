@@ -7,7 +7,7 @@ use wirefs_sim::{Record, Scene, run, tell};
 /// Runs. `make sim RIVALS=1` makes more.
 const SEEDS: u64 = 400;
 
-// S-11 S-153
+// S-50 S-51
 #[test]
 fn each_name_has_one_holder_on_whichever_machine() {
     let total = Mutex::new(Record::default());

@@ -7,7 +7,7 @@ use wirefs_sim::{Record, Scene, run, tell};
 /// Runs of each test.
 const SEEDS: u64 = 2000;
 
-// S-1 S-2 S-3 S-36 S-38
+// S-1 S-8 S-9 S-4 S-6
 #[test]
 fn nobody_sees_what_was_not_so_and_everything_ends() {
     let total = Mutex::new(Record::default());

@@ -141,7 +141,7 @@ fn removing_a_magic_file_restores_its_checkpoint() {
     home.write("mnt/dir/file", "after");
     std::fs::rename(home.path("mnt/dir"), home.path("mnt/moved")).unwrap();
     std::fs::remove_file(home.path("mnt/moved/__checkpoint_one")).unwrap();
-    // The kernel follows a moment later (S-141).
+    // The kernel follows a moment later (S-10).
     wait_for("the names to go back", || {
         home.path("mnt/dir").exists()
             && !home.path("mnt/moved").exists()
@@ -150,7 +150,7 @@ fn removing_a_magic_file_restores_its_checkpoint() {
     assert_eq!(home.read("mnt/dir/file"), "before");
 }
 
-// S-141
+// S-10
 #[test]
 fn checkpoint_command_ends_when_its_effect_is_visible() {
     for mode in ["lease", "direct", "strict"] {

@@ -70,7 +70,7 @@ fn assert_cost(home: &TestHome, walk: fn(&TestHome), each: usize) {
     assert_eq!(requests(home), asked_before);
 }
 
-// S-121
+// S-34
 #[test]
 fn cached_walk_makes_no_calls() {
     let home = TestHome::new();
@@ -78,7 +78,7 @@ fn cached_walk_makes_no_calls() {
     assert_cost(&home, find, 0);
 }
 
-// S-121
+// S-34
 #[test]
 fn cached_read_costs_open_and_close_only() {
     let home = TestHome::new();

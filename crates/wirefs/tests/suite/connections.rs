@@ -158,7 +158,7 @@ fn gets(home: &TestHome) -> u64 {
     home.status()["requests"]["Get"].as_u64().unwrap()
 }
 
-/// S-107, S-108
+/// S-82, S-83
 #[test]
 fn reads_over_several_connections_survive_the_loss_of_one() {
     let lab = Lab::new("connect").unwrap();

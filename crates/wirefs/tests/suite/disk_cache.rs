@@ -79,7 +79,7 @@ fn damage(path: PathBuf) {
     fs::write(path, bytes).unwrap();
 }
 
-// S-50
+// S-38
 #[test]
 fn next_mount_uses_cached_data_without_requests() {
     let home = TestHome::new();
@@ -101,7 +101,7 @@ fn next_mount_uses_cached_data_without_requests() {
     umount(&home);
 }
 
-// S-50
+// S-38
 #[test]
 fn changes_while_unmounted_are_visible() {
     let home = TestHome::new();
@@ -121,7 +121,7 @@ fn changes_while_unmounted_are_visible() {
     umount(&home);
 }
 
-// S-50
+// S-38
 #[test]
 fn restarted_server_invalidates_cached_listings() {
     let home = TestHome::new();
@@ -141,7 +141,7 @@ fn restarted_server_invalidates_cached_listings() {
     umount(&home);
 }
 
-// S-51
+// S-39
 #[test]
 fn damaged_snapshot_is_ignored() {
     let home = TestHome::new();
@@ -158,7 +158,7 @@ fn damaged_snapshot_is_ignored() {
     umount(&home);
 }
 
-// S-51
+// S-39
 #[test]
 fn damaged_contents_are_evicted_and_fetched_again() {
     let home = TestHome::new();
@@ -180,7 +180,7 @@ fn damaged_contents_are_evicted_and_fetched_again() {
     umount(&home);
 }
 
-// S-51
+// S-39
 #[test]
 fn killed_mount_leaves_no_trusted_cache() {
     let home = TestHome::new();

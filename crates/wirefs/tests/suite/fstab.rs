@@ -71,7 +71,7 @@ fn unknown_option_is_an_error() {
     home.wirefs(&[&home.url(), "mnt", "-o", "rw,colour=blue"]).fails_with(&["colour=blue", "next step"]);
 }
 
-// S-169
+// S-76
 #[test]
 fn remount_changes_read_only_and_keeps_other_flags() {
     let home = TestHome::new();
@@ -113,7 +113,7 @@ fn remount_changes_read_only_and_keeps_other_flags() {
     remount("ro").fails_with(&["no FUSE file system is mounted at"]);
 }
 
-// S-169
+// S-76
 #[test]
 fn only_root_may_remount() {
     if !rustix::process::geteuid().is_root() {

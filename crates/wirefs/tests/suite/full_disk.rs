@@ -83,7 +83,7 @@ fn assert_all_present(home: &TestHome, files: usize) {
     }
 }
 
-// S-118 S-119
+// S-97 S-98
 #[test]
 fn full_journal_fails_no_program_and_restarts_when_space_is_free() {
     const FILES: usize = 24;
@@ -117,7 +117,7 @@ fn full_journal_fails_no_program_and_restarts_when_space_is_free() {
     wait_for("the end", || journals(&home).is_empty());
 }
 
-// S-118
+// S-97
 #[test]
 fn restarted_journal_continues_for_many_segments() {
     const FILES: usize = 18;
@@ -143,7 +143,7 @@ fn restarted_journal_continues_for_many_segments() {
     wait_for("the end", || journals(&home).is_empty());
 }
 
-// S-118
+// S-97
 #[test]
 fn mount_killed_with_a_full_journal_loses_and_repeats_nothing() {
     const FILES: usize = 24;
@@ -165,7 +165,7 @@ fn mount_killed_with_a_full_journal_loses_and_repeats_nothing() {
     wait_for("the end", || journals(&home).is_empty());
 }
 
-// S-118
+// S-97
 #[test]
 fn unmount_with_a_full_journal_leaves_no_journal() {
     const FILES: usize = 18;
@@ -179,7 +179,7 @@ fn unmount_with_a_full_journal_leaves_no_journal() {
     wait_for("the end", || journals(&home).is_empty());
 }
 
-// S-122
+// S-99
 #[test]
 fn mount_on_a_full_disk_reports_it_and_works_without_a_journal() {
     let home = TestHome::new();

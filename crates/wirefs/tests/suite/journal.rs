@@ -84,7 +84,7 @@ fn assert_complete(home: &TestHome) {
     assert_eq!(home.read("export/first"), "first");
 }
 
-// S-60
+// S-89
 #[test]
 fn closed_files_are_at_the_server_after_the_next_mount() {
     let home = TestHome::new();
@@ -100,7 +100,7 @@ fn closed_files_are_at_the_server_after_the_next_mount() {
     assert!(journals(&home).is_empty());
 }
 
-// S-60
+// S-89
 #[test]
 fn closed_files_are_at_the_server_after_recover() {
     let home = TestHome::new();
@@ -115,7 +115,7 @@ fn closed_files_are_at_the_server_after_recover() {
     assert!(output.contains("nothing was left"), "{output}");
 }
 
-// S-60
+// S-89
 #[test]
 fn files_closed_before_a_kill_are_complete() {
     let home = TestHome::new();
@@ -148,7 +148,7 @@ fn files_closed_before_a_kill_are_complete() {
     umount(&home);
 }
 
-// S-61
+// S-91
 #[test]
 fn rejected_changes_are_quarantined_and_reported() {
     let home = TestHome::new();
@@ -174,7 +174,7 @@ fn rejected_changes_are_quarantined_and_reported() {
     umount(&home);
 }
 
-// S-62
+// S-93
 #[test]
 fn damaged_record_loses_itself_and_later_ones_and_is_reported() {
     let home = TestHome::new();
@@ -195,7 +195,7 @@ fn damaged_record_loses_itself_and_later_ones_and_is_reported() {
     umount(&home);
 }
 
-// S-62
+// S-93
 #[test]
 fn journal_of_another_version_is_reported_and_unchanged() {
     let home = TestHome::new();
@@ -213,7 +213,7 @@ fn journal_of_another_version_is_reported_and_unchanged() {
     umount(&home);
 }
 
-// S-63
+// S-94
 #[test]
 fn mount_without_a_journal_directory_reports_it_and_works() {
     let home = TestHome::new();
@@ -233,7 +233,7 @@ fn mount_without_a_journal_directory_reports_it_and_works() {
     assert_eq!(home.read("export/file"), "text");
 }
 
-// S-63
+// S-94
 #[test]
 fn no_journal_exists_if_disabled() {
     let home = TestHome::new();
@@ -253,7 +253,7 @@ fn no_journal_exists_if_disabled() {
     refused.fails_with(&["mode lease"]);
 }
 
-// S-63
+// S-94
 #[test]
 fn journal_is_the_default() {
     let home = TestHome::new();
@@ -267,7 +267,7 @@ fn journal_is_the_default() {
     }
 }
 
-// S-79
+// S-95
 #[test]
 fn sync_empties_the_journal() {
     let home = TestHome::new();
@@ -332,7 +332,7 @@ fn mount_killed_after_a_sync_leaves_nothing_to_recover() {
     assert!(journals(&home).is_empty());
 }
 
-// S-94
+// S-20
 #[test]
 fn journal_fsync_needs_no_server_and_survives_a_kill() {
     let home = TestHome::new();
@@ -373,8 +373,8 @@ fn journal_fsync_without_a_journal_is_an_error() {
     }
 }
 
-// S-5
-// S-60
+// S-12
+// S-89
 #[test]
 fn close_of_a_large_file_needs_no_round_trip_and_survives_a_kill() {
     const PIECE: usize = 1 << 20;

@@ -51,7 +51,7 @@ fn names(home: &TestHome, directory: &str) -> Vec<String> {
     names
 }
 
-// S-36
+// S-4
 #[test]
 fn finished_change_is_visible_in_the_other_mount_at_once() {
     let home = TestHome::new();
@@ -77,7 +77,7 @@ fn finished_change_is_visible_in_the_other_mount_at_once() {
     pair.assert_unbroken();
 }
 
-// S-36
+// S-4
 #[test]
 fn changed_attributes_links_and_directories_are_visible_at_once() {
     let home = TestHome::new();
@@ -103,7 +103,7 @@ fn changed_attributes_links_and_directories_are_visible_at_once() {
     }
 }
 
-// S-36
+// S-4
 #[test]
 fn contents_are_invalidated_with_unchanged_attributes() {
     let home = TestHome::new();
@@ -125,7 +125,7 @@ fn contents_are_invalidated_with_unchanged_attributes() {
     reader.flush().unwrap();
 }
 
-// S-38
+// S-6
 #[test]
 fn leased_objects_need_no_requests() {
     let home = TestHome::new();
@@ -163,7 +163,7 @@ fn leased_objects_need_no_requests() {
     assert!(listed <= stats + 100, "more than opening and closing: {} calls", listed - stats);
 }
 
-// S-37
+// S-5
 #[test]
 fn changes_by_server_programs_are_visible() {
     let home = TestHome::new();
@@ -259,7 +259,7 @@ fn two_mounts_append_to_one_file_while_each_reads_it() {
     pair.assert_unbroken();
 }
 
-// S-129
+// S-33
 #[test]
 fn shell_keeps_its_cwd_while_the_parent_changes() {
     let home = TestHome::new();
@@ -290,7 +290,7 @@ fn shell_keeps_its_cwd_while_the_parent_changes() {
     assert_eq!(output, format!("{}\ntext", here.display()).repeat(3));
 }
 
-// S-129
+// S-33
 #[test]
 fn shell_keeps_its_cwd_when_all_leases_are_recalled() {
     let home = TestHome::new();
@@ -344,7 +344,7 @@ fn serve_without_rights(home: &TestHome) -> Server {
     Server::start(command)
 }
 
-// S-37
+// S-5
 #[test]
 fn change_by_a_server_program_concurrent_with_a_mounts_change_is_visible() {
     let home = TestHome::new();

@@ -57,7 +57,7 @@ fn while_listed<R>(home: &TestHome, directory: &str, what: impl FnOnce() -> R) -
     })
 }
 
-// S-32 S-36 S-135
+// S-30 S-4 S-32
 #[test]
 fn change_by_another_mount_is_in_later_listings() {
     let home = TestHome::new();
@@ -83,7 +83,7 @@ fn change_by_another_mount_is_in_later_listings() {
     }
 }
 
-// S-32 S-135
+// S-30 S-32
 #[test]
 fn change_by_a_server_program_appears_in_listings() {
     let home = TestHome::new();
@@ -102,7 +102,7 @@ fn change_by_a_server_program_appears_in_listings() {
     });
 }
 
-// S-32
+// S-30
 #[test]
 fn own_changes_are_in_later_listings() {
     let home = TestHome::new();
@@ -131,7 +131,7 @@ fn read_on(directory: &File) -> Vec<(String, u64)> {
     read
 }
 
-// S-32
+// S-30
 #[test]
 fn seekdir_works_despite_added_and_removed_names() {
     let home = TestHome::new();

@@ -29,7 +29,7 @@ fn with_file(home: &TestHome) -> crate::home::Server {
     server
 }
 
-// S-101
+// S-46
 #[test]
 fn server_program_gets_free_delegated_locks_and_waits_for_held_ones() {
     let home = TestHome::new();
@@ -53,7 +53,7 @@ fn server_program_gets_free_delegated_locks_and_waits_for_held_ones() {
     }
 }
 
-// S-120
+// S-43
 #[test]
 fn lock_of_a_read_only_file_is_released_at_close() {
     let home = TestHome::new();
@@ -72,7 +72,7 @@ fn lock_of_a_read_only_file_is_released_at_close() {
     }
 }
 
-// S-102
+// S-42
 #[test]
 fn second_mount_conflicts_with_held_locks_and_not_with_delegations() {
     let home = TestHome::new();
@@ -106,7 +106,7 @@ fn killed_with_locks(home: &TestHome) -> (File, File) {
     (ranges, whole)
 }
 
-// S-123
+// S-79
 #[test]
 fn locks_of_a_killed_mount_are_free_after_the_next_mount() {
     let home = TestHome::new();
@@ -119,7 +119,7 @@ fn locks_of_a_killed_mount_are_free_after_the_next_mount() {
     flock(open(&home, "mnt/other"), ALL).unwrap();
 }
 
-// S-123
+// S-79
 #[test]
 fn locks_of_a_killed_mount_are_free_for_others_after_recovery() {
     let home = TestHome::new();
@@ -148,7 +148,7 @@ fn ask(home: &TestHome, database: &str, sql: &str) -> String {
     Finished::of(home.command("sqlite3").arg(home.path(database)).args([".timeout 120000", sql])).succeeds()
 }
 
-// S-100
+// S-45
 #[test]
 fn sqlite_on_an_exclusive_mount_sends_few_lock_requests() {
     let home = TestHome::new();
@@ -164,7 +164,7 @@ fn sqlite_on_an_exclusive_mount_sends_few_lock_requests() {
     assert_eq!(ask(&home, "export/db", "select count(*) from t; pragma integrity_check;"), "40\nok\n");
 }
 
-// S-102
+// S-42
 #[test]
 fn sqlite_on_an_exclusive_mount_and_at_the_server_loses_no_transaction() {
     let home = TestHome::new();

@@ -61,7 +61,7 @@ pub(crate) fn restarted_server(home: &TestHome) -> Server {
     Server::start(command)
 }
 
-// S-77
+// S-103
 #[test]
 fn changes_lost_by_the_servers_disk_are_replayed_from_a_dead_mounts_journal() {
     let home = killed();
@@ -81,7 +81,7 @@ fn changes_lost_by_the_servers_disk_are_replayed_from_a_dead_mounts_journal() {
     assert!(journals(&home).is_empty());
 }
 
-// S-77
+// S-103
 #[test]
 fn disk_without_losses_is_unchanged() {
     let home = killed();
@@ -93,7 +93,7 @@ fn disk_without_losses_is_unchanged() {
     assert_eq!(home.wirefs(&["quarantine", "list", "--json"]).succeeds().trim(), "[]");
 }
 
-// S-77
+// S-103
 #[test]
 fn nothing_is_replayed_onto_an_unexplained_state() {
     let home = killed();

@@ -94,7 +94,7 @@ fn lost_with_open_files() -> Option<(TestHome, Server, [File; 2], [u64; 2])> {
     })
 }
 
-// S-92
+// S-102
 #[test]
 fn changes_lost_by_the_servers_disk_are_replayed_and_open_files_work() {
     let (home, _server, [one, two], inodes) =
@@ -136,7 +136,7 @@ fn lost_with_database() -> Option<(TestHome, Server)> {
     })
 }
 
-// S-92 S-116
+// S-102 S-22
 #[test]
 fn lost_database_is_restored_with_all_rows_and_barriers_leave_nothing() {
     let (home, _server) =
@@ -178,7 +178,7 @@ fn rounds(home: &TestHome, dir: &Path, numbers: Range<usize>) -> Command {
     command
 }
 
-// S-92
+// S-102
 #[test]
 fn changes_in_flight_are_applied_once_with_a_pause() {
     const LAST: usize = 60;
@@ -209,7 +209,7 @@ fn changes_in_flight_are_applied_once_with_a_pause() {
     wait_for("the end", || journals(&home).is_empty());
 }
 
-// S-93
+// S-104
 #[test]
 fn unexplained_losses_are_quarantined_and_the_mount_continues() {
     let unlike = (0..TRIES).find_map(|_| {
@@ -234,7 +234,7 @@ fn unexplained_losses_are_quarantined_and_the_mount_continues() {
     wait_for("the end", || journals(&home).is_empty());
 }
 
-// S-92
+// S-102
 #[test]
 fn lost_hard_links_are_restored() {
     let linked = (0..TRIES).find_map(|_| {
@@ -266,7 +266,7 @@ fn lost_hard_links_are_restored() {
     assert_eq!(quarantine(&home), "[]");
 }
 
-// S-92
+// S-102
 #[test]
 fn open_in_flight_continues() {
     let (home, server) = synced();

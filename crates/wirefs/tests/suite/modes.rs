@@ -4,7 +4,7 @@ use crate::file_holder::FileHolder;
 use crate::home::{SecondMount, TestHome, wait_for};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-// S-39
+// S-15
 #[test]
 fn in_lazy_mode_writes_are_sent_at_the_threshold_or_at_close() {
     let home = TestHome::new();
@@ -26,7 +26,7 @@ fn in_lazy_mode_writes_are_sent_at_the_threshold_or_at_close() {
     assert_eq!(home.read("mnt/log").len(), 5003);
 }
 
-// S-40
+// S-24
 #[test]
 fn in_commit_mode_a_close_waits_for_the_servers_disk() {
     let home = TestHome::new();
@@ -39,7 +39,7 @@ fn in_commit_mode_a_close_waits_for_the_servers_disk() {
     assert!(status.contains("\"commit\""), "the mode is shown: {status}");
 }
 
-// S-42
+// S-26
 #[test]
 fn in_session_mode_each_open_file_is_a_copy_until_it_is_closed() {
     let home = TestHome::new();
@@ -61,7 +61,7 @@ fn in_session_mode_each_open_file_is_a_copy_until_it_is_closed() {
     assert_eq!(home.read("other/a"), "newest", "validated at open");
 }
 
-// S-43 S-87
+// S-27 S-28
 #[test]
 fn in_session_mode_the_last_close_replaces_the_whole_file() {
     let home = TestHome::new();
@@ -91,7 +91,7 @@ fn in_session_mode_the_last_close_replaces_the_whole_file() {
     assert!(output.contains("conflicts") && output.contains(&kept), "{output}");
 }
 
-// S-87
+// S-28
 #[test]
 fn in_session_mode_a_concurrent_version_becomes_a_conflict_copy() {
     let home = TestHome::new();
@@ -109,7 +109,7 @@ fn in_session_mode_a_concurrent_version_becomes_a_conflict_copy() {
     assert_eq!(home.read(&format!("export/{kept}")), "at the server");
 }
 
-// S-44
+// S-29
 #[test]
 fn in_session_mode_a_published_file_keeps_its_attributes_and_hard_links() {
     let home = TestHome::new();

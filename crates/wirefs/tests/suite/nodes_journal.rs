@@ -69,7 +69,7 @@ impl Pair {
     }
 }
 
-// S-124
+// S-117
 #[test]
 fn pending_changes_of_a_killed_node_are_sent_after_its_restart() {
     let pair = Pair::new();
@@ -90,7 +90,7 @@ fn pending_changes_of_a_killed_node_are_sent_after_its_restart() {
     assert!(journals(&pair.here).is_empty(), "of what ended in order nothing is left");
 }
 
-// S-124
+// S-117
 #[test]
 fn pending_changes_for_an_absent_node_are_kept_until_it_joins() {
     let pair = Pair::new();
@@ -112,7 +112,7 @@ fn pending_changes_for_an_absent_node_are_kept_until_it_joins() {
     drop(here);
 }
 
-// S-124
+// S-117
 #[test]
 fn pending_changes_can_be_sent_by_address() {
     let pair = Pair::new();
@@ -126,7 +126,7 @@ fn pending_changes_can_be_sent_by_address() {
     assert!(journals(&pair.here).is_empty());
 }
 
-// S-127
+// S-118
 #[test]
 fn changes_rejected_by_a_node_are_quarantined_and_reported() {
     let pair = Pair::new();
@@ -141,7 +141,7 @@ fn changes_rejected_by_a_node_are_quarantined_and_reported() {
     assert_eq!(pair.there.read(&format!("export/{name}")), "somebody else's");
 }
 
-// S-127
+// S-118
 #[test]
 fn node_has_no_journal_if_disabled() {
     let pair = Pair::new();

@@ -33,7 +33,7 @@ fn server_prints_the_mount_command_and_ends_cleanly_on_sigterm() {
     assert!(!home.path("socket").exists());
 }
 
-// S-29
+// S-85
 #[test]
 fn a_server_with_clients_ends_on_sigterm_and_a_new_one_takes_over() {
     let home = TestHome::new();
@@ -50,7 +50,7 @@ fn a_server_with_clients_ends_on_sigterm_and_a_new_one_takes_over() {
     home.wirefs(&["umount", "mnt"]).succeeds();
 }
 
-// S-20
+// S-63
 #[test]
 fn a_read_only_export_refuses_changes() {
     let home = TestHome::new();

@@ -103,20 +103,20 @@ fn cut_at_random_moments(journal_mode: &str, may_be_taken_back: u32) {
     wait_for("the end of the server", || disk.is_idle());
 }
 
-// S-116 S-117
+// S-22 S-23
 #[test]
 fn database_in_delete_mode_survives_power_failures() {
     // SQLite does not sync the directory after removing its journal.
     cut_at_random_moments("delete", 1);
 }
 
-// S-116 S-117
+// S-22 S-23
 #[test]
 fn database_in_truncate_mode_survives_power_failures() {
     cut_at_random_moments("truncate", 0);
 }
 
-// S-116 S-117
+// S-22 S-23
 #[test]
 fn database_in_persist_mode_survives_power_failures() {
     cut_at_random_moments("persist", 0);

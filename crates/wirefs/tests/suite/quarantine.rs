@@ -32,7 +32,7 @@ fn written(changes: &[Value]) -> &Value {
     changes.iter().find(|change| change["bytes"] == 19).expect("a write")
 }
 
-// S-78
+// S-92
 #[test]
 fn rejected_changes_of_a_live_mount_are_quarantined_with_their_data() {
     let home = TestHome::new();
@@ -51,7 +51,7 @@ fn rejected_changes_of_a_live_mount_are_quarantined_with_their_data() {
     assert_eq!(kept(&home), changes);
 }
 
-// S-78
+// S-92
 #[test]
 fn quarantined_changes_are_shown_exported_and_dropped() {
     let home = TestHome::new();
@@ -83,7 +83,7 @@ fn quarantined_changes_are_shown_exported_and_dropped() {
     assert_eq!(journals(&home), [Value::Null; 0]);
 }
 
-// S-78
+// S-92
 #[test]
 fn rejected_writes_to_a_file_are_listed_and_exported_together() {
     const PIECE: usize = 1 << 20;

@@ -55,7 +55,7 @@ fn program_sees_changes_of_its_own_mount_at_once() {
     assert!(!home.path("mnt/a").exists());
 }
 
-// S-2
+// S-8
 #[test]
 fn other_mount_sees_changes_after_the_window() {
     let home = TestHome::new();
@@ -75,7 +75,7 @@ fn other_mount_sees_changes_after_the_window() {
     wait_for("the removal", || !home.path("mnt/a").exists());
 }
 
-// S-3
+// S-9
 #[test]
 fn in_strict_mode_a_finished_change_is_visible_at_once() {
     let home = TestHome::new();
@@ -92,7 +92,7 @@ fn in_strict_mode_a_finished_change_is_visible_at_once() {
     }
 }
 
-// S-4
+// S-11
 #[test]
 fn in_strict_mode_a_write_that_returned_is_at_the_server() {
     let home = TestHome::new();
@@ -106,7 +106,7 @@ fn in_strict_mode_a_write_that_returned_is_at_the_server() {
     }
 }
 
-// S-5
+// S-12
 #[test]
 fn without_a_journal_a_closed_file_is_at_the_server() {
     let home = TestHome::new();
@@ -119,7 +119,7 @@ fn without_a_journal_a_closed_file_is_at_the_server() {
     }
 }
 
-// S-5
+// S-12
 #[test]
 fn later_mount_sees_a_closed_file() {
     let home = TestHome::new();
@@ -135,7 +135,7 @@ fn later_mount_sees_a_closed_file() {
     }
 }
 
-// S-76
+// S-14
 #[test]
 fn attributes_of_an_unconfirmed_file_do_not_change() {
     use std::os::unix::fs::MetadataExt;
@@ -154,7 +154,7 @@ fn attributes_of_an_unconfirmed_file_do_not_change() {
     assert_eq!([stat_of("mnt/d"), stat_of("mnt/d/f")], before);
 }
 
-// S-6
+// S-18
 #[test]
 fn synced_open_file_is_at_the_server() {
     let home = TestHome::new();
@@ -166,7 +166,7 @@ fn synced_open_file_is_at_the_server() {
     assert!(std::fs::read(home.path("export/a")).unwrap() == data);
 }
 
-// S-8
+// S-40
 #[test]
 fn lock_holder_sees_the_last_holders_writes() {
     let home = TestHome::new();
@@ -187,7 +187,7 @@ fn lock_holder_sees_the_last_holders_writes() {
     }
 }
 
-// S-10
+// S-48
 #[test]
 fn appends_of_two_mounts_are_atomic() {
     let home = TestHome::new();
@@ -214,7 +214,7 @@ fn appends_of_two_mounts_are_atomic() {
     assert_eq!(log.lines().count(), 600);
 }
 
-// S-13
+// S-54
 #[test]
 fn open_file_outlives_its_name() {
     let home = TestHome::new();
@@ -235,7 +235,7 @@ fn open_file_outlives_its_name() {
     assert_eq!(home.read("export/a"), "another");
 }
 
-// S-19
+// S-62
 #[test]
 fn files_of_an_ordinary_users_server_belong_to_the_mounting_user() {
     let home = TestHome::new();
@@ -260,7 +260,7 @@ fn files_of_an_ordinary_users_server_belong_to_the_mounting_user() {
     assert_eq!(std::fs::metadata(home.path("export/a")).unwrap().uid(), NOBODY);
 }
 
-// S-22
+// S-16
 #[test]
 fn write_back_error_is_reported_until_fsync_returns_it() {
     let home = TestHome::new();
@@ -282,7 +282,7 @@ fn write_back_error_is_reported_until_fsync_returns_it() {
     assert_eq!(home.read("export/a"), "fits");
 }
 
-// S-24
+// S-70
 #[test]
 fn calls_to_a_dead_server_fail_after_the_deadline_and_work_with_the_next() {
     let home = TestHome::new();
@@ -299,7 +299,7 @@ fn calls_to_a_dead_server_fail_after_the_deadline_and_work_with_the_next() {
     assert_eq!(home.read("mnt/a"), "kept");
 }
 
-// S-25
+// S-71
 #[test]
 fn killed_caller_of_a_silent_server_ends() {
     let home = TestHome::new();
@@ -315,7 +315,7 @@ fn killed_caller_of_a_silent_server_ends() {
     assert_eq!(home.read("mnt/a"), "unread");
 }
 
-// S-159
+// S-72
 #[test]
 fn caller_of_a_silent_server_ends_on_sigquit() {
     let home = TestHome::new();
@@ -339,7 +339,7 @@ fn caller_of_a_silent_server_ends_on_sigquit() {
     assert_eq!(home.read("mnt/a"), "unread");
 }
 
-// S-160
+// S-73
 #[test]
 fn slow_mount_reports_the_reason() {
     let home = TestHome::new();
@@ -355,7 +355,7 @@ fn slow_mount_reports_the_reason() {
     home.wirefs(&["umount", "mnt"]).succeeds();
 }
 
-// S-26
+// S-75
 #[test]
 fn unmount_sends_everything_to_the_server() {
     let home = TestHome::new();
@@ -370,7 +370,7 @@ fn unmount_sends_everything_to_the_server() {
     }
 }
 
-// S-21
+// S-64
 #[test]
 fn fallocate_by_an_ordinary_user_clears_set_id_bits() {
     use std::os::unix::fs::PermissionsExt;
@@ -397,7 +397,7 @@ fn fallocate_by_an_ordinary_user_clears_set_id_bits() {
     assert_eq!([mode("mnt/by-root"), mode("export/by-root")], [0o6777, 0o6777]);
 }
 
-// S-166
+// S-65
 #[test]
 fn reads_do_not_change_access_times() {
     let home = TestHome::new();
@@ -412,7 +412,7 @@ fn reads_do_not_change_access_times() {
     }
 }
 
-// S-167
+// S-66
 #[test]
 fn limit_of_extended_attributes_is_the_servers() {
     let home = TestHome::new();
@@ -431,7 +431,7 @@ fn limit_of_extended_attributes_is_the_servers() {
     assert_eq!(fill("mnt/here"), fill("export/there"));
 }
 
-// S-165
+// S-67
 #[test]
 fn inode_flags_are_not_offered() {
     let home = TestHome::new();
@@ -440,7 +440,7 @@ fn inode_flags_are_not_offered() {
     assert_eq!(rustix::fs::ioctl_getflags(edit(&home, "mnt/a")), Err(Errno::NOTTY));
 }
 
-// S-26
+// S-75
 #[test]
 fn mount_waits_for_the_pending_writes_of_an_unmounted_one() {
     let home = TestHome::new();

@@ -84,7 +84,7 @@ impl Drop for RestartingServer<'_> {
     }
 }
 
-// S-75
+// S-86
 #[test]
 fn programs_notice_no_server_restarts() {
     let home = TestHome::new();
@@ -149,7 +149,7 @@ fn append_records(path: &Path, synced: &AtomicUsize, is_done: &AtomicBool) -> us
     count
 }
 
-// S-75 S-157
+// S-86 S-81
 #[test]
 fn synced_data_of_several_modes_survives_repeated_kills() {
     let home = TestHome::new();
@@ -199,7 +199,7 @@ fn synced_data_of_several_modes_survives_repeated_kills() {
     }
 }
 
-// S-75
+// S-86
 #[test]
 fn writes_to_an_open_file_reach_it_after_a_rename() {
     let home = TestHome::new();

@@ -69,7 +69,7 @@ fn restores_session(arguments: &[&str]) {
     }
 }
 
-// S-156
+// S-88
 #[test]
 fn change_numbers_do_not_repeat_after_a_forced_unmount_with_locks() {
     restores_session(&[]);

@@ -20,7 +20,7 @@ fn page(fixture: &TreeFixture, dir: &str, offset: u64, count: u32) -> (Vec<DirEn
     }
 }
 
-// S-32
+// S-30
 #[test]
 fn large_directory_is_listed_once_despite_concurrent_changes() {
     let fixture = TreeFixture::new();

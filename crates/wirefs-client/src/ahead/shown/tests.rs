@@ -1,6 +1,6 @@
 use super::*;
 
-// S-151
+// S-108
 #[test]
 fn an_object_is_not_shown_by_the_inode_number_of_another() {
     let id = |ino| FileId { fs: 0, ino, generation: 7 };

@@ -74,7 +74,7 @@ fn numbers_go_on_above_those_of_the_session_from_before() {
     assert_eq!(send(&mut numbers, None), Some((70, told(70, 70))));
 }
 
-// S-156
+// S-88
 #[test]
 fn a_client_that_does_not_know_a_sessions_numbers_begins_above_all_that_the_server_may_have_seen() {
     let mut numbers = Numbers::default();

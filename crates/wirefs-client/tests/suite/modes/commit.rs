@@ -12,7 +12,7 @@ use wirefs_op::message::target::Fd;
 use wirefs_op::message::version::BootId;
 use wirefs_op::{Kind, Reply, Request, Tag};
 
-/// S-40
+/// S-24
 #[test]
 fn a_close_waits_for_the_servers_disk_and_a_second_one_for_nothing() {
     let mut world = World::of(1, &[config("commit"), config("strict")], STEADY);
@@ -60,7 +60,7 @@ fn commit(alone: &mut Alone, boot: u64) {
     alone.reply(tag, &Reply::Commit(Rcommit { boot: BootId(boot) })).unwrap();
 }
 
-/// S-41
+/// S-25
 #[test]
 fn what_a_server_lost_is_sent_again_ahead_of_what_it_never_had_and_as_often_as_it_takes() {
     let (mut alone, node, handle) = open_for_writing();
@@ -90,7 +90,7 @@ fn what_a_server_lost_is_sent_again_ahead_of_what_it_never_had_and_as_often_as_i
     assert!(alone.asked.is_empty(), "the disk has it");
 }
 
-/// S-41
+/// S-25
 #[test]
 fn what_is_sent_again_to_a_server_that_kept_its_ledger_is_numbered_in_the_order_in_which_it_is_sent() {
     let (mut alone, node, handle) = open_for_writing();

@@ -27,7 +27,7 @@ fn seen_by_the_other(world: &mut World) -> usize {
     read
 }
 
-/// S-39
+/// S-15
 #[test]
 fn less_than_was_asked_for_is_seen_by_others_once_the_file_is_closed() {
     let (mut world, node, open) = written(4, 1000);
@@ -36,7 +36,7 @@ fn less_than_was_asked_for_is_seen_by_others_once_the_file_is_closed() {
     assert_eq!(seen_by_the_other(&mut world), 4000);
 }
 
-/// S-39
+/// S-15
 #[test]
 fn enough_is_seen_by_others_without_a_close_and_goes_in_one_message() {
     let (mut world, ..) = written(5, 1000);

@@ -43,7 +43,7 @@ fn names(world: &mut World) -> Vec<Vec<u8>> {
     listed.into_iter().map(|entry| entry.name).skip(2).collect()
 }
 
-/// S-42
+/// S-26
 #[test]
 fn what_is_written_is_seen_by_nobody_else_before_close_and_by_each_open_after_it() {
     let mut world = world();
@@ -68,7 +68,7 @@ fn what_is_written_is_seen_by_nobody_else_before_close_and_by_each_open_after_it
     assert_eq!(read(&mut world, 0, node, here), b"newer");
 }
 
-/// S-43
+/// S-27
 #[test]
 fn of_two_who_wrote_the_last_to_close_wins_with_all_that_it_had() {
     let mut world = world();
@@ -90,7 +90,7 @@ fn of_two_who_wrote_the_last_to_close_wins_with_all_that_it_had() {
     assert_eq!(conflicts(&world, 1).last, [kept]);
 }
 
-/// S-87
+/// S-28
 #[test]
 fn what_the_writer_itself_closed_set_or_replaced_before_is_no_conflict() {
     let mut world = world();
@@ -111,7 +111,7 @@ fn what_the_writer_itself_closed_set_or_replaced_before_is_no_conflict() {
     assert_eq!(conflicts(&world, 0).count, 0);
 }
 
-/// S-87
+/// S-28
 #[test]
 fn each_of_several_that_were_replaced_unseen_is_kept_under_a_name_of_its_own() {
     let mut world = world();
@@ -131,7 +131,7 @@ fn each_of_several_that_were_replaced_unseen_is_kept_under_a_name_of_its_own() {
     assert_eq!(conflicts(&world, 0).count, 2);
 }
 
-/// S-87
+/// S-28
 #[test]
 fn a_directory_is_removed_behind_what_was_replaced_in_it() {
     let mut world = world();
@@ -144,7 +144,7 @@ fn a_directory_is_removed_behind_what_was_replaced_in_it() {
     assert_eq!(world.ask(0, Call::Rmdir { parent: ROOT, name: b"d" }), Answer::Done);
 }
 
-/// S-87
+/// S-28
 #[test]
 fn what_another_put_in_the_files_place_is_kept_too() {
     let mut world = world();
@@ -161,7 +161,7 @@ fn what_another_put_in_the_files_place_is_kept_too() {
     assert_eq!(there(&mut world, &kept), b"theirs");
 }
 
-/// S-44
+/// S-29
 #[test]
 fn a_file_with_another_name_is_written_in_place_and_stays_one_file() {
     let mut world = world();
@@ -175,7 +175,7 @@ fn a_file_with_another_name_is_written_in_place_and_stays_one_file() {
     assert_eq!((stat.nlink, stat.size), (2, 3));
 }
 
-/// S-44
+/// S-29
 #[test]
 fn a_replaced_file_keeps_its_mode_and_the_times_that_were_set() {
     let mut world = world();
@@ -263,7 +263,7 @@ fn a_file_that_was_renamed_or_removed_while_it_was_written_goes_where_its_name_i
     assert!(names(&mut world).is_empty());
 }
 
-/// S-6
+/// S-18
 #[test]
 fn an_fsync_publishes_and_waits_for_the_disk() {
     let mut world = world();
@@ -303,7 +303,7 @@ fn flock(node: TreeNodeId, handle: Handle, owner: u64, kind: LockKind) -> Call<'
     Call::Setlk { node, handle, owner, family: LockFamily::Flock, range, wait: true }
 }
 
-/// S-9
+/// S-41
 #[test]
 fn a_lock_is_released_at_the_file_that_it_was_taken_of_though_a_copy_took_its_place() {
     let mut world = world();
@@ -327,7 +327,7 @@ fn a_lock_is_released_at_the_file_that_it_was_taken_of_though_a_copy_took_its_pl
     assert_eq!(world.locked(), []);
 }
 
-/// S-9
+/// S-41
 #[test]
 fn a_lock_that_is_granted_after_its_file_was_replaced_is_released_there() {
     let mut world = world();

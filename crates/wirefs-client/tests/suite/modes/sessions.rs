@@ -169,7 +169,7 @@ impl Drop for Sessions {
     }
 }
 
-/// S-42 S-43 S-87
+/// S-26 S-27 S-28
 #[test]
 fn each_open_has_one_state_of_the_file_and_each_close_makes_one() {
     for seed in crate::property::seeds("session", false, SEEDS) {

@@ -75,7 +75,7 @@ fn make(world: &mut World, dir: TreeNodeId, number: usize) {
     world.close(0, entry(made.clone()).node, handle(made));
 }
 
-// S-121, S-135
+// S-34, S-32
 #[test]
 fn a_beginning_and_an_end_that_come_behind_a_recall_do_not_make_a_listing_whole() {
     for is_asked_once_more in [false, true] {
@@ -106,7 +106,7 @@ fn a_beginning_and_an_end_that_come_behind_a_recall_do_not_make_a_listing_whole(
     }
 }
 
-// S-121
+// S-34
 #[test]
 fn a_listing_that_somebody_left_is_kept_once_nobody_has_it_on_its_way() {
     let (mut world, theirs, dir) = world("lease", 2);

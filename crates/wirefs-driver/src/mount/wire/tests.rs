@@ -53,7 +53,7 @@ fn attached(carrier: Carrier) -> Attached {
     Attached { carrier, attachment, resumed: false, early: Vec::new() }
 }
 
-// S-157
+// S-81
 #[test]
 fn each_protocol_fault_in_a_row_doubles_the_wait_before_the_next_dial() {
     let waits = |ends: &[End]| {

@@ -8,7 +8,7 @@ fn blamed(client: &Client) -> bool {
     matches!(rest.last(), Some((NOTAG, Reply::Error(error))) if error.errno == Errno::Protocol)
 }
 
-// S-30
+// S-80
 #[test]
 fn hostile_messages_close_their_own_connection_only() {
     let (server, _script) = server();

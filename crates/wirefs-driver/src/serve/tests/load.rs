@@ -5,7 +5,7 @@ use wirefs_op::message::get::GetMode;
 use wirefs_op::{Errno, Reply, Tag};
 use wirefs_server::SessionKey;
 
-// S-7
+// S-3
 #[test]
 fn changes_keep_their_order_under_load() {
     const ROUNDS: u16 = 300;

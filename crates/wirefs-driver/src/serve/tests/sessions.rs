@@ -5,7 +5,7 @@ use wirefs_op::message::get::GetMode;
 use wirefs_op::message::lock::LockAction;
 use wirefs_op::{Errno, LockKind, NOTAG, Reply, Tag};
 
-// S-27
+// S-77
 #[test]
 fn reconnect_resumes_the_session_with_its_open_files_and_locks() {
     let (server, script) = server();

@@ -44,7 +44,7 @@ impl Drop for Over<'_> {
     }
 }
 
-// S-16
+// S-57
 #[test]
 fn swapping_directories_with_links_never_leads_outside() {
     let outside = Scratch::new();

@@ -72,7 +72,7 @@ fn own_changes_are_told_with_the_version_that_they_left_behind() {
     assert_eq!(scene.world.stat(FIRST, wirefs_op::message::target::Target::at(path("file"))).unwrap(), wrote);
 }
 
-// S-154
+// S-52
 #[test]
 fn once_the_watcher_has_settled_all_that_other_programs_did_before_is_reported() {
     for kind in KINDS {

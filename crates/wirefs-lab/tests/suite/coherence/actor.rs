@@ -130,7 +130,7 @@ impl Actor {
         let observed = match found.as_ref().map(|size| size.checked_sub(SIZE_BASE)) {
             Ok(Some(value)) => Ok(Observed::Value(RecordValue(value))),
             // Within the window the name may be current while the attributes are older than the file's completion
-            // (S-2).
+            // (S-8).
             Ok(None) if self.may_be_unfinished => {
                 let too_early = io::Error::other("the size is from before the file was finished");
                 return self.failed("stat", &too_early);

@@ -9,7 +9,7 @@ use crate::site::{Site, wait_for};
 /// An ordinary user: Debian's `daemon`.
 const USER: u32 = 1;
 
-// S-129
+// S-33
 #[test]
 fn shell_keeps_its_current_directory_while_the_server_is_down() {
     // As an ordinary user: the kernel skips permission calls on parent directories and looks up their names.

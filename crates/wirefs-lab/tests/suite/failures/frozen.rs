@@ -51,7 +51,7 @@ impl Drop for FrozenGroup {
     }
 }
 
-// S-168
+// S-74
 #[test]
 fn programs_frozen_before_their_mount_continue_after_it() {
     let site = Site::unix("frozen");

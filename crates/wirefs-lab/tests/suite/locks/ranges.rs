@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use wirefs_lab::range_lock::RangeLock;
 
 use super::Place;
-use crate::site::{Ran, wait_for};
+use crate::site::{ProgramResult, wait_for};
 
 const NAME: &str = "ranges";
 
@@ -47,5 +47,5 @@ fn answer(place: &Place, asked: &[&str]) -> String {
         wait_for("the file on the second mount", || path.exists());
     }
     let mut command = place.site.command(env!("CARGO_BIN_EXE_wirefs-lab"));
-    Ran::of(command.args(["contend", "conflict"]).arg(path).args(asked)).succeeds()
+    ProgramResult::of(command.args(["contend", "conflict"]).arg(path).args(asked)).succeeds()
 }

@@ -50,7 +50,7 @@ fn one_each() -> Vec<(String, u64)> {
     ["eth0", "eth1"].map(|card| (card.to_owned(), 1)).to_vec()
 }
 
-/// S-138: the read of a large file uses both cards, and the status shows it; a small file opens no further connection.
+/// S-122: the read of a large file uses both cards, and the status shows it; a small file opens no further connection.
 #[test]
 fn large_tls_read_uses_both_cards() {
     let segment = limited_two_nodes("both", "100mbit");
@@ -135,13 +135,13 @@ fn read_and_cut(name: &str, is_first: bool) {
     assert_eq!(segment.read(1, "linus2/file"), "of 2\n");
 }
 
-/// S-139: cutting one of two cards during a read causes no error.
+/// S-123: cutting one of two cards during a read causes no error.
 #[test]
 fn read_over_two_cards_completes_when_the_second_is_cut() {
     read_and_cut("second", false);
 }
 
-/// S-139: also if the first connection uses that card.
+/// S-123: also if the first connection uses that card.
 #[test]
 fn read_over_two_cards_completes_when_the_first_is_cut() {
     read_and_cut("first", true);

@@ -49,7 +49,7 @@ fn read_large(segment: &NodeSegment, version: u8) {
     });
 }
 
-/// S-89: two shared cards are both used without configuration; the status shows a cut card, and no access fails.
+/// S-120: two shared cards are both used without configuration; the status shows a cut card, and no access fails.
 #[test]
 fn two_shared_cards_are_used_and_one_may_be_cut() {
     let segment = two_nodes("cards", true, &[]);
@@ -86,7 +86,7 @@ fn card(segment: &NodeSegment, here: usize, name: &str) -> Option<String> {
     used.map(|path| path["card"].as_str().unwrap().to_owned())
 }
 
-/// S-89: with TLS too, a dead card is no failure: the connection is restored over the other card, and the status shows
+/// S-120: with TLS too, a dead card is no failure: the connection is restored over the other card, and the status shows
 /// it.
 #[test]
 fn tls_moves_to_the_other_card_when_one_dies() {
@@ -108,7 +108,7 @@ fn tls_moves_to_the_other_card_when_one_dies() {
     read_large(&segment, 2);
 }
 
-/// S-89: a single shared card uses TLS, unless Ethernet is requested.
+/// S-120: a single shared card uses TLS, unless Ethernet is requested.
 #[test]
 fn one_shared_card_uses_tls_unless_ether_is_requested() {
     for (options, carrier) in [
@@ -122,7 +122,7 @@ fn one_shared_card_uses_tls_unless_ether_is_requested() {
     }
 }
 
-/// S-89: networks of the same name on separate cables are not shared, regardless of the records.
+/// S-120: networks of the same name on separate cables are not shared, regardless of the records.
 #[test]
 fn isolated_second_card_is_not_used() {
     let segment = two_nodes("apart", false, &[]);
@@ -132,7 +132,7 @@ fn isolated_second_card_is_not_used() {
     assert_eq!(row["no_ether"], "1 of 2 ways carries data");
 }
 
-/// S-90: if Ethernet does not work although both nodes have a card in one network, TLS is used.
+/// S-121: if Ethernet does not work although both nodes have a card in one network, TLS is used.
 #[test]
 fn tls_replaces_unreachable_ether_and_status_shows_the_reason() {
     let segment = two_nodes("silent", false, &["--nic", "eth1", "--peer", "PEER", "--via", "ether"]);

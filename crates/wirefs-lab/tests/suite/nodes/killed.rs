@@ -92,7 +92,7 @@ fn is_strict(node: usize) -> bool {
     node.is_multiple_of(2)
 }
 
-/// S-83, S-84, S-88: no wrong byte, no unexpected error, and correct tables on all nodes.
+/// S-112, S-113, S-116: no wrong byte, no unexpected error, and correct tables on all nodes.
 #[test]
 fn readers_get_no_wrong_bytes_while_nodes_are_killed_and_restarted() {
     let configured = std::env::var("WIREFS_NODES_SECONDS").ok();

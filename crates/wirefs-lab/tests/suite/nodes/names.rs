@@ -2,7 +2,7 @@
 
 use super::segment::{NodeSegment, wait_for};
 
-/// S-86: the first node with a name keeps it; a second one gets an error and exits.
+/// S-114: the first node with a name keeps it; a second one gets an error and exits.
 #[test]
 fn second_node_of_a_name_fails_and_the_first_keeps_it() {
     let segment = NodeSegment::of_three("names");

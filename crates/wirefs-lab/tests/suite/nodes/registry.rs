@@ -51,7 +51,7 @@ fn wait_for_state(segment: &NodeSegment, here: usize, name: &str, state: &str) {
     wait_for("the list to say so", || segment.state(here, name) == state);
 }
 
-/// S-91: nodes without a common segment find each other in a registry. During its outage they keep working; a node that
+/// S-119: nodes without a common segment find each other in a registry. During its outage they keep working; a node that
 /// starts then is found after the outage.
 #[test]
 fn nodes_find_each_other_in_etcd_and_work_during_its_outage() {

@@ -84,7 +84,7 @@ impl ChangeLog {
             match done {
                 Ok(()) => *allowed = vec![wanted],
                 Err(error) if is_killed(at, &error) => return,
-                // S-132: less space is available while a node leaves or joins.
+                // S-126: less space is available while a node leaves or joins.
                 Err(error) if error.kind() == ErrorKind::StorageFull => continue,
                 Err(error) => panic!("node {me}: {name}: {error}"),
             }

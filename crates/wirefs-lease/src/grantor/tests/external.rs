@@ -67,7 +67,7 @@ fn a_report_during_an_own_change_is_checked_again_at_its_end() {
     assert_eq!(bench.outputs(), [recall(A, 1, &[LeaseItem::named(DIR, x())])]);
 }
 
-// S-154
+// S-52
 #[test]
 fn a_reported_name_without_a_version_is_recalled_immediately() {
     let mut bench = Bench::new(&[A]);

@@ -36,7 +36,7 @@ fn changes_are_ordered_and_queries_are_not() {
     assert_eq!(get(GetMode::STAT, 0).order(), Order::Free);
     assert_eq!(get(GetMode::STAT.and(GetMode::ORDERED), 0).order(), Order::Ordered);
     let commit =
-        Request::Commit(Tcommit { target: Target::at(TreePath::root()), scope: CommitScope::FileSystem });
+        Request::Commit(Tcommit { target: Target::at(TreePath::root()), scope: CommitScope::Filesystem });
     assert_eq!((commit.order(), commit.change()), (Order::Ordered, None));
     assert_eq!(Request::Ping(Tping {}).change(), None);
 }

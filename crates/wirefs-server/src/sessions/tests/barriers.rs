@@ -48,7 +48,7 @@ fn barriers_are_agreed_on_together_with_the_ledger() {
     }
 }
 
-// S-116
+// S-22
 #[test]
 fn a_barrier_keeps_its_turn_until_it_is_over_though_its_connection_is_gone() {
     let (mut world, job) = with_barrier();
@@ -59,7 +59,7 @@ fn a_barrier_keeps_its_turn_until_it_is_over_though_its_connection_is_gone() {
     assert!(executed(&world.handle(Input::Finished(job.key))).is_some());
 }
 
-// S-116
+// S-22
 #[test]
 fn contents_and_commits_behind_a_barrier_that_failed_fail_and_names_do_not() {
     let (mut world, job) = with_barrier();
@@ -79,7 +79,7 @@ fn contents_and_commits_behind_a_barrier_that_failed_fail_and_names_do_not() {
     world.execute(A, Tag(9), put(4));
 }
 
-// S-116
+// S-22
 #[test]
 fn what_was_sent_before_the_client_heard_that_a_barrier_failed_fails_whenever_its_turn_comes() {
     let (mut world, job) = with_barrier();
@@ -95,7 +95,7 @@ fn what_was_sent_before_the_client_heard_that_a_barrier_failed_fails_whenever_it
     assert_eq!(executed(&outputs).map(|job| job.tag), Some(Tag(4)));
 }
 
-// S-116
+// S-22
 #[test]
 fn a_barrier_that_is_told_again_to_have_failed_rules_what_comes_behind_it_again() {
     let (mut world, job) = with_barrier();

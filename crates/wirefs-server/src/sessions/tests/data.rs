@@ -110,7 +110,7 @@ fn who_agreed_on_no_data_connections_is_told_of_no_limits_and_has_none() {
     assert!(world.receive(A, Tag(2), ping()).len() == 1, "the first one is as it was");
 }
 
-/// S-109
+/// S-84
 #[test]
 fn stranger_joins_no_session() {
     let mut world = first(Some(KEY));
@@ -204,7 +204,7 @@ fn lost_data_connection_takes_nothing_but_its_own_reads_away() {
     assert_eq!((world.sessions.sessions(), world.sessions.connections()), (1, 1));
 }
 
-/// S-107
+/// S-82
 #[test]
 fn what_comes_over_a_data_connection_is_no_sign_of_life() {
     let mut world = first(None);

@@ -10,7 +10,7 @@ use wirefs_op::{Errno, NOTAG, Reply, Tag};
 
 const C: ConnectionKey = ConnectionKey(3);
 
-// S-27
+// S-77
 #[test]
 fn session_is_resumed_with_the_same_key_and_what_the_tree_said() {
     let mut world = World::attached();
@@ -54,7 +54,7 @@ fn resumed_session_keeps_its_root() {
     );
 }
 
-// S-28
+// S-78
 #[test]
 fn session_without_connection_ends_after_its_grace() {
     let mut world = World::attached();
@@ -149,7 +149,7 @@ fn session_does_not_begin_again_while_its_former_life_still_works() {
     assert!(!world.join(B, 1), "it begins anew");
 }
 
-// S-123
+// S-79
 #[test]
 fn a_session_that_its_client_ends_is_over_before_the_connection_is_and_nobody_waits_for_it() {
     let mut world = World::leasing();
@@ -166,7 +166,7 @@ fn a_session_that_its_client_ends_is_over_before_the_connection_is_and_nobody_wa
     assert!(world.receive(A, NOTAG, recalled(END_SESSION)).is_empty(), "the connection is gone");
 }
 
-// S-123
+// S-79
 #[test]
 fn who_ends_a_session_hears_so_when_what_still_runs_of_it_is_over() {
     let mut world = World::leasing();

@@ -105,7 +105,7 @@ fn remove(path: &'static [u8]) -> Request {
     Request::Remove(Tremove { place: Place { path, dir: None }, directory: false })
 }
 
-// S-75
+// S-86
 #[test]
 fn a_change_is_noted_before_it_begins_and_before_its_reply_leaves() {
     let (mut life, number) = Life::begin(None);
@@ -120,7 +120,7 @@ fn a_change_is_noted_before_it_begins_and_before_its_reply_leaves() {
     assert_eq!(life.answers(&job, refusal()), [Output::Note(SESSION, done), to_a(Tag(1), refusal())]);
 }
 
-// S-75
+// S-86
 #[test]
 fn a_change_that_was_done_is_answered_by_the_next_process_as_by_the_first() {
     let (mut life, _) = Life::begin(None);
@@ -156,7 +156,7 @@ fn a_reply_of_another_process_tells_of_no_open_file_and_no_lease() {
     assert_eq!(life.world.receive(A, Tag(1), put(1)), [to_a(Tag(1), bare)]);
 }
 
-// S-75
+// S-86
 #[test]
 fn a_change_that_had_begun_is_undecided_and_stays_so_until_it_is_answered() {
     let (mut life, _) = Life::begin(None);
@@ -258,7 +258,7 @@ fn a_lock_ends_with_its_process_and_is_taken_anew() {
 }
 
 /// A lock stays undecided in the notes, and the changes behind it have replies there.
-// S-156
+// S-88
 #[test]
 fn a_client_that_knows_no_number_of_its_session_gets_no_reply_of_the_former_one() {
     let Request::Lock(lock) = lock() else { panic!("no Tlock") };
@@ -346,7 +346,7 @@ fn a_second_connection_finds_the_session_that_the_first_has_brought() {
     assert_eq!(joins_again(&mut life, 9), Some((true, 9)));
 }
 
-// S-27
+// S-77
 #[test]
 fn a_session_is_not_resumed_by_a_client_that_may_not_have_seen_that_it_began() {
     for (kept, number) in [(Some(Noted { next: 9, ..Noted::default() }), 9), (None, 1)] {

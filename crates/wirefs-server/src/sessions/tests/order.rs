@@ -13,7 +13,7 @@ fn offset(request: &Request) -> u64 {
     put.offset
 }
 
-// S-7
+// S-3
 #[test]
 fn changes_run_one_after_the_other_in_the_order_received() {
     let mut world = World::attached();
@@ -37,7 +37,7 @@ fn plain_reads_overtake_changes() {
     assert_eq!(world.execute(A, Tag(1), stat()).order, Order::Free);
 }
 
-// S-13
+// S-54
 #[test]
 fn a_waiting_lock_takes_its_turn_and_passes_it_on_while_it_waits() {
     let mut world = World::attached();
@@ -76,7 +76,7 @@ fn ordered_read_takes_its_turn() {
     assert_eq!(change.tag, Tag(2));
 }
 
-// S-6
+// S-18
 #[test]
 fn commit_waits_for_the_changes_before_it_and_then_lets_others_pass() {
     let mut world = World::attached();

@@ -77,7 +77,7 @@ fn leases_from_before_the_boot_expire_soon_after_it() {
     assert!(next.recovery() <= RECOVERY.saturating_sub(uptime));
 }
 
-// S-125
+// S-87
 #[test]
 fn next_server_knows_the_sessions_with_leases_of_a_killed_one() {
     let scratch = Scratch::new();

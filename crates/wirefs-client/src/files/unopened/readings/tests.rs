@@ -63,7 +63,7 @@ fn a_directory_with_many_readings_gives_up_its_own() {
     assert!(readings.find((OTHER, 0)).is_some(), "its reader may come back");
 }
 
-// S-134
+// S-31
 #[test]
 fn who_is_in_the_midst_stays_whatever_others_come_to_the_end_of() {
     let mut readings = Readings::within(64 * MIB);

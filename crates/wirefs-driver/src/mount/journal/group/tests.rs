@@ -30,7 +30,7 @@ fn rest(group: &Group) {
     }
 }
 
-// S-128
+// S-96
 #[test]
 fn close_waits_for_one_segment_however_large_the_file_is() {
     for mib in [1, 16, 64, 100] {
@@ -101,7 +101,7 @@ fn who_waits_for_what_is_being_synced_already_waits_until_it_is_there() {
     assert_eq!(done, [Job::Names(0), Job::Sync(1), Job::Names(0), Job::Sync(2)]);
 }
 
-// S-128
+// S-96
 #[test]
 fn a_sync_that_fails_before_anybody_waits_fails_for_all_who_wait_write_or_open_later() {
     let (group, disk) = group();
@@ -156,7 +156,7 @@ fn what_goes_wrong_where_only_a_beginning_is_made_is_nobodys_failure() {
     group.wrote(1).unwrap();
 }
 
-// S-118
+// S-97
 #[test]
 fn a_disk_without_room_is_told_from_a_broken_one_and_believed_again_when_all_was_let_go_of() {
     for (kind, is_over) in [(io::ErrorKind::StorageFull, true), (io::ErrorKind::Other, false)] {

@@ -35,7 +35,7 @@ fn what_was_left_comes_to_the_server_in_order_and_the_journal_goes() {
     assert!(stage.recover().is_empty() && stage.kept().is_empty());
 }
 
-// S-125
+// S-87
 #[test]
 fn what_the_server_recalls_from_a_dead_mount_is_forgotten_at_once() {
     let stage = Stage::new();
@@ -135,7 +135,7 @@ fn of_another_run(header: &Header, changes: &[(u64, Frame)]) -> (Vec<u8>, Vec<us
     (segment, starts)
 }
 
-// S-5
+// S-12
 #[test]
 fn a_hole_in_what_was_not_synced_when_power_was_lost_is_the_end_and_no_damage() {
     let stage = Stage::new();

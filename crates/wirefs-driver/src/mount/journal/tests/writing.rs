@@ -17,7 +17,7 @@ fn left(stage: &Stage) -> (u64, u64) {
     }
 }
 
-// S-77
+// S-103
 #[test]
 fn what_follows_another_start_of_the_server_is_known_to_be_for_that() {
     let stage = Stage::new();
@@ -83,7 +83,7 @@ fn what_the_servers_disk_has_is_forgotten_and_its_segments_go() {
     assert_eq!(left(&stage).0, 3);
 }
 
-// S-77
+// S-103
 #[test]
 fn what_was_noted_in_a_segment_that_goes_is_still_known() {
     let stage = Stage::new();
@@ -141,7 +141,7 @@ fn a_disk_that_takes_no_more_is_told_once_and_nothing_before_it_is_lost() {
     assert_eq!(left(&stage).0, failed - 1);
 }
 
-// S-128
+// S-96
 #[test]
 fn a_disk_that_fails_before_anybody_writes_again_is_told_to_whoever_asks() {
     let stage = Stage::new();
@@ -206,7 +206,7 @@ fn what_the_server_is_told_to_forget_is_noted_before() {
     assert_eq!(stage.server.numbers(), [9]);
 }
 
-// S-78
+// S-92
 #[test]
 fn what_was_refused_and_dropped_by_its_user_does_not_make_the_journal_fail() {
     let stage = Stage::new();
@@ -233,7 +233,7 @@ fn what_was_refused_and_dropped_by_its_user_does_not_make_the_journal_fail() {
     assert!(left_journals(&stage.dir.join("journal")).is_empty());
 }
 
-// S-78
+// S-92
 #[test]
 fn what_was_refused_is_forgotten_once_the_disk_has_it_and_nobody_waits_for_that() {
     let stage = Stage::new();

@@ -101,7 +101,7 @@ impl NodeReader {
                     observations.reported_down_after = observations.reported_down_after.max(after);
                 }
                 // On a busy machine a live node may count as dead; HOST_DOWN is then a valid answer. ESTALE is valid if
-                // the file was replaced: the kernel repeats a lookup once for a replaced file (S-15), and the file may
+                // the file was replaced: the kernel repeats a lookup once for a replaced file (S-56), and the file may
                 // be replaced again meanwhile. An open from the cache may get ESTALE as late as at the read.
                 let is_replaced = self.shared.versions.newest_started(self.there, file) > oldest_allowed;
                 let may_be_stale = is_replaced || !is_strict(self.here);

@@ -203,7 +203,7 @@ fn told_to_forget_all(outputs: &[Output], whom: ConnectionKey) -> u64 {
     *serial
 }
 
-// S-125
+// S-87
 #[test]
 fn changes_wait_until_all_who_were_promised_something_are_back_and_have_forgotten_it() {
     let mut world = following(&[1, 2]);
@@ -223,7 +223,7 @@ fn changes_wait_until_all_who_were_promised_something_are_back_and_have_forgotte
     assert!(!world.sessions.is_recovering(world.now));
 }
 
-// S-125
+// S-87
 #[test]
 fn who_does_not_come_back_is_waited_for_as_long_as_it_may_believe_what_it_knew() {
     let mut world = following(&[1, 2]);
@@ -238,7 +238,7 @@ fn who_does_not_come_back_is_waited_for_as_long_as_it_may_believe_what_it_knew()
     assert_eq!(executed(&later_pinging(&mut world, B, 3)), Some(anew(job)));
 }
 
-// S-125
+// S-87
 #[test]
 fn a_session_that_is_over_is_waited_for_no_longer() {
     let mut world = following(&[1]);
