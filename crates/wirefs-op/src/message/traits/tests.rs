@@ -49,6 +49,7 @@ fn extended_attributes_are_changes_if_they_are_set() {
             target,
             action,
             flags: 0,
+            kill_sgid: false,
             name: Text::new(b"user.a"),
             value: Data::default(),
         })
