@@ -29,7 +29,7 @@ impl BlockTree {
             let dir = changeable(dir, name)?;
             if let Some(checkpoint) = name.strip_prefix(MAGIC_PREFIX)
                 && !request.directory
-                && Trees::of(change).volume.checkpoint_named(name).is_some()
+                && Trees::of(change).volume.checkpoint_named(checkpoint).is_some()
                 && change.lookup(dir, name)?.kind == Kind::File
             {
                 return revert(change, dir, checkpoint);
