@@ -235,7 +235,7 @@ fn take_field(reader: &mut Reader, field: Field, expected: u64) -> Result<u64, M
         Form::Difference => expected.wrapping_add(unfold(take_number(reader)?) as u64),
     };
     if value == expected {
-        Err(reader.malformed("an attribute fields as it was expected"))
+        Err(reader.malformed("an explicit attribute equal to its prediction"))
     } else {
         Ok(value)
     }
