@@ -9,7 +9,7 @@ use std::time::Duration;
 use wirefs_lab::LinkProfile;
 
 use super::group::PingFsGroup;
-use crate::site::ProgramResult;
+use crate::site::{ProgramResult, wait_for};
 
 /// Capacity for 5 MB: at 10 ms and 10,000 packets per second, 100 packets are in flight, and the rest is in the receive
 /// buffer.
@@ -104,8 +104,9 @@ fn git_make_and_sqlite_run_on_five_megabytes_in_pings() {
             });
         }
     });
+    // On a busy machine a packet may return after its timeout. Its block counts as lost until then.
+    wait_for("all blocks to be in flight", || group.status(1)["blocks_lost"] == 0);
     let status = group.status(1);
-    assert_eq!(status["blocks_lost"], 0, "{status}");
     assert_eq!(status["hosts"][0]["dropped"], 0, "{status}");
     group.unmount(1);
 }
