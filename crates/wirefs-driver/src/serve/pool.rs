@@ -5,6 +5,8 @@
 //! another from being served, and streams do not hold up what is quick.
 
 mod queue;
+#[cfg(test)]
+mod tests;
 
 use super::connection::Connection;
 use super::core::Task;
@@ -78,10 +80,16 @@ impl Pool {
         self.lock().queues.admit_waiter(session)
     }
 
-    /// Queues work and sees to it that somebody does it. `run` is what a new thread does: [`Pool::work`].
+    /// Queues work, and wakes or starts a worker for it if one may run. `run` is the body of a new worker thread; it
+    /// calls [`Pool::work`].
     pub(super) fn submit(&self, owner: Owner, rank: Rank, work: Work, run: impl FnOnce() + Send + 'static) {
         let mut state = self.lock();
         state.queues.push(owner, rank, work);
+        self.add_worker(state, run);
+    }
+
+    /// Wakes or starts one worker if more work may run than workers are on their way.
+    fn add_worker(&self, mut state: MutexGuard<'_, State>, run: impl FnOnce() + Send + 'static) {
         if state.queues.ready() <= state.woken + state.starting {
             return;
         }
@@ -97,7 +105,7 @@ impl Pool {
         drop(state);
         let builder = std::thread::Builder::new().name("wirefs-worker".into()).stack_size(STACK_BYTES);
         if let Err(error) = builder.spawn(run) {
-            // What is queued is done by the workers there are, or by the next that can be had.
+            // The present workers, or the next that can be started, take the queued work.
             let mut state = self.lock();
             state.threads -= 1;
             state.starting -= 1;
@@ -105,13 +113,20 @@ impl Pool {
         }
     }
 
-    /// What a worker does until there is nothing to do for a while.
-    pub(super) fn work(&self, mut run: impl FnMut(Work)) {
+    /// Takes work until there is none for a while.
+    ///
+    /// The end of one piece of work can make two runnable: one of its own session, and one of a session whose share
+    /// grew. This worker takes one of them and may block in it, so another worker is added for the other.
+    pub(super) fn work<R: FnOnce() + Send + 'static>(
+        &self,
+        another: impl Fn() -> R,
+        mut run: impl FnMut(Work),
+    ) {
         let mut state = self.lock();
         state.starting = state.starting.saturating_sub(1);
         loop {
             if let Some((owner, rank, work)) = state.queues.take() {
-                drop(state);
+                self.add_worker(state, another());
                 run(work);
                 state = self.lock();
                 state.queues.done(owner, rank);

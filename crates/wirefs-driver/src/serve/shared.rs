@@ -246,7 +246,11 @@ impl Shared {
 
     /// What a worker thread does.
     pub(super) fn work(self: &Arc<Self>) {
-        self.pool.work(|work| match work {
+        let another = || {
+            let shared = Arc::clone(self);
+            move || shared.work()
+        };
+        self.pool.work(another, |work| match work {
             Work::Task(task) => self.work_through(*task),
             Work::End(session, connections) => {
                 self.end(session);
