@@ -19,16 +19,16 @@ pub(crate) use fsync::Fsync;
 pub(crate) use node::{Node, NodeCommand, NodeList, NodeMode, NodeUp};
 pub(crate) use quarantine::{Quarantine, QuarantineAction};
 
-const ABOUT: &str = "Mounts directories of other machines, over any wire";
+const ABOUT: &str = "Mounts directories of other machines, over any network";
 
 const EXAMPLES: &str = "\
 Examples:
-  wirefs mount host:project ~/project        a directory of another machine, through ssh
-  wirefs mount tls://nas:6440/photos ~/p     the same through TLS, from a running `wirefs serve`
+  wirefs mount host:project ~/project        mount a directory of another machine over ssh
+  wirefs mount tls://nas:6440/photos ~/p     mount over TLS from a running `wirefs serve`
   wirefs serve ~/shared                      export a directory on port 6440
-  wirefs status                              what the mounts do
-  wirefs umount ~/project                    take it away
-  wirefs doctor                              what is missing on this machine, and how to mend it";
+  wirefs status                              show all mounts
+  wirefs umount ~/project                    unmount
+  wirefs doctor                              check this machine, and say how to fix it";
 
 const SERVE_EXAMPLES: &str = "\
 Examples:
@@ -36,19 +36,19 @@ Examples:
   wirefs serve /srv/data --read-only --listen tls://0.0.0.0:7000 --authorized /etc/wirefs/keys
   wirefs serve . --listen unix:///tmp/here.sock
 
-Clients of tls:// addresses must have their key, which `wirefs identity`
-prints, in the authorized-keys file. A unix socket can be used by the user who
-made it, and by root. tcp+plain:// lets in everyone who reaches it. Through ssh
-nothing has to be started: `wirefs mount host:dir mnt` starts the server there.";
+The authorized-keys file must contain the key of each client of a tls://
+address. `wirefs identity` prints a client's key. A unix socket admits the user
+who runs the server, and root. tcp+plain:// admits everyone who can connect.
+For ssh, start nothing: `wirefs mount host:dir mnt` starts a server on the host.";
 
 const MOUNT_EXAMPLES: &str = "\
 SOURCE is one of
-  [user@]host:path            through the system's ssh; path as the login has it
-  tls://host[:port]/path      a `wirefs serve`, encrypted; port 6440 unless named
-  unix:///path/of/socket      a `wirefs serve` of this machine
+  [user@]host:path            over the system's ssh; path is relative to the home directory
+  tls://host[:port]/path      a `wirefs serve`, encrypted; default port 6440
+  unix:///path/of/socket      a `wirefs serve` on this machine
   ether://MAC@card[,card]/path  a `wirefs serve` on the same Ethernet, encrypted, without IP
   blocks:///DIR               a block tree in a directory of this machine
-  blocks+memory:              a block tree that ends with its mount
+  blocks+memory:              a block tree in memory, lost at unmount
   tcp+plain://host:port/path  neither encrypted nor authenticated
 
 Examples:
@@ -63,17 +63,17 @@ Options of -o
   mode=MODE deadline=SPAN cache=SIZE cache_size=SIZE no_cache no_prefetch journal no_journal fsync=WHERE
   threads=N connections=N uid=N gid=N fsname=NAME
   identity=DIR known_hosts=FILE ssh_command=COMMAND port=N (of ssh)
-  flags of mount(8) such as noatime, and what only mount(8) and systemd read
-  (_netdev noauto user nofail x-…). A comma inside a value is written \\,";
+  flags of mount(8) such as noatime; options for mount(8) and systemd are ignored
+  (_netdev noauto user nofail x-…). Write a comma inside a value as \\,";
 
 const RECOVER_EXAMPLES: &str = "\
 Examples:
   wirefs recover --list
   wirefs recover tls://nas/photos
-  wirefs recover /net/linus2           what was changed on a node, by this machine's node
+  wirefs recover /net/linus2           unsent changes of this machine to the node linus2
 
-The next mount of the same source does the same before anything else. What the
-server refuses is kept aside, with the reason, and never dropped in silence.";
+The next mount of the same source does the same first. A change that the server
+rejects goes to the quarantine, with the reason: see `wirefs quarantine`.";
 
 const CHECKPOINT_EXAMPLES: &str = "\
 Examples:
@@ -81,11 +81,11 @@ Examples:
   wirefs checkpoint diff ~/tree before
   wirefs checkpoint restore ~/tree before
 
-Each is readable below the mountpoint, under .checkpoints/NAME. Making a file
-__checkpoint_NAME anywhere in the tree makes a checkpoint too, and removing that
-file goes back to it.";
+A checkpoint can be read at .checkpoints/NAME below the mountpoint. Creating a
+file __checkpoint_NAME anywhere in the tree creates a checkpoint, too. Removing
+that file restores the checkpoint.";
 
-/// Mounts directories of other machines, over any wire.
+/// Mounts directories of other machines, over any network.
 #[derive(Debug, Parser)]
 #[command(name = "wirefs", version, about = ABOUT, after_help = EXAMPLES, subcommand_required = true, arg_required_else_help = true)]
 pub(crate) struct Arguments {
@@ -99,28 +99,28 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Mount a directory of another machine
     Mount(Mount),
-    /// Mount a file system whose blocks are in pings under way
+    /// Mount a PingFS: its blocks exist only in ping packets in flight
     Echo(Echo),
-    /// Be a node among others: what each shares is at /net/NODE, and nothing is mounted by hand
+    /// Join the nodes of the LAN, whose shared directories appear at /net/NODE
     Node(Node),
-    /// Take a mount away
+    /// Send pending writes to the server, then unmount
     #[command(visible_alias = "unmount")]
     Umount(Umount),
-    /// Show what mounts do
+    /// Show the state of mounts
     Status(Status),
-    /// Wait until all that was written is on the server's disk
+    /// Wait until all written data is on the server's disk
     Sync(Sync),
-    /// Bring to the server what a mount that died had in its journal
+    /// Send the unsent changes of a killed mount to its server
     Recover(Recover),
-    /// Look at, take out and drop what servers refused
+    /// List, extract and drop changes that servers rejected
     Quarantine(Quarantine),
-    /// Keep, compare and restore states of a block tree
+    /// Manage snapshots of a block tree
     Checkpoint(Checkpoint),
-    /// Check this machine, and say how to mend what is missing
+    /// Check this machine, and say how to fix each problem
     Doctor(Doctor),
-    /// Print this user's key, as a server's authorized-keys file takes it
+    /// Print this user's key as a line for a server's authorized-keys file
     Identity,
-    /// Print the completions of a shell
+    /// Print completions for a shell
     #[command(
         after_help = "Example:\n  wirefs completions bash > ~/.local/share/bash-completion/completions/wirefs"
     )]
@@ -128,7 +128,7 @@ pub(crate) enum Command {
         /// The shell
         shell: Shell,
     },
-    /// Print the manual page, or write all of them
+    /// Print the manual page, or write all pages
     Man {
         /// Write one page for each command into this directory
         #[arg(long, value_name = "DIR")]
@@ -142,19 +142,19 @@ pub(crate) struct Serve {
     /// The directory to export, or a block tree: blocks:///DIR, blocks+memory:
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
-    /// Where to listen: tls://host:port, unix:///path/of/socket, ether://card or tcp+plain://host:port [default: tls://0.0.0.0:6440]
+    /// The address to listen on: tls://host:port, unix:///path/of/socket, ether://card or tcp+plain://host:port [default: tls://0.0.0.0:6440]
     #[arg(long, value_name = "URL")]
     pub(crate) listen: Vec<Address>,
-    /// Refuse all changes
+    /// Reject all changes
     #[arg(long)]
     pub(crate) read_only: bool,
-    /// No other program changes this directory while it is served, so nothing needs to be watched
+    /// Assume that no other program changes this directory, and do not watch it
     #[arg(long)]
     pub(crate) exclusive: bool,
     /// The keys that may connect through TLS [default: ~/.config/wirefs/authorized_keys]
     #[arg(long, value_name = "FILE")]
     pub(crate) authorized: Option<PathBuf>,
-    /// Serve one client on standard input and output; ssh starts it so
+    /// Serve one client on standard input and output, for ssh
     #[arg(long, conflicts_with_all = ["listen", "authorized"])]
     pub(crate) stdio: bool,
 }
@@ -162,53 +162,52 @@ pub(crate) struct Serve {
 #[derive(Debug, Args)]
 #[command(after_help = MOUNT_EXAMPLES)]
 pub(crate) struct Mount {
-    /// What to mount
+    /// The source: see below
     #[arg(value_name = "SOURCE")]
     pub(crate) source: OsString,
-    /// The directory to mount it on
+    /// The directory to mount on
     #[arg(value_name = "MOUNTPOINT")]
     pub(crate) mountpoint: PathBuf,
-    /// How fresh what is shown must be, and when what is written is sent: lease (the server tells before it changes),
-    /// window[=SPAN] (at most so old, 1s unless named), session (whole files: asked at open, replaced at close),
-    /// lazy[=SIZE] (window, sent in pieces of 1k unless named), commit (window, close waits for the server's disk),
-    /// direct (lease, but contents are never kept and writes wait) or strict (asks each time) [default: lease]
+    /// The consistency of caches and writes. lease: the server recalls cached data before it changes. window[=SPAN]:
+    /// cached data is at most SPAN old (1s). session: whole files, checked at open, replaced at close. lazy[=SIZE]: window,
+    /// written in pieces of SIZE (1k). commit: window, close waits for the server's disk. direct: lease, without cached
+    /// contents, and writes wait. strict: nothing is cached [default: lease]
     #[arg(long, value_name = "MODE", value_parser = Mode::parse)]
     pub(crate) mode: Option<Mode>,
     /// Options as in /etc/fstab, separated by commas
     #[arg(short = 'o', value_name = "OPT,…")]
     pub(crate) options: Vec<String>,
-    /// Stay in the foreground with a live line of what happens; Ctrl-C unmounts
+    /// Stay in the foreground with a live status line; Ctrl-C unmounts
     #[arg(short = 'f', long)]
     pub(crate) foreground: bool,
-    /// How long a call may wait for a silent server, such as 500ms, 10s, 2m [default: 10s]
+    /// How long a call waits for an unreachable server, such as 500ms, 10s, 2m [default: 10s]
     #[arg(long, value_name = "SPAN", value_parser = parse_span)]
     pub(crate) deadline: Option<Duration>,
-    /// Wait for a silent server for ever, as NFS does
+    /// Wait for an unreachable server forever, as NFS does
     #[arg(long, conflicts_with = "deadline")]
     pub(crate) hard: bool,
     /// Memory for names and file contents, such as 64M or 1G [default: 256M]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) cache: Option<usize>,
-    /// Disk space for file contents that are kept between mounts, such as 100M or 8G [default: 1G]
+    /// Disk space of the cache that outlives the mount, such as 100M or 8G [default: 1G]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) cache_size: Option<usize>,
-    /// Keep nothing on disk
+    /// Cache nothing on disk
     #[arg(long, conflicts_with = "cache_size")]
     pub(crate) no_cache: bool,
-    /// Fetch only what a program asks for: no other directories and files ahead, and no blocks ahead of a reader (modes lease, window,
-    /// lazy and commit; direct and strict never do)
+    /// Fetch only requested data: no prefetch of directories and files, no read-ahead (direct and strict never prefetch)
     #[arg(long)]
     pub(crate) no_prefetch: bool,
-    /// Keep a journal on disk, so that changes are done before the server has them: the default in mode lease
+    /// Write changes to a journal on the local disk and return before the server has them: the default in mode lease
     #[arg(long)]
     pub(crate) journal: bool,
-    /// Keep none: each change waits for the server
+    /// No journal: each change waits for the server
     #[arg(long, conflicts_with = "journal")]
     pub(crate) no_journal: bool,
-    /// What fsync waits for; the journal's disk needs a journal [default: server]
+    /// The disk that fsync waits for; `journal` needs a journal [default: server]
     #[arg(long, value_name = "WHERE")]
     pub(crate) fsync: Option<Fsync>,
-    /// Let other users of this machine in
+    /// Admit other users of this machine
     #[arg(long)]
     pub(crate) allow_other: bool,
     /// Set by the process that starts the background one: report on standard output.
@@ -230,33 +229,33 @@ pub(crate) struct Mount {
 
 #[derive(Debug, Args)]
 pub(crate) struct Umount {
-    /// Succeed whatever state the mount is in: programs that use it get errors
+    /// Unmount even a dead or busy mount; programs that use it get errors
     #[arg(short, long)]
     pub(crate) force: bool,
-    /// Of `wirefs echo`: let the data go
+    /// For `wirefs echo`: discard all data
     #[arg(long)]
     pub(crate) discard: bool,
-    /// Of `wirefs echo`: write the tree to this file
+    /// For `wirefs echo`: save the tree to this file
     #[arg(long, value_name = "FILE", conflicts_with = "discard")]
     pub(crate) save: Option<PathBuf>,
-    /// The mount
+    /// The mountpoint
     #[arg(value_name = "MOUNTPOINT")]
     pub(crate) mountpoint: PathBuf,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Status {
-    /// The mount; without it all of this user's
+    /// The mountpoint [default: all mounts of this user]
     #[arg(value_name = "MOUNTPOINT")]
     pub(crate) mountpoint: Option<PathBuf>,
-    /// For programs: an object for the mount, or a list of all
+    /// Print JSON: an object for one mount, a list for all
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Sync {
-    /// The mount
+    /// The mountpoint
     #[arg(value_name = "MOUNTPOINT")]
     pub(crate) mountpoint: PathBuf,
 }
@@ -264,13 +263,13 @@ pub(crate) struct Sync {
 #[derive(Debug, Args)]
 #[command(after_help = RECOVER_EXAMPLES)]
 pub(crate) struct Recover {
-    /// What was mounted, or a node's place; without it everything that was left
+    /// The source of the mount, or /net/NODE [default: all unsent changes]
     #[arg(value_name = "SOURCE")]
     pub(crate) source: Option<OsString>,
-    /// Show what was left, and what servers refused, and do nothing
+    /// Only list unsent and rejected changes
     #[arg(long, conflicts_with = "source")]
     pub(crate) list: bool,
-    /// For programs: an object
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -285,48 +284,48 @@ pub(crate) struct Checkpoint {
 /// Actions on checkpoints.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CheckpointAction {
-    /// Keep the tree as it is now
+    /// Create a checkpoint of the current tree
     Create {
-        /// The mount
+        /// The mountpoint
         #[arg(value_name = "MOUNTPOINT")]
         mountpoint: PathBuf,
-        /// The name to keep it under
+        /// The name of the checkpoint
         #[arg(value_name = "NAME")]
         name: OsString,
     },
-    /// Show all of them, the oldest first
+    /// List all checkpoints, the oldest first
     List {
-        /// The mount
+        /// The mountpoint
         #[arg(value_name = "MOUNTPOINT")]
         mountpoint: PathBuf,
     },
-    /// Show what has changed since: A is added, R removed, M modified
+    /// List changes since a checkpoint: A is added, R removed, M modified
     Diff {
-        /// The mount
+        /// The mountpoint
         #[arg(value_name = "MOUNTPOINT")]
         mountpoint: PathBuf,
         /// The checkpoint to compare
         #[arg(value_name = "NAME")]
         from: OsString,
-        /// The later one to compare it with [default: the tree as it is now]
+        /// The later checkpoint [default: the current tree]
         #[arg(value_name = "OTHER")]
         to: Option<OsString>,
     },
-    /// Go back to a checkpoint; it stays, and what was changed since is gone
+    /// Restore a checkpoint; later changes are lost, the checkpoint stays
     Restore {
-        /// The mount
+        /// The mountpoint
         #[arg(value_name = "MOUNTPOINT")]
         mountpoint: PathBuf,
-        /// Its name
+        /// The name of the checkpoint
         #[arg(value_name = "NAME")]
         name: OsString,
     },
-    /// Forget a checkpoint
+    /// Delete a checkpoint
     Drop {
-        /// The mount
+        /// The mountpoint
         #[arg(value_name = "MOUNTPOINT")]
         mountpoint: PathBuf,
-        /// Its name
+        /// The name of the checkpoint
         #[arg(value_name = "NAME")]
         name: OsString,
     },
@@ -334,7 +333,7 @@ pub(crate) enum CheckpointAction {
 
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// For programs: a list of the checks
+    /// Print JSON: a list of the checks
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -370,7 +369,7 @@ fn is_source(word: &OsStr) -> bool {
 
 /// Parses a duration: `500ms`, `10s`, `2m`, or seconds without a unit.
 pub(crate) fn parse_span(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is not a span of time; write 500ms, 10s or 2m");
+    let wrong = || format!("`{text}` is not a duration; write 500ms, 10s or 2m");
     let (number, unit) = split_unit(text).ok_or_else(wrong)?;
     let ms_each = match unit {
         "ms" => 1,

@@ -42,7 +42,7 @@ impl Blocks {
                 Ok(Some(Blocks::Directory(PathBuf::from(OsStr::from_bytes(path)))))
             }
             Some(_) => Err(failure(
-                format!("`{}` names no absolute path", source.to_string_lossy()),
+                format!("`{}` has no absolute path", source.to_string_lossy()),
                 "write blocks:///path/of/a/directory, with three slashes, or blocks+memory:",
             )),
         }

@@ -51,17 +51,16 @@ fn explained(errno: Errno, mountpoint: &Path, name: &OsStr) -> anyhow::Error {
             format!("there is no checkpoint `{name}` in {shown}"),
             format!("see `wirefs checkpoint list {shown}`"),
         ),
-        Errno::INVAL => failure(
-            format!("`{name}` cannot be the name of a checkpoint"),
-            "choose a name as a file could have it, without `/`",
-        ),
+        Errno::INVAL => {
+            failure(format!("`{name}` cannot be the name of a checkpoint"), "choose a valid file name")
+        }
         Errno::NOSPC => failure(
-            "there are too many checkpoints, or no room".to_owned(),
+            "there are too many checkpoints, or the disk is full".to_owned(),
             format!("drop some: `wirefs checkpoint list {shown}`"),
         ),
         Errno::OPNOTSUPP => failure(
             format!("{shown} is not the mountpoint of a whole block tree"),
-            "checkpoints are for trees that are mounted from blocks://, blocks+memory: or echo packets",
+            "only trees from blocks://, blocks+memory: or `wirefs echo` have checkpoints",
         ),
         other => anyhow::Error::from(other).context(format!("the checkpoints of {shown}")),
     }

@@ -162,7 +162,7 @@ fn open(
     };
     let tree = BlockFs::open(blocks, tree_options).context("the block tree cannot be opened")?;
     if SERVED.set(Served { store, nodes, ending }).is_err() {
-        return Err(failure("this process has a store already", "start another one"));
+        return Err(failure("this process already has a block store", "start another one"));
     }
     Ok((Arc::new(tree), boot))
 }

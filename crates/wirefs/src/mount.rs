@@ -72,7 +72,7 @@ pub(crate) fn run_origin(
         Ok(socket) => Some(socket),
         Err(error) => {
             // The mount works without it; only `status` and `sync` do not.
-            print_error(&error.context("`wirefs status` will not know this mount"));
+            print_error(&error.context("`wirefs status` will not show this mount"));
             None
         }
     };
@@ -156,16 +156,14 @@ fn plan(settings: &MountSettings, dial: Arc<dyn Dial>, path: Vec<u8>) -> MountPl
 /// Tells the user why the mount waits.
 fn report_wait(waits: Waits) {
     let what = match waits {
-        Waits::Ending => {
-            "until an earlier mount of this directory, which is unmounted, has sent its changes; it is waited for up to 30 s"
-        }
+        Waits::Ending => "for an earlier, unmounted mount of this directory to send its changes (up to 30 s)",
         Waits::Connection => "for a connection to the server",
         Waits::Answer => "for the server to answer",
         Waits::Tree => {
-            "until another mount, which has this directory for itself, has sent its changes; a dead one is waited for up to 20 s"
+            "for another mount with exclusive use of this directory to send its changes (up to 20 s if it is dead)"
         }
         Waits::Journal => {
-            "for the server to carry out what an earlier mount left; after a crash it first waits up to 20 s for other mounts that it knew"
+            "for the server to execute the changes of an earlier mount (after a crash it first waits up to 20 s for the mounts it knew)"
         }
     };
     note!("wirefs: waiting {what}");
@@ -175,7 +173,7 @@ fn report_wait(waits: Waits) {
 fn print_pinned_key(peer: &PeerInfo) {
     if let (Some(file), Some(key)) = (&peer.pinned_in, &peer.identity) {
         note!(
-            "first connection to {}: its key is {}\n  compare it with what `wirefs serve` printed there; it is now known in {}",
+            "first connection to {}: its key is {}\n  compare it with the key that `wirefs serve` printed there; it is now stored in {}",
             peer.address,
             key.fingerprint(),
             file.display()
@@ -221,7 +219,7 @@ fn options(
 /// user.
 fn end(control: &MountControl) {
     let Err(error) = control.unmount(false) else { return };
-    note!("wirefs: {error}\n  it is out of sight now, and ends with the last program that uses it");
+    note!("wirefs: {error}\n  the mount is detached now, and ends with the last program that uses it");
     if let Err(error) = control.unmount(true) {
         note!("wirefs: {error}");
     }

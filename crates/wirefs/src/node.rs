@@ -41,8 +41,8 @@ fn down() -> Result<()> {
     line.send(NodeRequest::Down)?;
     if !line.wait_for_exit(END_MAX) {
         return Err(failure(
-            "the node does not end: it still brings to others what was written",
-            "look again with `wirefs node list`, or end its process",
+            "the node is still running: it sends pending writes to other nodes",
+            "check again with `wirefs node list`, or end its process",
         ));
     }
     Ok(())
@@ -50,5 +50,6 @@ fn down() -> Result<()> {
 
 /// Connects to this user's node.
 fn find() -> Result<NodeClient> {
-    NodeClient::find().ok_or_else(|| failure("this user has no node here", "start one with `wirefs node up`"))
+    NodeClient::find()
+        .ok_or_else(|| failure("this user runs no node on this machine", "start one with `wirefs node up`"))
 }

@@ -53,7 +53,7 @@ fn list(changes: &[KeptChange], json: bool) -> Result<()> {
         let reports: Vec<Report<'_>> = changes.iter().map(Report::of).collect();
         say!("{}", serde_json::to_string_pretty(&reports)?);
     } else if changes.is_empty() {
-        say!("no server has refused anything that was told to be done");
+        say!("no server has rejected a change");
     } else {
         files::groups(changes).iter().for_each(|group| say!("{}", group.line()));
     }
@@ -69,13 +69,13 @@ fn show(change: &KeptChange) {
 fn take(change: &KeptChange, file: &Path) -> Result<()> {
     if change.bytes == 0 {
         return Err(failure(
-            format!("{} was to write no bytes", change.id),
-            format!("`wirefs quarantine show {}` says what it was", change.id),
+            format!("{} has no data", change.id),
+            format!("`wirefs quarantine show {}` shows it", change.id),
         ));
     }
     let taken = change.take(file).with_context(|| format!("cannot write to {}", file.display()))?;
     say!(
-        "{} are in {}; `wirefs quarantine drop {}` lets the change go",
+        "{} are in {}; `wirefs quarantine drop {}` drops the change",
         bytes(taken),
         file.display(),
         change.id
@@ -112,7 +112,7 @@ fn take_all(writes: &[&KeptChange], file: &Path) -> Result<()> {
     }
     to.sync_all().with_context(cannot)?;
     say!(
-        "{} of {} writes are in {}, each at its place; what was not written through this mount is missing there",
+        "{} of {} writes are in {}, each at its offset; bytes that this mount did not write are missing",
         bytes(taken),
         writes.len(),
         file.display()
@@ -121,7 +121,7 @@ fn take_all(writes: &[&KeptChange], file: &Path) -> Result<()> {
 }
 
 fn discard(change: &KeptChange) -> Result<()> {
-    change.discard().with_context(|| format!("cannot let go of {}", change.id))
+    change.discard().with_context(|| format!("cannot drop {}", change.id))
 }
 
 /// Returns the change of this name; its number suffices if it is unique.
@@ -133,7 +133,7 @@ fn named<'a>(changes: &'a [KeptChange], name: &str) -> Result<&'a KeptChange> {
         (None, ..) => None,
     };
     found.ok_or_else(|| {
-        failure(format!("no change that is kept is called `{name}`"), "see `wirefs quarantine list`")
+        failure(format!("the quarantine has no change `{name}`"), "see `wirefs quarantine list`")
     })
 }
 

@@ -32,10 +32,7 @@ pub(crate) fn progress(progress: Progress) {
     }
     let end = if done >= of { "\r\x1b[K" } else { "" };
     // Fails if the terminal is closed; then no progress is needed.
-    let _gone = write!(
-        std::io::stderr(),
-        "\r{done} of {of} changes of an earlier mount are at the server\x1b[K{end}"
-    );
+    let _gone = write!(std::io::stderr(), "\r{done} of {of} changes of an earlier mount sent\x1b[K{end}");
 }
 
 /// Lists, or recovers. Fails if changes remain in a journal.
@@ -65,7 +62,7 @@ pub(crate) fn run(arguments: &arguments::Recover) -> Result<ExitCode> {
     if arguments.json {
         say!("{}", serde_json::to_string_pretty(&outcomes)?);
     } else if outcomes.is_empty() {
-        say!("nothing was left by a mount that died");
+        say!("no killed mount has unsent changes");
     } else {
         outcomes.iter().for_each(|outcome| say!("{}", outcome.line()));
     }
@@ -84,7 +81,7 @@ fn left_sources() -> Result<Vec<OsString>> {
             LeftState::Left { .. } | LeftState::InUse => {}
             LeftState::Unreadable(why) => print_error(&failure(
                 format!("the journal {} cannot be read: {why}", journal.dir.display()),
-                "use the version of wirefs that wrote it, or move it away",
+                "use the version of wirefs that wrote it, or move the directory elsewhere",
             )),
         }
     }

@@ -34,8 +34,8 @@ const SOCKET_GONE_MAX: Duration = Duration::from_secs(1);
 
 /// Serves until SIGTERM or SIGINT; with `--stdio` until the client disconnects.
 pub(crate) fn run(arguments: &arguments::Serve) -> Result<()> {
-    let signals = Signals::take(&[sys::INTERRUPT, sys::TERMINATE, sys::HANG_UP])
-        .context("cannot take over the signals")?;
+    let signals =
+        Signals::take(&[sys::INTERRUPT, sys::TERMINATE, sys::HANG_UP]).context("cannot block signals")?;
     raise_descriptors();
     if let Some(blocks) = Blocks::parse(arguments.directory.as_os_str())? {
         return serve_blocks(arguments, &blocks, signals);
@@ -182,8 +182,8 @@ fn ledger_dir(directory: &Path) -> Option<PathBuf> {
         Ok(dir) => Some(dir),
         Err(error) => {
             note!(
-                "wirefs: {error:#}; so changes are remembered in memory only: should this server be killed, those that are \
-                 under way may fail"
+                "wirefs: {error:#}; so changes are recorded in memory only: if this server is killed, changes that are \
+                 in progress may fail"
             );
             None
         }

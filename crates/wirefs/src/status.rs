@@ -130,7 +130,7 @@ fn request_status(line: &mut ControlClient) -> std::io::Result<Report> {
     match line.answer()? {
         ControlReply::Status(report) => Ok(*report),
         ControlReply::Echo(_) | ControlReply::Progress { .. } | ControlReply::Done => {
-            Err(std::io::Error::other("it answers something else"))
+            Err(std::io::Error::other("it sent an unexpected answer"))
         }
         ControlReply::Failed { message } => Err(std::io::Error::other(message)),
     }
@@ -150,9 +150,9 @@ pub(crate) fn connect(path: &std::path::Path) -> Result<ControlClient> {
     control::find(&resolved).ok_or_else(|| {
         if NetPath::of(&resolved).is_some() {
             return failure(
-                format!("{} is served by this user's node, together with all others", path.display()),
+                format!("{} is served by this user's node, together with all other nodes", path.display()),
                 format!(
-                    "`wirefs status {}` shows it; `wirefs node down` brings what was written to all nodes",
+                    "`wirefs status {}` shows it; `wirefs node down` sends pending writes to all nodes",
                     path.display()
                 ),
             );
@@ -162,7 +162,7 @@ pub(crate) fn connect(path: &std::path::Path) -> Result<ControlClient> {
             failure(
                 format!("no process of this user answers for the mount at {}", path.display()),
                 format!(
-                    "ask as the user who mounted it; if it is dead, `wirefs umount -f {}` clears it",
+                    "ask as the user who mounted it; if the mount is dead, `wirefs umount -f {}` clears it",
                     path.display()
                 ),
             )

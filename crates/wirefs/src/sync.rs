@@ -50,7 +50,7 @@ fn outcome(reply: ControlReply, arguments: &arguments::Sync) -> Result<()> {
             ),
         )),
         ControlReply::Status(_) | ControlReply::Echo(_) | ControlReply::Progress { .. } => {
-            Err(anyhow!("the process that serves the mount answers something else"))
+            Err(anyhow!("the process that serves the mount sent an unexpected answer"))
         }
     }
 }

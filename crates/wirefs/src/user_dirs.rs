@@ -66,8 +66,8 @@ pub(crate) fn create_private(dir: &Path) -> Result<()> {
         .mode(0o700)
         .create(dir)
         .with_context(|| format!("cannot make the directory {}", dir.display()))?;
-    let found =
-        std::fs::symlink_metadata(dir).with_context(|| format!("cannot look at {}", dir.display()))?;
+    let found = std::fs::symlink_metadata(dir)
+        .with_context(|| format!("cannot read the attributes of {}", dir.display()))?;
     let ours = rustix::process::geteuid().as_raw();
     if !found.is_dir() || found.uid() != ours || found.mode() & 0o022 != 0 {
         return Err(failure(
@@ -85,7 +85,7 @@ fn user_dir(variable: &str, below_home: &str, what: &str) -> Result<PathBuf> {
     let home = || absolute("HOME").map(|home| home.join(below_home));
     absolute(variable).or_else(home).map(|dir| dir.join("wirefs")).ok_or_else(|| {
         failure(
-            format!("neither $HOME nor ${variable} is set, so there is no place for {what}"),
+            format!("neither $HOME nor ${variable} is set, so there is no directory for {what}"),
             format!("set one of them to a directory of yours, as in `export HOME=/home/NAME` or `export {variable}=DIR`"),
         )
     })

@@ -140,7 +140,7 @@ impl Journal {
                 quarantine: plan.quarantine.join(name),
             }),
             Err(error) => {
-                tell(&format!("no journal is kept, so changes are done when the server has them: {error}"));
+                tell(&format!("no journal: {error}; each change waits for the server"));
                 None
             }
         }

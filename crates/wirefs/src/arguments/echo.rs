@@ -8,18 +8,18 @@ use wirefs_echo::Redundancy;
 use super::parse_size;
 
 const EXAMPLES: &str = "\
-The blocks of this file system are in ICMP echo packets on their way to the
-hosts and back, and nowhere else: what is lost there is lost. Only the hosts
-that are named are pinged; name hosts that are yours. docs/PINGFS.md says what
-is polite, and how much fits: rate x round trip x payload / copies.
+The blocks of this file system exist only in ICMP echo packets between this
+machine and the hosts. A lost packet is a lost copy. wirefs pings only the hosts
+that you name: name your own. The capacity is rate x round trip x payload /
+copies. docs/PINGFS.md has the details, and the rules of politeness.
 
 Examples:
-  wirefs echo ~/p --host 192.0.2.1                       one copy, ended with `wirefs umount --discard ~/p`
+  wirefs echo ~/p --host 192.0.2.1                       one copy; `wirefs umount --discard ~/p` ends it
   wirefs echo ~/p --host a --host b --copies 2 --save ~/p.tree
   wirefs echo ~/p --host a --host b --host c --code 4+2 --load ~/p.tree
   wirefs echo ~/p --host a --node 1 --key ~/p.key --peer 192.0.2.7
-                                                         one tree on several machines: the same on 192.0.2.7 with its number
-  wirefs echo status --watch                             what is under way";
+                                                         one tree on several machines; run it on 192.0.2.7, too
+  wirefs echo status --watch                             show the packets in flight";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, arg_required_else_help = true)]
@@ -32,11 +32,11 @@ pub(crate) struct Echo {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum EchoCommand {
-    /// Show what is under way
+    /// Show the packets in flight
     Status(EchoStatus),
-    /// Give a mount one more host
+    /// Add a host to a mount
     Add(EchoHost),
-    /// Empty a host of a mount to the others, then ping it no more
+    /// Move the blocks of a host to the other hosts, then stop pinging it
     Drain(EchoHost),
 }
 
@@ -52,13 +52,13 @@ pub(crate) struct EchoHost {
 
 #[derive(Debug, Args)]
 pub(crate) struct EchoStatus {
-    /// The mount; without it the only one of this user's
+    /// The mountpoint [default: the only PingFS of this user]
     #[arg(value_name = "MOUNTPOINT")]
     pub(crate) mountpoint: Option<PathBuf>,
-    /// Again each second, until it is unmounted or interrupted
+    /// Repeat each second until unmount or Ctrl-C
     #[arg(long)]
     pub(crate) watch: bool,
-    /// For programs: an object, with --watch one a line
+    /// Print JSON: an object, with --watch one on each line
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -66,73 +66,73 @@ pub(crate) struct EchoStatus {
 /// The data kept in memory about each block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Keep {
-    /// At most 32 bytes of each block, to notice a loss and repair it
+    /// Up to 32 bytes for each block, to detect and repair losses
     #[default]
     Index,
-    /// Nothing but the root's id and the key
+    /// Only the id of the root and the key
     Root,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct EchoMount {
-    /// The directory to mount it on
+    /// The directory to mount on
     #[arg(value_name = "MOUNTPOINT")]
     pub(crate) mountpoint: PathBuf,
-    /// A host to ping, by address or name; several share the blocks
+    /// A host to ping, by address or name; blocks are spread over several hosts
     #[arg(long = "host", value_name = "HOST", required = true)]
     pub(crate) hosts: Vec<String>,
-    /// Packets that carry each block, spread over the round trip
+    /// Copies of each block in flight
     #[arg(long, value_name = "N", conflicts_with = "code", value_parser = clap::value_parser!(u8).range(1..=32))]
     pub(crate) copies: Option<u8>,
-    /// Cut each block into K packets and add M, any K of which are enough
+    /// Erasure code: K data packets and M parity packets for each block; any K suffice
     #[arg(long, value_name = "K+M", value_parser = parse_code)]
     pub(crate) code: Option<Redundancy>,
-    /// What is remembered of blocks
+    /// The data kept in memory about blocks
     #[arg(long, value_name = "WHAT", value_enum, default_value_t)]
     pub(crate) keep: Keep,
-    /// Packets a second to each host [default: found, and held where nothing is delayed or lost]
+    /// Packets per second to each host [default: the highest rate without delay and loss]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rate: Option<u32>,
-    /// Find the rate, and go no higher [default: 10000]
+    /// The upper limit of the automatic rate [default: 10000]
     #[arg(long, value_name = "COUNT", conflicts_with = "rate", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rate_max: Option<u32>,
-    /// Memory for contents that were used last, such as 64M; without it none are in memory
+    /// Memory for a cache of recent contents, such as 64M [default: none]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) ram: Option<usize>,
-    /// The payload of a packet at most, in bytes; less where the path passes less [default: 1472]
+    /// The largest payload of a packet, in bytes; less on a path with a smaller MTU [default: 1472]
     #[arg(long, value_name = "BYTES")]
     pub(crate) payload: Option<usize>,
-    /// Packets of each host that may wait in the receive buffer [default: 4096 for hosts nearer than 1 ms, else 256]
+    /// Packets of each host that may wait in the receive buffer [default: 4096 below 1 ms RTT, else 256]
     #[arg(long, value_name = "COUNT")]
     pub(crate) park: Option<u64>,
-    /// The receive buffer of each host at most [default: 64M]
+    /// The largest receive buffer of each host [default: 64M]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) buffer: Option<usize>,
-    /// Write the tree to this file when it is unmounted
+    /// Save the tree to this file at unmount
     #[arg(long, value_name = "FILE", conflicts_with = "discard")]
     pub(crate) save: Option<PathBuf>,
-    /// Begin with the tree that --save wrote to this file
+    /// Load the tree from a file that --save wrote
     #[arg(long, value_name = "FILE")]
     pub(crate) load: Option<PathBuf>,
-    /// Let unmounting be the end of the data, without a question
+    /// Discard the data at unmount, without a question
     #[arg(long)]
     pub(crate) discard: bool,
-    /// Have the tree together with other nodes, as the one with this number
+    /// Share the tree with other nodes; the number of this node
     #[arg(long, value_name = "ID", requires = "key", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) node: Option<u16>,
-    /// Another node's address, as its hosts know it; one that comes names all who are there
+    /// The address of another node of the tree; a joining node names all members
     #[arg(long = "peer", value_name = "ADDR", requires = "node")]
     pub(crate) peers: Vec<String>,
-    /// A file of 16 bytes or more, which all nodes have and nobody else
+    /// A secret file of at least 16 bytes, the same on all nodes
     #[arg(long, value_name = "FILE", requires = "node")]
     pub(crate) key: Option<PathBuf>,
     /// Options as in /etc/fstab, separated by commas
     #[arg(short = 'o', value_name = "OPT,…")]
     pub(crate) options: Vec<String>,
-    /// Stay in the foreground with a live line of what happens; Ctrl-C unmounts
+    /// Stay in the foreground with a live status line; Ctrl-C unmounts
     #[arg(short = 'f', long)]
     pub(crate) foreground: bool,
-    /// Let other users of this machine in
+    /// Admit other users of this machine
     #[arg(long)]
     pub(crate) allow_other: bool,
     /// Set by the process that starts the background one: report on standard output.
@@ -142,7 +142,7 @@ pub(crate) struct EchoMount {
 
 /// Parses `4+2`.
 fn parse_code(text: &str) -> Result<Redundancy, String> {
-    let wrong = || format!("`{text}` is not a code; write 4+2: four packets are enough, of six");
+    let wrong = || format!("`{text}` is not a code; write 4+2: any four of six packets suffice");
     let (pieces, extra) = text.split_once('+').ok_or_else(wrong)?;
     let (pieces, extra) =
         (pieces.parse::<u8>().map_err(|_| wrong())?, extra.parse::<u8>().map_err(|_| wrong())?);

@@ -6,12 +6,12 @@ use wirefs_driver::mount::FsyncWaits;
 /// The durability that `fsync` waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Fsync {
-    /// The server's disk, each time
+    /// The server's disk, for each fsync
     Each,
-    /// The server's disk; but the journal of a database only has to be there before the database
+    /// The server's disk; syncs of a database's journal only order writes
     #[default]
     Server,
-    /// This machine's disk, with the journal
+    /// The local disk, with the journal
     Journal,
 }
 

@@ -10,19 +10,18 @@ use wirefs_node::NodeName;
 
 const UP_EXAMPLES: &str = "\
 Examples:
-  wirefs node up --share /srv                  on each machine of a segment; then: ls /net
+  wirefs node up --share /srv                  on each machine of a LAN; then: ls /net
   wirefs node up --name linus1 --share ~/work --at ~/net
-  wirefs node up --peer 10.8.0.7:6440          nodes of another segment, too
-  wirefs node up --registry etcd://10.8.0.2    nodes anywhere that are registered there
-  wirefs node up --mode linus2:window=5s       how one node is mounted
-  wirefs node up --nic eth0,eth1               both cards are used at once, where another node has both, too
+  wirefs node up --peer 10.8.0.7:6440          also find nodes of another network
+  wirefs node up --registry etcd://10.8.0.2    also find nodes that are registered there
+  wirefs node up --mode linus2:window=5s       the mode for the mount of one node
+  wirefs node up --nic eth0,eth1               use both cards at once between nodes that have both
 
-Nodes find each other by themselves on a segment, and through one --peer past it.
-Whose keys are in the authorized-keys file may join; WITHOUT THAT FILE WHOEVER
-CAN SEND TO UDP PORT 6440 OF THIS MACHINE MAY, from another network too, and has
-the files that are shared. `wirefs identity` prints a machine's line for that
-file. With --nic or --listen ADDR only what comes by these is heard, and what
-comes from a --peer.";
+Nodes of one LAN find each other; a --peer connects to another network. Only keys
+in the authorized-keys file may join. WITHOUT THAT FILE, EVERYONE WHO CAN SEND TO
+UDP PORT 6440 OF THIS MACHINE MAY JOIN AND READ THE SHARED FILES. `wirefs
+identity` prints a machine's line for that file. With --nic or --listen ADDR, only
+packets on these cards or this address count, and packets of a --peer.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Node {
@@ -33,56 +32,55 @@ pub(crate) struct Node {
 /// Actions on the node.
 #[derive(Debug, Subcommand)]
 pub(crate) enum NodeCommand {
-    /// Join the others, in the background
+    /// Join the other nodes, in the background
     Up(Box<NodeUp>),
-    /// Show who is there
+    /// List the nodes
     List(NodeList),
-    /// Leave the others, and take /net away
+    /// Leave the other nodes and unmount /net
     Down,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = UP_EXAMPLES)]
 pub(crate) struct NodeUp {
-    /// What this node is called [default: the machine's name]
+    /// The name of this node [default: the host name]
     #[arg(long, value_name = "NAME", value_parser = parse_name)]
     pub(crate) name: Option<NodeName>,
-    /// The directory that the others see at /net/NAME; without it this node shares nothing
+    /// The directory to share at /net/NAME [default: none]
     #[arg(long, value_name = "DIR")]
     pub(crate) share: Option<PathBuf>,
-    /// Refuse all changes by others
+    /// Reject all changes by other nodes
     #[arg(long, requires = "share")]
     pub(crate) read_only: bool,
-    /// The directory that has the nodes in it [default: /net, or ~/net for an ordinary user]
+    /// The directory in which nodes appear [default: /net, or ~/net for an ordinary user]
     #[arg(long, value_name = "DIR")]
     pub(crate) at: Option<PathBuf>,
-    /// Where to listen, for nodes over UDP and for their mounts over TCP [default: 0.0.0.0:6440]
+    /// The address to listen on: UDP for nodes, TCP for mounts [default: 0.0.0.0:6440]
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<SocketAddr>,
-    /// A node of another segment
+    /// The address of a node in another network
     #[arg(long, value_name = "ADDR", value_parser = parse_peer)]
     pub(crate) peer: Vec<SocketAddr>,
-    /// An etcd server in which nodes of other segments are found: etcd://HOST[:2379][/PREFIX], without TLS
+    /// An etcd server that lists nodes of other networks: etcd://HOST[:2379][/PREFIX], without TLS
     #[arg(long, value_name = "URL", value_parser = EtcdPlace::parse)]
     pub(crate) registry: Option<EtcdPlace>,
-    /// The network cards whose segments it joins; by others only a --peer, or who is registered, is heard [default: all]
+    /// The network cards to use; on other cards only packets of a --peer or of a registered node count [default: all]
     #[arg(long, value_name = "IF", value_delimiter = ',')]
     pub(crate) nic: Vec<String>,
-    /// By which carrier others are reached: ether (Ethernet packets beside IP, takes CAP_NET_RAW), tls, or auto: ether
-    /// where two nodes share more than one card, so that all of them are used. Where ether does not answer, tls
+    /// The transport between nodes: tls, ether (raw Ethernet, needs CAP_NET_RAW), or auto: ether between nodes that share
+    /// several cards, else tls. A node that does not answer over ether is reached over tls
     #[arg(long, value_name = "CARRIER", default_value = "auto", value_parser = parse_via, hide_default_value = true)]
     pub(crate) via: Via,
-    /// How nodes are mounted, as `wirefs mount --mode` has it; NODE:MODE is for one
+    /// The mode of mounts, as in `wirefs mount --mode`; NODE:MODE sets it for one node
     #[arg(long, value_name = "[NODE:]MODE", value_parser = NodeMode::parse)]
     pub(crate) mode: Vec<NodeMode>,
-    /// Keep no journal of what is changed on nodes that are mounted in mode lease: should this process be killed, what they
-    /// did not have yet is lost
+    /// No journal for mounts in mode lease: if this process is killed, unsent changes are lost
     #[arg(long)]
     pub(crate) no_journal: bool,
-    /// The keys that may join [default: ~/.config/wirefs/authorized_keys, where there is one]
+    /// The keys that may join [default: ~/.config/wirefs/authorized_keys, if it exists]
     #[arg(long, value_name = "FILE")]
     pub(crate) authorized: Option<PathBuf>,
-    /// Stay in the foreground; Ctrl-C leaves
+    /// Stay in the foreground; Ctrl-C leaves the other nodes
     #[arg(short = 'f', long)]
     pub(crate) foreground: bool,
     /// Set by the process that starts the background one: report on standard output.
@@ -92,10 +90,10 @@ pub(crate) struct NodeUp {
 
 #[derive(Debug, Args)]
 pub(crate) struct NodeList {
-    /// For programs: a list of objects
+    /// Print JSON: a list of objects
     #[arg(long)]
     pub(crate) json: bool,
-    /// Show it anew whenever it changes
+    /// Print the list again at each change
     #[arg(long)]
     pub(crate) watch: bool,
 }

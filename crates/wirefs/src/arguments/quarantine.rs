@@ -11,9 +11,8 @@ Examples:
   wirefs quarantine take documents/report.odt ~/rescued.odt
   wirefs quarantine drop 0f3a5b7c9d1e2f40-42
 
-A mount with a journal tells programs that a change is done before the server
-has it. What the server refuses then is here, with its bytes, until it is
-dropped.";
+With a journal, a change succeeds before the server has it. If the server then
+rejects it, the change stays here, with its data, until you drop it.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -25,33 +24,33 @@ pub(crate) struct Quarantine {
 /// Actions on quarantined changes.
 #[derive(Debug, Subcommand)]
 pub(crate) enum QuarantineAction {
-    /// Show all of them, those of a mount in their order; writes to one file are one line
+    /// List all changes, ordered within a mount; writes to one file share a line
     List {
-        /// For programs: a list of all changes
+        /// Print JSON: a list of all changes
         #[arg(long)]
         json: bool,
     },
-    /// Show one, with the reason
+    /// Show one change and the reason
     Show {
-        /// Its name in the list
+        /// The name of the change in the list
         #[arg(value_name = "CHANGE")]
         change: String,
     },
-    /// Write the bytes that it was to write to a file that is not there yet; the change stays
+    /// Copy the data of a change to a new file; the change stays
     Take {
-        /// Its name in the list; or the path of a file, for all that was to be written to it
+        /// The name of the change; or the path of a file, for all writes to that file
         #[arg(value_name = "CHANGE")]
         change: String,
-        /// The file to write to
+        /// The new file
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
-    /// Let it go, with its bytes
+    /// Drop a change and its data
     Drop {
-        /// Its name in the list
+        /// The name of the change in the list
         #[arg(value_name = "CHANGE", required_unless_present = "all")]
         change: Option<String>,
-        /// All of them
+        /// Drop all changes
         #[arg(long, conflicts_with = "change")]
         all: bool,
     },

@@ -139,7 +139,7 @@ fn outcome(outcome: Option<Result<(), OpenError>>) -> ControlReply {
 }
 
 fn no_echo() -> ControlReply {
-    ControlReply::Failed { message: "its blocks are not in echo packets".to_owned() }
+    ControlReply::Failed { message: "it is not a PingFS".to_owned() }
 }
 
 /// Syncs on another thread, so that this one can report progress.

@@ -85,7 +85,7 @@ fn mounts() -> Finding {
         .map(|(path, _)| path.display().to_string())
         .collect();
     match silent.first() {
-        None => Finding::ok(CHECK, format!("{} of this machine's, all answer", mounted.len())),
+        None => Finding::ok(CHECK, format!("{} on this machine, all answer", mounted.len())),
         Some(first) => Finding::warn(
             CHECK,
             format!("no process of this user answers for {}", silent.join(", ")),

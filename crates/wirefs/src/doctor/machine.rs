@@ -112,13 +112,13 @@ fn allow_other() -> Finding {
     let text = std::fs::read_to_string("/etc/fuse.conf").unwrap_or_default();
     let is_allowed = text.lines().any(|line| line.trim() == "user_allow_other");
     if is_root() {
-        Finding::ok(CHECK, "root may let other users into its mounts")
+        Finding::ok(CHECK, "root can admit other users to its mounts")
     } else if is_allowed {
-        Finding::ok(CHECK, "you may let other users into your mounts")
+        Finding::ok(CHECK, "you can admit other users to your mounts")
     } else {
         Finding::ok(
             CHECK,
-            "your mounts are yours alone (user_allow_other in /etc/fuse.conf would change that)",
+            "only you can use your mounts (to change that: user_allow_other in /etc/fuse.conf)",
         )
     }
 }
@@ -141,12 +141,12 @@ fn mount_helper() -> Finding {
         (true, true) => Finding::ok(CHECK, "mount -t fuse.wirefs and /etc/fstab work"),
         (false, _) => Finding::warn(
             CHECK,
-            "there is no mount.fuse; /etc/fstab does not work",
+            "mount.fuse is missing; /etc/fstab does not work",
             "install the package fuse3",
         ),
         (true, false) => Finding::warn(
             CHECK,
-            "wirefs is in none of the system's directories; /etc/fstab does not work",
+            "wirefs is not in a system directory such as /usr/local/bin; /etc/fstab does not work",
             "as root: make install, or copy wirefs to /usr/local/bin",
         ),
     }

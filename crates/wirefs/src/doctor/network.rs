@@ -17,7 +17,7 @@ pub(super) fn checks() -> Vec<Finding> {
 fn raw_sockets() -> Finding {
     const CHECK: &str = "raw sockets";
     if wirefs_carrier::ether::has_right() {
-        return Finding::ok(CHECK, "may be opened: ether:// addresses work");
+        return Finding::ok(CHECK, "can be opened: ether:// addresses work");
     }
     // Few users need them, so a missing capability is no problem.
     Finding::ok(
@@ -48,8 +48,8 @@ fn mtu() -> Finding {
     match mtu {
         0..MTU_MIN => Finding::bad(
             CHECK,
-            format!("{found}; IPv6 needs {MTU_MIN}, and small packets make everything slow"),
-            format!("ip link set {interface} mtu {MTU_ETHERNET}, or mend the tunnel's setting"),
+            format!("{found}; IPv6 needs {MTU_MIN}, and small packets are slow"),
+            format!("ip link set {interface} mtu {MTU_ETHERNET}, or correct the tunnel's setting"),
         ),
         MTU_MIN..MTU_ETHERNET => {
             Finding::ok(CHECK, format!("{found}, less than Ethernet's {MTU_ETHERNET}: a tunnel"))

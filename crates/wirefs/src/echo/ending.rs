@@ -95,13 +95,13 @@ impl Ending {
         };
         if !is_asked {
             note!(
-                "wirefs: it was unmounted without --discard or --save; its {} blocks are in {}, `--load` brings them back",
+                "wirefs: unmounted without --discard or --save; its {} blocks were saved to {}, `--load` restores them",
                 saved.blocks,
                 file.display()
             );
         }
         if saved.lost > 0 {
-            note!("wirefs: {} blocks were lost before; what needs them cannot be read", saved.lost);
+            note!("wirefs: {} blocks were lost earlier; files that need them cannot be read", saved.lost);
         }
         Ok(())
     }
@@ -166,15 +166,15 @@ fn ask(line: &mut ControlClient, ask: ControlRequest) -> std::io::Result<Control
 fn consent(path: &Path, blocks: Option<u64>) -> Result<Plan> {
     let refused = || {
         failure(
-            format!("unmounting {} would be the end of its data, which is nowhere else", path.display()),
-            "say `wirefs umount --save FILE` to keep it in a file, or `--discard` to let it go",
+            format!("unmounting {} would discard its data, and there is no other copy", path.display()),
+            "use `wirefs umount --save FILE` to save it to a file, or `--discard` to drop it",
         )
     };
     if !std::io::stdin().is_terminal() {
         return Err(refused());
     }
     let blocks = blocks.map_or("blocks".to_owned(), |count| format!("{count} blocks"));
-    note!("the {blocks} of {} are in packets under way and nowhere else; let them go? [y/N]", path.display());
+    note!("the {blocks} of {} exist only in packets in flight; discard them? [y/N]", path.display());
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
     if matches!(answer.trim(), "y" | "Y" | "yes") { Ok(Plan::Discard) } else { Err(refused()) }

@@ -42,8 +42,9 @@ fn request(arguments: &EchoHost, ask: ControlRequest) -> Result<()> {
         ControlReply::Failed { message } => {
             Err(failure(message, "`wirefs echo status` shows the hosts and their room"))
         }
-        ControlReply::Status(_) | ControlReply::Echo(_) | ControlReply::Progress { .. } => {
-            Err(failure("the process answers something else", "it is another version; mount again"))
-        }
+        ControlReply::Status(_) | ControlReply::Echo(_) | ControlReply::Progress { .. } => Err(failure(
+            "the process sent an unexpected answer",
+            "it is another version of wirefs; unmount and mount again",
+        )),
     }
 }

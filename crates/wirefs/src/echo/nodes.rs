@@ -18,8 +18,8 @@ pub(super) fn options(arguments: &EchoMount) -> Result<Option<NodeOptions>> {
     let secret = std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
     let key = key_of(&secret).ok_or_else(|| {
         failure(
-            format!("{} has {} bytes, which is no key", file.display(), secret.len()),
-            format!("make one of {KEY_BYTES_MIN} or more, as by `head -c 32 /dev/urandom`, and give it to all nodes"),
+            format!("{} is no key: it has {} bytes", file.display(), secret.len()),
+            format!("make a file of at least {KEY_BYTES_MIN} bytes, for example with `head -c 32 /dev/urandom`, and copy it to all nodes"),
         )
     })?;
     let peers = arguments.peers.iter().map(|peer| ipv4(peer)).collect::<Result<_>>()?;
@@ -39,7 +39,7 @@ fn ipv4(peer: &str) -> Result<Ipv4Addr> {
 pub(super) fn leave(nodes: &ReplicatedStore) -> bool {
     let has_others = has_others(&nodes.nodes());
     if !nodes.leave() {
-        note!("wirefs: the other nodes did not agree in time that this one goes; they notice by themselves");
+        note!("wirefs: the other nodes did not confirm in time that this node leaves; they detect it later");
     }
     has_others
 }

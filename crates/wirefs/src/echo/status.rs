@@ -62,12 +62,11 @@ fn only() -> Result<ControlClient> {
     let last = found.pop();
     match (last, found.first()) {
         (Some((_, line)), None) => Ok(line),
-        (None, _) => Err(failure(
-            "this user has mounted no file system of echo packets",
-            "`wirefs echo MOUNTPOINT --host HOST` mounts one",
-        )),
+        (None, _) => {
+            Err(failure("this user has mounted no PingFS", "`wirefs echo MOUNTPOINT --host HOST` mounts one"))
+        }
         (Some(_), Some((first, _))) => Err(failure(
-            format!("{} of them are mounted", found.len() + 1),
+            format!("{} PingFS are mounted", found.len() + 1),
             format!("name one, as in `wirefs echo status {}`", first.display()),
         )),
     }
@@ -78,9 +77,10 @@ fn ask(line: &mut ControlClient) -> Result<EchoReport> {
     match line.answer()? {
         ControlReply::Echo(report) => Ok(*report),
         ControlReply::Failed { message } => Err(failure(message, "`wirefs status` shows what it is")),
-        ControlReply::Status(_) | ControlReply::Progress { .. } | ControlReply::Done => {
-            Err(failure("the process answers something else", "it is another version; mount again"))
-        }
+        ControlReply::Status(_) | ControlReply::Progress { .. } | ControlReply::Done => Err(failure(
+            "the process sent an unexpected answer",
+            "it is another version of wirefs; unmount and mount again",
+        )),
     }
 }
 

@@ -36,22 +36,22 @@ pub(crate) fn start(words: &[OsString], command_words: usize) -> Result<ExitCode
         .args(words.iter().skip(1 + command_words))
         .stdout(Stdio::piped())
         .spawn()
-        .context("cannot start the process in the background")?;
+        .context("cannot start the background process")?;
     let report = child.stdout.take().map(BufReader::new);
     let mut line = String::new();
     if let Some(mut report) = report {
-        report.read_line(&mut line).context("cannot read the report of the process in the background")?;
+        report.read_line(&mut line).context("cannot read the report of the background process")?;
     }
     if line.trim_end() == READY {
         return Ok(ExitCode::SUCCESS);
     }
-    let status = child.wait().context("cannot wait for the process in the background")?;
+    let status = child.wait().context("cannot wait for the background process")?;
     match status.code() {
         // It has printed the error.
         Some(code) if code != 0 => Ok(ExitCode::from(u8::try_from(code).unwrap_or(1))),
-        Some(_) => Err(anyhow!("the process in the background ended before the mount stood")),
+        Some(_) => Err(anyhow!("the background process ended before the mount was ready")),
         None => Err(anyhow!(
-            "the process in the background was killed by signal {}",
+            "the background process was killed by signal {}",
             status.signal().unwrap_or_default()
         )),
     }
@@ -71,7 +71,7 @@ pub(super) fn detach(mountpoint: &Path, control: &MountControl) -> Result<()> {
 /// Fails if the command has ended; then the caller must clean up.
 pub(crate) fn report_and_detach(mountpoint: &Path) -> Result<()> {
     let reported = writeln!(std::io::stdout(), "{READY}").and_then(|()| std::io::stdout().flush());
-    reported.map_err(|error| anyhow!("the command that wanted the mount has gone: {error}"))?;
+    reported.map_err(|error| anyhow!("the command that started the mount ended: {error}"))?;
     detach_terminal(mountpoint).context("cannot leave the terminal")
 }
 

@@ -84,7 +84,7 @@ pub(super) fn connect(plan: MountPlan, source: &Source, settings: &MountSettings
     let again = plan.clone();
     match (wirefs_driver::mount::connect(plan), &source.address) {
         (Err(ConnectError::Dial(missing @ DialError::RemoteMissing { .. })), Address::Ssh(login)) => {
-            let program = std::env::current_exe().context("cannot find this program's own file")?;
+            let program = std::env::current_exe().context("cannot find this program's executable")?;
             let copy = install_remote(login, &ssh_options(settings), &program).map_err(|error| {
                 anyhow::anyhow!("{missing}\n  copying this one there did not work: {error}")
             })?;

@@ -25,7 +25,7 @@ pub(super) fn start(source: &OsStr, mountpoint: &Path, control: MountControl) {
     }
     let spawned = thread::Builder::new().name("wirefs-live".into()).spawn(move || show(&control));
     if let Err(error) = spawned {
-        note!("wirefs: no live line: {error}");
+        note!("wirefs: no status line: {error}");
     }
 }
 

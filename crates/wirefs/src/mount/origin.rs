@@ -73,8 +73,8 @@ impl Origin {
                 Ok(MountPlan { journal: persistent::journal_of(&source, &text, false), ..plan })
             }
             Origin::Local(_) => Err(failure(
-                "a tree of this machine has no journal: what was changed in it is in it",
-                "name the source of a mount over a wire; `wirefs recover --list` shows what was left",
+                "a block tree on this machine has no journal: its changes are in the tree",
+                "name the source of a remote mount; `wirefs recover --list` shows unsent changes",
             )),
         }
     }

@@ -31,7 +31,7 @@ pub(crate) fn journal_of(source: &Source, text: &[u8], is_written: bool) -> Opti
             fsync: FsyncWaits::default(),
         }),
         Err(error) => {
-            note!("wirefs: no journal is kept: {error}");
+            note!("wirefs: no journal: {error}");
             None
         }
     }
@@ -46,7 +46,7 @@ pub(super) fn of(source: &Source, settings: &MountSettings) -> Option<StorePlan>
     match dir {
         Ok(dir) => Some(StorePlan { dir, contents_bytes_max }),
         Err(error) => {
-            note!("wirefs: nothing is kept on disk: {error}");
+            note!("wirefs: no disk cache: {error}");
             None
         }
     }

@@ -153,14 +153,14 @@ impl MountSettings {
         settings.journal = journal.or(settings.journal);
         if settings.journal == Some(true) && !settings.mode.allows_optimism() {
             return Err(failure(
-                "--journal: in this mode each change waits for the server, so there is nothing to keep",
+                "--journal: in this mode each change waits for the server, so a journal has no use",
                 "mount in mode lease, or without --journal",
             ));
         }
         settings.fsync = arguments.fsync.unwrap_or(settings.fsync);
         if settings.fsync == Fsync::Journal && !settings.has_journal() {
             return Err(failure(
-                "--fsync=journal: no journal is kept",
+                "--fsync=journal: this mount has no journal",
                 "mount in mode lease, and without --no-journal",
             ));
         }
@@ -191,7 +191,7 @@ impl MountSettings {
         Err(match (value, MountSettings::default().take_value(name, "")) {
             (None, Err(_)) => failure(format!("-o {name} needs a value"), format!("write -o {name}=VALUE")),
             (_, Ok(_) | Err(_)) => failure(
-                format!("there is no mount option `{option}`"),
+                format!("unknown mount option `{option}`"),
                 format!("the options are: {KNOWN_OPTIONS}"),
             ),
         })

@@ -27,8 +27,8 @@ impl Stage {
     /// # Errors
     /// The system has no file descriptor or thread left.
     pub(super) fn begin(foreground: bool) -> Result<Stage> {
-        let signals = Signals::take(&[sys::INTERRUPT, sys::TERMINATE, sys::HANG_UP])
-            .context("cannot take over the signals")?;
+        let signals =
+            Signals::take(&[sys::INTERRUPT, sys::TERMINATE, sys::HANG_UP]).context("cannot block signals")?;
         let stage = Stage { control: Arc::default() };
         let shared = stage.clone();
         thread::Builder::new()

@@ -137,8 +137,8 @@ impl NodeSocket {
         let path = user_dirs::create_runtime_dir()?.join(SOCKET);
         if address::connect(&path).is_ok() {
             return Err(failure(
-                "this user has a node here already",
-                "end it with `wirefs node down`, or see it with `wirefs node list`",
+                "this user already runs a node on this machine",
+                "stop it with `wirefs node down`; `wirefs node list` shows it",
             ));
         }
         // Left by a process that died.

@@ -39,8 +39,8 @@ impl NodeCards {
         if !has_right() {
             return match is_wanted {
                 true => Err(failure(
-                    "--via ether opens raw sockets, which takes the right CAP_NET_RAW",
-                    "run it as root, or leave --via away; `wirefs doctor` shows the rights",
+                    "--via ether opens raw sockets, which needs CAP_NET_RAW",
+                    "run it as root, or without --via; `wirefs doctor` shows the capabilities",
                 )),
                 false => Ok(NodeCards::default()),
             };
@@ -54,10 +54,10 @@ impl NodeCards {
         };
         let offer = match opened {
             Err(error) if is_wanted => {
-                return Err(error.context("there is no card for --via ether; name some with --nic"));
+                return Err(error.context("no network card for --via ether; name cards with --nic"));
             }
             Err(error) => {
-                note!("wirefs: nodes are reached over TLS alone: {error:#}");
+                note!("wirefs: only TLS is used between nodes: {error:#}");
                 NodeCards::default()
             }
             Ok(offer) => offer,

@@ -39,7 +39,10 @@ impl NodeAdmission {
         let file = arguments.authorized.clone().or_else(|| default_file().filter(|file| file.exists()));
         let Some(file) = file else { return Ok(NodeAdmission::Anyone) };
         let listed = AuthorizedKeys::read(&file).map_err(|error| {
-            failure(error.to_string(), "it has the line that `wirefs identity` prints at each node")
+            failure(
+                error.to_string(),
+                "the file needs a line for each node; `wirefs identity` prints it there",
+            )
         })?;
         for broken in listed.broken() {
             note!("wirefs: {broken}");
@@ -100,7 +103,7 @@ fn follow(file: &Path, host: &NodeHost) {
         if text != written {
             match write(file, &text) {
                 Ok(()) => written = text,
-                Err(error) => note!("wirefs: {error:#}; so nodes that are new cannot use what is shared"),
+                Err(error) => note!("wirefs: {error:#}; so new nodes cannot use the shared directory"),
             }
         }
         seen = host.await_change(seen, CHECK_INTERVAL);

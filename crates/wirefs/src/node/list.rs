@@ -183,7 +183,7 @@ pub(crate) fn of_all(json: bool) -> Result<String> {
     }
     let lines: Vec<String> = nodes.iter().filter_map(Listed::reached).collect();
     Ok(match lines.is_empty() {
-        true => "no node was reached yet; `wirefs node list` shows all".to_owned(),
+        true => "no node was contacted yet; `wirefs node list` shows all".to_owned(),
         false => lines.join("\n"),
     })
 }
@@ -201,7 +201,7 @@ pub(crate) fn of_one(name: &str, json: bool) -> Result<String> {
         return Ok(serde_json::to_string_pretty(node)?);
     }
     let unreached =
-        || format!("  {}: {}, not reached yet; it is dialed when it is first used", node.name, node.state);
+        || format!("  {}: {}, not mounted yet; the first access mounts it", node.name, node.state);
     Ok(node.reached().unwrap_or_else(unreached))
 }
 
@@ -248,9 +248,9 @@ fn print(nodes: &[Listed], json: bool) -> Result<()> {
     for node in nodes {
         let address = node.addresses.first().map(|ip| format!("{ip}:{}", node.port)).unwrap_or_default();
         let notes = match (node.own, node.name_taken) {
-            (true, true) => " (this one; the name is another's)",
+            (true, true) => " (this one; the name belongs to another node)",
             (true, false) => " (this one)",
-            (false, true) => " (the name is another's)",
+            (false, true) => " (the name belongs to another node)",
             (false, false) => "",
         };
         let lasted = span(std::time::Duration::from_secs_f64(node.state_for_s.max(0.0)));

@@ -51,7 +51,7 @@ impl Mounting {
         at: PathBuf,
     ) -> Mounting {
         let state = user_dirs::state_dir().and_then(|dir| user_dirs::create_private(&dir).map(|()| dir));
-        let state = state.inspect_err(|error| note!("wirefs: no journals are kept: {error}")).ok();
+        let state = state.inspect_err(|error| note!("wirefs: no journals: {error}")).ok();
         let uid = rustix::process::geteuid().as_raw();
         Mounting {
             host: Arc::clone(host),

@@ -22,7 +22,7 @@ pub(crate) fn recover(places: &[String]) -> anyhow::Result<Vec<Outcome>> {
         return Ok(Vec::new());
     }
     let (mut outcomes, why) = match ask(places) {
-        Ok(outcomes) => (outcomes, "the node is not there; what was left comes to it once it is"),
+        Ok(outcomes) => (outcomes, "the node is offline; the changes are sent when it returns"),
         Err(why) => (Vec::new(), why),
     };
     let left = left_journals(&user_dirs::state_dir()?.join(JOURNALS));
@@ -30,7 +30,7 @@ pub(crate) fn recover(places: &[String]) -> anyhow::Result<Vec<Outcome>> {
         let LeftState::Left { source, .. } = journal.state else { continue };
         let dir = journal.dir.display().to_string();
         if places.contains(&source) && !outcomes.iter().any(|outcome| outcome.is_about(&source, &dir)) {
-            let why = failure(why, "start this machine's node, which brings it there: wirefs node up");
+            let why = failure(why, "start the node of this machine, which sends them: wirefs node up");
             outcomes.push(Outcome::stays(source.as_ref(), dir, &why));
         }
     }
@@ -38,7 +38,8 @@ pub(crate) fn recover(places: &[String]) -> anyhow::Result<Vec<Outcome>> {
 }
 
 fn ask(places: &[String]) -> Result<Vec<Outcome>, &'static str> {
-    let mut line = NodeClient::find().ok_or("no node of this user is here, which knows where others are")?;
+    let mut line = NodeClient::find()
+        .ok_or("this user runs no node on this machine, so the addresses of other nodes are unknown")?;
     let sent = line.send(NodeRequest::Recover { places: places.to_vec() });
     // No timeout: a journal may be long, and a disk slow.
     sent.and_then(|()| line.answer(None)).map_err(|_| "this user's node does not answer")

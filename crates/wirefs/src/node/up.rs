@@ -41,8 +41,8 @@ pub(super) fn run(arguments: &NodeUp, words: &[OsString]) -> Result<ExitCode> {
     if !arguments.foreground && !arguments.reports {
         return daemon::start(words, 2);
     }
-    let signals = Signals::take(&[sys::INTERRUPT, sys::TERMINATE, sys::HANG_UP])
-        .context("cannot take over the signals")?;
+    let signals =
+        Signals::take(&[sys::INTERRUPT, sys::TERMINATE, sys::HANG_UP]).context("cannot block signals")?;
     raise_descriptors();
     let net_directory = NetDirectory::of(arguments)?;
     let (socket, control) = NodeSocket::take()?;
@@ -50,7 +50,7 @@ pub(super) fn run(arguments: &NodeUp, words: &[OsString]) -> Result<ExitCode> {
     let admission = NodeAdmission::of(arguments)?;
     let keys = admission.file()?;
     let share = arguments.share.as_deref().map(std::fs::canonicalize).transpose();
-    let share = share.with_context(|| "the directory to share cannot be used".to_owned())?;
+    let share = share.with_context(|| "cannot use the directory to share".to_owned())?;
 
     let (listener, listen) = bind(arguments, &identity, keys.clone())?;
     let offer = NodeCards::open(arguments, &identity, keys.clone())?;
@@ -112,12 +112,15 @@ impl NetDirectory {
         let at = match (&arguments.at, is_root) {
             (Some(at), _) => std::path::absolute(at)?,
             (None, true) => PathBuf::from("/net"),
-            (None, false) => std::env::var_os("HOME")
-                .map(|home| PathBuf::from(home).join("net"))
-                .ok_or_else(|| failure("$HOME is not set", "say with --at where the nodes are to be"))?,
+            (None, false) => {
+                std::env::var_os("HOME").map(|home| PathBuf::from(home).join("net")).ok_or_else(|| {
+                    failure("$HOME is not set", "set HOME, or choose the directory for nodes with --at")
+                })?
+            }
         };
-        wirefs_driver::net::clear(&at)
-            .with_context(|| format!("what a node that died left at {} is in the way", at.display()))?;
+        wirefs_driver::net::clear(&at).with_context(|| {
+            format!("cannot remove the mount that a killed node left at {}", at.display())
+        })?;
         std::fs::create_dir_all(&at).with_context(|| format!("cannot make {}", at.display()))?;
         let mounts = match is_root {
             true => None,
@@ -182,7 +185,10 @@ fn machine_name() -> Result<NodeName> {
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let first = name.split('.').next().unwrap_or_default();
     NodeName::new(first).ok_or_else(|| {
-        failure(format!("this machine's name, `{first}`, is not a node's"), "give one with --name NAME")
+        failure(
+            format!("this machine's name, `{first}`, is not valid for a node"),
+            "choose a name with --name NAME",
+        )
     })
 }
 
@@ -214,7 +220,7 @@ fn await_name(host: &NodeHost) -> Result<()> {
 fn name_taken(host: &NodeHost) -> Option<anyhow::Error> {
     let holder = PublicKey::from_raw(host.name_taken()?.0).fingerprint();
     Some(failure(
-        format!("the name {} is taken, by the node with the key {holder}", own_name(host)),
+        format!("the name {} is taken by the node with the key {holder}", own_name(host)),
         "choose another with --name NAME",
     ))
 }
@@ -246,7 +252,7 @@ fn own_name(host: &NodeHost) -> String {
 fn end_at_second_signal(signals: Signals) {
     let wait = move || {
         if let Ok(signal) = signals.wait() {
-            note!("wirefs: ended at once; what others had not got yet is lost");
+            note!("wirefs: ended immediately; changes that were not sent yet are lost");
             std::process::exit(128 + signal);
         }
     };

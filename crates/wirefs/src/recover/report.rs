@@ -106,7 +106,7 @@ impl Report {
         };
         let lines: Vec<String> =
             self.journals.iter().map(JournalEntry::line).chain(self.quarantine.iter().map(refused)).collect();
-        if lines.is_empty() { vec!["nothing was left by a mount that died".to_owned()] } else { lines }
+        if lines.is_empty() { vec!["no killed mount has unsent changes".to_owned()] } else { lines }
     }
 }
 

@@ -64,8 +64,8 @@ impl LeaseMarkers {
 
     fn open_in(dir: PathBuf, exported: &Path) -> Result<LeaseMarkers> {
         user_dirs::create_private(&dir)?;
-        let found =
-            std::fs::metadata(exported).with_context(|| format!("cannot look at {}", exported.display()))?;
+        let found = std::fs::metadata(exported)
+            .with_context(|| format!("cannot read the attributes of {}", exported.display()))?;
         let place = [found.dev().to_le_bytes(), found.ino().to_le_bytes()].concat();
         let prefix = format!("{:016x}-", hash(&place));
         let names = std::fs::read_dir(&dir).with_context(|| format!("cannot list {}", dir.display()))?;

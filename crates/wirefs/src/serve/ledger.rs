@@ -19,7 +19,7 @@ pub(super) fn dir_of(exported: &Path) -> Result<PathBuf> {
 }
 
 fn dir_in(dir: &Path, exported: &Path) -> Result<PathBuf> {
-    let missing = || format!("cannot look at {}", exported.display());
+    let missing = || format!("cannot read the attributes of {}", exported.display());
     let found = std::fs::metadata(exported).with_context(missing)?;
     let path = std::fs::canonicalize(exported).with_context(missing)?;
     let (device, inode) = (found.dev().to_le_bytes(), found.ino().to_le_bytes());

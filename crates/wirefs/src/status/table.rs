@@ -33,7 +33,7 @@ fn rows(report: &Report) -> Vec<(&'static str, String)> {
     let rtt = report.rtt_us.map_or("not measured yet".to_owned(), |us| span(Duration::from_micros(us)));
     let deadline = match report.deadline_ms {
         Some(ms) => format!("calls wait at most {}", span(Duration::from_millis(ms))),
-        None => "calls wait for ever".to_owned(),
+        None => "calls wait forever".to_owned(),
     };
     let access = if report.read_only { ", read-only" } else { "" };
     let cache = &report.cache;
@@ -73,7 +73,7 @@ fn rows(report: &Report) -> Vec<(&'static str, String)> {
     if let Some(last) = report.conflicts_last.last() {
         let count = report.conflicts;
         let text = format!(
-            "{count} files that others had written were replaced here and are kept, the last: {last}"
+            "{count} files were replaced after a conflicting change; the other version was kept, last: {last}"
         );
         rows.push(("conflicts", text));
     }
@@ -110,7 +110,7 @@ fn in_memory(cache: &Cache) -> String {
 /// Returns the state of leases, if the mode uses them.
 fn leases(leases: Option<&Leases>, mode: &str, connected: bool) -> Option<String> {
     let Some(leases) = leases else {
-        let none = "none: the server gives no leases, so each look asks it";
+        let none = "none: the server grants no leases, so each lookup is a request";
         return (mode == "lease").then(|| none.to_owned());
     };
     let state = match (leases.valid, connected) {
@@ -120,10 +120,10 @@ fn leases(leases: Option<&Leases>, mode: &str, connected: bool) -> Option<String
     };
     let recalls = match leases.recalls {
         0 => String::new(),
-        count => format!(", taken back {}", times(count)),
+        count => format!(", recalled {}", times(count)),
     };
     let watch = match leases.watch.as_str() {
-        "none" => "; programs at the server are not noticed",
+        "none" => "; changes by programs on the server are not reported",
         _ => "",
     };
     Some(format!("{state}{} objects, {} names in listings{recalls}{watch}", leases.objects, leases.names))
@@ -146,7 +146,7 @@ fn prefetched(prefetch: &Prefetch) -> String {
 fn on_disk(disk: &Disk) -> String {
     let taken = match disk.listings_taken {
         0 => String::new(),
-        count => format!("; {count} directories known from the mount before"),
+        count => format!("; {count} directories known from an earlier mount"),
     };
     let damaged = match disk.damaged {
         0 => String::new(),
@@ -159,7 +159,7 @@ fn on_disk(disk: &Disk) -> String {
 fn in_journal(journal: &Journal) -> String {
     let Journal { changes, unanswered_changes, aside, .. } = journal;
     let held = match (changes, unanswered_changes) {
-        (0, _) => "empty: the server's disk has everything".to_owned(),
+        (0, _) => "empty: all changes are on the server's disk".to_owned(),
         (_, 0) => format!("{changes} changes ({}) not yet on the server's disk", bytes(journal.bytes)),
         _ => format!(
             "{changes} changes ({}) not yet on the server's disk, {unanswered_changes} ({}) not yet at the server",
@@ -167,13 +167,16 @@ fn in_journal(journal: &Journal) -> String {
             bytes(journal.unanswered_bytes)
         ),
     };
-    let failed = journal.failed.as_ref().map(|why| format!("; FAILED, nothing more is written: {why}"));
+    let failed = journal.failed.as_ref().map(|why| format!("; FAILED, no more changes are recorded: {why}"));
     let kept: u64 = aside.values().sum();
     let dirs: Vec<&str> = aside.keys().map(String::as_str).collect();
     let aside =
         (kept > 0).then(|| format!("; {kept} changes were NOT carried out and are in {}", dirs.join(", ")));
     let refused = journal.refused_last.as_ref().map(|last| {
-        format!("; the server REFUSED {} changes after they were answered, the last: {last}", journal.refused)
+        format!(
+            "; the server REJECTED {} changes that programs were told had succeeded, last: {last}",
+            journal.refused
+        )
     });
     format!(
         "{held}{}{}{}",
@@ -270,8 +273,7 @@ mod tests {
         assert_eq!(text(&held, true), "12 objects, 30 names in listings");
         held.recalls = 1;
         held.watch = "none".to_owned();
-        let expected =
-            "12 objects, 30 names in listings, taken back once; programs at the server are not noticed";
+        let expected = "12 objects, 30 names in listings, recalled once; changes by programs on the server are not reported";
         assert_eq!(text(&held, true), expected);
         held.valid = false;
         assert!(text(&held, true).starts_with("SUSPENDED until the server answers: 12 objects"));
@@ -303,12 +305,12 @@ mod tests {
         journal.aside.insert("/dir".to_owned(), 3);
         let text = in_journal(&journal);
         assert!(text.ends_with(
-            "; FAILED, nothing more is written: no space; 3 changes were NOT carried out and are in /dir"
+            "; FAILED, no more changes are recorded: no space; 3 changes were NOT carried out and are in /dir"
         ));
         (journal.refused, journal.refused_last) = (2, Some("Put of d/f: no space left on device".to_owned()));
         let text = in_journal(&journal);
         assert!(text.ends_with(
-            "; the server REFUSED 2 changes after they were answered, the last: Put of d/f: no space left on device"
+            "; the server REJECTED 2 changes that programs were told had succeeded, last: Put of d/f: no space left on device"
         ));
     }
 

@@ -310,7 +310,7 @@ fn shell_keeps_its_cwd_when_all_leases_are_recalled() {
     fs::create_dir(&beside).unwrap();
     let mounted = Command::new("mount").args(["-t", "tmpfs", "none"]).arg(&beside).status().unwrap();
     assert!(mounted.success());
-    wait_for("all to be taken back", || home.status()["leases"]["recalls"].as_u64().unwrap() > before + 1);
+    wait_for("all to be recalled", || home.status()["leases"]["recalls"].as_u64().unwrap() > before + 1);
     shell.stdin.take().unwrap().write_all(b"go\n").unwrap();
     let output = String::from_utf8(shell.wait_with_output().unwrap().stdout).unwrap();
     assert!(Command::new("umount").arg(&beside).status().unwrap().success());
@@ -333,7 +333,7 @@ fn status_shows_leases_and_recalls() {
     assert_eq!(home.read("mnt/dir/file"), "changed");
     assert!(home.status()["leases"]["recalls"].as_u64().unwrap() > 0);
     let table = home.wirefs(&["status", "mnt"]).succeeds();
-    assert!(table.contains("leases") && table.contains("taken back"), "{table}");
+    assert!(table.contains("leases") && table.contains("recalled"), "{table}");
 }
 
 /// A server without the right to watch the whole file system.

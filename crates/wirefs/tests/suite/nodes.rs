@@ -86,8 +86,8 @@ fn configured_peer_is_found_and_both_nodes_are_listed() {
 #[test]
 fn node_reports_errors() {
     let home = TestHome::new();
-    home.wirefs(&["node", "list"]).fails_with(&["has no node here", "wirefs node up"]);
-    home.wirefs(&["node", "down"]).fails_with(&["has no node here"]);
+    home.wirefs(&["node", "list"]).fails_with(&["runs no node", "wirefs node up"]);
+    home.wirefs(&["node", "down"]).fails_with(&["runs no node"]);
     let absent = ["node", "up", "--share", "absent", "--at", "mnt", "--listen", "127.0.0.1:0"];
     home.wirefs(&absent).fails_with(&["the directory to share"]);
     let card = ["node", "up", "--at", "mnt", "--name", "one", "--listen", "0.0.0.0:0", "--nic", "absent0"];
@@ -98,7 +98,7 @@ fn node_reports_errors() {
     home.wirefs(&keys).fails_with(&["keys can be changed", "chmod"]);
     let _node = NodeProcess::start(&home, "one", &ANY_PORT);
     let again = ["node", "up", "--at", "other", "--listen", "127.0.0.1:0"];
-    home.wirefs(&again).fails_with(&["has a node here already", "wirefs node down"]);
+    home.wirefs(&again).fails_with(&["already runs a node", "wirefs node down"]);
 }
 
 #[test]

@@ -102,13 +102,13 @@ fn pending_changes_for_an_absent_node_are_kept_until_it_joins() {
     assert!(without.code == Some(1) && without.stdout.contains("wirefs node up"), "{without:?}");
     let here = pair.here(port);
     let meanwhile = pair.here.wirefs(&["recover", &place]);
-    assert!(meanwhile.code == Some(1) && meanwhile.stdout.contains("is not there"), "{meanwhile:?}");
+    assert!(meanwhile.code == Some(1) && meanwhile.stdout.contains("is offline"), "{meanwhile:?}");
     assert_eq!(pair.journals_left(), 1);
     there.kill(Signal::CONT);
     pair.await_all(&name);
     wait_for("the journal's end", || pair.journals_left() == 0);
     let after = pair.here.wirefs(&["recover", &place]).succeeds();
-    assert!(after.contains("nothing was left"), "{after}");
+    assert!(after.contains("no killed mount has unsent changes"), "{after}");
     drop(here);
 }
 

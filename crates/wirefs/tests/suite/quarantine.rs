@@ -68,7 +68,7 @@ fn quarantined_changes_are_shown_exported_and_dropped() {
     home.wirefs(&["quarantine", "take", &id, "mine"]).fails_with(&["cannot write to mine"]);
     assert_eq!(home.read("mine"), "not to be lost");
     let made = changes[0]["change"].as_str().unwrap();
-    home.wirefs(&["quarantine", "take", made, "nothing"]).fails_with(&["no bytes"]);
+    home.wirefs(&["quarantine", "take", made, "nothing"]).fails_with(&["has no data"]);
     home.wirefs(&["quarantine", "drop", &id]).succeeds();
     assert_eq!(kept(&home).len(), 2);
     home.wirefs(&["quarantine", "show", &id]).fails_with(&["wirefs quarantine list"]);

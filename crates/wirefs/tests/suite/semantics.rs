@@ -457,7 +457,7 @@ fn mount_waits_for_the_pending_writes_of_an_unmounted_one() {
     let mut output = std::io::BufReader::new(mounting.stderr.take().unwrap());
     let mut line = String::new();
     output.read_line(&mut line).unwrap();
-    assert!(line.contains("waiting until an earlier mount of this directory"), "{line}");
+    assert!(line.contains("waiting for an earlier, unmounted mount of this directory"), "{line}");
     server.kill(Signal::CONT);
     assert!(mounting.wait().unwrap().success());
     assert_eq!(home.read("export/a"), "written and closed");

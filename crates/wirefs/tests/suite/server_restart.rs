@@ -254,5 +254,5 @@ fn server_without_a_ledger_directory_reports_it_and_works() {
     home.wirefs(&["umount", "mnt"]).succeeds();
     server.kill(Signal::TERM);
     let output = server.end().stderr;
-    assert_eq!(output.matches("changes are remembered in memory only").count(), 1, "{output}");
+    assert_eq!(output.matches("changes are recorded in memory only").count(), 1, "{output}");
 }
