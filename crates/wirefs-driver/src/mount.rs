@@ -21,7 +21,6 @@ mod gate;
 mod handshake;
 mod invalidation;
 mod journal;
-mod local;
 mod notices;
 mod outlet;
 mod pause;
@@ -40,7 +39,6 @@ pub use journal::{
     Brought, FsyncWaits, JournalPlan, JournalStatus, Kept, KeptChange, LeftJournal, LeftState, Progress,
     Recovered, Stays, kept_changes, kept_in, left_journals,
 };
-pub use local::LocalDial;
 pub use slow::Waits;
 pub use status::MountStatus;
 pub use store::{StorePlan, StoreStatus};

@@ -15,6 +15,7 @@ mod ledgers;
 mod limited;
 mod line;
 mod listen;
+mod local;
 mod log;
 mod neighbours;
 mod options;
@@ -25,6 +26,7 @@ mod replies;
 mod shared;
 mod status;
 
+pub use local::LocalDial;
 pub use options::{BeforeLeasing, Believers, ServeOptions, ServedPlace};
 pub use status::{ClientStatus, ServeStatus};
 

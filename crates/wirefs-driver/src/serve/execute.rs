@@ -41,7 +41,7 @@ impl Shared {
         while let Some(task) = next {
             if (task.job.order, task.job.weight) != (Order::Free, Weight::Quick) {
                 // It takes longer than another thread takes to wake.
-                wirefs_fuse::before_waiting();
+                (self.options.before_blocking)();
             }
             let mut effects = self.carry_out(task, Patience::Wire);
             let follows = effects.tasks.iter().position(|task| task.job.weight == Weight::Quick);

@@ -73,6 +73,9 @@ pub struct ServeOptions {
     pub place: Option<ServedPlace>,
     /// What to do before anything is leased.
     pub before_leasing: Option<BeforeLeasing>,
+    /// Called by a thread that executes an in-process client's request, before it blocks: the mount then has another
+    /// thread read the kernel's requests.
+    pub before_blocking: fn(),
 }
 
 impl ServeOptions {
@@ -90,6 +93,7 @@ impl ServeOptions {
             ledger: None,
             place: None,
             before_leasing: None,
+            before_blocking: || {},
         }
     }
 }

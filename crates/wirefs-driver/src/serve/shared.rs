@@ -49,7 +49,7 @@ impl Shared {
         let ledgers = options.ledger.clone().map(|dir| Ledgers::new(dir, options.boot));
         let sessions = keeping_notes(Sessions::new(options.boot), &options);
         Shared {
-            says_before_waiting: tree.before_waiting(wirefs_fuse::before_waiting),
+            says_before_waiting: tree.before_waiting(options.before_blocking),
             tree,
             started: Instant::now(),
             core: Mutex::new(Core::new(sessions, ledgers)),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use wirefs_carrier::{Dial, Source};
-use wirefs_driver::mount::{Connected, JournalPlan, LocalDial, MountPlan};
-use wirefs_driver::serve::{ServeOptions, Server};
+use wirefs_driver::mount::{Connected, JournalPlan, MountPlan};
+use wirefs_driver::serve::{LocalDial, ServeOptions, Server};
 use wirefs_op::message::version::BootId;
 use wirefs_server::Tree;
 
@@ -98,7 +98,9 @@ impl Origin {
             }
             Origin::Local(open) => {
                 let (tree, boot) = open()?;
-                let server = Server::start(tree, ServeOptions::new(boot)).context("cannot start threads")?;
+                let options =
+                    ServeOptions { before_blocking: wirefs_fuse::before_waiting, ..ServeOptions::new(boot) };
+                let server = Server::start(tree, options).context("cannot start threads")?;
                 let server = Arc::new(server);
                 let plan = plan(Arc::new(LocalDial::new(Arc::clone(&server))), Vec::new());
                 let plan = MountPlan { threads: plan.threads.max(THREADS_HERE), ..plan };

@@ -1,20 +1,20 @@
-//! A server of this process, mounted without a wire.
+//! Dialing a server in the same process.
 
-use crate::serve::Server;
+use super::Server;
 use std::sync::Arc;
 use wirefs_carrier::{Carrier, Dial, DialError};
 
-/// Reaches a [`Server`] of this process: what it serves can be mounted in one process, with the same core and the same
-/// sessions as over any other carrier. Most requests are carried out by the thread that read them from the kernel.
+/// Dials a [`Server`] in the same process, with the same client core and the same sessions as over any other carrier.
+/// The thread that reads a request from the kernel executes most requests itself.
 ///
-/// The server must be kept, and stopped after the mount has ended ([`Mounted::wait`](super::Mounted::wait)).
+/// The server must outlive the mount, and is stopped after it.
 #[derive(Debug)]
 pub struct LocalDial {
     server: Arc<Server>,
 }
 
 impl LocalDial {
-    /// Reaches this server.
+    /// Creates a dialer of this server.
     pub fn new(server: Arc<Server>) -> LocalDial {
         LocalDial { server }
     }
