@@ -7,7 +7,7 @@
 //!
 //! *Drive it*: [`BlockFs::open`] on any [`BlockStore`](wirefs_blocks::store::BlockStore), then pass the tree
 //! to `Server::start`, and the server to listeners or to a mount in the same process
-//! (`wirefs_driver::serve::LocalDial`).
+//! (`wirefs_serve::LocalDial`).
 //! ```
 //! use std::sync::Arc;
 //! use wirefs_blockfs::{BlockFs, BlockFsOptions};

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use wirefs_carrier::{Dial, PeerInfo};
 use wirefs_client::Attachment;
-use wirefs_driver::mount::{Connected, MountControl, MountPlan, Mounted, Recovered, Waits};
 use wirefs_fuse::{MountError, MountOptions};
+use wirefs_mount::{Connected, MountControl, MountPlan, Mounted, Recovered, Waits};
 
 use crate::arguments;
 use crate::control::ControlSocket;
@@ -128,7 +128,7 @@ fn connect(origin: Origin, settings: &MountSettings) -> Result<ConnectedOrigin> 
 pub(crate) fn recover(source: &std::ffi::OsStr) -> Result<Vec<Recovered>> {
     let settings = MountSettings::default();
     let plan = Origin::parse(source)?.recovery(&settings, |dial, path| plan(&settings, dial, path))?;
-    Ok(wirefs_driver::mount::recover_left(&plan)?)
+    Ok(wirefs_mount::recover_left(&plan)?)
 }
 
 fn plan(settings: &MountSettings, dial: Arc<dyn Dial>, path: Vec<u8>) -> MountPlan {

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
-use wirefs_driver::mount::{KeptChange, kept_changes};
+use wirefs_mount::{KeptChange, kept_changes};
 
 use crate::arguments::{Quarantine, QuarantineAction};
 use crate::failure::failure;

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
-use wirefs_driver::mount::{LeftState, Progress, Recovered, kept_in, left_journals};
+use wirefs_mount::{LeftState, Progress, Recovered, kept_in, left_journals};
 
 use crate::arguments;
 use crate::failure::{failure, print_error};

@@ -16,9 +16,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use wirefs_carrier::ether::{self, EtherAddress};
 use wirefs_carrier::tls::Identity;
 use wirefs_carrier::{Address, HostPort, ListenOptions, Listener, Stdio, TLS_PORT_DEFAULT};
-use wirefs_driver::serve::{BeforeLeasing, Believers, ServeOptions, ServedPlace, Server};
 use wirefs_hostfs::{HostOptions, HostTree, Notice, WatchKind};
 use wirefs_op::message::attach::Watch;
+use wirefs_serve::{BeforeLeasing, Believers, ServeOptions, ServedPlace, Server};
 use wirefs_server::Tree;
 
 use self::lease_marker::LeaseMarkers;

@@ -1,7 +1,7 @@
 //! The durability that `fsync` waits for.
 
 use clap::ValueEnum;
-use wirefs_driver::mount::FsyncWaits;
+use wirefs_mount::FsyncWaits;
 
 /// The durability that `fsync` waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

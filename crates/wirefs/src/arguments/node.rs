@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use wirefs_cache::Mode;
-use wirefs_driver::node::{EtcdPlace, Via};
 use wirefs_node::NodeName;
+use wirefs_nodehost::{EtcdPlace, Via};
 
 const UP_EXAMPLES: &str = "\
 Examples:

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use wirefs_driver::mount::MountControl;
+use wirefs_mount::MountControl;
 use wirefs_pingfs::OpenError;
 
 use super::{ControlReply, ControlRequest, LINE_BYTES_MAX, address, socket_name};

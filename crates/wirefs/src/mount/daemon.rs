@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, anyhow};
-use wirefs_driver::mount::MountControl;
+use wirefs_mount::MountControl;
 
 use crate::mountpoint;
 use crate::sys;

@@ -8,7 +8,7 @@ use wirefs_carrier::limits::CONNECT_TIMEOUT;
 use wirefs_carrier::ssh::{SshDial, SshOptions, install_remote};
 use wirefs_carrier::tls::{Identity, KnownHosts, TlsDial};
 use wirefs_carrier::{Address, Dial, DialError, Source, TcpDial, UnixDial};
-use wirefs_driver::mount::{ConnectError, Connected, MountPlan};
+use wirefs_mount::{ConnectError, Connected, MountPlan};
 
 use super::settings::MountSettings;
 use crate::failure::failure;
@@ -82,14 +82,14 @@ fn ssh_options(settings: &MountSettings) -> SshOptions {
 /// Errors of the carrier and the server.
 pub(super) fn connect(plan: MountPlan, source: &Source, settings: &MountSettings) -> Result<Connected> {
     let again = plan.clone();
-    match (wirefs_driver::mount::connect(plan), &source.address) {
+    match (wirefs_mount::connect(plan), &source.address) {
         (Err(ConnectError::Dial(missing @ DialError::RemoteMissing { .. })), Address::Ssh(login)) => {
             let program = std::env::current_exe().context("cannot find this program's executable")?;
             let copy = install_remote(login, &ssh_options(settings), &program).map_err(|error| {
                 anyhow::anyhow!("{missing}\n  copying this one there did not work: {error}")
             })?;
             note!("wirefs was not installed on {login}; copied this one there, to ~/{copy}");
-            Ok(wirefs_driver::mount::connect(again)?)
+            Ok(wirefs_mount::connect(again)?)
         }
         (connected, _) => Ok(connected?),
     }

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use wirefs_client::LinkState;
-use wirefs_driver::mount::{MountControl, MountStatus};
+use wirefs_mount::{MountControl, MountStatus};
 
 use crate::status::{bytes, span};
 use crate::terminal::{note, say};

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use wirefs_carrier::{Dial, Source};
-use wirefs_driver::mount::{Connected, JournalPlan, MountPlan};
-use wirefs_driver::serve::{LocalDial, ServeOptions, Server};
+use wirefs_mount::{Connected, JournalPlan, MountPlan};
 use wirefs_op::message::version::BootId;
+use wirefs_serve::{LocalDial, ServeOptions, Server};
 use wirefs_server::Tree;
 
 use super::dial;
@@ -104,7 +104,7 @@ impl Origin {
                 let server = Arc::new(server);
                 let plan = plan(Arc::new(LocalDial::new(Arc::clone(&server))), Vec::new());
                 let plan = MountPlan { threads: plan.threads.max(THREADS_HERE), ..plan };
-                Ok(ConnectedOrigin { connected: wirefs_driver::mount::connect(plan)?, server: Some(server) })
+                Ok(ConnectedOrigin { connected: wirefs_mount::connect(plan)?, server: Some(server) })
             }
         }
     }

@@ -2,7 +2,7 @@
 //! journals and quarantined changes below `$XDG_STATE_HOME/wirefs`.
 
 use wirefs_carrier::Source;
-use wirefs_driver::mount::{FsyncWaits, JournalPlan, StorePlan};
+use wirefs_mount::{FsyncWaits, JournalPlan, StorePlan};
 use wirefs_store::source_directory::directory_name;
 
 use super::settings::MountSettings;

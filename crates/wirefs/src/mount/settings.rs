@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use clap::ValueEnum as _;
 use wirefs_cache::Mode;
-use wirefs_driver::mount::CONNECTIONS_MAX;
+use wirefs_mount::CONNECTIONS_MAX;
 
 use crate::arguments::{self, Fsync, parse_size, parse_span};
 use crate::failure::failure;

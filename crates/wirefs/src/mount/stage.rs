@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use anyhow::{Context, Result};
-use wirefs_driver::mount::{MountControl, MountError, Mounted};
+use wirefs_mount::{MountControl, MountError, Mounted};
 
 use crate::sys::{self, Signals};
 use crate::terminal::note;

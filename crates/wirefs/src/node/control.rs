@@ -15,7 +15,7 @@ use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use wirefs_driver::node::{NodeHost, NodeInfo};
+use wirefs_nodehost::{NodeHost, NodeInfo};
 
 use super::ether::Dials;
 use super::list::Listed;

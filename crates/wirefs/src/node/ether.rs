@@ -8,9 +8,9 @@ use anyhow::{Context, Result};
 use wirefs_carrier::ether::{EtherAddress, EtherCards, drop_net_raw, has_right};
 use wirefs_carrier::tls::Identity;
 use wirefs_carrier::{Address, ListenOptions, Listener};
-use wirefs_driver::node::{CardNetwork, NodeDial, NodeEther, NodeHost, Taken, Via, card_networks};
 use wirefs_node::NodeKey;
 use wirefs_node::limits::CARDS_MAX;
+use wirefs_nodehost::{CardNetwork, NodeDial, NodeEther, NodeHost, Taken, Via, card_networks};
 
 use crate::arguments::NodeUp;
 use crate::failure::failure;

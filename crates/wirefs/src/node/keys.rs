@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use wirefs_carrier::tls::{AuthorizedKeys, PublicKey};
-use wirefs_driver::node::NodeHost;
 use wirefs_node::NodeKey;
+use wirefs_nodehost::NodeHost;
 
 use crate::arguments;
 use crate::failure::failure;

@@ -6,8 +6,8 @@ use std::io::IsTerminal;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use wirefs_carrier::tls::PublicKey;
-use wirefs_driver::node::{NodeInfo, Taken, Way};
 use wirefs_node::Liveness;
+use wirefs_nodehost::{NodeInfo, Taken, Way};
 
 use super::control::NodeRequest;
 use crate::arguments;

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use wirefs_cache::Mode;
 use wirefs_carrier::tls::{Identity, PublicKey};
-use wirefs_driver::mount::{FsyncWaits, JournalPlan, MountPlan, recover_left};
-use wirefs_driver::net::Reach;
-use wirefs_driver::node::{NodeDial, NodeHost, Via};
+use wirefs_mount::{FsyncWaits, JournalPlan, MountPlan, recover_left};
+use wirefs_net::Reach;
 use wirefs_node::{NodeName, NodeRecord};
+use wirefs_nodehost::{NodeDial, NodeHost, Via};
 
 use super::ether::Dials;
 use crate::arguments::{NodeMode, NodeUp};
@@ -111,7 +111,7 @@ impl Mounting {
             deadline: Some(DEADLINE),
             cache_bytes_max: CACHE_BYTES_MAX,
             threads: THREADS,
-            connections_max: wirefs_driver::mount::CONNECTIONS_MAX,
+            connections_max: wirefs_mount::CONNECTIONS_MAX,
             uid: rustix::process::geteuid().as_raw(),
             gid: rustix::process::getegid().as_raw(),
             store: None,

@@ -1,6 +1,6 @@
 //! Recovery of journals of nodes' mounts, by the node's process, which has the table.
 
-use wirefs_driver::mount::{LeftState, left_journals};
+use wirefs_mount::{LeftState, left_journals};
 
 use super::control::{NodeClient, NodeRequest};
 use crate::failure::failure;

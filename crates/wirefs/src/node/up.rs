@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use wirefs_carrier::tls::{Identity, PublicKey};
 use wirefs_carrier::{Address, HostPort, ListenOptions, Listener, TLS_PORT_DEFAULT};
-use wirefs_driver::net::{Net, NetPlan};
-use wirefs_driver::node::{NodeHost, NodePlan};
+use wirefs_net::{Net, NetPlan};
 use wirefs_node::{NodeExport, NodeName};
+use wirefs_nodehost::{NodeHost, NodePlan};
 
 use super::control::{self, NodeSocket};
 use super::ether::{Dials, NodeCards};
@@ -118,7 +118,7 @@ impl NetDirectory {
                 })?
             }
         };
-        wirefs_driver::net::clear(&at).with_context(|| {
+        wirefs_net::clear(&at).with_context(|| {
             format!("cannot remove the mount that a killed node left at {}", at.display())
         })?;
         std::fs::create_dir_all(&at).with_context(|| format!("cannot make {}", at.display()))?;

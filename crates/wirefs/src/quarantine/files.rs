@@ -1,6 +1,6 @@
 //! Rejected writes grouped by file: a program that writes a large file leaves thousands.
 
-use wirefs_driver::mount::KeptChange;
+use wirefs_mount::KeptChange;
 
 /// Consecutive writes to one file of one mount that were rejected for the same reason; or one other change.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! The output of `wirefs recover`, as JSON and as text.
 
 use serde::{Deserialize, Serialize};
-use wirefs_driver::mount::{self, LeftJournal, LeftState};
+use wirefs_mount::{LeftJournal, LeftState};
 
 use crate::status::bytes;
 
@@ -94,7 +94,7 @@ impl JournalEntry {
 }
 
 impl QuarantinedChanges {
-    pub(super) fn of(kept: &mount::Kept) -> QuarantinedChanges {
+    pub(super) fn of(kept: &wirefs_mount::Kept) -> QuarantinedChanges {
         QuarantinedChanges { dir: kept.dir.display().to_string(), changes: kept.changes }
     }
 }

@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use rustix::fs::FlockOperation;
-use wirefs_driver::serve::{Believers, RECOVERY};
 use wirefs_op::message::version::SessionId;
+use wirefs_serve::{Believers, RECOVERY};
 
 use super::boot::kernel_run;
 use crate::mountpoint::hash;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use wirefs_client::{AheadStatus, Fate, LateError, LeaseStatus, LinkState, PrefetchStatus};
-use wirefs_driver::mount::{JournalStatus, MountStatus, StoreStatus};
+use wirefs_mount::{JournalStatus, MountStatus, StoreStatus};
 use wirefs_op::message::attach::Watch;
 
 use super::path::Path;

@@ -16,10 +16,10 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use wirefs_carrier::{Address, ListenOptions, Listener};
-use wirefs_driver::serve::{ServeOptions, Server};
 use wirefs_hostfs::{HostOptions, HostTree, Notice};
 use wirefs_model::Dice;
 use wirefs_op::message::version::BootId;
+use wirefs_serve::{ServeOptions, Server};
 
 /// Transactions, over all programs, which run in sequence.
 const PROGRAMS: u32 = 6;

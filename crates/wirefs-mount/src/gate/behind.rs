@@ -1,0 +1,60 @@
+//! What is behind a gate that is open.
+
+use crate::engine::{Engine, Waiting};
+use crate::{Connected, invalidation, journal, store, ticker, wire};
+use std::sync::Arc;
+use wirefs_client::call::{Answer, Call, CallId};
+use wirefs_fuse::Notifier;
+use wirefs_op::Errno;
+
+impl Connected {
+    /// Starts the threads of a mount whose session runs already.
+    pub(super) fn serve_behind(self, notifier: Notifier) -> std::io::Result<Arc<Engine>> {
+        let Connected { plan, engine, attached, .. } = self;
+        let started = wire::start(&engine, attached, plan)
+            .and_then(|()| ticker::start(&engine))
+            .and_then(|()| store::start(&engine))
+            .and_then(|()| journal::start(&engine))
+            .inspect(|()| engine.hear())
+            .and_then(|()| invalidation::start(&engine, notifier));
+        if let Err(error) = started {
+            engine.stop();
+            engine.end_journal(true);
+            return Err(error);
+        }
+        Ok(engine)
+    }
+}
+
+impl Engine {
+    /// Whether the server's disk has all that was journaled.
+    pub(super) fn has_nothing_journaled(&self) -> bool {
+        self.journal.as_ref().is_none_or(|journal| journal.is_done_below(0))
+    }
+
+    /// What a call is answered while the server is known to be away.
+    pub(super) fn unreachable(&self, call: &Call<'_>) -> Answer {
+        match call {
+            Call::Lookup { parent, name } => {
+                self.drive(|state, now| state.client.look_up_unreachable(now, *parent, name))
+            }
+            _ => Answer::Fail(Errno::HostDown),
+        }
+    }
+
+    /// Answers all programs that wait, for nothing will come.
+    pub(super) fn fail_waiting(&self) {
+        let waiting = self.drive(|state, now| {
+            let of_programs = |waiting: &Waiting| matches!(waiting, Waiting::Kernel { .. });
+            let calls = state.waiting.iter().filter(|(_, waiting)| of_programs(waiting));
+            let calls: Vec<CallId> = calls.map(|(call, _)| *call).collect();
+            let answered = calls.into_iter().filter_map(|call| {
+                let waiting = state.waiting.remove(&call)?;
+                state.signalled.remove(&call);
+                Some((waiting, state.client.unreachable(now, call)))
+            });
+            answered.collect::<Vec<(Waiting, Answer)>>()
+        });
+        waiting.into_iter().for_each(|(waiting, answer)| waiting.answer(answer));
+    }
+}

@@ -1,0 +1,131 @@
+//! A disk that is played.
+
+use super::*;
+use std::ops::Range;
+use std::thread::ThreadId;
+use wirefs_op::FileId;
+use wirefs_op::message::version::{BootId, SessionId};
+
+#[derive(Default)]
+pub(super) struct Does {
+    /// What it did, and who asked for it.
+    pub(super) done: Vec<(ThreadId, Job)>,
+    /// What it does just now.
+    pub(super) doing: Vec<Job>,
+    /// It does nothing more until it may.
+    pub(super) is_held: bool,
+    pub(super) fails: Option<(Job, io::ErrorKind)>,
+    /// There is no room until something is removed, and who asked for some in vain.
+    pub(super) is_full: bool,
+    pub(super) refused: usize,
+}
+
+/// A disk that is played. Segments know their number by their length.
+#[derive(Clone, Default)]
+pub(in crate::journal) struct Played(Arc<(Mutex<Does>, Condvar)>);
+
+impl Played {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Does> {
+        self.0.0.lock().unwrap()
+    }
+
+    pub(super) fn wait_until(&self, is_so: impl Fn(&Does) -> bool) {
+        let (lock, condition) = &*self.0;
+        let waited =
+            condition.wait_timeout_while(lock.lock().unwrap(), PATIENCE, |does| !is_so(does)).unwrap();
+        assert!(!waited.1.timed_out());
+    }
+
+    pub(in crate::journal) fn hold(&self, is_held: bool) {
+        self.lock().is_held = is_held;
+        self.0.1.notify_all();
+    }
+
+    /// What it has done.
+    pub(in crate::journal) fn has_done(&self, job: &Job) -> bool {
+        self.lock().done.iter().any(|(_, done)| done == job)
+    }
+
+    fn job(&self, job: Job) -> io::Result<()> {
+        let (lock, condition) = &*self.0;
+        let mut does = lock.lock().unwrap();
+        does.doing.push(job.clone());
+        condition.notify_all();
+        let mut does = condition.wait_timeout_while(does, PATIENCE, |does| does.is_held).unwrap().0;
+        does.doing.retain(|other| *other != job);
+        does.done.push((thread::current().id(), job.clone()));
+        does.is_full &= !matches!(job, Job::Remove(_));
+        condition.notify_all();
+        match does.fails.take_if(|(fails, _)| *fails == job) {
+            Some((_, kind)) => Err(kind.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// What this thread had it do, since it was asked last.
+    pub(super) fn own(&self) -> Vec<Job> {
+        let me = thread::current().id();
+        let mut does = self.lock();
+        does.done.extract_if(.., |(who, _)| *who == me).map(|(_, job)| job).collect()
+    }
+
+    /// What others had it do.
+    pub(super) fn others(&self) -> Vec<Job> {
+        let me = thread::current().id();
+        self.lock().done.iter().filter(|(who, _)| *who != me).map(|(_, job)| job.clone()).collect()
+    }
+}
+
+fn number(segment: &File) -> u64 {
+    segment.metadata().unwrap().len()
+}
+
+impl Disk for Played {
+    fn make(&self, _header: &Header) -> io::Result<(File, u32)> {
+        let mut does = self.lock();
+        if does.is_full {
+            does.refused += 1;
+            self.0.1.notify_all();
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        drop(does);
+        Ok((File::from(rustix::fs::memfd_create("segment", rustix::fs::MemfdFlags::CLOEXEC)?), 0))
+    }
+
+    fn sync_names(&self) -> io::Result<()> {
+        self.job(Job::Names(0))
+    }
+
+    fn sync(&self, segment: &File) -> io::Result<()> {
+        self.job(Job::Sync(number(segment)))
+    }
+
+    fn begin(&self, segment: &File, bytes: Range<u64>) -> io::Result<()> {
+        self.job(Job::Begin(number(segment), bytes))
+    }
+
+    fn remove(&self, number: u64) -> io::Result<()> {
+        self.job(Job::Remove(number))
+    }
+}
+
+/// A file that has no name and nobody else.
+pub(in crate::journal) fn segment(number: u64) -> Arc<File> {
+    let flags = rustix::fs::MemfdFlags::CLOEXEC;
+    let file = File::from(rustix::fs::memfd_create("segment", flags).unwrap());
+    file.set_len(number).unwrap();
+    Arc::new(file)
+}
+
+pub(super) fn header() -> Header {
+    Header {
+        session: SessionId([1; 16]),
+        root: FileId { fs: 1, ino: 1, generation: 0 },
+        boot: BootId(1),
+        run: 1,
+        segment: 3,
+        identity: Vec::new(),
+        path: Vec::new(),
+        source: Vec::new(),
+    }
+}

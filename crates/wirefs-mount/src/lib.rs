@@ -1,0 +1,59 @@
+//! The mount runtime: the client core between the kernel's requests and a carrier.
+//!
+//! ```text
+//!  /dev/fuse ── FUSE threads ──┐                      ┌── inline, non-blocking ──> carrier
+//!                              ├── Client (one lock) ─┤
+//!  /dev/fuse <── wire thread ──┘                      └── wire thread <─────────── carrier
+//! ```
+//!
+//! *Holds*: the FUSE thread that reads a request answers it from the cache, or sends a request to the server. The wire
+//! thread answers it when the reply arrives. With a server in the same process, the FUSE thread executes the request.
+//! Invalidations may block in the kernel, so they have threads of their own. No lock is held during a system call that
+//! may block. A mount dials again for as long as it exists. Each queue is bounded.
+//!
+//! *Never*: decisions about caching, order or contents, which belong to `wirefs-client`; a server; messages to people,
+//! except one line on standard error.
+//!
+//! *Drive it*: [`connect()`] reaches a server, and [`Connected::mount`] mounts its tree.
+//!
+//! *Proved by*: unit tests beside each part, journals against scripted disks and servers; `tests/suite` of the command
+//! on real mounts.
+
+mod clock;
+mod connect;
+mod data;
+mod dropping;
+mod ending;
+mod engine;
+mod front;
+mod gate;
+mod handshake;
+mod invalidation;
+mod journal;
+mod mounted;
+mod notices;
+mod outlet;
+mod pause;
+mod plan;
+mod random;
+mod signals;
+mod slow;
+mod status;
+mod store;
+mod sys;
+mod ticker;
+mod waiting;
+mod wire;
+
+pub use connect::{Connected, connect, recover_left};
+pub use gate::{Gate, GatePlan};
+pub use handshake::ConnectError;
+pub use journal::{
+    Brought, FsyncWaits, JournalPlan, JournalStatus, Kept, KeptChange, LeftJournal, LeftState, Progress,
+    Recovered, Stays, kept_changes, kept_in, left_journals,
+};
+pub use mounted::{MountControl, MountError, Mounted};
+pub use plan::{CONNECTIONS_MAX, MountPlan};
+pub use slow::Waits;
+pub use status::MountStatus;
+pub use store::{StorePlan, StoreStatus};

@@ -1,0 +1,30 @@
+//! The node runtime: a thread with a socket keeps the table of nodes, and other nodes are dialed by their keys.
+//!
+//! ```text
+//!  segments ── UDP ── node thread ── table (one lock) ── callers of NodeHost
+//! ```
+//!
+//! *Holds*: packets are sent after the lock on the table is released. A registry only adds addresses; the records of
+//! nodes come from the nodes. Each connection to a node proves the node's key.
+//!
+//! *Never*: decisions about which node is alive, which belong to `wirefs-node`; mounts or exports.
+//!
+//! *Drive it*: [`NodeHost::start`] joins, [`NodeHost::nodes`] lists the table, and [`NodeDial`] dials one node.
+//!
+//! *Proved by*: unit tests beside each part, and several nodes in `wirefs-lab` (`nodes`).
+
+mod dial;
+mod ether;
+mod figures;
+mod host;
+mod registry;
+mod segment;
+mod sys;
+mod ways;
+
+pub use dial::{NodeDial, Taken};
+pub use ether::{CardNetwork, NodeEther, Via, card_networks};
+pub use host::{NodeHost, NodeInfo, NodePlan};
+pub use registry::EtcdPlace;
+pub use segment::SegmentError;
+pub use ways::Way;
