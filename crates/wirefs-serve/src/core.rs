@@ -1,4 +1,4 @@
-//! The core behind its lock: what it decides becomes effects, which are carried out after the lock is released.
+//! The sessions behind their lock. Their outputs become effects, which are executed after the lock is released.
 
 use super::connection::Connection;
 use super::ledgers::{Ledgers, Log};
@@ -14,61 +14,61 @@ use wirefs_server::{
     Touched,
 };
 
-/// A job that runs or waits for a worker, as the one sees it who may have to stop it.
+/// Tells the thread that executes a job to stop.
 #[derive(Debug, Default)]
-pub(super) struct Ticket {
+pub(super) struct StopFlag {
     stopped: AtomicBool,
 }
 
-impl Ticket {
+impl StopFlag {
     pub(super) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Acquire)
     }
 }
 
-/// A job with what is needed to carry it out.
+/// A job with the state that its execution needs.
 pub(super) struct Task {
     pub(super) job: Job,
-    pub(super) ticket: Arc<Ticket>,
+    pub(super) stop_flag: Arc<StopFlag>,
     pub(super) connection: Option<Arc<Connection>>,
 }
 
-/// Who wants to attach, as which session, where, and what the tree said to that before.
+/// A pending attach: its connection, session and path, and the earlier attachment of a resumed session.
 pub(super) type Attach = (ConnectionKey, SessionKey, TreePath, Option<Attached>);
 
-/// What is to be done once the lock is released.
+/// The work that follows an input, once the lock is released.
 #[derive(Default)]
 pub(super) struct Effects {
     pub(super) flushes: Vec<Arc<Connection>>,
     pub(super) attaches: Vec<Attach>,
     pub(super) tasks: Vec<Task>,
     pub(super) ends: Vec<SessionKey>,
-    /// Sessions whose notes are to be looked for, and who asks.
-    pub(super) recollections: Vec<(ConnectionKey, SessionId)>,
-    /// Sessions whose clients wait for a neighbour.
+    /// Sessions to restore from their ledgers, with the connections that asked.
+    pub(super) restores: Vec<(ConnectionKey, SessionId)>,
+    /// Sessions whose clients wait for a co-located server.
     pub(super) waits: Vec<SessionId>,
-    /// Neighbours may begin.
-    pub(super) gives_way: bool,
-    /// Logs of sessions that are over.
+    /// Co-located servers may admit clients.
+    pub(super) permits_secondaries: bool,
+    /// Ledger files of ended sessions.
     pub(super) logs: Vec<Log>,
     pub(super) closes: Vec<(Arc<Connection>, Parting)>,
-    /// What the tree is to look at again.
+    /// Objects that the tree must check for changes.
     pub(super) verifies: Vec<(FileId, Option<Bytes>)>,
-    /// A job was told to stop.
+    /// A job was asked to stop.
     pub(super) stopped: bool,
-    /// Something is to be done earlier than was thought.
-    pub(super) hurries: bool,
+    /// The clock's next deadline may be earlier than before.
+    pub(super) wakes_clock: bool,
 }
 
-/// The machine and the threads' view of what it speaks about.
+/// The sessions, and the threads' state of connections and jobs.
 pub(super) struct Core {
     pub(super) sessions: Sessions,
     pub(super) connections: BTreeMap<ConnectionKey, Arc<Connection>>,
-    tickets: BTreeMap<JobKey, Arc<Ticket>>,
-    /// Where notes outlive the process; `None`: they do not.
+    stop_flags: BTreeMap<JobKey, Arc<StopFlag>>,
+    /// The ledger files; `None` if ledgers exist only in memory.
     pub(super) ledgers: Option<Ledgers>,
     pub(super) requests: BTreeMap<&'static str, u64>,
-    /// Bytes received and sent over connections that are gone.
+    /// Bytes received and sent over closed connections.
     pub(super) past_bytes: (u64, u64),
     pub(super) connections_begun: u64,
     pub(super) stopping: bool,
@@ -81,7 +81,7 @@ impl Core {
         Core {
             sessions,
             connections: BTreeMap::new(),
-            tickets: BTreeMap::new(),
+            stop_flags: BTreeMap::new(),
             ledgers,
             requests: BTreeMap::new(),
             past_bytes: (0, 0),
@@ -91,23 +91,23 @@ impl Core {
         }
     }
 
-    /// Hands in what happened. Replies go to their outboxes and stops to their tickets here, under the lock, so that
-    /// neither can be overtaken; the rest becomes effects.
+    /// Passes an input to the sessions. Replies enter their send queues, and stop flags are set, under this lock, so
+    /// neither can be overtaken. All other outputs become effects.
     pub(super) fn handle(&mut self, now: Time, input: Input, effects: &mut Effects) {
-        // One that was given back gets another when it begins anew.
+        // A parked job gets another stop flag when it runs again.
         if let Input::Finished(key) | Input::Parked(key, _) = &input {
-            self.tickets.remove(key);
+            self.stop_flags.remove(key);
         }
-        let may_doubt = matches!(input, Input::Outside(_));
+        let may_suspect = matches!(input, Input::Outside(_));
         self.sessions.handle(now, input);
-        effects.hurries |= may_doubt && self.sessions.is_in_doubt();
-        self.follow(effects);
+        effects.wakes_clock |= may_suspect && self.sessions.is_in_doubt();
+        self.drain_outputs(effects);
     }
 
-    /// A job is about to change something.
+    /// Announces the changes that a job is about to make.
     ///
     /// # Errors
-    /// Others have to hear of it first.
+    /// Other clients must invalidate first: the job is parked.
     pub(super) fn touch(
         &mut self,
         now: Time,
@@ -116,17 +116,17 @@ impl Core {
         effects: &mut Effects,
     ) -> Result<(), Parked> {
         let outcome = self.sessions.touch(now, job, touched);
-        self.follow(effects);
+        self.drain_outputs(effects);
         outcome
     }
 
-    /// A change is about to be carried out, having found this.
+    /// Records the state that a change finds before it is applied.
     pub(super) fn begins(&mut self, job: JobKey, found: &Found, effects: &mut Effects) {
         self.sessions.begins(job, found);
-        self.follow(effects);
+        self.drain_outputs(effects);
     }
 
-    /// A job's reply is about to tell of these objects.
+    /// Leases the objects in a job's reply.
     pub(super) fn grant(
         &mut self,
         now: Time,
@@ -135,23 +135,23 @@ impl Core {
         effects: &mut Effects,
     ) {
         self.sessions.grant(now, job, stats);
-        self.follow(effects);
+        self.drain_outputs(effects);
     }
 
-    /// A job's reply is about to tell of names in this directory.
+    /// Leases the names of a directory in a job's reply.
     pub(super) fn grant_place(&mut self, now: Time, job: JobKey, dir: FileId, effects: &mut Effects) -> bool {
         let is_granted = self.sessions.grant_place(now, job, dir);
-        self.follow(effects);
+        self.drain_outputs(effects);
         is_granted
     }
 
-    fn follow(&mut self, effects: &mut Effects) {
+    fn drain_outputs(&mut self, effects: &mut Effects) {
         while let Some(output) = self.sessions.poll() {
             match output {
                 Output::Reply { connection, tag, reply } => {
-                    effects.hurries |= sets_deadline(&reply);
+                    effects.wakes_clock |= sets_deadline(&reply);
                     if let Some(connection) = self.connections.get(&connection) {
-                        connection.outbox.push(reply.encode(tag), class_at_once(&reply));
+                        connection.send_queue.push(reply.encode(tag), class_at_once(&reply));
                         effects.flushes.push(Arc::clone(connection));
                     }
                 }
@@ -160,16 +160,16 @@ impl Core {
                 }
                 Output::Execute(job) => effects.tasks.push(self.task(job)),
                 Output::Stop(key) => {
-                    if let Some(ticket) = self.tickets.get(&key) {
-                        ticket.stopped.store(true, Ordering::Release);
+                    if let Some(stop_flag) = self.stop_flags.get(&key) {
+                        stop_flag.stopped.store(true, Ordering::Release);
                         effects.stopped = true;
                     }
                 }
                 Output::EndSession(session) => effects.ends.push(session),
                 Output::Recollect { connection, session } => {
-                    effects.recollections.push((connection, session));
+                    effects.restores.push((connection, session));
                 }
-                // Here, under the lock, so that it is written before the reply that follows is in its outbox.
+                // Under the lock, so the ledger is written before the reply that follows enters its send queue.
                 Output::Note(session, note) => {
                     if let Some(ledgers) = &mut self.ledgers {
                         ledgers.note(session, note, || self.sessions.noted(session));
@@ -179,10 +179,10 @@ impl Core {
                     effects.logs.extend(self.ledgers.as_mut().and_then(|ledgers| ledgers.end(session)));
                 }
                 Output::Waits(session) => effects.waits.push(session),
-                Output::GivesWay => effects.gives_way = true,
+                Output::GivesWay => effects.permits_secondaries = true,
                 Output::Verify { id, name } => effects.verifies.push((id, name)),
                 Output::Close { connection, why } => {
-                    if let Some(connection) = self.forget(connection) {
+                    if let Some(connection) = self.remove_connection(connection) {
                         effects.closes.push((connection, why));
                     }
                 }
@@ -191,38 +191,38 @@ impl Core {
     }
 
     fn task(&mut self, job: Job) -> Task {
-        let ticket = Arc::new(Ticket::default());
-        self.tickets.insert(job.key, Arc::clone(&ticket));
+        let stop_flag = Arc::new(StopFlag::default());
+        self.stop_flags.insert(job.key, Arc::clone(&stop_flag));
         if !job.is_again {
             *self.requests.entry(job.request.name()).or_default() += 1;
         }
         let connection = job.connection.and_then(|connection| self.connections.get(&connection)).cloned();
-        Task { job, ticket, connection }
+        Task { job, stop_flag, connection }
     }
 
-    /// Strikes a connection off the list.
-    pub(super) fn forget(&mut self, connection: ConnectionKey) -> Option<Arc<Connection>> {
+    /// Removes a connection from the table.
+    pub(super) fn remove_connection(&mut self, connection: ConnectionKey) -> Option<Arc<Connection>> {
         let connection = self.connections.remove(&connection)?;
         connection.leave();
         let (received, sent) = &mut self.past_bytes;
         *received += connection.received_bytes.load(Ordering::Relaxed);
-        *sent += connection.outbox.sent().1;
+        *sent += connection.send_queue.sent().1;
         Some(connection)
     }
 }
 
-/// Whether the client that gets this must be heard again by some time.
+/// Returns whether a reply starts a deadline for its client.
 fn sets_deadline(reply: &Reply) -> bool {
     match reply {
         Reply::Recall(_) => true,
-        Reply::Alone(told) => !told.alone,
+        Reply::Alone(alone) => !alone.alone,
         Reply::Attach(attach) => attach.leases.is_some(),
         _ => false,
     }
 }
 
-/// The class of a reply that the core makes. Rflush promises that no reply to another request is still to come, so it
-/// may not overtake the data of that one.
+/// The class of a reply that the sessions make. Rflush promises that no reply to the flushed request follows, so it
+/// must not overtake that request's data.
 fn class_at_once(reply: &Reply) -> Class {
     if matches!(reply, Reply::Flush(_)) { Class::Bulk } else { Class::Urgent }
 }

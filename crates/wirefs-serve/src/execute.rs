@@ -1,9 +1,9 @@
-//! Carrying out one request, on whatever thread.
+//! Execution of one request, in any thread.
 
 use super::core::{Effects, Task};
 use super::log;
 use super::pool::{Owner, Rank, Work};
-use super::replies::{Answer, Patience};
+use super::replies::{JobReplies, WaitPolicy};
 use super::shared::Shared;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use wirefs_op::{Errno, Order, Reply, Request, Stat, TreePath, Weight};
 use wirefs_server::{Attached, Input, Replies, SessionKey, Stopped, repeat};
 
 impl Shared {
-    /// Gives a task to the pool; a waiting lock beyond the limit is refused instead.
+    /// Queues a task for the pool. Fails a blocking lock beyond the limit.
     pub(super) fn submit(self: &Arc<Self>, task: Task) {
         let session = task.job.session;
         let rank = match task.job.weight {
@@ -24,9 +24,9 @@ impl Shared {
             Weight::Blocking if self.pool.admit_waiter(session) => Rank::Waits,
             Weight::Blocking => {
                 let key = task.job.key;
-                let mut answer = Answer::new(self, &task, Patience::None);
-                answer.fail(Errno::NoLocks);
-                drop(answer);
+                let mut replies = JobReplies::new(self, &task, WaitPolicy::Never);
+                replies.fail(Errno::NoLocks);
+                drop(replies);
                 self.finish(key);
                 return;
             }
@@ -35,59 +35,59 @@ impl Shared {
         self.pool.submit(Owner::Session(session), rank, Work::Task(Box::new(task)), move || shared.work());
     }
 
-    /// Carries out a task on a worker, and after it what has become its session's turn, as long as that is quick.
+    /// Executes a task in a worker, and then the quick requests that follow it in its session.
     pub(super) fn work_through(self: &Arc<Self>, task: Task) {
         let mut next = Some(task);
         while let Some(task) = next {
             if (task.job.order, task.job.weight) != (Order::Free, Weight::Quick) {
-                // It takes longer than another thread takes to wake.
+                // A long request takes more time than the wake-up of another thread.
                 (self.options.before_blocking)();
             }
-            let mut effects = self.carry_out(task, Patience::Wire);
+            let mut effects = self.carry_out(task, WaitPolicy::ForPeer);
             let follows = effects.tasks.iter().position(|task| task.job.weight == Weight::Quick);
             next = follows.map(|at| effects.tasks.swap_remove(at));
             self.perform(effects);
         }
     }
 
-    /// Has the tree do it. What follows from the end of it is for the caller to perform.
-    pub(super) fn carry_out(self: &Arc<Self>, task: Task, patience: Patience) -> Effects {
+    /// Executes a task. The caller performs the effects.
+    pub(super) fn carry_out(self: &Arc<Self>, task: Task, wait_policy: WaitPolicy) -> Effects {
         let started = Instant::now();
-        let mut answer = Answer::new(self, &task, patience);
-        let Task { job, ticket, connection } = task;
+        let mut replies = JobReplies::new(self, &task, wait_policy);
+        let Task { job, stop_flag, connection } = task;
         let (name, session) = (job.request.name(), job.session);
-        let gives_up = job.request.traits().may_release;
-        // What is shared in it is not copied.
+        let may_release = job.request.traits().may_release;
+        // A clone shares its data.
         let again = job.may_park.then(|| job.request.clone());
-        if job.order == Order::Change || !ticket.is_stopped() {
+        if job.order == Order::Change || !stop_flag.is_stopped() {
             let served = catch_unwind(AssertUnwindSafe(|| match &job.undecided {
-                None => self.tree.serve(session, job.request, &mut answer),
-                Some(begun) => repeat::serve(&*self.tree, session, job.request, begun, &mut answer),
+                None => self.tree.serve(session, job.request, &mut replies),
+                Some(begun) => repeat::serve(&*self.tree, session, job.request, begun, &mut replies),
             }));
             if served.is_err() {
                 log::line(format_args!("{name} of session {} failed in the server itself", session.0));
             }
-            if let (Some(request), Ok(()), true) = (again, served, answer.is_parked()) {
-                drop(answer);
-                return self.put_aside(job.key, request);
+            if let (Some(request), Ok(()), true) = (again, served, replies.is_parked()) {
+                drop(replies);
+                return self.park(job.key, request);
             }
-            if answer.is_owed() {
-                // A tree that gives no last reply has failed; the client must not wait for it.
-                answer.fail(Errno::Io);
+            if replies.is_owed() {
+                // A tree that gives no last reply has failed; the client must not wait for one.
+                replies.fail(Errno::Io);
             }
         }
-        let answered = answer.answered();
-        drop(answer);
+        let answered = replies.answered();
+        drop(replies);
         if let (Some(connection), Some(answered)) = (connection, answered) {
             let took = answered.duration_since(started);
             match (job.weight, job.order) {
                 (Weight::Quick, Order::Free) => connection.free_pace.sample(took),
-                (Weight::Quick, Order::Change | Order::Ordered) => connection.turn_pace.sample(took),
+                (Weight::Quick, Order::Change | Order::Ordered) => connection.slot_pace.sample(took),
                 (Weight::Long | Weight::Blocking, _) => {}
             }
         }
-        if gives_up {
-            self.news.tell();
+        if may_release {
+            self.lock_releases.announce();
         }
         let mut effects = Effects::default();
         let mut core = self.core();
@@ -100,14 +100,14 @@ impl Shared {
         effects
     }
 
-    /// The tree has given a job back unchanged.
-    fn put_aside(self: &Arc<Self>, key: wirefs_server::JobKey, request: Request) -> Effects {
+    /// Parks a job that the tree returned unexecuted.
+    fn park(self: &Arc<Self>, key: wirefs_server::JobKey, request: Request) -> Effects {
         let mut effects = Effects::default();
         let mut core = self.core();
         core.handle(self.now(), Input::Parked(key, request), &mut effects);
         let watched = core.watchers > 0;
         drop(core);
-        // More of its session may be taken off the wire while it waits.
+        // While it waits, more requests of its session may be received.
         if watched {
             self.announce();
         }
@@ -119,7 +119,7 @@ impl Shared {
         self.announce();
     }
 
-    /// Tells the tree that a session is over.
+    /// Tells the tree that a session has ended.
     pub(super) fn end(&self, session: SessionKey) {
         if catch_unwind(AssertUnwindSafe(|| self.tree.end(session))).is_err() {
             log::line(format_args!("the end of session {} failed in the server itself", session.0));
@@ -140,7 +140,7 @@ impl Shared {
         catch_unwind(AssertUnwindSafe(ask)).unwrap_or(Err(Errno::Io))
     }
 
-    /// A session that came back is attached still; only the root's attributes may have changed.
+    /// Attaches a resumed session again: only the root's attributes may have changed.
     fn attach_again(&self, session: SessionKey, before: Attached) -> Result<Attached, Errno> {
         let request = Request::Get(Tget {
             target: Target::at(TreePath::root()),
@@ -149,7 +149,7 @@ impl Shared {
             offset: 0,
             count: 0,
         });
-        let mut reply = OneReply::default();
+        let mut reply = FirstReply::default();
         self.tree.serve(session, request, &mut reply);
         match reply.0 {
             Some(Reply::Get(get)) => match get.stat {
@@ -162,7 +162,7 @@ impl Shared {
     }
 }
 
-/// Whether this reply is the last to its request.
+/// Returns whether a reply is the last one to its request.
 pub(super) fn is_last(reply: &Reply) -> bool {
     match reply {
         Reply::Get(get) => get.mode.has(GotMode::LAST),
@@ -171,11 +171,11 @@ pub(super) fn is_last(reply: &Reply) -> bool {
     }
 }
 
-/// Keeps the first reply.
+/// Stores the first reply.
 #[derive(Default)]
-struct OneReply(Option<Reply>);
+struct FirstReply(Option<Reply>);
 
-impl Replies for OneReply {
+impl Replies for FirstReply {
     fn send(&mut self, reply: Reply) -> Result<(), Stopped> {
         self.0.get_or_insert(reply);
         Ok(())
@@ -185,7 +185,7 @@ impl Replies for OneReply {
         false
     }
 
-    /// Whether it is promised is decided when the client is told.
+    /// Attributes are leased when the client gets them.
     fn grant(&mut self, stats: &mut dyn Iterator<Item = &mut Stat>) {
         stats.for_each(|stat| stat.leased = true);
     }

@@ -1,16 +1,17 @@
-//! Where what was noted of numbered changes outlives the process: a log for each session, in a directory of the export's.
+//! Ledgers in files, one per session, in a directory of the export. They outlive the server's process.
 //!
-//! A log is written into the page cache, which outlives the process and costs a microsecond; it is safe on the disk only once
-//! its session has ended in order. Whoever has a log holds it locked, so two servers of one export do not spoil each other.
+//! A record goes into the page cache, at the cost of a microsecond, and survives the process. The file is synced when
+//! its session ends in order. A server locks the files of its sessions, so two servers of one export do not damage
+//! each other's.
 //!
-//! The names of logs are made of the sessions' ids by a one-way function, since who knows an id owns the session.
+//! A file's name is a one-way function of the session id, because the id is the session's secret.
 
 mod log;
 mod record;
 
-use super::log as said;
-use log::Kept;
+use super::log as operator_log;
 pub(super) use log::Log;
+use log::OpenedLog;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,48 +20,48 @@ use wirefs_op::message::version::{BootId, SessionId};
 use wirefs_server::{Note, Noted};
 use wirefs_store::sum;
 
-/// Logs of one export, at most; past it the oldest go, those in use excepted.
+/// The maximum number of files per export. Beyond it the oldest unlocked files are removed.
 const LOGS_MAX: usize = 256;
-/// How long the log of a session that nobody comes back to is kept.
+/// The maximum age of the ledger of a session that does not return.
 const AGE_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
-/// How long a session that comes back waits for the server that it comes from to end it. A client waits for 10 s.
+/// How long a resumed session waits until the other server has closed its ledger. A client waits for 10 s.
 const BUSY_MAX: Duration = Duration::from_secs(7);
-/// How often it looks.
+/// The interval between two attempts.
 pub(super) const BUSY_LOOK: Duration = Duration::from_millis(20);
 
-/// The logs of one export.
+/// The ledger files of one export.
 #[derive(Debug)]
 pub(super) struct Ledgers {
     dir: PathBuf,
     boot: BootId,
-    /// Those of the sessions that are here; `None`: it could not be written.
+    /// By session of this server; `None` if the file could not be written.
     logs: BTreeMap<SessionId, Option<Log>>,
-    has_complained: bool,
+    has_reported: bool,
 }
 
 impl Ledgers {
-    /// The logs in this directory, which is there.
+    /// Uses the ledgers in an existing directory.
     pub(super) fn new(dir: PathBuf, boot: BootId) -> Ledgers {
-        Ledgers { dir, boot, logs: BTreeMap::new(), has_complained: false }
+        Ledgers { dir, boot, logs: BTreeMap::new(), has_reported: false }
     }
 
-    /// Whether the session is here already.
+    /// Returns whether the session is known.
     pub(super) fn has(&self, session: SessionId) -> bool {
         self.logs.contains_key(&session)
     }
 
-    /// Where the session's log is, or would be.
-    pub(super) fn place(&self, session: SessionId) -> Place {
-        Place { dir: self.dir.clone(), name: sum::name(&[b"session", &session.0]), boot: self.boot }
+    /// Returns the place of a session's ledger.
+    pub(super) fn place(&self, session: SessionId) -> LedgerPlace {
+        LedgerPlace { dir: self.dir.clone(), name: sum::name(&[b"session", &session.0]), boot: self.boot }
     }
 
-    /// Goes on with this log of a session.
-    pub(super) fn keep(&mut self, session: SessionId, log: io::Result<Log>) {
-        let log = log.inspect_err(|error| self.complain(error)).ok();
+    /// Adds the ledger of a session.
+    pub(super) fn insert(&mut self, session: SessionId, log: io::Result<Log>) {
+        let log = log.inspect_err(|error| self.report(error)).ok();
         self.logs.insert(session, log);
     }
 
-    /// Writes a note down, before what it says happens. `all`: what the notes of the session come to, this one included.
+    /// Writes a record before its effect. `all` returns the ledger's contents with this record.
     pub(super) fn note(&mut self, session: SessionId, note: Note, all: impl FnOnce() -> Option<Noted>) {
         let Some(entry) = self.logs.get_mut(&session) else { return };
         let Some(log) = entry else { return };
@@ -72,28 +73,28 @@ impl Ledgers {
             if let Some(log) = entry.take() {
                 log.discard();
             }
-            self.complain(&error);
+            self.report(&error);
         }
     }
 
-    /// The session is over; its log is to be closed.
+    /// Removes the ledger of an ended session from the table; the caller closes it.
     pub(super) fn end(&mut self, session: SessionId) -> Option<Log> {
         self.logs.remove(&session).flatten()
     }
 
-    fn complain(&mut self, error: &io::Error) {
-        if !self.has_complained {
-            self.has_complained = true;
-            said::line(format_args!(
-                "{}: {error}; so changes are remembered in memory only: should this server be killed, those that are under way \
-                 may fail",
+    fn report(&mut self, error: &io::Error) {
+        if !self.has_reported {
+            self.has_reported = true;
+            operator_log::line(format_args!(
+                "{}: {error}; so the ledger is in memory only: if this server is killed, changes in progress may \
+                 fail",
                 self.dir.display()
             ));
         }
     }
 }
 
-/// Removes logs that nobody comes back to, so that there is room for one more.
+/// Removes old ledgers of sessions that did not return, to make room for one more.
 fn tidy(dir: &Path) {
     let names = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let dated = |name: std::fs::DirEntry| Some((name.metadata().ok()?.modified().ok()?, name.path()));
@@ -108,43 +109,43 @@ fn tidy(dir: &Path) {
     }
 }
 
-/// Where a session's log is.
+/// The place of a session's ledger.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct LedgerPlace {
     dir: PathBuf,
     name: String,
     boot: BootId,
 }
 
-impl Place {
+impl LedgerPlace {
     fn path(&self) -> PathBuf {
         self.dir.join(&self.name)
     }
 
-    /// Begins a log there. Before the session's first change, so that a server which finds none knows that it knows nothing.
+    /// Creates the ledger, before the session's first change: so a missing ledger proves that no change was made.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub(super) fn create(&self) -> io::Result<Log> {
         tidy(&self.dir);
         Log::create(&self.path(), self.boot)
     }
 
-    /// What is there. `since`: when it was looked for first; while another process has it, `None` says to look again in a
-    /// while.
-    pub(super) fn look(&self, since: Instant) -> Option<Option<(Log, Noted)>> {
+    /// Opens the ledger. `since` is the time of the first attempt. Returns `None` while another process has it open, to
+    /// be tried again.
+    pub(super) fn open(&self, since: Instant) -> Option<Option<(Log, Noted)>> {
         let path = self.path();
         match Log::open(&path, self.boot) {
-            Ok(Kept::Nothing) => Some(None),
-            Ok(Kept::Log(log, noted)) => Some(Some((*log, *noted))),
-            Ok(Kept::Busy) if since.elapsed() < BUSY_MAX => None,
-            // Its process goes on, but nobody reads what it writes any more.
-            Ok(Kept::Busy) => {
-                forget(&path, &"another server has it still");
+            Ok(OpenedLog::Missing) => Some(None),
+            Ok(OpenedLog::Log(log, noted)) => Some(Some((*log, *noted))),
+            Ok(OpenedLog::Busy) if since.elapsed() < BUSY_MAX => None,
+            // The other process still runs, but its client has left it.
+            Ok(OpenedLog::Busy) => {
+                forget(&path, &"another server still has it open");
                 Some(None)
             }
-            Ok(Kept::Void(damage)) => {
-                said::line(format_args!("{}: {damage}; it is removed", path.display()));
+            Ok(OpenedLog::Damaged(damage)) => {
+                operator_log::line(format_args!("{}: {damage}; it is removed", path.display()));
                 Some(None)
             }
             Err(error) => {
@@ -155,8 +156,11 @@ impl Place {
     }
 }
 
-/// Removes a log that cannot be used, so that nobody believes it later.
+/// Removes an unusable ledger, so that no later server relies on it.
 fn forget(path: &Path, why: &dyn std::fmt::Display) {
-    said::line(format_args!("{}: {why}; what the session has under way is not known", path.display()));
+    operator_log::line(format_args!(
+        "{}: {why}; the state of the session's pending changes is unknown",
+        path.display()
+    ));
     let _gone = std::fs::remove_file(path);
 }

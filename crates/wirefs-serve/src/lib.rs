@@ -49,26 +49,26 @@
 //! *Proved by*: `tests` (order under load, overtaking, hostile peers, resumed sessions, stopping) against a scripted
 //! tree.
 
+mod colocated;
 mod connection;
 mod core;
 mod execute;
+mod in_process;
 mod ledgers;
 mod limited;
-mod line;
 mod listen;
 mod local;
 mod log;
-mod neighbours;
 mod options;
 mod pool;
 mod reader;
-mod relief;
 mod replies;
 mod server;
 mod shared;
 mod status;
 #[cfg(test)]
 mod tests;
+mod watchdog;
 
 pub use local::LocalDial;
 pub use options::{BeforeLeasing, Believers, ServeOptions, ServedPlace};

@@ -1,4 +1,4 @@
-//! Taking connections.
+//! The thread that accepts connections.
 
 use super::shared::Shared;
 use super::{log, reader};
@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use wirefs_carrier::{AcceptError, Listener};
 
-/// How long a peer may take for its handshake.
+/// The maximum time of a peer's handshake.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 
-/// Starts a thread that takes connections until the server stops.
+/// Starts a thread that accepts connections until the server stops.
 pub(super) fn start(shared: &Arc<Shared>, listener: Listener) -> io::Result<()> {
     if !shared.add_listener(listener.closer()) {
         return Ok(());

@@ -1,9 +1,9 @@
-//! What the server tells the person who runs it.
+//! Messages to the operator.
 
 use std::fmt::Arguments;
 use std::io::{Write, stderr};
 
-/// Writes one line. Where nobody listens any more the line is lost, and the server goes on.
+/// Writes one line to standard error. A write error is ignored.
 pub(super) fn line(text: Arguments<'_>) {
     let _ = writeln!(stderr(), "wirefs: {text}");
 }

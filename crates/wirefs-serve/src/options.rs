@@ -1,4 +1,4 @@
-//! What a server can be told.
+//! Options of a server.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -6,21 +6,21 @@ use std::sync::Arc;
 use std::time::Duration;
 use wirefs_op::message::version::{BootId, SessionId};
 
-/// What is done each time before a client is promised something, and when one is gone.
+/// A callback that runs before a client gets leases, and after a client has gone.
 #[derive(Clone)]
 pub struct BeforeLeasing(Arc<dyn Fn(&Believers) + Send + Sync>);
 
-/// Who may believe what a server has promised.
+/// The sessions that may use leases of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Believers {
-    /// All that may, those that are about to be promised something included.
+    /// All sessions with leases, and those that are about to get some.
     pub sessions: BTreeSet<SessionId>,
-    /// Somebody may still believe what a server before this one has promised.
+    /// Sessions of an earlier server process may still use its leases.
     pub is_recovering: bool,
 }
 
 impl BeforeLeasing {
-    /// Has this done, never twice at a time.
+    /// Wraps a callback. Calls never overlap.
     pub fn new(act: Box<dyn Fn(&Believers) + Send + Sync>) -> BeforeLeasing {
         BeforeLeasing(Arc::from(act))
     }
@@ -36,42 +36,43 @@ impl std::fmt::Debug for BeforeLeasing {
     }
 }
 
-/// Which directory of this machine a server serves, so that servers of the same one find each other.
+/// The identity of a served directory on this machine, by which servers of the same directory find each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ServedPlace {
-    /// The number of the device that it is on.
+    /// The device number of its file system.
     pub device: u64,
-    /// Its inode.
+    /// Its inode number.
     pub inode: u64,
 }
 
-/// The name and the limits of one server.
+/// The identity and the limits of a server.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
-    /// Names the run in which what was written but not committed is still there. What lies in the machine's memory
-    /// outlives the server's process: so it should stay the same over mere restarts of the process, or clients send
-    /// again what was safe. It must differ after each start of the machine, and for another exported directory.
+    /// Identifies the time during which unstable writes survive. They are in the machine's memory, which outlives the
+    /// server's process. So it should stay the same over restarts of the process, or clients send safe data again. It
+    /// must differ after each boot of the machine, and for another exported directory.
     pub boot: BootId,
-    /// Threads for requests, waiting locks not counted. Each session may have two beyond that.
+    /// The maximum number of worker threads, not counting waiting locks. Each session may have two more.
     pub workers_max: usize,
-    /// Of these, at most so many for one session.
+    /// The maximum number of worker threads for one session.
     pub session_workers_max: usize,
-    /// Threads in which locks wait, for all sessions together.
+    /// The maximum number of threads in which locks wait.
     pub waiters_max: usize,
-    /// Of these, at most so many for one session.
+    /// The maximum number of those threads for one session.
     pub session_waiters_max: usize,
-    /// How long a stop waits for what is running.
+    /// How long a stop waits for running requests.
     pub drain_max: Duration,
-    /// So long nothing is changed after the start: a server before this one has ended with leases out.
+    /// The grace period after the start, in which no change is made; needed after a server process that ended with
+    /// leases.
     pub recovery: Duration,
-    /// Whom that one had promised something; changes wait no longer than until all of these have come back. `None`: nobody knows.
+    /// The sessions with leases of that process: the grace period ends early once all have returned. `None`: unknown.
     pub believers: Option<BTreeSet<SessionId>>,
-    /// A directory of this user's alone, for this export alone, in which the numbers of changes outlive the server's process.
-    /// `None`: clients whose server is started again do not know what became of the changes under way.
+    /// A private directory of this user and export for the ledgers, which then outlive the server's process. `None`:
+    /// after a restart, clients do not learn the outcome of pending changes.
     pub ledger: Option<PathBuf>,
-    /// What is served, if other servers on this machine may serve it too. `None`: none do.
+    /// The served directory, if other servers on this machine may serve it too.
     pub place: Option<ServedPlace>,
-    /// What to do before anything is leased.
+    /// Runs before leases are granted.
     pub before_leasing: Option<BeforeLeasing>,
     /// Called by a thread that executes an in-process client's request, before it blocks: the mount then has another
     /// thread read the kernel's requests.
@@ -79,7 +80,7 @@ pub struct ServeOptions {
 }
 
 impl ServeOptions {
-    /// The usual numbers.
+    /// Creates options with the default limits.
     pub fn new(boot: BootId) -> ServeOptions {
         ServeOptions {
             boot,

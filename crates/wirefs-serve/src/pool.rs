@@ -1,8 +1,8 @@
-//! Worker threads: as many as requests block at the moment, shared out among sessions.
+//! Worker threads: as many as there are blocked requests, shared among the sessions.
 //!
-//! A session gets at most `session_workers_max` threads and at most what is still free of `workers_max`, but always
-//! two, one of them for quick requests. So neither a session whose peer has stopped reading nor many of them keep
-//! another from being served, and streams do not hold up what is quick.
+//! A session gets at most `session_workers_max` threads, and at most the free part of `workers_max`, but always two,
+//! one of them for quick requests. So a session whose peer has stopped reading does not block other sessions, and
+//! streams do not delay quick requests.
 
 mod queue;
 #[cfg(test)]
@@ -18,22 +18,22 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use wirefs_server::SessionKey;
 
-/// How long a worker without work stays.
+/// The time after which an idle worker ends.
 const IDLE_MAX: Duration = Duration::from_secs(10);
-/// A worker's stack, in bytes. A tree's work is not deep.
+/// A worker's stack, in bytes. Trees do not recurse deeply.
 const STACK_BYTES: usize = 512 * 1024;
 
-/// What a worker does.
+/// The work of a worker.
 pub(super) enum Work {
-    /// Carries out a request.
+    /// Executes a request.
     Task(Box<Task>),
-    /// Tells the tree that a session is over, and then ends these connections, whose clients wait for that.
+    /// Tells the tree that a session has ended, and then closes these connections, whose clients wait for it.
     End(SessionKey, Vec<Arc<Connection>>),
-    /// Sends what a closed connection still holds.
+    /// Sends the queued frames of a closed connection.
     Close(Arc<Connection>),
 }
 
-/// The workers and what waits for them.
+/// The workers and their queues.
 pub(super) struct Pool {
     state: Mutex<State>,
     work: Condvar,
@@ -43,11 +43,11 @@ pub(super) struct Pool {
 struct State {
     queues: Queues,
     threads: usize,
-    /// Workers that sleep and have no wake-up coming.
+    /// Workers that sleep without a pending wake-up.
     idle: usize,
-    /// Wake-ups that idle workers have not taken yet.
+    /// Wake-ups that no worker has taken yet.
     woken: usize,
-    /// Workers that were started and have not looked yet.
+    /// Workers that were started and have not taken work yet.
     starting: usize,
     /// Threads in [`Pool::settle`].
     settling: usize,
@@ -75,12 +75,12 @@ impl Pool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether another lock of this session may wait; counts it if so.
+    /// Counts a waiting lock of a session; `false` if there are too many.
     pub(super) fn admit_waiter(&self, session: SessionKey) -> bool {
         self.lock().queues.admit_waiter(session)
     }
 
-    /// Queues work, and wakes or starts a worker for it if one may run. `run` is the body of a new worker thread; it
+    /// Queues work, and wakes or starts a worker if the work may run. `run` is the body of a new worker thread; it
     /// calls [`Pool::work`].
     pub(super) fn submit(&self, owner: Owner, rank: Rank, work: Work, run: impl FnOnce() + Send + 'static) {
         let mut state = self.lock();
@@ -88,7 +88,7 @@ impl Pool {
         self.add_worker(state, run);
     }
 
-    /// Wakes or starts one worker if more work may run than workers are on their way.
+    /// Wakes or starts one worker if there is more runnable work than workers about to take some.
     fn add_worker(&self, mut state: MutexGuard<'_, State>, run: impl FnOnce() + Send + 'static) {
         if state.queues.ready() <= state.woken + state.starting {
             return;
@@ -113,7 +113,7 @@ impl Pool {
         }
     }
 
-    /// Takes work until there is none for a while.
+    /// Runs work until there is none for a while.
     ///
     /// The end of one piece of work can make two runnable: one of its own session, and one of a session whose share
     /// grew. This worker takes one of them and may block in it, so another worker is added for the other.
@@ -152,7 +152,7 @@ impl Pool {
         state.threads -= 1;
     }
 
-    /// Waits until nothing is queued or running; false when that takes longer than `patience`.
+    /// Waits until nothing is queued or running; `false` if that takes longer than `patience`.
     pub(super) fn settle(&self, patience: Duration) -> bool {
         let mut state = self.lock();
         state.settling += 1;
@@ -163,13 +163,13 @@ impl Pool {
         state.queues.is_empty()
     }
 
-    /// Lets the workers go once they have nothing to do.
+    /// Ends the workers once they are idle.
     pub(super) fn stop(&self) {
         self.lock().stopping = true;
         self.work.notify_all();
     }
 
-    /// Threads at present.
+    /// The number of threads.
     pub(super) fn threads(&self) -> usize {
         self.lock().threads
     }

@@ -1,9 +1,9 @@
-//! The thread that takes a connection's messages off the wire, and carries out what is quick itself.
+//! The thread that receives a connection's messages, and executes quick requests itself.
 
 use super::connection::Connection;
 use super::core::{Core, Effects, Task};
 use super::log;
-use super::replies::Patience;
+use super::replies::WaitPolicy;
 use super::shared::Shared;
 use bytes::Bytes;
 use std::io;
@@ -14,14 +14,14 @@ use wirefs_carrier::{Carrier, CarrierLost, FrameSource, SendQueue};
 use wirefs_op::{Order, Weight};
 use wirefs_server::{ConnectionKey, Input};
 
-/// Requests that take no turns and take longer than this are worth a wake-up of another thread, which costs about half.
+/// Longer requests outside the write slot are worth the wake-up of another thread, which costs about half of this.
 const QUICK_FREE_MAX: Duration = Duration::from_micros(100);
-/// Requests that take turns gain nothing from another thread but that others may overtake them.
-const QUICK_TURN_MAX: Duration = Duration::from_micros(400);
-/// With more than this queued for the peer, in bytes, its reader makes no replies itself: it might have to wait.
+/// Requests in the write slot gain nothing from another thread, except that others may overtake them.
+const QUICK_SLOT_MAX: Duration = Duration::from_micros(400);
+/// With more bytes queued for the peer, its reader executes no requests: sending the reply might block.
 const QUEUED_BYTES_MAX: usize = 1024 * 1024;
 
-/// Starts a thread that serves this carrier.
+/// Starts a thread that serves a carrier.
 pub(super) fn start(shared: &Arc<Shared>, carrier: Carrier) -> io::Result<()> {
     let shared = Arc::clone(shared);
     thread(move || {
@@ -31,17 +31,17 @@ pub(super) fn start(shared: &Arc<Shared>, carrier: Carrier) -> io::Result<()> {
     })
 }
 
-/// Serves this carrier on the present thread until it is gone.
+/// Serves a carrier in the calling thread until the connection ends.
 pub(super) fn run(shared: &Arc<Shared>, carrier: Carrier) {
     if let Some((connection, source)) = enter(shared, carrier) {
         read(shared, &connection, source);
-        // Another thread may have gone on reading.
+        // Another thread may have taken over the reading.
         shared.wait_while(None, |core| core.connections.contains_key(&connection.key));
     }
 }
 
-/// Goes on reading in place of a reader that is busy.
-pub(super) fn relieve(shared: &Arc<Shared>, connection: Arc<Connection>, source: Box<dyn FrameSource>) {
+/// Continues reading in place of a busy reader.
+pub(super) fn take_over(shared: &Arc<Shared>, connection: Arc<Connection>, source: Box<dyn FrameSource>) {
     let shared = Arc::clone(shared);
     let closer = connection.closer.clone();
     if thread(move || read(&shared, &connection, source)).is_err() {
@@ -53,19 +53,19 @@ fn thread(body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     std::thread::Builder::new().name("wirefs-reader".into()).spawn(body).map(drop)
 }
 
-/// Takes a connection into the list; `None`: the core would not have it.
+/// Registers a connection; `None` if the sessions refuse it.
 pub(super) fn enter(
     shared: &Arc<Shared>,
     carrier: Carrier,
 ) -> Option<(Arc<Connection>, Box<dyn FrameSource>)> {
     let Carrier { source, sink, closer, peer } = carrier;
     let (lost, gauge) = (closer.clone(), sink.gauge());
-    let outbox = SendQueue::start(sink, closer.clone(), move |_| lost.close());
+    let send_queue = SendQueue::start(sink, closer.clone(), move |_| lost.close());
     let mut effects = Effects::default();
     let mut core = shared.core();
     let key = ConnectionKey(core.connections_begun);
     core.connections_begun += 1;
-    let connection = Arc::new(Connection::new(key, peer, outbox, closer, gauge));
+    let connection = Arc::new(Connection::new(key, peer, send_queue, closer, gauge));
     core.connections.insert(key, Arc::clone(&connection));
     core.handle(shared.now(), Input::Connected(key), &mut effects);
     if let Some(identity) = &connection.peer.identity {
@@ -76,7 +76,7 @@ pub(super) fn enter(
     (!connection.is_gone()).then_some((connection, source))
 }
 
-/// Reads until the connection is gone or another reader has taken over.
+/// Reads until the connection ends or another reader has taken over.
 fn read(shared: &Arc<Shared>, connection: &Arc<Connection>, mut source: Box<dyn FrameSource>) {
     while !connection.is_gone() {
         let body = match source.receive() {
@@ -89,8 +89,8 @@ fn read(shared: &Arc<Shared>, connection: &Arc<Connection>, mut source: Box<dyn 
         };
         if let Some(task) = take_in(shared, connection, body) {
             connection.slot.leave(source, shared.now().0);
-            shared.alarm.watch();
-            let effects = shared.carry_out(task, Patience::None);
+            shared.watchdog.watch();
+            let effects = shared.carry_out(task, WaitPolicy::Never);
             shared.perform(effects);
             match connection.slot.take_back() {
                 Some(back) => source = back,
@@ -101,33 +101,33 @@ fn read(shared: &Arc<Shared>, connection: &Arc<Connection>, mut source: Box<dyn 
     leave(shared, connection);
 }
 
-/// Hands in one message; returns what this thread is to carry out itself.
+/// Passes one message to the sessions, and returns the task that this thread executes itself.
 fn take_in(shared: &Arc<Shared>, connection: &Arc<Connection>, body: Bytes) -> Option<Task> {
     let bytes = body.len() as u64 + 4;
     connection.received_bytes.fetch_add(bytes, Ordering::Relaxed);
-    // Replies that are made without a job free their tags at once, so tags do not bound them.
-    connection.outbox.wait_for_room();
+    // Replies without a job free their tags at once, so tags do not bound them.
+    connection.send_queue.wait_for_room();
     let mut effects = Effects::default();
     let mut core = shared.core();
     core.handle(shared.now(), Input::Received(connection.key, body), &mut effects);
-    let behind = core.sessions.is_behind(connection.key);
+    let is_backpressured = core.sessions.is_behind(connection.key);
     let watched = core.watchers > 0;
     drop(core);
     if watched {
         shared.announce();
     }
-    for (key, session) in std::mem::take(&mut effects.recollections) {
-        shared.recollect(key, session);
+    for (key, session) in std::mem::take(&mut effects.restores) {
+        shared.restore_session(key, session);
     }
-    shared.let_in(std::mem::take(&mut effects.attaches));
-    // A reader that has to wait for the others can do nothing itself.
-    let own = if !behind && effects.tasks.len() == 1 && is_worth_doing_here(connection, &effects) {
+    shared.attach_waiting(std::mem::take(&mut effects.attaches));
+    // A backpressured reader must wait, and cannot execute.
+    let own = if !is_backpressured && effects.tasks.len() == 1 && is_worth_doing_here(connection, &effects) {
         effects.tasks.pop()
     } else {
         None
     };
     shared.perform(effects);
-    if behind {
+    if is_backpressured {
         let key = connection.key;
         shared.wait_while(None, |core: &Core| core.sessions.is_behind(key));
     }
@@ -140,28 +140,28 @@ fn is_worth_doing_here(connection: &Connection, effects: &Effects) -> bool {
     };
     let fast = match task.job.order {
         Order::Free => connection.free_pace.average() < QUICK_FREE_MAX,
-        Order::Change | Order::Ordered => connection.turn_pace.average() < QUICK_TURN_MAX,
+        Order::Change | Order::Ordered => connection.slot_pace.average() < QUICK_SLOT_MAX,
     };
     task.job.weight == Weight::Quick
         && fast
-        && !connection.slot.has_relieved()
-        && connection.outbox.queued_bytes() < QUEUED_BYTES_MAX
+        && !connection.slot.has_replaced()
+        && connection.send_queue.queued_bytes() < QUEUED_BYTES_MAX
 }
 
-/// The connection is gone.
+/// Ends the connection.
 pub(super) fn leave(shared: &Arc<Shared>, connection: &Connection) {
     let mut effects = Effects::default();
     let mut core = shared.core();
-    let known = core.forget(connection.key).is_some();
+    let known = core.remove_connection(connection.key).is_some();
     core.handle(shared.now(), Input::Disconnected(connection.key), &mut effects);
     drop(core);
-    // What the core has closed itself may still have last words to send.
+    // A connection that the sessions closed may still have replies to send.
     if known {
-        connection.outbox.close();
+        connection.send_queue.close();
     }
     shared.perform(effects);
-    // Who went without believing anything is not to be waited for, should this server be killed.
+    // The grace period after a kill must not wait for a client that left without leases.
     shared.prepare_leasing();
     shared.announce();
-    shared.alarm.ring();
+    shared.watchdog.wake();
 }

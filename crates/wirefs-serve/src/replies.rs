@@ -1,7 +1,7 @@
-//! Where the replies of one job go.
+//! The replies of one job.
 
 use super::connection::Connection;
-use super::core::{Effects, Task, Ticket};
+use super::core::{Effects, StopFlag, Task};
 use super::execute::is_last;
 use super::shared::Shared;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,109 +13,109 @@ use wirefs_op::{Errno, FileId, Reply, Stat, Tag};
 use wirefs_op::{Order, Weight};
 use wirefs_server::{Found, Input, JobKey, Parked, Replies, Stopped, Touched};
 
-/// Data up to this size travels as urgent, in bytes.
+/// The maximum size of urgent data, in bytes.
 const URGENT_BYTES_MAX: usize = 4096;
-/// How long a waiting lock sleeps before it tries again unasked: locks may also be given up by programs on this
-/// machine, which tell nobody.
+/// The interval at which a waiting lock is tried again: programs on this machine may release a lock, and no event
+/// reports that.
 const WAIT_MAX: Duration = Duration::from_millis(100);
 
-/// Whether a thread may wait for its peer to read.
+/// Whether a thread may block until its peer reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Patience {
-    /// It is a worker, of which each session has its share.
-    Wire,
-    /// It is needed elsewhere; what it carries out has one reply, for which there is room.
-    None,
+pub(super) enum WaitPolicy {
+    /// A worker, of which each session has a share.
+    ForPeer,
+    /// A reader. Its request has a single reply, for which there is room.
+    Never,
 }
 
 /// The replies to one job.
-pub(super) struct Answer<'a> {
+pub(super) struct JobReplies<'a> {
     shared: &'a Arc<Shared>,
     key: JobKey,
     tag: Tag,
     order: Order,
     is_numbered: bool,
     weight: Weight,
-    ticket: Arc<Ticket>,
+    stop_flag: Arc<StopFlag>,
     connection: Option<Arc<Connection>>,
-    patience: Patience,
+    wait_policy: WaitPolicy,
     /// A reply was sent that was not the last.
     streams: bool,
     /// The last reply was given, or is not wanted.
     ended: bool,
-    /// The job must not go on before others have heard of it.
+    /// The job waits until other clients have invalidated.
     parked: bool,
-    /// When the first reply was ready.
+    /// The time at which the first reply was ready.
     answered: Option<Instant>,
-    /// What was known of given up locks when the last try began.
+    /// The count of lock releases when the last attempt began.
     seen: Option<u64>,
 }
 
-impl<'a> Answer<'a> {
-    pub(super) fn new(shared: &'a Arc<Shared>, task: &Task, patience: Patience) -> Answer<'a> {
+impl<'a> JobReplies<'a> {
+    pub(super) fn new(shared: &'a Arc<Shared>, task: &Task, wait_policy: WaitPolicy) -> JobReplies<'a> {
         let waits = task.job.weight == Weight::Blocking;
-        Answer {
+        JobReplies {
             shared,
             key: task.job.key,
             tag: task.job.tag,
             order: task.job.order,
             is_numbered: task.job.is_numbered,
             weight: task.job.weight,
-            ticket: Arc::clone(&task.ticket),
+            stop_flag: Arc::clone(&task.stop_flag),
             connection: task.connection.clone(),
-            patience,
+            wait_policy,
             streams: false,
             ended: false,
             parked: false,
             answered: None,
-            seen: waits.then(|| shared.news.listen()),
+            seen: waits.then(|| shared.lock_releases.subscribe()),
         }
     }
 
-    /// Whether the client still waits for a last reply.
+    /// Returns whether the client still waits for a last reply.
     pub(super) fn is_owed(&self) -> bool {
         !self.ended && !self.is_stopped()
     }
 
-    /// Whether the tree gave the job back as it was.
+    /// Returns whether the tree returned the job unexecuted.
     pub(super) fn is_parked(&self) -> bool {
         self.parked && self.answered.is_none()
     }
 
-    /// When the first reply was ready, before it was sent.
+    /// The time at which the first reply was ready, before it was sent.
     pub(super) fn answered(&self) -> Option<Instant> {
         self.answered
     }
 
-    /// Answers with an error, if anybody listens.
+    /// Replies with an error, if the reply is still wanted.
     pub(super) fn fail(&mut self, errno: Errno) {
         match self.send(Reply::Error(Rerror::from(errno))) {
             Ok(()) | Err(Stopped) => {}
         }
     }
 
-    /// Sends the last reply and tells the core, in such an order that neither a request that uses the tag again nor a
-    /// flush of it can come between.
+    /// Sends the last reply and informs the sessions, in an order in which neither a request that uses the tag again
+    /// nor a flush of it can come between.
     fn send_last(&self, connection: &Connection, reply: &Reply, class: Class) {
         let frame = reply.encode(self.tag);
         let mut effects = Effects::default();
-        if class == Class::Bulk && self.patience == Patience::Wire {
+        if class == Class::Bulk && self.wait_policy == WaitPolicy::ForPeer {
             self.shared.handle(Input::Answering(self.key));
-            connection.outbox.push_wait(frame, class);
+            connection.send_queue.push_wait(frame, class);
             let now = self.shared.now();
             self.shared.core().handle(now, Input::Replied(self.key), &mut effects);
         } else {
             let mut core = self.shared.core();
-            connection.outbox.push(frame, class);
+            connection.send_queue.push(frame, class);
             core.handle(self.shared.now(), Input::Replied(self.key), &mut effects);
         }
-        connection.outbox.flush();
+        connection.send_queue.flush();
         self.shared.perform(effects);
     }
 }
 
-impl Answer<'_> {
-    /// The core sends the reply to a change: it knows whether the client has come back over another connection.
+impl JobReplies<'_> {
+    /// Passes the reply to a change to the sessions, which know the client's present connection.
     fn send_change(&mut self, reply: Reply) -> Result<(), Stopped> {
         if self.ended {
             return Err(Stopped);
@@ -129,7 +129,7 @@ impl Answer<'_> {
     }
 }
 
-impl Replies for Answer<'_> {
+impl Replies for JobReplies<'_> {
     fn send(&mut self, reply: Reply) -> Result<(), Stopped> {
         self.answered.get_or_insert_with(Instant::now);
         let last = is_last(&reply);
@@ -143,9 +143,9 @@ impl Replies for Answer<'_> {
                 return Err(Stopped);
             }
         };
-        // A last reply may tell of an open file, so it is sent even to who does not wait for it any more; but a lock
-        // that was taken must then be given back.
-        if self.ticket.is_stopped() && (!last || self.weight == Weight::Blocking) {
+        // A last reply may open a file, so it is sent even if the client has flushed the request; but then a lock must
+        // be released again.
+        if self.stop_flag.is_stopped() && (!last || self.weight == Weight::Blocking) {
             self.ended |= last;
             return Err(Stopped);
         }
@@ -159,10 +159,10 @@ impl Replies for Answer<'_> {
             return Ok(());
         }
         self.streams = true;
-        if !connection.outbox.push_wait(reply.encode(self.tag), class) {
+        if !connection.send_queue.push_wait(reply.encode(self.tag), class) {
             return Err(Stopped);
         }
-        connection.outbox.flush();
+        connection.send_queue.flush();
         Ok(())
     }
 
@@ -170,7 +170,7 @@ impl Replies for Answer<'_> {
         let gone = self.connection.as_ref().is_none_or(|connection| connection.is_gone());
         match self.order {
             Order::Change => false,
-            Order::Ordered | Order::Free => gone || self.ticket.is_stopped(),
+            Order::Ordered | Order::Free => gone || self.stop_flag.is_stopped(),
         }
     }
 
@@ -226,23 +226,23 @@ impl Replies for Answer<'_> {
 
     fn wait(&mut self) {
         let seen = self.seen.unwrap_or_default();
-        let ticket = &self.ticket;
-        let known = self.shared.news.wait(seen, || ticket.is_stopped());
+        let stop_flag = &self.stop_flag;
+        let known = self.shared.lock_releases.wait(seen, || stop_flag.is_stopped());
         if self.seen.is_some() {
             self.seen = Some(known);
         }
     }
 }
 
-impl Drop for Answer<'_> {
+impl Drop for JobReplies<'_> {
     fn drop(&mut self) {
         if self.seen.is_some() {
-            self.shared.news.leave();
+            self.shared.lock_releases.unsubscribe();
         }
     }
 }
 
-/// Streams are bulk throughout, so that their messages keep their order.
+/// The class of a reply. Streams are bulk throughout, so that their messages keep their order.
 fn class_of(reply: &Reply, streams: bool) -> Class {
     let data_bytes = match reply {
         Reply::Get(get) => get.data.0.len(),
@@ -270,40 +270,40 @@ fn class_of(reply: &Reply, streams: bool) -> Class {
     if streams || data_bytes > URGENT_BYTES_MAX { Class::Bulk } else { Class::Urgent }
 }
 
-/// Tells waiting locks that something was given up. A count, so that what happens between a try and the sleep after
-/// it is not missed.
+/// Wakes waiting locks after a release. It is a count, so that a release between an attempt and the following sleep is
+/// not missed.
 #[derive(Debug, Default)]
-pub(super) struct News {
-    listeners: AtomicUsize,
+pub(super) struct LockReleases {
+    waiters: AtomicUsize,
     count: Mutex<u64>,
-    told: Condvar,
+    announced: Condvar,
 }
 
-impl News {
-    /// Counts a listener in; returns what has happened so far.
-    fn listen(&self) -> u64 {
+impl LockReleases {
+    /// Registers a waiter, and returns the present count.
+    fn subscribe(&self) -> u64 {
         let count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
-        self.listeners.fetch_add(1, Ordering::SeqCst);
+        self.waiters.fetch_add(1, Ordering::SeqCst);
         *count
     }
 
-    fn leave(&self) {
-        self.listeners.fetch_sub(1, Ordering::SeqCst);
+    fn unsubscribe(&self) {
+        self.waiters.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Something was given up, or a job was stopped.
-    pub(super) fn tell(&self) {
-        if self.listeners.load(Ordering::SeqCst) > 0 {
+    /// Announces a release, or a stopped job.
+    pub(super) fn announce(&self) {
+        if self.waiters.load(Ordering::SeqCst) > 0 {
             *self.count.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-            self.told.notify_all();
+            self.announced.notify_all();
         }
     }
 
-    /// Sleeps until something happens that `seen` does not count; returns what is known then.
+    /// Sleeps until the count differs from `seen`, and returns it.
     fn wait(&self, seen: u64, stopped: impl Fn() -> bool) -> u64 {
         let count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
         let sleeps = |count: &mut u64| *count == seen && !stopped();
-        let waited = self.told.wait_timeout_while(count, WAIT_MAX, sleeps);
+        let waited = self.announced.wait_timeout_while(count, WAIT_MAX, sleeps);
         *waited.unwrap_or_else(PoisonError::into_inner).0
     }
 }

@@ -3,16 +3,14 @@
 use super::options::ServeOptions;
 use super::shared::Shared;
 use super::status::ServeStatus;
-use super::{line, listen, reader, relief};
+use super::{in_process, listen, reader, watchdog};
 use std::io;
 use std::sync::Arc;
 use wirefs_carrier::{Carrier, Listener};
 use wirefs_op::message::attach::Watch;
 use wirefs_server::Tree;
 
-/// One running server: a tree, its clients, and the threads between.
-///
-/// Dropping it stops it.
+/// A running server: a tree, its clients and its threads. Dropping it stops it.
 #[derive(Debug)]
 pub struct Server {
     shared: Arc<Shared>,
@@ -22,65 +20,65 @@ impl Server {
     /// Starts a server without clients.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// No thread can be started.
     pub fn start(tree: Arc<dyn Tree>, options: ServeOptions) -> io::Result<Server> {
         let shared = Arc::new(Shared::new(tree, options));
         shared.begin_leasing();
-        relief::start(&shared)?;
+        watchdog::start(&shared)?;
         Ok(Server { shared })
     }
 
-    /// Serves one client, on a thread of its own, until it goes.
+    /// Serves one client, in a new thread, until its connection ends.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// No thread can be started.
     pub fn connect(&self, carrier: Carrier) -> io::Result<()> {
         reader::start(&self.shared, carrier)
     }
 
-    /// Serves one client on this thread until its connection ends.
+    /// Serves one client in the calling thread, until its connection ends.
     pub fn serve(&self, carrier: Carrier) {
         reader::run(&self.shared, carrier);
     }
 
-    /// Joins a client of this process. It carries out most of its requests itself, in the thread that flushes them, as its
-    /// carrier's [`direct`](wirefs_carrier::FrameSink::direct) way has it.
+    /// Connects a client in the same process. The client's threads execute most requests themselves, when they flush
+    /// them ([`FrameSink::in_process`](wirefs_carrier::FrameSink::in_process)).
     ///
     /// # Errors
-    /// The server stops, or the system gives no thread.
+    /// The server stops, or no thread can be started.
     pub fn join(&self) -> io::Result<Carrier> {
-        line::join(&self.shared)
+        in_process::join(&self.shared)
     }
 
-    /// Takes connections from `listener` until the server stops. Handshakes are made on the connections' threads.
+    /// Accepts connections from `listener` until the server stops. Each connection's thread performs its handshake.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// No thread can be started.
     pub fn listen(&self, listener: Listener) -> io::Result<()> {
         listen::start(&self.shared, listener)
     }
 
-    /// What the server is doing.
+    /// Returns the server's status.
     pub fn status(&self) -> ServeStatus {
         self.shared.status()
     }
 
-    /// Which changes to the tree are noticed that are not made through this server; `None`: it leases nothing.
+    /// Returns which changes by server programs are noticed; `None` if no leases are granted.
     pub fn watch(&self) -> Option<Watch> {
         self.shared.tree.leases()
     }
 
-    /// Whether clients may believe still what this server has leased to them: after a stop, whoever serves the same tree
-    /// next must wait until that is over ([`ServeOptions::recovery`]).
+    /// Returns whether clients may still use leases of this server. After a stop, the next server of the tree must then
+    /// wait until they have expired ([`ServeOptions::recovery`]).
     pub fn are_leases_out(&self) -> bool {
         self.shared.core().sessions.are_leases_out()
     }
 
-    /// Stops: takes nothing more, lets running requests finish for a while and takes leases back, ends all sessions, closes
-    /// all connections. Returns whether everything had ended by then.
+    /// Stops: accepts nothing more, waits for running requests, recalls leases, ends all sessions and closes all
+    /// connections. Returns whether all of it ended in time.
     ///
     /// # Cost
-    /// Waits at most for `drain_max` and two more seconds.
+    /// Waits at most `drain_max` and two more seconds.
     pub fn stop(&self) -> bool {
         self.shared.stop()
     }

@@ -1,14 +1,14 @@
-//! What all threads of one server share.
+//! The state that all threads of a server share.
 
+use super::colocated::{self, ColocatedServers};
 use super::connection::Connection;
 use super::core::{Attach, Core, Effects};
 use super::ledgers::{BUSY_LOOK, Ledgers};
 use super::log;
-use super::neighbours::{self, Neighbourhood};
 use super::options::{Believers, ServeOptions};
 use super::pool::{Owner, Pool, Rank, Work};
-use super::relief::Alarm;
-use super::replies::News;
+use super::replies::LockReleases;
+use super::watchdog::Watchdog;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -17,9 +17,9 @@ use wirefs_op::Time;
 use wirefs_op::message::version::SessionId;
 use wirefs_server::{ConnectionKey, Input, Parting, Sessions, Terms, Tree};
 
-/// How long a closed connection may take to send its last words.
+/// The maximum time in which a closed connection sends its queued frames.
 pub(super) const FAREWELL_MAX: Duration = Duration::from_secs(1);
-/// How long a stop waits for the end of the sessions, beyond the draining.
+/// How long a stop waits for the end of the sessions, after the draining.
 const END_MAX: Duration = Duration::from_secs(2);
 
 pub(super) struct Shared {
@@ -27,27 +27,27 @@ pub(super) struct Shared {
     pub(super) options: ServeOptions,
     started: Instant,
     core: Mutex<Core>,
-    /// Signalled when work has ended or a connection is gone.
+    /// Signaled when work has ended or a connection is closed.
     changed: Condvar,
-    /// Whether clients may be promised anything; never changes once there are some.
+    /// Whether leases are granted; constant once there are clients.
     leases: AtomicBool,
-    /// Whether the tree says so before it waits.
+    /// Whether the tree announces that it is about to block.
     pub(super) says_before_waiting: bool,
-    /// Held while that is done which comes before leasing.
+    /// Held during the callback before leasing.
     preparing: Mutex<()>,
     pub(super) pool: Pool,
-    pub(super) alarm: Alarm,
-    pub(super) news: News,
-    pub(super) neighbourhood: Neighbourhood,
-    /// Held while notes are looked for, so that two connections of one session do not both begin with them.
-    recollecting: Mutex<()>,
+    pub(super) watchdog: Watchdog,
+    pub(super) lock_releases: LockReleases,
+    pub(super) colocated: ColocatedServers,
+    /// Held while a ledger is restored, so that two connections of one session do not both restore it.
+    restoring: Mutex<()>,
     listeners: Mutex<Vec<ListenerCloser>>,
 }
 
 impl Shared {
     pub(super) fn new(tree: Arc<dyn Tree>, options: ServeOptions) -> Shared {
         let ledgers = options.ledger.clone().map(|dir| Ledgers::new(dir, options.boot));
-        let sessions = keeping_notes(Sessions::new(options.boot), &options);
+        let sessions = with_ledgers(Sessions::new(options.boot), &options);
         Shared {
             says_before_waiting: tree.before_waiting(options.before_blocking),
             tree,
@@ -57,16 +57,17 @@ impl Shared {
             leases: AtomicBool::new(false),
             preparing: Mutex::new(()),
             pool: Pool::new(&options),
-            alarm: Alarm::default(),
-            news: News::default(),
-            neighbourhood: Neighbourhood::new(),
-            recollecting: Mutex::new(()),
+            watchdog: Watchdog::default(),
+            lock_releases: LockReleases::default(),
+            colocated: ColocatedServers::new(),
+            restoring: Mutex::new(()),
             listeners: Mutex::new(Vec::new()),
             options,
         }
     }
 
-    /// Has the tree tell what changes in it by other ways, and leases what it can tell of. Before there are any clients.
+    /// Subscribes to changes by server programs, and grants leases if the tree reports them. Called before clients
+    /// exist.
     pub(super) fn begin_leasing(self: &Arc<Self>) {
         let server = Arc::downgrade(self);
         self.tree.observe(Box::new(move |outside| {
@@ -82,18 +83,18 @@ impl Shared {
                 Some(believers) => sessions.awaiting(believers),
                 None => sessions,
             };
-            self.core().sessions = keeping_notes(sessions, &self.options);
+            self.core().sessions = with_ledgers(sessions, &self.options);
             self.leases.store(true, Ordering::Release);
         }
         if let Some(place) = self.options.place {
-            neighbours::start(self, place);
+            colocated::start(self, place);
         }
     }
 
-    /// A client is about to be promised something, for all that is known, or is gone.
+    /// Calls the callback before leasing: a client is about to get leases, or has gone.
     pub(super) fn prepare_leasing(&self) {
         if let (true, Some(before_leasing)) = (self.leases(), &self.options.before_leasing) {
-            // Who is asked for later is not told earlier: nobody who was added before gets lost.
+            // Ordered by this lock, so that the last call has the newest set.
             let _in_turn = self.preparing.lock().unwrap_or_else(PoisonError::into_inner);
             let believers = {
                 let core = self.core();
@@ -104,7 +105,7 @@ impl Shared {
         }
     }
 
-    /// Has the tree let go of what no promise needs any more.
+    /// Lets the tree drop watches that no lease needs.
     pub(super) fn tend(&self) {
         if self.leases()
             && let Some(note) = self.tree.tend(&|ids| self.core().sessions.are_known(ids))
@@ -113,7 +114,7 @@ impl Shared {
         }
     }
 
-    /// Whether clients may be promised anything.
+    /// Returns whether leases are granted.
     pub(super) fn leases(&self) -> bool {
         self.leases.load(Ordering::Acquire)
     }
@@ -126,17 +127,17 @@ impl Shared {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands one input to the core and does what follows from it.
+    /// Passes one input to the sessions, and performs its effects.
     pub(super) fn handle(self: &Arc<Self>, input: Input) {
         let mut effects = Effects::default();
         self.core().handle(self.now(), input, &mut effects);
         self.perform(effects);
     }
 
-    /// Does what the core has decided.
+    /// Performs effects.
     pub(super) fn perform(self: &Arc<Self>, effects: Effects) {
         for connection in effects.flushes {
-            connection.outbox.flush();
+            connection.send_queue.flush();
         }
         for task in effects.tasks {
             self.submit(task);
@@ -151,38 +152,38 @@ impl Shared {
                 }
                 _ => {}
             }
-            self.send_off(connection);
+            self.close_when_sent(connection);
         }
         for session in effects.ends {
-            self.house(Work::End(session, std::mem::take(&mut ended)));
+            self.submit_own(Work::End(session, std::mem::take(&mut ended)));
         }
-        // Their sessions end when what is still carried out for them is done.
-        ended.into_iter().for_each(|connection| self.send_off(connection));
+        // Their sessions end when their running requests are done.
+        ended.into_iter().for_each(|connection| self.close_when_sent(connection));
         if !effects.waits.is_empty() {
-            self.neighbourhood.waits(&effects.waits);
+            self.colocated.report_waiting(&effects.waits);
         }
-        if effects.gives_way {
-            self.neighbourhood.gives_way();
+        if effects.permits_secondaries {
+            self.colocated.permit_secondaries();
         }
-        // Those that had to wait for somebody else; their readers wait with them.
-        self.let_in(effects.attaches);
+        // Attaches that waited for another client; their readers wait with them.
+        self.attach_waiting(effects.attaches);
         for log in effects.logs {
-            // One that is not ended in order is not believed after the next boot.
+            // A ledger that is not closed is invalid after the next boot.
             let _closed = log.close();
         }
         for (id, name) in effects.verifies {
             self.tree.verify(id, name.as_deref(), &mut |outside| self.handle(Input::Outside(outside)));
         }
         if effects.stopped {
-            self.news.tell();
+            self.lock_releases.announce();
         }
-        if effects.hurries {
-            self.alarm.ring();
+        if effects.wakes_clock {
+            self.watchdog.wake();
         }
     }
 
-    /// Asks the tree for those who want to attach.
-    pub(super) fn let_in(self: &Arc<Self>, attaches: Vec<Attach>) {
+    /// Asks the tree for the roots of pending attaches.
+    pub(super) fn attach_waiting(self: &Arc<Self>, attaches: Vec<Attach>) {
         if attaches.is_empty() {
             return;
         }
@@ -194,19 +195,19 @@ impl Shared {
         self.announce();
     }
 
-    /// Looks for what was noted of a session before; only a reader does, before it reads on.
-    pub(super) fn recollect(self: &Arc<Self>, connection: ConnectionKey, session: SessionId) {
+    /// Restores a session's ledger; called by its reader, before it reads on.
+    pub(super) fn restore_session(self: &Arc<Self>, connection: ConnectionKey, session: SessionId) {
         let since = Instant::now();
-        let mut is_asked_for = false;
+        let mut is_requested = false;
         loop {
-            let looking = self.recollecting.lock().unwrap_or_else(PoisonError::into_inner);
+            let guard = self.restoring.lock().unwrap_or_else(PoisonError::into_inner);
             let place =
                 self.core().ledgers.as_ref().filter(|it| !it.has(session)).map(|it| it.place(session));
-            let Some(found) = place.as_ref().map_or(Some(None), |place| place.look(since)) else {
-                drop(looking);
-                // The server that has it may serve a connection still at whose other end nobody is any more.
-                if !std::mem::replace(&mut is_asked_for, true) {
-                    self.neighbourhood.waits(&[session]);
+            let Some(found) = place.as_ref().map_or(Some(None), |place| place.open(since)) else {
+                drop(guard);
+                // The server that has it may serve a connection whose client is gone.
+                if !std::mem::replace(&mut is_requested, true) {
+                    self.colocated.report_waiting(&[session]);
                 }
                 std::thread::sleep(BUSY_LOOK);
                 continue;
@@ -214,37 +215,37 @@ impl Shared {
             let (log, noted) = match (found, &place) {
                 (Some((log, noted)), _) => (Some(Ok(log)), Some(Box::new(noted))),
                 (None, Some(place)) => (Some(place.create()), None),
-                // The session is here.
+                // The session is known here.
                 (None, None) => (None, None),
             };
             let mut effects = Effects::default();
             let mut core = self.core();
             if let (Some(log), Some(ledgers)) = (log, &mut core.ledgers) {
-                ledgers.keep(session, log);
+                ledgers.insert(session, log);
             }
             core.handle(self.now(), Input::Noted { connection, session, noted }, &mut effects);
-            drop((core, looking));
+            drop((core, guard));
             return self.perform(effects);
         }
     }
 
-    /// Lets a connection that the core has closed send what it holds.
-    fn send_off(self: &Arc<Self>, connection: Arc<Connection>) {
+    /// Lets a connection that the sessions closed send its queued frames.
+    fn close_when_sent(self: &Arc<Self>, connection: Arc<Connection>) {
         self.announce();
-        if connection.outbox.queued_bytes() == 0 {
-            connection.outbox.close();
+        if connection.send_queue.queued_bytes() == 0 {
+            connection.send_queue.close();
         } else {
-            self.house(Work::Close(connection));
+            self.submit_own(Work::Close(connection));
         }
     }
 
-    /// Has the pool do something of the server's own.
-    pub(super) fn house(self: &Arc<Self>, work: Work) {
+    /// Queues work of the server itself.
+    pub(super) fn submit_own(self: &Arc<Self>, work: Work) {
         let shared = Arc::clone(self);
-        self.pool.submit(Owner::House, Rank::Quick, work, move || shared.work());
+        self.pool.submit(Owner::Server, Rank::Quick, work, move || shared.work());
     }
 
-    /// What a worker thread does.
+    /// The body of a worker thread.
     pub(super) fn work(self: &Arc<Self>) {
         let another = || {
             let shared = Arc::clone(self);
@@ -254,21 +255,21 @@ impl Shared {
             Work::Task(task) => self.work_through(*task),
             Work::End(session, connections) => {
                 self.end(session);
-                self.news.tell();
-                connections.into_iter().for_each(|connection| self.send_off(connection));
+                self.lock_releases.announce();
+                connections.into_iter().for_each(|connection| self.close_when_sent(connection));
             }
             Work::Close(connection) => {
-                connection.outbox.finish(FAREWELL_MAX);
+                connection.send_queue.finish(FAREWELL_MAX);
             }
         });
     }
 
-    /// Wakes whoever waits for work to end.
+    /// Wakes threads that wait for work to end.
     pub(super) fn announce(&self) {
         self.changed.notify_all();
     }
 
-    /// Waits while `still`, at most until `deadline`; false when that has passed.
+    /// Waits while `still` holds, at most until `deadline`; `false` if that has passed.
     pub(super) fn wait_while(&self, deadline: Option<Instant>, still: impl Fn(&Core) -> bool) -> bool {
         let mut core = self.core();
         core.watchers += 1;
@@ -287,7 +288,7 @@ impl Shared {
         held
     }
 
-    /// Remembers how to end a listener; false when the server stops already.
+    /// Registers a listener; `false` if the server stops already.
     pub(super) fn add_listener(&self, closer: ListenerCloser) -> bool {
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         if self.core().stopping {
@@ -316,14 +317,14 @@ impl Shared {
         let ended = self.wait_while(Some(deadline), |core| core.sessions.sessions() > 0);
         let settled = self.pool.settle(deadline.saturating_duration_since(Instant::now()));
         self.pool.stop();
-        self.alarm.stop();
+        self.watchdog.stop();
         let is_settled = !self.core().sessions.are_leases_out();
-        self.neighbourhood.end(is_settled);
+        self.colocated.end(is_settled);
         drained && ended && settled
     }
 }
 
-fn keeping_notes(sessions: Sessions, options: &ServeOptions) -> Sessions {
+fn with_ledgers(sessions: Sessions, options: &ServeOptions) -> Sessions {
     if options.ledger.is_some() { sessions.keeping_notes() } else { sessions }
 }
 

@@ -1,18 +1,18 @@
-//! What a server tells about itself.
+//! The status of a server.
 
 use super::shared::Shared;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use wirefs_carrier::PeerInfo;
 
-/// One server at one moment.
+/// The state of a server at one moment.
 #[derive(Clone, Debug)]
 pub struct ServeStatus {
     /// The connected clients.
     pub clients: Vec<ClientStatus>,
-    /// Sessions, those that wait for their client to come back included.
+    /// The number of sessions, including those without a connection.
     pub sessions: usize,
-    /// Requests that run or wait for their turn.
+    /// Requests that run or wait for the write slot.
     pub running: usize,
     /// Requests since the start, by kind.
     pub requests: BTreeMap<&'static str, u64>,
@@ -27,13 +27,13 @@ pub struct ServeStatus {
 /// One connected client.
 #[derive(Clone, Debug)]
 pub struct ClientStatus {
-    /// Who it is and by which carrier it came.
+    /// The peer and its carrier.
     pub peer: PeerInfo,
     /// Bytes received from it.
     pub received_bytes: u64,
     /// Bytes sent to it.
     pub sent_bytes: u64,
-    /// Bytes of replies that it has not taken yet.
+    /// Bytes of replies in the send queue.
     pub queued_bytes: usize,
 }
 
@@ -46,8 +46,8 @@ impl Shared {
             .map(|connection| ClientStatus {
                 peer: connection.peer.clone(),
                 received_bytes: connection.received_bytes.load(Ordering::Relaxed),
-                sent_bytes: connection.outbox.sent().1,
-                queued_bytes: connection.outbox.queued_bytes(),
+                sent_bytes: connection.send_queue.sent().1,
+                queued_bytes: connection.send_queue.queued_bytes(),
             })
             .collect();
         let (received, sent) = core.past_bytes;

@@ -1,4 +1,4 @@
-//! The notes of one session in one file, which one process has at a time.
+//! The ledger file of one session, used by one process at a time.
 
 use super::record::{self, Damage, Record};
 use bytes::Bytes;
@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use wirefs_op::message::version::BootId;
 use wirefs_server::{Note, Noted};
 
-/// A log is written anew when it has become so long, in bytes, and twice as long as what it says.
+/// A log longer than this, in bytes, is rewritten once it has doubled since the last time.
 const REWRITTEN_AT: u64 = 4 * 1024 * 1024;
-/// No log of ours is longer, in bytes.
+/// The maximum length of a log, in bytes.
 const LOG_BYTES_MAX: u64 = 256 * 1024 * 1024;
-/// How often a file that is replaced while it is opened is tried.
+/// The maximum number of attempts to open a file that is being replaced.
 const TRIES_MAX: usize = 16;
 
 /// A log that this process writes.
@@ -23,64 +23,64 @@ pub(crate) struct Log {
     path: PathBuf,
     boot: BootId,
     bytes: u64,
-    /// Its length when it was written anew last.
+    /// The length after the last rewrite.
     rewritten_bytes: u64,
-    /// Records that go with the next one.
+    /// Records to write together with the next one.
     held_back: Vec<u8>,
 }
 
-/// What is there under a session's name.
+/// The result of opening a session's log.
 #[derive(Debug)]
-pub(super) enum Kept {
-    Nothing,
-    /// Another process has it.
+pub(super) enum OpenedLog {
+    Missing,
+    /// Another process has it open.
     Busy,
     Log(Box<Log>, Box<Noted>),
-    /// It cannot be believed, and is removed.
-    Void(Damage),
+    /// The log was damaged, and is removed.
+    Damaged(Damage),
 }
 
 impl Log {
-    /// Opens the log at `path`. One that was not ended in order counts only while the same boot lasts: what is not on the disk
-    /// yet outlives the process, but not the machine.
+    /// Opens the log at `path`. A log that was not closed is valid only during the same boot: unsynced records survive
+    /// the process, but not the machine.
     ///
     /// # Errors
-    /// It cannot be read or written.
-    pub(super) fn open(path: &Path, boot: BootId) -> io::Result<Kept> {
+    /// The file cannot be read or written.
+    pub(super) fn open(path: &Path, boot: BootId) -> io::Result<OpenedLog> {
         let mut file = match lock(path)? {
-            Locked::Nothing => return Ok(Kept::Nothing),
-            Locked::Busy => return Ok(Kept::Busy),
+            Locked::Missing => return Ok(OpenedLog::Missing),
+            Locked::Busy => return Ok(OpenedLog::Busy),
             Locked::File(file) => file,
         };
         let mut bytes = Vec::new();
         (&mut file).take(LOG_BYTES_MAX).read_to_end(&mut bytes)?;
-        let told = match record::read(&Bytes::from(bytes)) {
-            Ok(told) => told,
+        let contents = match record::read(&Bytes::from(bytes)) {
+            Ok(contents) => contents,
             Err(damage) => {
                 std::fs::remove_file(path)?;
-                return Ok(Kept::Void(damage));
+                return Ok(OpenedLog::Damaged(damage));
             }
         };
-        if !told.is_closed && told.boot != Some(boot) {
+        if !contents.is_closed && contents.boot != Some(boot) {
             std::fs::remove_file(path)?;
-            return Ok(Kept::Nothing);
+            return Ok(OpenedLog::Missing);
         }
-        let bytes = told.whole_bytes as u64;
+        let bytes = contents.whole_bytes as u64;
         file.set_len(bytes)?;
         let (path, held_back) = (path.to_owned(), Vec::new());
         let mut log = Log { file, path, boot, bytes, rewritten_bytes: 0, held_back };
-        if told.is_closed {
+        if contents.is_closed {
             log.write(&Record::Opened(boot))?;
-            // Or after a loss of power it would look as if nothing had happened since it was ended.
+            // Otherwise the log would look closed after a power loss.
             log.file.sync_data()?;
         }
-        Ok(Kept::Log(Box::new(log), Box::new(told.noted)))
+        Ok(OpenedLog::Log(Box::new(log), Box::new(contents.noted)))
     }
 
-    /// Begins a log where there is none.
+    /// Creates a log.
     ///
     /// # Errors
-    /// It cannot be written, or there is one.
+    /// The file cannot be written, or exists.
     pub(super) fn create(path: &Path, boot: BootId) -> io::Result<Log> {
         let mut file = OpenOptions::new().read(true).append(true).create_new(true).mode(0o600).open(path)?;
         file.try_lock()?;
@@ -90,17 +90,17 @@ impl Log {
         Ok(Log { file, path: path.to_owned(), boot, bytes, rewritten_bytes: bytes, held_back: Vec::new() })
     }
 
-    /// Appends a note; one that does not matter by itself goes with the next.
+    /// Appends a record. `Answered` waits for the next record.
     ///
     /// # Errors
-    /// It cannot be written whole.
+    /// The record cannot be written completely.
     ///
     /// # Cost
     /// One write into the page cache, of about 300 bytes.
     pub(super) fn note(&mut self, note: Note) -> io::Result<()> {
         match note {
             Note::Answered(_) => {
-                // The last one says all that those before it said.
+                // The last `Answered` includes all earlier ones.
                 self.held_back.clear();
                 Record::Note(note).write(&mut self.held_back);
                 Ok(())
@@ -109,18 +109,18 @@ impl Log {
         }
     }
 
-    /// Whether it should be written anew.
+    /// Returns whether the log should be rewritten.
     pub(super) fn is_long(&self) -> bool {
         self.bytes > REWRITTEN_AT.max(2 * self.rewritten_bytes)
     }
 
-    /// Puts a log in its place that says this and nothing that is over.
+    /// Replaces the log by one that has only these contents.
     ///
     /// # Errors
-    /// It cannot be written, or another process has taken the place.
+    /// The file cannot be written, or another process has taken the session over.
     pub(super) fn rewrite(&mut self, noted: &Noted) -> io::Result<()> {
         let path = self.path.with_extension("new");
-        let _left = std::fs::remove_file(&path);
+        let _absent = std::fs::remove_file(&path);
         let mut file = OpenOptions::new().read(true).append(true).create_new(true).mode(0o600).open(&path)?;
         file.try_lock()?;
         let log = record::whole(self.boot, noted);
@@ -135,16 +135,16 @@ impl Log {
         Ok(())
     }
 
-    /// Ends it in order: it is believed after the next boot as well.
+    /// Closes the log, so that it stays valid after a reboot.
     ///
     /// # Errors
-    /// It cannot be written or synced, and counts as not ended in order then.
+    /// The log cannot be written or synced; then it counts as not closed.
     pub(crate) fn close(mut self) -> io::Result<()> {
         self.write(&Record::Closed)?;
         self.file.sync_data()
     }
 
-    /// Removes it: a log in which something is missing would have changes done twice.
+    /// Removes the log: with a record missing, changes would be applied twice.
     pub(super) fn discard(self) {
         if is_at(&self.file, &self.path).unwrap_or(true) {
             let _gone = std::fs::remove_file(&self.path);
@@ -154,7 +154,7 @@ impl Log {
     fn write(&mut self, record: &Record) -> io::Result<()> {
         let mut bytes = std::mem::take(&mut self.held_back);
         if !record.write(&mut bytes) {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a note is too long"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a record is too long"));
         }
         self.file.write_all(&bytes)?;
         self.bytes += bytes.len() as u64;
@@ -165,17 +165,17 @@ impl Log {
 }
 
 enum Locked {
-    Nothing,
+    Missing,
     Busy,
     File(File),
 }
 
-/// Opens and locks the file that has this name, also while it is being replaced.
+/// Opens and locks the file at a path, even while the file is replaced.
 fn lock(path: &Path) -> io::Result<Locked> {
     for _ in 0..TRIES_MAX {
         let file = match OpenOptions::new().read(true).append(true).open(path) {
             Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Locked::Nothing),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Locked::Missing),
             Err(error) => return Err(error),
         };
         match file.try_lock() {
@@ -188,14 +188,14 @@ fn lock(path: &Path) -> io::Result<Locked> {
     Ok(Locked::Busy)
 }
 
-/// Removes a log that no process has.
+/// Removes a log that no process has open.
 pub(super) fn remove_unless_used(path: &Path) {
     if let Ok(Locked::File(_locked)) = lock(path) {
         let _gone = std::fs::remove_file(path);
     }
 }
 
-/// Whether this file has this name.
+/// Returns whether the path leads to this file.
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let found = match std::fs::symlink_metadata(path) {
         Ok(found) => found,

@@ -1,10 +1,10 @@
-//! The bytes of a log of notes.
+//! The bytes of a ledger file.
 //!
 //! ```text
 //!   magic[8], then records:  size[4] sum[16] kind[1] body     size counts kind and body, little-endian as all numbers
 //!
 //!   1 Opened    boot[8]                      the server that writes from here on
-//!   2 Closed                                 all above is on the disk
+//!   2 Closed                                 all records above are on stable storage
 //!   3 Begun     number[8] about[8] at[opt] of[opt] size[8]
 //!   4 Done      number[8] created[opt] reply: an R-message without its size
 //!   5 Answered  number[8]
@@ -20,11 +20,11 @@ use wirefs_server::notes::Outcome;
 use wirefs_server::{Begun, Found, Note, Noted};
 use wirefs_store::sum::{SUM_BYTES, sum};
 
-/// What a log begins with: what it is, and the version of these bytes.
+/// The first bytes of a log: its type and format version.
 pub(super) const MAGIC: [u8; 8] = *b"wfnotes\x01";
-/// Bytes ahead of a record's kind.
+/// The bytes before a record's kind.
 const HEAD_BYTES: usize = 4 + SUM_BYTES;
-/// A record's kind and body in bytes, at most: a reply to a change has a few attributes and short texts.
+/// The maximum size of a record's kind and body, in bytes. A reply to a change has few attributes and short texts.
 pub(super) const RECORD_BYTES_MAX: usize = 4096;
 
 /// One record.
@@ -37,29 +37,29 @@ pub(super) enum Record {
     Created(u64, FileId),
 }
 
-/// What a log says.
+/// The contents of a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct LogContents {
     pub(super) noted: Noted,
-    /// Who wrote last.
+    /// The boot id of the last writer.
     pub(super) boot: Option<BootId>,
-    /// Whether it was ended in order.
+    /// Whether the log was closed.
     pub(super) is_closed: bool,
-    /// Bytes up to the end of the last whole record.
+    /// The end of the last complete record, in bytes.
     pub(super) whole_bytes: usize,
 }
 
-/// A log that cannot be believed.
+/// Damage of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Damage {
-    #[error("it is no log of notes, or one of another version")]
-    Strange,
+    #[error("it is no ledger, or one of another version")]
+    Foreign,
     #[error("a record at {0} is damaged")]
     Record(usize),
 }
 
 impl Record {
-    /// Appends the record to `log`. One that is over its limit is left out, and false.
+    /// Appends the record to `log`. Returns `false`, without writing, if the record is too long.
     pub(super) fn write(&self, log: &mut Vec<u8>) -> bool {
         let mut writer = Writer::bare();
         let mut reply_body = Bytes::new();
@@ -90,7 +90,7 @@ impl Record {
         if bytes > RECORD_BYTES_MAX {
             return false;
         }
-        // INVARIANT: below the limit, which fits.
+        // INVARIANT: at most RECORD_BYTES_MAX, which fits.
         log.extend_from_slice(&u32::try_from(bytes).unwrap_or(u32::MAX).to_le_bytes());
         log.extend_from_slice(&sum(&[&body, &reply_body]));
         log.extend_from_slice(&body);
@@ -129,7 +129,7 @@ fn put(writer: &mut Writer, kind: u8, value: &impl Wire) {
     value.put(writer);
 }
 
-/// A new log that says all this.
+/// Encodes a new log with these contents.
 pub(super) fn whole(boot: BootId, noted: &Noted) -> Vec<u8> {
     let mut log = MAGIC.to_vec();
     let outcome = |(number, outcome): (&u64, &Outcome)| {
@@ -147,31 +147,31 @@ pub(super) fn whole(boot: BootId, noted: &Noted) -> Vec<u8> {
     log
 }
 
-/// Reads a log. A last record that is not all there was being written when its process ended, and nothing that it was about
-/// had happened yet: it is left out.
+/// Decodes a log. An incomplete last record was being written when its process ended, and its change had not begun: it
+/// is ignored.
 ///
 /// # Errors
-/// Something else is wrong. What else it says may not be believed then: a change that is missing would be done twice.
-pub(super) fn read(log: &Bytes) -> Result<Told, Damage> {
+/// Any other damage makes all of the log invalid: a change whose record is lost would be applied twice.
+pub(super) fn read(log: &Bytes) -> Result<LogContents, Damage> {
     if !log.starts_with(&MAGIC) {
-        return Err(Damage::Strange);
+        return Err(Damage::Foreign);
     }
-    let mut told = Told { whole_bytes: MAGIC.len(), ..Told::default() };
-    while let Some((record, end)) = next(log, told.whole_bytes)? {
-        told.is_closed = record == Record::Closed;
-        told.whole_bytes = end;
+    let mut contents = LogContents { whole_bytes: MAGIC.len(), ..LogContents::default() };
+    while let Some((record, end)) = next(log, contents.whole_bytes)? {
+        contents.is_closed = record == Record::Closed;
+        contents.whole_bytes = end;
         match record {
-            Record::Opened(boot) => told.boot = Some(boot),
+            Record::Opened(boot) => contents.boot = Some(boot),
             Record::Closed => {}
-            Record::Note(note) => told.noted.take(note),
-            Record::Next(number) => told.noted.next = told.noted.next.max(number),
-            Record::Created(number, id) => told.noted.created.insert(number, id),
+            Record::Note(note) => contents.noted.take(note),
+            Record::Next(number) => contents.noted.next = contents.noted.next.max(number),
+            Record::Created(number, id) => contents.noted.created.insert(number, id),
         }
     }
-    Ok(told)
+    Ok(contents)
 }
 
-/// The record that stands there, and where it ends.
+/// Decodes the record at an offset, and returns its end.
 fn next(log: &Bytes, at: usize) -> Result<Option<(Record, usize)>, Damage> {
     let damage = Damage::Record(at);
     let rest = log.get(at..).unwrap_or_default();
@@ -180,9 +180,9 @@ fn next(log: &Bytes, at: usize) -> Result<Option<(Record, usize)>, Damage> {
     if size > RECORD_BYTES_MAX {
         return Err(damage);
     }
-    let Some((told, rest)) = rest.split_first_chunk::<SUM_BYTES>() else { return Ok(None) };
+    let Some((contents, rest)) = rest.split_first_chunk::<SUM_BYTES>() else { return Ok(None) };
     let Some(body) = rest.get(..size) else { return Ok(None) };
-    if sum(&[body]) != *told {
+    if sum(&[body]) != *contents {
         return Err(damage);
     }
     let begin = at + HEAD_BYTES;

@@ -1,34 +1,34 @@
-//! Who gets the next worker.
+//! The order in which queued work gets workers.
 
 use super::super::options::ServeOptions;
 use super::Work;
 use std::collections::{BTreeMap, VecDeque};
 use wirefs_server::SessionKey;
 
-/// Whose work it is.
+/// The owner of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in super::super) enum Owner {
-    /// The server's own: goes first and is never held back.
-    House,
-    /// A session's.
+    /// The server itself: first, and without limits.
+    Server,
+    /// A session.
     Session(SessionKey),
 }
 
-/// What kind of work, in the order in which it is taken.
+/// The class of work, in the order of priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in super::super) enum Rank {
-    /// Done at once.
+    /// Short.
     Quick,
-    /// Waits for somebody else; admitted before, never held back.
+    /// Waits for another client. Admitted before, and not limited here.
     Waits,
     /// May take long.
     Long,
 }
 
-/// Threads that a session may always have.
+/// The minimum number of threads of a session.
 const SHARE_MIN: usize = 2;
 
-/// How many of a session's threads what is long may take.
+/// The number of a session's threads that long work may use.
 fn long_share(share: usize) -> usize {
     (share / 4 * 3).max(1)
 }
@@ -53,7 +53,7 @@ impl Queue {
             && self.running_quick + self.running_long + self.running_waits + self.waiters == 0
     }
 
-    /// What may start when the session may have `share` threads.
+    /// The class of the work that may start if the session may have `share` threads.
     fn next_rank(&self, share: usize) -> Option<Rank> {
         let running = self.running_quick + self.running_long;
         if !self.waits.is_empty() {
@@ -67,7 +67,7 @@ impl Queue {
         }
     }
 
-    /// How many more could start.
+    /// The amount of work that could start.
     fn ready(&self, share: usize) -> usize {
         let room = share.saturating_sub(self.running_quick + self.running_long);
         let long_room = long_share(share).saturating_sub(self.running_long);
@@ -75,10 +75,10 @@ impl Queue {
     }
 }
 
-/// One queue for each owner that has something queued or running.
+/// One queue for each owner with queued or running work.
 pub(super) struct Queues {
     owners: BTreeMap<Owner, Queue>,
-    /// Who was served last: the others come first.
+    /// The owner that was served last; the others come first.
     last: Owner,
     running: usize,
     waiters: usize,
@@ -92,7 +92,7 @@ impl Queues {
     pub(super) fn new(options: &ServeOptions) -> Queues {
         Queues {
             owners: BTreeMap::new(),
-            last: Owner::House,
+            last: Owner::Server,
             running: 0,
             waiters: 0,
             workers_max: options.workers_max,
@@ -124,10 +124,10 @@ impl Queues {
         }
     }
 
-    /// How many threads one owner may have now.
+    /// The number of threads that an owner may have now.
     fn share(&self, owner: Owner) -> usize {
         match owner {
-            Owner::House => usize::MAX / 4,
+            Owner::Server => usize::MAX / 4,
             Owner::Session(_) => {
                 let free = self.workers_max.saturating_sub(self.running);
                 self.session_workers_max.min(free).max(SHARE_MIN)
@@ -135,12 +135,12 @@ impl Queues {
         }
     }
 
-    /// How many workers would find something to do.
+    /// The number of workers that would find work.
     pub(super) fn ready(&self) -> usize {
         self.owners.iter().map(|(owner, queue)| queue.ready(self.share(*owner))).sum()
     }
 
-    /// The next work, the owners taking turns.
+    /// Takes the next work, round-robin over the owners.
     pub(super) fn take(&mut self) -> Option<(Owner, Rank, Work)> {
         use std::ops::Bound::{Excluded, Unbounded};
         let after = self.owners.range((Excluded(self.last), Unbounded));
@@ -170,7 +170,7 @@ impl Queues {
         Some((owner, rank, work?))
     }
 
-    /// Work that [`take`](Queues::take) gave out is over.
+    /// Ends work that [`take`](Queues::take) returned.
     pub(super) fn done(&mut self, owner: Owner, rank: Rank) {
         let Some(queue) = self.owners.get_mut(&owner) else {
             return;
@@ -195,7 +195,7 @@ impl Queues {
         }
     }
 
-    /// Whether nothing is queued and nothing runs.
+    /// Returns whether nothing is queued and nothing runs.
     pub(super) fn is_empty(&self) -> bool {
         self.owners.is_empty()
     }

@@ -8,10 +8,10 @@ use wirefs_server::SessionKey;
 use super::super::options::ServeOptions;
 use super::{Owner, Pool, Rank, Work};
 
-/// Longer than any working run takes.
+/// Longer than any successful run.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// What a worker reports: it has begun this work, which ends when the sender is used or dropped.
+/// A worker's report of the work that it has begun. The work ends when the sender is used or dropped.
 type Begun = (u64, Sender<()>);
 
 fn worker(pool: Arc<Pool>, begun: Sender<Begun>) -> Box<dyn FnOnce() + Send> {

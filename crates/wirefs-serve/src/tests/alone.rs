@@ -1,4 +1,4 @@
-//! Who is alone, at one server and beside others of the same directory.
+//! Exclusive sessions, at one server and with co-located servers.
 
 use super::super::{ServeOptions, ServedPlace, Server};
 use super::client::*;
@@ -11,78 +11,78 @@ use wirefs_op::{NOTAG, Reply, Request, Tag};
 
 const ALL: u64 = FEATURE_ALONE | FEATURE_LEASES | FEATURE_LEDGER;
 
-/// Comes, is let in, and is told that it is alone.
-fn lone(server: &Server, id: u8) -> Client {
+/// Connects, attaches, and becomes the exclusive session.
+fn exclusive(server: &Server, id: u8) -> Client {
     let client = Client::coming(server, id, ALL);
     client.enters();
     assert!(client.receive_alone().alone);
     client
 }
 
-/// A directory that no other test serves.
+/// The identity of a directory that no other test serves.
 fn place() -> ServedPlace {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let inode = NEXT.fetch_add(1, Ordering::Relaxed);
     ServedPlace { device: u64::MAX - u64::from(std::process::id()), inode }
 }
 
-/// Another server of that directory.
+/// A further server of that directory.
 fn serving(place: ServedPlace) -> (Server, Arc<Script>) {
     server_with(ServeOptions { place: Some(place), ..ServeOptions::new(BootId(5)) })
 }
 
 #[test]
-fn who_comes_is_let_in_by_whichever_thread_hears_that_the_other_has_given_way() {
+fn new_client_attaches_once_the_exclusive_session_yields() {
     let (server, script) = server();
-    let first = lone(&server, 1);
+    let first = exclusive(&server, 1);
     let second = Client::coming(&server, 2, ALL);
     let told = first.receive_alone();
     assert!(!told.alone && second.has_nothing());
     assert_eq!(script.state(|state| state.attached.len()), 1);
-    first.give_way(&told);
+    first.yield_exclusivity(&told);
     second.enters();
     assert!(second.learn(wirefs_op::Tag(1), b"f"));
 }
 
 #[test]
-fn who_comes_is_let_in_when_the_other_goes() {
+fn new_client_attaches_once_the_exclusive_session_ends() {
     let (server, _script) = server();
-    let first = lone(&server, 1);
+    let first = exclusive(&server, 1);
     let second = Client::coming(&server, 2, FEATURE_LEASES);
     let told = first.receive_alone();
-    first.give_way(&told);
+    first.yield_exclusivity(&told);
     drop(first);
     second.enters();
 }
 
 #[test]
-fn who_waits_and_goes_leaves_nothing_behind() {
+fn waiting_client_that_disconnects_leaves_no_state() {
     let (server, _script) = server();
-    let first = lone(&server, 1);
+    let first = exclusive(&server, 1);
     let second = Client::coming(&server, 2, 0);
     let told = first.receive_alone();
     drop(second);
-    first.give_way(&told);
+    first.yield_exclusivity(&told);
     assert!(first.receive_alone().alone);
     await_status(&server, |status| status.clients.len() == 1);
 }
 
 #[test]
-fn server_that_comes_later_waits_until_the_lone_session_has_given_way() {
+fn secondary_server_waits_until_the_exclusive_session_yields() {
     let place = place();
     let (here, _script) = serving(place);
-    let first = lone(&here, 1);
+    let first = exclusive(&here, 1);
     let (there, script) = serving(place);
     let second = Client::coming(&there, 2, ALL);
     let told = first.receive_alone();
     assert!(!told.alone && second.has_nothing() && script.state(|state| state.attached.is_empty()));
-    first.give_way(&told);
+    first.yield_exclusivity(&told);
     second.enters();
     assert!(second.has_nothing());
 }
 
 #[test]
-fn neighbour_that_has_ended_in_order_leaves_the_other_alone() {
+fn end_of_a_secondary_server_allows_an_exclusive_session() {
     let place = place();
     let (here, _script) = serving(place);
     let first = Client::coming(&here, 1, ALL);
@@ -90,7 +90,7 @@ fn neighbour_that_has_ended_in_order_leaves_the_other_alone() {
     assert!(first.receive_alone().alone);
     let (there, _there) = serving(place);
     let told = first.receive_alone();
-    first.give_way(&told);
+    first.yield_exclusivity(&told);
     let second = Client::coming(&there, 2, 0);
     second.enters();
     there.stop();
@@ -98,10 +98,10 @@ fn neighbour_that_has_ended_in_order_leaves_the_other_alone() {
 }
 
 #[test]
-fn server_goes_on_when_the_first_one_is_gone() {
+fn secondary_server_takes_over_from_an_ended_primary() {
     let place = place();
     let (here, _script) = serving(place);
-    let first = lone(&here, 1);
+    let first = exclusive(&here, 1);
     let (there, _there) = serving(place);
     let second = Client::coming(&there, 2, ALL);
     assert!(!first.receive_alone().alone && second.has_nothing());
@@ -113,26 +113,26 @@ fn server_goes_on_when_the_first_one_is_gone() {
 }
 
 #[test]
-fn session_that_comes_by_another_server_does_not_wait_for_itself() {
+fn session_that_moves_to_another_server_does_not_wait_for_itself() {
     let place = place();
     let (here, _script) = serving(place);
-    let old = lone(&here, 1);
+    let old = exclusive(&here, 1);
     let (there, _there) = serving(place);
     assert!(!old.receive_alone().alone);
-    // The old connection stands, but nobody is at its other end any more.
+    // The old connection is open, but its client is gone.
     let new = Client::coming(&there, 1, ALL);
     new.enters();
 }
 
 #[test]
-fn session_that_comes_by_another_server_finds_what_was_noted_of_it() {
+fn session_that_moves_to_another_server_keeps_its_ledger() {
     let place = place();
     let dir = std::env::temp_dir().join(format!("wirefs-moved-{}-{}", std::process::id(), place.inode));
     std::fs::create_dir_all(&dir).unwrap();
     let options =
         || ServeOptions { place: Some(place), ledger: Some(dir.clone()), ..ServeOptions::new(BootId(5)) };
     let (here, _script) = server_with(options());
-    // It is not alone: the other has what was noted all the same.
+    // It is not exclusive, and the other server restores its ledger all the same.
     let old = Client::coming(&here, 1, FEATURE_LEDGER);
     old.enters();
     old.send(NOTAG, Request::Number(Tnumber { number: 1, answered: 1 }));
@@ -147,7 +147,7 @@ fn session_that_comes_by_another_server_finds_what_was_noted_of_it() {
 }
 
 #[test]
-fn nobody_is_alone_beside_another_server_of_the_same_directory() {
+fn no_session_is_exclusive_at_a_co_located_server() {
     let place = place();
     let ((here, _), (there, _there)) = (serving(place), serving(place));
     let (first, second) = (Client::coming(&here, 1, ALL), Client::coming(&there, 2, ALL));
@@ -157,8 +157,8 @@ fn nobody_is_alone_beside_another_server_of_the_same_directory() {
 }
 
 #[test]
-fn servers_of_other_directories_do_not_know_of_each_other() {
+fn servers_of_other_directories_are_independent() {
     let ((here, _), (there, _there)) = (serving(place()), serving(place()));
-    let (first, second) = (lone(&here, 1), lone(&there, 2));
+    let (first, second) = (exclusive(&here, 1), exclusive(&there, 2));
     assert!(first.has_nothing() && second.has_nothing());
 }

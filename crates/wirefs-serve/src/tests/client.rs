@@ -1,4 +1,4 @@
-//! A client that says what it is told to, and short words for requests.
+//! A scripted client, and constructors of requests.
 
 use super::super::{ServeOptions, ServeStatus, Server};
 use super::script::{PATIENCE, Script};
@@ -21,7 +21,7 @@ use wirefs_op::message::version::{BootId, FEATURE_LEASES, SessionId, Tversion, V
 use wirefs_op::wire::{Data, Text};
 use wirefs_op::{Frame, LockFamily, LockKind, LockRange, NOTAG, Reply, Request, SetStat, Tag, TreePath};
 
-/// A server over a script.
+/// A server of a scripted tree.
 pub(super) fn server() -> (Server, Arc<Script>) {
     server_with(ServeOptions::new(BootId(5)))
 }
@@ -32,7 +32,7 @@ pub(super) fn server_with(options: ServeOptions) -> (Server, Arc<Script>) {
     (server, script)
 }
 
-/// Waits until the server's status is as it should be.
+/// Waits until the server's status satisfies a condition.
 pub(super) fn await_status(server: &Server, holds: impl Fn(&ServeStatus) -> bool) {
     let until = Instant::now() + PATIENCE;
     while !holds(&server.status()) {
@@ -43,13 +43,13 @@ pub(super) fn await_status(server: &Server, holds: impl Fn(&ServeStatus) -> bool
 
 /// One end of a connection to a server.
 pub(super) struct Client {
-    outbox: SendQueue,
+    send_queue: SendQueue,
     source: Option<Box<dyn FrameSource>>,
     replies: Option<Receiver<(Tag, Reply)>>,
 }
 
 impl Client {
-    /// Connects, says nothing, reads nothing.
+    /// Connects, sends nothing and reads nothing.
     pub(super) fn silent(server: &Server) -> Client {
         let (near, far) = memory::pair().unwrap();
         server.connect(far).unwrap();
@@ -58,7 +58,7 @@ impl Client {
 
     pub(super) fn over(carrier: Carrier) -> Client {
         Client {
-            outbox: SendQueue::start(carrier.sink, carrier.closer, |_| {}),
+            send_queue: SendQueue::start(carrier.sink, carrier.closer, |_| {}),
             source: Some(carrier.source),
             replies: None,
         }
@@ -77,14 +77,14 @@ impl Client {
         client
     }
 
-    /// Connects, agrees on the version, attaches.
+    /// Connects, negotiates the version and attaches.
     pub(super) fn attached(server: &Server, id: u8) -> Client {
         let client = Client::connect(server);
         client.join(id);
         client
     }
 
-    /// Connects, agrees on the version and on leases, attaches.
+    /// Connects, negotiates the version and leases, and attaches.
     pub(super) fn leasing(server: &Server, id: u8) -> Client {
         let client = Client::connect(server);
         let Request::Version(hello) = version(id) else { unreachable!("version() is a Tversion") };
@@ -96,7 +96,7 @@ impl Client {
         client
     }
 
-    /// Connects and agrees on these features, and says that it wants to attach; the answer comes later.
+    /// Connects, negotiates these features and requests to attach, without waiting for the reply.
     pub(super) fn coming(server: &Server, id: u8, features: u64) -> Client {
         let client = Client::connect(server);
         let Request::Version(hello) = version(id) else { unreachable!("version() is a Tversion") };
@@ -108,13 +108,13 @@ impl Client {
         client
     }
 
-    /// It is let in.
+    /// Receives the reply to the attach.
     pub(super) fn enters(&self) {
         let reply = self.receive();
         assert!(matches!(reply, (Tag(0), Reply::Attach(_))), "{reply:?}");
     }
 
-    /// What it is told of being alone.
+    /// Receives a message about exclusivity.
     pub(super) fn receive_alone(&self) -> Ralone {
         let (tag, reply) = self.receive();
         let Reply::Alone(alone) = reply else { panic!("{reply:?}") };
@@ -122,19 +122,19 @@ impl Client {
         alone
     }
 
-    /// Gives way.
-    pub(super) fn give_way(&self, told: &Ralone) {
+    /// Yields exclusivity.
+    pub(super) fn yield_exclusivity(&self, told: &Ralone) {
         self.send(NOTAG, Request::Recalled(Trecalled { serial: told.serial }));
     }
 
-    /// Asks for the attributes of an object; whether they are leased.
+    /// Requests an object's attributes; returns whether they are leased.
     pub(super) fn learn(&self, tag: Tag, path: &'static [u8]) -> bool {
         let reply = self.call(tag, stat(path));
         let Reply::Get(Rget { stat: Some(stat), .. }) = reply else { panic!("{reply:?}") };
         stat.leased
     }
 
-    /// A recall is expected.
+    /// Receives a recall.
     pub(super) fn receive_recall(&self) -> Rrecall {
         let (tag, reply) = self.receive();
         let Reply::Recall(recall) = reply else { panic!("{reply:?}") };
@@ -142,17 +142,17 @@ impl Client {
         recall
     }
 
-    /// Says that what was recalled is forgotten.
+    /// Acknowledges a recall.
     pub(super) fn forget(&self, recall: &Rrecall) {
         self.send(NOTAG, Request::Recalled(Trecalled { serial: recall.serial }));
     }
 
-    /// Nothing is there to be received.
+    /// Returns whether no message has arrived.
     pub(super) fn has_nothing(&self) -> bool {
         matches!(self.replies.as_ref().unwrap().try_recv(), Err(TryRecvError::Empty))
     }
 
-    /// Starts to read what comes.
+    /// Starts to receive.
     pub(super) fn listen(&mut self) {
         let mut source = self.source.take().unwrap();
         let (sender, replies) = channel();
@@ -178,25 +178,25 @@ impl Client {
 
     pub(super) fn send(&self, tag: Tag, request: Request) {
         self.push(tag, request);
-        self.outbox.flush();
+        self.send_queue.flush();
     }
 
     /// Queues without sending, so that several arrive together.
     pub(super) fn push(&self, tag: Tag, request: Request) {
-        self.outbox.push(request.encode(tag), Class::Urgent);
+        self.send_queue.push(request.encode(tag), Class::Urgent);
     }
 
     pub(super) fn send_raw(&self, bytes: &[u8]) {
         let frame = Frame { head: bytes.to_vec(), data: Bytes::new() };
-        self.outbox.push(frame, Class::Urgent);
-        self.outbox.flush();
+        self.send_queue.push(frame, Class::Urgent);
+        self.send_queue.flush();
     }
 
     pub(super) fn receive(&self) -> (Tag, Reply) {
         self.replies.as_ref().unwrap().recv_timeout(PATIENCE).expect("no reply")
     }
 
-    /// The reply to this request alone is expected.
+    /// Receives the reply to this request, and expects no other.
     pub(super) fn call(&self, tag: Tag, request: Request) -> Reply {
         self.send(tag, request);
         let (replied, reply) = self.receive();
@@ -204,7 +204,7 @@ impl Client {
         reply
     }
 
-    /// Sends and receives on this thread alone, for a client that does not listen.
+    /// Sends and receives in this thread, for a client without a receiver.
     pub(super) fn exchange(&mut self, tag: Tag, request: Request) -> Reply {
         self.send(tag, request);
         let body = self.source.as_mut().unwrap().receive().unwrap().unwrap();
@@ -213,7 +213,7 @@ impl Client {
         reply
     }
 
-    /// What still comes until the server closes the connection.
+    /// Receives all messages until the server closes the connection.
     pub(super) fn until_closed(&self) -> Vec<(Tag, Reply)> {
         let replies = self.replies.as_ref().unwrap();
         let mut rest = Vec::new();
@@ -227,7 +227,7 @@ impl Client {
     }
 
     pub(super) fn close(&self) {
-        self.outbox.close();
+        self.send_queue.close();
     }
 }
 

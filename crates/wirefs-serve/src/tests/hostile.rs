@@ -1,4 +1,4 @@
-//! Whoever breaks the protocol loses its connection, and nobody else does.
+//! A peer that breaks the protocol loses its connection, and no other peer does.
 
 use super::client::*;
 use wirefs_op::{Errno, NOTAG, Reply, Tag};
@@ -57,7 +57,7 @@ fn broken_framing_closes_the_connection() {
 }
 
 #[test]
-fn connection_cut_within_a_message_is_forgotten() {
+fn connection_cut_within_a_message_is_removed() {
     let (server, script) = server();
     let client = Client::attached(&server, 1);
     client.call(Tag(1), stat(b"f"));

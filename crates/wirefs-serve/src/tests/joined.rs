@@ -1,4 +1,4 @@
-//! A client in the server's process, which carries out its requests itself.
+//! A client in the server's process that executes its requests itself.
 
 use super::super::Server;
 use super::client::*;
@@ -15,13 +15,13 @@ use wirefs_op::message::get::{GetMode, GotMode};
 use wirefs_op::message::lock::LockAction;
 use wirefs_op::{LockKind, NOTAG, Reply, Request, Tag};
 
-/// What was heard: who has handed it over, and what it was.
-type Heard = (ThreadId, Tag, Reply);
+/// A received reply, and the thread that delivered it.
+type Delivered = (ThreadId, Tag, Reply);
 
-/// A client that was joined, and its reader.
+/// An in-process client and its reader.
 struct Joined {
     way: Arc<dyn InProcessPeer>,
-    heard: Receiver<Heard>,
+    heard: Receiver<Delivered>,
     closer: Closer,
     reader: Option<JoinHandle<()>>,
 }
@@ -59,7 +59,7 @@ impl Joined {
         self.way.flush(helpers_max);
     }
 
-    fn hear(&self) -> Heard {
+    fn receive(&self) -> Delivered {
         self.heard.recv_timeout(PATIENCE).expect("no reply")
     }
 }
@@ -72,20 +72,20 @@ impl Drop for Joined {
     }
 }
 
-fn carried_by(script: &Script) -> Vec<ThreadId> {
-    script.state(|state| std::mem::take(&mut state.carried_by))
+fn executed_by(script: &Script) -> Vec<ThreadId> {
+    script.state(|state| std::mem::take(&mut state.executed_by))
 }
 
 #[test]
-fn request_is_carried_out_and_answered_in_the_thread_that_flushes_it() {
+fn flushing_thread_executes_and_answers_its_request() {
     let (server, script) = server();
     let client = Joined::new(&server, 1);
     let here = std::thread::current().id();
     let requests = [stat(b"f"), put(b"f", 1, 9), commit(b"f"), get(b"f", GetMode::DATA, 3 << 20)];
     for (tag, request) in (1..).zip(requests) {
-        carried_by(&script);
+        executed_by(&script);
         client.send(tag, request, 1);
-        assert_eq!(carried_by(&script), [here], "{tag}");
+        assert_eq!(executed_by(&script), [here], "{tag}");
         let (by, replied, _) = client.heard.try_recv().expect("it is answered already");
         assert_eq!((by, replied), (here, Tag(tag)));
         client.heard.try_iter().for_each(drop);
@@ -93,18 +93,18 @@ fn request_is_carried_out_and_answered_in_the_thread_that_flushes_it() {
 }
 
 #[test]
-fn thread_that_may_not_help_leaves_it_to_the_servers_own() {
+fn thread_that_may_not_execute_leaves_the_request_to_a_worker() {
     let (server, script) = server();
     let client = Joined::new(&server, 1);
     let here = std::thread::current().id();
     client.send(1, stat(b"f"), 0);
-    let (by, tag, _) = client.hear();
+    let (by, tag, _) = client.receive();
     assert_eq!(tag, Tag(1));
-    assert!(by != here && !carried_by(&script).contains(&here));
+    assert!(by != here && !executed_by(&script).contains(&here));
 }
 
 #[test]
-fn slow_request_holds_up_nobody_else_and_helpers_are_counted() {
+fn slow_request_delays_no_other_and_executing_threads_are_bounded() {
     let (server, script) = server();
     let client = Joined::new(&server, 1);
     std::thread::scope(|scope| {
@@ -112,37 +112,37 @@ fn slow_request_holds_up_nobody_else_and_helpers_are_counted() {
         let way = &client.way;
         let slow = scope.spawn(|| way.flush(1));
         script.await_state("the gate", |state| state.at_gate == 1);
-        // The one helper that there may be is at the gate.
+        // The only executing thread is at the gate.
         let here = std::thread::current().id();
         client.send(2, stat(b"f"), 1);
-        let (by, tag, _) = client.hear();
+        let (by, tag, _) = client.receive();
         assert!(tag == Tag(2) && by != here, "{tag:?} by {by:?}, not {here:?}");
-        // A second one may be. Its reply may be handed over by whoever is just handing over another.
-        carried_by(&script);
+        // A second thread may execute. A thread that delivers another reply may deliver its reply as well.
+        executed_by(&script);
         client.send(3, stat(b"f"), 2);
-        assert_eq!(client.hear().1, Tag(3));
-        assert_eq!(carried_by(&script), [here]);
+        assert_eq!(client.receive().1, Tag(3));
+        assert_eq!(executed_by(&script), [here]);
         script.open_gate();
-        assert_eq!(client.hear().1, Tag(1));
+        assert_eq!(client.receive().1, Tag(1));
         slow.join().unwrap();
     });
 }
 
 #[test]
-fn waiting_lock_takes_no_helper() {
+fn waiting_lock_uses_no_executing_thread() {
     let (server, script) = server();
     let client = Joined::new(&server, 1);
     client.send(1, lock(LockAction::Set, LockKind::Write, 1), 1);
-    assert_eq!(client.hear().1, Tag(1));
+    assert_eq!(client.receive().1, Tag(1));
     client.send(2, lock(LockAction::Wait, LockKind::Write, 2), 1);
     script.await_state("a try", |state| state.lock_tries >= 2);
     client.send(3, lock(LockAction::Set, LockKind::Unlock, 1), 1);
-    let tags: BTreeSet<Tag> = (0..2).map(|_| client.hear().1).collect();
+    let tags: BTreeSet<Tag> = (0..2).map(|_| client.receive().1).collect();
     assert_eq!(tags, [Tag(2), Tag(3)].into());
 }
 
 #[test]
-fn changes_keep_the_order_in_which_they_were_pushed_whoever_flushes() {
+fn changes_keep_the_order_of_their_pushes() {
     const COUNT: u16 = 2_000;
     let (server, script) = server();
     let client = Joined::new(&server, 1);
@@ -164,14 +164,14 @@ fn changes_keep_the_order_in_which_they_were_pushed_whoever_flushes() {
             });
         }
     });
-    let tags: BTreeSet<Tag> = (0..COUNT).map(|_| client.hear().1).collect();
+    let tags: BTreeSet<Tag> = (0..COUNT).map(|_| client.receive().1).collect();
     assert_eq!(tags.len(), usize::from(COUNT));
     let offsets: Vec<u64> = script.state(|state| state.writes.iter().map(|(_, offset)| *offset).collect());
     assert!(offsets.iter().copied().eq(0..u64::from(COUNT)));
 }
 
 #[test]
-fn what_a_reply_leads_to_is_taken_in_after_it_by_the_same_thread() {
+fn request_that_a_reply_causes_is_executed_by_the_same_thread() {
     let (server, script) = server();
     let Carrier { mut source, mut sink, closer, .. } = server.join().unwrap();
     let way = sink.in_process().unwrap();
@@ -179,7 +179,7 @@ fn what_a_reply_leads_to_is_taken_in_after_it_by_the_same_thread() {
     for _ in 0..2 {
         source.receive().unwrap().expect("an answer");
     }
-    // Each reply leads to one more request, as a core may do that is told something.
+    // Each reply causes one more request, as in a client core.
     let (again, heard) = (Arc::downgrade(&way), Arc::new(AtomicUsize::new(0)));
     let count = Arc::clone(&heard);
     way.set_handler(Arc::new(move |_| {
@@ -189,24 +189,24 @@ fn what_a_reply_leads_to_is_taken_in_after_it_by_the_same_thread() {
         }
         true
     }));
-    carried_by(&script);
+    executed_by(&script);
     way.push(stat(b"f").encode(Tag(7)));
     way.flush(1);
     assert_eq!(heard.load(Ordering::SeqCst), 10);
-    assert_eq!(carried_by(&script), [std::thread::current().id(); 10]);
+    assert_eq!(executed_by(&script), [std::thread::current().id(); 10]);
     closer.close();
     assert!(matches!(source.receive(), Err(CarrierLost::Closed)));
 }
 
 #[test]
-fn stream_larger_than_the_queues_comes_whole_and_in_order() {
+fn stream_larger_than_the_queues_arrives_complete_and_in_order() {
     const BYTES: u32 = 64 << 20;
     let (server, _script) = server();
     let client = Joined::new(&server, 1);
     client.send(1, get(b"f", GetMode::DATA, BYTES), 1);
     let mut bytes = 0;
     loop {
-        let (_, tag, reply) = client.hear();
+        let (_, tag, reply) = client.receive();
         let Reply::Get(part) = reply else { panic!("{reply:?}") };
         assert_eq!(tag, Tag(1));
         assert!(part.data.0.len() <= DATA_BYTES_MAX);
@@ -219,7 +219,7 @@ fn stream_larger_than_the_queues_comes_whole_and_in_order() {
 }
 
 #[test]
-fn client_that_closes_or_breaks_the_protocol_is_gone_for_the_server() {
+fn client_that_closes_or_breaks_the_protocol_is_disconnected() {
     let (server, _script) = server();
     for breaks in [false, true] {
         let client = Joined::new(&server, 1);
@@ -235,7 +235,7 @@ fn client_that_closes_or_breaks_the_protocol_is_gone_for_the_server() {
 }
 
 #[test]
-fn client_that_hears_no_more_loses_its_connection_and_a_new_one_resumes() {
+fn client_that_stops_receiving_is_disconnected_and_may_resume() {
     let (server, script) = server();
     let first = Joined::new(&server, 1);
     let refuses = Arc::new(AtomicBool::new(false));
@@ -251,12 +251,12 @@ fn client_that_hears_no_more_loses_its_connection_and_a_new_one_resumes() {
     let (near, far) = memory::pair().unwrap();
     server.connect(far).unwrap();
     let second = Client::over_and_listening(near);
-    assert!(second.join(1), "the session is there still");
+    assert!(second.join(1), "the session still exists");
     assert!(script.state(|state| state.ended.is_empty()));
 }
 
 #[test]
-fn client_learns_whether_the_tree_says_that_it_waits() {
+fn client_learns_whether_the_tree_announces_blocking() {
     let (server, _script) = server();
     let client = Joined::new(&server, 1);
     assert!(client.way.announces_blocking());
@@ -264,7 +264,7 @@ fn client_learns_whether_the_tree_says_that_it_waits() {
 }
 
 #[test]
-fn server_that_stops_ends_the_line() {
+fn stopped_server_closes_the_connection() {
     let (server, _script) = server();
     let client = Joined::new(&server, 1);
     assert!(server.stop());

@@ -1,4 +1,4 @@
-//! Changes wait for those who know what they change, and for them alone; no thread waits.
+//! Changes wait for the holders of leases on their objects only, and no thread waits.
 
 use super::super::{BeforeLeasing, Believers, ServeOptions};
 use super::client::*;
@@ -10,7 +10,7 @@ use wirefs_op::message::version::BootId;
 use wirefs_op::{NOTAG, Reply, Tag};
 
 #[test]
-fn change_is_answered_once_the_other_has_forgotten() {
+fn change_is_answered_once_the_holder_has_invalidated() {
     let (server, script) = server();
     let (reader, writer) = (Client::leasing(&server, 1), Client::leasing(&server, 2));
     assert!(reader.learn(Tag(1), b"f"));
@@ -18,7 +18,7 @@ fn change_is_answered_once_the_other_has_forgotten() {
     let recall = reader.receive_recall();
     assert_eq!(recall.items.len(), 1);
     script.await_state("the write given back", |state| state.parked == 1);
-    assert!(!reader.learn(Tag(2), b"f"), "it is about to be changed");
+    assert!(!reader.learn(Tag(2), b"f"), "a change is pending");
     assert!(writer.has_nothing() && script.state(|state| state.writes.is_empty()));
     reader.forget(&recall);
     assert!(matches!(writer.receive(), (Tag(1), Reply::Put(put)) if put.offset == 7));
@@ -26,7 +26,7 @@ fn change_is_answered_once_the_other_has_forgotten() {
 }
 
 #[test]
-fn changes_behind_a_waiting_one_wait_for_their_turn() {
+fn later_changes_of_the_session_wait_for_the_write_slot() {
     let (server, script) = server();
     let (reader, writer) = (Client::leasing(&server, 1), Client::leasing(&server, 2));
     assert!(reader.learn(Tag(1), b"f"));
@@ -40,7 +40,7 @@ fn changes_behind_a_waiting_one_wait_for_their_turn() {
     writer.call(Tag(6), stat(b"g"));
     reader.forget(&recall);
     let mut answered: Vec<Tag> = (0..4).map(|_| writer.receive().0).collect();
-    // A commit gives its turn on before it is answered.
+    // A commit releases the write slot before its reply.
     answered[2..].sort_unstable();
     assert_eq!(answered, [Tag(1), Tag(2), Tag(3), Tag(4)]);
     let offsets: Vec<u64> = script.state(|state| state.writes.iter().map(|(_, offset)| *offset).collect());
@@ -53,13 +53,13 @@ fn waiting_changes_hold_no_thread() {
         server_with(ServeOptions { workers_max: 2, session_workers_max: 1, ..ServeOptions::new(BootId(5)) });
     let reader = Client::leasing(&server, 100);
     assert!(reader.learn(Tag(1), b"f"));
-    // Each in a session of its own, so that all of them run and none waits for its turn.
+    // Each in a session of its own, so that none waits for the write slot.
     let writers: Vec<Client> = (0..40).map(|id| Client::leasing(&server, id)).collect();
     for writer in &writers {
         writer.send(Tag(1), put(b"f", 1, 10));
     }
     script.await_state("all given back", |state| state.parked == writers.len());
-    // Long enough to be work for the pool, of which nobody is busy.
+    // Long enough for the pool, whose workers are idle.
     let reply = writers[0].call(Tag(2), get(b"f", GetMode::DATA, 1));
     assert!(matches!(reply, Reply::Get(_)));
     await_status(&server, |status| status.running == writers.len());
@@ -68,7 +68,7 @@ fn waiting_changes_hold_no_thread() {
     for writer in &writers {
         assert!(matches!(writer.receive(), (Tag(1), Reply::Put(_))));
     }
-    assert!(reader.has_nothing(), "one recall does for all");
+    assert!(reader.has_nothing(), "one recall serves all");
     assert_eq!(script.state(|state| state.writes.len()), writers.len());
 }
 
@@ -95,7 +95,7 @@ fn recalls_overtake_streams() {
 }
 
 #[test]
-fn session_that_comes_back_is_told_again_what_it_did_not_answer() {
+fn resumed_session_gets_unanswered_recalls_again() {
     let (server, script) = server();
     let (reader, writer) = (Client::leasing(&server, 1), Client::leasing(&server, 2));
     assert!(reader.learn(Tag(1), b"f"));
@@ -111,7 +111,7 @@ fn session_that_comes_back_is_told_again_what_it_did_not_answer() {
 }
 
 #[test]
-fn stop_takes_leases_back_and_waits_for_the_answers() {
+fn stop_recalls_leases_and_waits_for_the_replies() {
     let (server, _script) = server();
     let client = Client::leasing(&server, 1);
     assert!(client.learn(Tag(1), b"f"));
@@ -126,18 +126,18 @@ fn stop_takes_leases_back_and_waits_for_the_answers() {
 }
 
 #[test]
-fn stop_says_so_when_leases_stay_out() {
+fn stop_reports_outstanding_leases() {
     let options = ServeOptions { drain_max: Duration::from_millis(50), ..ServeOptions::new(BootId(5)) };
     let (server, _script) = server_with(options);
     let client = Client::leasing(&server, 1);
     assert!(client.learn(Tag(1), b"f"));
-    assert!(!server.stop(), "nobody has answered");
+    assert!(!server.stop(), "no holder has answered");
     assert!(server.are_leases_out());
     assert_eq!(client.until_closed().len(), 1);
 }
 
 #[test]
-fn whoever_is_about_to_be_promised_something_is_told_of_before() {
+fn callback_runs_before_a_session_gets_leases() {
     let times = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&times);
     let act = Box::new(move |believers: &Believers| {
@@ -157,13 +157,13 @@ fn whoever_is_about_to_be_promised_something_is_told_of_before() {
 }
 
 #[test]
-fn changes_wait_for_leases_of_the_server_before() {
+fn changes_wait_for_leases_of_the_previous_server() {
     let recovery = Duration::from_millis(300);
     let before = Instant::now();
     let (server, script) = server_with(ServeOptions { recovery, ..ServeOptions::new(BootId(5)) });
     let client = Client::leasing(&server, 1);
     client.send(Tag(1), put(b"f", 1, 10));
     assert!(matches!(client.receive(), (Tag(1), Reply::Put(_))));
-    assert!(before.elapsed() >= recovery, "it was done at once");
+    assert!(before.elapsed() >= recovery, "it did not wait");
     assert_eq!(script.state(|state| state.writes.len()), 1);
 }

@@ -38,7 +38,7 @@ fn changes_keep_their_order_under_load() {
 }
 
 #[test]
-fn more_than_may_wait_is_left_on_the_wire_and_arrives() {
+fn requests_beyond_the_limit_stay_on_the_wire_and_arrive() {
     let (server, script) = server();
     let client = Client::attached(&server, 1);
     client.send(Tag(0), put(b"gate", 0, 100_000));

@@ -1,4 +1,4 @@
-//! What waits for what, and what does not.
+//! Which requests may overtake which.
 
 use super::client::*;
 use crate::ServeStatus;
@@ -25,7 +25,7 @@ fn replies_come_in_any_order() {
 }
 
 #[test]
-fn quick_request_that_turns_out_slow_does_not_hold_up_its_connection() {
+fn quick_request_that_blocks_does_not_delay_its_connection() {
     let (server, script) = server();
     let client = Client::attached(&server, 1);
     for tag in 1..4 {
@@ -47,7 +47,7 @@ fn small_request_overtakes_a_large_stream() {
     let mut client = Client::silent(&server);
     client.exchange(NOTAG, version(1));
     client.exchange(Tag(1), attach(b""));
-    // Nothing is read until the small request is answered, so the stream fills all that may be filled.
+    // The client reads nothing until the small request is answered, so the stream fills all buffers.
     client.send(Tag(1), get(b"f", GetMode::DATA, STREAM_BYTES));
     let is_filled =
         |status: &ServeStatus| status.clients.iter().any(|at| at.queued_bytes > SEND_QUEUE_BYTES_MAX);
@@ -72,12 +72,12 @@ fn small_request_overtakes_a_large_stream() {
         }
     }
     assert_eq!(bytes, STREAM_BYTES as usize);
-    // What the kernel has, and what is on its way there, comes first; the rest of 512 messages does not.
+    // The messages in the kernel's buffer come first; the rest of 512 does not.
     assert!(overtaken && before < 16, "{before} messages before");
 }
 
 #[test]
-fn slow_commit_holds_up_no_change_and_comes_after_those_before_it() {
+fn slow_commit_delays_no_change_and_follows_earlier_ones() {
     let (server, script) = server();
     let client = Client::attached(&server, 1);
     for offset in 0..20_u16 {
@@ -140,7 +140,7 @@ fn waiting_locks_beyond_their_number_are_refused() {
 }
 
 #[test]
-fn client_that_never_reads_harms_nobody_else() {
+fn client_that_never_reads_harms_no_other() {
     let (server, _script) = server();
     let deaf: Vec<Client> = (0..8)
         .map(|number| {

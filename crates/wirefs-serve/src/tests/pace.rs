@@ -1,4 +1,4 @@
-//! What a round trip costs beside one that only crosses the socket twice; printed, not asserted.
+//! The time of a round trip, and that of the bare socket; printed, not asserted.
 
 use super::client::*;
 use std::io::{Read, Write};
@@ -9,7 +9,7 @@ use wirefs_op::{NOTAG, Reply, Tag};
 
 const ROUNDS: u32 = 1000;
 
-/// The least that any server could cost: 64 bytes there and back between two threads.
+/// The lower bound for any server: 64 bytes back and forth between two threads.
 fn bare() -> Duration {
     let (mut near, mut far) = UnixStream::pair().unwrap();
     std::thread::spawn(move || {

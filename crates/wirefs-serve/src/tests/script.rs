@@ -1,4 +1,4 @@
-//! A tree that does what the paths say.
+//! A tree whose paths select its behavior.
 
 use bytes::Bytes;
 use std::collections::BTreeSet;
@@ -17,36 +17,36 @@ use wirefs_op::wire::Data;
 use wirefs_op::{Errno, FileId, Kind, LockKind, Reply, Request, Stat, TreePath};
 use wirefs_server::{Attached, Replies, SessionKey, Stopped, Touched, Tree};
 
-/// Longer than anything takes that works.
+/// Longer than any successful step.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Default)]
 pub(super) struct State {
-    /// Offsets of the writes, in the order in which they were done.
+    /// Offsets of the writes, in execution order.
     pub(super) writes: Vec<(SessionKey, u64)>,
     /// Writes that run at this moment.
     writing: BTreeSet<SessionKey>,
-    /// Writes that were given back undone, each time counted.
+    /// Parked writes, counted each time.
     pub(super) parked: usize,
     pub(super) attached: Vec<SessionKey>,
     pub(super) ended: Vec<SessionKey>,
-    /// The threads in which requests were carried out, in order.
-    pub(super) carried_by: Vec<ThreadId>,
-    /// Requests that wait at the gate, ever.
+    /// The threads that executed requests, in order.
+    pub(super) executed_by: Vec<ThreadId>,
+    /// The number of requests that have waited at the gate.
     pub(super) at_gate: usize,
     gate_open: bool,
     lock_holder: Option<(SessionKey, u64)>,
-    /// Tries of waiting locks.
+    /// Attempts of waiting locks.
     pub(super) lock_tries: usize,
     open_fds: BTreeSet<(SessionKey, u16)>,
 }
 
-/// | path | what happens |
+/// | path | behavior |
 /// |---|---|
 /// | `gate` | waits until the gate is open |
 /// | `panic` | panics |
 /// | `mute` | gives no reply |
-/// | else | is done at once; a Tget with data gets zeros; with MORE it gets fd 7 |
+/// | other | executed at once; a Tget with data gets zeros; with MORE it gets fd 7 |
 #[derive(Default)]
 pub(super) struct Script {
     state: Mutex<State>,
@@ -156,7 +156,7 @@ impl Tree for Script {
     }
 
     fn serve(&self, session: SessionKey, request: Request, replies: &mut dyn Replies) {
-        self.state(|state| state.carried_by.push(std::thread::current().id()));
+        self.state(|state| state.executed_by.push(std::thread::current().id()));
         let path = match &request {
             Request::Get(get) => get.target.path.clone(),
             Request::Put(put) => put.target.path.clone(),

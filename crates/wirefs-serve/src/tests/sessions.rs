@@ -19,7 +19,7 @@ fn reconnect_resumes_the_session_with_its_open_files_and_locks() {
     let other = Client::attached(&server, 2);
     let refused = other.call(Tag(1), lock(LockAction::Set, LockKind::Write, 1));
     assert!(matches!(refused, Reply::Error(error) if error.errno == Errno::WouldBlock));
-    // Attaching again must not begin a new life in the tree.
+    // A second attach must not start a new session in the tree.
     assert_eq!(script.state(|state| (state.attached.len(), state.ended.len())), (2, 0));
 }
 
@@ -36,7 +36,7 @@ fn newer_connection_takes_the_session_over() {
 }
 
 #[test]
-fn changes_that_were_received_are_done_without_their_client() {
+fn received_changes_are_executed_without_their_client() {
     let (server, script) = server();
     let client = Client::attached(&server, 1);
     client.send(Tag(1), put(b"gate", 0, 1));
@@ -51,7 +51,7 @@ fn changes_that_were_received_are_done_without_their_client() {
 }
 
 #[test]
-fn refused_attach_says_why() {
+fn refused_attach_names_the_reason() {
     let (server, _script) = server();
     let client = Client::connect(&server);
     assert!(matches!(client.call(NOTAG, version(1)), Reply::Version(_)));

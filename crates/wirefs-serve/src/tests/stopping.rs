@@ -1,4 +1,4 @@
-//! A stop lets what runs finish, and ends the rest.
+//! A stop waits for running requests, and ends the rest.
 
 use super::client::*;
 use wirefs_carrier::{Address, Dial, ListenOptions, Listener, UnixDial};
@@ -7,7 +7,7 @@ use wirefs_op::message::lock::LockAction;
 use wirefs_op::{LockKind, Reply, Tag};
 
 #[test]
-fn stop_finishes_what_runs_and_ends_all_sessions() {
+fn stop_finishes_running_requests_and_ends_all_sessions() {
     let (server, script) = server();
     let client = Client::attached(&server, 1);
     let waiting = Client::attached(&server, 2);
@@ -18,7 +18,7 @@ fn stop_finishes_what_runs_and_ends_all_sessions() {
     script.await_state("the gate", |state| state.at_gate == 1);
     std::thread::scope(|scope| {
         let stop = scope.spawn(|| server.stop());
-        // The waiting lock is given up first, so its end tells that the stop has begun.
+        // The waiting lock fails first, so its end shows that the stop has begun.
         await_status(&server, |status| status.running == 1);
         script.open_gate();
         assert!(stop.join().unwrap());
@@ -39,7 +39,7 @@ fn stop_finishes_what_runs_and_ends_all_sessions() {
 }
 
 #[test]
-fn stopped_server_takes_nobody_any_more() {
+fn stopped_server_accepts_no_connection() {
     let (server, _script) = server();
     assert!(server.stop());
     let client = Client::connect(&server);

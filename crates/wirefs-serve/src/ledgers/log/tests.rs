@@ -1,4 +1,4 @@
-use super::{Kept, Log, REWRITTEN_AT, remove_unless_used};
+use super::{Log, OpenedLog, REWRITTEN_AT, remove_unless_used};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use wirefs_server::{Note, Noted};
 
 const BOOT: BootId = BootId(7);
 
-/// A directory that goes with the test.
+/// A directory that is removed at the end of the test.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -26,11 +26,11 @@ impl Scratch {
         self.0.join("log")
     }
 
-    /// What the log says to a process of this boot.
+    /// The log's contents as a process of this boot reads them.
     fn reads(&self, boot: BootId) -> Option<Noted> {
         match Log::open(&self.log(), boot).unwrap() {
-            Kept::Log(_, noted) => Some(*noted),
-            Kept::Nothing => None,
+            OpenedLog::Log(_, noted) => Some(*noted),
+            OpenedLog::Missing => None,
             other => panic!("{other:?}"),
         }
     }
@@ -53,7 +53,7 @@ fn noted(notes: impl IntoIterator<Item = Note>) -> Noted {
 }
 
 #[test]
-fn what_a_process_noted_the_next_one_knows_although_it_was_killed() {
+fn records_of_a_killed_process_are_read_by_the_next_one() {
     let scratch = Scratch::new();
     let mut log = Log::create(&scratch.log(), BOOT).unwrap();
     log.note(done(1)).unwrap();
@@ -65,26 +65,26 @@ fn what_a_process_noted_the_next_one_knows_although_it_was_killed() {
 }
 
 #[test]
-fn a_log_that_was_not_ended_counts_while_the_machine_runs_and_an_ended_one_longer() {
+fn open_log_is_valid_until_a_reboot_and_a_closed_one_after_it() {
     let scratch = Scratch::new();
     Log::create(&scratch.log(), BOOT).unwrap().note(done(1)).unwrap();
     assert_eq!(scratch.reads(BootId(8)), None);
-    assert!(!scratch.log().exists(), "nobody is to believe it later");
+    assert!(!scratch.log().exists(), "no later process may use it");
     let mut log = Log::create(&scratch.log(), BOOT).unwrap();
     log.note(done(1)).unwrap();
     log.close().unwrap();
     assert_eq!(scratch.reads(BootId(8)), Some(noted([done(1)])));
-    // It was opened by that one, and not ended.
+    // That process opened it and did not close it.
     assert_eq!(scratch.reads(BootId(9)), None);
 }
 
 #[test]
-fn a_torn_end_is_cut_and_what_follows_is_read() {
+fn torn_end_is_cut_and_later_records_are_read() {
     let scratch = Scratch::new();
     Log::create(&scratch.log(), BOOT).unwrap().note(done(1)).unwrap();
     let whole = fs::read(scratch.log()).unwrap();
     fs::write(scratch.log(), [&whole[..], &whole[8..30]].concat()).unwrap();
-    let Kept::Log(mut log, before) = Log::open(&scratch.log(), BOOT).unwrap() else { panic!("no log") };
+    let OpenedLog::Log(mut log, before) = Log::open(&scratch.log(), BOOT).unwrap() else { panic!("no log") };
     assert_eq!(*before, noted([done(1)]));
     log.note(done(2)).unwrap();
     drop(log);
@@ -92,7 +92,7 @@ fn a_torn_end_is_cut_and_what_follows_is_read() {
 }
 
 #[test]
-fn a_damaged_log_is_removed() {
+fn damaged_log_is_removed() {
     let scratch = Scratch::new();
     let mut log = Log::create(&scratch.log(), BOOT).unwrap();
     log.note(done(1)).unwrap();
@@ -102,19 +102,22 @@ fn a_damaged_log_is_removed() {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     fs::write(scratch.log(), bytes).unwrap();
-    assert!(matches!(Log::open(&scratch.log(), BOOT).unwrap(), Kept::Void(_)));
+    assert!(matches!(Log::open(&scratch.log(), BOOT).unwrap(), OpenedLog::Damaged(_)));
     assert_eq!(scratch.reads(BOOT), None);
 }
 
 #[test]
-fn one_process_at_a_time_has_a_log() {
+fn log_is_open_in_one_process_at_a_time() {
     let scratch = Scratch::new();
     let mut log = Log::create(&scratch.log(), BOOT).unwrap();
-    assert!(matches!(Log::open(&scratch.log(), BOOT).unwrap(), Kept::Busy));
+    assert!(matches!(Log::open(&scratch.log(), BOOT).unwrap(), OpenedLog::Busy));
     assert!(Log::create(&scratch.log(), BOOT).is_err());
     remove_unless_used(&scratch.log());
     log.rewrite(&noted([done(1)])).unwrap();
-    assert!(matches!(Log::open(&scratch.log(), BOOT).unwrap(), Kept::Busy), "the new file is locked as well");
+    assert!(
+        matches!(Log::open(&scratch.log(), BOOT).unwrap(), OpenedLog::Busy),
+        "the new file is locked as well"
+    );
     drop(log);
     assert!(scratch.reads(BOOT).is_some());
     remove_unless_used(&scratch.log());
@@ -122,30 +125,30 @@ fn one_process_at_a_time_has_a_log() {
 }
 
 #[test]
-fn a_log_is_written_anew_when_it_has_become_long() {
+fn long_log_is_rewritten() {
     let scratch = Scratch::new();
     let mut log = Log::create(&scratch.log(), BOOT).unwrap();
-    let mut said = Noted::default();
+    let mut noted_so_far = Noted::default();
     let mut number = 0;
     while !log.is_long() {
         number += 1;
         for note in [Note::Answered(number), done(number)] {
-            said.take(note.clone());
+            noted_so_far.take(note.clone());
             log.note(note).unwrap();
         }
     }
     assert!(fs::metadata(scratch.log()).unwrap().len() > REWRITTEN_AT);
-    log.rewrite(&said).unwrap();
+    log.rewrite(&noted_so_far).unwrap();
     assert!(!log.is_long() && fs::metadata(scratch.log()).unwrap().len() < 1000);
     log.note(done(number + 1)).unwrap();
-    said.take(done(number + 1));
+    noted_so_far.take(done(number + 1));
     drop(log);
-    assert_eq!(scratch.reads(BOOT), Some(said));
+    assert_eq!(scratch.reads(BOOT), Some(noted_so_far));
     assert_eq!(fs::read_dir(&scratch.0).unwrap().count(), 1);
 }
 
 #[test]
-fn who_has_lost_the_place_of_its_log_does_not_take_it_back() {
+fn process_that_lost_its_log_does_not_replace_the_new_one() {
     let scratch = Scratch::new();
     let mut older = Log::create(&scratch.log(), BOOT).unwrap();
     fs::remove_file(scratch.log()).unwrap();
@@ -158,7 +161,7 @@ fn who_has_lost_the_place_of_its_log_does_not_take_it_back() {
 }
 
 #[test]
-fn what_a_client_has_heard_of_takes_no_room_however_often_it_says_so() {
+fn repeated_acknowledgments_take_no_room() {
     let scratch = Scratch::new();
     let mut log = Log::create(&scratch.log(), BOOT).unwrap();
     for below in 1..10_000 {

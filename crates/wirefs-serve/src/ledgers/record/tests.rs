@@ -1,4 +1,4 @@
-use super::{Damage, MAGIC, Record, Told, read, whole};
+use super::{Damage, LogContents, MAGIC, Record, read, whole};
 use bytes::Bytes;
 use wirefs_op::message::error::Rerror;
 use wirefs_op::message::put::Rput;
@@ -25,7 +25,7 @@ fn failed(number: u64) -> Note {
     Note::Done { number, created: None, reply: Box::new(Reply::Error(Rerror::from(Errno::Exists))) }
 }
 
-/// All kinds of records, and the log that they make.
+/// All kinds of records, and their log.
 fn all() -> (Vec<Record>, Vec<u8>) {
     let records = vec![
         Record::Opened(BootId(5)),
@@ -47,32 +47,35 @@ fn log_of(records: &[Record]) -> Vec<u8> {
     log
 }
 
-fn told(log: &[u8]) -> Result<Told, Damage> {
+fn decode(log: &[u8]) -> Result<LogContents, Damage> {
     read(&Bytes::copy_from_slice(log))
 }
 
 #[test]
-fn a_log_says_what_was_noted() {
+fn log_returns_its_records() {
     let (_, log) = all();
-    let told = told(&log).unwrap();
-    assert_eq!((told.boot, told.is_closed, told.whole_bytes), (Some(BootId(5)), false, log.len()));
+    let contents = decode(&log).unwrap();
+    assert_eq!(
+        (contents.boot, contents.is_closed, contents.whole_bytes),
+        (Some(BootId(5)), false, log.len())
+    );
     let mut noted = Noted { next: 3, ..Noted::default() };
     noted.created.insert(2, id(2));
     [begun(3), done(3), failed(4), Note::Answered(4), begun(5)].into_iter().for_each(|note| noted.take(note));
     assert_eq!((noted.next, noted.answered, noted.outcomes.len()), (6, 4, 2));
-    assert_eq!(told.noted, noted);
+    assert_eq!(contents.noted, noted);
 }
 
 #[test]
-fn a_log_that_is_written_anew_says_the_same() {
+fn rewritten_log_has_the_same_contents() {
     let (_, log) = all();
-    let before = told(&log).unwrap();
-    let after = told(&whole(BootId(6), &before.noted)).unwrap();
+    let before = decode(&log).unwrap();
+    let after = decode(&whole(BootId(6), &before.noted)).unwrap();
     assert_eq!((after.noted, after.boot), (before.noted, Some(BootId(6))));
 }
 
 #[test]
-fn the_bytes_of_a_record_stay_what_they_are() {
+fn bytes_of_a_record_are_stable() {
     let mut bytes = Vec::new();
     assert!(Record::Note(begun(0x0a)).write(&mut bytes));
     let (head, body) = bytes.split_at(20);
@@ -90,56 +93,58 @@ fn the_bytes_of_a_record_stay_what_they_are() {
 }
 
 #[test]
-fn a_log_that_ends_within_a_record_counts_up_to_there() {
+fn log_that_ends_within_a_record_is_valid_up_to_there() {
     let (records, log) = all();
     let mut ends = vec![MAGIC.len()];
     for count in 1..=records.len() {
         ends.push(log_of(&records[..count]).len());
     }
     for length in MAGIC.len()..=log.len() {
-        let told = told(&log[..length]).unwrap_or_else(|damage| panic!("{length} bytes: {damage}"));
+        let contents = decode(&log[..length]).unwrap_or_else(|damage| panic!("{length} bytes: {damage}"));
         let whole = ends.iter().rev().find(|end| **end <= length).unwrap();
-        assert_eq!(told.whole_bytes, *whole, "{length} bytes");
+        assert_eq!(contents.whole_bytes, *whole, "{length} bytes");
     }
     for length in 0..MAGIC.len() {
-        assert_eq!(told(&log[..length]), Err(Damage::Strange));
+        assert_eq!(decode(&log[..length]), Err(Damage::Foreign));
     }
 }
 
 #[test]
-fn a_log_with_a_wrong_byte_is_not_believed() {
+fn log_with_a_wrong_byte_is_rejected() {
     let (records, log) = all();
     let last = log_of(&records[..records.len() - 1]).len();
     for at in 0..log.len() {
         let mut wrong = log.clone();
         wrong[at] ^= 0x10;
-        match told(&wrong) {
+        match decode(&wrong) {
             Err(_) => {}
-            // The length of the last record says more than there is: as if it had not been written whole.
-            Ok(told) => assert!(at >= last && at < last + 4 && told.whole_bytes == last, "the byte at {at}"),
+            // The length of the last record exceeds the file, as after an incomplete write.
+            Ok(contents) => {
+                assert!(at >= last && at < last + 4 && contents.whole_bytes == last, "the byte at {at}")
+            }
         }
     }
 }
 
 #[test]
-fn a_log_of_another_version_or_kind_is_not_believed() {
+fn log_of_another_version_or_type_is_rejected() {
     let (_, mut log) = all();
     log[7] += 1;
-    assert_eq!(told(&log), Err(Damage::Strange));
-    assert_eq!(told(b"#!/bin/sh\n"), Err(Damage::Strange));
+    assert_eq!(decode(&log), Err(Damage::Foreign));
+    assert_eq!(decode(b"#!/bin/sh\n"), Err(Damage::Foreign));
     let mut unknown = MAGIC.to_vec();
     let body = [99_u8];
     unknown.extend_from_slice(&1_u32.to_le_bytes());
     unknown.extend_from_slice(&wirefs_store::sum::sum(&[&body]));
     unknown.extend_from_slice(&body);
-    assert_eq!(told(&unknown), Err(Damage::Record(MAGIC.len())));
+    assert_eq!(decode(&unknown), Err(Damage::Record(MAGIC.len())));
 }
 
 #[test]
-fn a_log_is_closed_until_it_is_opened_again() {
+fn log_is_closed_until_it_is_opened_again() {
     let mut records = vec![Record::Opened(BootId(1)), Record::Note(failed(1)), Record::Closed];
-    assert!(told(&log_of(&records)).unwrap().is_closed);
+    assert!(decode(&log_of(&records)).unwrap().is_closed);
     records.push(Record::Opened(BootId(2)));
-    let told = told(&log_of(&records)).unwrap();
-    assert_eq!((told.is_closed, told.boot), (false, Some(BootId(2))));
+    let contents = decode(&log_of(&records)).unwrap();
+    assert_eq!((contents.is_closed, contents.boot), (false, Some(BootId(2))));
 }
