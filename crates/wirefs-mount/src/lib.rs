@@ -19,6 +19,7 @@
 //! *Proved by*: unit tests beside each part, journals against scripted disks and servers; `tests/suite` of the command
 //! on real mounts.
 
+mod automount;
 mod clock;
 mod connect;
 mod data;
@@ -26,7 +27,6 @@ mod dropping;
 mod ending;
 mod engine;
 mod front;
-mod gate;
 mod handshake;
 mod invalidation;
 mod journal;
@@ -45,8 +45,8 @@ mod ticker;
 mod waiting;
 mod wire;
 
+pub use automount::{AutomountTrigger, TriggerPlan};
 pub use connect::{Connected, connect, recover_left};
-pub use gate::{Gate, GatePlan};
 pub use handshake::ConnectError;
 pub use journal::{
     Brought, FsyncWaits, JournalPlan, JournalStatus, Kept, KeptChange, LeftJournal, LeftState, Progress,

@@ -18,8 +18,8 @@
 //! *Proved by*: unit tests beside each part, and several nodes in `wirefs-lab` (`nodes`).
 
 mod difference;
-mod front;
-mod keeper;
 mod net;
+mod root;
+mod updater;
 
 pub use net::{Net, NetPlan, Reach, clear};

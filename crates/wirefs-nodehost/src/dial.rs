@@ -1,8 +1,8 @@
-//! Reaching a node of the table, wherever it is by then: over Ethernet or TLS.
+//! Dialing a node of the table over Ethernet or TLS, at the addresses that it has at that moment.
 
 use super::ether::Via;
 use super::host::NodeHost;
-use super::ways::{Way, Ways};
+use super::paths::{TlsPath, TlsPaths};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,97 +11,97 @@ use wirefs_carrier::tls::{Identity, PublicKey, TlsDial};
 use wirefs_carrier::{Carrier, Dial, DialError, HostPort, PathStatus};
 use wirefs_node::NodeKey;
 
-/// How long each address may take.
-const EACH_MAX: Duration = Duration::from_secs(3);
-/// How long Ethernet may take, where TLS is there to fall back on.
+/// The time limit for each address.
+const ADDRESS_MAX: Duration = Duration::from_secs(3);
+/// The time limit for Ethernet, before TLS is tried.
 const ETHER_MAX: Duration = Duration::from_secs(1);
 
-/// How often it is looked which ways have come up.
-const LOOK_EACH: Duration = Duration::from_millis(5);
+/// The interval at which paths are checked.
+const CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Dials one node: the addresses are those that the table has at that moment, the key is the node's.
+/// Dials one node. Its addresses come from the table, and it must prove its key.
 pub struct NodeDial {
     host: Arc<NodeHost>,
     key: NodeKey,
     identity: Arc<Identity>,
     via: Via,
-    last: Mutex<Last>,
-    ways: Ways,
+    last: Mutex<LastDial>,
+    tls_paths: TlsPaths,
 }
 
-/// What came of the last dial.
+/// The result of the last dial.
 #[derive(Default)]
-struct Last {
+struct LastDial {
     carrier: Option<&'static str>,
     /// Kept for its paths.
     ether: Option<Arc<EtherDial>>,
-    no_ether: Option<String>,
+    ether_failure: Option<String>,
 }
 
-/// How a node was reached.
+/// The route over which a node was reached.
 #[derive(Clone, Debug, Default)]
-pub struct Taken {
-    /// The carrier of the last connection: `ether` or `tcp+tls`; `None`: there was none.
+pub struct Route {
+    /// The carrier of the last connection: `ether` or `tcp+tls`; `None` before the first one.
     pub carrier: Option<&'static str>,
-    /// Its ways, where it has several.
+    /// The paths of an Ethernet connection.
     pub paths: Vec<PathStatus>,
-    /// The cards and addresses that its connections go over, and went over until they broke, where it is TLS.
-    pub ways: Vec<Way>,
-    /// Why it was not Ethernet, where that was tried.
-    pub no_ether: Option<String>,
+    /// The cards and addresses of TLS connections: those in use, and those that broke lately.
+    pub tls_paths: Vec<TlsPath>,
+    /// The reason why Ethernet was tried and not used.
+    pub ether_failure: Option<String>,
 }
 
 impl NodeDial {
-    /// Will dial this node as `identity`.
+    /// Creates a dialer for a node. `identity` is our own.
     pub fn new(host: Arc<NodeHost>, key: NodeKey, identity: Arc<Identity>, via: Via) -> NodeDial {
-        NodeDial { host, key, identity, via, last: Mutex::default(), ways: Ways::default() }
+        NodeDial { host, key, identity, via, last: Mutex::default(), tls_paths: TlsPaths::default() }
     }
 
-    /// How the node was reached last.
-    pub fn taken(&self) -> Taken {
+    /// Returns the route of the last dial.
+    pub fn route(&self) -> Route {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        Taken {
+        Route {
             carrier: last.carrier,
             paths: last.ether.as_ref().map(|dial| dial.paths()).unwrap_or_default(),
-            ways: if last.ether.is_none() { self.ways.told() } else { Vec::new() },
-            no_ether: last.no_ether.clone(),
+            tls_paths: if last.ether.is_none() { self.tls_paths.report() } else { Vec::new() },
+            ether_failure: last.ether_failure.clone(),
         }
     }
 
-    /// Whether the last connection is over Ethernet.
+    /// Returns whether the last connection is over Ethernet.
     fn is_over_ether(&self) -> bool {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).ether.is_some()
     }
 
-    fn note(&self, last: Last) {
+    fn note(&self, last: LastDial) {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = last;
     }
 
     fn reach(&self, dial: impl Fn(&TlsDial) -> Result<Carrier, DialError>) -> Result<Carrier, DialError> {
         let key = PublicKey::from_raw(self.key.0);
-        let mut no_ether = None;
-        if let Some((cards, ways)) = self.host.ether_to(&self.key)
-            && self.via.prefers_ether(ways.len())
+        let mut ether_failure = None;
+        if let Some((cards, paths)) = self.host.ether_to(&self.key)
+            && self.via.prefers_ether(paths.len())
         {
-            let ether = Arc::new(cards.dial_to(&ways, key, ETHER_MAX));
-            match self.over_ether(&ether) {
+            let ether = Arc::new(cards.dial_to(&paths, key, ETHER_MAX));
+            match self.dial_ether(&ether) {
                 Ok(carrier) => {
                     let carrier_name = Some(carrier.peer.carrier);
-                    self.note(Last { carrier: carrier_name, ether: Some(ether), no_ether: None });
+                    self.note(LastDial { carrier: carrier_name, ether: Some(ether), ether_failure: None });
                     return Ok(carrier);
                 }
-                Err(why) => no_ether = Some(why),
+                Err(why) => ether_failure = Some(why),
             }
         }
-        let carrier = self.each(key, false, dial)?;
-        self.note(Last { carrier: Some(carrier.peer.carrier), ether: None, no_ether });
+        let carrier = self.dial_tls(key, false, dial)?;
+        self.note(LastDial { carrier: Some(carrier.peer.carrier), ether: None, ether_failure });
         Ok(carrier)
     }
 
-    /// Dials over Ethernet; an error says why TLS is to be taken instead.
-    fn over_ether(&self, ether: &EtherDial) -> Result<Carrier, String> {
+    /// Dials over Ethernet. An error is the reason to use TLS.
+    fn dial_ether(&self, ether: &EtherDial) -> Result<Carrier, String> {
         let carrier = ether.dial().map_err(|error| error.to_string())?;
-        // Networks of the same name may be on cables that never meet, as those of virtual machines are.
+        // Networks with the same prefix may be separate, as those of virtual machines are.
         let until = Instant::now() + ETHER_MAX;
         loop {
             let paths = ether.paths();
@@ -111,34 +111,34 @@ impl NodeDial {
             }
             if Instant::now() >= until {
                 carrier.closer.close();
-                return Err(format!("{up} of {} ways carries data", paths.len()));
+                return Err(format!("{up} of {} paths carry data", paths.len()));
             }
-            std::thread::sleep(LOOK_EACH);
+            std::thread::sleep(CHECK_INTERVAL);
         }
     }
 
-    fn each(
+    fn dial_tls(
         &self,
         key: PublicKey,
-        is_beside: bool,
+        is_additional: bool,
         dial: impl Fn(&TlsDial) -> Result<Carrier, DialError>,
     ) -> Result<Carrier, DialError> {
         let nowhere = io::Error::from(io::ErrorKind::HostUnreachable);
         let mut failure = DialError::Connect { address: "the node".to_owned(), error: nowhere };
         let (networks, mut is_cut) = (self.host.networks(), false);
         let mut untried = self.host.sockets_of(&self.key);
-        while let Some(choice) = self.ways.next(&mut untried, &networks, is_beside) {
-            // A card that is cut is waited for: a second connection over another one brings nothing.
-            if is_cut && choice.is_beside_another {
+        while let Some(choice) = self.tls_paths.next(&mut untried, &networks, is_additional) {
+            // Wait for a disconnected card: a second connection over another card increases nothing.
+            if is_cut && choice.has_other_connections {
                 break;
             }
             let socket = choice.remote;
             let host = HostPort { host: socket.ip().to_string(), port: socket.port() };
-            match dial(&TlsDial::expecting(host, Arc::clone(&self.identity), key, EACH_MAX)) {
-                Ok(carrier) => return Ok(choice.taken(carrier)),
+            match dial(&TlsDial::expecting(host, Arc::clone(&self.identity), key, ADDRESS_MAX)) {
+                Ok(carrier) => return Ok(choice.established(carrier)),
                 Err(error) => {
-                    // The node is there, for it has another connection: so it is this way that fails.
-                    is_cut |= is_beside && choice.failed();
+                    // The node is up, because it has another connection: so this path has failed.
+                    is_cut |= is_additional && choice.failed();
                     failure = error;
                 }
             }
@@ -159,7 +159,7 @@ impl Dial for NodeDial {
     fn dial_additional(&self) -> Result<Carrier, DialError> {
         match self.is_over_ether() {
             true => self.reach(Dial::dial_again),
-            false => self.each(PublicKey::from_raw(self.key.0), true, Dial::dial_again),
+            false => self.dial_tls(PublicKey::from_raw(self.key.0), true, Dial::dial_again),
         }
     }
 
@@ -167,11 +167,11 @@ impl Dial for NodeDial {
         match self.is_over_ether() {
             // One connection goes over all cards.
             true => 1,
-            false => self.ways.count(&self.host.sockets_of(&self.key), &self.host.networks()),
+            false => self.tls_paths.count(&self.host.sockets_of(&self.key), &self.host.networks()),
         }
     }
 
     fn paths(&self) -> Vec<PathStatus> {
-        self.taken().paths
+        self.route().paths
     }
 }

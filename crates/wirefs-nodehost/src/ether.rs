@@ -1,29 +1,29 @@
-//! The cards of a node over which it speaks Ethernet, beside IP.
+//! The cards over which a node sends Ethernet packets, beside IP.
 
 use std::io;
 use std::net::Ipv4Addr;
 use wirefs_carrier::ether::{EtherCards, HardwareAddress};
 use wirefs_node::{EtherCard, NodeRecord, pair_cards};
 
-/// The routes of this very network namespace.
+/// The routes of this thread's network namespace.
 const ROUTES: &str = "/proc/thread-self/net/route";
-/// No segment.
+/// The loopback, which is no segment.
 const LOOPBACK: &str = "lo";
 
-/// By which carrier nodes reach each other.
+/// The choice of a carrier between nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Via {
-    /// Ethernet where two nodes share more than one card, else TLS. Where Ethernet does not answer, TLS too.
+    /// Ethernet where two nodes share more than one card, else TLS. TLS if Ethernet does not answer.
     #[default]
     Auto,
-    /// Ethernet where two nodes share a card; where it does not answer, TLS.
+    /// Ethernet where two nodes share a card; TLS if it does not answer.
     Ether,
-    /// TLS alone.
+    /// TLS only.
     Tls,
 }
 
 impl Via {
-    /// Whether Ethernet is tried first, where so many cards are shared.
+    /// Returns whether Ethernet is tried first, for a number of shared cards.
     pub fn prefers_ether(self, shared: usize) -> bool {
         match self {
             Via::Auto => shared >= 2,
@@ -33,21 +33,21 @@ impl Via {
     }
 }
 
-/// A card, and the network that it is in.
+/// A card and its network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CardNetwork {
     /// The card's name.
     pub card: String,
-    /// The network's first address.
+    /// The network's address.
     pub network: Ipv4Addr,
-    /// How many bits of that count.
+    /// The prefix length in bits.
     pub prefix: u8,
 }
 
-/// The cards of this machine that are up and in a network: those of these names, or all but the loopback.
+/// Returns the cards of this machine that are up and in a network: those named, or all but the loopback.
 ///
 /// # Errors
-/// The system does not tell its routes.
+/// The routes cannot be read.
 pub fn card_networks(names: &[String]) -> io::Result<Vec<CardNetwork>> {
     let table = std::fs::read_to_string(ROUTES)?;
     let mut found: Vec<CardNetwork> = Vec::new();
@@ -58,13 +58,13 @@ pub fn card_networks(names: &[String]) -> io::Result<Vec<CardNetwork>> {
             found.push(network);
         }
     }
-    // In the order in which they were named, so that cards are paired as whoever names them means.
+    // In the order of the names, so that cards are paired as the user named them.
     let place = |found: &CardNetwork| names.iter().position(|name| *name == found.card);
     found.sort_by_key(place);
     Ok(found)
 }
 
-/// A route to what is on the segment itself: `card destination gateway flags … mask …`, in the machine's byte order.
+/// Parses a route to a segment: `card destination gateway flags … mask …`, in the machine's byte order.
 fn parse(line: &str) -> Option<CardNetwork> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let number = |index: usize| u32::from_str_radix(fields.get(index)?, 16).ok();
@@ -77,20 +77,20 @@ fn parse(line: &str) -> Option<CardNetwork> {
     })
 }
 
-/// The cards of a node that are open.
+/// The open cards of a node.
 #[derive(Clone, Debug)]
 pub struct NodeEther {
     /// The cards.
     pub cards: EtherCards,
     /// Their networks, in the same order.
     pub networks: Vec<CardNetwork>,
-    /// Others are answered over them.
+    /// Other nodes may connect over the cards.
     pub is_answering: bool,
 }
 
 impl NodeEther {
-    /// What the node's record says of its cards.
-    pub(super) fn told(&self) -> Vec<EtherCard> {
+    /// Returns the cards for the node's record.
+    pub(super) fn announced_cards(&self) -> Vec<EtherCard> {
         if self.is_answering { self.all() } else { Vec::new() }
     }
 
@@ -103,8 +103,8 @@ impl NodeEther {
         self.cards.hardware().into_iter().zip(&self.networks).map(card).collect()
     }
 
-    /// From which of our cards to where the node of this record is reached.
-    pub(super) fn ways_to(&self, record: &NodeRecord) -> Vec<(usize, HardwareAddress)> {
+    /// Pairs our cards with the hardware addresses of the node of a record.
+    pub(super) fn paths_to(&self, record: &NodeRecord) -> Vec<(usize, HardwareAddress)> {
         let ours = self.all();
         pair_cards(&ours, &record.cards)
             .into_iter()

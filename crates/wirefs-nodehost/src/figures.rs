@@ -1,15 +1,15 @@
-//! How this machine does.
+//! Load and free space of this machine.
 
 use std::path::Path;
 use wirefs_node::NodeInput;
 
-/// Load and free space, as far as they can be found out.
-pub(super) fn look(share: Option<&Path>) -> NodeInput<'static> {
+/// Measures load and free space; 0 where a value is unknown.
+pub(super) fn measure(share: Option<&Path>) -> NodeInput<'static> {
     let (free_bytes, all_bytes) = share.map(room).unwrap_or_default();
     NodeInput::Load { load_percent: load(), free_bytes, all_bytes }
 }
 
-/// The average of a minute, in hundredths.
+/// The load average of one minute, in hundredths.
 fn load() -> u16 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let first = text.split(' ').next().and_then(|word| word.parse::<f64>().ok()).unwrap_or_default();

@@ -19,52 +19,52 @@ use wirefs_node::{
 };
 use wirefs_op::Time;
 
-/// How often load and free space are looked at.
-const FIGURES_EACH: Duration = Duration::from_secs(5);
-/// The longest wait for a packet, so that an end is noticed.
+/// The interval at which load and free space are measured.
+const FIGURES_INTERVAL: Duration = Duration::from_secs(5);
+/// The maximum wait for a packet, after which the end of the node is checked.
 const WAIT_MAX: Duration = Duration::from_millis(200);
 
-/// How a node comes to be.
+/// The plan of a node.
 pub struct NodePlan {
-    /// Its key.
+    /// The node's key.
     pub identity: Arc<Identity>,
-    /// Its name.
+    /// The node's name.
     pub name: NodeName,
-    /// Where it listens; all addresses of the machine where this is unspecified. The port is that of its export.
+    /// The address to listen at; unspecified for all addresses of the machine. The port is that of the export.
     pub listen: SocketAddr,
-    /// The cards whose segments it is on; all of them where none is named. Packets that come by others are not heard, but
-    /// those of peers.
+    /// The network cards to use; empty for all. Packets that arrive over other cards are dropped, unless a peer sent
+    /// them.
     pub cards: Vec<String>,
-    /// Nodes elsewhere.
+    /// Addresses of nodes in other segments.
     pub peers: Vec<SocketAddr>,
-    /// Where nodes are registered; `None`: nowhere.
+    /// The registry of nodes, if any.
     pub registry: Option<EtcdPlace>,
-    /// Whose word counts; `None`: anyone's.
+    /// The keys of trusted nodes; `None`: all nodes are trusted.
     pub trusted: Option<BTreeSet<NodeKey>>,
-    /// What it serves, and where that is.
+    /// The export, and the path of the exported directory.
     pub export: Option<(NodeExport, PathBuf)>,
-    /// Its cards that are open for Ethernet packets; `None`: it has none.
+    /// The cards that are open for Ethernet packets, if any.
     pub ether: Option<NodeEther>,
 }
 
-/// One node, as the table has it at one moment.
+/// One node of the table at one moment.
 #[derive(Clone, Debug)]
 pub struct NodeInfo {
-    /// What it says of itself.
+    /// The node's own record.
     pub record: NodeRecord,
-    /// How it is.
+    /// Whether the node is up.
     pub state: Liveness,
-    /// For how long.
+    /// The time since `state` last changed.
     pub state_for: Duration,
-    /// Its name leads to it, and to no other.
+    /// The node's name belongs to it alone.
     pub holds_name: bool,
-    /// It is this one.
+    /// This node itself.
     pub is_own: bool,
-    /// Where its last packet came from.
-    pub heard_from: Option<SocketAddr>,
+    /// The sender address of the node's last packet.
+    pub last_source: Option<SocketAddr>,
 }
 
-/// A node that runs.
+/// A running node.
 pub struct NodeHost {
     shared: Arc<Shared>,
     threads: Mutex<Vec<std::thread::JoinHandle<()>>>,
@@ -79,17 +79,17 @@ struct Shared {
     is_over: AtomicBool,
     name_taken: Mutex<Option<NodeKey>>,
     share: Option<PathBuf>,
-    /// The cards that were named.
+    /// The names of the chosen cards.
     cards: Vec<String>,
     ether: Option<NodeEther>,
     registry: Option<Registry>,
 }
 
 impl NodeHost {
-    /// Starts the node: it announces itself at once.
+    /// Starts the node, which announces itself at once.
     ///
     /// # Errors
-    /// The socket or a card cannot be had, or the key does not sign.
+    /// The socket or a card cannot be used, or the key cannot sign.
     pub fn start(plan: NodePlan) -> Result<Arc<NodeHost>, SegmentError> {
         let segment = Segment::open(plan.listen, &plan.cards, &plan.peers)?;
         let share = plan.export.as_ref().map(|(_, path)| path.clone());
@@ -109,18 +109,18 @@ impl NodeHost {
             ether,
             registry,
         });
-        let turning = Arc::clone(&shared);
+        let for_node = Arc::clone(&shared);
         let mut threads =
-            vec![std::thread::Builder::new().name("wirefs-node".into()).spawn(move || turning.run())?];
+            vec![std::thread::Builder::new().name("wirefs-node".into()).spawn(move || for_node.run())?];
         if shared.registry.is_some() {
-            let asking = Arc::clone(&shared);
+            let for_registry = Arc::clone(&shared);
             let thread = std::thread::Builder::new().name("wirefs-registry".into());
-            threads.push(thread.spawn(move || asking.follow_registry())?);
+            threads.push(thread.spawn(move || for_registry.follow_registry())?);
         }
         Ok(Arc::new(NodeHost { shared, threads: Mutex::new(threads) }))
     }
 
-    /// All nodes that are known, this one first.
+    /// Returns all known nodes, this one first.
     pub fn nodes(&self) -> Vec<NodeInfo> {
         let (node, now) = self.shared.lock();
         let info = |view: wirefs_node::NodeView<'_>| NodeInfo {
@@ -129,17 +129,17 @@ impl NodeHost {
             state_for: now.since(view.since),
             holds_name: view.holds_name,
             is_own: view.is_own,
-            heard_from: view.last_source,
+            last_source: view.last_source,
         };
         node.nodes().map(info).collect()
     }
 
-    /// What was counted since the start.
+    /// Returns the counters since the start.
     pub fn counters(&self) -> NodeCounters {
         self.shared.lock().0.counters()
     }
 
-    /// Waits until the table changes past the change that was seen, at most `patience`; the last change by then.
+    /// Waits, at most `patience`, until the table has changed since the count `seen`. Returns the present count.
     pub fn await_change(&self, seen: u64, patience: Duration) -> u64 {
         let (count, signal) = &self.shared.changes;
         let count = count.lock().unwrap_or_else(PoisonError::into_inner);
@@ -147,12 +147,12 @@ impl NodeHost {
         *waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Who has this node's name, if another keeps it.
+    /// Returns the node that holds this node's name, if another one does.
     pub fn name_taken(&self) -> Option<NodeKey> {
         *self.shared.name_taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says that it goes, and ends.
+    /// Announces that this node leaves, and ends its threads.
     pub fn leave(&self) {
         self.shared.handle(NodeInput::Leave);
         self.shared.is_over.store(true, Ordering::SeqCst);
@@ -163,37 +163,37 @@ impl NodeHost {
         }
     }
 
-    /// How the registry is, for people; `None`: there is none.
+    /// Returns the state of the registry for people; `None` without a registry.
     pub fn registry(&self) -> Option<String> {
         self.shared.registry.as_ref().map(Registry::status)
     }
 
-    /// Whether it has left.
+    /// Returns whether the node has left.
     pub fn is_over(&self) -> bool {
         self.shared.is_over.load(Ordering::SeqCst)
     }
 
-    /// Our cards that are open, and from which of them to where a node can be reached now; `None`: from none.
+    /// Returns our open cards, and from each the hardware address of a node; `None` if no card reaches it.
     pub(super) fn ether_to(&self, key: &NodeKey) -> Option<(EtherCards, Vec<(usize, HardwareAddress)>)> {
         let ether = self.shared.ether.as_ref()?;
         let (node, _) = self.shared.lock();
         let view = node.find(key).filter(|view| view.state.is_up())?;
-        let ways = ether.ways_to(view.record);
-        (!ways.is_empty()).then(|| (ether.cards.clone(), ways))
+        let paths = ether.paths_to(view.record);
+        (!paths.is_empty()).then(|| (ether.cards.clone(), paths))
     }
 
-    /// Our cards and their networks, as they are now; none where the system does not tell.
+    /// Returns our cards with their networks; empty if the system does not tell.
     pub(super) fn networks(&self) -> Vec<CardNetwork> {
         card_networks(&self.shared.cards).unwrap_or_default()
     }
 
-    /// Where a node can be reached now, the best first.
+    /// Returns the addresses of a node, the best first; empty unless it is up.
     pub(super) fn sockets_of(&self, key: &NodeKey) -> Vec<SocketAddr> {
         let (node, _) = self.shared.lock();
         let Some(view) = node.find(key).filter(|view| view.state.is_up()) else { return Vec::new() };
-        let heard = view.last_source.map(|from| SocketAddr::new(from.ip(), view.record.port));
-        let others = view.record.sockets().filter(|socket| Some(*socket) != heard);
-        heard.into_iter().chain(others).collect()
+        let source = view.last_source.map(|from| SocketAddr::new(from.ip(), view.record.port));
+        let others = view.record.sockets().filter(|socket| Some(*socket) != source);
+        source.into_iter().chain(others).collect()
     }
 }
 
@@ -214,7 +214,7 @@ fn config(plan: NodePlan, segment: &Segment) -> Result<NodeConfig, SegmentError>
         port: segment.port()?,
         addresses,
         exports: plan.export.into_iter().map(|(export, _)| export).collect(),
-        cards: plan.ether.map(|ether| ether.told()).unwrap_or_default(),
+        cards: plan.ether.map(|ether| ether.announced_cards()).unwrap_or_default(),
         peers: plan.peers,
         trust: plan.trusted.map_or(PeerTrust::Anyone, PeerTrust::Only),
         timing: ProbeTiming::default(),
@@ -235,9 +235,9 @@ impl Shared {
         let mut figures_at: Option<Instant> = None;
         self.handle(NodeInput::Tick);
         while !self.is_over.load(Ordering::SeqCst) {
-            if figures_at.is_none_or(|at| at.elapsed() >= FIGURES_EACH) {
+            if figures_at.is_none_or(|at| at.elapsed() >= FIGURES_INTERVAL) {
                 figures_at = Some(Instant::now());
-                self.handle(figures::look(self.share.as_deref()));
+                self.handle(figures::measure(self.share.as_deref()));
             }
             let wait = {
                 let (node, now) = self.lock();
@@ -260,11 +260,11 @@ impl Shared {
             let own = node.nodes().next().map(|own| own.record.sockets().collect());
             own.unwrap_or_default()
         };
-        let tell = |others: &[SocketAddr]| {
-            self.segment.hear(others);
+        let report = |others: &[SocketAddr]| {
+            self.segment.set_registered(others);
             self.handle(NodeInput::Registered(others));
         };
-        registry.run(own, tell, || self.is_over.load(Ordering::SeqCst));
+        registry.run(own, report, || self.is_over.load(Ordering::SeqCst));
     }
 
     fn handle(&self, input: NodeInput<'_>) {

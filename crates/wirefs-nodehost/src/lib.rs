@@ -17,14 +17,14 @@ mod dial;
 mod ether;
 mod figures;
 mod host;
+mod paths;
 mod registry;
 mod segment;
 mod sys;
-mod ways;
 
-pub use dial::{NodeDial, Taken};
+pub use dial::{NodeDial, Route};
 pub use ether::{CardNetwork, NodeEther, Via, card_networks};
 pub use host::{NodeHost, NodeInfo, NodePlan};
+pub use paths::TlsPath;
 pub use registry::EtcdPlace;
 pub use segment::SegmentError;
-pub use ways::Way;

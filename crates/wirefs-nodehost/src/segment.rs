@@ -1,4 +1,4 @@
-//! The socket of a node: one for all its cards, which listens to the group on each segment.
+//! The socket of a node: one for all its cards, in the multicast group of each segment.
 
 use crate::sys;
 use rustix::net::netdevice::name_to_index;
@@ -8,45 +8,45 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Where nodes announce themselves: an address of the range that every organisation may use within itself (RFC 2365).
+/// The multicast group of nodes, in the range for use within an organization (RFC 2365).
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 64, 40);
-/// Cards that are used, at most.
+/// The maximum number of cards.
 const CARDS_MAX: usize = 16;
-/// No segment: what is sent there comes back, under the address of another card.
+/// The loopback, which is no segment: a multicast packet there returns with the address of another card.
 const LOOPBACK: &str = "lo";
-/// The least wait that the system takes for one.
+/// The minimum timeout that the system accepts.
 const WAIT_MIN: Duration = Duration::from_millis(1);
 
-/// Why a node cannot be on a segment.
+/// The reason why a node cannot use a segment.
 #[derive(Debug, thiserror::Error)]
 pub enum SegmentError {
-    /// The port is not free, or the address not this machine's.
+    /// The port is in use, or the address belongs to another machine.
     #[error("cannot listen for nodes on {listen} (UDP): {source}; choose another with --listen")]
     Bind {
-        /// Where.
+        /// The address.
         listen: SocketAddr,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// There is no such card, or it has no address.
+    /// The card does not exist, or has no address.
     #[error(
         "the network card {card} cannot be used: {source}; `ip -brief address` lists those that have one"
     )]
     Card {
         /// Its name.
         card: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// The key does not sign.
+    /// The key cannot sign.
     #[error("this node's key does not sign")]
     Key,
-    /// No thread, no socket.
+    /// The system has no thread or socket left.
     #[error("the system has no room for a node: {0}")]
     System(#[from] io::Error),
 }
 
-/// A network card, by its number, and its address.
+/// A network card: its index and address.
 #[derive(Clone, Copy, Debug)]
 struct Card {
     index: u32,
@@ -58,39 +58,40 @@ struct Card {
 pub(super) struct Segment {
     socket: UdpSocket,
     cards: Vec<Card>,
-    /// Who is heard; `None`: whoever can reach the socket.
-    limits: Option<Limits>,
-    /// Held while a card is chosen and sent by: the socket has one choice for all threads.
+    /// The filter of arriving packets; `None`: all are accepted.
+    filter: Option<PacketFilter>,
+    /// Held while a card is chosen and used: the socket has one choice for all threads.
     choice: Mutex<()>,
 }
 
-/// Who is heard, where cards or an address were chosen. The socket listens on all, since the group is heard no other way.
+/// The accepted packets, where cards or an address were chosen. The socket itself must listen at all addresses, or it
+/// would not receive multicast.
 #[derive(Debug)]
-struct Limits {
-    /// What is sent to this address.
+struct PacketFilter {
+    /// Packets to this address are accepted.
     address: Option<Ipv4Addr>,
-    /// Who was named by hand.
+    /// The addresses of peers named by the user.
     peers: Vec<IpAddr>,
-    /// Who is registered.
+    /// The addresses of registered nodes.
     registered: Mutex<Vec<IpAddr>>,
 }
 
-impl Limits {
+impl PacketFilter {
     fn registered(&self) -> MutexGuard<'_, Vec<IpAddr>> {
         self.registered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Segment {
-    /// Listens. On an address of the loopback there is no segment. Where cards are named, or an address, only what comes by
-    /// these or from a peer is heard.
+    /// Opens the socket. On a loopback address there is no segment. If cards or an address are chosen, only packets
+    /// over these and packets of peers are accepted.
     pub(super) fn open(
         listen: SocketAddr,
         names: &[String],
         peers: &[SocketAddr],
     ) -> Result<Segment, SegmentError> {
         let has_segment = !listen.ip().is_loopback() && listen.is_ipv4();
-        // Who binds to one address does not hear the group.
+        // A socket bound to one address does not receive multicast.
         let bound = match listen {
             SocketAddr::V4(listen) if has_segment => {
                 SocketAddr::from(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, listen.port()))
@@ -103,7 +104,7 @@ impl Segment {
             cards.retain(|card| IpAddr::V4(card.address) == listen.ip());
         }
         for card in &cards {
-            // A card without multicast still has its peers.
+            // A card without multicast still reaches the peers.
             let _joined = sockopt::set_ip_add_membership_with_ifindex(
                 &socket,
                 &GROUP,
@@ -115,19 +116,19 @@ impl Segment {
             IpAddr::V4(address) if !address.is_unspecified() => Some(address),
             IpAddr::V4(_) | IpAddr::V6(_) => None,
         };
-        let is_limited = has_segment && (address.is_some() || !names.is_empty());
+        let is_filtered = has_segment && (address.is_some() || !names.is_empty());
         let peers = peers.iter().map(|peer| peer.ip().to_canonical()).collect();
-        let limits = is_limited.then(|| Limits { address, peers, registered: Mutex::default() });
-        if limits.is_some() {
-            sys::tell_cards(&socket)?;
+        let filter = is_filtered.then(|| PacketFilter { address, peers, registered: Mutex::default() });
+        if filter.is_some() {
+            sys::report_cards(&socket)?;
         }
-        Ok(Segment { socket, cards, limits, choice: Mutex::default() })
+        Ok(Segment { socket, cards, filter, choice: Mutex::default() })
     }
 
-    /// Hears those who are registered, in place of those who were before.
-    pub(super) fn hear(&self, registered: &[SocketAddr]) {
-        if let Some(limits) = &self.limits {
-            *limits.registered() = registered.iter().map(|peer| peer.ip().to_canonical()).collect();
+    /// Accepts packets of these registered nodes, in place of the previous ones.
+    pub(super) fn set_registered(&self, registered: &[SocketAddr]) {
+        if let Some(filter) = &self.filter {
+            *filter.registered() = registered.iter().map(|peer| peer.ip().to_canonical()).collect();
         }
     }
 
@@ -139,24 +140,24 @@ impl Segment {
         self.cards.iter().map(|card| IpAddr::V4(card.address)).collect()
     }
 
-    /// Waits for a packet, at most so long; what does not fit the buffer is longer than any of ours. `None` for one that is
-    /// not to be heard, too.
+    /// Waits for a packet, at most `wait`. Truncates a packet that exceeds the buffer, which is longer than any valid
+    /// one. `None` also for a packet that is not accepted.
     pub(super) fn receive(&self, buffer: &mut [u8], wait: Duration) -> Option<(SocketAddr, usize)> {
         self.socket.set_read_timeout(Some(wait.max(WAIT_MIN))).ok()?;
-        let Some(limits) = &self.limits else {
+        let Some(filter) = &self.filter else {
             let (bytes, from) = self.socket.recv_from(buffer).ok()?;
             return Some((from, bytes));
         };
         let (bytes, arrival) = sys::receive(&self.socket, buffer).ok()?;
         let arrival = arrival?;
-        let is_heard = self.cards.iter().any(|card| card.index == arrival.card)
-            || limits.address == Some(arrival.to)
-            || limits.peers.contains(&arrival.from.ip())
-            || limits.registered().contains(&arrival.from.ip());
-        is_heard.then_some((arrival.from, bytes))
+        let is_accepted = self.cards.iter().any(|card| card.index == arrival.card)
+            || filter.address == Some(arrival.to)
+            || filter.peers.contains(&arrival.from.ip())
+            || filter.registered().contains(&arrival.from.ip());
+        is_accepted.then_some((arrival.from, bytes))
     }
 
-    /// Sends to all on each segment. A card that is down loses it, as a bad cable would.
+    /// Sends to all nodes of each segment. A card that is down loses the packet.
     pub(super) fn send_to_all(&self, packet: &[u8]) {
         let Ok(port) = self.port() else { return };
         let _chosen = self.choice.lock().unwrap_or_else(PoisonError::into_inner);
@@ -172,26 +173,26 @@ impl Segment {
     }
 }
 
-/// Has multicast go out of this card.
+/// Sends further multicast packets over this card.
 fn choose_card(socket: &UdpSocket, index: u32) -> rustix::io::Result<()> {
     let any = Ipv4Addr::UNSPECIFIED;
     sockopt::set_ip_multicast_if_with_ifindex(socket, &any, &any, index)
 }
 
-/// The cards of these names, or all that have an address and are no loopback.
+/// Returns the named cards, or all cards with an address except the loopback.
 fn find_cards(names: &[String]) -> Result<Vec<Card>, SegmentError> {
     let failed = |card: &str, source| SegmentError::Card { card: card.to_owned(), source };
     if !names.is_empty() {
         return names.iter().map(|name| card(name).map_err(|source| failed(name, source))).collect();
     }
-    // The table of this very network namespace; /sys may show another's.
+    // The table of this thread's network namespace; /sys may show another one.
     let table = std::fs::read_to_string("/proc/self/net/dev")?;
     let names = table.lines().filter_map(|line| line.split_once(':')).map(|(name, _)| name.trim());
     let cards = names.filter(|name| *name != LOOPBACK).filter_map(|name| card(name).ok());
     Ok(cards.take(CARDS_MAX).collect())
 }
 
-/// A card and the address that it sends multicast from: that is what the kernel says a socket has which is about to.
+/// Returns a card with the address that it sends multicast from: the kernel's choice for a connected socket.
 fn card(name: &str) -> io::Result<Card> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     let index = name_to_index(&socket, name)?;

@@ -10,29 +10,30 @@ use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 
-/// Room for one control message with an `in_pktinfo`, in 8-byte words so that it is aligned: the header takes 2 at most.
+/// Room for one control message with an `in_pktinfo`, in 8-byte words so that it is aligned: the header takes 2 at
+/// most.
 const CONTROL_WORDS: usize = 4;
 const _: () = assert!(
     CONTROL_WORDS * 8 >= size_of::<libc::cmsghdr>() + size_of::<libc::in_pktinfo>() + 4,
     "a control message fits, rounded up"
 );
 
-/// How a datagram came.
+/// The arrival of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrival {
-    /// Who sent it, as it says.
+    /// The sender address, unverified.
     pub(crate) from: SocketAddr,
-    /// The number of the card.
+    /// The card's index.
     pub(crate) card: u32,
-    /// Whom it was sent to.
+    /// The destination address.
     pub(crate) to: Ipv4Addr,
 }
 
-/// Has an IPv4 socket say by which card each datagram came.
+/// Lets an IPv4 socket report the card of each datagram.
 ///
 /// # Errors
-/// What the system says.
-pub(crate) fn tell_cards(socket: &UdpSocket) -> io::Result<()> {
+/// Those of `setsockopt(2)`.
+pub(crate) fn report_cards(socket: &UdpSocket) -> io::Result<()> {
     let is_on: libc::c_int = 1;
     // SAFETY: the value is an integer that lives through the call, its true length is given, and the kernel reads only.
     let result = unsafe {
@@ -47,11 +48,11 @@ pub(crate) fn tell_cards(socket: &UdpSocket) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Takes a datagram from a socket that was told [`tell_cards`]: its bytes in the buffer, and how it came; `None` where the
-/// kernel does not say.
+/// Receives a datagram from a socket after [`report_cards`]. Returns its size in the buffer and its arrival; `None` if
+/// the kernel does not report it.
 ///
 /// # Errors
-/// What the system says, a timeout too.
+/// Those of `recvmsg(2)`, including a timeout.
 pub(crate) fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<(usize, Option<Arrival>)> {
     let mut control = [0_u64; CONTROL_WORDS];
     let mut slice = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
@@ -67,7 +68,7 @@ pub(crate) fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<(usiz
     // SAFETY: the header and all it points to live through the call, each with its true length; no pointer is kept.
     let result = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, 0) };
     let bytes = usize::try_from(result).map_err(|_| io::Error::last_os_error())?;
-    // SAFETY: the kernel has filled the header in; `control`, which it points to, is aligned and alive.
+    // SAFETY: the kernel has filled in the header; `control`, to which it points, is aligned and alive.
     let first = unsafe { libc::CMSG_FIRSTHDR(&raw const header).as_ref() };
     let is_it = |found: &&libc::cmsghdr| {
         (found.cmsg_level, found.cmsg_type) == (libc::IPPROTO_IP, libc::IP_PKTINFO)

@@ -1,54 +1,54 @@
-//! As much of HTTP as a registry takes: a question and its answer, and an answer that goes on.
+//! The part of HTTP that a registry needs: a request with its response, and a response that streams changes.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
-/// How long a connection, a question or an answer may take.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// Bytes of an answer, at most.
-const ANSWER_BYTES_MAX: usize = 1 << 20;
+/// The time limit of a connection, a request or a response.
+const TIME_MAX: Duration = Duration::from_secs(2);
+/// The maximum size of a response, in bytes.
+const RESPONSE_BYTES_MAX: usize = 1 << 20;
 
-/// Asks, and waits for the whole answer.
+/// Sends a request, and returns the whole response.
 ///
 /// # Errors
-/// Nobody answers, or not with success: then the text is the answer's.
+/// The host does not respond, or not with success; then the error has the response's text.
 pub(super) fn ask(host: &str, path: &str, body: &str) -> io::Result<String> {
     let mut stream = open(host, path, body)?;
-    let mut answer = Vec::new();
-    let until = Instant::now() + PATIENCE;
-    while read_more(&mut stream, &mut answer, until)? > 0 {}
-    let end = head_end(&answer).ok_or_else(|| wrong("the answer has no head"))?;
-    let (head, body) = answer.split_at(end);
+    let mut response = Vec::new();
+    let until = Instant::now() + TIME_MAX;
+    while read_more(&mut stream, &mut response, until)? > 0 {}
+    let end = head_end(&response).ok_or_else(|| wrong("the response has no head"))?;
+    let (head, body) = response.split_at(end);
     let body = String::from_utf8_lossy(body).into_owned();
     if is_success(head) { Ok(body) } else { Err(wrong(body.trim())) }
 }
 
-/// An answer that goes on for as long as there is something to tell.
-pub(super) struct Telling(TcpStream);
+/// A streaming response.
+pub(super) struct EventStream(TcpStream);
 
-impl Telling {
-    /// Asks, and waits until the answer has begun and something was told.
-    pub(super) fn begin(host: &str, path: &str, body: &str) -> io::Result<Telling> {
+impl EventStream {
+    /// Sends a request, and waits until the response has begun and has a first event.
+    pub(super) fn begin(host: &str, path: &str, body: &str) -> io::Result<EventStream> {
         let mut stream = open(host, path, body)?;
         let mut head = Vec::new();
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIME_MAX;
         loop {
             let count = read_more(&mut stream, &mut head, until)?;
             match head_end(&head) {
-                Some(_) if !is_success(&head) => return Err(wrong("the registry does not tell of changes")),
-                Some(end) if end < head.len() => return Ok(Telling(stream)),
-                _ if count == 0 => return Err(wrong("the answer ends in its head")),
+                Some(_) if !is_success(&head) => return Err(wrong("the registry does not report changes")),
+                Some(end) if end < head.len() => return Ok(EventStream(stream)),
+                _ if count == 0 => return Err(wrong("the response ends in its head")),
                 Some(_) | None => {}
             }
         }
     }
 
-    /// Whether something was told within this time.
+    /// Waits for an event, at most `patience`. Returns whether one arrived.
     ///
     /// # Errors
-    /// Nothing more will be.
-    pub(super) fn has_news(&mut self, patience: Duration) -> io::Result<bool> {
+    /// The response has ended.
+    pub(super) fn has_event(&mut self, patience: Duration) -> io::Result<bool> {
         self.0.set_read_timeout(Some(patience))?;
         match self.0.read(&mut [0; 4096]) {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
@@ -64,11 +64,11 @@ impl Telling {
 fn open(host: &str, path: &str, body: &str) -> io::Result<TcpStream> {
     let mut last = io::Error::from(io::ErrorKind::NotFound);
     for address in host.to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, PATIENCE) {
+        match TcpStream::connect_timeout(&address, TIME_MAX) {
             Ok(mut stream) => {
-                stream.set_read_timeout(Some(PATIENCE))?;
-                stream.set_write_timeout(Some(PATIENCE))?;
-                // Of the older version, so that the answer comes as it is and ends with the connection.
+                stream.set_read_timeout(Some(TIME_MAX))?;
+                stream.set_write_timeout(Some(TIME_MAX))?;
+                // HTTP/1.0, so that the response is not chunked and ends with the connection.
                 let length = body.len();
                 write!(
                     stream,
@@ -83,11 +83,11 @@ fn open(host: &str, path: &str, body: &str) -> io::Result<TcpStream> {
     Err(last)
 }
 
-/// Reads some more; 0 at the end. Who drips byte by byte holds up nobody.
+/// Reads more; 0 at the end. The time limit also ends a response that arrives byte by byte.
 fn read_more(stream: &mut TcpStream, into: &mut Vec<u8>, until: Instant) -> io::Result<usize> {
     let left = until.saturating_duration_since(Instant::now());
-    if left.is_zero() || into.len() > ANSWER_BYTES_MAX {
-        return Err(wrong("the answer is too long"));
+    if left.is_zero() || into.len() > RESPONSE_BYTES_MAX {
+        return Err(wrong("the response is too long"));
     }
     stream.set_read_timeout(Some(left))?;
     let mut piece = [0; 4096];
@@ -96,12 +96,12 @@ fn read_more(stream: &mut TcpStream, into: &mut Vec<u8>, until: Instant) -> io::
     Ok(count)
 }
 
-/// Where the body of an answer begins.
-fn head_end(answer: &[u8]) -> Option<usize> {
-    answer.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4)
+/// Returns the offset of a response's body.
+fn head_end(response: &[u8]) -> Option<usize> {
+    response.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4)
 }
 
-/// `HTTP/1.0 200 OK`.
+/// Parses a status line such as `HTTP/1.0 200 OK`.
 fn is_success(head: &[u8]) -> bool {
     head.split(|byte| *byte == b' ').nth(1).is_some_and(|code| code == b"200")
 }
@@ -115,8 +115,8 @@ mod tests {
     use super::*;
     use std::net::TcpListener;
 
-    /// Answers one question with these bytes; gives where, and what was asked.
-    fn answering(answer: &'static str) -> (String, std::thread::JoinHandle<String>) {
+    /// Answers one request with these bytes. Returns the address, and the request.
+    fn answering(response: &'static str) -> (String, std::thread::JoinHandle<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let host = listener.local_addr().unwrap().to_string();
         let asked = std::thread::spawn(move || {
@@ -127,14 +127,14 @@ mod tests {
                 let count = stream.read(&mut piece).unwrap();
                 asked.extend_from_slice(&piece[..count]);
             }
-            stream.write_all(answer.as_bytes()).unwrap();
+            stream.write_all(response.as_bytes()).unwrap();
             String::from_utf8(asked).unwrap()
         });
         (host, asked)
     }
 
     #[test]
-    fn an_answer_is_what_stands_behind_its_head() {
+    fn response_is_the_text_after_the_head() {
         let (host, asked) = answering("HTTP/1.0 200 OK\r\nA: b\r\n\r\n{\"ID\":\"7\"}");
         assert_eq!(ask(&host, "/v3/x", "{}").unwrap(), "{\"ID\":\"7\"}");
         let asked = asked.join().unwrap();
@@ -145,19 +145,19 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_success_is_an_error_with_its_text() {
+    fn response_without_success_is_an_error_with_its_text() {
         let (host, _asked) = answering("HTTP/1.0 404 Not Found\r\n\r\nno lease\n");
         assert_eq!(ask(&host, "/", "{}").unwrap_err().to_string(), "no lease");
         let (host, _asked) = answering("nothing of the kind");
         assert!(ask(&host, "/", "{}").is_err());
         let (host, _asked) = answering("HTTP/1.0 403 Forbidden\r\n\r\nno");
-        assert!(Telling::begin(&host, "/", "{}").is_err());
+        assert!(EventStream::begin(&host, "/", "{}").is_err());
     }
 
     #[test]
-    fn a_telling_begins_with_its_first_word_and_ends_with_its_connection() {
+    fn stream_begins_with_its_first_event_and_ends_with_its_connection() {
         let (host, _asked) = answering("HTTP/1.0 200 OK\r\n\r\n{\"created\":true}");
-        let mut telling = Telling::begin(&host, "/v3/watch", "{}").unwrap();
-        assert_eq!(telling.has_news(PATIENCE).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        let mut stream = EventStream::begin(&host, "/v3/watch", "{}").unwrap();
+        assert_eq!(stream.has_event(TIME_MAX).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
 }

@@ -2,24 +2,24 @@ use super::*;
 
 const NEAR: Ipv4Addr = Ipv4Addr::LOCALHOST;
 const OTHER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
-/// No test takes longer, unless it fails.
+/// Longer than any successful test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A segment that hears by this card, and what else is allowed.
+/// A segment with one card, and a filter.
 fn segment(card: u32, address: Option<Ipv4Addr>, peers: Vec<IpAddr>) -> Segment {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
-    sys::tell_cards(&socket).unwrap();
+    sys::report_cards(&socket).unwrap();
     let cards = vec![Card { index: card, address: NEAR }];
     Segment {
         socket,
         cards,
-        limits: Some(Limits { address, peers, registered: Mutex::default() }),
+        filter: Some(PacketFilter { address, peers, registered: Mutex::default() }),
         choice: Mutex::default(),
     }
 }
 
-/// Which of two packets is heard: the first is sent from one address of the loopback, the second from another.
-fn heard(segment: &Segment) -> [bool; 2] {
+/// Whether each of two packets is accepted, sent from two addresses of the loopback.
+fn accepted(segment: &Segment) -> [bool; 2] {
     let port = segment.port().unwrap();
     [NEAR, OTHER].map(|from| {
         let sender = UdpSocket::bind((from, 0)).unwrap();
@@ -36,13 +36,13 @@ fn loopback() -> u32 {
 }
 
 #[test]
-fn packets_are_heard_that_come_by_a_chosen_card_and_no_others() {
-    assert_eq!(heard(&segment(loopback(), None, Vec::new())), [true, true]);
-    assert_eq!(heard(&segment(u32::MAX, None, Vec::new())), [false, false]);
+fn packets_of_a_chosen_card_only_are_accepted() {
+    assert_eq!(accepted(&segment(loopback(), None, Vec::new())), [true, true]);
+    assert_eq!(accepted(&segment(u32::MAX, None, Vec::new())), [false, false]);
 }
 
 #[test]
-fn peers_and_what_is_sent_to_the_chosen_address_are_heard_by_any_card() {
-    assert_eq!(heard(&segment(u32::MAX, None, vec![IpAddr::V4(OTHER)])), [false, true]);
-    assert_eq!(heard(&segment(u32::MAX, Some(NEAR), Vec::new())), [true, false]);
+fn packets_of_peers_and_to_the_chosen_address_are_accepted_on_any_card() {
+    assert_eq!(accepted(&segment(u32::MAX, None, vec![IpAddr::V4(OTHER)])), [false, true]);
+    assert_eq!(accepted(&segment(u32::MAX, Some(NEAR), Vec::new())), [true, false]);
 }

@@ -208,7 +208,7 @@ fn serve_client(stream: UnixStream, host: &NodeHost, dials: &Dials, mounting: &M
 
 fn send_list(writer: &mut UnixStream, host: &NodeHost, dials: &Dials) -> io::Result<()> {
     let probe_periods = host.counters().probe_periods;
-    let of = |node: &NodeInfo| Listed::of(node, probe_periods, &dials.taken(&node.record.key));
+    let of = |node: &NodeInfo| Listed::of(node, probe_periods, &dials.route(&node.record.key));
     let mut listed: Vec<Listed> = host.nodes().iter().map(of).collect();
     for own in listed.iter_mut().filter(|node| node.own) {
         own.registry = host.registry();

@@ -10,7 +10,7 @@ use wirefs_carrier::tls::Identity;
 use wirefs_carrier::{Address, ListenOptions, Listener};
 use wirefs_node::NodeKey;
 use wirefs_node::limits::CARDS_MAX;
-use wirefs_nodehost::{CardNetwork, NodeDial, NodeEther, NodeHost, Taken, Via, card_networks};
+use wirefs_nodehost::{CardNetwork, NodeDial, NodeEther, NodeHost, Route, Via, card_networks};
 
 use crate::arguments::NodeUp;
 use crate::failure::failure;
@@ -122,8 +122,8 @@ impl Dials {
     }
 
     /// Returns the carrier and the paths used last for a node.
-    pub(super) fn taken(&self, key: &NodeKey) -> Taken {
+    pub(super) fn route(&self, key: &NodeKey) -> Route {
         let dial = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key).map(Arc::clone);
-        dial.map(|dial| dial.taken()).unwrap_or_default()
+        dial.map(|dial| dial.route()).unwrap_or_default()
     }
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use wirefs_carrier::tls::PublicKey;
 use wirefs_node::Liveness;
-use wirefs_nodehost::{NodeInfo, Taken, Way};
+use wirefs_nodehost::{NodeInfo, Route, TlsPath};
 
 use super::control::NodeRequest;
 use crate::arguments;
@@ -27,8 +27,8 @@ pub(super) struct CardConnections {
 }
 
 impl CardConnections {
-    fn of(way: &Way) -> CardConnections {
-        let Way { card, remote, connections } = way;
+    fn of(way: &TlsPath) -> CardConnections {
+        let TlsPath { card, remote, connections } = way;
         CardConnections { card: card.clone(), remote: remote.to_string(), connections: *connections }
     }
 
@@ -102,7 +102,7 @@ pub(super) struct Listed {
 
 impl Listed {
     /// Returns the list entry of a node.
-    pub(super) fn of(node: &NodeInfo, turns: u64, taken: &Taken) -> Listed {
+    pub(super) fn of(node: &NodeInfo, turns: u64, route: &Route) -> Listed {
         let record = &node.record;
         let state = match node.state {
             Liveness::Alive => "alive",
@@ -125,10 +125,10 @@ impl Listed {
             free_bytes: record.free_bytes,
             all_bytes: record.all_bytes,
             cards: record.cards.iter().map(|card| hardware(card.hardware)).collect(),
-            via: taken.carrier.map(str::to_owned),
-            paths: taken.paths.iter().map(Path::of).collect(),
-            ways: taken.ways.iter().map(CardConnections::of).collect(),
-            no_ether: taken.no_ether.clone(),
+            via: route.carrier.map(str::to_owned),
+            paths: route.paths.iter().map(Path::of).collect(),
+            ways: route.tls_paths.iter().map(CardConnections::of).collect(),
+            no_ether: route.ether_failure.clone(),
             registry: None,
             turns: node.is_own.then_some(turns),
         }

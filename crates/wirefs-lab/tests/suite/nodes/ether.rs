@@ -129,7 +129,7 @@ fn isolated_second_card_is_not_used() {
     assert_eq!(segment.read(1, "linus2/file"), "of 2\n");
     let row = listed(&segment, 1, "linus2");
     assert_eq!(row["via"], "tcp+tls");
-    assert_eq!(row["no_ether"], "1 of 2 ways carries data");
+    assert_eq!(row["no_ether"], "1 of 2 paths carry data");
 }
 
 /// S-121: if Ethernet does not work although both nodes have a card in one network, TLS is used.

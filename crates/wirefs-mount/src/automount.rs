@@ -1,23 +1,22 @@
-//! A mount that is there before its server is reached: the first use dials, and while the server is known to be gone each
-//! call is told so at once.
+//! A mount that connects on its first use. While its server is known to be down, each call fails at once.
 //!
-//! | the gate | a look at the root's attributes | another call |
+//! | state | attributes of the root | another call |
 //! |---|---|---|
-//! | is closed | is answered from here | is held, and has the server dialled |
-//! | is being opened | is answered from here | is held |
-//! | could not be opened | is answered from here | fails as the dial did, for a second or until it is known to be back |
-//! | is open | goes to the server | goes to the server |
-//! | is down | fails: the host is down | fails: the host is down |
+//! | closed | answered locally | held, and starts the connection |
+//! | connecting | answered locally | held |
+//! | failed | answered locally | fails like the connection, for a second or until the server is known to be up |
+//! | connected | forwarded | forwarded |
+//! | server down | fails with `EHOSTDOWN` | fails with `EHOSTDOWN` |
 //!
-//! So a listing of the directory that has such mounts in it, and `df`, dial nobody. Where a mount that died has left a journal, the gate opens
-//! by itself, which brings to the server what is in it.
+//! So neither a listing of the directory with such mounts nor `df` connects to a server. If a killed mount left a
+//! journal, the trigger connects by itself to replay it.
 
-mod behind;
+mod connected;
 mod held;
 
+use super::MountPlan;
 use super::engine::Engine;
-use super::{MountPlan, connect};
-use held::{Held, Wanted};
+use held::{Held, HeldCall};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -26,51 +25,51 @@ use wirefs_client::call::{Answer, Call, CallId, Caller, Invalidate, ROOT};
 use wirefs_fuse::{FileSystem, MountOptions, Notifier, Reading, Reply, Session, SessionOptions};
 use wirefs_op::{Errno, FileId, FsStat, Kind, Stat, Timestamp};
 
-/// Calls that wait for the server to be reached, at most; more are told to come again.
+/// The maximum number of held calls; further ones fail with `EAGAIN`.
 const HELD_MAX: usize = 1_024;
-/// How often the server is dialled before the calls that wait are told.
+/// The number of attempts to connect before the held calls fail.
 const TRIES: usize = 3;
-/// Between two of these.
+/// The pause between two attempts.
 const TRY_PAUSE: Duration = Duration::from_millis(300);
-/// So long a failure stands: whoever comes meanwhile is told the same.
-const FAILURE_LIFE: Duration = Duration::from_secs(1);
-/// So long passes until a server that could not be reached is dialled again for what was left in a journal.
-const LEFT_RETRY: Duration = Duration::from_secs(5);
-/// The unit of what is told of the server's room, in bytes.
+/// The time for which a failure also fails later calls.
+const FAILURE_TTL: Duration = Duration::from_secs(1);
+/// The pause before the next attempt to connect for a journal.
+const JOURNAL_RETRY: Duration = Duration::from_secs(5);
+/// The unit of the server's reported space, in bytes.
 const BLOCK_BYTES: u32 = 4_096;
-/// The longest name, in bytes.
+/// The maximum length of a name, in bytes.
 const NAME_BYTES_MAX: u32 = 255;
-/// How long what is told of a closed gate may be believed.
+/// The time for which the kernel caches attributes before the connection.
 const CLOSED_TTL: Duration = Duration::from_millis(100);
 
-/// What a gate leads to, and where it is.
-pub struct GatePlan {
-    /// How to mount.
+/// The plan of an automount trigger.
+pub struct TriggerPlan {
+    /// The mount point.
     pub mountpoint: PathBuf,
-    /// How the kernel mounts it.
+    /// The kernel's mount options.
     pub options: MountOptions,
-    /// The server will check rights as each caller; one that turns out not to is not let through.
+    /// The server is expected to check permissions for each caller; one that does not is refused.
     pub acts_for_callers: bool,
-    /// What to mount, once it is wanted.
+    /// The mount, once it is used.
     pub plan: MountPlan,
 }
 
-/// A gate that stands.
-pub struct Gate {
-    inner: Arc<Inner>,
+/// A mounted automount trigger.
+pub struct AutomountTrigger {
+    inner: Arc<Trigger>,
     mountpoint: PathBuf,
 }
 
-struct Inner {
+struct Trigger {
     plan: MountPlan,
     acts_for_callers: bool,
     is_up: AtomicBool,
-    /// A mount that died has left a journal, which nobody has brought to the server since.
-    is_owed: AtomicBool,
-    /// What the server has told others of its room, in bytes: free, all.
+    /// A killed mount left a journal that is not replayed yet.
+    has_journal: AtomicBool,
+    /// The server's space as other nodes know it, in bytes: free, total.
     room: (AtomicU64, AtomicU64),
     state: Mutex<State>,
-    me: Weak<Inner>,
+    me: Weak<Trigger>,
 }
 
 #[derive(Default)]
@@ -83,25 +82,25 @@ struct State {
 enum Phase {
     #[default]
     Closed,
-    Opening(Vec<Held>),
+    Connecting(Vec<Held>),
     Failed(Errno, Instant),
-    Open(Arc<Engine>),
+    Connected(Arc<Engine>),
 }
 
-impl Gate {
-    /// Mounts. No server is asked anything.
+impl AutomountTrigger {
+    /// Mounts the trigger, without a request to a server.
     ///
     /// # Errors
-    /// The kernel refuses; the text says what to do.
-    pub fn raise(gate: GatePlan) -> Result<Gate, super::MountError> {
-        let GatePlan { mountpoint, options, acts_for_callers, plan } = gate;
+    /// The kernel's refusal, with advice.
+    pub fn mount(trigger: TriggerPlan) -> Result<AutomountTrigger, super::MountError> {
+        let TriggerPlan { mountpoint, options, acts_for_callers, plan } = trigger;
         let threads = plan.threads.max(1);
-        let is_owed = plan.journal.as_ref().is_some_and(|journal| journal.has_any());
-        let inner = Arc::new_cyclic(|me| Inner {
+        let has_journal = plan.journal.as_ref().is_some_and(|journal| journal.has_any());
+        let inner = Arc::new_cyclic(|me| Trigger {
             plan,
             acts_for_callers,
             is_up: AtomicBool::new(true),
-            is_owed: AtomicBool::new(is_owed),
+            has_journal: AtomicBool::new(has_journal),
             room: Default::default(),
             state: Mutex::default(),
             me: Weak::clone(me),
@@ -113,48 +112,46 @@ impl Gate {
         match Session::start(device, front, session_options) {
             Ok(session) => inner.lock().notifier = Some(session.notifier()),
             Err(error) => {
-                // INVARIANT: no caller may be left waiting on a mount that nobody serves.
+                // INVARIANT: no caller may wait on a mount without a server.
                 let _gone = wirefs_fuse::unmount(&mountpoint, true);
                 return Err(error.into());
             }
         }
-        inner.bring();
-        Ok(Gate { inner, mountpoint })
+        inner.connect_for_journal();
+        Ok(AutomountTrigger { inner, mountpoint })
     }
 
-    /// Where it stands.
+    /// Returns the mount point.
     pub fn mountpoint(&self) -> &Path {
         &self.mountpoint
     }
 
-    /// Says whether the server is there, from time to time as well as when it changes. While it is not, each call is told so at
-    /// once, those that wait too.
-    pub fn set_up(&self, is_up: bool) {
+    /// Reports, also repeatedly, whether the server is up. While it is down, each call fails at once, including held ones.
+    pub fn set_server_up(&self, is_up: bool) {
         let was_up = self.inner.is_up.swap(is_up, Ordering::SeqCst);
         match (was_up, is_up) {
             (true, false) => self.inner.fail_waiting(),
-            (false, true) => self.inner.greet(),
+            (false, true) => self.inner.server_up(),
             (true, true) | (false, false) => {}
         }
-        self.inner.bring();
+        self.inner.connect_for_journal();
     }
 
-    /// Says how much room the server has, in bytes.
+    /// Reports the server's space, in bytes.
     pub fn set_room(&self, free_bytes: u64, all_bytes: u64) {
         self.inner.room.0.store(free_bytes, Ordering::Relaxed);
         self.inner.room.1.store(all_bytes, Ordering::Relaxed);
     }
 
-    /// Takes the mount out of sight, and waits until what was written is at the server, at most as long as a caller would
-    /// have waited.
+    /// Unmounts lazily, and waits until the server has all written data, for at most the time that a call would have waited.
     pub fn end(self) {
         let _gone = wirefs_fuse::unmount(&self.mountpoint, true);
         let phase = std::mem::take(&mut self.inner.lock().phase);
         match phase {
-            Phase::Open(engine) => {
+            Phase::Connected(engine) => {
                 let is_settled = match self.inner.is_up.load(Ordering::SeqCst) {
                     true => engine.settle() && engine.settle_journal(),
-                    // It is brought there when the node is back, at the next start.
+                    // Replayed when the node is up again, at the next start.
                     false => engine.has_nothing_journaled(),
                 };
                 engine.rest();
@@ -162,7 +159,7 @@ impl Gate {
                 engine.leave();
                 engine.end_journal(is_settled);
             }
-            Phase::Opening(held) => {
+            Phase::Connecting(held) => {
                 held.into_iter().for_each(|held| held.reply.answer(Answer::Fail(Errno::HostDown)));
             }
             Phase::Closed | Phase::Failed(..) => {}
@@ -170,13 +167,13 @@ impl Gate {
     }
 }
 
-impl FileSystem for Inner {
+impl FileSystem for Trigger {
     fn call(&self, caller: Caller, call: Call<'_>, reply: Reply, reading: &Reading<'_>) {
         let mut state = self.lock();
-        if let Phase::Open(engine) = &state.phase {
+        if let Phase::Connected(engine) = &state.phase {
             let engine = Arc::clone(engine);
             drop(state);
-            return match self.is_up.load(Ordering::SeqCst) || is_farewell(&call) {
+            return match self.is_up.load(Ordering::SeqCst) || is_release(&call) {
                 true => engine.call(caller, call, reply, reading),
                 false => reply.answer(engine.unreachable(&call)),
             };
@@ -190,32 +187,32 @@ impl FileSystem for Inner {
         if let Some(answer) = self.answer_closed(&call) {
             return reply.answer(answer);
         }
-        let held = Held { caller, wanted: Wanted::of(&call), reply };
+        let held = Held { caller, call: HeldCall::of(&call), reply };
         match &mut state.phase {
-            Phase::Opening(waiting) if waiting.len() < HELD_MAX => waiting.push(held),
-            Phase::Opening(_) => held.reply.answer(Answer::Fail(Errno::WouldBlock)),
-            Phase::Failed(errno, at) if at.elapsed() < FAILURE_LIFE => {
+            Phase::Connecting(waiting) if waiting.len() < HELD_MAX => waiting.push(held),
+            Phase::Connecting(_) => held.reply.answer(Answer::Fail(Errno::WouldBlock)),
+            Phase::Failed(errno, at) if at.elapsed() < FAILURE_TTL => {
                 held.reply.answer(Answer::Fail(*errno));
             }
             Phase::Closed | Phase::Failed(..) => {
-                state.phase = Phase::Opening(vec![held]);
+                state.phase = Phase::Connecting(vec![held]);
                 drop(state);
-                self.open();
+                self.connect();
             }
-            // Seen above, under the same lock.
-            Phase::Open(_) => held.reply.answer(Answer::Fail(Errno::Stale)),
+            // Excluded above, under the same lock.
+            Phase::Connected(_) => held.reply.answer(Answer::Fail(Errno::Stale)),
         }
     }
 
     fn interrupt(&self, call: CallId) -> bool {
         let mut state = self.lock();
         match &mut state.phase {
-            Phase::Open(engine) => {
+            Phase::Connected(engine) => {
                 let engine = Arc::clone(engine);
                 drop(state);
                 engine.interrupt(call)
             }
-            Phase::Opening(waiting) => {
+            Phase::Connecting(waiting) => {
                 let found = waiting.iter().position(|held| held.reply.id() == call);
                 let held = found.map(|index| waiting.swap_remove(index));
                 let is_known = held.is_some();
@@ -227,22 +224,22 @@ impl FileSystem for Inner {
     }
 }
 
-/// Calls by which the kernel lets go of something: they are always taken.
-fn is_farewell(call: &Call<'_>) -> bool {
+/// Calls by which the kernel releases an object; they are always forwarded.
+fn is_release(call: &Call<'_>) -> bool {
     matches!(call, Call::Forget { .. } | Call::Release { .. } | Call::Releasedir { .. } | Call::Flush { .. })
 }
 
-impl Inner {
+impl Trigger {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What needs no server as long as nobody asked for more.
+    /// Answers a call that needs no server before the connection.
     fn answer_closed(&self, call: &Call<'_>) -> Option<Answer> {
         match call {
             Call::Getattr { .. } => Some(Answer::Attr(self.root(), CLOSED_TTL)),
-            Call::Statfs { .. } => Some(Answer::FsStat(self.figures())),
-            // `ls -l` asks for access control lists.
+            Call::Statfs { .. } => Some(Answer::FsStat(self.fs_stat())),
+            // `ls -l` reads access control lists.
             Call::Getxattr { .. } => Some(Answer::Fail(Errno::NoData)),
             Call::Listxattr { size_max: 0, .. } => Some(Answer::Size(0)),
             Call::Listxattr { .. } => Some(Answer::Data(bytes::Bytes::new())),
@@ -267,7 +264,7 @@ impl Inner {
         }
     }
 
-    fn figures(&self) -> FsStat {
+    fn fs_stat(&self) -> FsStat {
         let blocks = |bytes: &AtomicU64| bytes.load(Ordering::Relaxed) / u64::from(BLOCK_BYTES);
         let free = blocks(&self.room.0);
         FsStat {
@@ -281,36 +278,36 @@ impl Inner {
         }
     }
 
-    /// Reaches the server on a thread of its own, and lets those through that wait.
-    fn open(&self) {
+    /// Connects in a thread, and then forwards the held calls.
+    fn connect(&self) {
         let Some(me) = self.me.upgrade() else { return };
-        let spawned = std::thread::Builder::new().name("wirefs-gate".into()).spawn(move || {
-            let outcome = me.reach();
-            me.opened(outcome);
+        let spawned = std::thread::Builder::new().name("wirefs-trigger".into()).spawn(move || {
+            let outcome = me.connect_server();
+            me.finished(outcome);
         });
         if spawned.is_err() {
-            self.opened(Err(Errno::NoMemory));
+            self.finished(Err(Errno::NoMemory));
         }
     }
 
-    /// Opens where there is something to be brought to the server, which no program need ask for.
-    fn bring(&self) {
-        if !self.is_owed.load(Ordering::SeqCst) || !self.is_up.load(Ordering::SeqCst) {
+    /// Connects if a journal is to be replayed.
+    fn connect_for_journal(&self) {
+        if !self.has_journal.load(Ordering::SeqCst) || !self.is_up.load(Ordering::SeqCst) {
             return;
         }
         let mut state = self.lock();
         match &state.phase {
-            Phase::Failed(_, at) if at.elapsed() < LEFT_RETRY => {}
-            Phase::Opening(_) | Phase::Open(_) => {}
+            Phase::Failed(_, at) if at.elapsed() < JOURNAL_RETRY => {}
+            Phase::Connecting(_) | Phase::Connected(_) => {}
             Phase::Closed | Phase::Failed(..) => {
-                state.phase = Phase::Opening(Vec::new());
+                state.phase = Phase::Connecting(Vec::new());
                 drop(state);
-                self.open();
+                self.connect();
             }
         }
     }
 
-    fn reach(&self) -> Result<Arc<Engine>, Errno> {
+    fn connect_server(&self) -> Result<Arc<Engine>, Errno> {
         let mut failure = Errno::HostDown;
         for attempt in 0..TRIES {
             if attempt > 0 {
@@ -319,10 +316,10 @@ impl Inner {
             if !self.is_up.load(Ordering::SeqCst) {
                 return Err(Errno::HostDown);
             }
-            match connect(self.plan.clone()) {
+            match super::connect(self.plan.clone()) {
                 Ok(connected) if connected.attachment().acts_for_callers || !self.acts_for_callers => {
                     let notifier = self.lock().notifier.clone().ok_or(Errno::Io)?;
-                    return connected.serve_behind(notifier).map_err(|_| Errno::NoMemory);
+                    return connected.serve_connected(notifier).map_err(|_| Errno::NoMemory);
                 }
                 Ok(connected) => {
                     connected.abandon();
@@ -330,66 +327,66 @@ impl Inner {
                 }
                 Err(error) => {
                     failure = errno_of(&error);
-                    eprint_line(&error);
+                    report(&error);
                 }
             }
         }
         Err(failure)
     }
 
-    fn opened(&self, outcome: Result<Arc<Engine>, Errno>) {
+    fn finished(&self, outcome: Result<Arc<Engine>, Errno>) {
         if outcome.is_ok() {
-            // What stays all the same waits for `wirefs recover`, or for the next start.
-            self.is_owed.store(false, Ordering::SeqCst);
+            // A journal that remains is replayed by `wirefs recover` or at the next start.
+            self.has_journal.store(false, Ordering::SeqCst);
         }
         let mut state = self.lock();
         let next = match &outcome {
-            Ok(engine) => Phase::Open(Arc::clone(engine)),
+            Ok(engine) => Phase::Connected(Arc::clone(engine)),
             Err(errno) => Phase::Failed(*errno, Instant::now()),
         };
-        let was_ended = !matches!(state.phase, Phase::Opening(_));
+        let has_ended = !matches!(state.phase, Phase::Connecting(_));
         let waiting = match std::mem::replace(&mut state.phase, next) {
-            Phase::Opening(waiting) => waiting,
-            Phase::Closed | Phase::Failed(..) | Phase::Open(_) => Vec::new(),
+            Phase::Connecting(waiting) => waiting,
+            Phase::Closed | Phase::Failed(..) | Phase::Connected(_) => Vec::new(),
         };
         let notifier = state.notifier.clone();
         drop(state);
         match outcome {
-            Ok(engine) if was_ended => {
+            Ok(engine) if has_ended => {
                 engine.stop();
                 engine.end_journal(true);
             }
             Ok(engine) => {
-                // What was told of the root before was not the server's word.
+                // The attributes of the root so far were not the server's.
                 if let Some(notifier) = notifier {
                     let _ = notifier.invalidate(&Invalidate::Node { node: ROOT, offset: -1, length: 0 });
                 }
-                waiting.into_iter().for_each(|held| held.pass(engine.as_ref()));
+                waiting.into_iter().for_each(|held| held.forward(engine.as_ref()));
             }
             Err(errno) => waiting.into_iter().for_each(|held| held.reply.answer(Answer::Fail(errno))),
         }
     }
 
-    /// The server is back: what it was told of its absence is over.
-    fn greet(&self) {
+    /// The server is up again: its failure is over.
+    fn server_up(&self) {
         let mut state = self.lock();
         match &state.phase {
-            Phase::Open(engine) => engine.hurry(),
+            Phase::Connected(engine) => engine.hurry(),
             Phase::Failed(..) => state.phase = Phase::Closed,
-            Phase::Closed | Phase::Opening(_) => {}
+            Phase::Closed | Phase::Connecting(_) => {}
         }
     }
 
-    /// The server is gone: nobody waits for it any longer.
+    /// The server is down: held and waiting calls fail.
     fn fail_waiting(&self) {
         let mut state = self.lock();
         match &mut state.phase {
-            Phase::Open(engine) => {
+            Phase::Connected(engine) => {
                 let engine = Arc::clone(engine);
                 drop(state);
                 engine.fail_waiting();
             }
-            Phase::Opening(waiting) => {
+            Phase::Connecting(waiting) => {
                 let waiting = std::mem::take(waiting);
                 drop(state);
                 waiting.into_iter().for_each(|held| held.reply.answer(Answer::Fail(Errno::HostDown)));
@@ -399,7 +396,7 @@ impl Inner {
     }
 }
 
-/// Who refuses us is there; else it is as good as down.
+/// A server that refuses us is up; other failures count as down.
 fn errno_of(error: &super::ConnectError) -> Errno {
     use super::ConnectError as Error;
     use wirefs_carrier::DialError;
@@ -411,8 +408,8 @@ fn errno_of(error: &super::ConnectError) -> Errno {
     }
 }
 
-/// One line for the person who runs this; where nobody listens it is lost.
-fn eprint_line(error: &super::ConnectError) {
+/// Writes one line to standard error. A write error is ignored.
+fn report(error: &super::ConnectError) {
     use std::io::Write;
-    let _unheard = writeln!(std::io::stderr(), "wirefs: {error}");
+    let _ignored = writeln!(std::io::stderr(), "wirefs: {error}");
 }

@@ -1,4 +1,4 @@
-//! What is behind a gate that is open.
+//! The mount of a connected automount trigger.
 
 use crate::engine::{Engine, Waiting};
 use crate::{Connected, invalidation, journal, store, ticker, wire};
@@ -8,8 +8,8 @@ use wirefs_fuse::Notifier;
 use wirefs_op::Errno;
 
 impl Connected {
-    /// Starts the threads of a mount whose session runs already.
-    pub(super) fn serve_behind(self, notifier: Notifier) -> std::io::Result<Arc<Engine>> {
+    /// Starts the threads of a mount whose FUSE session already runs.
+    pub(super) fn serve_connected(self, notifier: Notifier) -> std::io::Result<Arc<Engine>> {
         let Connected { plan, engine, attached, .. } = self;
         let started = wire::start(&engine, attached, plan)
             .and_then(|()| ticker::start(&engine))
@@ -27,12 +27,12 @@ impl Connected {
 }
 
 impl Engine {
-    /// Whether the server's disk has all that was journaled.
+    /// Returns whether the server has all journaled changes on stable storage.
     pub(super) fn has_nothing_journaled(&self) -> bool {
         self.journal.as_ref().is_none_or(|journal| journal.is_done_below(0))
     }
 
-    /// What a call is answered while the server is known to be away.
+    /// The answer to a call while the server is known to be down.
     pub(super) fn unreachable(&self, call: &Call<'_>) -> Answer {
         match call {
             Call::Lookup { parent, name } => {
@@ -42,7 +42,7 @@ impl Engine {
         }
     }
 
-    /// Answers all programs that wait, for nothing will come.
+    /// Fails all waiting calls of programs, because the server is down.
     pub(super) fn fail_waiting(&self) {
         let waiting = self.drive(|state, now| {
             let of_programs = |waiting: &Waiting| matches!(waiting, Waiting::Kernel { .. });

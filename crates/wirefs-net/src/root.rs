@@ -1,4 +1,4 @@
-//! The root of `/net`: a small tree that is made of names alone, and answers from memory.
+//! The root of `/net`: a small tree in memory.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,47 +7,47 @@ use wirefs_client::call::{Answer, Call, CallId, Caller, Entry, Handle, Listed, P
 use wirefs_fuse::{FileSystem, Reading, Reply};
 use wirefs_op::{Errno, FileId, FsStat, Kind, Stat, Timestamp};
 
-/// How long the kernel may believe a name and its attributes. Absent names are asked for each time.
+/// The time for which the kernel caches a name and its attributes. Absent names are not cached.
 const TTL: Duration = Duration::from_secs(1);
-/// What a listing takes for an entry beside its name, rounded up to this.
+/// The alignment of a directory entry in a listing, in bytes.
 const ENTRY_ALIGN: usize = 8;
 
 /// The root of `/net`.
-pub(super) struct Front {
+pub(super) struct NetRoot {
     state: Mutex<State>,
     born: Timestamp,
     owner: (u32, u32),
 }
 
 struct State {
-    names: BTreeMap<String, Place>,
+    names: BTreeMap<String, NameEntry>,
     next: u64,
 }
 
-/// What a name leads to.
+/// An entry of the root.
 #[derive(Clone, Debug)]
-struct Place {
+struct NameEntry {
     node: TreeNodeId,
-    kind: Shape,
-    /// Who looks at the listing sees it.
+    kind: EntryKind,
+    /// Listings show the entry.
     is_listed: bool,
-    /// The thread that mounts there is the first to see it.
-    only_for: Option<u32>,
+    /// Until this thread has looked the name up, no other one sees it.
+    visible_to: Option<u32>,
 }
 
-/// What stands in `/net`.
+/// The kind of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
-    /// A directory for something to be mounted on.
+pub(super) enum EntryKind {
+    /// A directory to mount on.
     Directory,
     /// A symbolic link.
     Link(String),
 }
 
-impl Front {
-    pub(super) fn new() -> Front {
+impl NetRoot {
+    pub(super) fn new() -> NetRoot {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Front {
+        NetRoot {
             state: Mutex::new(State { names: BTreeMap::new(), next: ROOT.0 + 1 }),
             born: Timestamp {
                 secs: i64::try_from(now.as_secs()).unwrap_or(i64::MAX),
@@ -61,19 +61,19 @@ impl Front {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a name, which nobody sees before this thread has looked it up, or [`Front::show`].
-    pub(super) fn make(&self, name: &str, kind: Shape) {
+    /// Adds a name, hidden from other threads until this thread has looked it up, or until [`NetRoot::show`].
+    pub(super) fn make(&self, name: &str, kind: EntryKind) {
         let mut state = self.lock();
         let node = TreeNodeId(state.next);
         state.next += 1;
-        let only_for = u32::try_from(rustix::thread::gettid().as_raw_nonzero().get()).ok();
-        state.names.insert(name.to_owned(), Place { node, kind, is_listed: false, only_for });
+        let visible_to = u32::try_from(rustix::thread::gettid().as_raw_nonzero().get()).ok();
+        state.names.insert(name.to_owned(), NameEntry { node, kind, is_listed: false, visible_to });
     }
 
-    /// Lets all see a name, and list it or not.
+    /// Shows a name to all threads, and lists it or not.
     pub(super) fn show(&self, name: &str, is_listed: bool) {
         if let Some(place) = self.lock().names.get_mut(name) {
-            place.only_for = None;
+            place.visible_to = None;
             place.is_listed = is_listed;
         }
     }
@@ -82,10 +82,10 @@ impl Front {
         self.lock().names.remove(name);
     }
 
-    fn stat(&self, node: TreeNodeId, kind: &Shape) -> Stat {
+    fn stat(&self, node: TreeNodeId, kind: &EntryKind) -> Stat {
         let (kind, mode, size) = match kind {
-            Shape::Directory => (Kind::Directory, 0o755, 0),
-            Shape::Link(target) => (Kind::Symlink, 0o777, target.len() as u64),
+            EntryKind::Directory => (Kind::Directory, 0o755, 0),
+            EntryKind::Link(target) => (Kind::Symlink, 0o777, target.len() as u64),
         };
         Stat {
             mode,
@@ -101,7 +101,7 @@ impl Front {
         }
     }
 
-    fn entry(&self, place: &Place) -> Entry {
+    fn entry(&self, place: &NameEntry) -> Entry {
         let stat = self.stat(place.node, &place.kind);
         Entry { node: place.node, stat, entry_ttl: TTL, attr_ttl: TTL, is_held: true }
     }
@@ -130,7 +130,7 @@ impl Front {
             Call::Getxattr { .. } => Answer::Fail(Errno::NoData),
             Call::Listxattr { size_max: 0, .. } => Answer::Size(0),
             Call::Listxattr { .. } => Answer::Data(bytes::Bytes::new()),
-            // Where nothing could be mounted, there is nobody.
+            // Nothing is mounted there: the node is down.
             Call::Lookup { .. } | Call::Opendir { .. } | Call::Readdir { .. } => {
                 Answer::Fail(Errno::HostDown)
             }
@@ -141,18 +141,18 @@ impl Front {
     fn lookup(&self, caller: Caller, name: &[u8]) -> Answer {
         let mut state = self.lock();
         let place = std::str::from_utf8(name).ok().and_then(|name| state.names.get_mut(name));
-        let place = place.filter(|place| place.only_for.is_none_or(|thread| thread == caller.pid));
+        let place = place.filter(|place| place.visible_to.is_none_or(|thread| thread == caller.pid));
         place.map_or(Answer::NoEntry(Duration::ZERO), |place| {
-            // From now on the kernel has the name, and asks for it again in the name of anyone. Who denied it then would have
-            // the kernel detach what is being mounted there.
-            place.only_for = None;
+            // From now on the kernel has cached the name, and revalidates it as any process. To hide it then would
+            // detach the mount in progress.
+            place.visible_to = None;
             Answer::Entry(self.entry(place))
         })
     }
 
     fn attributes(&self, node: TreeNodeId) -> Answer {
         if node == ROOT {
-            return Answer::Attr(self.stat(ROOT, &Shape::Directory), TTL);
+            return Answer::Attr(self.stat(ROOT, &EntryKind::Directory), TTL);
         }
         let state = self.lock();
         let place = state.names.values().find(|place| place.node == node);
@@ -162,17 +162,18 @@ impl Front {
     fn target(&self, node: TreeNodeId) -> Answer {
         let state = self.lock();
         match state.names.values().find(|place| place.node == node).map(|place| &place.kind) {
-            Some(Shape::Link(target)) => Answer::Data(target.clone().into_bytes().into()),
-            Some(Shape::Directory) => Answer::Fail(Errno::Invalid),
+            Some(EntryKind::Link(target)) => Answer::Data(target.clone().into_bytes().into()),
+            Some(EntryKind::Directory) => Answer::Fail(Errno::Invalid),
             None => Answer::Fail(Errno::Stale),
         }
     }
 
-    /// What comes after `offset`, which is the number of entries before, as much as fits.
+    /// Lists the entries after `offset`, the number of entries before them, as many as fit.
     fn list(&self, offset: u64, bytes_max: u32, entry_bytes: u32, with_stats: bool) -> Vec<Listed> {
         let state = self.lock();
         let directory = |name: &str| {
-            let place = Place { node: ROOT, kind: Shape::Directory, is_listed: true, only_for: None };
+            let place =
+                NameEntry { node: ROOT, kind: EntryKind::Directory, is_listed: true, visible_to: None };
             (name.to_owned(), place)
         };
         let listed = state.names.iter().filter(|(_, place)| place.is_listed);
@@ -191,7 +192,7 @@ impl Front {
     }
 }
 
-impl FileSystem for Front {
+impl FileSystem for NetRoot {
     fn call(&self, caller: Caller, call: Call<'_>, reply: Reply, _: &Reading<'_>) {
         if !matches!(call, Call::Forget { .. }) {
             reply.answer(self.answer(caller, &call));
