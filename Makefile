@@ -1,7 +1,7 @@
 # The menu; `make` lists it. The logic is in scripts/ and xtask/.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: help run test foreign bench fetch published coherence locks nodes kills power million quick check endure together lint fmt sim circuits fuzz metrics deny install clean
+.PHONY: help run test foreign bench pictures fetch published coherence locks nodes kills power million quick check endure together lint fmt sim circuits fuzz metrics deny install clean
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 run: ## serve a directory and mount it until Ctrl-C; RTT=85 puts a line between, FROM=host:dir AT=mnt is the real thing
@@ -17,6 +17,7 @@ coherence: ## two clients and a program on the server change one tree, ten minut
 locks: ; @scripts/locks ## RUNS=20 of programs that exclude each other, in each mode, with and without a journal, at RTT 0 and 10; ONLY=lease,mkdir
 nodes: ; @scripts/nodes ## five nodes read each other's files while nodes are killed and return at random, five minutes
 kills: ; @scripts/kills $(or $(KILLS),500) $(or $(SEED),1) $(or $(POWER),0) $(or $(CUTS),0) ## KILLS=500 of mount and server, POWER=0 cuts of its disk's power, CUTS=0 of the line, from SEED=1
+pictures: ; @cargo run --quiet --package wirefs-figures -- picture ## draw the picture of the README from docs/measurements
 million: ; @scripts/need run && scripts/million $(ARGS) ## walk a tree of 1,000,000 entries through a mount, and see what memory it takes; ARGS="--entries 20000"
 power: ; @scripts/power ## CUTS=200 of the power of a disk with ext4 and one with xfs, in each of FILTER=storm|untar|sqlite|git, from SEED=1; HARD=links,busy: also cases not mended
 quick: ; @scripts/need build && scripts/quick ## test the crates that changed, without mounts; SINCE=COMMIT
@@ -36,5 +37,4 @@ metrics: ; @cargo xtask metrics ## figures of the code
 deny: ; @scripts/need deny && target/tools/bin/cargo-deny check ## licences and advisories of dependencies; installs cargo-deny (5 minutes)
 install: ## build for release and install to PREFIX=/usr/local
 	cargo build --release -p wirefs && install -D -m 755 target/release/wirefs "$(DESTDIR)$(or $(PREFIX),/usr/local)/bin/wirefs"
-clean: ## remove what builds and runs left here
-	rm -rf target try
+clean: ; rm -rf target try ## remove what builds and runs left here

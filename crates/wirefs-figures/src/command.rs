@@ -1,6 +1,7 @@
 //! The command line: one file per subcommand.
 
 mod fetch;
+mod picture;
 mod published;
 
 use std::process::ExitCode;
@@ -21,6 +22,8 @@ enum Replica {
     Fetch(fetch::FetchArguments),
     /// Repeats the measurements of SNFS and of an AFS-like system, with killed servers.
     Published(published::PublishedArguments),
+    /// Draws the picture of the README from the tables of the bench.
+    Picture(picture::PictureArguments),
     /// Writes a file in pieces and kills a server meanwhile; `published` starts it.
     #[command(hide = true)]
     WriteBatch(published::BatchArguments),
@@ -31,6 +34,7 @@ pub(crate) fn run() -> ExitCode {
     let done = match CommandLine::parse().subcommand {
         Replica::Fetch(arguments) => fetch::run(&arguments),
         Replica::Published(arguments) => published::run(&arguments),
+        Replica::Picture(arguments) => picture::run(&arguments),
         Replica::WriteBatch(arguments) => published::write(&arguments),
     };
     done.unwrap_or_else(|error| {
