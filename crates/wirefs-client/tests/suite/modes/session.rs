@@ -345,3 +345,29 @@ fn a_lock_that_is_granted_after_its_file_was_replaced_is_released_there() {
     world.settle();
     assert_eq!(world.locked(), []);
 }
+
+// S-43
+#[test]
+fn a_close_releases_the_fcntl_locks_of_all_files_that_copies_replaced() {
+    let mut world = world();
+    let node = world.file(0, ROOT, b"f", b"old");
+    let holder = open(&mut world, 0, node, READ_WRITE);
+    let lock = |start| {
+        let range = LockRange { kind: LockKind::Write, start, end: start + 9, pid: 0 };
+        Call::Setlk { node, handle: holder, owner: 1, family: LockFamily::Posix, range, wait: false }
+    };
+    for start in [0, 10] {
+        let writer = open(&mut world, 0, node, READ_WRITE);
+        assert_eq!(world.ask(0, lock(start)), Answer::Done);
+        world.ask(0, write(node, writer, 0, b"new"));
+        // No `close` of the process that has the locks.
+        world.ask(0, Call::Flush { node, handle: writer, owner: 2 });
+        world.ask(0, Call::Release { node, handle: writer, flock_owner: None });
+        world.settle();
+    }
+    assert_eq!(world.ask(0, lock(20)), Answer::Done);
+    assert_eq!(world.locked().len(), 3);
+    world.ask(0, Call::Flush { node, handle: holder, owner: 1 });
+    world.settle();
+    assert_eq!(world.locked(), []);
+}
