@@ -36,7 +36,8 @@ impl Session {
             self.created_exclusively(&to.name);
         }
         self.has_lost_name(held, replies);
-        let stat = self.stat_child_promised(&to, replies).ok();
+        // By now another session or program may have given the name to something else.
+        let stat = self.stat_child_promised(&to, replies).ok().filter(|stat| Some(stat.id) == of);
         if let Some(moved) = stat {
             self.has_changed(&Touched::object(moved.id), None, Some(moved.version), replies);
         }

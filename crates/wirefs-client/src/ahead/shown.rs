@@ -98,7 +98,8 @@ impl Ahead {
 
     /// The inode number that it was shown by; another one than its own too where that is another object's here.
     pub(crate) fn shown_ino(&self, id: FileId) -> Option<u64> {
-        let is_taken = || self.shown.inos.contains_key(&ino_of(id));
+        // No other object is shown by the number of a provisional id: it is this one's, which the server may have confirmed since.
+        let is_taken = || id.provisional_number().is_none() && self.shown.inos.contains_key(&ino_of(id));
         self.shown.told.get(&id).map(|told| told.ino).or_else(|| is_taken().then(|| other_ino(id)))
     }
 }

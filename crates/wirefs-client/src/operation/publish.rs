@@ -312,13 +312,6 @@ pub(crate) fn was_moved(client: &mut Client, publishing: Publishing, sent: Time,
     let (node, now) = (publication.node, client.now);
     let (ranges, size) = (publication.copy.ranges().clone(), publication.copy.size());
     let place = place(client, number);
-    let Some(stat) = renamed.stat.filter(|stat| stat.kind == Kind::File) else {
-        return failed_for_good(client, number, Errno::Protocol);
-    };
-    let known = client.known(&stat, sent);
-    if let Some(copy) = client.files.open_mut(handle).and_then(|open| open.copy.as_mut()) {
-        copy.base = Some(Base::of(&stat));
-    }
     if let Some((parent, name)) = temporary {
         client.names.unlink(parent, &name);
         let gone = client.known_own(parent, &name, renamed.from_dir.as_ref(), sent);
@@ -326,6 +319,13 @@ pub(crate) fn was_moved(client: &mut Client, publishing: Publishing, sent: Time,
         if let Some((_, replaced)) = place.as_ref().filter(|_| step == Step::Exchange) {
             displaced::start(client, parent, (name, replaced.clone()), base);
         }
+    }
+    let Some(stat) = renamed.stat.filter(|stat| stat.kind == Kind::File) else {
+        return lost_place(client, number, (node, place), renamed, sent);
+    };
+    let known = client.known(&stat, sent);
+    if let Some(copy) = client.files.open_mut(handle).and_then(|open| open.copy.as_mut()) {
+        copy.base = Some(Base::of(&stat));
     }
     // Who looked it up by its new number meanwhile has made a node of it, which goes on to stand for it.
     let known_as = client.names.of_file(stat.id).filter(|other| *other != node);
@@ -357,6 +357,26 @@ pub(crate) fn was_moved(client: &mut Client, publishing: Publishing, sent: Time,
         client.files.replaced(node, ranges, stat.version, known);
     } else {
         client.files.doubt_contents(node);
+    }
+    client.invalidate(Invalidate::Node { node, offset: -1, length: 0 });
+    end(client, number);
+}
+
+/// The new file had its place, and another program has given that to something else since, or to nothing.
+fn lost_place(
+    client: &mut Client,
+    number: u64,
+    (node, place): (TreeNodeId, Option<(TreeNodeId, Vec<u8>)>),
+    renamed: &Rrename,
+    sent: Time,
+) {
+    attributes::changed(client, node, None, sent);
+    client.files.doubt_contents(node);
+    if let Some((parent, name)) = place {
+        let now = client.now;
+        client.directories.changed(parent, now);
+        attributes::changed(client, parent, renamed.to_dir.as_ref(), sent);
+        client.invalidate_name(parent, name);
     }
     client.invalidate(Invalidate::Node { node, offset: -1, length: 0 });
     end(client, number);

@@ -74,6 +74,10 @@ pub(crate) fn answer(client: &mut Client, handle: Handle, wanted: &WaitingReaddi
         // There is no room for an entry.
         return tells_nobody(client, handle, call, Answer::Fail(Errno::Invalid));
     }
+    if listed.is_empty() && wanted.offset > past {
+        // A position that no READDIR has returned: the program made it up.
+        return tells_nobody(client, handle, call, Answer::Fail(Errno::Stale));
+    }
     if listed.is_empty() {
         let age = number.and_then(|number| client.files.unopened.age(dir, number));
         return match age {

@@ -5,7 +5,7 @@ use crate::deeds::{NEW, READ, data, entry, getattr, handle, is_absent, listing, 
 use crate::world::{STEADY, World};
 use std::time::Duration;
 use wirefs_client::Config;
-use wirefs_client::call::{Answer, Call, OpenHow, ROOT, TreeNodeId};
+use wirefs_client::call::{Answer, Call, Listed, OpenHow, ROOT, TreeNodeId, UNOPENED};
 use wirefs_op::{Errno, Kind, SetStat, SetTime, Timestamp};
 
 pub(crate) fn journaling() -> Config {
@@ -395,6 +395,26 @@ fn what_was_shown_of_an_object_stays_when_the_server_has_it() {
     world.pass(Duration::from_secs(2));
     assert_eq!(world.seats[0].client.snapshot().ahead.changes, 0);
     assert_eq!(look(&mut world), before);
+}
+
+// S-14
+#[test]
+fn a_listing_shows_the_same_objects_before_and_after_the_server_confirms_them() {
+    let mut world = lone();
+    let dir = world.directory(0, ROOT, b"d");
+    for name in [b"a".as_slice(), b"b", b"c"] {
+        world.file(0, dir, name, b"");
+    }
+    let page = |world: &mut World, offset| listing(world.ask(0, readdir(dir, UNOPENED, offset)));
+    let first = page(&mut world, 0);
+    world.settle();
+    assert_eq!(world.seats[0].client.snapshot().ahead.changes, 0);
+    // `seekdir`: the listing was taken before the server had any of them.
+    let again = page(&mut world, first[0].next);
+    let inos =
+        |listed: &[Listed]| listed.iter().map(|listed| (listed.name.clone(), listed.ino)).collect::<Vec<_>>();
+    assert_eq!(inos(&again), inos(&first[1..]));
+    assert_eq!(inos(&page(&mut world, 0)), inos(&first));
 }
 
 #[test]

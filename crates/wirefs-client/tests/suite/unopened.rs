@@ -132,6 +132,19 @@ fn readers_beside_each_other_and_positions_that_are_gone_back_to_do_not_disturb_
     assert_eq!(part(world.ask(1, readdir(dir, one)))[0].name, first[4].name);
 }
 
+// S-31
+#[test]
+fn a_position_past_the_end_of_a_listing_is_stale_and_not_the_end() {
+    let (mut world, _, dir) = world("lease", NAMES);
+    let first = part(world.ask(1, readdir(dir, 0)));
+    rest(&mut world, dir, first.last().unwrap().next);
+    // The positions of a later listing are far beyond these: `seekdir` to a random number below those comes here.
+    let past = NAMES as u64 + 3;
+    assert_eq!(world.ask(1, readdir(dir, past)), Answer::Fail(Errno::Stale));
+    assert_eq!(world.ask(1, readdir(dir, past + 100_000)), Answer::Fail(Errno::Stale));
+    assert_eq!(all(&mut world, dir).len(), NAMES + 2);
+}
+
 // S-32
 #[test]
 fn anothers_change_has_the_kernel_drop_what_it_keeps_and_no_more() {

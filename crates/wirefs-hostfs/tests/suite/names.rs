@@ -37,6 +37,27 @@ fn renames_replace_refuse_and_exchange_as_asked() {
     assert_eq!(rename(&world, "", "new", 0), Err(Errno::Busy));
 }
 
+/// A program at the server publishes by rename too, over and over.
+#[test]
+fn a_rename_reports_the_object_that_it_moved_or_none() {
+    const ROUNDS: usize = 500;
+    let world = World::new();
+    std::thread::scope(|scope| {
+        let program = scope.spawn(|| {
+            for _ in 0..ROUNDS {
+                std::fs::write(world.host("other"), "other").unwrap();
+                std::fs::rename(world.host("other"), world.host("file")).unwrap();
+            }
+        });
+        while !program.is_finished() {
+            std::fs::write(world.host("new"), "new").unwrap();
+            let moved = world.stat(FIRST, at("new")).unwrap().id;
+            let renamed = rename(&world, "new", "file", 0).unwrap().stat;
+            assert!(renamed.is_none_or(|stat| stat.id == moved), "{renamed:?} instead of {moved:?}");
+        }
+    });
+}
+
 #[test]
 fn removing_tells_directories_from_the_rest() {
     let world = World::new();

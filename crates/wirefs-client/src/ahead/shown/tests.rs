@@ -14,3 +14,15 @@ fn an_object_is_not_shown_by_the_inode_number_of_another() {
     ahead.shown.forget(id(9));
     assert_eq!((ahead.shown_ino(id(5)), ahead.shown_ino(id(9))), (None, None));
 }
+
+// S-14
+#[test]
+fn an_object_keeps_its_inode_number_under_the_provisional_id_after_its_confirmation() {
+    let (made, confirmed) = (FileId::provisional(5), FileId { fs: 0, ino: 9, generation: 7 });
+    let stat = |id| Stat::blank(id, Kind::File);
+    let mut ahead = Ahead::default();
+    ahead.shown.tell(confirmed, Told::of(ino_of(made), &stat(confirmed), &stat(made)));
+    assert_eq!(ahead.shown_ino(confirmed), Some(ino_of(made)));
+    // Listings that were begun earlier still have the provisional id.
+    assert_eq!(ahead.shown_ino(made), None);
+}

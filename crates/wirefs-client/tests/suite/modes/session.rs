@@ -1,12 +1,20 @@
 //! Mode `session`: each open file is a copy, validated and fetched at open, published at close.
 
+use crate::alone::{Alone, got, stat};
 use crate::config;
-use crate::deeds::{READ, READ_WRITE, data, getattr, handle, listing, readdir, write};
+use crate::deeds::{READ, READ_WRITE, data, entry, getattr, handle, listing, readdir, write};
 use crate::world::{STEADY, World};
 use std::time::Duration;
 use wirefs_client::Conflicts;
 use wirefs_client::call::{Answer, Call, Handle, OpenHow, ROOT, TreeNodeId};
-use wirefs_op::{Errno, LockFamily, LockKind, LockRange, SetStat, SetTime, Timestamp};
+use wirefs_op::message::get::GotMode;
+use wirefs_op::message::put::Rput;
+use wirefs_op::message::remove::Rremove;
+use wirefs_op::message::rename::Rrename;
+use wirefs_op::message::target::NOFD;
+use wirefs_op::{
+    Errno, Kind, LockFamily, LockKind, LockRange, Reply, Request, SetStat, SetTime, Stat, Timestamp,
+};
 
 const TRUNCATED: OpenHow = OpenHow { truncate: true, ..READ_WRITE };
 
@@ -344,4 +352,67 @@ fn a_lock_that_is_granted_after_its_file_was_replaced_is_released_there() {
     world.ask(0, Call::Release { node, handle: late, flock_owner: Some(1) });
     world.settle();
     assert_eq!(world.locked(), []);
+}
+
+// S-43
+#[test]
+fn a_close_releases_the_fcntl_locks_of_all_files_that_copies_replaced() {
+    let mut world = world();
+    let node = world.file(0, ROOT, b"f", b"old");
+    let holder = open(&mut world, 0, node, READ_WRITE);
+    let lock = |start| {
+        let range = LockRange { kind: LockKind::Write, start, end: start + 9, pid: 0 };
+        Call::Setlk { node, handle: holder, owner: 1, family: LockFamily::Posix, range, wait: false }
+    };
+    for start in [0, 10] {
+        let writer = open(&mut world, 0, node, READ_WRITE);
+        assert_eq!(world.ask(0, lock(start)), Answer::Done);
+        world.ask(0, write(node, writer, 0, b"new"));
+        // No `close` of the process that has the locks.
+        world.ask(0, Call::Flush { node, handle: writer, owner: 2 });
+        world.ask(0, Call::Release { node, handle: writer, flock_owner: None });
+        world.settle();
+    }
+    assert_eq!(world.ask(0, lock(20)), Answer::Done);
+    assert_eq!(world.locked().len(), 3);
+    world.ask(0, Call::Flush { node, handle: holder, owner: 1 });
+    world.settle();
+    assert_eq!(world.locked(), []);
+}
+
+/// Answers what a client asks for a file without contents; of a rename it is not known any more where the moved file is.
+fn serve(alone: &mut Alone) {
+    while let Some((tag, request)) = alone.asked.pop_front() {
+        let file = |ino| Some(stat(ino, Kind::File, 0));
+        let reply = match request {
+            Request::Get(get) if get.target.path.is_root() => {
+                got(GotMode::LAST, Some(stat(1, Kind::Directory, 0)), b"")
+            }
+            Request::Get(_) => got(GotMode::LAST, file(9), b""),
+            Request::Put(put) => {
+                let stat = Some(Stat { size: put.data.0.len() as u64, ..stat(10, Kind::File, 0) });
+                let count = put.data.0.len() as u32;
+                Reply::Put(Rput { fd: NOFD, count, offset: 0, before: 0, stat, dir: None })
+            }
+            Request::Rename(_) => Reply::Rename(Rrename { stat: None, from_dir: None, to_dir: None }),
+            Request::Remove(_) => Reply::Remove(Rremove { dir: None }),
+            other => panic!("{other:?}"),
+        };
+        alone.reply(tag, &reply).unwrap();
+    }
+}
+
+// S-27
+#[test]
+fn a_copy_whose_place_is_taken_right_behind_it_is_published_without_error() {
+    let mut alone = Alone::in_mode("session");
+    let mut ask = |call: Call<'_>| {
+        let call = alone.call(call);
+        serve(&mut alone);
+        alone.answer(call).cloned().expect("no answer")
+    };
+    let node = entry(ask(Call::Lookup { parent: ROOT, name: b"f" })).node;
+    let handle = handle(ask(Call::Open { node, how: READ_WRITE }));
+    ask(write(node, handle, 0, b"new"));
+    assert_eq!(ask(Call::Flush { node, handle, owner: 1 }), Answer::Done);
 }
