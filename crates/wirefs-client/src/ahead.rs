@@ -14,8 +14,9 @@ mod full;
 mod shown;
 mod unconfirmed;
 
-use crate::core::{Client, Lane, Note, Output};
+use crate::core::Client;
 use crate::operation::Pending;
+use crate::output::{Lane, Note, Output};
 use durable::Durable;
 use shown::Shown;
 use std::collections::{BTreeMap, VecDeque};

@@ -15,9 +15,10 @@
 //! Nor is it a sign of life: leases are believed by what comes over the first connection (the server counts likewise), and that is
 //! given up when it is silent, whatever others bring.
 
-use crate::core::{Client, Output};
+use crate::core::Client;
 use crate::link::SILENCE_BEFORE_HANG_UP;
 use crate::operation;
+use crate::output::{DataKey, Output};
 use crate::requests::Outstanding;
 use crate::shares::{Share, soonest};
 use std::collections::BTreeMap;
@@ -32,10 +33,6 @@ const IDLE_MAX: Duration = Duration::from_secs(30);
 pub const DATA_RETRY_AFTER: Duration = Duration::from_secs(30);
 /// What is to come is worth a connection over another way, in bytes.
 const SPREAD_BYTES_MIN: u64 = 1024 * 1024;
-
-/// Names a data connection; never used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct DataKey(pub u64);
 
 #[derive(Debug)]
 struct DataConnection {

@@ -1,7 +1,9 @@
 //! What the server has promised: until when that counts, what it took back, and the signs of life that keep it.
 
-use crate::core::{Attachment, Client, Lane, Output};
+use crate::config::Attachment;
+use crate::core::Client;
 use crate::operation::Pending;
+use crate::output::{Lane, Output};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wirefs_cache::{Coherency, Freshness, Mode, TreeNodeId};

@@ -12,6 +12,7 @@
 
 mod ahead;
 pub mod call;
+mod config;
 mod contended;
 mod core;
 mod data_connections;
@@ -21,6 +22,7 @@ mod leases;
 mod link;
 mod locks;
 mod operation;
+mod output;
 mod predict;
 mod present;
 mod recall;
@@ -36,11 +38,13 @@ mod synced;
 mod trim;
 
 pub use ahead::LateError;
-pub use core::{Attachment, Client, Config, Lane, Note, Output, Said};
-pub use data_connections::{DATA_RETRY_AFTER, DataKey};
+pub use config::{Attachment, Config};
+pub use core::Client;
+pub use data_connections::DATA_RETRY_AFTER;
 pub use host::HostName;
 pub use link::LinkState;
 pub use operation::displaced::Conflicts;
+pub use output::{DataKey, Lane, Note, Output, Said};
 pub use redone::{Again, Redone};
 pub use status::{AheadStatus, Counters, LeaseStatus, RequestCount, Snapshot};
 pub use stored::Loaded;

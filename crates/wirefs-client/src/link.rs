@@ -1,8 +1,10 @@
 //! Whether the server is there, and what happens to those who wait when it is not.
 
 use crate::call::{Answer, CallId};
-use crate::core::{Attachment, Client, Output};
+use crate::config::Attachment;
+use crate::core::Client;
 use crate::operation::{self, Pending};
+use crate::output::Output;
 use std::time::Duration;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::error::Rerror;

@@ -7,8 +7,9 @@ mod open;
 mod rights;
 
 use crate::ahead::{Made, Unconfirmed};
-use crate::core::{Client, Output};
+use crate::core::Client;
 use crate::operation::{self, Pending, attributes, link, make, remove, rename, write};
+use crate::output::Output;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::put::{PutMode, Rput, Tput};
 use wirefs_op::message::target::NOFD;

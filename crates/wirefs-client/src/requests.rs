@@ -4,9 +4,9 @@ mod again;
 mod bulk;
 mod numbers;
 
-use crate::core::Lane;
-use crate::data_connections::DataKey;
 use crate::operation::Pending;
+use crate::output::DataKey;
+use crate::output::Lane;
 use numbers::{Numbers, Turn};
 use std::collections::{BTreeMap, VecDeque};
 use wirefs_cache::path_estimator::RateSample;

@@ -10,8 +10,9 @@
 //! is decided as for contents in memory: what comes from disk saves the bytes of an answer, never the question.
 
 use crate::call::{CallId, Handle};
-use crate::core::{Client, Output};
+use crate::core::Client;
 use crate::operation::{self, fetch, open, readlink};
+use crate::output::Output;
 use crate::streams::Joined;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};

@@ -7,7 +7,8 @@
 //! kernel is told to forget the oldest names; it gives back those that nobody uses. Listings beyond another go to the shelf, where an
 //! entry takes a tenth of the room.
 
-use crate::core::{Client, Output};
+use crate::core::Client;
+use crate::output::Output;
 use std::ops::Bound;
 use std::time::Duration;
 use wirefs_cache::inactive_listings::INACTIVE_BYTES_MAX;

@@ -1,7 +1,8 @@
 //! How far the server's disk has what was changed, so that the journal need not keep it.
 
-use crate::core::{Client, Output};
+use crate::core::Client;
 use crate::operation::Pending;
+use crate::output::Output;
 use wirefs_op::message::commit::{CommitScope, Tcommit};
 use wirefs_op::message::target::Target;
 use wirefs_op::message::version::BootId;

@@ -2,8 +2,9 @@
 //! (PROTOCOL.md, "Barriers"). Nobody waits for one.
 
 use crate::call::Handle;
-use crate::core::{Client, Lane};
+use crate::core::Client;
 use crate::operation::Pending;
+use crate::output::Lane;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::put::{PutMode, Tput};
 use wirefs_op::message::target::NOFD;

@@ -1,9 +1,10 @@
 //! Readdir of a directory that was not opened: the kernel spares opening and closing it (`docs/design/0025-stateless-readdir.md`).
 
 use crate::call::{Answer, Call, CallId, Handle, Invalidate, Listed};
-use crate::core::{Client, Output};
+use crate::core::Client;
 use crate::files::{Ending, Part, Position, WaitingReaddir};
 use crate::operation::list::{self, Opening};
+use crate::output::Output;
 use std::sync::Arc;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::{Errno, Time};

@@ -1,9 +1,10 @@
 //! Write: sent at once; its caller goes on while the wire holds not too much.
 
 use crate::call::{Answer, CallId, Caller, Handle, Invalidate, OpenHow, WriteData};
-use crate::core::{Client, Note, Output, Said};
+use crate::core::Client;
 use crate::files::Drained;
 use crate::operation::{Pending, as_opened, attributes, flush, gather, open, seek, session};
+use crate::output::{Note, Output, Said};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use wirefs_cache::TreeNodeId;
