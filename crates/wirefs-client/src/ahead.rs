@@ -15,8 +15,8 @@ mod shown;
 mod unconfirmed;
 
 use crate::core::Client;
-use crate::operation::Pending;
 use crate::output::{Lane, Note, Output};
+use crate::pending::{Pending, RoomAsking};
 use durable::Durable;
 use shown::Shown;
 use std::collections::{BTreeMap, VecDeque};
@@ -298,7 +298,7 @@ impl Client {
         if !self.ahead.asks_room && self.link.is_up() && self.config.journal {
             self.ahead.asks_room = true;
             let target = Target::at(TreePath::root());
-            self.send(Request::Statfs(Tstatfs { target }), Pending::Room);
+            self.send(Request::Statfs(Tstatfs { target }), Pending::Room(RoomAsking));
         }
     }
 

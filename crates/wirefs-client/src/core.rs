@@ -9,12 +9,13 @@ use crate::files::Files;
 use crate::leases::Leases;
 use crate::link::Link;
 use crate::locks::Locks;
+use crate::operation;
 use crate::operation::displaced::Displacing;
 use crate::operation::list::Misses;
 use crate::operation::publish::Publications;
 use crate::operation::write::Throttled;
-use crate::operation::{self, Pending};
 use crate::output::{DataKey, Lane, Output, Outputs};
+use crate::pending::{Continuation, Pending};
 use crate::predict;
 use crate::requests::{Outstanding, Requests};
 use crate::rollback::Rollback;
@@ -388,7 +389,7 @@ impl Client {
         debug_assert!(!operation::release::closes_used(self, &request), "{request:?}");
         let Some((request, pending)) = predict::foresee(self, request, pending) else { return };
         // Not before: what is known of an object counts no more while a change of unknown outcome is on its way.
-        if let Some(node) = pending.begins() {
+        if let Some(node) = pending.counted_node() {
             operation::write::begins(self, node, 0);
         }
         let Some((request, pending)) = self.behind(request, pending) else { return };

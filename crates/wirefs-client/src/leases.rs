@@ -2,8 +2,8 @@
 
 use crate::config::Attachment;
 use crate::core::Client;
-use crate::operation::Pending;
 use crate::output::{Lane, Output};
+use crate::pending::Pending;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wirefs_cache::{Coherency, Freshness, Mode, TreeNodeId};
@@ -203,7 +203,7 @@ impl Client {
         let is_due = holder.renewal_at().is_some_and(|at| now >= at);
         self.empty();
         if is_due && self.leases.holds_any && self.link.is_up() {
-            self.send(Request::Ping(Tping {}), Pending::Ignore);
+            self.send(Request::Ping(Tping {}), Pending::IGNORE);
         }
     }
 

@@ -23,6 +23,7 @@ mod link;
 mod locks;
 mod operation;
 mod output;
+mod pending;
 mod predict;
 mod present;
 mod recall;

@@ -3,8 +3,9 @@
 use crate::call::{Answer, CallId};
 use crate::config::Attachment;
 use crate::core::Client;
-use crate::operation::{self, Pending};
+use crate::operation;
 use crate::output::Output;
+use crate::pending::Pending;
 use std::time::Duration;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::error::Rerror;
@@ -242,7 +243,7 @@ impl Client {
             self.output(Output::HangUp);
         } else if silence >= SILENCE_BEFORE_PING && !self.link.pinged {
             self.link.pinged = true;
-            self.send(Request::Ping(Tping {}), Pending::Ignore);
+            self.send(Request::Ping(Tping {}), Pending::IGNORE);
         }
     }
 

@@ -10,7 +10,8 @@
 
 use crate::core::Client;
 use crate::link::LinkState;
-use crate::operation::{self, Pending};
+use crate::operation;
+use crate::pending::Pending;
 use crate::present::ino_of;
 use crate::requests::Outstanding;
 use std::collections::BTreeMap;

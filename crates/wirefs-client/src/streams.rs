@@ -24,6 +24,7 @@ pub use unused::Fate;
 
 use crate::core::Client;
 use crate::operation::{find, statfs};
+use crate::pending::{FindBounds, FindTotals, Pending};
 use contents::Contents;
 use std::time::Duration;
 use top::Top;
@@ -191,7 +192,10 @@ impl Client {
     fn is_coming(&self, dir: TreeNodeId) -> bool {
         let (mut at, mut levels) = (dir, 0);
         loop {
-            if self.requests.any(|pending| find::tells_of(pending, at, levels)) {
+            if self
+                .requests
+                .any(|pending| matches!(pending, Pending::Find(stream) if stream.covers(at, levels)))
+            {
                 return true;
             }
             let above = self.names.parent(at);
@@ -209,7 +213,7 @@ impl Client {
         if !seen.is_streamed {
             seen.is_streamed = true;
             statfs::ask_ahead(self);
-            let bounds = find::Bounds {
+            let bounds = FindBounds {
                 depth: u16::MAX,
                 entries: SUBTREE_ENTRIES_MAX,
                 bytes: SUBTREE_BYTES_MAX,
@@ -225,7 +229,7 @@ impl Client {
         let Some((_, name)) = names.iter().find(|(of, _)| *of == dir) else { return };
         for next in self.names.directories_after(dir, name, count) {
             if !self.is_listed(next) && !self.is_coming(next) {
-                let bounds = find::Bounds {
+                let bounds = FindBounds {
                     depth: u16::MAX,
                     entries: SUBTREE_ENTRIES_MAX,
                     bytes: AHEAD_BYTES_MAX,
@@ -237,7 +241,7 @@ impl Client {
     }
 
     /// A stream from `dir` has ended.
-    pub(crate) fn stream_ended(&mut self, dir: TreeNodeId, told: find::Told) {
+    pub(crate) fn stream_ended(&mut self, dir: TreeNodeId, told: FindTotals) {
         if told.directories > 1 && told.believed == 0 {
             self.streams.rests_until = self.now + REST;
         }

@@ -1,8 +1,8 @@
 //! How far the server's disk has what was changed, so that the journal need not keep it.
 
 use crate::core::Client;
-use crate::operation::Pending;
 use crate::output::Output;
+use crate::pending::{Pending, Syncing};
 use wirefs_op::message::commit::{CommitScope, Tcommit};
 use wirefs_op::message::target::Target;
 use wirefs_op::message::version::BootId;
@@ -55,7 +55,7 @@ impl Client {
         let target = Target::at(TreePath::root());
         self.send(
             Request::Commit(Tcommit { target, scope: CommitScope::Filesystem }),
-            Pending::Durable(next),
+            Pending::Durable(Syncing(next)),
         );
     }
 

@@ -2,8 +2,9 @@
 //! kept.
 
 use crate::core::Client;
-use crate::operation::{Pending, give_up};
+use crate::operation::give_up;
 use crate::output::{Note, Output, Said};
+use crate::pending::Pending;
 use crate::requests::{GivenUp, Outstanding};
 use wirefs_op::message::put::{PutMode, Rput};
 use wirefs_op::{Errno, NOTAG, Reply, Request, Timestamp};

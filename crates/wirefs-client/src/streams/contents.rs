@@ -8,6 +8,7 @@ use super::Client;
 use super::order::Place;
 use crate::call::{CallId, Caller, OpenHow};
 use crate::operation::{find, open};
+use crate::pending::FindBounds;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wirefs_cache::{Fetch, Freshness, ROOT, TreeNodeId};
@@ -303,8 +304,7 @@ impl Client {
     /// Asks for a directory's listing with contents, `expected` bytes of them. Tells whether that was possible.
     fn fetch_whole(&mut self, dir: TreeNodeId, entries: u32, bytes_max: u64, expected: u64) -> bool {
         let bytes = u32::try_from(bytes_max).unwrap_or(u32::MAX);
-        let is_asked =
-            find::ask(self, dir, find::Bounds { depth: 0, entries, bytes, inline: SMALL_BYTES_MAX });
+        let is_asked = find::ask(self, dir, FindBounds { depth: 0, entries, bytes, inline: SMALL_BYTES_MAX });
         if is_asked {
             let pace = self.pace();
             self.streams.walks.seen(dir, pace).is_fetched = true;

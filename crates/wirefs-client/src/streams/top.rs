@@ -2,7 +2,8 @@
 //! small trees as a whole. One stream after the other, level by level, as far as a budget goes.
 
 use super::Client;
-use crate::operation::{Pending, find, statfs};
+use crate::operation::{find, statfs};
+use crate::pending::{FindBounds, FindTotals, Pending};
 use std::collections::VecDeque;
 use wirefs_cache::{ROOT, TreeNodeId};
 use wirefs_op::message::ping::Tping;
@@ -42,13 +43,13 @@ impl Client {
         if !self.leases.are_agreed() || !self.link.is_up() {
             return;
         }
-        self.send(Request::Ping(Tping {}), Pending::Ignore);
+        self.send(Request::Ping(Tping {}), Pending::IGNORE);
         if self.may_stream()
             && !self.streams.has_memory
             && !self.directories.is_fresh(ROOT, &self.coherency())
         {
             statfs::ask_ahead(self);
-            let bounds = find::Bounds { depth: DEPTH, entries: ENTRIES_MAX, bytes: BYTES_MAX, inline: 0 };
+            let bounds = FindBounds { depth: DEPTH, entries: ENTRIES_MAX, bytes: BYTES_MAX, inline: 0 };
             if find::ask(self, ROOT, bounds) {
                 let top = Top { bytes: BYTES_MAX, entries: ENTRIES_MAX, streams: STREAMS_MAX, at: ROOT };
                 self.streams.top = Some(top);
@@ -57,7 +58,7 @@ impl Client {
     }
 
     /// A stream from `dir` has told of so much and is over. If it was one of the top, and `is_whole`, the next one begins.
-    pub(super) fn top_ended(&mut self, dir: TreeNodeId, told: find::Told) {
+    pub(super) fn top_ended(&mut self, dir: TreeNodeId, told: FindTotals) {
         let Some(mut top) = self.streams.top.take_if(|top| top.at == dir) else { return };
         top.bytes = top.bytes.saturating_sub(told.bytes);
         top.entries = top.entries.saturating_sub(told.entries);
@@ -68,7 +69,7 @@ impl Client {
             return;
         }
         let Some(next) = self.untold().filter(|next| *next != dir) else { return };
-        let bounds = find::Bounds { depth: u16::MAX, entries: top.entries, bytes: top.bytes, inline: 0 };
+        let bounds = FindBounds { depth: u16::MAX, entries: top.entries, bytes: top.bytes, inline: 0 };
         if !self.is_coming(next) && find::ask(self, next, bounds) {
             (top.streams, top.at) = (top.streams - 1, next);
             self.streams.top = Some(top);
