@@ -1,29 +1,30 @@
 //! The machine: its inputs, its outputs, and what they share.
 
-use crate::ahead::Ahead;
 use crate::call::{Answer, Call, CallId, Caller, Invalidate};
 use crate::config::{Attachment, Config};
-use crate::contended::Contended;
-use crate::data_connections::DataConnections;
 use crate::files::Files;
-use crate::leases::Leases;
-use crate::link::Link;
 use crate::locks::Locks;
 use crate::operation;
-use crate::operation::displaced::Displacing;
-use crate::operation::list::Misses;
-use crate::operation::publish::Publications;
-use crate::operation::write::Throttled;
 use crate::output::{DataKey, Lane, Output, Outputs};
 use crate::pending::{Continuation, Pending};
 use crate::predict;
+use crate::requests::connection::Link;
+use crate::requests::data::DataConnections;
 use crate::requests::{Outstanding, Requests};
-use crate::rollback::Rollback;
-use crate::status::Counters;
-use crate::stored::Stored;
-use crate::streams::Streams;
-use crate::synced::Synced;
-use crate::trim::{self, Trim};
+use crate::view::bounds;
+use crate::view::bounds::Trim;
+use crate::view::conflicts::Displacing;
+use crate::view::contended::Contended;
+use crate::view::counters::Counters;
+use crate::view::disk_cache::Stored;
+use crate::view::leases::Leases;
+use crate::view::misses::Misses;
+use crate::view::prefetch::Streams;
+use crate::view::publications::Publications;
+use crate::view::rollback::Rollback;
+use crate::view::synced::Synced;
+use crate::view::throttled::Throttled;
+use crate::view::unconfirmed::Ahead;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -88,13 +89,13 @@ impl Client {
         Client {
             config,
             now,
-            names: trim::names_within(config.cache_bytes_max, attachment.root, root),
+            names: bounds::names_within(config.cache_bytes_max, attachment.root, root),
             leases,
             attachment,
-            directories: trim::directories_within(config.cache_bytes_max),
+            directories: bounds::directories_within(config.cache_bytes_max),
             files: Files::new(config.cache_bytes_max),
             stored: Stored::default(),
-            shelf: trim::shelf_within(config.cache_bytes_max),
+            shelf: bounds::shelf_within(config.cache_bytes_max),
             trim: Trim::within(config.cache_bytes_max),
             requests,
             link: Link::new(now),

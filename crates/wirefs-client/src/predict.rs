@@ -6,11 +6,12 @@ mod names;
 mod open;
 mod rights;
 
-use crate::ahead::{Made, Unconfirmed};
 use crate::core::Client;
 use crate::operation::{self, attributes, link, make, remove, rename, write};
 use crate::output::Output;
 use crate::pending::{Confirming, Continuation, Pending};
+use crate::view::unconfirmed::Made;
+use crate::view::unconfirmed::Unconfirmed;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::put::{PutMode, Rput, Tput};
 use wirefs_op::message::target::NOFD;

@@ -2,7 +2,10 @@
 
 mod again;
 mod bulk;
+pub(crate) mod connection;
+pub(crate) mod data;
 mod numbers;
+pub(crate) mod shares;
 
 use crate::output::DataKey;
 use crate::output::Lane;

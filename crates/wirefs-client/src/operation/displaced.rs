@@ -9,56 +9,14 @@ use crate::core::Client;
 use crate::files::Base;
 use crate::operation::{attributes, remove};
 use crate::pending::{Pending, ReplacedFile, ReplacedStep};
-use std::collections::BTreeMap;
+use crate::view::conflicts::Rmdir;
+use crate::view::conflicts::{NAMES_MAX, name_of, numbered};
 use wirefs_cache::TreeNodeId;
-use wirefs_op::limits::NAME_BYTES_MAX;
 use wirefs_op::message::get::{GetMode, Rget, Tget};
 use wirefs_op::message::remove::{Rremove, Tremove};
 use wirefs_op::message::rename::{NOREPLACE, Rrename, Trename};
 use wirefs_op::message::target::{NOFD, Target};
 use wirefs_op::{Errno, Kind, Request, Stat, Time, Timestamp};
-
-/// How many names are tried for one that is kept.
-const NAMES_MAX: u32 = 64;
-/// Names that are remembered for people, at most; all are counted.
-const TOLD_MAX: usize = 16;
-
-/// What the copies of this mount took the place of, and that others had written.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Conflicts {
-    /// How many there were since the mount began.
-    pub count: u64,
-    /// The last of them: where they are kept, from the root on.
-    pub last: Vec<Vec<u8>>,
-}
-
-impl Conflicts {
-    fn add(&mut self, path: Vec<u8>) {
-        self.count += 1;
-        if self.last.len() >= TOLD_MAX {
-            self.last.remove(0);
-        }
-        self.last.push(path);
-    }
-}
-
-/// Those that are being looked at.
-#[derive(Debug, Default)]
-pub(crate) struct Displacing {
-    pub(crate) conflicts: Conflicts,
-    /// How many there are in a directory.
-    under_way: BTreeMap<TreeNodeId, u32>,
-    /// Removals of such directories.
-    rmdirs: Vec<Rmdir>,
-}
-
-#[derive(Debug)]
-struct Rmdir {
-    call: CallId,
-    dir: TreeNodeId,
-    parent: TreeNodeId,
-    name: Vec<u8>,
-}
 
 /// A new file was made as `temporary` in `dir` and has changed places with what was called `name` there.
 ///
@@ -183,25 +141,3 @@ pub(crate) fn holds_up(client: &mut Client, call: CallId, parent: TreeNodeId, na
     client.displacing.rmdirs.extend(dir.map(|dir| Rmdir { call, dir, parent, name: name.to_vec() }));
     dir.is_some()
 }
-
-/// `NAME.wirefs-conflict-HOST-TIME`, where TIME is when it was written last, in UTC. A long name loses its end.
-fn name_of(name: &[u8], host: &[u8], mtime: Timestamp, tries: u32) -> Vec<u8> {
-    let plain = |byte: &u8| if byte.is_ascii_alphanumeric() || *byte == b'.' { *byte } else { b'_' };
-    let host = host.iter().map(plain).collect::<Vec<_>>();
-    let time = mtime.in_utc();
-    let end = [b".wirefs-conflict-", host.as_slice(), b"-", time.as_bytes()].concat();
-    // Room for a number behind it.
-    let kept = name.len().min(NAME_BYTES_MAX.saturating_sub(end.len() + 4));
-    let whole = [name.get(..kept).unwrap_or_default(), end.as_slice()].concat();
-    numbered(&whole, 0, tries)
-}
-
-/// The name with another number behind it; 0 is none.
-fn numbered(name: &[u8], before: u32, now: u32) -> Vec<u8> {
-    let end = |number: u32| if number == 0 { String::new() } else { format!("-{number}") };
-    let plain = name.strip_suffix(end(before).as_bytes()).unwrap_or(name);
-    [plain, end(now).as_bytes()].concat()
-}
-
-#[cfg(test)]
-mod tests;

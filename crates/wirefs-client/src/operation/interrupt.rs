@@ -11,9 +11,9 @@
 
 use crate::call::CallId;
 use crate::core::Client;
-use crate::link::LinkState;
 use crate::operation::{give_up, lock, write};
 use crate::pending::{Continuation, Pending, Withdrawing};
+use crate::requests::connection::LinkState;
 use wirefs_op::message::flush::Tflush;
 use wirefs_op::{Errno, Request, Tag, Time};
 

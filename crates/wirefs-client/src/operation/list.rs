@@ -1,6 +1,5 @@
 //! Opendir and readdir: whole directories with their attributes, in one request.
 
-mod misses;
 mod packing;
 
 use crate::call::{Answer, Handle, PageCache};
@@ -8,7 +7,6 @@ use crate::core::Client;
 use crate::files::{OpenDirectory, WaitingReaddir};
 use crate::operation::{attributes, unopened};
 use crate::pending::{Listing, ListingReader, Pending};
-pub(crate) use misses::Misses;
 use packing::pack;
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -3,9 +3,9 @@
 use crate::call::{Answer, CallId, Caller, OpenHow};
 use crate::core::Client;
 use crate::files::Private;
-use crate::link::LinkState;
 use crate::operation::attributes;
 use crate::pending::{Making, Pending};
+use crate::requests::connection::LinkState;
 use bytes::Bytes;
 use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::message::put::{Create, PutMode, Rput, Tput};

@@ -4,7 +4,8 @@ use crate::call::{Answer, CallId, Caller, Handle, Invalidate, OpenHow, PageCache
 use crate::core::Client;
 use crate::operation::{as_opened, attributes, fetch, lookup, make, publish, session};
 use crate::pending::{Acquiring, Opening, Pending, Prefetching};
-use crate::streams::{Joined, SMALL_BYTES_MAX};
+use crate::view::prefetch::window::Joined;
+use crate::view::prefetch::window::SMALL_BYTES_MAX;
 use wirefs_cache::{Fetch, Freshness, TreeNodeId};
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};

@@ -6,7 +6,7 @@ use crate::core::Client;
 use crate::files::{Base, Private};
 use crate::operation::{attributes, commit, displaced, flush, release, write};
 use crate::pending::{AfterPublishing, Pending, PublishStep, Publishing};
-use std::collections::BTreeMap;
+use crate::view::publications::Publication;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::limits::NAME_BYTES_MAX;
 use wirefs_op::message::put::{Create, PutMode, Rput, Tput};
@@ -18,32 +18,6 @@ use wirefs_op::{Cred, Errno, Kind, Request, SetStat, Stat, Time};
 
 /// How many names are tried for the new file.
 const NAMES_MAX: u32 = 64;
-
-/// One copy that is on its way.
-#[derive(Debug)]
-struct Publication {
-    node: TreeNodeId,
-    handle: Handle,
-    copy: Private,
-    then: AfterPublishing,
-    stat: Stat,
-    /// As `Open::opened_by`, for when that is closed.
-    opened_by: Option<(TreeNodeId, Vec<u8>)>,
-    /// The new file's name, and which try that is.
-    temporary: Option<(TreeNodeId, Vec<u8>)>,
-    tries: u32,
-    /// Requests that are not answered yet.
-    left: usize,
-    error: Option<Errno>,
-}
-
-/// All of them.
-#[derive(Debug, Default)]
-pub(crate) struct Publications {
-    next: u64,
-    names: u32,
-    under_way: BTreeMap<u64, Publication>,
-}
 
 /// # Cost
 /// 2 round trips for up to 128 KiB, else 3; in place 1.

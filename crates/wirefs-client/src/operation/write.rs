@@ -7,7 +7,6 @@ use crate::operation::{as_opened, attributes, flush, gather, open, seek, session
 use crate::output::{Note, Output, Said};
 use crate::pending::{Pending, Writing};
 use bytes::Bytes;
-use std::collections::VecDeque;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::message::put::{PutMode, Rput, Tput};
@@ -17,12 +16,9 @@ use wirefs_op::{Errno, Request, SetStat, Time};
 
 /// Unanswered bytes that callers may leave behind before the wire was measured, and at least.
 const BEHIND_BYTES_MIN: u64 = 4 * 1024 * 1024;
+
 /// Unanswered bytes that callers may leave behind at most.
 const BEHIND_BYTES_MAX: u64 = 48 * 1024 * 1024;
-
-/// Callers that wait because too much is behind.
-#[derive(Debug, Default)]
-pub(crate) struct Throttled(VecDeque<(CallId, u32)>);
 
 fn behind_bytes_max(client: &Client) -> u64 {
     (2 * client.outgoing.bdp_bytes()).clamp(BEHIND_BYTES_MIN, BEHIND_BYTES_MAX)

@@ -4,6 +4,7 @@
 use super::Client;
 use crate::operation::{find, statfs};
 use crate::pending::{FindBounds, FindTotals, Pending};
+use crate::view::prefetch::top::Top;
 use std::collections::VecDeque;
 use wirefs_cache::{ROOT, TreeNodeId};
 use wirefs_op::message::ping::Tping;
@@ -11,25 +12,19 @@ use wirefs_op::{Kind, Request, Time};
 
 /// What comes along at most: a fifth of a second of 10 Mbit/s, once a mount.
 const BYTES_MAX: u32 = 256 * 1024;
+
 /// The same in entries; one takes about 40 bytes, and 300 in memory.
 const ENTRIES_MAX: u32 = 8192;
+
 /// Levels below the root that the first stream tells of. One that told all below would spend everything on what is first by name:
 /// `.git/objects`, say.
 const DEPTH: u16 = 2;
+
 /// Streams that go on where the first one ended, at most.
 const STREAMS_MAX: u8 = 16;
+
 /// Less than this is not worth a request, in bytes.
 const BYTES_MIN: u32 = 4096;
-
-/// What may still be asked for.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Top {
-    bytes: u32,
-    entries: u32,
-    streams: u8,
-    /// Where the last one began.
-    at: TreeNodeId,
-}
 
 impl Client {
     /// The mount is made: leases count from the first answer on, so that who comes first need not wait for that; and where nothing
