@@ -12,15 +12,12 @@
 mod durable;
 mod full;
 mod shown;
-mod unconfirmed;
 
-use crate::core::{Client, Lane, Note, Output};
-use crate::operation::Pending;
-use durable::Durable;
-use shown::Shown;
-use std::collections::{BTreeMap, VecDeque};
+use crate::core::Client;
+use crate::output::{Lane, Note, Output};
+use crate::pending::{Pending, RoomAsking};
+use crate::view::unconfirmed::{Held, LATE_MAX, LateError};
 use std::time::Duration;
-pub(crate) use unconfirmed::{Made, Unconfirmed};
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::alone::Ralone;
 use wirefs_op::message::get::GetMode;
@@ -32,111 +29,21 @@ use wirefs_op::{Errno, FileId, NOTAG, Request, Time, Timestamp, TreePath};
 
 /// Changes that were issued and are not answered, at most: past it a change waits for the server, as if nobody were ahead.
 const ISSUED_MAX: usize = 16 * 1024;
+
 /// Room that the server's disk has to have beyond all that is on its way, in bytes and in inodes. What is answered early cannot be
 /// told to have found no room.
 const ROOM_BYTES: u64 = 64 * 1024 * 1024;
+
 const ROOM_FILES: u64 = 1024;
+
 /// Clocks that keep time are together within so many seconds.
 const CLOCKS_APART_SECS: i64 = 10;
+
 /// For how long what the server said of its room counts.
 const ROOM_FOR: Duration = Duration::from_secs(5);
+
 /// A file's time of change is behind the clock by up to a tick of the server's kernel.
 const CTIME_TICK: Duration = Duration::from_millis(10);
-/// Late errors that are remembered for `wirefs status`.
-const LATE_MAX: usize = 64;
-
-/// A change that the server refused after its program was told that it was done.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LateError {
-    /// What was asked for.
-    pub what: &'static str,
-    /// Of what, below the mount's root.
-    pub path: TreePath,
-    /// What the server said.
-    pub errno: Errno,
-    /// When.
-    pub at: Time,
-}
-
-/// A request that waits for the changes before it.
-#[derive(Debug)]
-struct Held {
-    request: Request,
-    pending: Pending,
-    /// How many changes have to be answered first.
-    until: u64,
-    asked: Time,
-}
-
-/// How far this client is ahead.
-#[derive(Debug, Default)]
-pub(crate) struct Ahead {
-    /// Nobody else sees or changes the tree before this client was asked.
-    is_alone: bool,
-    /// Others wait: to be told once everything is answered.
-    shares: Option<u64>,
-    /// A foreseen reply is being taken in.
-    pub(crate) foresees: bool,
-    /// By their numbers.
-    pub(crate) unconfirmed: BTreeMap<u64, Unconfirmed>,
-    /// Changes issued while ahead, and how many of them are answered, over the life of the mount.
-    issued: u64,
-    answered: u64,
-    /// Requests that would overtake them.
-    held: VecDeque<Held>,
-    shown: Shown,
-    /// Bytes and inodes taken since the server said how much room there is.
-    taken: (u64, u64),
-    asks_room: bool,
-    late: VecDeque<LateError>,
-    pub(crate) late_count: u64,
-    durable: Durable,
-    /// The journal has no room: it is begun anew once the server's disk has everything.
-    awaits_room: bool,
-    /// The latest time of change that the server has told of what own changes did.
-    seen: Timestamp,
-    /// The server's clock: a time of change that it told, and when the change was asked for, which was not later.
-    pub(crate) server_clock: Option<(Timestamp, Time)>,
-}
-
-impl Ahead {
-    /// A change is issued: the server's disk will have to be asked for.
-    pub(crate) fn changes(&mut self) {
-        self.durable.is_due = true;
-    }
-
-    /// A change was issued that its program does not wait for.
-    pub(crate) fn issued(&mut self, bytes: u64, files: u64) {
-        self.issued += 1;
-        self.taken = (self.taken.0 + bytes, self.taken.1 + files);
-    }
-
-    /// It was answered.
-    pub(crate) fn answered(&mut self) {
-        self.answered += 1;
-    }
-
-    /// Whether any is on its way.
-    pub(crate) fn is_any(&self) -> bool {
-        self.answered < self.issued
-    }
-
-    pub(crate) fn outstanding(&self) -> u64 {
-        self.issued - self.answered
-    }
-
-    pub(crate) fn is_alone(&self) -> bool {
-        self.is_alone
-    }
-
-    pub(crate) fn late(&self) -> impl Iterator<Item = &LateError> {
-        self.late.iter()
-    }
-
-    pub(crate) fn held(&self) -> usize {
-        self.held.len()
-    }
-}
 
 impl Client {
     /// Whether a change whose outcome is certain may be answered now.
@@ -297,7 +204,7 @@ impl Client {
         if !self.ahead.asks_room && self.link.is_up() && self.config.journal {
             self.ahead.asks_room = true;
             let target = Target::at(TreePath::root());
-            self.send(Request::Statfs(Tstatfs { target }), Pending::Room);
+            self.send(Request::Statfs(Tstatfs { target }), Pending::Room(RoomAsking));
         }
     }
 

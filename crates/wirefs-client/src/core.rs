@@ -1,181 +1,38 @@
 //! The machine: its inputs, its outputs, and what they share.
 
-use crate::ahead::Ahead;
 use crate::call::{Answer, Call, CallId, Caller, Invalidate};
-use crate::contended::Contended;
-use crate::data_connections::{DataConnections, DataKey};
+use crate::config::{Attachment, Config};
 use crate::files::Files;
-use crate::host::HostName;
-use crate::leases::Leases;
-use crate::link::Link;
 use crate::locks::Locks;
-use crate::operation::displaced::Displacing;
-use crate::operation::list::Misses;
-use crate::operation::publish::Publications;
-use crate::operation::write::Throttled;
-use crate::operation::{self, Pending};
+use crate::operation;
+use crate::output::{DataKey, Lane, Output, Outputs};
+use crate::pending::{Continuation, Pending};
 use crate::predict;
+use crate::requests::connection::Link;
+use crate::requests::data::DataConnections;
 use crate::requests::{Outstanding, Requests};
-use crate::rollback::Rollback;
-use crate::status::Counters;
-use crate::stored::Stored;
-use crate::streams::Streams;
-use crate::synced::Synced;
-use crate::trim::{self, Trim};
+use crate::view::bounds;
+use crate::view::bounds::Trim;
+use crate::view::conflicts::Displacing;
+use crate::view::contended::Contended;
+use crate::view::counters::Counters;
+use crate::view::disk_cache::Stored;
+use crate::view::leases::Leases;
+use crate::view::misses::Misses;
+use crate::view::prefetch::Streams;
+use crate::view::publications::Publications;
+use crate::view::rollback::Rollback;
+use crate::view::synced::Synced;
+use crate::view::throttled::Throttled;
+use crate::view::unconfirmed::Ahead;
 use bytes::Bytes;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use wirefs_cache::{
-    CachePiece, DirectoryCache, Freshness, InactiveListings, Mode, NameTree, PathEstimator, TreeNodeId,
-};
-use wirefs_op::message::attach::Leases as Terms;
+use wirefs_cache::{DirectoryCache, Freshness, InactiveListings, NameTree, PathEstimator, TreeNodeId};
 use wirefs_op::message::find::FindMode;
 use wirefs_op::message::get::GotMode;
-use wirefs_op::message::version::BootId;
 use wirefs_op::wire::Malformed;
-use wirefs_op::{Errno, FileId, Frame, FsStat, NOTAG, Reply, Request, Stat, Time, Timestamp};
-
-/// What the user chose.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// When to validate, publish, fetch.
-    pub mode: Mode,
-    /// How long a call may wait for a silent server. `None`: for ever (`--hard`).
-    pub deadline: Option<Duration>,
-    /// The user whose files the server user's files are shown as.
-    pub uid: u32,
-    /// The group likewise.
-    pub gid: u32,
-    /// Memory for what is known, in bytes: names, listings, and contents.
-    pub cache_bytes_max: usize,
-    /// The longest that the kernel may believe a name, where it cannot be told to forget all names without waiting. `None`: no
-    /// bound.
-    pub name_ttl_max: Option<Duration>,
-    /// Whether the driver keeps a journal. Only then changes are answered before the server has them.
-    pub journal: bool,
-    /// Whether `fsync` is answered once the local disk has the journal; else once the server's disk has the file.
-    pub fsync_here: bool,
-    /// The time of day when [`Time`] was 0, for what is answered before the server says when it was.
-    pub day: Timestamp,
-    /// This machine, in the names of files that it keeps when somebody else's change met its own.
-    pub host: HostName,
-}
-
-/// What the server said when the tree was attached.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Attachment {
-    /// The root's attributes.
-    pub root: Stat,
-    /// The user that the server runs as.
-    pub uid: u32,
-    /// Its group.
-    pub gid: u32,
-    /// Whether it acts for the callers of each request.
-    pub acts_for_callers: bool,
-    /// Whether it refuses changes.
-    pub read_only: bool,
-    /// Its boot id.
-    pub boot: BootId,
-    /// Where it keeps a ledger of changes, so that those whose reply was lost can be sent again: above which numbers the session
-    /// goes on.
-    pub ledger: Option<u64>,
-    /// Whether what comes behind a barrier waits for it there.
-    pub has_barriers: bool,
-    /// Data connections that it takes beside the first one, at most; 0 where it knows none, or was not asked.
-    pub data_connections: usize,
-    /// On what terms it leases; `None` where it does not, or was not asked to.
-    pub leases: Option<Terms>,
-}
-
-/// Which requests a frame may not overtake.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lane {
-    /// Changes, and reads that must see them: kept in order.
-    Changes,
-    /// The rest: may go first.
-    Queries,
-    /// Reads of much data that go over a data connection.
-    Data(DataKey),
-}
-
-/// Facts about a change that its message does not have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Said {
-    /// It refused it.
-    Refused,
-    /// It made or opened this object.
-    Made(FileId),
-    /// It wrote its data here.
-    Went(u64),
-    /// An append that is not answered writes its data here: this client is the only one, and knows the size of the file.
-    Expected(u64),
-}
-
-/// What the journal notes, so that changes can be done again when the server's machine has lost them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Note {
-    /// From the change with this number on nobody else has come between; `None`: others may.
-    Alone(Option<u64>),
-    /// The latest time of change that the server has told of what own changes did.
-    Seen(Timestamp),
-    /// What is known of this change.
-    Said(u64, Said),
-}
-
-/// What the driver is to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Output {
-    /// Answer this call.
-    Answer(CallId, Answer),
-    /// Put this frame on the wire.
-    Send(Frame, Lane),
-    /// Tell the kernel to forget something. It may wait for calls that are under way: nothing else may wait for it,
-    /// but an [`Output::AnswerAfter`] and an [`Output::SendAfter`].
-    Invalidate(Invalidate),
-    /// Answer this call once the kernel has forgotten what came before. Only for calls that hold no lock in the kernel: forgetting a name
-    /// waits for its directory's lock, and who holds that may wait for a lock that the call holds.
-    AnswerAfter(CallId, Answer),
-    /// Put this frame on the wire once the kernel has forgotten what came before, ahead of others; not at all when the connection
-    /// is another one by then. What the kernel forgets may wait for a call that waits for the server, which may wait for this
-    /// frame: so the driver must not let it wait for long.
-    SendAfter(Frame),
-    /// Have the kernel let go of a node that nobody uses, by all its names, when nothing else is to be done. Nothing waits for it.
-    LetGo(TreeNodeId, Vec<(TreeNodeId, Vec<u8>)>),
-    /// Look for a piece of contents on disk, then tell [`Client::loaded`]. Comes only where there is a store.
-    Load(CachePiece),
-    /// Keep a piece of contents on disk. The same.
-    Keep(CachePiece, Bytes),
-    /// Append this numbered change to the journal, before anything that follows is done. The body is encoded with [`NOTAG`].
-    Journal(u64, Frame),
-    /// Have the kernel forget this, which is no name, then answer this call, which may hold the lock of the file or directory in the
-    /// kernel. It must wait for nothing else that the kernel is to forget: that may wait for the call.
-    AnswerDropped(Invalidate, CallId, Answer),
-    /// Once every call that reads this directory now has been answered and has taken the answer in, say so with this number by
-    /// [`Client::readers_passed`]. Nothing waits for that.
-    AwaitReaders(TreeNodeId, u64),
-    /// Answer this call once the local disk has all that the journal was told so far.
-    AnswerJournaled(CallId, Answer),
-    /// The server's disk has all changes below this number: the journal needs them no more.
-    JournalForget(u64),
-    /// The server's disk has all changes below this number, which are all there are, and the journal had no room: begin it anew, and then
-    /// tell [`Client::journal_begun`].
-    JournalAnew(u64),
-    /// Note this in the journal, before anything that follows is done.
-    JournalNote(Note),
-    /// The server did not take this change of the journal's, or not all of it, though its program has gone on: keep it. Without a
-    /// reason nobody knows whether the server has done it.
-    Refused(u64, Frame, Option<Errno>),
-    /// Make a data connection to the server, then tell [`Client::data_opened`] or [`Client::data_lost`].
-    OpenData(DataKey),
-    /// Close a data connection; nothing need be told.
-    CloseData(DataKey),
-    /// A data connection is dead though nobody said so: close it; nothing need be told.
-    HangUpData(DataKey),
-    /// The connection is dead though nobody said so: close it, then report it lost.
-    HangUp,
-    /// The server says with these words that this client broke the protocol: tell the user. The connection is of no use any more.
-    Blamed(String),
-}
+use wirefs_op::{Errno, FileId, Frame, FsStat, NOTAG, Reply, Request, Stat, Time};
 
 /// The client of one mounted tree.
 #[derive(Debug)]
@@ -218,7 +75,7 @@ pub struct Client {
     abandoned: BTreeSet<CallId>,
     /// The directories in which calls change names, that the kernel may have gathered listings of.
     changing: BTreeMap<CallId, [Option<TreeNodeId>; 2]>,
-    outputs: VecDeque<Output>,
+    outputs: Outputs,
 }
 
 impl Client {
@@ -232,13 +89,13 @@ impl Client {
         Client {
             config,
             now,
-            names: trim::names_within(config.cache_bytes_max, attachment.root, root),
+            names: bounds::names_within(config.cache_bytes_max, attachment.root, root),
             leases,
             attachment,
-            directories: trim::directories_within(config.cache_bytes_max),
+            directories: bounds::directories_within(config.cache_bytes_max),
             files: Files::new(config.cache_bytes_max),
             stored: Stored::default(),
-            shelf: trim::shelf_within(config.cache_bytes_max),
+            shelf: bounds::shelf_within(config.cache_bytes_max),
             trim: Trim::within(config.cache_bytes_max),
             requests,
             link: Link::new(now),
@@ -262,7 +119,7 @@ impl Client {
             calls: BTreeSet::new(),
             abandoned: BTreeSet::new(),
             changing: BTreeMap::new(),
-            outputs: VecDeque::new(),
+            outputs: Outputs::default(),
         }
     }
 
@@ -364,22 +221,12 @@ impl Client {
         } else {
             operation::finish(self, outstanding, reply, last);
         }
-        self.answer_first(before);
+        self.outputs.put_answers_first(before);
         self.go_on_behind();
         self.keep_read();
         self.send_waiting();
         self.keep_within_bounds();
         Ok(())
-    }
-
-    /// Puts the answers among the outputs from `begin` on before what the kernel is to forget. It takes attributes that are answered
-    /// behind an invalidation for older than that, and drops them (`fuse_change_attributes` in fs/fuse/inode.c): a read that had
-    /// asked for the size would then end where the file ended before.
-    fn answer_first(&mut self, begin: usize) {
-        let new = self.outputs.split_off(begin.min(self.outputs.len()));
-        let (answers, rest): (Vec<Output>, Vec<Output>) =
-            new.into_iter().partition(|output| matches!(output, Output::Answer(..)));
-        self.outputs.extend(answers.into_iter().chain(rest));
     }
 
     fn measure(&mut self, outstanding: &Outstanding, reply: &Reply, last: bool) {
@@ -461,13 +308,13 @@ impl Client {
 
     /// Hands out what is to be done, in order.
     pub fn poll(&mut self) -> Option<Output> {
-        self.outputs.pop_front()
+        self.outputs.pop()
     }
 
     pub(crate) fn answer(&mut self, id: CallId, answer: Answer) {
         self.changed_names(id, !matches!(answer, Answer::Fail(_)));
         if self.calls.remove(&id) {
-            self.outputs.push_back(Output::Answer(id, answer));
+            self.outputs.push(Output::Answer(id, answer));
         } else {
             self.abandoned.remove(&id);
             operation::undo(self, id, answer);
@@ -477,7 +324,7 @@ impl Client {
     /// Answers once the kernel has forgotten what it is being told to forget.
     pub(crate) fn answer_after(&mut self, id: CallId, answer: Answer) {
         if self.calls.remove(&id) {
-            self.outputs.push_back(Output::AnswerAfter(id, answer));
+            self.outputs.push(Output::AnswerAfter(id, answer));
         } else {
             self.abandoned.remove(&id);
         }
@@ -500,7 +347,7 @@ impl Client {
     /// Answers once the kernel has forgotten this, which is no name.
     pub(crate) fn answer_dropped(&mut self, what: Invalidate, id: CallId, answer: Answer) {
         if self.calls.remove(&id) {
-            self.outputs.push_back(Output::AnswerDropped(what, id, answer));
+            self.outputs.push(Output::AnswerDropped(what, id, answer));
         } else {
             self.abandoned.remove(&id);
             self.invalidate(what);
@@ -511,7 +358,7 @@ impl Client {
     pub(crate) fn answer_journaled(&mut self, id: CallId, answer: Answer) {
         self.changed_names(id, true);
         if self.calls.remove(&id) {
-            self.outputs.push_back(Output::AnswerJournaled(id, answer));
+            self.outputs.push(Output::AnswerJournaled(id, answer));
         } else {
             self.abandoned.remove(&id);
         }
@@ -531,11 +378,11 @@ impl Client {
     }
 
     pub(crate) fn invalidate(&mut self, what: Invalidate) {
-        self.outputs.push_back(Output::Invalidate(what));
+        self.outputs.push(Output::Invalidate(what));
     }
 
     pub(crate) fn output(&mut self, output: Output) {
-        self.outputs.push_back(output);
+        self.outputs.push(output);
     }
 
     /// Sends a request; `pending` says what its reply is for.
@@ -543,7 +390,7 @@ impl Client {
         debug_assert!(!operation::release::closes_used(self, &request), "{request:?}");
         let Some((request, pending)) = predict::foresee(self, request, pending) else { return };
         // Not before: what is known of an object counts no more while a change of unknown outcome is on its way.
-        if let Some(node) = pending.begins() {
+        if let Some(node) = pending.counted_node() {
             operation::write::begins(self, node, 0);
         }
         let Some((request, pending)) = self.behind(request, pending) else { return };

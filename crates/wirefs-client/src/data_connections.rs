@@ -15,84 +15,16 @@
 //! Nor is it a sign of life: leases are believed by what comes over the first connection (the server counts likewise), and that is
 //! given up when it is silent, whatever others bring.
 
-use crate::core::{Client, Output};
-use crate::link::SILENCE_BEFORE_HANG_UP;
+use crate::core::Client;
 use crate::operation;
+use crate::output::{DataKey, Output};
 use crate::requests::Outstanding;
-use crate::shares::{Share, soonest};
-use std::collections::BTreeMap;
+use crate::requests::connection::SILENCE_BEFORE_HANG_UP;
+use crate::requests::data::{CONNECTIONS_MAX, DATA_RETRY_AFTER, DataConnection, IDLE_MAX, SPREAD_BYTES_MIN};
+use crate::requests::shares::Share;
+use crate::requests::shares::soonest;
 use std::time::Duration;
 use wirefs_op::{Errno, Reply, Request, Time};
-
-/// Data connections at a time.
-const CONNECTIONS_MAX: usize = 3;
-/// One over which nothing was asked for so long is closed.
-const IDLE_MAX: Duration = Duration::from_secs(30);
-/// After a data connection that could not be made, or was lost, no other is tried for so long.
-pub const DATA_RETRY_AFTER: Duration = Duration::from_secs(30);
-/// What is to come is worth a connection over another way, in bytes.
-const SPREAD_BYTES_MIN: u64 = 1024 * 1024;
-
-/// Names a data connection; never used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct DataKey(pub u64);
-
-#[derive(Debug)]
-struct DataConnection {
-    is_open: bool,
-    /// When something was last asked over it.
-    asked: Time,
-    heard: Time,
-    share: Share,
-}
-
-impl DataConnection {
-    fn new(now: Time, is_open: bool) -> DataConnection {
-        DataConnection { is_open, asked: now, heard: now, share: Share::default() }
-    }
-}
-
-/// All of them.
-#[derive(Debug, Default)]
-pub(crate) struct DataConnections {
-    connections: BTreeMap<DataKey, DataConnection>,
-    begun: u64,
-    /// Ways to the server that one connection each may take, as far as is known.
-    ways: usize,
-    /// That of the first connection.
-    first: Share,
-    /// None is made before.
-    not_before: Option<Time>,
-}
-
-impl DataConnections {
-    /// How many are in use.
-    pub(crate) fn open(&self) -> usize {
-        self.connections.values().filter(|connection| connection.is_open).count()
-    }
-
-    fn shares(&self) -> impl Iterator<Item = (Option<DataKey>, Share)> + Clone + '_ {
-        let others = self.connections.iter().filter(|(_, connection)| connection.is_open);
-        let others = others.map(|(key, connection)| (Some(*key), connection.share));
-        std::iter::once((None, self.first)).chain(others)
-    }
-
-    fn share_mut(&mut self, over: Option<DataKey>) -> Option<&mut Share> {
-        match over {
-            None => Some(&mut self.first),
-            Some(key) => self.connections.get_mut(&key).map(|connection| &mut connection.share),
-        }
-    }
-
-    /// Bytes of a read of much data have come over a connection, and so many are still to come over it.
-    pub(crate) fn brings(&mut self, now: Time, over: Option<DataKey>, bytes: usize, to_come: u64) {
-        let Some(share) = self.share_mut(over) else { return };
-        share.brings(now, bytes);
-        if to_come == 0 {
-            share.rests();
-        }
-    }
-}
 
 impl Client {
     /// A data connection that was asked for ([`Output::OpenData`]) is there. False: it is not wanted any more, and is to be closed.

@@ -1,92 +1,15 @@
 //! What the server has promised: until when that counts, what it took back, and the signs of life that keep it.
 
-use crate::core::{Attachment, Client, Lane, Output};
-use crate::operation::Pending;
-use std::collections::BTreeMap;
-use std::time::Duration;
-use wirefs_cache::{Coherency, Freshness, Mode, TreeNodeId};
-use wirefs_lease::{LeaseHolder, PendingRecall, Serial};
+use crate::core::Client;
+use crate::output::{Lane, Output};
+use crate::pending::Pending;
+use crate::view::leases::term;
+use wirefs_cache::{Coherency, Freshness, TreeNodeId};
+use wirefs_lease::LeaseHolder;
 use wirefs_op::message::attach::{Leases as Terms, Watch};
 use wirefs_op::message::ping::Tping;
 use wirefs_op::message::recall::{RELEASE_ALL, Trecalled};
 use wirefs_op::{DirEntry, FileId, NOTAG, Request, Stat, Time};
-
-/// The leases of this client.
-#[derive(Debug)]
-pub(crate) struct Leases {
-    holder: Option<LeaseHolder>,
-    watch: Watch,
-    /// What was asked for up to then is not leased any more.
-    since: Time,
-    /// Something was leased since then.
-    holds_any: bool,
-    /// Recalls that were answered.
-    pub(crate) recalls: u64,
-    /// Recalls that are answered once an fd of the file is here.
-    pub(crate) acquiring: BTreeMap<TreeNodeId, Vec<Serial>>,
-    /// Recalls that wait for fds: how many each.
-    pub(crate) waiting: BTreeMap<Serial, (PendingRecall, usize)>,
-}
-
-fn term(terms: &Terms) -> Duration {
-    Duration::from_millis(u64::from(terms.term_ms))
-}
-
-impl Leases {
-    pub(crate) fn new(mode: &Mode, attachment: &Attachment, now: Time) -> Leases {
-        let terms = attachment.leases.as_ref().filter(|_| mode.takes_leases());
-        Leases {
-            holder: terms.map(|terms| LeaseHolder::new(now, term(terms))),
-            watch: terms.map_or(Watch::None, |terms| terms.watch),
-            since: Time(0),
-            holds_any: false,
-            recalls: 0,
-            acquiring: BTreeMap::new(),
-            waiting: BTreeMap::new(),
-        }
-    }
-
-    /// Whether the server promises anything at all.
-    pub(crate) fn are_agreed(&self) -> bool {
-        self.holder.is_some()
-    }
-
-    pub(crate) fn watch(&self) -> Watch {
-        self.watch
-    }
-
-    pub(crate) fn holder_mut(&mut self) -> Option<&mut LeaseHolder> {
-        self.holder.as_mut()
-    }
-
-    /// Whether the server is known to keep its promises.
-    pub(crate) fn are_valid(&self, now: Time) -> bool {
-        self.holder.as_ref().is_some_and(|holder| holder.is_valid(now))
-    }
-
-    /// A request is being sent.
-    pub(crate) fn asked(&mut self, now: Time) {
-        if let Some(holder) = &mut self.holder {
-            holder.request_sent(now);
-        }
-    }
-
-    /// What was asked for up to then is not leased any more.
-    pub(crate) fn leased_since(&self) -> Time {
-        self.since
-    }
-
-    /// Something is leased that no reply told of.
-    pub(crate) fn hold_some(&mut self) {
-        self.holds_any = true;
-    }
-
-    /// Recalls were answered by nobody: the connection is lost.
-    fn abandon_recalls(&mut self) {
-        self.acquiring.clear();
-        self.waiting.clear();
-    }
-}
 
 impl Client {
     /// What may be believed now.
@@ -201,7 +124,7 @@ impl Client {
         let is_due = holder.renewal_at().is_some_and(|at| now >= at);
         self.empty();
         if is_due && self.leases.holds_any && self.link.is_up() {
-            self.send(Request::Ping(Tping {}), Pending::Ignore);
+            self.send(Request::Ping(Tping {}), Pending::IGNORE);
         }
     }
 

@@ -1,8 +1,12 @@
 //! Whether the server is there, and what happens to those who wait when it is not.
 
 use crate::call::{Answer, CallId};
-use crate::core::{Attachment, Client, Output};
-use crate::operation::{self, Pending};
+use crate::config::Attachment;
+use crate::core::Client;
+use crate::operation;
+use crate::output::Output;
+use crate::pending::Pending;
+use crate::requests::connection::{LinkState, SILENCE_BEFORE_HANG_UP, SILENCE_BEFORE_PING};
 use std::time::Duration;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::error::Rerror;
@@ -10,93 +14,8 @@ use wirefs_op::message::ping::Tping;
 use wirefs_op::wire::Malformed;
 use wirefs_op::{Errno, Request, Time};
 
-/// Silence, while a reply is due, after which we ask for a sign of life.
-const SILENCE_BEFORE_PING: Duration = Duration::from_secs(2);
-/// Silence, while a reply is due, after which the connection is given up and another is dialled.
-pub(crate) const SILENCE_BEFORE_HANG_UP: Duration = Duration::from_secs(8);
-
-/// More than this between two ticks, which come twice a second, and the machine slept, or was stopped as virtual machines are. Nobody
-/// could dial meanwhile, so nobody has waited either.
-const SLEEP: Duration = Duration::from_secs(5);
-
 /// The number of a session's first change: a ledger that goes on there has seen none.
 const FIRST: u64 = 1;
-
-/// Whether there is a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LinkState {
-    /// Since then.
-    Up(Time),
-    /// Since then.
-    Down(Time),
-}
-
-#[derive(Debug)]
-pub(crate) struct Link {
-    pub(crate) state: LinkState,
-    heard: Time,
-    spoke: Time,
-    ticked: Time,
-    pinged: bool,
-    pub(crate) losses: u64,
-    /// The server says of the last connection that this client broke the protocol over it.
-    is_blamed: bool,
-}
-
-impl Link {
-    pub(crate) fn new(now: Time) -> Link {
-        Link {
-            state: LinkState::Up(now),
-            heard: now,
-            spoke: now,
-            ticked: now,
-            pinged: false,
-            losses: 0,
-            is_blamed: false,
-        }
-    }
-
-    pub(crate) fn is_up(&self) -> bool {
-        matches!(self.state, LinkState::Up(_))
-    }
-
-    /// Whether it has been down for longer than callers wait.
-    pub(crate) fn is_past(&self, now: Time, deadline: Option<Duration>) -> bool {
-        match (self.state, deadline) {
-            // Past a sleep it is the tick's to say.
-            (LinkState::Down(since), Some(deadline)) => now.min(self.ticked + SLEEP) >= since + deadline,
-            (LinkState::Down(_), None) | (LinkState::Up(_), _) => false,
-        }
-    }
-
-    /// Time passed. What was slept through counts neither as waiting nor as silence; tells how much that was.
-    fn ticked(&mut self, now: Time) -> Duration {
-        let passed = now.since(self.ticked);
-        self.ticked = now;
-        if passed <= SLEEP {
-            return Duration::ZERO;
-        }
-        self.heard = now.min(self.heard + passed);
-        if let LinkState::Down(since) = &mut self.state {
-            *since = now.min(*since + passed);
-        }
-        passed
-    }
-
-    pub(crate) fn heard(&mut self, now: Time) {
-        self.heard = now;
-        self.pinged = false;
-    }
-
-    pub(crate) fn spoke(&mut self, now: Time) {
-        self.spoke = now;
-    }
-
-    /// Since when a reply is due without a sign of life. What was sent last may still be on its way.
-    fn silence(&self, now: Time) -> Duration {
-        now.since(self.heard)
-    }
-}
 
 /// Whether the server knows what became of the session's changes. `is_rebooted`: its machine was started again since the last attachment, so
 /// only a ledger that had been closed in order is left of that time, and an empty one was begun since, by a handshake that broke.
@@ -240,7 +159,7 @@ impl Client {
             self.output(Output::HangUp);
         } else if silence >= SILENCE_BEFORE_PING && !self.link.pinged {
             self.link.pinged = true;
-            self.send(Request::Ping(Tping {}), Pending::Ignore);
+            self.send(Request::Ping(Tping {}), Pending::IGNORE);
         }
     }
 

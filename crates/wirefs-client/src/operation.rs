@@ -21,7 +21,6 @@ pub(crate) mod lock;
 pub(crate) mod lookup;
 pub(crate) mod make;
 pub(crate) mod open;
-mod pending;
 pub(crate) mod publish;
 pub(crate) mod read;
 pub(crate) mod readlink;
@@ -39,8 +38,12 @@ pub(crate) mod xattr;
 
 use crate::call::{Answer, Call, CallId, Caller, UNOPENED};
 use crate::core::Client;
+use crate::pending::{
+    Confirming, Continuation, Figures, ListingReader, LockWanted, Pending, Seeking, Syncing, Unlocking,
+    Withdrawing,
+};
 use crate::requests::Outstanding;
-pub(crate) use pending::Pending;
+
 use wirefs_cache::TreeNodeId;
 use wirefs_op::{Errno, Reply, Request};
 
@@ -138,7 +141,7 @@ fn try_start(client: &mut Client, id: CallId, caller: Caller, call: Call<'_>) ->
         Call::Flush { node, handle, owner } => flush::start(client, id, node, handle, owner),
         Call::Release { node, handle, flock_owner } => release::file(client, id, node, handle, flock_owner),
         Call::Fsync { node, handle, data_only } => commit::file(client, id, node, handle, data_only),
-        Call::Opendir { node } => list::open(client, list::Opening::Directory(id), node),
+        Call::Opendir { node } => list::open(client, ListingReader::Opendir(id), node),
         Call::Readdir { node, handle, offset, bytes_max, entry_bytes, with_stats } => {
             let thread = caller.pid;
             let number = None;
@@ -168,11 +171,11 @@ fn try_start(client: &mut Client, id: CallId, caller: Caller, call: Call<'_>) ->
         Call::Removexattr { node, name } => xattr::remove(client, id, node, name),
         Call::Access { node, mask } => access::start(client, id, caller, node, mask),
         Call::Getlk { node, handle, owner, family, range } => {
-            lock::test(client, id, node, handle, lock::Wanted { owner, family, range });
+            lock::test(client, id, node, handle, LockWanted { owner, family, range });
             Ok(())
         }
         Call::Setlk { node, handle, owner, family, range, wait } => {
-            lock::set(client, id, node, handle, lock::Wanted { owner, family, range }, wait);
+            lock::set(client, id, node, handle, LockWanted { owner, family, range }, wait);
             Ok(())
         }
         Call::Fallocate { node, handle, offset, length, mode } => {
@@ -258,7 +261,7 @@ pub(crate) fn finish(client: &mut Client, outstanding: Outstanding, reply: Reply
         release::fd_moved(client, &request, &reply);
     }
     match (pending, reply) {
-        (Pending::Ignore | Pending::Close(_), _) => {}
+        (Pending::Ignore(_) | Pending::Close(_), _) => {}
         (Pending::Lookup(p), Reply::Get(r)) => lookup::finish(client, p, sent, r, last),
         (Pending::Getattr(p), Reply::Get(r)) => attributes::got(client, p, sent, r),
         (Pending::Setattr(p), Reply::Put(r)) => attributes::was_set(client, p, sent, r),
@@ -275,28 +278,30 @@ pub(crate) fn finish(client: &mut Client, outstanding: Outstanding, reply: Reply
         (Pending::Write(p), Reply::Put(r)) => write::finish(client, p, sent, r),
         (Pending::List(p), Reply::Get(r)) => list::finish(client, tag, p, sent, r, last),
         (Pending::Find(p), Reply::Find(r)) => find::finish(client, tag, p, sent, r, last),
-        (Pending::Ahead(p), Reply::Get(r)) => open::came_ahead(client, p, sent, r, last),
+        (Pending::Prefetch(p), Reply::Get(r)) => open::came_ahead(client, p, sent, r, last),
         (Pending::Xattr(p), Reply::Xattr(r)) => xattr::finish(client, p, sent, r),
-        (Pending::Statfs(call), Reply::Statfs(r)) => statfs::finish(client, call, sent, r),
+        (Pending::Statfs(Figures(call)), Reply::Statfs(r)) => statfs::finish(client, call, sent, r),
         (Pending::Lock(p), Reply::Lock(r)) => lock::finish(client, p, sent, r),
-        (Pending::Unlock(node), Reply::Lock(_)) => lock::unlocked(client, node),
-        (Pending::Withdraw(oldtag), Reply::Flush(_)) => interrupt::finish(client, oldtag),
+        (Pending::Unlock(Unlocking(node)), Reply::Lock(_)) => lock::unlocked(client, node),
+        (Pending::Withdraw(Withdrawing(oldtag)), Reply::Flush(_)) => interrupt::finish(client, oldtag),
         (Pending::Allocate(p), Reply::Allocate(r)) => allocate::finish(client, p, sent, r),
         (Pending::Copy(p), Reply::Copy(r)) => copy::finish(client, p, sent, r),
-        (Pending::Seek(call), Reply::Seek(r)) => client.answer(call, Answer::Offset(r.offset)),
+        (Pending::Seek(Seeking(call)), Reply::Seek(r)) => client.answer(call, Answer::Offset(r.offset)),
         (Pending::Publish(p), Reply::Put(r)) => publish::was_put(client, p, sent, &request, &r),
         (Pending::Publish(p), Reply::Rename(r)) => publish::was_moved(client, p, sent, &r),
-        (Pending::Displaced(p), Reply::Get(r)) => displaced::looked(client, p, r),
-        (Pending::Displaced(p), Reply::Remove(r)) => displaced::removed(client, p, sent, r),
-        (Pending::Displaced(p), Reply::Rename(r)) => displaced::kept(client, p, sent, &r),
+        (Pending::Replaced(p), Reply::Get(r)) => displaced::looked(client, p, r),
+        (Pending::Replaced(p), Reply::Remove(r)) => displaced::removed(client, p, sent, r),
+        (Pending::Replaced(p), Reply::Rename(r)) => displaced::kept(client, p, sent, &r),
         (Pending::Commit(p), Reply::Commit(r)) => commit::finish(client, p, order, r),
         (Pending::Barrier(_), Reply::Put(_)) => barrier::finish(client),
-        (Pending::Confirm(number), reply) => confirm::finish(client, number, sent, &request, &reply),
-        (Pending::Room, Reply::Statfs(r)) => {
+        (Pending::Confirm(Confirming(number)), reply) => {
+            confirm::finish(client, number, sent, &request, &reply)
+        }
+        (Pending::Room(_), Reply::Statfs(r)) => {
             client.figures = Some((r.figures, sent));
             client.room_told(true);
         }
-        (Pending::Durable(below), Reply::Commit(r)) => client.are_durable(below, Some(r.boot)),
+        (Pending::Durable(Syncing(below)), Reply::Commit(r)) => client.are_durable(below, Some(r.boot)),
         // A reply of another kind than was asked for: the server's fault, the caller's loss.
         (pending, _) => fail(client, pending, Errno::Protocol),
     }
@@ -320,7 +325,7 @@ pub(crate) fn give_up(client: &mut Client, pending: Pending, errno: Errno) {
 /// A request failed.
 pub(crate) fn fail(client: &mut Client, pending: Pending, errno: Errno) {
     match pending {
-        Pending::Ignore | Pending::Close(_) => {}
+        Pending::Ignore(_) | Pending::Close(_) => {}
         Pending::Lookup(p) => lookup::failed(client, p, errno),
         Pending::Getattr(p) => attributes::not_got(client, p, errno),
         Pending::Setattr(p) => attributes::not_set(client, p, errno),
@@ -336,21 +341,21 @@ pub(crate) fn fail(client: &mut Client, pending: Pending, errno: Errno) {
         Pending::Write(p) => write::failed(client, p, errno),
         Pending::List(p) => list::failed(client, p, errno),
         Pending::Find(p) => find::failed(client, p, errno),
-        Pending::Ahead(p) => open::not_ahead(client, p),
+        Pending::Prefetch(p) => open::not_ahead(client, p),
         Pending::Xattr(p) => xattr::failed(client, p, errno),
-        Pending::Statfs(call) => statfs::failed(client, call, errno),
-        Pending::Seek(call) => client.fail(call, errno),
+        Pending::Statfs(Figures(call)) => statfs::failed(client, call, errno),
+        Pending::Seek(Seeking(call)) => client.fail(call, errno),
         Pending::Lock(p) => lock::failed(client, p, errno),
-        Pending::Unlock(node) => lock::unlocked(client, node),
-        Pending::Withdraw(oldtag) => interrupt::finish(client, oldtag),
+        Pending::Unlock(Unlocking(node)) => lock::unlocked(client, node),
+        Pending::Withdraw(Withdrawing(oldtag)) => interrupt::finish(client, oldtag),
         Pending::Allocate(p) => allocate::failed(client, p, errno),
         Pending::Copy(p) => copy::failed(client, p, errno),
         Pending::Commit(p) => commit::failed(client, p, errno),
         Pending::Barrier(p) => barrier::failed(client, p, errno),
         Pending::Publish(p) => publish::failed(client, p, errno),
-        Pending::Displaced(p) => displaced::failed(client, p, errno),
-        Pending::Confirm(number) => confirm::failed(client, number, errno),
-        Pending::Room => client.room_told(false),
-        Pending::Durable(below) => client.are_durable(below, None),
+        Pending::Replaced(p) => displaced::failed(client, p, errno),
+        Pending::Confirm(Confirming(number)) => confirm::failed(client, number, errno),
+        Pending::Room(_) => client.room_told(false),
+        Pending::Durable(Syncing(below)) => client.are_durable(below, None),
     }
 }

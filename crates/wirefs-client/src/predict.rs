@@ -6,9 +6,12 @@ mod names;
 mod open;
 mod rights;
 
-use crate::ahead::{Made, Unconfirmed};
-use crate::core::{Client, Output};
-use crate::operation::{self, Pending, attributes, link, make, remove, rename, write};
+use crate::core::Client;
+use crate::operation::{self, attributes, link, make, remove, rename, write};
+use crate::output::Output;
+use crate::pending::{Confirming, Continuation, Pending};
+use crate::view::unconfirmed::Made;
+use crate::view::unconfirmed::Unconfirmed;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::put::{PutMode, Rput, Tput};
 use wirefs_op::message::target::NOFD;
@@ -65,7 +68,7 @@ fn made_in(pending: &Pending) -> Option<TreeNodeId> {
 fn go(client: &mut Client, request: Request, pending: Pending, foreseen: Foreseen) {
     let request = as_sent(request);
     let (what, path) = (request.name(), path_of(&request));
-    let number = client.issue(request, Pending::Confirm);
+    let number = client.issue(request, |number| Pending::Confirm(Confirming(number)));
     client.ahead.issued(0, foreseen.inodes);
     for node in &foreseen.nodes {
         client.note_known(*node);
@@ -74,7 +77,7 @@ fn go(client: &mut Client, request: Request, pending: Pending, foreseen: Foresee
     let unconfirmed =
         Unconfirmed { nodes: foreseen.nodes, names: foreseen.names, makes: None, opens: None, path, what };
     client.ahead.unconfirmed.insert(number, unconfirmed);
-    if let Some(node) = pending.begins() {
+    if let Some(node) = pending.counted_node() {
         write::begins(client, node, 0);
     }
     let now = client.now;

@@ -3,15 +3,11 @@
 use crate::call::{Caller, Entry};
 use crate::core::Client;
 use crate::operation::session;
+use crate::view::shown::ino_of;
 use std::time::Duration;
 use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::message::target::{NOFD, Place, Target};
-use wirefs_op::{Cred, Errno, FileId, SetStat, Stat, TreePath};
-
-/// The inode number that an object is shown by at first.
-pub(crate) fn ino_of(id: FileId) -> u64 {
-    id.ino ^ (u64::from(id.fs) << 32).rotate_left(7)
-}
+use wirefs_op::{Cred, Errno, SetStat, Stat, TreePath};
 
 impl Client {
     /// For how long the kernel may believe a name.

@@ -1,8 +1,9 @@
 //! Recalls: what the server takes back is forgotten here and in the kernel, and then it is told so.
 
 use crate::call::Invalidate;
-use crate::core::{Client, Output};
+use crate::core::Client;
 use crate::operation::{lock, open};
+use crate::output::Output;
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use wirefs_cache::{ROOT, TreeNodeId};

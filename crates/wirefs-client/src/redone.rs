@@ -9,10 +9,11 @@
 //! in the journal before [`Client::redone`]. So the server's ledger never takes one for another.
 
 use crate::core::Client;
-use crate::link::LinkState;
-use crate::operation::{self, Pending};
-use crate::present::ino_of;
+use crate::operation;
+use crate::pending::Pending;
 use crate::requests::Outstanding;
+use crate::requests::connection::LinkState;
+use crate::view::shown::ino_of;
 use std::collections::BTreeMap;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::allocate::Rallocate;

@@ -2,11 +2,14 @@
 
 mod again;
 mod bulk;
+pub(crate) mod connection;
+pub(crate) mod data;
 mod numbers;
+pub(crate) mod shares;
 
-use crate::core::Lane;
-use crate::data_connections::DataKey;
-use crate::operation::Pending;
+use crate::output::DataKey;
+use crate::output::Lane;
+use crate::pending::{Continuation, Pending};
 use numbers::{Numbers, Turn};
 use std::collections::{BTreeMap, VecDeque};
 use wirefs_cache::path_estimator::RateSample;
@@ -245,7 +248,7 @@ impl Requests {
         }
         let copy = Outstanding {
             request: outstanding.request.clone(),
-            pending: std::mem::replace(&mut outstanding.pending, Pending::Ignore),
+            pending: std::mem::replace(&mut outstanding.pending, Pending::IGNORE),
             ..*outstanding
         };
         outstanding.first_reply = false;
@@ -362,10 +365,9 @@ impl Requests {
         }
         for waiting in &mut self.waiting {
             if let (Some(number), Some(ledger)) = (waiting.number, ledger)
-                && let Pending::Make(making) = &mut waiting.pending
                 && number < ledger
             {
-                making.repeat();
+                waiting.pending.repeat();
             }
         }
         given_up

@@ -11,7 +11,7 @@
 //! takes off what was put there between.
 
 use crate::core::Client;
-use crate::operation::Pending;
+use crate::pending::Pending;
 use bytes::Bytes;
 use wirefs_cache::{Freshness, PackedListing, TreeNode, TreeNodeId};
 use wirefs_op::message::ping::Tping;
@@ -38,7 +38,7 @@ impl Client {
         if !self.shelf.is_empty() {
             self.leases.hold_some();
             self.streams.remembers();
-            self.send(Request::Ping(Tping {}), Pending::Ignore);
+            self.send(Request::Ping(Tping {}), Pending::IGNORE);
         }
         true
     }

@@ -10,110 +10,19 @@
 //! is decided as for contents in memory: what comes from disk saves the bytes of an answer, never the question.
 
 use crate::call::{CallId, Handle};
-use crate::core::{Client, Output};
+use crate::core::Client;
 use crate::operation::{self, fetch, open, readlink};
-use crate::streams::Joined;
+use crate::output::Output;
+use crate::view::disk_cache::{Awaited, Loaded, Loading, Parked};
+use crate::view::prefetch::window::Joined;
 use bytes::Bytes;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use wirefs_cache::{CachePiece, PIECE_BYTES, TreeNodeId};
 use wirefs_op::{Errno, Time};
 
 /// On a wire with shorter round trips the server is as fast as a disk: only small files are kept, which cost one each.
 const WORTH_RTT: Duration = Duration::from_millis(1);
-
-/// What became of a piece that was asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Loaded {
-    /// It was there and sound.
-    Data(Bytes),
-    /// It was not; other pieces of this version of the file may be.
-    Missing,
-    /// Nothing of this version of the file is there.
-    Nothing,
-}
-
-/// A call to be started again once a piece is here, or known not to be.
-#[derive(Clone, Copy, Debug)]
-enum Parked {
-    Open(Joined),
-    Readlink { call: CallId, node: TreeNodeId },
-}
-
-/// A stretch of a file that waits for a piece; its node is held.
-#[derive(Clone, Copy, Debug)]
-struct Awaited {
-    node: TreeNodeId,
-    handle: Handle,
-    start: u64,
-    end: u64,
-    epoch: u32,
-}
-
-/// A piece that was asked for.
-#[derive(Debug, Default)]
-struct Loading {
-    awaited: Vec<Awaited>,
-    parked: Vec<Parked>,
-}
-
-/// What is known of a file's pieces on disk.
-#[derive(Debug)]
-struct Pieces {
-    version: u64,
-    /// Some are there.
-    any: bool,
-    /// Where those begin that are not.
-    missing: BTreeSet<u64>,
-}
-
-/// The store, as far as it was asked.
-#[derive(Debug, Default)]
-pub(crate) struct Stored {
-    is_on: bool,
-    loading: BTreeMap<CachePiece, Loading>,
-    /// INVARIANT: of nodes that are there.
-    known: BTreeMap<TreeNodeId, Pieces>,
-}
-
-impl Stored {
-    /// The node is gone.
-    pub(crate) fn node_forgotten(&mut self, node: TreeNodeId) {
-        self.known.remove(&node);
-    }
-
-    /// Whether pieces were asked for that have not come.
-    pub(crate) fn is_loading(&self) -> bool {
-        !self.loading.is_empty()
-    }
-
-    /// Whether it is known that a piece is not there.
-    fn lacks(&self, node: TreeNodeId, piece: &CachePiece) -> bool {
-        self.known.get(&node).is_some_and(|pieces| {
-            pieces.version == piece.version && (!pieces.any || pieces.missing.contains(&piece.offset))
-        })
-    }
-
-    fn has_any(&self, node: TreeNodeId, version: u64) -> bool {
-        self.known.get(&node).is_some_and(|pieces| pieces.version == version && pieces.any)
-    }
-
-    fn note(&mut self, node: TreeNodeId, piece: &CachePiece, loaded: &Loaded) {
-        let fresh = || Pieces { version: piece.version, any: false, missing: BTreeSet::new() };
-        let pieces = self.known.entry(node).or_insert_with(fresh);
-        if pieces.version != piece.version {
-            *pieces = fresh();
-        }
-        match loaded {
-            Loaded::Data(_) => pieces.any = true,
-            Loaded::Missing => {
-                pieces.any = true;
-                pieces.missing.insert(piece.offset);
-            }
-            Loaded::Nothing => pieces.any = false,
-        }
-    }
-}
 
 impl Client {
     /// There is a store: [`Output::Load`] and [`Output::Keep`] come from now on.

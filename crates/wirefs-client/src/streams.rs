@@ -15,87 +15,32 @@
 
 mod contents;
 mod neighbours;
-mod order;
 mod top;
-mod unused;
-mod walks;
-
-pub use unused::Fate;
 
 use crate::core::Client;
 use crate::operation::{find, statfs};
-use contents::Contents;
+use crate::pending::{FindBounds, FindTotals, Pending};
+use crate::view::prefetch::{Item, Pace};
 use std::time::Duration;
-use top::Top;
-use unused::{Item, Unused};
-use walks::{Pace, Walks};
 use wirefs_cache::{ROOT, TreeNodeId};
-use wirefs_op::Time;
-
-pub(crate) use contents::{Joined, SMALL_BYTES_MAX};
 
 /// A stream that turned out to be of no use is not tried again for so long.
 const REST: Duration = Duration::from_secs(10);
+
 /// A stream of all below one directory has so many bytes at most: about 25,000 entries.
 const SUBTREE_BYTES_MAX: u32 = 1024 * 1024;
+
 /// And so many entries.
 const SUBTREE_ENTRIES_MAX: u32 = 64 * 1024;
+
 /// Where a stream did not reach, so many directories are asked for ahead at first, and at most.
 const AHEAD: (usize, usize) = (8, 64);
+
 /// Each with so many bytes.
 const AHEAD_BYTES_MAX: u32 = 64 * 1024;
+
 /// Things dropped in one step, at most.
 const DROPPED_AT_ONCE: usize = 256;
-
-/// What was fetched ahead since the mount began.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PrefetchStatus {
-    /// Requests that nobody waited for when they were made.
-    pub asked: u64,
-    /// Bytes that they brought.
-    pub bytes: u64,
-    /// Listings of directories.
-    pub directories: Fate,
-    /// Files with contents.
-    pub files: Fate,
-    /// Bytes of these contents.
-    pub contents: Fate,
-}
-
-/// All that is fetched ahead.
-#[derive(Debug, Default)]
-pub(crate) struct Streams {
-    /// The server has no streams.
-    is_refused: bool,
-    /// What came last was of no use.
-    rests_until: Time,
-    /// An earlier mount left what it knew.
-    has_memory: bool,
-    /// What of the top of the tree is still to come along with the mount.
-    top: Option<Top>,
-    walks: Walks,
-    contents: Contents,
-    unused: Unused,
-    pub(crate) counted: PrefetchStatus,
-}
-
-impl Streams {
-    /// The server is another one, as it were.
-    pub(crate) fn attached(&mut self) {
-        self.is_refused = false;
-        self.walks.clear();
-    }
-
-    /// An earlier mount left what it knew: the top of the tree need not come along.
-    pub(crate) fn remembers(&mut self) {
-        self.has_memory = true;
-    }
-
-    /// The server has no streams.
-    pub(crate) fn refused(&mut self) {
-        self.is_refused = true;
-    }
-}
 
 impl Client {
     fn pace(&self) -> Pace {
@@ -191,7 +136,10 @@ impl Client {
     fn is_coming(&self, dir: TreeNodeId) -> bool {
         let (mut at, mut levels) = (dir, 0);
         loop {
-            if self.requests.any(|pending| find::tells_of(pending, at, levels)) {
+            if self
+                .requests
+                .any(|pending| matches!(pending, Pending::Find(stream) if stream.covers(at, levels)))
+            {
                 return true;
             }
             let above = self.names.parent(at);
@@ -209,7 +157,7 @@ impl Client {
         if !seen.is_streamed {
             seen.is_streamed = true;
             statfs::ask_ahead(self);
-            let bounds = find::Bounds {
+            let bounds = FindBounds {
                 depth: u16::MAX,
                 entries: SUBTREE_ENTRIES_MAX,
                 bytes: SUBTREE_BYTES_MAX,
@@ -225,7 +173,7 @@ impl Client {
         let Some((_, name)) = names.iter().find(|(of, _)| *of == dir) else { return };
         for next in self.names.directories_after(dir, name, count) {
             if !self.is_listed(next) && !self.is_coming(next) {
-                let bounds = find::Bounds {
+                let bounds = FindBounds {
                     depth: u16::MAX,
                     entries: SUBTREE_ENTRIES_MAX,
                     bytes: AHEAD_BYTES_MAX,
@@ -237,7 +185,7 @@ impl Client {
     }
 
     /// A stream from `dir` has ended.
-    pub(crate) fn stream_ended(&mut self, dir: TreeNodeId, told: find::Told) {
+    pub(crate) fn stream_ended(&mut self, dir: TreeNodeId, told: FindTotals) {
         if told.directories > 1 && told.believed == 0 {
             self.streams.rests_until = self.now + REST;
         }

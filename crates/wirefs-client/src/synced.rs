@@ -6,97 +6,11 @@
 use crate::call::{Answer, CallId};
 use crate::core::Client;
 use crate::operation::{barrier, commit};
-use crate::rollback;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::view::rollback;
+use crate::view::synced::Current;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::put::PutMode;
 use wirefs_op::{Change, Errno, Request, TreePath};
-
-/// Directories of which is remembered that programs sync them, at most.
-const WANTED_MAX: usize = 64;
-/// Rollback journals of which is remembered that their names have changed, at most.
-const JOURNALS_MAX: usize = 16;
-
-/// How far the server's disk has a directory as it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Current {
-    /// It is asked to, by the request with this number.
-    Asked(u64),
-    /// It has it.
-    Done,
-}
-
-/// The directories that were brought to the server's disk of late, or are on their way.
-#[derive(Debug, Default)]
-pub(crate) struct Synced {
-    wanted: BTreeSet<TreeNodeId>,
-    current: BTreeMap<TreeNodeId, Current>,
-    /// Of these directories, the rollback journals that were made, changed or removed since: by their paths, since nothing else changes
-    /// in between.
-    journals: BTreeMap<TreeNodeId, BTreeSet<TreePath>>,
-    under_way: BTreeMap<u64, (TreeNodeId, Vec<CallId>)>,
-    next: u64,
-}
-
-impl Synced {
-    /// Names or attributes have changed.
-    pub(crate) fn forget(&mut self) {
-        self.current.clear();
-        self.journals.clear();
-    }
-
-    /// The rollback journal at this path was made, changed or removed.
-    fn journal_changed(&mut self, path: &TreePath) {
-        for dir in self.current.keys() {
-            self.journals.entry(*dir).or_default().insert(path.clone());
-        }
-        if self.journals.values().any(|paths| paths.len() > JOURNALS_MAX) {
-            self.forget();
-        }
-    }
-
-    /// The rollback journals of a directory at `path` that were changed since.
-    fn journals_of(&self, dir: TreeNodeId, path: &TreePath) -> Vec<TreePath> {
-        let is_in = |journal: &&TreePath| journal.split_last().is_none_or(|(parent, _)| parent == *path);
-        self.journals
-            .get(&dir)
-            .into_iter()
-            .flatten()
-            .filter(|journal| is_in(journal) || *journal == path)
-            .cloned()
-            .collect()
-    }
-
-    fn want(&mut self, dir: TreeNodeId) {
-        if self.wanted.len() >= WANTED_MAX && !self.wanted.contains(&dir) {
-            self.wanted.clear();
-        }
-        self.wanted.insert(dir);
-    }
-
-    fn begins(&mut self, dir: TreeNodeId, call: Option<CallId>) -> u64 {
-        self.next += 1;
-        self.current.insert(dir, Current::Asked(self.next));
-        self.journals.remove(&dir);
-        self.under_way.insert(self.next, (dir, call.into_iter().collect()));
-        self.next
-    }
-
-    /// The server's disk has what a request asked for, or not: those who waited for it.
-    fn ended(&mut self, number: u64, is_done: bool) -> Vec<CallId> {
-        let Some((dir, calls)) = self.under_way.remove(&number) else { return Vec::new() };
-        if self.current.get(&dir) == Some(&Current::Asked(number)) {
-            match is_done {
-                true => self.current.insert(dir, Current::Done),
-                false => self.current.remove(&dir),
-            };
-            if !is_done {
-                self.journals.remove(&dir);
-            }
-        }
-        calls
-    }
-}
 
 /// The rollback journal that a change makes, removes or changes the attributes of, if it does nothing else.
 fn journal_of(request: &Request) -> Option<&TreePath> {

@@ -7,106 +7,18 @@
 //! kernel is told to forget the oldest names; it gives back those that nobody uses. Listings beyond another go to the shelf, where an
 //! entry takes a tenth of the room.
 
-use crate::core::{Client, Output};
+use crate::core::Client;
+use crate::output::Output;
+use crate::view::bounds::{LONGEST_FACTOR, MemoryStatus};
 use std::ops::Bound;
 use std::time::Duration;
-use wirefs_cache::inactive_listings::INACTIVE_BYTES_MAX;
-use wirefs_cache::{DirectoryCache, Freshness, InactiveListings, NameTree, ROOT, TreeNodeId};
-use wirefs_op::{Stat, Time};
+use wirefs_cache::{ROOT, TreeNodeId};
 
-/// Nodes known at once, beyond which the kernel is told to forget. One takes about 1 KiB with its names.
-const NODES_MAX: usize = 65_536;
-/// What part of the memory that is, in bytes a node.
-const BYTES_PER_NODE: usize = 4 * 1024;
-/// Entries of listings that are not packed.
-const ENTRIES_MAX: usize = 65_536;
-/// What part of the memory that is, in bytes an entry.
-const BYTES_PER_ENTRY: usize = 16 * 256;
-/// What part of the memory a name may take that is not there, in bytes a name: it takes about 100.
-const BYTES_PER_ABSENT: usize = 2 * 1024;
-/// The longest listing that is remembered has so many times as many entries.
-const LONGEST_FACTOR: usize = 4;
-/// So many nodes and entries are known however little memory there is.
-const NAMES_MIN: usize = 1024;
-/// Packed listings have this part of the memory: one in so many.
-const SHELF_PART: usize = 4;
-/// And so many bytes however little there is.
-const SHELF_BYTES_MIN: usize = 256 * 1024;
 /// How often the kernel is told to forget names, at most: it takes a while over it.
 const PAUSE: Duration = Duration::from_millis(100);
+
 /// Names that it is told to forget at once, at most.
 const NAMES_AT_ONCE: usize = 32_768;
-
-/// The bounds, and what was done for them.
-#[derive(Debug)]
-pub(crate) struct Trim {
-    nodes_max: usize,
-    entries_max: usize,
-    next: Time,
-    /// Before that, listings are not looked at again, unless they are far too many.
-    next_listing: Time,
-    /// Before that, they are not even then: few of them could be packed.
-    next_try: Time,
-    /// The directory whose listing a call took off the shelf last.
-    pub(crate) taken: Option<TreeNodeId>,
-    /// The last node that was to go.
-    last: TreeNodeId,
-    /// Memory of the process's receive buffers that holds nothing any more and cannot be given back yet, in bytes.
-    unused: usize,
-}
-
-impl Trim {
-    /// The bounds for a client that may use so many bytes.
-    pub(crate) fn within(bytes_max: usize) -> Trim {
-        Trim {
-            nodes_max: (bytes_max / BYTES_PER_NODE).clamp(NAMES_MIN, NODES_MAX),
-            entries_max: (bytes_max / BYTES_PER_ENTRY).clamp(NAMES_MIN, ENTRIES_MAX),
-            next: Time(0),
-            next_listing: Time(0),
-            next_try: Time(0),
-            taken: None,
-            last: ROOT,
-            unused: 0,
-        }
-    }
-}
-
-/// Names for a client that may use so many bytes; those that are not there among them, a twentieth of that in bytes.
-pub(crate) fn names_within(bytes_max: usize, root: Stat, known: Freshness) -> NameTree {
-    let mut names = NameTree::new(root, known);
-    names.limit_negatives((bytes_max / BYTES_PER_ABSENT).max(NAMES_MIN));
-    names
-}
-
-/// Listings for a client that may use so many bytes: one long listing may be over the bound until it is packed.
-pub(crate) fn directories_within(bytes_max: usize) -> DirectoryCache {
-    DirectoryCache::with_limit(Trim::within(bytes_max).entries_max * LONGEST_FACTOR)
-}
-
-/// A shelf for a client that may use so many bytes.
-pub(crate) fn shelf_within(bytes_max: usize) -> InactiveListings {
-    InactiveListings::with_limit((bytes_max / SHELF_PART).clamp(SHELF_BYTES_MIN, INACTIVE_BYTES_MAX))
-}
-
-/// What names take in memory, in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MemoryStatus {
-    /// Nodes, with their names.
-    pub names: usize,
-    /// Listings, those of open directories among them.
-    pub listings: usize,
-    /// Packed listings.
-    pub packed: usize,
-    /// Receive buffers, but for the contents that are kept where they arrived.
-    pub buffers: usize,
-}
-
-impl MemoryStatus {
-    /// All of it.
-    pub fn all(&self) -> usize {
-        self.names + self.listings + self.packed + self.buffers
-    }
-}
 
 impl Client {
     /// Bounds what is known at once: nodes that the kernel may be told to forget, and entries of listings that are not packed.

@@ -1,33 +1,18 @@
 //! How far the server's disk has what was changed, so that the journal need not keep it.
 
-use crate::core::{Client, Output};
-use crate::operation::Pending;
+use crate::core::Client;
+use crate::output::Output;
+use crate::pending::{Pending, Syncing};
 use wirefs_op::message::commit::{CommitScope, Tcommit};
 use wirefs_op::message::target::Target;
 use wirefs_op::message::version::BootId;
-use wirefs_op::{Request, Time, TreePath};
+use wirefs_op::{Request, TreePath};
 
 /// With so long nothing issued, the server's disk is asked for.
 const DURABLE_IDLE: std::time::Duration = std::time::Duration::from_secs(1);
+
 /// While changes go on, it is asked for so often.
 const DURABLE_AFTER: std::time::Duration = std::time::Duration::from_secs(5);
-
-/// How far the server's disk has what was changed.
-#[derive(Debug, Default)]
-pub(super) struct Durable {
-    /// It has all changes below this number.
-    below: u64,
-    /// A change was issued since it was last asked to.
-    pub(super) is_due: bool,
-    /// It is being asked to.
-    asked: bool,
-    asked_at: Time,
-    /// It is to be asked at once.
-    pub(super) is_urgent: bool,
-    /// The number of the next change when it was last looked at, and since when it is that.
-    seen: u64,
-    seen_at: Time,
-}
 
 impl Client {
     /// Now and then, and when nothing else is to be done, the server is asked to bring everything to its disk, so that the journal need
@@ -54,7 +39,7 @@ impl Client {
         let target = Target::at(TreePath::root());
         self.send(
             Request::Commit(Tcommit { target, scope: CommitScope::Filesystem }),
-            Pending::Durable(next),
+            Pending::Durable(Syncing(next)),
         );
     }
 

@@ -1,6 +1,7 @@
 //! A journal that can take no more: for good, or until there is room.
 
-use crate::core::{Client, Output};
+use crate::core::Client;
+use crate::output::Output;
 use wirefs_op::Time;
 
 impl Client {

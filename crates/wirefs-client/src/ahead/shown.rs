@@ -1,108 +1,10 @@
 //! What was shown of objects before the server had them goes on to be shown.
 
-use super::Ahead;
 use crate::core::Client;
-use crate::present::ino_of;
-use std::collections::{BTreeMap, VecDeque};
+use crate::view::shown::Told;
+use std::collections::BTreeMap;
 use wirefs_cache::TreeNodeId;
-use wirefs_op::{FileId, Kind, Stat, Timestamp};
-
-/// Objects of which something is shown that the server would tell otherwise, at most.
-const TOLD_MAX: usize = 128 * 1024;
-
-/// What is shown of an object instead of what the server says, so that it does not change for those who saw it before the server had
-/// it: of each, what the server says and what is shown for that.
-#[derive(Clone, Copy, Debug)]
-struct Told {
-    ino: u64,
-    atime: (Timestamp, Timestamp),
-    mtime: (Timestamp, Timestamp),
-    ctime: (Timestamp, Timestamp),
-    blocks: (u64, u64),
-    /// A directory's, which each file system counts in its own way.
-    size: (u64, u64),
-}
-
-impl Told {
-    /// The server says `real`, and this is shown for it.
-    fn of(ino: u64, real: &Stat, shown: &Stat) -> Told {
-        Told {
-            ino,
-            atime: (real.atime, shown.atime),
-            mtime: (real.mtime, shown.mtime),
-            ctime: (real.ctime, shown.ctime),
-            blocks: (real.blocks, shown.blocks),
-            size: (real.size, shown.size),
-        }
-    }
-}
-
-fn shown<T: PartialEq>((real, shown): (T, T), is: T) -> T {
-    if is == real { shown } else { is }
-}
-
-/// What is shown, by object.
-#[derive(Debug, Default)]
-pub(super) struct Shown {
-    told: BTreeMap<FileId, Told>,
-    /// The inode numbers that they are shown by.
-    inos: BTreeMap<u64, FileId>,
-    /// The first was told first.
-    order: VecDeque<FileId>,
-}
-
-impl Shown {
-    fn tell(&mut self, id: FileId, told: Told) {
-        let is_new = !self.told.contains_key(&id);
-        self.forget(id);
-        self.inos.insert(told.ino, id);
-        self.told.insert(id, told);
-        if is_new {
-            self.order.push_back(id);
-            if self.order.len() > TOLD_MAX
-                && let Some(oldest) = self.order.pop_front()
-            {
-                self.forget(oldest);
-            }
-        }
-    }
-
-    /// The object is no longer shown as another one than it is.
-    fn forget(&mut self, id: FileId) {
-        if let Some(told) = self.told.remove(&id)
-            && self.inos.get(&told.ino) == Some(&id)
-        {
-            self.inos.remove(&told.ino);
-        }
-    }
-}
-
-/// An inode number for an object whose own one another object is shown by: outside the numbers that file systems use.
-fn other_ino(id: FileId) -> u64 {
-    ino_of(id) ^ (1 << 61) ^ (u64::from(id.generation) << 28)
-}
-
-impl Ahead {
-    /// The attributes as they were shown before the server had the object, as far as they are the same there.
-    pub(crate) fn shown(&self, stat: &Stat) -> Stat {
-        self.shown.told.get(&stat.id).map_or(*stat, |told| Stat {
-            atime: shown(told.atime, stat.atime),
-            mtime: shown(told.mtime, stat.mtime),
-            ctime: shown(told.ctime, stat.ctime),
-            size: if stat.kind == Kind::Directory { shown(told.size, stat.size) } else { stat.size },
-            // A file's come and go while its data find their places.
-            blocks: if stat.kind == Kind::File { stat.blocks } else { shown(told.blocks, stat.blocks) },
-            ..*stat
-        })
-    }
-
-    /// The inode number that it was shown by; another one than its own too where that is another object's here.
-    pub(crate) fn shown_ino(&self, id: FileId) -> Option<u64> {
-        // No other object is shown by the number of a provisional id: it is this one's, which the server may have confirmed since.
-        let is_taken = || id.provisional_number().is_none() && self.shown.inos.contains_key(&ino_of(id));
-        self.shown.told.get(&id).map(|told| told.ino).or_else(|| is_taken().then(|| other_ino(id)))
-    }
-}
+use wirefs_op::{FileId, Stat};
 
 impl Client {
     /// The server's word on an object counts again: `stat`. What was shown before goes on to be shown where it differs in what nobody
@@ -147,6 +49,3 @@ impl Client {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -2,25 +2,11 @@
 
 use crate::call::{Answer, CallId, Caller, Handle};
 use crate::core::Client;
-use crate::operation::{Pending, attributes, session};
+use crate::operation::{attributes, session};
+use crate::pending::{Allocating, Pending};
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::allocate::{Rallocate, Tallocate};
 use wirefs_op::{Errno, Request, Time};
-
-#[derive(Clone, Debug)]
-pub(crate) struct Allocating {
-    pub(crate) call: CallId,
-    node: TreeNodeId,
-    /// Set-id bits may have fallen, of which the kernel knows nothing.
-    kills_privileges: bool,
-}
-
-impl Allocating {
-    /// The file.
-    pub(crate) fn node(&self) -> TreeNodeId {
-        self.node
-    }
-}
 
 /// # Cost
 /// 1 round trip.

@@ -2,26 +2,14 @@
 
 use crate::call::{Answer, CallId, Handle, Invalidate};
 use crate::core::Client;
-use crate::operation::{Pending, as_opened, session};
+use crate::operation::{as_opened, session};
+use crate::pending::{Getting, Pending, Setting};
 use std::time::Duration;
 use wirefs_cache::{Freshness, ROOT, TreeNodeId};
 use wirefs_op::message::get::{GetMode, Rget, Tget};
 use wirefs_op::message::put::{PutMode, Rput, Tput};
 use wirefs_op::wire::Data;
 use wirefs_op::{Errno, Kind, Request, SetStat, Stat, Time};
-
-#[derive(Clone, Debug)]
-pub(crate) struct Getting {
-    pub(crate) call: CallId,
-    pub(crate) node: TreeNodeId,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Setting {
-    pub(crate) call: CallId,
-    pub(crate) node: TreeNodeId,
-    size: Option<u64>,
-}
 
 /// # Cost
 /// 0 round trips while the attributes may be believed, else 1.

@@ -2,22 +2,14 @@
 //! (PROTOCOL.md, "Barriers"). Nobody waits for one.
 
 use crate::call::Handle;
-use crate::core::{Client, Lane};
-use crate::operation::Pending;
+use crate::core::Client;
+use crate::output::Lane;
+use crate::pending::{Barrier, Pending};
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::put::{PutMode, Tput};
 use wirefs_op::message::target::NOFD;
 use wirefs_op::wire::Data;
 use wirefs_op::{Errno, NOTAG, Request, SetStat};
-
-/// One that is on its way.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Barrier {
-    /// The rollback journal that it is sent for.
-    journal: TreeNodeId,
-    /// What must not be there without that.
-    database: TreeNodeId,
-}
 
 /// Sends one for an object.
 ///

@@ -3,32 +3,11 @@
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
 use crate::files::Drained;
-use crate::operation::publish::Then;
-use crate::operation::{Pending, barrier, gather, session, uncommitted};
+use crate::operation::{barrier, gather, session, uncommitted};
+use crate::pending::{AfterPublishing, Committing, Pending};
 use wirefs_cache::{ROOT, TreeNodeId};
 use wirefs_op::message::commit::{CommitScope, Rcommit, Tcommit};
 use wirefs_op::{Errno, Request};
-
-#[derive(Clone, Debug)]
-pub(crate) struct Committing {
-    /// `None`: nobody waits for it.
-    call: Option<CallId>,
-    node: TreeNodeId,
-    handle: Option<Handle>,
-    /// For a close, which leaves an error to be taken by fsync.
-    closes: bool,
-    /// Of the whole file system: the changes below this number are in it.
-    below: Option<u64>,
-    /// Of a directory, on behalf of those that [`crate::synced`] knows by this number.
-    synced: Option<u64>,
-}
-
-impl Committing {
-    /// Of an object, for nobody.
-    fn of(node: TreeNodeId) -> Committing {
-        Committing { call: None, node, handle: None, closes: false, below: None, synced: None }
-    }
-}
 
 /// # Cost
 /// 1 round trip, behind the writes that are on their way, and the server's disk. Of a rollback journal that is not committed, the local disk
@@ -40,7 +19,7 @@ pub(crate) fn file(
     handle: Handle,
     data_only: bool,
 ) -> Result<(), Errno> {
-    if session::publish(client, node, handle, Then::Fsync { call }) {
+    if session::publish(client, node, handle, AfterPublishing::Fsync { call }) {
         return Ok(());
     }
     if is_answered_here(client) {

@@ -3,72 +3,13 @@
 
 use crate::call::Invalidate;
 use crate::core::Client;
-use crate::operation::Pending;
-use wirefs_cache::TreeNodeId;
+use crate::pending::{Affected, Continuation, Pending};
 use wirefs_op::message::put::PutMode;
 use wirefs_op::{Errno, Request};
 
-/// Names and nodes that a change is about.
-#[derive(Debug, Default)]
-pub(crate) struct Concerned {
-    pub(crate) names: Vec<(TreeNodeId, Vec<u8>)>,
-    pub(crate) nodes: Vec<TreeNodeId>,
-}
-
-impl Concerned {
-    /// One node's attributes or contents.
-    pub(crate) fn node(node: TreeNodeId) -> Concerned {
-        Concerned { names: Vec::new(), nodes: vec![node] }
-    }
-
-    /// Names, and what they are.
-    pub(crate) fn names(names: Vec<(TreeNodeId, Vec<u8>)>) -> Concerned {
-        Concerned { names, nodes: Vec::new() }
-    }
-}
-
-fn concerned(pending: &Pending) -> Concerned {
-    match pending {
-        Pending::Make(making) => Concerned::names(making.place().into_iter().collect()),
-        Pending::Remove(removing) => Concerned::names(vec![removing.place()]),
-        Pending::Rename(renaming) => Concerned::names(renaming.places().to_vec()),
-        Pending::Link(linking) => linking.concerned(),
-        Pending::Displaced(displaced) => Concerned::names(displaced.places().to_vec()),
-        Pending::Setattr(setting) => Concerned::node(setting.node),
-        Pending::Open(opening) if opening.truncates() => Concerned::node(opening.node),
-        Pending::Write(writing) => Concerned::node(writing.node()),
-        Pending::Xattr(asking) => asking.changed().map(Concerned::node).unwrap_or_default(),
-        Pending::Allocate(allocating) => Concerned::node(allocating.node()),
-        Pending::Copy(copying) => Concerned::node(copying.to()),
-        Pending::Open(_)
-        | Pending::Ignore
-        | Pending::Close(_)
-        | Pending::Lookup(_)
-        | Pending::Getattr(_)
-        | Pending::Readlink(_)
-        | Pending::AcquireFd(_)
-        | Pending::Fetch(_)
-        | Pending::ReadExactly(_)
-        | Pending::List(_)
-        | Pending::Find(_)
-        | Pending::Ahead(_)
-        | Pending::Statfs(_)
-        | Pending::Lock(_)
-        | Pending::Unlock(_)
-        | Pending::Withdraw(_)
-        | Pending::Seek(_)
-        | Pending::Commit(_)
-        | Pending::Barrier(_)
-        | Pending::Publish(_)
-        | Pending::Confirm(_)
-        | Pending::Room
-        | Pending::Durable(_) => Concerned::default(),
-    }
-}
-
 /// A change is about to be issued: what the server has told of its objects was told before.
 pub(crate) fn note_known(client: &mut Client, pending: &Pending) {
-    let Concerned { names, mut nodes } = concerned(pending);
+    let Affected { names, mut nodes } = pending.affected();
     for (dir, name) in names {
         nodes.extend([Some(dir), client.names.child(dir, &name)].into_iter().flatten());
     }
@@ -128,7 +69,7 @@ pub(crate) fn doubt(client: &mut Client, pending: &Pending) {
     if !client.config.mode.takes_leases() {
         return;
     }
-    let Concerned { names, mut nodes } = concerned(pending);
+    let Affected { names, mut nodes } = pending.affected();
     for (parent, name) in names {
         nodes.push(parent);
         nodes.extend(client.names.child(parent, &name));

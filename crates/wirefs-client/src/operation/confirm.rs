@@ -1,9 +1,9 @@
 //! The reply to a change that its program was told the outcome of long ago: the server's word counts again, or it was wrong.
 
-use crate::ahead::Unconfirmed;
 use crate::call::Invalidate;
 use crate::core::Client;
 use crate::operation::{attributes, open, release, write};
+use crate::view::unconfirmed::Unconfirmed;
 use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::message::put::Rput;
 use wirefs_op::{Errno, Reply, Request, Stat, Time};

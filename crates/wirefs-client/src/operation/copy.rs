@@ -2,28 +2,14 @@
 
 use crate::call::{Answer, CallId, Caller, Handle};
 use crate::core::Client;
-use crate::operation::{Pending, attributes, session};
+use crate::operation::{attributes, session};
+use crate::pending::{Copying, Pending};
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::copy::{Rcopy, Tcopy};
 use wirefs_op::{Errno, Request, Time};
 
 /// Bytes that one request copies at most, so that it ends in a time that a caller can be interrupted in.
 const COPY_BYTES_MAX: u64 = 64 * 1024 * 1024;
-
-#[derive(Clone, Debug)]
-pub(crate) struct Copying {
-    pub(crate) call: CallId,
-    to: TreeNodeId,
-    /// Set-id bits may have fallen, of which the kernel knows nothing.
-    kills_privileges: bool,
-}
-
-impl Copying {
-    /// The file that is written.
-    pub(crate) fn to(&self) -> TreeNodeId {
-        self.to
-    }
-}
 
 /// # Cost
 /// 1 round trip.

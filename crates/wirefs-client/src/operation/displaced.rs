@@ -7,91 +7,16 @@
 use crate::call::CallId;
 use crate::core::Client;
 use crate::files::Base;
-use crate::operation::{Pending, attributes, remove};
-use std::collections::BTreeMap;
+use crate::operation::{attributes, remove};
+use crate::pending::{Pending, ReplacedFile, ReplacedStep};
+use crate::view::conflicts::Rmdir;
+use crate::view::conflicts::{NAMES_MAX, name_of, numbered};
 use wirefs_cache::TreeNodeId;
-use wirefs_op::limits::NAME_BYTES_MAX;
 use wirefs_op::message::get::{GetMode, Rget, Tget};
 use wirefs_op::message::remove::{Rremove, Tremove};
 use wirefs_op::message::rename::{NOREPLACE, Rrename, Trename};
 use wirefs_op::message::target::{NOFD, Target};
 use wirefs_op::{Errno, Kind, Request, Stat, Time, Timestamp};
-
-/// How many names are tried for one that is kept.
-const NAMES_MAX: u32 = 64;
-/// Names that are remembered for people, at most; all are counted.
-const TOLD_MAX: usize = 16;
-
-/// What the copies of this mount took the place of, and that others had written.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Conflicts {
-    /// How many there were since the mount began.
-    pub count: u64,
-    /// The last of them: where they are kept, from the root on.
-    pub last: Vec<Vec<u8>>,
-}
-
-impl Conflicts {
-    fn add(&mut self, path: Vec<u8>) {
-        self.count += 1;
-        if self.last.len() >= TOLD_MAX {
-            self.last.remove(0);
-        }
-        self.last.push(path);
-    }
-}
-
-/// Those that are being looked at.
-#[derive(Debug, Default)]
-pub(crate) struct Displacing {
-    pub(crate) conflicts: Conflicts,
-    /// How many there are in a directory.
-    under_way: BTreeMap<TreeNodeId, u32>,
-    /// Removals of such directories.
-    rmdirs: Vec<Rmdir>,
-}
-
-#[derive(Debug)]
-struct Rmdir {
-    call: CallId,
-    dir: TreeNodeId,
-    parent: TreeNodeId,
-    name: Vec<u8>,
-}
-
-/// One that was replaced.
-#[derive(Clone, Debug)]
-pub(crate) struct Displaced {
-    dir: TreeNodeId,
-    /// The name that the new file was made under, and that this has now.
-    temporary: Vec<u8>,
-    /// The name that it had.
-    name: Vec<u8>,
-    /// What the copy was made from.
-    base: Option<Base>,
-    step: Step,
-    /// The name that it is being given to keep it, and which try that is.
-    kept_as: Vec<u8>,
-    tries: u32,
-}
-
-/// What is being done with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
-    /// It is looked at.
-    Look,
-    /// It is what the copy was made from, and goes.
-    Remove,
-    /// It gets a name to stay.
-    Keep,
-}
-
-impl Displaced {
-    /// The names that a request of it may have changed.
-    pub(crate) fn places(&self) -> [(TreeNodeId, Vec<u8>); 2] {
-        [(self.dir, self.temporary.clone()), (self.dir, self.kept_as.clone())]
-    }
-}
 
 /// A new file was made as `temporary` in `dir` and has changed places with what was called `name` there.
 ///
@@ -107,58 +32,59 @@ pub(crate) fn start(
     let target = Target { path, fd: NOFD, id: None };
     let get = Tget { target, mode: GetMode::STAT, nmsgs: 1, offset: 0, count: 0 };
     *client.displacing.under_way.entry(dir).or_default() += 1;
-    let displaced = Displaced { dir, temporary, name, base, step: Step::Look, kept_as: Vec::new(), tries: 0 };
-    client.send(Request::Get(get), Pending::Displaced(displaced));
+    let displaced =
+        ReplacedFile { dir, temporary, name, base, step: ReplacedStep::Look, kept_as: Vec::new(), tries: 0 };
+    client.send(Request::Get(get), Pending::Replaced(displaced));
 }
 
 /// This is what was replaced.
-pub(crate) fn looked(client: &mut Client, displaced: Displaced, got: Rget) {
+pub(crate) fn looked(client: &mut Client, displaced: ReplacedFile, got: Rget) {
     let Some(stat) = got.stat else { return failed(client, displaced, Errno::Protocol) };
     let is_base = stat.kind == Kind::File && displaced.base.is_some_and(|base| base.is(&stat));
     if is_base { remove(client, displaced) } else { keep(client, displaced, stat.mtime) }
 }
 
-fn remove(client: &mut Client, displaced: Displaced) {
+fn remove(client: &mut Client, displaced: ReplacedFile) {
     let Ok(place) = client.place(displaced.dir, &displaced.temporary) else {
         return end(client, displaced.dir);
     };
-    let displaced = Displaced { step: Step::Remove, ..displaced };
-    client.send(Request::Remove(Tremove { place, directory: false }), Pending::Displaced(displaced));
+    let displaced = ReplacedFile { step: ReplacedStep::Remove, ..displaced };
+    client.send(Request::Remove(Tremove { place, directory: false }), Pending::Replaced(displaced));
 }
 
-pub(crate) fn removed(client: &mut Client, displaced: Displaced, sent: Time, removed: Rremove) {
+pub(crate) fn removed(client: &mut Client, displaced: ReplacedFile, sent: Time, removed: Rremove) {
     gone(client, &displaced, removed.dir.as_ref(), sent);
     end(client, displaced.dir);
 }
 
 /// The temporary name is gone.
-fn gone(client: &mut Client, displaced: &Displaced, dir: Option<&Stat>, sent: Time) {
+fn gone(client: &mut Client, displaced: &ReplacedFile, dir: Option<&Stat>, sent: Time) {
     let known = client.known_own(displaced.dir, &displaced.temporary, dir, sent);
     client.directories.removed(displaced.dir, &displaced.temporary, known, client.now);
     client.doubt_listing(displaced.dir);
     attributes::changed(client, displaced.dir, dir, sent);
 }
 
-fn keep(client: &mut Client, displaced: Displaced, mtime: Timestamp) {
+fn keep(client: &mut Client, displaced: ReplacedFile, mtime: Timestamp) {
     let (host, tries) = (client.config.host, displaced.tries);
     let kept_as = name_of(&displaced.name, host.as_bytes(), mtime, tries);
-    keep_as(client, Displaced { step: Step::Keep, kept_as, ..displaced });
+    keep_as(client, ReplacedFile { step: ReplacedStep::Keep, kept_as, ..displaced });
 }
 
-fn keep_as(client: &mut Client, displaced: Displaced) {
+fn keep_as(client: &mut Client, displaced: ReplacedFile) {
     let from = client.place(displaced.dir, &displaced.temporary);
     let to = client.place(displaced.dir, &displaced.kept_as);
     match (from, to) {
         (Ok(from), Ok(to)) => {
             let rename = Trename { from, to, flags: NOREPLACE };
-            client.send(Request::Rename(rename), Pending::Displaced(displaced));
+            client.send(Request::Rename(rename), Pending::Replaced(displaced));
         }
         // The directory is gone from where it was; what was replaced is in it, under the name that it has.
         _ => tell(client, displaced.dir, &displaced.temporary),
     }
 }
 
-pub(crate) fn kept(client: &mut Client, displaced: Displaced, sent: Time, renamed: &Rrename) {
+pub(crate) fn kept(client: &mut Client, displaced: ReplacedFile, sent: Time, renamed: &Rrename) {
     gone(client, &displaced, renamed.from_dir.as_ref(), sent);
     if let Some(stat) = renamed.stat {
         let there = client.known_own(displaced.dir, &displaced.kept_as, renamed.to_dir.as_ref(), sent);
@@ -168,19 +94,19 @@ pub(crate) fn kept(client: &mut Client, displaced: Displaced, sent: Time, rename
     tell(client, displaced.dir, &displaced.kept_as);
 }
 
-pub(crate) fn failed(client: &mut Client, displaced: Displaced, errno: Errno) {
+pub(crate) fn failed(client: &mut Client, displaced: ReplacedFile, errno: Errno) {
     client.directories.invalidate(displaced.dir);
     client.doubt_listing(displaced.dir);
     match (displaced.step, errno) {
-        (Step::Keep, Errno::Exists) if displaced.tries < NAMES_MAX => {
+        (ReplacedStep::Keep, Errno::Exists) if displaced.tries < NAMES_MAX => {
             let tries = displaced.tries + 1;
             let kept_as = numbered(&displaced.kept_as, displaced.tries, tries);
-            keep_as(client, Displaced { kept_as, tries, ..displaced });
+            keep_as(client, ReplacedFile { kept_as, tries, ..displaced });
         }
         // Somebody took it away; or nothing is lost with it.
-        (_, Errno::NotFound) | (Step::Remove, _) => end(client, displaced.dir),
+        (_, Errno::NotFound) | (ReplacedStep::Remove, _) => end(client, displaced.dir),
         // It stays where it is.
-        (Step::Look | Step::Keep, _) => tell(client, displaced.dir, &displaced.temporary),
+        (ReplacedStep::Look | ReplacedStep::Keep, _) => tell(client, displaced.dir, &displaced.temporary),
     }
 }
 
@@ -215,25 +141,3 @@ pub(crate) fn holds_up(client: &mut Client, call: CallId, parent: TreeNodeId, na
     client.displacing.rmdirs.extend(dir.map(|dir| Rmdir { call, dir, parent, name: name.to_vec() }));
     dir.is_some()
 }
-
-/// `NAME.wirefs-conflict-HOST-TIME`, where TIME is when it was written last, in UTC. A long name loses its end.
-fn name_of(name: &[u8], host: &[u8], mtime: Timestamp, tries: u32) -> Vec<u8> {
-    let plain = |byte: &u8| if byte.is_ascii_alphanumeric() || *byte == b'.' { *byte } else { b'_' };
-    let host = host.iter().map(plain).collect::<Vec<_>>();
-    let time = mtime.in_utc();
-    let end = [b".wirefs-conflict-", host.as_slice(), b"-", time.as_bytes()].concat();
-    // Room for a number behind it.
-    let kept = name.len().min(NAME_BYTES_MAX.saturating_sub(end.len() + 4));
-    let whole = [name.get(..kept).unwrap_or_default(), end.as_slice()].concat();
-    numbered(&whole, 0, tries)
-}
-
-/// The name with another number behind it; 0 is none.
-fn numbered(name: &[u8], before: u32, now: u32) -> Vec<u8> {
-    let end = |number: u32| if number == 0 { String::new() } else { format!("-{number}") };
-    let plain = name.strip_suffix(end(before).as_bytes()).unwrap_or(name);
-    [plain, end(now).as_bytes()].concat()
-}
-
-#[cfg(test)]
-mod tests;

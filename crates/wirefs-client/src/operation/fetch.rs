@@ -3,7 +3,8 @@
 use crate::call::{Answer, Handle, Invalidate};
 use crate::core::Client;
 use crate::files::Reader;
-use crate::operation::{Pending, as_opened, attributes, session};
+use crate::operation::{as_opened, attributes, session};
+use crate::pending::{Fetching, Pending};
 use std::time::Duration;
 use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::limits::DATA_BYTES_MAX;
@@ -28,34 +29,6 @@ const PAGE_BYTES: u64 = 4096;
 const FOLLOWING_BYTES_MAX: u64 = 2 * DATA_BYTES_MAX as u64;
 /// How often one read asks again when what it got was overtaken by changes.
 const TRIES_MAX: u8 = 8;
-
-#[derive(Clone, Debug)]
-pub(crate) struct Fetching {
-    node: TreeNodeId,
-    /// For whom; `None`: for who is about to open it.
-    handle: Option<Handle>,
-    start: u64,
-    end: u64,
-    /// Where the next reply's data goes.
-    at: u64,
-    epoch: u32,
-    /// An fd was asked for.
-    opens: bool,
-    /// What comes is of the version that is known.
-    is_known: bool,
-}
-
-impl Fetching {
-    /// Whether its open file gets the fd that the reply brings.
-    pub(crate) fn opens(&self) -> bool {
-        self.opens
-    }
-
-    pub(crate) fn restart(&mut self) -> bool {
-        self.at = self.start;
-        true
-    }
-}
 
 /// Asks for what is unknown of `start..end` and not being fetched already. With nothing unknown, and `validate`, asks
 /// for the attributes alone.

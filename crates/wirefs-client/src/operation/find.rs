@@ -1,7 +1,8 @@
 //! Tfind: what is below a directory, told ahead of who asks for it.
 
 use crate::core::Client;
-use crate::operation::{Pending, list, lookup};
+use crate::operation::{list, lookup};
+use crate::pending::{ArrivingListing, FindBounds, FindStream, FindTotals, Pending};
 use std::collections::BTreeMap;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::find_listing::{FindDirectory, FindEntry, FindReader, FindRecord};
@@ -9,128 +10,71 @@ use wirefs_op::message::find::{FindMode, Rfind, Tfind};
 use wirefs_op::message::flush::Tflush;
 use wirefs_op::{DirEntry, Errno, Kind, Request, Stat, Tag, Time, TreePath};
 
-/// How far a stream goes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
-    /// Levels below the directory.
-    pub(crate) depth: u16,
-    /// Entries over all.
-    pub(crate) entries: u32,
-    /// Bytes over all.
-    pub(crate) bytes: u32,
-    /// Contents of files of at most so many bytes come along.
-    pub(crate) inline: u32,
-}
-
-/// What a stream told of.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Told {
-    pub(crate) entries: u32,
-    pub(crate) bytes: u32,
-    /// Directories with all of their entries, and those of them that may be believed.
-    pub(crate) directories: usize,
-    pub(crate) believed: usize,
-    /// No bound ended it, nor anything else.
-    pub(crate) is_whole: bool,
-}
-
-/// A stream under way.
-#[derive(Clone, Debug)]
-pub(crate) struct Telling {
-    /// Where it begins; held.
-    top: TreeNodeId,
-    bounds: Bounds,
-    /// The directory whose entries come.
-    current: Option<Arriving>,
-    told: Told,
-}
-
-/// A listing as far as it is here.
-#[derive(Clone, Debug)]
-struct Arriving {
-    path: TreePath,
-    /// Held; `None`: not to be taken in.
-    node: Option<TreeNodeId>,
-    stat: Stat,
-    /// Its beginning came, so that all of it will have.
-    is_whole: bool,
-    ends: bool,
-    entries: Vec<DirEntry>,
-    /// Contents that came along.
-    contents: BTreeMap<usize, bytes::Bytes>,
-}
-
-/// Whether this is a stream of what is below `dir` that will tell what is in directories so many levels below it, as far as it goes.
-pub(crate) fn tells_of(pending: &Pending, dir: TreeNodeId, levels: u16) -> bool {
-    matches!(pending, Pending::Find(telling)
-        if telling.top == dir && telling.bounds.depth > 0 && levels <= telling.bounds.depth)
-}
-
 /// Asks for a stream that nobody waits for. Tells whether that was possible.
 ///
 /// # Cost
 /// 1 round trip and as many bytes as the bounds say.
-pub(crate) fn ask(client: &mut Client, top: TreeNodeId, bounds: Bounds) -> bool {
+pub(crate) fn ask(client: &mut Client, top: TreeNodeId, bounds: FindBounds) -> bool {
     let Ok(target) = client.target(top, None) else { return false };
     client.names.hold(top);
     client.streams.counted.asked += 1;
-    let Bounds { depth, entries, bytes, inline } = bounds;
-    let telling = Telling { top, bounds, current: None, told: Told::default() };
-    client.send(Request::Find(Tfind { target, depth, entries, bytes, inline }), Pending::Find(telling));
+    let FindBounds { depth, entries, bytes, inline } = bounds;
+    let stream = FindStream { top, bounds, current: None, totals: FindTotals::default() };
+    client.send(Request::Find(Tfind { target, depth, entries, bytes, inline }), Pending::Find(stream));
     true
 }
 
 pub(crate) fn finish(
     client: &mut Client,
     tag: Tag,
-    mut telling: Telling,
+    mut stream: FindStream,
     sent: Time,
     found: Rfind,
     last: bool,
 ) {
     let bytes = found.data.0.len();
     client.streams.counted.bytes += bytes as u64;
-    telling.told.bytes = telling.told.bytes.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
+    stream.totals.bytes = stream.totals.bytes.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
     for record in FindReader::new(found.data.0) {
         match record {
-            Ok(FindRecord::Directory(directory)) => begin(client, &mut telling, sent, directory),
-            Ok(FindRecord::Entry(entry)) if telling.told.entries < telling.bounds.entries => {
-                telling.told.entries += 1;
-                add(&mut telling, entry);
+            Ok(FindRecord::Directory(directory)) => begin(client, &mut stream, sent, directory),
+            Ok(FindRecord::Entry(entry)) if stream.totals.entries < stream.bounds.entries => {
+                stream.totals.entries += 1;
+                add(&mut stream, entry);
             }
             // More than was asked for, or nonsense: no more of it.
             Ok(FindRecord::Entry(_)) | Err(_) => {
                 if !last {
-                    client.send(Request::Flush(Tflush { oldtag: tag }), Pending::Ignore);
+                    client.send(Request::Flush(Tflush { oldtag: tag }), Pending::IGNORE);
                 }
-                return ended(client, telling);
+                return ended(client, stream);
             }
         }
     }
     // What came of a directory is of use though a bound cut it off.
-    if last || telling.current.as_ref().is_some_and(|current| current.ends) {
-        complete(client, &mut telling, sent);
+    if last || stream.current.as_ref().is_some_and(|current| current.ends) {
+        complete(client, &mut stream, sent);
     }
-    if telling.bounds.depth > 0 {
+    if stream.bounds.depth > 0 {
         client.directories_came();
     }
     // One stream may bring more of them than may be kept.
     client.drop_unused();
     if last {
-        telling.told.is_whole = !found.mode.has(FindMode::MORE);
-        ended(client, telling);
+        stream.totals.is_whole = !found.mode.has(FindMode::MORE);
+        ended(client, stream);
     } else {
-        client.serve_joined(telling.top, false);
+        client.serve_joined(stream.top, false);
         if let Some(pending) = client.requests.pending_mut(tag) {
-            *pending = Pending::Find(telling);
+            *pending = Pending::Find(stream);
         }
     }
 }
 
 /// A directory's record: what follows is in it.
-fn begin(client: &mut Client, telling: &mut Telling, sent: Time, record: FindDirectory) {
+fn begin(client: &mut Client, stream: &mut FindStream, sent: Time, record: FindDirectory) {
     let FindDirectory { path, stat, begins, ends } = record;
-    if let Some(current) = telling.current.as_mut()
+    if let Some(current) = stream.current.as_mut()
         && !begins
         && current.path == path
         && current.stat.id == stat.id
@@ -138,12 +82,12 @@ fn begin(client: &mut Client, telling: &mut Telling, sent: Time, record: FindDir
         current.ends = ends;
         return;
     }
-    complete(client, telling, sent);
-    let node = if begins { node_at(client, telling.top, &path, &stat, sent) } else { None };
+    complete(client, stream, sent);
+    let node = if begins { node_at(client, stream.top, &path, &stat, sent) } else { None };
     if let Some(node) = node {
         client.names.hold(node);
     }
-    telling.current = Some(Arriving {
+    stream.current = Some(ArrivingListing {
         path,
         node,
         stat,
@@ -154,8 +98,8 @@ fn begin(client: &mut Client, telling: &mut Telling, sent: Time, record: FindDir
     });
 }
 
-fn add(telling: &mut Telling, entry: FindEntry) {
-    let Some(current) = telling.current.as_mut().filter(|current| current.node.is_some()) else { return };
+fn add(stream: &mut FindStream, entry: FindEntry) {
+    let Some(current) = stream.current.as_mut().filter(|current| current.node.is_some()) else { return };
     let FindEntry { name, stat, contents } = entry;
     if let Some(contents) = contents {
         current.contents.insert(current.entries.len(), contents);
@@ -164,9 +108,11 @@ fn add(telling: &mut Telling, entry: FindEntry) {
 }
 
 /// No more of the current directory comes.
-fn complete(client: &mut Client, telling: &mut Telling, sent: Time) {
-    let Some(current) = telling.current.take() else { return };
-    let Arriving { node: Some(node), stat, is_whole, ends, entries, contents, .. } = current else { return };
+fn complete(client: &mut Client, stream: &mut FindStream, sent: Time) {
+    let Some(current) = stream.current.take() else { return };
+    let ArrivingListing { node: Some(node), stat, is_whole, ends, entries, contents, .. } = current else {
+        return;
+    };
     let known = client.known_object(stat.id, stat.leased, sent);
     for (index, contents) in contents {
         if let Some(entry) = entries.get(index) {
@@ -174,13 +120,13 @@ fn complete(client: &mut Client, telling: &mut Telling, sent: Time) {
         }
     }
     if is_whole && ends {
-        telling.told.directories += 1;
+        stream.totals.directories += 1;
         let is_known = client.is_listed(node);
         list::store(client, node, entries, known);
         let is_believed = client.directories.is_fresh(node, &client.coherency());
-        telling.told.believed += usize::from(is_believed);
+        stream.totals.believed += usize::from(is_believed);
         // Where it begins is known as a rule, and then comes along since it has to.
-        if node != telling.top || !is_known {
+        if node != stream.top || !is_known {
             client.fetched_directory(node, is_known || !is_believed);
         }
         list::serve_openings(client, node);
@@ -255,20 +201,20 @@ fn take_contents(client: &mut Client, dir: TreeNodeId, entry: &DirEntry, content
 }
 
 /// The stream is over: nothing is under way any more that it held.
-fn ended(client: &mut Client, mut telling: Telling) {
-    if let Some(node) = telling.current.take().and_then(|current| current.node) {
+fn ended(client: &mut Client, mut stream: FindStream) {
+    if let Some(node) = stream.current.take().and_then(|current| current.node) {
         client.names.release(node);
         super::gone(client, node);
     }
-    client.stream_ended(telling.top, telling.told);
-    client.contents_came(telling.top);
-    client.names.release(telling.top);
-    super::gone(client, telling.top);
+    client.stream_ended(stream.top, stream.totals);
+    client.contents_came(stream.top);
+    client.names.release(stream.top);
+    super::gone(client, stream.top);
 }
 
-pub(crate) fn failed(client: &mut Client, telling: Telling, errno: Errno) {
+pub(crate) fn failed(client: &mut Client, stream: FindStream, errno: Errno) {
     if errno == Errno::NotImplemented {
         client.streams.refused();
     }
-    ended(client, telling);
+    ended(client, stream);
 }

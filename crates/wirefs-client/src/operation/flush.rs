@@ -4,8 +4,8 @@
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
 use crate::files::Drained;
-use crate::operation::publish::Then;
 use crate::operation::{commit, lock, session};
+use crate::pending::AfterPublishing;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::Errno;
 
@@ -19,7 +19,7 @@ pub(crate) fn start(
     handle: Handle,
     owner: u64,
 ) -> Result<(), Errno> {
-    if session::publish(client, node, handle, Then::Flush { call, owner }) {
+    if session::publish(client, node, handle, AfterPublishing::Flush { call, owner }) {
         return Ok(());
     }
     if client.files.is_writing(node) && !client.closes_ahead(node) {

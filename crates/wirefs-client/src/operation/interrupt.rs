@@ -11,8 +11,9 @@
 
 use crate::call::CallId;
 use crate::core::Client;
-use crate::link::LinkState;
-use crate::operation::{Pending, give_up, lock, write};
+use crate::operation::{give_up, lock, write};
+use crate::pending::{Continuation, Pending, Withdrawing};
+use crate::requests::connection::LinkState;
 use wirefs_op::message::flush::Tflush;
 use wirefs_op::{Errno, Request, Tag, Time};
 
@@ -26,7 +27,7 @@ pub(crate) fn start(client: &mut Client, call: CallId) {
         _ => false,
     };
     if withdrawn {
-        client.send(Request::Flush(Tflush { oldtag }), Pending::Withdraw(oldtag));
+        client.send(Request::Flush(Tflush { oldtag }), Pending::Withdraw(Withdrawing(oldtag)));
     }
 }
 

@@ -2,31 +2,11 @@
 
 use crate::call::{Answer, CallId};
 use crate::core::Client;
-use crate::operation::concerned::Concerned;
-use crate::operation::{Pending, attributes};
+use crate::operation::attributes;
+use crate::pending::{Linking, Pending};
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::link::{Rlink, Tlink};
 use wirefs_op::{Errno, Request, Time};
-
-#[derive(Clone, Debug)]
-pub(crate) struct Linking {
-    pub(crate) call: CallId,
-    pub(crate) node: TreeNodeId,
-    parent: TreeNodeId,
-    name: Vec<u8>,
-}
-
-impl Linking {
-    /// The name that is made.
-    pub(crate) fn place(&self) -> (TreeNodeId, Vec<u8>) {
-        (self.parent, self.name.clone())
-    }
-
-    /// What it is about.
-    pub(crate) fn concerned(&self) -> Concerned {
-        Concerned { names: vec![(self.parent, self.name.clone())], nodes: vec![self.node] }
-    }
-}
 
 /// # Cost
 /// 1 round trip.

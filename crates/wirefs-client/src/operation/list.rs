@@ -1,13 +1,12 @@
 //! Opendir and readdir: whole directories with their attributes, in one request.
 
-mod misses;
 mod packing;
 
-use crate::call::{Answer, CallId, Handle, PageCache};
+use crate::call::{Answer, Handle, PageCache};
 use crate::core::Client;
 use crate::files::{OpenDirectory, WaitingReaddir};
-use crate::operation::{Pending, attributes, unopened};
-pub(crate) use misses::Misses;
+use crate::operation::{attributes, unopened};
+use crate::pending::{Listing, ListingReader, Pending};
 use packing::pack;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -27,79 +26,6 @@ const LISTING_BYTES_MAX: u32 = 256 * 1024 * 1024;
 const RENEWED_BYTES_MAX: u32 = 64 * 1024;
 /// A listing is renewed before it is too old when it has so many entries at most: about 32 KiB.
 const RENEWED_ENTRIES_MAX: usize = 256;
-/// Who waits for a listing to begin.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Opening {
-    /// An opendir.
-    Directory(CallId),
-    /// A readdir of a directory that is not opened.
-    Reading(WaitingReaddir),
-}
-
-impl Opening {
-    fn call(self) -> CallId {
-        match self {
-            Opening::Directory(call) => call,
-            Opening::Reading(wanted) => wanted.call,
-        }
-    }
-}
-
-/// A listing under way.
-#[derive(Clone, Debug)]
-pub(crate) struct Listing {
-    node: TreeNodeId,
-    /// The open directory that it is for; `None`: fetched for the sake of lookups.
-    handle: Option<Handle>,
-    /// Who waits for its beginning, and since when.
-    opening: Option<(Opening, Time)>,
-    /// The directory is leased, as its first reply says.
-    is_leased: bool,
-    gathered: Vec<DirEntry>,
-    /// It was asked for to its end.
-    is_whole: bool,
-    /// Its connection broke: it begins once more.
-    is_again: bool,
-    /// What of it came before that, by name.
-    came: BTreeSet<Vec<u8>>,
-}
-
-impl Listing {
-    fn of(node: TreeNodeId) -> Listing {
-        Listing {
-            node,
-            handle: None,
-            opening: None,
-            is_leased: false,
-            gathered: Vec::new(),
-            is_whole: true,
-            is_again: false,
-            came: BTreeSet::new(),
-        }
-    }
-
-    pub(crate) fn restart(&mut self) -> bool {
-        self.gathered.clear();
-        self.is_again = true;
-        self.handle.is_some() || self.opening.is_some()
-    }
-
-    /// Adds entries to what is read of the directory, as of when they are known.
-    fn fill(&mut self, open: &mut OpenDirectory, new: &mut Vec<DirEntry>, listed: Freshness, sent: Time) {
-        if std::mem::take(&mut self.is_again) {
-            self.came = open.names();
-        }
-        if self.came.is_empty() {
-            (open.listed, open.taken_at) = (listed, sent);
-        } else {
-            // What came before is as old as it was, and nobody promises it any more. Readers go on behind it.
-            open.listed.leased = false;
-            new.retain(|entry| !self.came.contains(&entry.name));
-        }
-        open.entries.append(new);
-    }
-}
-
 /// Counts a name that had to be asked for; from the second on, its directory's listing is worth having.
 pub(crate) fn note_miss(client: &mut Client, dir: TreeNodeId) {
     if !client.config.mode.fetch.prefetches() || !client.may_fetch_ahead() {
@@ -135,7 +61,7 @@ pub(crate) fn renew(client: &mut Client, dir: TreeNodeId) {
 }
 
 /// Takes the listing for who wants one that is on its way already, if it was asked for within the window, or may turn out to be leased.
-fn join(client: &mut Client, opening: Opening, node: TreeNodeId) -> bool {
+fn join(client: &mut Client, opening: ListingReader, node: TreeNodeId) -> bool {
     let is_free = |pending: &Pending| {
         matches!(pending, Pending::List(listing)
             if listing.node == node && listing.handle.is_none() && listing.opening.is_none())
@@ -157,7 +83,7 @@ fn join(client: &mut Client, opening: Opening, node: TreeNodeId) -> bool {
 
 /// # Cost
 /// 0 round trips when the listing is known and valid, else 1.
-pub(crate) fn open(client: &mut Client, opening: Opening, node: TreeNodeId) -> Result<(), Errno> {
+pub(crate) fn open(client: &mut Client, opening: ListingReader, node: TreeNodeId) -> Result<(), Errno> {
     if open_known(client, opening, node) {
         client.counters.name_hits += 1;
     } else {
@@ -172,19 +98,19 @@ pub(crate) fn open(client: &mut Client, opening: Opening, node: TreeNodeId) -> R
 }
 
 /// Opens a directory whose listing is known; false when it is not.
-fn open_known(client: &mut Client, opening: Opening, node: TreeNodeId) -> bool {
+fn open_known(client: &mut Client, opening: ListingReader, node: TreeNodeId) -> bool {
     let coherency = client.coherency();
     let Some((entries, listed)) = client.directories.snapshot(node, &coherency) else { return false };
     client.used_ahead(node);
     let opened = OpenDirectory { complete: true, ..begun(node, entries, listed, client.now) };
     match opening {
-        Opening::Directory(call) => {
+        ListingReader::Opendir(call) => {
             let is_kept = coherency.is_leased(listed) && client.files.keeps_listing(node);
             let handle = opened_with(client, OpenDirectory { is_kept, ..opened });
             let pages = if is_kept { PageCache::Keep } else { PageCache::Drop };
             client.answer(call, Answer::Opened(handle, pages));
         }
-        Opening::Reading(wanted) => {
+        ListingReader::Readdir(wanted) => {
             let handle = client.files.reading_begins(opened);
             go_on(client, handle, wanted);
         }
@@ -216,7 +142,7 @@ fn ask(
     client: &mut Client,
     node: TreeNodeId,
     handle: Option<Handle>,
-    opening: Option<(Opening, Time)>,
+    opening: Option<(ListingReader, Time)>,
 ) -> Result<(), Errno> {
     let target = client.target(node, None)?;
     let mode = GetMode::DATA.and(GetMode::STAT);
@@ -237,7 +163,7 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
         return failed(client, listing, Errno::Protocol);
     };
     // What fits one message is listed in the order in which what is in it is fetched ahead.
-    if last && !got.mode.has(GotMode::MORE) && listing.handle.is_none() && listing.gathered.is_empty() {
+    if last && !got.mode.has(GotMode::MORE) && listing.handle.is_none() && listing.received.is_empty() {
         new.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     }
     client.take_back(node, &mut new, sent);
@@ -251,9 +177,9 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
             handle.into_iter().for_each(|handle| client.files.unopened.weigh(handle));
         }
         // Its reader closed early: the rest is not worth its way.
-        Some(None) if !last => return client.send(Request::Flush(Tflush { oldtag: tag }), Pending::Ignore),
+        Some(None) if !last => return client.send(Request::Flush(Tflush { oldtag: tag }), Pending::IGNORE),
         Some(None) => return,
-        None => listing.gathered.append(&mut new),
+        None => listing.received.append(&mut new),
     }
     if !last {
         if let Some(pending) = client.requests.pending_mut(tag) {
@@ -283,7 +209,7 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
                 listed = open.listed;
                 is_kept.then(|| open.entries.whole(most)).flatten()
             }
-            None => Some(listing.gathered),
+            None => Some(listing.received),
         };
         if let Some(gathered) = gathered.filter(|_| is_kept) {
             store(client, node, gathered, listed);
@@ -298,7 +224,7 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
 fn open_with(
     client: &mut Client,
     listing: &mut Listing,
-    (opening, since): (Opening, Time),
+    (opening, since): (ListingReader, Time),
     sent: Time,
     listed: Freshness,
 ) {
@@ -312,18 +238,18 @@ fn open_with(
         }
         return;
     }
-    let mut begun = std::mem::take(&mut listing.gathered);
+    let mut begun = std::mem::take(&mut listing.received);
     client.take_back(node, &mut begun, sent);
     let begun = Arc::new(begun);
     let mut opened = self::begun(node, begun, listed, sent);
     match opening {
-        Opening::Directory(call) => {
+        ListingReader::Opendir(call) => {
             let handle = opened_with(client, opened);
             listing.handle = Some(handle);
             client.answer(call, Answer::Opened(handle, PageCache::Drop));
         }
         // Answered when this part of the listing is in it.
-        Opening::Reading(wanted) => {
+        ListingReader::Readdir(wanted) => {
             opened.waiting.push(wanted);
             listing.handle = Some(client.files.reading_begins(opened));
         }
@@ -361,7 +287,7 @@ pub(crate) fn store(client: &mut Client, dir: TreeNodeId, mut entries: Vec<DirEn
 pub(crate) fn serve_openings(client: &mut Client, dir: TreeNodeId) {
     let waits = |pending: &Pending| {
         matches!(pending, Pending::List(listing)
-            if listing.node == dir && listing.opening.is_some() && listing.gathered.is_empty())
+            if listing.node == dir && listing.opening.is_some() && listing.received.is_empty())
     };
     while client.directories.is_fresh(dir, &client.coherency()) {
         let Some(tag) = client.requests.find(waits) else { return };

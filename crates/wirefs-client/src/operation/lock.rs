@@ -5,67 +5,17 @@
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
 use crate::locks::{Asked, Key, Locks, Refusal, Step};
-use crate::operation::{Pending, session};
+use crate::operation::session;
+use crate::pending::{LockWanted, Locking, Pending, Unlocking};
 use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::message::lock::{LockAction, Rlock, Tlock};
 use wirefs_op::message::target::{NOFD, Target};
 use wirefs_op::{Errno, LockFamily, LockKind, LockRange, Request, Stat, Time, TreePath};
 
-/// Who wants which lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
-    pub(crate) owner: u64,
-    pub(crate) family: LockFamily,
-    pub(crate) range: LockRange,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Locking {
-    pub(crate) call: CallId,
-    node: TreeNodeId,
-    handle: Handle,
-    wanted: Wanted,
-    action: LockAction,
-    /// The whole file is asked for, and the caller is ready to wait for its own lock.
-    then_waits: bool,
-    /// The whole file is asked for on account of it.
-    lends: bool,
-    /// The caller was interrupted: a lock that is granted nevertheless is given back.
-    withdrawn: bool,
-}
-
-impl Locking {
-    pub(crate) fn is_withdrawn(&self) -> bool {
-        self.withdrawn
-    }
-
-    /// Whether it waits until others let go.
-    pub(crate) fn is_waiting(&self) -> bool {
-        self.action == LockAction::Wait || self.then_waits
-    }
-
-    /// The caller gives up.
-    pub(crate) fn withdraw(&mut self) -> bool {
-        let waits = self.action == LockAction::Wait && !self.withdrawn;
-        self.then_waits = false;
-        self.withdrawn = true;
-        waits
-    }
-
-    fn key(&self) -> Key {
-        Locks::key(self.node, self.wanted.family)
-    }
-
-    fn asked(&self, waits: bool) -> Asked {
-        let Wanted { owner, range, .. } = self.wanted;
-        Asked::Lock { call: self.call, handle: self.handle, owner, range, waits }
-    }
-}
-
 /// # Cost
 /// 0 round trips where the lock is lent, else 1.
-pub(crate) fn test(client: &mut Client, call: CallId, node: TreeNodeId, handle: Handle, wanted: Wanted) {
-    let Wanted { owner, family, range } = wanted;
+pub(crate) fn test(client: &mut Client, call: CallId, node: TreeNodeId, handle: Handle, wanted: LockWanted) {
+    let LockWanted { owner, family, range } = wanted;
     ask(client, Locks::key(node, family), Asked::Test { call, handle, owner, range });
 }
 
@@ -77,13 +27,13 @@ pub(crate) fn set(
     call: CallId,
     node: TreeNodeId,
     handle: Handle,
-    wanted: Wanted,
+    wanted: LockWanted,
     wait: bool,
 ) {
-    let Wanted { owner, family, range } = wanted;
+    let LockWanted { owner, family, range } = wanted;
     let range = whole_for(family, range);
     if range.kind == LockKind::Unlock {
-        release(client, node, handle, Wanted { range, ..wanted });
+        release(client, node, handle, LockWanted { range, ..wanted });
         return client.answer(call, Answer::Done);
     }
     if family == LockFamily::Posix {
@@ -100,8 +50,8 @@ fn whole_for(family: LockFamily, range: LockRange) -> LockRange {
     }
 }
 
-fn release(client: &mut Client, node: TreeNodeId, handle: Handle, wanted: Wanted) {
-    let Wanted { owner, family, range } = wanted;
+fn release(client: &mut Client, node: TreeNodeId, handle: Handle, wanted: LockWanted) {
+    let LockWanted { owner, family, range } = wanted;
     ask(client, Locks::key(node, family), Asked::Unlock { handle, owner, range });
 }
 
@@ -129,7 +79,7 @@ fn go(client: &mut Client, key: Key, step: Step) {
         Step::Refused(call, Refusal::Held) => client.fail(call, Errno::WouldBlock),
         Step::Refused(call, Refusal::Full) => client.fail(call, Errno::NoLocks),
         Step::Lend { call, handle, owner, range, waits, whole } => {
-            let wanted = Wanted { owner, family, range };
+            let wanted = LockWanted { owner, family, range };
             let locking = Locking {
                 call,
                 node,
@@ -144,14 +94,14 @@ fn go(client: &mut Client, key: Key, step: Step) {
         }
         Step::Ask(Asked::Lock { call, handle, owner, range, waits }) => {
             let action = if waits { LockAction::Wait } else { LockAction::Set };
-            exactly(client, key, (call, handle), Wanted { owner, family, range }, action);
+            exactly(client, key, (call, handle), LockWanted { owner, family, range }, action);
         }
         Step::Ask(Asked::Test { call, handle, owner, range }) => {
-            let wanted = Wanted { owner, family, range };
+            let wanted = LockWanted { owner, family, range };
             exactly(client, key, (call, handle), wanted, LockAction::Test);
         }
         Step::Ask(Asked::Unlock { handle, owner, range }) => {
-            unlock(client, node, Some(handle), Wanted { owner, family, range });
+            unlock(client, node, Some(handle), LockWanted { owner, family, range });
         }
     }
 }
@@ -160,7 +110,7 @@ fn exactly(
     client: &mut Client,
     key: Key,
     (call, handle): (CallId, Handle),
-    wanted: Wanted,
+    wanted: LockWanted,
     action: LockAction,
 ) {
     let node = key.node();
@@ -171,7 +121,7 @@ fn exactly(
 
 /// Asks for `range` on account of a lock.
 fn request(client: &mut Client, locking: Locking, range: LockRange) {
-    let wanted = Wanted { range, ..locking.wanted };
+    let wanted = LockWanted { range, ..locking.wanted };
     match tlock(client, locking.node, Some(locking.handle), wanted, locking.action) {
         Ok(lock) => {
             let is_copy = session::is_copy(client, locking.handle);
@@ -188,10 +138,10 @@ fn tlock(
     client: &Client,
     node: TreeNodeId,
     handle: Option<Handle>,
-    wanted: Wanted,
+    wanted: LockWanted,
     action: LockAction,
 ) -> Result<Tlock, Errno> {
-    let Wanted { owner, family, range } = wanted;
+    let LockWanted { owner, family, range } = wanted;
     Ok(Tlock { target: client.target(node, handle)?, action, family, owner, range })
 }
 
@@ -207,7 +157,7 @@ pub(crate) fn finish(client: &mut Client, locking: Locking, sent: Time, reply: R
     }
     client.locks.file(key).asked(call, Some(wanted.range), action == LockAction::Set);
     if withdrawn {
-        release(client, node, handle, Wanted { range: everything(wanted.range), ..wanted });
+        release(client, node, handle, LockWanted { range: everything(wanted.range), ..wanted });
         return client.fail(call, Errno::Interrupted);
     }
     client.answer_after(call, Answer::Done);
@@ -300,13 +250,13 @@ pub(crate) fn failed(client: &mut Client, locking: Locking, errno: Errno) {
 fn tell_reductions(client: &mut Client, key: Key, handle: Option<Handle>) {
     let (node, family) = (key.node(), key.family());
     for (owner, range) in client.locks.file(key).take_reductions() {
-        unlock(client, node, handle, Wanted { owner, family, range });
+        unlock(client, node, handle, LockWanted { owner, family, range });
     }
 }
 
 /// Releases, or has shared from now on what was held exclusively: nobody can refuse it, and nobody waits for it.
-fn unlock(client: &mut Client, node: TreeNodeId, handle: Option<Handle>, wanted: Wanted) {
-    let Wanted { owner, family, range } = wanted;
+fn unlock(client: &mut Client, node: TreeNodeId, handle: Option<Handle>, wanted: LockWanted) {
+    let LockWanted { owner, family, range } = wanted;
     let lock = tlock(client, node, handle, wanted, LockAction::Set);
     let id = client.names.node(node).map(|known| known.stat.id);
     let is_all = (range.kind, range.start, range.end) == (ALL.kind, ALL.start, ALL.end);
@@ -318,7 +268,7 @@ fn unlock(client: &mut Client, node: TreeNodeId, handle: Option<Handle>, wanted:
     });
     for lock in lock.into_iter().chain(of_former) {
         client.names.hold(node);
-        client.send(Request::Lock(lock), Pending::Unlock(node));
+        client.send(Request::Lock(lock), Pending::Unlock(Unlocking(node)));
     }
 }
 
@@ -329,7 +279,7 @@ pub(crate) fn given_up(client: &mut Client, locking: Locking) {
     }
     let Locking { call, node, handle, wanted, .. } = locking;
     client.locks.file(locking.key()).asked(call, None, true);
-    release(client, node, handle, Wanted { range: everything(wanted.range), ..wanted });
+    release(client, node, handle, LockWanted { range: everything(wanted.range), ..wanted });
     client.fail(call, Errno::Interrupted);
 }
 
@@ -356,7 +306,7 @@ const ALL: LockRange = LockRange { kind: LockKind::Unlock, start: 0, end: u64::M
 
 /// A descriptor is closed: its owner's POSIX locks on the file fall, as POSIX has it.
 pub(crate) fn release_all(client: &mut Client, node: TreeNodeId, handle: Handle, owner: u64) {
-    release(client, node, handle, Wanted { owner, family: LockFamily::Posix, range: ALL });
+    release(client, node, handle, LockWanted { owner, family: LockFamily::Posix, range: ALL });
 }
 
 /// An open file is gone. Whose last lock on the file was taken through it has closed it, though nobody may have said so.
@@ -369,7 +319,7 @@ pub(crate) fn release_unheard(client: &mut Client, node: TreeNodeId, handle: Han
 
 /// An open file is gone: so is its flock.
 pub(crate) fn release_flock(client: &mut Client, node: TreeNodeId, handle: Handle, owner: u64) {
-    release(client, node, handle, Wanted { owner, family: LockFamily::Flock, range: ALL });
+    release(client, node, handle, LockWanted { owner, family: LockFamily::Flock, range: ALL });
 }
 
 /// An open file is about to be gone: with the last one of a file goes what is lent of it.

@@ -3,7 +3,8 @@
 
 use crate::call::{Answer, CallId, Entry};
 use crate::core::Client;
-use crate::operation::{Pending, attributes, list};
+use crate::operation::{attributes, list};
+use crate::pending::{Looking, Pending};
 use std::time::Duration;
 use wirefs_cache::{CachedLookup, Fetch, Freshness, TreeNodeId};
 use wirefs_op::listing::entries;
@@ -15,23 +16,6 @@ use wirefs_op::{Errno, FileId, Kind, Request, Stat, Time, TreePath};
 const INLINE_BYTES_MAX: u32 = 32 * 1024;
 /// How often one lookup asks again when what it got was overtaken by own changes.
 const TRIES_MAX: u8 = 8;
-
-#[derive(Clone, Debug)]
-pub(crate) struct Looking {
-    call: CallId,
-    parent: TreeNodeId,
-    name: Vec<u8>,
-    /// When it was asked for, the first time over this request.
-    asked: Time,
-    tries: u8,
-}
-
-impl Looking {
-    /// What is looked up, if it is for this call.
-    pub(crate) fn name_for(&self, call: CallId) -> Option<(TreeNodeId, Vec<u8>)> {
-        (self.call == call).then(|| (self.parent, self.name.clone()))
-    }
-}
 
 /// # Cost
 /// 0 round trips when the parent's listing is known, else 1.

@@ -3,37 +3,15 @@
 use crate::call::{Answer, CallId, Caller, OpenHow};
 use crate::core::Client;
 use crate::files::Private;
-use crate::link::LinkState;
-use crate::operation::{Pending, attributes};
+use crate::operation::attributes;
+use crate::pending::{Making, Pending};
+use crate::requests::connection::LinkState;
 use bytes::Bytes;
 use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::message::put::{Create, PutMode, Rput, Tput};
 use wirefs_op::message::target::{NOFD, Target};
 use wirefs_op::wire::Data;
 use wirefs_op::{Errno, Kind, Request, SetStat, Stat, Time};
-
-#[derive(Clone, Debug)]
-pub(crate) struct Making {
-    pub(super) call: CallId,
-    parent: TreeNodeId,
-    /// `None` for a file without a name.
-    name: Option<Vec<u8>>,
-    open: Option<OpenHow>,
-    /// The server carried it out over an earlier connection, and repeats its reply.
-    is_repeated: bool,
-}
-
-impl Making {
-    /// The server carried it out over an earlier connection: its reply is older than all that comes over this one.
-    pub(crate) fn repeat(&mut self) {
-        self.is_repeated = true;
-    }
-
-    /// The name that is made.
-    pub(crate) fn place(&self) -> Option<(TreeNodeId, Vec<u8>)> {
-        self.name.clone().map(|name| (self.parent, name))
-    }
-}
 
 struct Wanted<'a> {
     parent: TreeNodeId,

@@ -2,8 +2,10 @@
 
 use crate::call::{Answer, CallId, Caller, Handle, Invalidate, OpenHow, PageCache};
 use crate::core::Client;
-use crate::operation::{Pending, as_opened, attributes, fetch, lookup, make, publish, session};
-use crate::streams::{Joined, SMALL_BYTES_MAX};
+use crate::operation::{as_opened, attributes, fetch, lookup, make, publish, session};
+use crate::pending::{Acquiring, Opening, Pending, Prefetching};
+use crate::view::prefetch::window::Joined;
+use crate::view::prefetch::window::SMALL_BYTES_MAX;
 use wirefs_cache::{Fetch, Freshness, TreeNodeId};
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
@@ -11,33 +13,6 @@ use wirefs_op::message::put::{PutMode, Rput, Tput};
 use wirefs_op::message::target::{Fd, NOFD, Target};
 use wirefs_op::wire::Data;
 use wirefs_op::{DirEntry, Errno, FileId, Request, SetStat, Time};
-
-#[derive(Clone, Debug)]
-pub(crate) struct Opening {
-    pub(crate) call: CallId,
-    pub(crate) node: TreeNodeId,
-    how: OpenHow,
-    /// The file is cut to nothing.
-    cuts: bool,
-    /// The name by which it is opened, where that is of use later.
-    place: Option<(TreeNodeId, Vec<u8>)>,
-}
-
-impl Opening {
-    /// Whether it changes the file.
-    pub(crate) fn truncates(&self) -> bool {
-        self.cuts
-    }
-}
-
-/// An fd asked for on behalf of a file that was opened without one.
-#[derive(Clone, Debug)]
-pub(crate) struct Acquiring {
-    handle: Handle,
-    id: Option<FileId>,
-    /// The file, where a recall is answered once it is there.
-    recalled: Option<TreeNodeId>,
-}
 
 /// Whether the kernel is to keep no pages for a file opened so: appended data would land in the wrong place in them.
 pub(crate) fn is_uncached(client: &Client, how: OpenHow) -> bool {
@@ -232,12 +207,6 @@ pub(crate) fn failed(client: &mut Client, opening: Opening, errno: Errno) {
     }
 }
 
-/// Contents of one file, asked for ahead; it is held.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ahead {
-    node: TreeNodeId,
-}
-
 /// Asks for the contents of a small file that is listed in `dir`; tells which node it is, if that was possible.
 pub(crate) fn ask_ahead(
     client: &mut Client,
@@ -257,12 +226,12 @@ pub(crate) fn ask_ahead(
     client.streams.counted.asked += 1;
     let mode = GetMode::STAT.and(GetMode::DATA).and(GetMode::WHOLE);
     let get = Tget { target, mode, nmsgs: 1, offset: 0, count: SMALL_BYTES_MAX };
-    client.send(Request::Get(get), Pending::Ahead(Ahead { node }));
+    client.send(Request::Get(get), Pending::Prefetch(Prefetching { node }));
     Some(node)
 }
 
 /// The contents that were asked for ahead are here.
-pub(crate) fn came_ahead(client: &mut Client, ahead: Ahead, sent: Time, got: Rget, last: bool) {
+pub(crate) fn came_ahead(client: &mut Client, ahead: Prefetching, sent: Time, got: Rget, last: bool) {
     let (node, bytes) = (ahead.node, got.data.0.len() as u64);
     client.streams.counted.bytes += bytes;
     let is_whole = got.mode.has(GotMode::DATA) && last && !got.mode.has(GotMode::MORE);
@@ -278,7 +247,7 @@ pub(crate) fn came_ahead(client: &mut Client, ahead: Ahead, sent: Time, got: Rge
 }
 
 /// They will not come.
-pub(crate) fn not_ahead(client: &mut Client, ahead: Ahead) {
+pub(crate) fn not_ahead(client: &mut Client, ahead: Prefetching) {
     client.contents_came(ahead.node);
     client.names.release(ahead.node);
     super::gone(client, ahead.node);

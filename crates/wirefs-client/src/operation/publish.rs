@@ -1,11 +1,12 @@
 //! Publishing a copy: what it holds goes into a new file beside the old one, which then takes its name in one step. A file that
 //! cannot be made anew like it is is written in place.
 
-use crate::call::{CallId, Handle, Invalidate};
+use crate::call::{Handle, Invalidate};
 use crate::core::Client;
 use crate::files::{Base, Private};
-use crate::operation::{Pending, attributes, commit, displaced, flush, release, write};
-use std::collections::BTreeMap;
+use crate::operation::{attributes, commit, displaced, flush, release, write};
+use crate::pending::{AfterPublishing, Pending, PublishStep, Publishing};
+use crate::view::publications::Publication;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::limits::NAME_BYTES_MAX;
 use wirefs_op::message::put::{Create, PutMode, Rput, Tput};
@@ -18,66 +19,15 @@ use wirefs_op::{Cred, Errno, Kind, Request, SetStat, Stat, Time};
 /// How many names are tried for the new file.
 const NAMES_MAX: u32 = 64;
 
-/// Who waits for it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Then {
-    Nobody,
-    Flush { call: CallId, owner: u64 },
-    Fsync { call: CallId },
-}
-
-/// One request of it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Publishing {
-    number: u64,
-    step: Step,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
-    /// The new file is made.
-    Make,
-    /// It is filled.
-    Fill,
-    /// It changes places with the old one.
-    Exchange,
-    /// The name is nobody's any more: it takes that.
-    Appear,
-    /// It takes the old one's place, where the server's file system cannot exchange the two.
-    Move,
-    /// The old one is written.
-    Write,
-}
-
-/// One copy that is on its way.
-#[derive(Debug)]
-struct Publication {
+/// # Cost
+/// 2 round trips for up to 128 KiB, else 3; in place 1.
+pub(crate) fn start(
+    client: &mut Client,
     node: TreeNodeId,
     handle: Handle,
     copy: Private,
-    then: Then,
-    stat: Stat,
-    /// As `Open::opened_by`, for when that is closed.
-    opened_by: Option<(TreeNodeId, Vec<u8>)>,
-    /// The new file's name, and which try that is.
-    temporary: Option<(TreeNodeId, Vec<u8>)>,
-    tries: u32,
-    /// Requests that are not answered yet.
-    left: usize,
-    error: Option<Errno>,
-}
-
-/// All of them.
-#[derive(Debug, Default)]
-pub(crate) struct Publications {
-    next: u64,
-    names: u32,
-    under_way: BTreeMap<u64, Publication>,
-}
-
-/// # Cost
-/// 2 round trips for up to 128 KiB, else 3; in place 1.
-pub(crate) fn start(client: &mut Client, node: TreeNodeId, handle: Handle, copy: Private, then: Then) {
+    then: AfterPublishing,
+) {
     let Some(stat) = client.names.node(node).map(|known| known.stat) else { return };
     write::begins(client, node, 0);
     client.publications.next += 1;
@@ -135,7 +85,7 @@ fn put(target: Target, mode: PutMode) -> Tput {
     Tput { target, mode, create: None, set: SetStat::default(), offset: 0, data: Data::default() }
 }
 
-fn send(client: &mut Client, number: u64, step: Step, request: Request) {
+fn send(client: &mut Client, number: u64, step: PublishStep, request: Request) {
     if let Some(publication) = client.publications.under_way.get_mut(&number) {
         publication.left += 1;
     }
@@ -175,7 +125,7 @@ fn make(client: &mut Client, number: u64) {
         data: Data(data),
         ..put(Target { path: place.path, fd: NOFD, id: place.dir }, mode)
     };
-    send(client, number, Step::Make, Request::Put(request));
+    send(client, number, PublishStep::Make, Request::Put(request));
 }
 
 /// The new file is there, with its first data.
@@ -191,23 +141,23 @@ fn fill(client: &mut Client, number: u64, made: &Rput) {
     for (offset, data) in pieces.into_iter().skip(1) {
         let mode = PutMode::DATA.and_if(made.fd != NOFD, PutMode::MORE);
         let request = Tput { offset, data: Data(data), ..put(target.clone(), mode) };
-        send(client, number, Step::Fill, Request::Put(request));
+        send(client, number, PublishStep::Fill, Request::Put(request));
     }
     if !is_done {
         let mode = PutMode::STAT.and_if(made.fd != NOFD, PutMode::MORE);
-        send(client, number, Step::Fill, Request::Put(Tput { set, ..put(target.clone(), mode) }));
+        send(client, number, PublishStep::Fill, Request::Put(Tput { set, ..put(target.clone(), mode) }));
     }
     release::give_back(client, target.id, made.fd, true);
     filled(client, number);
 }
 
-impl Step {
+impl PublishStep {
     /// Of the rename that it is.
     fn flags(self) -> u32 {
         match self {
-            Step::Exchange => EXCHANGE,
-            Step::Appear => NOREPLACE,
-            Step::Make | Step::Fill | Step::Move | Step::Write => 0,
+            PublishStep::Exchange => EXCHANGE,
+            PublishStep::Appear => NOREPLACE,
+            PublishStep::Make | PublishStep::Fill | PublishStep::Move | PublishStep::Write => 0,
         }
     }
 }
@@ -216,11 +166,11 @@ impl Step {
 fn filled(client: &mut Client, number: u64) {
     let Some(publication) = client.publications.under_way.get(&number) else { return };
     if publication.left == 0 {
-        take_place(client, number, Step::Exchange);
+        take_place(client, number, PublishStep::Exchange);
     }
 }
 
-fn take_place(client: &mut Client, number: u64, how: Step) {
+fn take_place(client: &mut Client, number: u64, how: PublishStep) {
     let Some(publication) = client.publications.under_way.get(&number) else { return };
     let error = publication.error;
     let Some(temporary) = publication.temporary.clone() else { return end(client, number) };
@@ -241,7 +191,7 @@ fn undo(client: &mut Client, number: u64) {
     let publication = client.publications.under_way.get_mut(&number);
     let temporary = publication.and_then(|publication| publication.temporary.take());
     if let Some(Ok(place)) = temporary.map(|(parent, name)| client.place(parent, &name)) {
-        client.send(Request::Remove(Tremove { place, directory: false }), Pending::Ignore);
+        client.send(Request::Remove(Tremove { place, directory: false }), Pending::IGNORE);
     }
     end(client, number);
 }
@@ -270,13 +220,13 @@ fn in_place(client: &mut Client, number: u64) {
     };
     // Where the copy has a hole, the file may have something.
     if has_holes {
-        send(client, number, Step::Write, cut(0, SetStat::default()));
+        send(client, number, PublishStep::Write, cut(0, SetStat::default()));
     }
     for (offset, data) in pieces {
         let request = Tput { offset, data: Data(data), ..put(target.clone(), keeps.and(PutMode::DATA)) };
-        send(client, number, Step::Write, Request::Put(request));
+        send(client, number, PublishStep::Write, Request::Put(request));
     }
-    send(client, number, Step::Write, cut(size, times));
+    send(client, number, PublishStep::Write, cut(size, times));
 }
 
 /// Carries on with a reply to a Tput.
@@ -289,16 +239,18 @@ pub(crate) fn was_put(client: &mut Client, publishing: Publishing, sent: Time, a
         publication.error.get_or_insert(Errno::NoSpace);
     }
     match step {
-        Step::Make if publication.error.is_none() => fill(client, number, put),
-        Step::Make | Step::Fill => filled(client, number),
-        Step::Write => {
+        PublishStep::Make if publication.error.is_none() => fill(client, number, put),
+        PublishStep::Make | PublishStep::Fill => filled(client, number),
+        PublishStep::Write => {
             let is_done = publication.left == 0;
             attributes::took_effect(client, node, Some(put.before), put.stat.as_ref(), sent);
             if is_done {
                 end(client, number);
             }
         }
-        Step::Exchange | Step::Appear | Step::Move => failed_for_good(client, number, Errno::Protocol),
+        PublishStep::Exchange | PublishStep::Appear | PublishStep::Move => {
+            failed_for_good(client, number, Errno::Protocol)
+        }
     }
 }
 
@@ -316,7 +268,7 @@ pub(crate) fn was_moved(client: &mut Client, publishing: Publishing, sent: Time,
         client.names.unlink(parent, &name);
         let gone = client.known_own(parent, &name, renamed.from_dir.as_ref(), sent);
         client.directories.removed(parent, &name, gone, now);
-        if let Some((_, replaced)) = place.as_ref().filter(|_| step == Step::Exchange) {
+        if let Some((_, replaced)) = place.as_ref().filter(|_| step == PublishStep::Exchange) {
             displaced::start(client, parent, (name, replaced.clone()), base);
         }
     }
@@ -391,26 +343,26 @@ pub(crate) fn failed(client: &mut Client, publishing: Publishing, errno: Errno) 
     let is_named = is_named(client, node);
     let Some(publication) = client.publications.under_way.get_mut(&number) else { return };
     match (step, errno) {
-        (Step::Make, Errno::Exists) if publication.tries < NAMES_MAX => make(client, number),
+        (PublishStep::Make, Errno::Exists) if publication.tries < NAMES_MAX => make(client, number),
         // The directory, or the owner, is not ours to make files in, or for.
-        (Step::Make, Errno::AccessDenied | Errno::NotPermitted | Errno::NameTooLong) if is_named => {
+        (PublishStep::Make, Errno::AccessDenied | Errno::NotPermitted | Errno::NameTooLong) if is_named => {
             publication.temporary = None;
             in_place(client, number);
         }
-        (Step::Exchange, Errno::NotFound) => take_place(client, number, Step::Appear),
-        (Step::Exchange, Errno::Invalid) => take_place(client, number, Step::Move),
-        (Step::Appear, Errno::Exists) if publication.tries < NAMES_MAX => {
+        (PublishStep::Exchange, Errno::NotFound) => take_place(client, number, PublishStep::Appear),
+        (PublishStep::Exchange, Errno::Invalid) => take_place(client, number, PublishStep::Move),
+        (PublishStep::Appear, Errno::Exists) if publication.tries < NAMES_MAX => {
             publication.tries += 1;
-            take_place(client, number, Step::Exchange);
+            take_place(client, number, PublishStep::Exchange);
         }
-        (Step::Make | Step::Exchange | Step::Appear | Step::Move, _) => {
+        (PublishStep::Make | PublishStep::Exchange | PublishStep::Appear | PublishStep::Move, _) => {
             failed_for_good(client, number, errno);
         }
-        (Step::Fill, _) => {
+        (PublishStep::Fill, _) => {
             publication.error.get_or_insert(errno);
             filled(client, number);
         }
-        (Step::Write, _) => {
+        (PublishStep::Write, _) => {
             publication.error.get_or_insert(errno);
             if publication.left == 0 {
                 end(client, number);
@@ -429,12 +381,16 @@ fn end(client: &mut Client, number: u64) {
         copy.is_changed = true;
     }
     let (call, result) = match (then, error) {
-        (Then::Nobody, _) => (None, Ok(())),
-        (Then::Flush { call, .. } | Then::Fsync { call }, Some(errno)) => (Some(call), Err(errno)),
-        (Then::Flush { call, owner }, None) => {
+        (AfterPublishing::Nobody, _) => (None, Ok(())),
+        (AfterPublishing::Flush { call, .. } | AfterPublishing::Fsync { call }, Some(errno)) => {
+            (Some(call), Err(errno))
+        }
+        (AfterPublishing::Flush { call, owner }, None) => {
             (Some(call), flush::drained(client, call, node, handle, owner))
         }
-        (Then::Fsync { call }, None) => (Some(call), commit::file(client, call, node, handle, false)),
+        (AfterPublishing::Fsync { call }, None) => {
+            (Some(call), commit::file(client, call, node, handle, false))
+        }
     };
     if let (Some(call), Err(errno)) = (call, result) {
         client.fail(call, errno);

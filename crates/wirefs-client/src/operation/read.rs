@@ -3,29 +3,13 @@
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
 use crate::files::Reader;
-use crate::operation::{Pending, as_opened, fetch, gather, open, session};
+use crate::operation::{as_opened, fetch, gather, open, session};
+use crate::pending::{Exact, Pending};
 use bytes::{Bytes, BytesMut};
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::get::{GetMode, Rget, Tget};
 use wirefs_op::message::target::NOFD;
 use wirefs_op::{Errno, Request, Tag};
-
-/// A read that takes nothing from memory and leaves nothing there.
-#[derive(Clone, Debug)]
-pub(crate) struct Exact {
-    pub(crate) call: CallId,
-    handle: Handle,
-    offset: u64,
-    count: usize,
-    gathered: BytesMut,
-}
-
-impl Exact {
-    pub(crate) fn restart(&mut self) -> bool {
-        self.gathered.clear();
-        true
-    }
-}
 
 pub(crate) fn not_exact(client: &mut Client, exact: Exact, errno: Errno) {
     let wanted = (exact.handle, exact.offset, exact.count as u64);
@@ -138,21 +122,21 @@ pub(crate) fn exactly(
         .and_if(target.fd != NOFD, GetMode::MORE)
         .and_if(client.files.is_writing(node), GetMode::ORDERED);
     let get = Tget { target, mode, nmsgs: 0, offset, count };
-    let exact = Exact { call, handle, offset, count: count as usize, gathered: BytesMut::new() };
+    let exact = Exact { call, handle, offset, count: count as usize, received: BytesMut::new() };
     client.send(Request::Get(get), Pending::ReadExactly(exact));
     Ok(())
 }
 
 pub(crate) fn finish_exact(client: &mut Client, tag: Tag, mut exact: Exact, got: Rget, last: bool) {
-    if exact.gathered.len() + got.data.0.len() > exact.count {
+    if exact.received.len() + got.data.0.len() > exact.count {
         return client.fail(exact.call, Errno::Protocol);
     }
-    if last && exact.gathered.is_empty() {
+    if last && exact.received.is_empty() {
         return client.answer(exact.call, Answer::Data(got.data.0));
     }
-    exact.gathered.extend_from_slice(&got.data.0);
+    exact.received.extend_from_slice(&got.data.0);
     if last {
-        client.answer(exact.call, Answer::Data(Bytes::from(exact.gathered)));
+        client.answer(exact.call, Answer::Data(Bytes::from(exact.received)));
     } else if let Some(pending) = client.requests.pending_mut(tag) {
         *pending = Pending::ReadExactly(exact);
     }

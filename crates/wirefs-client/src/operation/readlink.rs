@@ -2,17 +2,11 @@
 
 use crate::call::{Answer, CallId};
 use crate::core::Client;
-use crate::operation::Pending;
+use crate::pending::{Linkreading, Pending};
 use wirefs_cache::TreeNodeId;
 use wirefs_op::limits::TARGET_BYTES_MAX;
 use wirefs_op::message::get::{GetMode, Rget, Tget};
 use wirefs_op::{Errno, Request, Time};
-
-#[derive(Clone, Debug)]
-pub(crate) struct Reading {
-    pub(crate) call: CallId,
-    pub(crate) node: TreeNodeId,
-}
 
 /// # Cost
 /// 0 round trips when the lookup brought the target, else 1.
@@ -31,11 +25,11 @@ pub(crate) fn start(client: &mut Client, call: CallId, node: TreeNodeId) -> Resu
     let target = client.target(node, None)?;
     let mode = GetMode::STAT.and(GetMode::DATA);
     let get = Tget { target, mode, nmsgs: 1, offset: 0, count: TARGET_BYTES_MAX as u32 };
-    client.send(Request::Get(get), Pending::Readlink(Reading { call, node }));
+    client.send(Request::Get(get), Pending::Readlink(Linkreading { call, node }));
     Ok(())
 }
 
-pub(crate) fn finish(client: &mut Client, reading: Reading, sent: Time, got: Rget) {
+pub(crate) fn finish(client: &mut Client, reading: Linkreading, sent: Time, got: Rget) {
     if let Some(stat) = got.stat {
         client.refresh(&stat, sent);
     }

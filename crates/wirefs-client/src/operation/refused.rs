@@ -1,8 +1,10 @@
 //! Changes that the server did not take though their programs have gone on: handed to the driver with their data, so that they can be
 //! kept.
 
-use crate::core::{Client, Note, Output, Said};
-use crate::operation::{Pending, give_up};
+use crate::core::Client;
+use crate::operation::give_up;
+use crate::output::{Note, Output, Said};
+use crate::pending::Pending;
 use crate::requests::{GivenUp, Outstanding};
 use wirefs_op::message::put::{PutMode, Rput};
 use wirefs_op::{Errno, NOTAG, Reply, Request, Timestamp};

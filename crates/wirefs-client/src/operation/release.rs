@@ -2,8 +2,8 @@
 
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
-use crate::operation::publish::Then;
-use crate::operation::{Pending, lock, session};
+use crate::operation::{lock, session};
+use crate::pending::{AfterPublishing, Closing, Pending};
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::get::{GetMode, Tget};
 use wirefs_op::message::put::PutMode;
@@ -24,7 +24,7 @@ pub(crate) fn file(
     }
     lock::release_unheard(client, node, handle);
     lock::closes(client, node, handle);
-    session::publish(client, node, handle, Then::Nobody);
+    session::publish(client, node, handle, AfterPublishing::Nobody);
     forget(client, handle);
     client.answer(call, Answer::Done);
     Ok(())
@@ -58,12 +58,6 @@ pub(crate) fn unwanted(client: &mut Client, call: CallId, handle: Handle) {
         (None, None) => Ok(()),
     };
     debug_assert!(closed.is_ok(), "closing asks nobody");
-}
-
-/// An fd that the server is to close.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Closing {
-    pub(crate) fd: Fd,
 }
 
 /// Lets the server close the fd of an object; behind the session's changes when some of them may still need it.

@@ -2,26 +2,11 @@
 
 use crate::call::{Answer, CallId};
 use crate::core::Client;
-use crate::operation::{Pending, attributes, displaced, open};
+use crate::operation::{attributes, displaced, open};
+use crate::pending::{Pending, Removing};
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::remove::{Rremove, Tremove};
 use wirefs_op::{Errno, Request, Time};
-
-#[derive(Clone, Debug)]
-pub(crate) struct Removing {
-    pub(super) call: CallId,
-    parent: TreeNodeId,
-    name: Vec<u8>,
-    /// What it meant when it was to go.
-    node: Option<TreeNodeId>,
-}
-
-impl Removing {
-    /// The name that goes.
-    pub(crate) fn place(&self) -> (TreeNodeId, Vec<u8>) {
-        (self.parent, self.name.clone())
-    }
-}
 
 /// # Cost
 /// 1 round trip.

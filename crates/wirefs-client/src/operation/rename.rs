@@ -2,37 +2,11 @@
 
 use crate::call::{Answer, CallId};
 use crate::core::Client;
-use crate::operation::{Pending, attributes, open};
+use crate::operation::{attributes, open};
+use crate::pending::{Pending, Renaming};
 use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::message::rename::{EXCHANGE, Rrename, Trename};
 use wirefs_op::{Errno, Kind, Request, Stat, Time};
-
-#[derive(Clone, Debug)]
-pub(crate) struct Renaming {
-    pub(super) call: CallId,
-    from: (TreeNodeId, Vec<u8>),
-    to: (TreeNodeId, Vec<u8>),
-    flags: u32,
-    /// What is being moved: its attributes change.
-    moved: Option<TreeNodeId>,
-}
-
-impl Renaming {
-    /// Both names.
-    pub(crate) fn places(&self) -> [(TreeNodeId, Vec<u8>); 2] {
-        [self.from.clone(), self.to.clone()]
-    }
-
-    /// What is moved, where that is known.
-    pub(crate) fn moved(&self) -> Option<TreeNodeId> {
-        self.moved
-    }
-
-    /// The name that what is moved takes.
-    pub(crate) fn replaced(&self) -> (TreeNodeId, Vec<u8>) {
-        self.to.clone()
-    }
-}
 
 /// # Cost
 /// 1 round trip.

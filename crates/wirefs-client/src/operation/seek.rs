@@ -3,7 +3,8 @@
 use crate::call::{CallId, Handle};
 use crate::core::Client;
 use crate::files::Drained;
-use crate::operation::{Pending, session};
+use crate::operation::session;
+use crate::pending::{Pending, Seeking};
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::seek::Tseek;
 use wirefs_op::{Errno, Request};
@@ -46,6 +47,6 @@ pub(crate) fn send(
     hole: bool,
 ) -> Result<(), Errno> {
     let target = client.target(node, Some(handle))?;
-    client.send(Request::Seek(Tseek { target, offset, hole }), Pending::Seek(call));
+    client.send(Request::Seek(Tseek { target, offset, hole }), Pending::Seek(Seeking(call)));
     Ok(())
 }

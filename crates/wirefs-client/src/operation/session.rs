@@ -4,6 +4,7 @@ use crate::call::{Answer, CallId, Handle, PageCache, WriteData};
 use crate::core::Client;
 use crate::files::{Drained, Opens, Private, Reader};
 use crate::operation::{fetch, publish, release};
+use crate::pending::AfterPublishing;
 use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::{Errno, SetStat, Stat, Time};
@@ -203,7 +204,7 @@ pub(crate) fn unnamed(client: &mut Client, node: TreeNodeId) {
 }
 
 /// Publishes what was changed in a copy; false where there is nothing to publish.
-pub(crate) fn publish(client: &mut Client, node: TreeNodeId, handle: Handle, then: publish::Then) -> bool {
+pub(crate) fn publish(client: &mut Client, node: TreeNodeId, handle: Handle, then: AfterPublishing) -> bool {
     let copy = client.files.open_mut(handle).and_then(|open| open.copy.as_mut());
     let Some(copy) = copy.filter(|copy| copy.is_changed) else { return false };
     copy.is_changed = false;

@@ -2,7 +2,7 @@
 
 use crate::call::{Answer, CallId};
 use crate::core::Client;
-use crate::operation::Pending;
+use crate::pending::{Figures, Pending};
 use std::time::Duration;
 use wirefs_cache::{Freshness, ROOT, TreeNodeId};
 use wirefs_op::message::statfs::{Rstatfs, Tstatfs};
@@ -24,7 +24,7 @@ pub(crate) fn start(client: &mut Client, call: CallId, node: TreeNodeId) -> Resu
         return Ok(());
     }
     let target = client.target(node, None)?;
-    client.send(Request::Statfs(Tstatfs { target }), Pending::Statfs(Some(call)));
+    client.send(Request::Statfs(Tstatfs { target }), Pending::Statfs(Figures(Some(call))));
     Ok(())
 }
 
@@ -36,13 +36,13 @@ pub(crate) fn ask_ahead(client: &mut Client) {
         return;
     }
     if let Ok(target) = client.target(ROOT, None) {
-        client.send(Request::Statfs(Tstatfs { target }), Pending::Statfs(None));
+        client.send(Request::Statfs(Tstatfs { target }), Pending::Statfs(Figures(None)));
     }
 }
 
 /// The figures that are on their way.
 fn coming(client: &Client) -> Option<Tag> {
-    client.requests.find(|pending| matches!(pending, Pending::Statfs(None)))
+    client.requests.find(|pending| matches!(pending, Pending::Statfs(Figures(None))))
 }
 
 /// Lets a call wait for figures that are on their way; false when there are none.
@@ -53,7 +53,7 @@ fn join(client: &mut Client, call: CallId) -> bool {
     }
     match client.requests.pending_mut(tag) {
         Some(pending) => {
-            *pending = Pending::Statfs(Some(call));
+            *pending = Pending::Statfs(Figures(Some(call)));
             true
         }
         None => false,

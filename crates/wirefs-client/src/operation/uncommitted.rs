@@ -3,7 +3,8 @@
 
 use crate::core::Client;
 use crate::files::Change;
-use crate::operation::{Pending, commit, write};
+use crate::operation::{commit, write};
+use crate::pending::Pending;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::put::{PutMode, Tput};
 use wirefs_op::message::target::Target;
@@ -21,13 +22,13 @@ pub(crate) fn note(client: &mut Client, pending: &Pending, request: &Request, or
         return;
     }
     let (node, change) = match (pending, request) {
-        (Pending::Write(writing), Request::Put(put)) => (writing.node(), change(put)),
+        (Pending::Write(writing), Request::Put(put)) => (writing.node, change(put)),
         (Pending::Setattr(setting), Request::Put(put)) if put.set.size.is_some() => {
             (setting.node, change(put))
         }
-        (Pending::Open(opening), Request::Put(put)) if opening.truncates() => (opening.node, change(put)),
-        (Pending::Allocate(allocating), _) => (allocating.node(), None),
-        (Pending::Copy(copying), _) => (copying.to(), None),
+        (Pending::Open(opening), Request::Put(put)) if opening.cuts => (opening.node, change(put)),
+        (Pending::Allocate(allocating), _) => (allocating.node, None),
+        (Pending::Copy(copying), _) => (copying.to, None),
         _ => return,
     };
     let before = client.files.kept_bytes();

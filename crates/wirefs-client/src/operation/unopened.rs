@@ -1,9 +1,11 @@
 //! Readdir of a directory that was not opened: the kernel spares opening and closing it (`docs/design/0025-stateless-readdir.md`).
 
 use crate::call::{Answer, Call, CallId, Handle, Invalidate, Listed};
-use crate::core::{Client, Output};
+use crate::core::Client;
 use crate::files::{Ending, Part, Position, WaitingReaddir};
-use crate::operation::list::{self, Opening};
+use crate::operation::list;
+use crate::output::Output;
+use crate::pending::ListingReader;
 use std::sync::Arc;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::{Errno, Time};
@@ -28,7 +30,7 @@ pub(crate) fn read(client: &mut Client, node: TreeNodeId, wanted: WaitingReaddir
 
 fn begin(client: &mut Client, node: TreeNodeId, wanted: WaitingReaddir) -> Result<(), Errno> {
     let Some(handle) = shared(client, node) else {
-        return list::open(client, Opening::Reading(wanted), node);
+        return list::open(client, ListingReader::Readdir(wanted), node);
     };
     client.counters.name_hits += 1;
     client.used_ahead(node);

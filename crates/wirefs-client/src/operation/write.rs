@@ -1,11 +1,12 @@
 //! Write: sent at once; its caller goes on while the wire holds not too much.
 
 use crate::call::{Answer, CallId, Caller, Handle, Invalidate, OpenHow, WriteData};
-use crate::core::{Client, Note, Output, Said};
+use crate::core::Client;
 use crate::files::Drained;
-use crate::operation::{Pending, as_opened, attributes, flush, gather, open, seek, session};
+use crate::operation::{as_opened, attributes, flush, gather, open, seek, session};
+use crate::output::{Note, Output, Said};
+use crate::pending::{Pending, Writing};
 use bytes::Bytes;
-use std::collections::VecDeque;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::message::put::{PutMode, Rput, Tput};
@@ -15,43 +16,9 @@ use wirefs_op::{Errno, Request, SetStat, Time};
 
 /// Unanswered bytes that callers may leave behind before the wire was measured, and at least.
 const BEHIND_BYTES_MIN: u64 = 4 * 1024 * 1024;
+
 /// Unanswered bytes that callers may leave behind at most.
 const BEHIND_BYTES_MAX: u64 = 48 * 1024 * 1024;
-
-/// One Tput of a write.
-#[derive(Clone, Debug)]
-pub(crate) struct Writing {
-    node: TreeNodeId,
-    bytes: u64,
-    /// Where it ends; an append, nobody knows.
-    end: Option<u64>,
-    /// What it makes of the file is shown already.
-    is_ahead: bool,
-    /// Who waits for it: the call, and how many of its bytes were answered before this one. `None`: nobody.
-    waits: Option<(CallId, u32)>,
-    /// It goes past the kernel's pages, and the kernel may have read some meanwhile that hold what was there before.
-    passes_pages: bool,
-}
-
-impl Writing {
-    /// The call that waits for it.
-    pub(super) fn call(&self) -> Option<CallId> {
-        self.waits.map(|(call, _)| call)
-    }
-
-    pub(crate) fn is_background(&self) -> bool {
-        self.waits.is_none()
-    }
-
-    /// The file.
-    pub(crate) fn node(&self) -> TreeNodeId {
-        self.node
-    }
-}
-
-/// Callers that wait because too much is behind.
-#[derive(Debug, Default)]
-pub(crate) struct Throttled(VecDeque<(CallId, u32)>);
 
 fn behind_bytes_max(client: &Client) -> u64 {
     (2 * client.outgoing.bdp_bytes()).clamp(BEHIND_BYTES_MIN, BEHIND_BYTES_MAX)
@@ -393,19 +360,6 @@ pub(crate) fn failed(client: &mut Client, writing: Writing, errno: Errno) {
         None => client.files.write_failed(node, errno),
     }
     goes_on(client, node);
-}
-
-impl Pending {
-    /// The object that one more change is on its way of once this is sent, where its operation has not counted that itself.
-    pub(crate) fn begins(&self) -> Option<TreeNodeId> {
-        match self {
-            Pending::Setattr(setting) => Some(setting.node),
-            Pending::Rename(renaming) => renaming.moved(),
-            Pending::Link(linking) => Some(linking.node),
-            Pending::Open(opening) if opening.truncates() => Some(opening.node),
-            _ => None,
-        }
-    }
 }
 
 /// An own change of the node is on its way: what the server says of it meanwhile may be older or newer than that.

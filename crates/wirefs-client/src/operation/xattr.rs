@@ -2,39 +2,13 @@
 
 use crate::call::{Answer, CallId};
 use crate::core::Client;
-use crate::operation::{Pending, attributes};
+use crate::operation::attributes;
+use crate::pending::{Pending, XattrAsking, XattrUse};
 use bytes::Bytes;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::xattr::{Rxattr, Txattr, XattrAction};
 use wirefs_op::wire::{Data, Text};
 use wirefs_op::{Errno, Request, Time};
-
-#[derive(Clone, Debug)]
-pub(crate) struct Asking {
-    pub(crate) call: CallId,
-    node: TreeNodeId,
-    what: What,
-}
-
-impl Asking {
-    /// What it changes, if anything.
-    pub(crate) fn changed(&self) -> Option<TreeNodeId> {
-        matches!(self.what, What::Change).then_some(self.node)
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-enum What {
-    Value {
-        size_max: u32,
-    },
-    /// Something of the tree itself. Who asks knows afterwards that the kernel has forgotten what it had to until then: asking for
-    /// an attribute holds nothing in it that this could wait for.
-    Own {
-        size_max: u32,
-    },
-    Change,
-}
 
 /// What the names of attributes begin with that a tree itself has or obeys.
 const OWN: &[u8] = b"wirefs.";
@@ -48,12 +22,12 @@ pub(crate) fn read(
     name: &[u8],
     size_max: u32,
 ) -> Result<(), Errno> {
-    let what = match name.starts_with(OWN) {
-        true => What::Own { size_max },
+    let usage = match name.starts_with(OWN) {
+        true => XattrUse::Own { size_max },
         false if has_none(client, node) => return Err(Errno::NoData),
-        false => What::Value { size_max },
+        false => XattrUse::Value { size_max },
     };
-    send(client, call, node, XattrAction::Read, name, Bytes::new(), (0, false), what)
+    send(client, call, node, XattrAction::Read, name, Bytes::new(), (0, false), usage)
 }
 
 /// # Cost
@@ -63,8 +37,8 @@ pub(crate) fn list(client: &mut Client, call: CallId, node: TreeNodeId, size_max
         client.answer(call, value(Bytes::new(), size_max));
         return Ok(());
     }
-    let what = What::Value { size_max };
-    send(client, call, node, XattrAction::List, b"", Bytes::new(), (0, false), what)
+    let usage = XattrUse::Value { size_max };
+    send(client, call, node, XattrAction::List, b"", Bytes::new(), (0, false), usage)
 }
 
 /// # Cost
@@ -81,13 +55,13 @@ pub(crate) fn set(
         return Err(Errno::TooBig);
     }
     let value = Bytes::copy_from_slice(value);
-    send(client, call, node, XattrAction::Set, name, value, (flags, kill_sgid), What::Change)
+    send(client, call, node, XattrAction::Set, name, value, (flags, kill_sgid), XattrUse::Change)
 }
 
 /// # Cost
 /// 1 round trip.
 pub(crate) fn remove(client: &mut Client, call: CallId, node: TreeNodeId, name: &[u8]) -> Result<(), Errno> {
-    send(client, call, node, XattrAction::Remove, name, Bytes::new(), (0, false), What::Change)
+    send(client, call, node, XattrAction::Remove, name, Bytes::new(), (0, false), XattrUse::Change)
 }
 
 fn has_none(client: &Client, node: TreeNodeId) -> bool {
@@ -102,24 +76,24 @@ fn send(
     name: &[u8],
     value: Bytes,
     (flags, kill_sgid): (u32, bool),
-    what: What,
+    usage: XattrUse,
 ) -> Result<(), Errno> {
     let target = client.target(node, None)?;
     let name = Text::new(name);
     let xattr = Txattr { target, action, name, flags, kill_sgid, value: Data(value) };
-    if matches!(what, What::Change) {
+    if matches!(usage, XattrUse::Change) {
         super::write::begins(client, node, 0);
     }
-    client.send(Request::Xattr(xattr), Pending::Xattr(Asking { call, node, what }));
+    client.send(Request::Xattr(xattr), Pending::Xattr(XattrAsking { call, node, usage }));
     Ok(())
 }
 
-pub(crate) fn finish(client: &mut Client, asking: Asking, sent: Time, reply: Rxattr) {
-    let Asking { call, node, what } = asking;
-    match what {
-        What::Value { size_max } => client.answer(call, value(reply.value.0, size_max)),
-        What::Own { size_max } => client.answer_after(call, value(reply.value.0, size_max)),
-        What::Change => {
+pub(crate) fn finish(client: &mut Client, asking: XattrAsking, sent: Time, reply: Rxattr) {
+    let XattrAsking { call, node, usage } = asking;
+    match usage {
+        XattrUse::Value { size_max } => client.answer(call, value(reply.value.0, size_max)),
+        XattrUse::Own { size_max } => client.answer_after(call, value(reply.value.0, size_max)),
+        XattrUse::Change => {
             client.files.write_answered(node, 0);
             attributes::took_effect(client, node, None, reply.stat.as_ref(), sent);
             client.answer(call, Answer::Done);
@@ -128,12 +102,12 @@ pub(crate) fn finish(client: &mut Client, asking: Asking, sent: Time, reply: Rxa
     }
 }
 
-pub(crate) fn failed(client: &mut Client, asking: Asking, errno: Errno) {
-    let Asking { call, node, what } = asking;
-    match what {
-        What::Value { .. } => client.fail(call, errno),
-        What::Own { .. } => client.answer_after(call, Answer::Fail(errno)),
-        What::Change => {
+pub(crate) fn failed(client: &mut Client, asking: XattrAsking, errno: Errno) {
+    let XattrAsking { call, node, usage } = asking;
+    match usage {
+        XattrUse::Value { .. } => client.fail(call, errno),
+        XattrUse::Own { .. } => client.answer_after(call, Answer::Fail(errno)),
+        XattrUse::Change => {
             client.fail(call, errno);
             client.files.write_answered(node, 0);
             super::write::goes_on(client, node);

@@ -2,7 +2,7 @@
 //! the others get new numbers.
 
 use super::{Outstanding, Requests};
-use crate::operation::Pending;
+use crate::pending::Pending;
 use wirefs_cache::path_estimator::RateSample;
 use wirefs_op::{FileId, Frame, NOTAG, Request, Tag, Time};
 

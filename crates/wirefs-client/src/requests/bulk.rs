@@ -1,8 +1,8 @@
 //! Reads of much data, which may go over a data connection.
 
 use super::{Outstanding, Requests, Waiting};
-use crate::data_connections::DataKey;
-use crate::operation::Pending;
+use crate::output::DataKey;
+use crate::pending::{Continuation, Pending};
 use wirefs_op::message::get::{GetMode, Tget};
 use wirefs_op::{Request, Tag, Time};
 

@@ -5,96 +5,40 @@
 //! next are asked for one by one.
 
 use super::Client;
-use super::order::Place;
-use crate::call::{CallId, Caller, OpenHow};
 use crate::operation::{find, open};
-use std::collections::BTreeMap;
+use crate::pending::FindBounds;
+use crate::view::prefetch::Place;
+use crate::view::prefetch::window::{Joined, SMALL_BYTES_MAX, WINDOW_BYTES_MIN};
 use std::time::Duration;
 use wirefs_cache::{Fetch, Freshness, ROOT, TreeNodeId};
 use wirefs_op::{DirEntry, Errno, FileId, Kind, Time};
 
-/// Files above this many bytes are no small files. The server has the same bound.
-pub(crate) const SMALL_BYTES_MAX: u32 = 64 * 1024;
-/// The window at first, at least and at most, in bytes: half of, an eighth of and eight times what a wire of 100 Mbit/s and 85 ms
-/// holds.
-const WINDOW_BYTES: u64 = 512 * 1024;
-const WINDOW_BYTES_MIN: u64 = 128 * 1024;
-const WINDOW_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// What came so long ago and was not used is no longer waited for: it leaves the window, though not the memory.
 const LATE: Duration = Duration::from_secs(2);
+
 /// A directory with so many bytes in small files is asked for as a whole.
 const WHOLE_BYTES_MAX: u64 = 256 * 1024;
+
 /// Entries of a directory whose listing is not known, at most.
 const UNKNOWN_ENTRIES_MAX: u32 = 1024;
+
 /// What an entry takes in a stream beside its contents, in bytes, about.
 pub(super) const ENTRY_BYTES: u64 = 128;
+
 /// So it cannot have more entries of which half are to be asked for.
 const WHOLE_ENTRIES_MAX: usize = (2 * WHOLE_BYTES_MAX / ENTRY_BYTES) as usize;
+
 /// Files asked for one by one for the sake of one that is opened, at most.
 const SINGLE_MAX: usize = 32;
+
 /// Entries of one listing that are looked at for that, at most; one takes about 0.5 us.
 const LOOKED_AT_MAX: usize = 512;
+
 /// Directories looked at for the sake of one file that is opened, at most.
 const DIRECTORIES_MAX: usize = 128;
+
 /// Of a directory of which a single file is opened, so many bytes are asked for at most where they are not asked for as a whole.
 const FIRST_BYTES_MAX: u64 = 128 * 1024;
-
-/// An open that waits for contents that are on their way.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Joined {
-    pub(crate) call: CallId,
-    pub(crate) caller: Caller,
-    pub(crate) node: TreeNodeId,
-    pub(crate) how: OpenHow,
-}
-
-/// What is asked for.
-#[derive(Debug)]
-pub(super) struct Contents {
-    window: u64,
-    /// Directories as a whole, and files, whose contents are on their way: so many bytes.
-    coming: BTreeMap<TreeNodeId, u64>,
-    coming_bytes: u64,
-    joined: BTreeMap<TreeNodeId, Vec<Joined>>,
-    /// Where who reads one directory after the other was last seen, and when.
-    front: Option<(TreeNodeId, Time)>,
-    /// Behind this directory nothing was left to ask for.
-    exhausted: Option<TreeNodeId>,
-    /// What the last directory that was asked for as a whole has in small files, in bytes: the next may have as much.
-    whole_bytes: u64,
-}
-
-impl Default for Contents {
-    fn default() -> Contents {
-        let (coming, joined) = (BTreeMap::new(), BTreeMap::new());
-        Contents {
-            window: WINDOW_BYTES,
-            coming,
-            coming_bytes: 0,
-            joined,
-            front: None,
-            exhausted: None,
-            whole_bytes: 0,
-        }
-    }
-}
-
-impl Contents {
-    pub(super) fn used(&mut self, bytes: u64) {
-        self.window = (self.window + bytes).min(WINDOW_BYTES_MAX);
-    }
-
-    pub(super) fn wasted(&mut self, bytes: u64) {
-        self.window = self.window.saturating_sub(bytes).max(WINDOW_BYTES_MIN);
-    }
-
-    fn comes(&mut self, node: TreeNodeId, bytes: u64) {
-        self.coming_bytes += bytes;
-        if let Some(before) = self.coming.insert(node, bytes) {
-            self.coming_bytes -= before;
-        }
-    }
-}
 
 impl Client {
     /// Whether all contents of an object are known that may be believed.
@@ -303,8 +247,7 @@ impl Client {
     /// Asks for a directory's listing with contents, `expected` bytes of them. Tells whether that was possible.
     fn fetch_whole(&mut self, dir: TreeNodeId, entries: u32, bytes_max: u64, expected: u64) -> bool {
         let bytes = u32::try_from(bytes_max).unwrap_or(u32::MAX);
-        let is_asked =
-            find::ask(self, dir, find::Bounds { depth: 0, entries, bytes, inline: SMALL_BYTES_MAX });
+        let is_asked = find::ask(self, dir, FindBounds { depth: 0, entries, bytes, inline: SMALL_BYTES_MAX });
         if is_asked {
             let pace = self.pace();
             self.streams.walks.seen(dir, pace).is_fetched = true;

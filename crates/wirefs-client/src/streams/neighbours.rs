@@ -4,6 +4,7 @@
 use super::Client;
 use super::contents::ENTRY_BYTES;
 use crate::operation::find;
+use crate::pending::FindBounds;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use wirefs_cache::{Freshness, TreeNodeId};
@@ -14,8 +15,8 @@ const NEIGHBOURS_MAX: usize = 24;
 /// Those among them whose listing is not known, each of which takes a stream, at most.
 const UNKNOWN_MAX: usize = 8;
 /// How much of each.
-const UNKNOWN: find::Bounds =
-    find::Bounds { depth: u16::MAX, entries: 512, bytes: 16 * 1024, inline: FILE_BYTES_MAX as u32 };
+const UNKNOWN: FindBounds =
+    FindBounds { depth: u16::MAX, entries: 512, bytes: 16 * 1024, inline: FILE_BYTES_MAX as u32 };
 /// A directory with more entries, or more bytes in them, holds many things of a kind: which of them will be read nobody knows.
 const ENTRIES_MAX: usize = 64;
 const BYTES_MAX: u64 = 16 * 1024;

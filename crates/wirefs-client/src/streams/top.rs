@@ -2,7 +2,9 @@
 //! small trees as a whole. One stream after the other, level by level, as far as a budget goes.
 
 use super::Client;
-use crate::operation::{Pending, find, statfs};
+use crate::operation::{find, statfs};
+use crate::pending::{FindBounds, FindTotals, Pending};
+use crate::view::prefetch::top::Top;
 use std::collections::VecDeque;
 use wirefs_cache::{ROOT, TreeNodeId};
 use wirefs_op::message::ping::Tping;
@@ -10,25 +12,19 @@ use wirefs_op::{Kind, Request, Time};
 
 /// What comes along at most: a fifth of a second of 10 Mbit/s, once a mount.
 const BYTES_MAX: u32 = 256 * 1024;
+
 /// The same in entries; one takes about 40 bytes, and 300 in memory.
 const ENTRIES_MAX: u32 = 8192;
+
 /// Levels below the root that the first stream tells of. One that told all below would spend everything on what is first by name:
 /// `.git/objects`, say.
 const DEPTH: u16 = 2;
+
 /// Streams that go on where the first one ended, at most.
 const STREAMS_MAX: u8 = 16;
+
 /// Less than this is not worth a request, in bytes.
 const BYTES_MIN: u32 = 4096;
-
-/// What may still be asked for.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Top {
-    bytes: u32,
-    entries: u32,
-    streams: u8,
-    /// Where the last one began.
-    at: TreeNodeId,
-}
 
 impl Client {
     /// The mount is made: leases count from the first answer on, so that who comes first need not wait for that; and where nothing
@@ -42,13 +38,13 @@ impl Client {
         if !self.leases.are_agreed() || !self.link.is_up() {
             return;
         }
-        self.send(Request::Ping(Tping {}), Pending::Ignore);
+        self.send(Request::Ping(Tping {}), Pending::IGNORE);
         if self.may_stream()
             && !self.streams.has_memory
             && !self.directories.is_fresh(ROOT, &self.coherency())
         {
             statfs::ask_ahead(self);
-            let bounds = find::Bounds { depth: DEPTH, entries: ENTRIES_MAX, bytes: BYTES_MAX, inline: 0 };
+            let bounds = FindBounds { depth: DEPTH, entries: ENTRIES_MAX, bytes: BYTES_MAX, inline: 0 };
             if find::ask(self, ROOT, bounds) {
                 let top = Top { bytes: BYTES_MAX, entries: ENTRIES_MAX, streams: STREAMS_MAX, at: ROOT };
                 self.streams.top = Some(top);
@@ -57,7 +53,7 @@ impl Client {
     }
 
     /// A stream from `dir` has told of so much and is over. If it was one of the top, and `is_whole`, the next one begins.
-    pub(super) fn top_ended(&mut self, dir: TreeNodeId, told: find::Told) {
+    pub(super) fn top_ended(&mut self, dir: TreeNodeId, told: FindTotals) {
         let Some(mut top) = self.streams.top.take_if(|top| top.at == dir) else { return };
         top.bytes = top.bytes.saturating_sub(told.bytes);
         top.entries = top.entries.saturating_sub(told.entries);
@@ -68,7 +64,7 @@ impl Client {
             return;
         }
         let Some(next) = self.untold().filter(|next| *next != dir) else { return };
-        let bounds = find::Bounds { depth: u16::MAX, entries: top.entries, bytes: top.bytes, inline: 0 };
+        let bounds = FindBounds { depth: u16::MAX, entries: top.entries, bytes: top.bytes, inline: 0 };
         if !self.is_coming(next) && find::ask(self, next, bounds) {
             (top.streams, top.at) = (top.streams - 1, next);
             self.streams.top = Some(top);

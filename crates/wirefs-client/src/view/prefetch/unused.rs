@@ -17,7 +17,7 @@ pub struct Fate {
 
 /// What one node was fetched ahead for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Item {
+pub(crate) enum Item {
     /// Its listing.
     Directory,
     /// Its contents, so many bytes.
@@ -26,7 +26,7 @@ pub(super) enum Item {
 
 /// All of it. Each node in it is held.
 #[derive(Debug, Default)]
-pub(super) struct Unused {
+pub(crate) struct Unused {
     items: BTreeMap<TreeNodeId, (Item, u64)>,
     /// Oldest first; the number says which of a node's entries counts.
     order: VecDeque<(TreeNodeId, u64)>,
@@ -43,7 +43,7 @@ pub(super) struct Unused {
 
 impl Unused {
     /// Bytes of contents that came since then. They may only be asked for later and later.
-    pub(super) fn bytes_since(&mut self, since: Time) -> u64 {
+    pub(crate) fn bytes_since(&mut self, since: Time) -> u64 {
         while let Some((node, serial, at)) = self.late.front().copied() {
             let item = self.items.get(&node).filter(|(_, which)| *which == serial);
             if item.is_some() && at >= since {
@@ -59,7 +59,7 @@ impl Unused {
     }
 
     /// Takes in a node; false when it is in already.
-    pub(super) fn add(&mut self, node: TreeNodeId, item: Item, now: Time) -> bool {
+    pub(crate) fn add(&mut self, node: TreeNodeId, item: Item, now: Time) -> bool {
         if self.items.contains_key(&node) {
             return false;
         }
@@ -84,7 +84,7 @@ impl Unused {
         true
     }
 
-    pub(super) fn remove(&mut self, node: TreeNodeId) -> Option<Item> {
+    pub(crate) fn remove(&mut self, node: TreeNodeId) -> Option<Item> {
         let (item, serial) = self.items.remove(&node)?;
         match item {
             Item::Directory => self.directories -= 1,
@@ -101,7 +101,7 @@ impl Unused {
 
     /// The oldest, if that is `wanted`, or if there are more than `bytes_max`, or more directories or files than `most`; not in it any
     /// more. A directory takes about 600 bytes beside its entries, a file 800 beside its contents.
-    pub(super) fn drop_oldest(
+    pub(crate) fn drop_oldest(
         &mut self,
         bytes_max: u64,
         most: usize,

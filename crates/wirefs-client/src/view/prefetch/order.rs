@@ -11,11 +11,11 @@ const BEGINNING_MAX: usize = 32_768;
 const TOLD_BY_MAX: usize = 1024;
 
 /// What an object is called, and which it is.
-pub(super) type Place = (Vec<u8>, FileId);
+pub(crate) type Place = (Vec<u8>, FileId);
 
 /// An order of the directories in one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Order {
+pub(crate) enum Order {
     /// By name.
     #[default]
     Name,
@@ -25,7 +25,7 @@ pub(super) enum Order {
 
 impl Order {
     /// The directories of a listing that is sorted by name, in this order; those behind one of them.
-    pub(super) fn children(self, listing: &[DirEntry], behind: Option<&Place>) -> Vec<FileId> {
+    pub(crate) fn children(self, listing: &[DirEntry], behind: Option<&Place>) -> Vec<FileId> {
         let beginning = listing.get(..BEGINNING_MAX).unwrap_or(listing);
         match self {
             Order::Name => self.behind(listing, behind, AMONG_MAX).collect(),
@@ -58,7 +58,7 @@ impl Order {
     }
 
     /// The order in which `next` comes right behind `before`, if only one of them has it so.
-    pub(super) fn told_by(listing: &[DirEntry], before: Option<&Place>, next: FileId) -> Option<Order> {
+    pub(crate) fn told_by(listing: &[DirEntry], before: Option<&Place>, next: FileId) -> Option<Order> {
         if listing.len() > TOLD_BY_MAX {
             return None;
         }

@@ -1,5 +1,6 @@
 use super::*;
 use bytes::Bytes;
+use wirefs_op::message::put::PutMode;
 use wirefs_op::message::target::Target;
 use wirefs_op::wire::Data;
 use wirefs_op::{SetStat, TreePath};

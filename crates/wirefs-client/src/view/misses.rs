@@ -14,7 +14,7 @@ pub(crate) struct Misses(BTreeMap<TreeNodeId, (u32, Time)>);
 
 impl Misses {
     /// Counts one more; they are forgotten after `span`.
-    pub(super) fn count(&mut self, dir: TreeNodeId, now: Time, span: Duration) -> u32 {
+    pub(crate) fn count(&mut self, dir: TreeNodeId, now: Time, span: Duration) -> u32 {
         if self.0.len() >= MISSES_MAX {
             self.0.retain(|_, (_, since)| now < *since + span);
             if self.0.len() >= MISSES_MAX {

@@ -15,7 +15,7 @@ const SPAN: Duration = Duration::from_secs(1);
 
 /// What happened in one directory.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Seen {
+pub(crate) struct Seen {
     /// Since when.
     since: Time,
     /// Its listing became known then.
@@ -26,26 +26,26 @@ pub(super) struct Seen {
     child: Option<TreeNodeId>,
     children: u32,
     /// The directory in it that a program listed last.
-    pub(super) listed_child: Option<TreeNodeId>,
+    pub(crate) listed_child: Option<TreeNodeId>,
     /// Small files in it that were opened.
     files: u32,
     /// Directories in it of which contents were read.
     reading: u32,
     /// All below it was asked for.
-    pub(super) is_streamed: bool,
+    pub(crate) is_streamed: bool,
     /// Its files are read one after the other.
-    pub(super) is_read: bool,
+    pub(crate) is_read: bool,
     /// A little of what is in the directories in it was asked for.
-    pub(super) is_looked_around: bool,
+    pub(crate) is_looked_around: bool,
     /// The contents of its small files were asked for.
-    pub(super) is_fetched: bool,
+    pub(crate) is_fetched: bool,
     /// How many directories were asked for ahead the last time that the stream of all did not reach.
-    pub(super) ahead: usize,
+    pub(crate) ahead: usize,
 }
 
 /// All of them.
 #[derive(Debug, Default)]
-pub(super) struct Walks {
+pub(crate) struct Walks {
     seen: BTreeMap<TreeNodeId, Seen>,
     /// In which order directories were walked last.
     order: Order,
@@ -53,13 +53,13 @@ pub(super) struct Walks {
 
 /// What belongs together, on a wire with this round trip time.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pace {
-    pub(super) now: Time,
-    pub(super) rtt: Duration,
+pub(crate) struct Pace {
+    pub(crate) now: Time,
+    pub(crate) rtt: Duration,
 }
 
 impl Pace {
-    pub(super) fn is_speedy(&self, since: Option<Time>) -> bool {
+    pub(crate) fn is_speedy(&self, since: Option<Time>) -> bool {
         since.is_some_and(|since| self.now <= since + SPEED + self.rtt * 2)
     }
 
@@ -70,7 +70,7 @@ impl Pace {
 
 impl Walks {
     /// What is known of this directory, to change.
-    pub(super) fn seen(&mut self, dir: TreeNodeId, pace: Pace) -> &mut Seen {
+    pub(crate) fn seen(&mut self, dir: TreeNodeId, pace: Pace) -> &mut Seen {
         if self.seen.len() >= SEEN_MAX && !self.seen.contains_key(&dir) {
             self.seen.retain(|_, seen| pace.is_of_now(seen.since));
             if self.seen.len() >= SEEN_MAX {
@@ -86,18 +86,18 @@ impl Walks {
     }
 
     /// Its listing is known now.
-    pub(super) fn listed(&mut self, dir: TreeNodeId, pace: Pace) {
+    pub(crate) fn listed(&mut self, dir: TreeNodeId, pace: Pace) {
         self.seen(dir, pace).listed = Some(pace.now);
     }
 
     /// A program lists it.
-    pub(super) fn opened(&mut self, dir: TreeNodeId, pace: Pace) {
+    pub(crate) fn opened(&mut self, dir: TreeNodeId, pace: Pace) {
         self.seen(dir, pace).opened = Some(pace.now);
     }
 
     /// A directory in `parent` is asked for. Tells whether whoever does it walks: it has asked for another one in it, or has just
     /// listed `parent`.
-    pub(super) fn enters(&mut self, parent: TreeNodeId, child: TreeNodeId, pace: Pace) -> bool {
+    pub(crate) fn enters(&mut self, parent: TreeNodeId, child: TreeNodeId, pace: Pace) -> bool {
         let seen = self.seen(parent, pace);
         if seen.child != Some(child) {
             seen.child = Some(child);
@@ -107,57 +107,57 @@ impl Walks {
     }
 
     /// Whether a program has just listed it, and that was new to it.
-    pub(super) fn is_walked_now(&mut self, dir: TreeNodeId, pace: Pace) -> bool {
+    pub(crate) fn is_walked_now(&mut self, dir: TreeNodeId, pace: Pace) -> bool {
         let seen = self.seen(dir, pace);
         pace.is_speedy(seen.opened) && pace.is_speedy(seen.listed)
     }
 
     /// The order in which directories are walked.
-    pub(super) fn order(&self) -> Order {
+    pub(crate) fn order(&self) -> Order {
         self.order
     }
 
     /// Of the directories of this listing one is walked right behind `before`.
-    pub(super) fn note_order(&mut self, listing: &[DirEntry], before: Option<&Place>, next: FileId) {
+    pub(crate) fn note_order(&mut self, listing: &[DirEntry], before: Option<&Place>, next: FileId) {
         self.order = Order::told_by(listing, before, next).unwrap_or(self.order);
     }
 
     /// Whether directories in it were asked for.
-    pub(super) fn is_entered(&mut self, dir: TreeNodeId, pace: Pace) -> bool {
+    pub(crate) fn is_entered(&mut self, dir: TreeNodeId, pace: Pace) -> bool {
         self.seen(dir, pace).children > 0
     }
 
     /// A small file in it is opened. Tells how many were.
-    pub(super) fn reads(&mut self, dir: TreeNodeId, pace: Pace) -> u32 {
+    pub(crate) fn reads(&mut self, dir: TreeNodeId, pace: Pace) -> u32 {
         let seen = self.seen(dir, pace);
         seen.files += 1;
         seen.files
     }
 
     /// Contents of files in `child` are being read. Tells of how many directories in `parent` they were.
-    pub(super) fn reads_in(&mut self, parent: TreeNodeId, is_first: bool, pace: Pace) -> u32 {
+    pub(crate) fn reads_in(&mut self, parent: TreeNodeId, is_first: bool, pace: Pace) -> u32 {
         let seen = self.seen(parent, pace);
         seen.reading += u32::from(is_first);
         seen.reading
     }
 
     /// Whether a program has just listed it.
-    pub(super) fn is_being_walked(&mut self, dir: TreeNodeId, pace: Pace) -> bool {
+    pub(crate) fn is_being_walked(&mut self, dir: TreeNodeId, pace: Pace) -> bool {
         pace.is_speedy(self.seen(dir, pace).opened)
     }
 
     /// Whether a program listed it since it began to go through what is below.
-    pub(super) fn was_listed_by_program(&mut self, dir: TreeNodeId, pace: Pace) -> bool {
+    pub(crate) fn was_listed_by_program(&mut self, dir: TreeNodeId, pace: Pace) -> bool {
         self.seen(dir, pace).opened.is_some()
     }
 
     /// Whether it has just become known.
-    pub(super) fn is_new(&mut self, dir: TreeNodeId, pace: Pace) -> bool {
+    pub(crate) fn is_new(&mut self, dir: TreeNodeId, pace: Pace) -> bool {
         pace.is_speedy(self.seen(dir, pace).listed)
     }
 
     /// The mount is another one now, as it were.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.seen.clear();
     }
 }

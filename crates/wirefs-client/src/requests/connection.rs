@@ -1,0 +1,90 @@
+//! The state of the first connection: up or down, and signs of life.
+
+use std::time::Duration;
+use wirefs_op::Time;
+
+/// Silence, while a reply is due, after which we ask for a sign of life.
+pub(crate) const SILENCE_BEFORE_PING: Duration = Duration::from_secs(2);
+
+/// Silence, while a reply is due, after which the connection is given up and another is dialled.
+pub(crate) const SILENCE_BEFORE_HANG_UP: Duration = Duration::from_secs(8);
+
+/// More than this between two ticks, which come twice a second, and the machine slept, or was stopped as virtual machines are. Nobody
+/// could dial meanwhile, so nobody has waited either.
+pub(crate) const SLEEP: Duration = Duration::from_secs(5);
+
+/// Whether there is a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkState {
+    /// Since then.
+    Up(Time),
+    /// Since then.
+    Down(Time),
+}
+
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) state: LinkState,
+    pub(crate) heard: Time,
+    pub(crate) spoke: Time,
+    pub(crate) ticked: Time,
+    pub(crate) pinged: bool,
+    pub(crate) losses: u64,
+    /// The server says of the last connection that this client broke the protocol over it.
+    pub(crate) is_blamed: bool,
+}
+
+impl Link {
+    pub(crate) fn new(now: Time) -> Link {
+        Link {
+            state: LinkState::Up(now),
+            heard: now,
+            spoke: now,
+            ticked: now,
+            pinged: false,
+            losses: 0,
+            is_blamed: false,
+        }
+    }
+
+    pub(crate) fn is_up(&self) -> bool {
+        matches!(self.state, LinkState::Up(_))
+    }
+
+    /// Whether it has been down for longer than callers wait.
+    pub(crate) fn is_past(&self, now: Time, deadline: Option<Duration>) -> bool {
+        match (self.state, deadline) {
+            // Past a sleep it is the tick's to say.
+            (LinkState::Down(since), Some(deadline)) => now.min(self.ticked + SLEEP) >= since + deadline,
+            (LinkState::Down(_), None) | (LinkState::Up(_), _) => false,
+        }
+    }
+
+    /// Time passed. What was slept through counts neither as waiting nor as silence; tells how much that was.
+    pub(crate) fn ticked(&mut self, now: Time) -> Duration {
+        let passed = now.since(self.ticked);
+        self.ticked = now;
+        if passed <= SLEEP {
+            return Duration::ZERO;
+        }
+        self.heard = now.min(self.heard + passed);
+        if let LinkState::Down(since) = &mut self.state {
+            *since = now.min(*since + passed);
+        }
+        passed
+    }
+
+    pub(crate) fn heard(&mut self, now: Time) {
+        self.heard = now;
+        self.pinged = false;
+    }
+
+    pub(crate) fn spoke(&mut self, now: Time) {
+        self.spoke = now;
+    }
+
+    /// Since when a reply is due without a sign of life. What was sent last may still be on its way.
+    pub(crate) fn silence(&self, now: Time) -> Duration {
+        now.since(self.heard)
+    }
+}

@@ -1,0 +1,103 @@
+//! Bounds on memory.
+
+use wirefs_cache::inactive_listings::INACTIVE_BYTES_MAX;
+use wirefs_cache::{DirectoryCache, Freshness, InactiveListings, NameTree, ROOT, TreeNodeId};
+use wirefs_op::{Stat, Time};
+
+/// Nodes known at once, beyond which the kernel is told to forget. One takes about 1 KiB with its names.
+pub(crate) const NODES_MAX: usize = 65_536;
+
+/// What part of the memory that is, in bytes a node.
+pub(crate) const BYTES_PER_NODE: usize = 4 * 1024;
+
+/// Entries of listings that are not packed.
+pub(crate) const ENTRIES_MAX: usize = 65_536;
+
+/// What part of the memory that is, in bytes an entry.
+pub(crate) const BYTES_PER_ENTRY: usize = 16 * 256;
+
+/// What part of the memory a name may take that is not there, in bytes a name: it takes about 100.
+pub(crate) const BYTES_PER_ABSENT: usize = 2 * 1024;
+
+/// The longest listing that is remembered has so many times as many entries.
+pub(crate) const LONGEST_FACTOR: usize = 4;
+
+/// So many nodes and entries are known however little memory there is.
+pub(crate) const NAMES_MIN: usize = 1024;
+
+/// Packed listings have this part of the memory: one in so many.
+pub(crate) const SHELF_PART: usize = 4;
+
+/// And so many bytes however little there is.
+pub(crate) const SHELF_BYTES_MIN: usize = 256 * 1024;
+
+/// The bounds, and what was done for them.
+#[derive(Debug)]
+pub(crate) struct Trim {
+    pub(crate) nodes_max: usize,
+    pub(crate) entries_max: usize,
+    pub(crate) next: Time,
+    /// Before that, listings are not looked at again, unless they are far too many.
+    pub(crate) next_listing: Time,
+    /// Before that, they are not even then: few of them could be packed.
+    pub(crate) next_try: Time,
+    /// The directory whose listing a call took off the shelf last.
+    pub(crate) taken: Option<TreeNodeId>,
+    /// The last node that was to go.
+    pub(crate) last: TreeNodeId,
+    /// Memory of the process's receive buffers that holds nothing any more and cannot be given back yet, in bytes.
+    pub(crate) unused: usize,
+}
+
+impl Trim {
+    /// The bounds for a client that may use so many bytes.
+    pub(crate) fn within(bytes_max: usize) -> Trim {
+        Trim {
+            nodes_max: (bytes_max / BYTES_PER_NODE).clamp(NAMES_MIN, NODES_MAX),
+            entries_max: (bytes_max / BYTES_PER_ENTRY).clamp(NAMES_MIN, ENTRIES_MAX),
+            next: Time(0),
+            next_listing: Time(0),
+            next_try: Time(0),
+            taken: None,
+            last: ROOT,
+            unused: 0,
+        }
+    }
+}
+
+/// Names for a client that may use so many bytes; those that are not there among them, a twentieth of that in bytes.
+pub(crate) fn names_within(bytes_max: usize, root: Stat, known: Freshness) -> NameTree {
+    let mut names = NameTree::new(root, known);
+    names.limit_negatives((bytes_max / BYTES_PER_ABSENT).max(NAMES_MIN));
+    names
+}
+
+/// Listings for a client that may use so many bytes: one long listing may be over the bound until it is packed.
+pub(crate) fn directories_within(bytes_max: usize) -> DirectoryCache {
+    DirectoryCache::with_limit(Trim::within(bytes_max).entries_max * LONGEST_FACTOR)
+}
+
+/// A shelf for a client that may use so many bytes.
+pub(crate) fn shelf_within(bytes_max: usize) -> InactiveListings {
+    InactiveListings::with_limit((bytes_max / SHELF_PART).clamp(SHELF_BYTES_MIN, INACTIVE_BYTES_MAX))
+}
+
+/// What names take in memory, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryStatus {
+    /// Nodes, with their names.
+    pub names: usize,
+    /// Listings, those of open directories among them.
+    pub listings: usize,
+    /// Packed listings.
+    pub packed: usize,
+    /// Receive buffers, but for the contents that are kept where they arrived.
+    pub buffers: usize,
+}
+
+impl MemoryStatus {
+    /// All of it.
+    pub fn all(&self) -> usize {
+        self.names + self.listings + self.packed + self.buffers
+    }
+}

@@ -1,0 +1,65 @@
+//! Prefetched data, and the evidence of walks that decides what to prefetch.
+
+mod order;
+pub(crate) mod top;
+mod unused;
+mod walks;
+pub(crate) mod window;
+
+pub(crate) use order::Place;
+use top::Top;
+pub use unused::Fate;
+pub(crate) use unused::{Item, Unused};
+pub(crate) use walks::{Pace, Walks};
+use window::Contents;
+use wirefs_op::Time;
+
+/// What was fetched ahead since the mount began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PrefetchStatus {
+    /// Requests that nobody waited for when they were made.
+    pub asked: u64,
+    /// Bytes that they brought.
+    pub bytes: u64,
+    /// Listings of directories.
+    pub directories: Fate,
+    /// Files with contents.
+    pub files: Fate,
+    /// Bytes of these contents.
+    pub contents: Fate,
+}
+
+/// All that is fetched ahead.
+#[derive(Debug, Default)]
+pub(crate) struct Streams {
+    /// The server has no streams.
+    pub(crate) is_refused: bool,
+    /// What came last was of no use.
+    pub(crate) rests_until: Time,
+    /// An earlier mount left what it knew.
+    pub(crate) has_memory: bool,
+    /// What of the top of the tree is still to come along with the mount.
+    pub(crate) top: Option<Top>,
+    pub(crate) walks: Walks,
+    pub(crate) contents: Contents,
+    pub(crate) unused: Unused,
+    pub(crate) counted: PrefetchStatus,
+}
+
+impl Streams {
+    /// The server is another one, as it were.
+    pub(crate) fn attached(&mut self) {
+        self.is_refused = false;
+        self.walks.clear();
+    }
+
+    /// An earlier mount left what it knew: the top of the tree need not come along.
+    pub(crate) fn remembers(&mut self) {
+        self.has_memory = true;
+    }
+
+    /// The server has no streams.
+    pub(crate) fn refused(&mut self) {
+        self.is_refused = true;
+    }
+}

@@ -1,0 +1,59 @@
+//! Rollback journals of databases.
+
+use std::collections::BTreeSet;
+use wirefs_cache::TreeNodeId;
+use wirefs_op::message::put::Tput;
+
+/// Journals of which is known that a transaction has begun, at most: beyond that all of them are forgotten, and waited for.
+pub(crate) const BEGUN_MAX: usize = 64;
+
+/// What the name of a database's journal has behind that of the database.
+pub(crate) const SUFFIX: &[u8] = b"-journal";
+
+/// A header, as far as it says what it is.
+pub(crate) const HEADER_BYTES: usize = 28;
+
+/// How it begins, once what follows is on the disk; before, with zeros.
+pub(crate) const MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+
+/// Whether a name is a rollback journal's.
+pub(crate) fn is_journal(name: &[u8]) -> bool {
+    name.len() > SUFFIX.len() && name.ends_with(SUFFIX)
+}
+
+/// Journals in which a transaction has begun.
+#[derive(Debug, Default)]
+pub(crate) struct Rollback {
+    pub(crate) begun: BTreeSet<TreeNodeId>,
+}
+
+impl Rollback {
+    /// Nothing is known any more.
+    pub(crate) fn forget(&mut self) {
+        self.begun.clear();
+    }
+}
+
+/// What a write to the beginning of a journal makes of it.
+pub(crate) fn begins(put: &Tput, is_begun: bool) -> bool {
+    let data = &put.data.0;
+    if put.offset != 0 {
+        return is_begun && put.offset >= HEADER_BYTES as u64;
+    }
+    let magic = data.get(..MAGIC.len()).unwrap_or_default();
+    match data.get(..HEADER_BYTES) {
+        // Sizes of a sector and of a page: a header that was overwritten has none.
+        Some(header) => {
+            let sizes = header.chunks_exact(4).skip(5).map(|size| {
+                let size: [u8; 4] = size.try_into().unwrap_or_default();
+                u32::from_be_bytes(size)
+            });
+            (magic == MAGIC || magic == [0; 8]) && sizes.into_iter().all(u32::is_power_of_two)
+        }
+        // How many pages follow is entered once they are on the disk.
+        None => is_begun && magic == MAGIC,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+//! Changes that were answered before the server has confirmed them.
+
+use crate::pending::Pending;
+use crate::view::durable::Durable;
+use crate::view::shown::Shown;
+use std::collections::{BTreeMap, VecDeque};
+pub(crate) use wirefs_cache::TreeNodeId;
+use wirefs_op::{Errno, Request, Time, Timestamp, TreePath};
+
+/// Late errors that are remembered for `wirefs status`.
+pub(crate) const LATE_MAX: usize = 64;
+
+/// A change that the server refused after its program was told that it was done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LateError {
+    /// What was asked for.
+    pub what: &'static str,
+    /// Of what, below the mount's root.
+    pub path: TreePath,
+    /// What the server said.
+    pub errno: Errno,
+    /// When.
+    pub at: Time,
+}
+
+/// A request that waits for the changes before it.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) request: Request,
+    pub(crate) pending: Pending,
+    /// How many changes have to be answered first.
+    pub(crate) until: u64,
+    pub(crate) asked: Time,
+}
+
+/// How far this client is ahead.
+#[derive(Debug, Default)]
+pub(crate) struct Ahead {
+    /// Nobody else sees or changes the tree before this client was asked.
+    pub(crate) is_alone: bool,
+    /// Others wait: to be told once everything is answered.
+    pub(crate) shares: Option<u64>,
+    /// A foreseen reply is being taken in.
+    pub(crate) foresees: bool,
+    /// By their numbers.
+    pub(crate) unconfirmed: BTreeMap<u64, Unconfirmed>,
+    /// Changes issued while ahead, and how many of them are answered, over the life of the mount.
+    pub(crate) issued: u64,
+    pub(crate) answered: u64,
+    /// Requests that would overtake them.
+    pub(crate) held: VecDeque<Held>,
+    pub(crate) shown: Shown,
+    /// Bytes and inodes taken since the server said how much room there is.
+    pub(crate) taken: (u64, u64),
+    pub(crate) asks_room: bool,
+    pub(crate) late: VecDeque<LateError>,
+    pub(crate) late_count: u64,
+    pub(crate) durable: Durable,
+    /// The journal has no room: it is begun anew once the server's disk has everything.
+    pub(crate) awaits_room: bool,
+    /// The latest time of change that the server has told of what own changes did.
+    pub(crate) seen: Timestamp,
+    /// The server's clock: a time of change that it told, and when the change was asked for, which was not later.
+    pub(crate) server_clock: Option<(Timestamp, Time)>,
+}
+
+impl Ahead {
+    /// A change is issued: the server's disk will have to be asked for.
+    pub(crate) fn changes(&mut self) {
+        self.durable.is_due = true;
+    }
+
+    /// A change was issued that its program does not wait for.
+    pub(crate) fn issued(&mut self, bytes: u64, files: u64) {
+        self.issued += 1;
+        self.taken = (self.taken.0 + bytes, self.taken.1 + files);
+    }
+
+    /// It was answered.
+    pub(crate) fn answered(&mut self) {
+        self.answered += 1;
+    }
+
+    /// Whether any is on its way.
+    pub(crate) fn is_any(&self) -> bool {
+        self.answered < self.issued
+    }
+
+    pub(crate) fn outstanding(&self) -> u64 {
+        self.issued - self.answered
+    }
+
+    pub(crate) fn is_alone(&self) -> bool {
+        self.is_alone
+    }
+
+    pub(crate) fn late(&self) -> impl Iterator<Item = &LateError> {
+        self.late.iter()
+    }
+
+    pub(crate) fn held(&self) -> usize {
+        self.held.len()
+    }
+}
+
+/// A change that is answered and not confirmed.
+#[derive(Clone, Debug)]
+pub(crate) struct Unconfirmed {
+    /// The objects that it changes; each is held, and being written.
+    pub(crate) nodes: Vec<TreeNodeId>,
+    /// The names that it changes.
+    pub(crate) names: Vec<(TreeNodeId, Vec<u8>)>,
+    /// What it makes.
+    pub(crate) makes: Option<Made>,
+    /// The file that it opens, and the open file that gets the server's fd.
+    pub(crate) opens: Option<(TreeNodeId, crate::call::Handle)>,
+    pub(crate) path: TreePath,
+    pub(crate) what: &'static str,
+}
+
+/// An object that the server does not have yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Made {
+    pub(crate) node: TreeNodeId,
+    /// The open file that made it, which gets the server's fd.
+    pub(crate) handle: Option<crate::call::Handle>,
+}
