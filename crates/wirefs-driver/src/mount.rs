@@ -31,6 +31,7 @@ mod slow;
 mod status;
 mod store;
 mod ticker;
+mod user_space;
 mod waiting;
 mod wire;
 
@@ -44,6 +45,7 @@ pub use local::LocalDial;
 pub use slow::Waits;
 pub use status::MountStatus;
 pub use store::{StorePlan, StoreStatus};
+pub use user_space::UserSpaceMount;
 
 use ending::Holder;
 use engine::Engine;
@@ -218,6 +220,14 @@ impl Connected {
         self.engine.end_journal(true);
     }
 
+    /// Mounts without the kernel: this process calls the tree itself. The plan has no journal.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn mount_in_user_space(self) -> std::io::Result<UserSpaceMount> {
+        UserSpaceMount::start(self)
+    }
+
     /// Mounts. Programs can use the mount once this returns.
     ///
     /// # Errors
@@ -250,11 +260,7 @@ impl Connected {
             ..SessionOptions::default()
         };
         let front = Arc::clone(&engine);
-        let started = wire::start(&engine, attached, plan)
-            .and_then(|()| ticker::start(&engine))
-            .and_then(|()| store::start(&engine))
-            .and_then(|()| journal::start(&engine))
-            .inspect(|()| engine.hear())
+        let started = start_threads(&engine, attached, plan)
             .map_err(MountError::Thread)
             .and_then(|()| Ok(Session::start(device, front, session_options)?))
             .and_then(|session| {
@@ -272,6 +278,25 @@ impl Connected {
         };
         Ok(Mounted { engine, session, dial, mountpoint: mountpoint.to_path_buf() })
     }
+}
+
+/// Starts the threads that a mount has apart from those that speak with the kernel.
+fn start_threads(engine: &engine::Shared, attached: Attached, plan: MountPlan) -> std::io::Result<()> {
+    wire::start(engine, attached, plan)?;
+    ticker::start(engine)?;
+    store::start(engine)?;
+    journal::start(engine)?;
+    engine.hear();
+    Ok(())
+}
+
+/// Ends a mount that nobody calls any more: sends its changes, at most as long as a caller would have waited.
+fn end(engine: &Engine) {
+    let is_settled = engine.settle() && engine.settle_journal();
+    engine.rest();
+    engine.stop();
+    engine.leave();
+    engine.end_journal(is_settled);
 }
 
 /// A mount that is served.
@@ -303,11 +328,7 @@ impl Mounted {
         self.session.until_gone();
         self.engine.note(&Holder::Ending);
         let _ = self.session.join();
-        let is_settled = self.engine.settle() && self.engine.settle_journal();
-        self.engine.rest();
-        self.engine.stop();
-        self.engine.leave();
-        self.engine.end_journal(is_settled);
+        end(&self.engine);
     }
 }
 
