@@ -25,6 +25,11 @@ impl Notifier {
         Notifier { connection }
     }
 
+    /// Returns a notifier without a kernel, for a mount that only its own process uses: nothing has to be forgotten.
+    pub fn without_kernel() -> Notifier {
+        Notifier::new(Weak::new())
+    }
+
     /// Has the kernel forget. That it never knew, or that the mount is gone, is no error. Says when it must be told once more: a directory's
     /// name may be renewed by an answer on its way, and is believed until then.
     ///

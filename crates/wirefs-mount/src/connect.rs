@@ -15,6 +15,7 @@ use super::journal::{self, Journal, Recovered};
 use super::mounted::{MountError, Mounted};
 use super::plan::MountPlan;
 use super::store::{self, Left, Store};
+use super::user_space::UserSpaceMount;
 use super::{invalidation, random, ticker, wire};
 
 /// A server that was reached, with its tree attached; nothing is mounted yet.
@@ -117,6 +118,14 @@ impl Connected {
         self.engine.end_journal(true);
     }
 
+    /// Mounts without the kernel: this process calls the tree itself. The plan has no journal.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn mount_in_user_space(self) -> std::io::Result<UserSpaceMount> {
+        UserSpaceMount::start(self)
+    }
+
     /// Mounts. Programs can use the mount once this returns.
     ///
     /// # Errors
@@ -149,11 +158,7 @@ impl Connected {
             ..SessionOptions::default()
         };
         let front = Arc::clone(&engine);
-        let started = wire::start(&engine, attached, plan)
-            .and_then(|()| ticker::start(&engine))
-            .and_then(|()| store::start(&engine))
-            .and_then(|()| journal::start(&engine))
-            .inspect(|()| engine.hear())
+        let started = start_threads(&engine, attached, plan)
             .map_err(MountError::Thread)
             .and_then(|()| Ok(Session::start(device, front, session_options)?))
             .and_then(|session| {
@@ -171,4 +176,18 @@ impl Connected {
         };
         Ok(Mounted { engine, session, dial, mountpoint: mountpoint.to_path_buf() })
     }
+}
+
+/// Starts the threads of a mount, except those for the kernel's requests.
+pub(super) fn start_threads(
+    engine: &engine::Shared,
+    attached: Attached,
+    plan: MountPlan,
+) -> std::io::Result<()> {
+    wire::start(engine, attached, plan)?;
+    ticker::start(engine)?;
+    store::start(engine)?;
+    journal::start(engine)?;
+    engine.hear();
+    Ok(())
 }

@@ -26,7 +26,6 @@ use wirefs_cache::CachePiece;
 use wirefs_carrier::{Class, Closer, Dial, InProcessPeer, PeerInfo};
 use wirefs_client::call::{Answer, Call, CallId, Caller, Invalidate, ROOT};
 use wirefs_client::{Client, Config, DataKey, HostName, Lane, Loaded, Output};
-use wirefs_fuse::Reading;
 use wirefs_op::message::version::SessionId;
 use wirefs_op::{Errno, Frame, Time};
 use wirefs_store::Snapshot;
@@ -223,16 +222,16 @@ impl Engine {
     }
 
     /// The same, in a thread that may wait for the local disk, and that carries out itself what it asks for where the server
-    /// is in this process.
+    /// is in this process. `hand_over` is called before it waits or takes its time.
     pub(super) fn drive_and_wait<R>(
         &self,
-        reading: &Reading<'_>,
+        hand_over: impl Fn(),
         change: impl FnOnce(&mut State, Time) -> R,
     ) -> R {
         let (result, mut work) = self.change(change);
         let here = work.take_here();
         if let Some(late) = work.carry_out(&self.notices) {
-            reading.hand_over();
+            hand_over();
             match &self.journal {
                 Some(journal) if journal.sync_to(journal.written()) => self.answer(late),
                 _ => self.hand_over(late),
@@ -240,7 +239,7 @@ impl Engine {
         }
         if let Some(server) = here {
             if !server.announces_blocking() {
-                reading.hand_over();
+                hand_over();
             }
             server.flush(self.helpers_max);
         }
@@ -363,8 +362,29 @@ impl Engine {
         answer.recv().map_err(|_| Errno::Io)
     }
 
+    /// Makes a call on behalf of a caller in this process and waits for its answer; [`Call::Forget`] has none.
+    pub(super) fn call_as(&self, caller: Caller, call: Call<'_>) -> Result<Answer, Errno> {
+        let (sender, answer) = mpsc::channel();
+        let id = self.own_call();
+        let is_answered = !matches!(call, Call::Forget { .. });
+        self.drive_and_wait(
+            || {},
+            |state, now| {
+                if is_answered {
+                    state.waiting.insert(id, Waiting::Own(sender));
+                }
+                state.client.call(now, id, caller, call);
+            },
+        );
+        if is_answered { answer.recv().map_err(|_| Errno::Io) } else { Ok(Answer::Done) }
+    }
+
+    fn own_call(&self) -> CallId {
+        CallId(self.own_calls.fetch_add(1, Ordering::Relaxed))
+    }
+
     fn make(&self, call: Call<'_>, sender: mpsc::Sender<Answer>) {
-        let id = CallId(self.own_calls.fetch_add(1, Ordering::Relaxed));
+        let id = self.own_call();
         self.drive(|state, now| {
             state.waiting.insert(id, Waiting::Own(sender));
             state.client.call(now, id, Caller::default(), call);

@@ -9,12 +9,15 @@ impl FileSystem for Engine {
     fn call(&self, caller: Caller, call: Call<'_>, reply: Reply, reading: &Reading<'_>) {
         let id = reply.id();
         self.keep_pace(reading, &call);
-        self.drive_and_wait(reading, |state, now| {
-            if !matches!(call, Call::Forget { .. }) {
-                state.waiting.insert(id, Waiting::Kernel { reply, pid: caller.pid });
-            }
-            state.client.call(now, id, caller, call);
-        });
+        self.drive_and_wait(
+            || reading.hand_over(),
+            |state, now| {
+                if !matches!(call, Call::Forget { .. }) {
+                    state.waiting.insert(id, Waiting::Kernel { reply, pid: caller.pid });
+                }
+                state.client.call(now, id, caller, call);
+            },
+        );
     }
 
     /// A lock that is waited for is withdrawn. Anything else goes on, as on a local disk, unless its caller is being

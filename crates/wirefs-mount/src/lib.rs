@@ -42,6 +42,7 @@ mod status;
 mod store;
 mod sys;
 mod ticker;
+mod user_space;
 mod waiting;
 mod wire;
 
@@ -57,3 +58,4 @@ pub use plan::{CONNECTIONS_MAX, MountPlan};
 pub use slow::Waits;
 pub use status::MountStatus;
 pub use store::{StorePlan, StoreStatus};
+pub use user_space::UserSpaceMount;

@@ -54,11 +54,7 @@ impl Mounted {
         self.session.until_gone();
         self.engine.note(&Holder::Ending);
         let _ = self.session.join();
-        let is_settled = self.engine.settle() && self.engine.settle_journal();
-        self.engine.rest();
-        self.engine.stop();
-        self.engine.leave();
-        self.engine.end_journal(is_settled);
+        end(&self.engine);
     }
 }
 
@@ -83,4 +79,13 @@ impl MountControl {
     pub fn unmount(&self, lazy: bool) -> Result<(), UnmountError> {
         wirefs_fuse::unmount(&self.mountpoint, lazy)
     }
+}
+
+/// Ends a mount without callers: sends its changes, for at most as long as a caller would wait.
+pub(super) fn end(engine: &Engine) {
+    let is_settled = engine.settle() && engine.settle_journal();
+    engine.rest();
+    engine.stop();
+    engine.leave();
+    engine.end_journal(is_settled);
 }

@@ -1,0 +1,173 @@
+//! The source that is served: a directory of this machine, or the tree of a server.
+
+use crate::arguments::Arguments;
+use crate::dial;
+use anyhow::{Context, Result};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use wirefs_carrier::{Dial, Source};
+use wirefs_client::call::{Answer, Call, Caller};
+use wirefs_hostfs::{HostOptions, HostTree, Notice, WatchKind};
+use wirefs_mount::{CONNECTIONS_MAX, MountPlan, UserSpaceMount, connect};
+use wirefs_ninep::{Files, NineUsers};
+use wirefs_op::Errno;
+use wirefs_op::message::version::BootId;
+use wirefs_serve::{LocalDial, ServeOptions, ServedPlace, Server};
+
+/// The threads of clients that may execute requests in a tree of this process at a time.
+const THREADS_HERE: usize = 16;
+
+/// The mounted tree, as the protocols call it.
+pub(crate) struct Tree {
+    mount: UserSpaceMount,
+    read_only: bool,
+}
+
+impl Files for Tree {
+    fn call(&self, caller: Caller, call: Call<'_>) -> Answer {
+        if self.read_only && is_change(&call) {
+            return Answer::Fail(Errno::ReadOnly);
+        }
+        self.mount.call(caller, call)
+    }
+}
+
+/// Whether a call would change the tree.
+fn is_change(call: &Call<'_>) -> bool {
+    match call {
+        Call::Open { how, .. } => !how.only_reads(),
+        Call::Setattr { .. }
+        | Call::Mknod { .. }
+        | Call::Mkdir { .. }
+        | Call::Symlink { .. }
+        | Call::Unlink { .. }
+        | Call::Rmdir { .. }
+        | Call::Rename { .. }
+        | Call::Link { .. }
+        | Call::Create { .. }
+        | Call::Tmpfile { .. }
+        | Call::Write { .. }
+        | Call::Setxattr { .. }
+        | Call::Removexattr { .. }
+        | Call::Fallocate { .. }
+        | Call::CopyRange { .. } => true,
+        Call::Lookup { .. }
+        | Call::Forget { .. }
+        | Call::Getattr { .. }
+        | Call::Readlink { .. }
+        | Call::Read { .. }
+        | Call::Flush { .. }
+        | Call::Release { .. }
+        | Call::Fsync { .. }
+        | Call::Opendir { .. }
+        | Call::Readdir { .. }
+        | Call::Releasedir { .. }
+        | Call::Fsyncdir { .. }
+        | Call::Syncfs { .. }
+        | Call::Statfs { .. }
+        | Call::Getxattr { .. }
+        | Call::Listxattr { .. }
+        | Call::Access { .. }
+        | Call::Getlk { .. }
+        | Call::Setlk { .. }
+        | Call::Lseek { .. }
+        | Call::Interrupt { .. } => false,
+    }
+}
+
+/// A source in use.
+pub(crate) struct Opened {
+    tree: Arc<Tree>,
+    /// The server of a directory of this machine.
+    server: Option<Arc<Server>>,
+}
+
+impl Opened {
+    /// Opens a directory, or reaches a server.
+    ///
+    /// # Errors
+    /// The directory cannot be exported, or the server cannot be reached; each says the next step.
+    pub(crate) fn open(arguments: &Arguments) -> Result<Opened> {
+        let (dial, path, server) = match is_directory(&arguments.source) {
+            true => {
+                let server = Arc::new(serve(Path::new(&arguments.source), arguments.read_only)?);
+                let dial: Arc<dyn Dial> = Arc::new(LocalDial::new(Arc::clone(&server)));
+                (dial, Vec::new(), Some(server))
+            }
+            false => {
+                let source = Source::parse(arguments.source.as_bytes())?;
+                let (dial, path) = dial::of(&source, arguments.identity.as_ref())?;
+                (dial, path, None)
+            }
+        };
+        let mount = connect(plan(arguments, dial, path))?;
+        let mount = mount.mount_in_user_space().context("cannot start threads")?;
+        let read_only = arguments.read_only || mount.attachment().read_only;
+        Ok(Opened { tree: Arc::new(Tree { mount, read_only }), server })
+    }
+
+    pub(crate) fn files(&self) -> Arc<dyn Files> {
+        Arc::clone(&self.tree) as Arc<dyn Files>
+    }
+
+    /// The user that runs the gate: calls of clients that name none are this user's.
+    pub(crate) fn users(&self) -> NineUsers {
+        let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+        NineUsers { uid: uid.as_raw(), gid: gid.as_raw() }
+    }
+
+    /// Sends pending changes, and stops.
+    pub(crate) fn end(self) {
+        // Threads of clients may hold the tree still; what they change from now on is lost, as their connection is.
+        if self.tree.mount.sync().is_err() {
+            eprintln!(
+                "wirefs-gate: the server did not take all changes in time; those not synced may be lost"
+            );
+        }
+        drop(self.tree);
+        if let Some(server) = self.server {
+            server.stop();
+        }
+    }
+}
+
+/// Whether a source is a directory of this machine: it has no `:` before its first `/`.
+fn is_directory(source: &OsStr) -> bool {
+    let bytes = source.as_bytes();
+    bytes.iter().find(|byte| matches!(byte, b':' | b'/')) != Some(&b':')
+}
+
+fn serve(directory: &Path, read_only: bool) -> Result<Server> {
+    let place = std::fs::metadata(directory)
+        .ok()
+        .map(|found| ServedPlace { device: found.dev(), inode: found.ino() });
+    // Its only client is in this process, and ends with it.
+    let boot = BootId(u64::from(std::process::id()));
+    let notice = Notice::Watched(WatchKind::Filesystem);
+    let tree = HostTree::open(directory, HostOptions { read_only, boot, notice, ..HostOptions::default() })?;
+    Server::start(Arc::new(tree), ServeOptions { place, ..ServeOptions::new(boot) })
+        .context("cannot start threads")
+}
+
+fn plan(arguments: &Arguments, dial: Arc<dyn Dial>, path: Vec<u8>) -> MountPlan {
+    let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    MountPlan {
+        dial,
+        path,
+        user: "wirefs-gate".to_owned(),
+        mode: arguments.mode,
+        deadline: (arguments.deadline > 0).then(|| Duration::from_secs(arguments.deadline)),
+        cache_bytes_max: usize::from(arguments.cache_size) << 20,
+        threads: THREADS_HERE,
+        connections_max: CONNECTIONS_MAX,
+        uid,
+        gid,
+        store: None,
+        journal: None,
+        tell: |waits| eprintln!("wirefs-gate: waiting: {waits:?}"),
+    }
+}
