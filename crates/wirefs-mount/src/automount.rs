@@ -126,7 +126,8 @@ impl AutomountTrigger {
         &self.mountpoint
     }
 
-    /// Reports, also repeatedly, whether the server is up. While it is down, each call fails at once, including held ones.
+    /// Reports, also repeatedly, whether the server is up. While it is down, each call fails at once, including held
+    /// ones.
     pub fn set_server_up(&self, is_up: bool) {
         let was_up = self.inner.is_up.swap(is_up, Ordering::SeqCst);
         match (was_up, is_up) {
@@ -143,7 +144,8 @@ impl AutomountTrigger {
         self.inner.room.1.store(all_bytes, Ordering::Relaxed);
     }
 
-    /// Unmounts lazily, and waits until the server has all written data, for at most the time that a call would have waited.
+    /// Unmounts lazily, and waits until the server has all written data, for at most the time that a call would have
+    /// waited.
     pub fn end(self) {
         let _gone = wirefs_fuse::unmount(&self.mountpoint, true);
         let phase = std::mem::take(&mut self.inner.lock().phase);
@@ -154,9 +156,9 @@ impl AutomountTrigger {
                     // Replayed when the node is up again, at the next start.
                     false => engine.has_nothing_journaled(),
                 };
-                engine.rest();
+                engine.release_leases();
                 engine.stop();
-                engine.leave();
+                engine.save_cache();
                 engine.end_journal(is_settled);
             }
             Phase::Connecting(held) => {
@@ -371,7 +373,7 @@ impl Trigger {
     fn server_up(&self) {
         let mut state = self.lock();
         match &state.phase {
-            Phase::Connected(engine) => engine.hurry(),
+            Phase::Connected(engine) => engine.dial_now(),
             Phase::Failed(..) => state.phase = Phase::Closed,
             Phase::Closed | Phase::Connecting(_) => {}
         }

@@ -28,10 +28,10 @@ pub(super) use recover::recover_all;
 pub use recover::{Brought, Progress, Recovered, Stays};
 pub(super) use redo::Begun;
 
-use super::ending::{Holder, once_it_has_ended};
 use super::engine::Shared;
 use super::handshake::Attached;
-use super::slow::Waits;
+use super::previous_mount::{MountNote, wait_for_previous};
+use super::slow_step::MountStep;
 use disk::Local;
 use group::{Group, Point, Syncing};
 use late::{Queue, Work};
@@ -103,7 +103,7 @@ impl Journal {
         plan: &JournalPlan,
         session: SessionId,
         attached: &Attached,
-        tell_wait: fn(Waits),
+        tell_wait: fn(MountStep),
     ) -> Option<Journal> {
         if !plan.keeps {
             return None;
@@ -122,7 +122,7 @@ impl Journal {
         };
         let name = plan.name(peer);
         let refused = Quarantine::new(plan.quarantine_of(&name, session), plan.source.clone());
-        let claim = once_it_has_ended(tell_wait, || Claim::take(&dir)).map_err(|error| error.to_string());
+        let claim = wait_for_previous(tell_wait, || Claim::take(&dir)).map_err(|error| error.to_string());
         let begun = claim.and_then(|claim| {
             let group = Syncing::start(Local(dir.clone())).map_err(|error| error.to_string())?;
             let writer = Writer::begin(claim, header, &group).map_err(|error| error.to_string())?;
@@ -147,7 +147,7 @@ impl Journal {
     }
 
     /// Tells the next mount how far this one is.
-    pub(super) fn note_holder(&self, holder: &Holder) {
+    pub(super) fn note_holder(&self, holder: &MountNote) {
         if let Some(writer) = self.writer().as_ref() {
             writer.note_holder(holder);
         }

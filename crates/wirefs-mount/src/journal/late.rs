@@ -1,12 +1,12 @@
 //! What waits for the disk where the thread that has it may not, answers above all: the queue of the journal's thread.
 
 use super::group::Point;
-use crate::engine::Waiting;
+use crate::waiter::Waiter;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use wirefs_client::call::{Answer, CallId};
 
 /// An answer, and who waits for it.
-pub(crate) type Late = (CallId, Waiting, Answer);
+pub(crate) type Late = (CallId, Waiter, Answer);
 
 /// What the thread is to do.
 #[derive(Default)]

@@ -2,8 +2,8 @@
 
 use super::kernel_run;
 use super::place::{Claim, directories, segments};
-use crate::ending::once_it_has_ended;
-use crate::slow::Waits;
+use crate::previous_mount::wait_for_previous;
+use crate::slow_step::MountStep;
 use bytes::Bytes;
 use std::fs::File;
 use std::io::{self, Read};
@@ -99,9 +99,9 @@ pub(super) struct Left {
 
 impl Left {
     /// Waits for a mount that is unmounted and about to end. `None`: a mount uses it, or somebody has just done with it.
-    pub(super) fn open(dir: &Path, tell: fn(Waits)) -> Result<Option<Left>, LeftError> {
+    pub(super) fn open(dir: &Path, tell: fn(MountStep)) -> Result<Option<Left>, LeftError> {
         for _ in 0..LOOKS_MAX {
-            match once_it_has_ended(tell, || Claim::take(dir)) {
+            match wait_for_previous(tell, || Claim::take(dir)) {
                 Ok(claim) if segments(dir)?.is_empty() => {
                     claim.remove()?;
                     return Ok(None);

@@ -9,7 +9,7 @@
 use super::decided;
 use super::left::journals_of;
 use super::recover::Progress;
-use crate::ending::Holder;
+use crate::previous_mount::MountNote;
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -119,7 +119,7 @@ impl Claim {
     }
 
     /// Tells the next mount how far this one is.
-    pub(super) fn note(&self, holder: &Holder) {
+    pub(super) fn note(&self, holder: &MountNote) {
         // Where that cannot be written, the next mount leaves the journal to the one after it.
         let _unsaid = self.place.write_note(&holder.encode());
     }

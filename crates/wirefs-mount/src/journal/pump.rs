@@ -28,7 +28,7 @@ const TOLD_EACH: Duration = Duration::from_millis(200);
 /// What moves changes out of the journal to the server.
 pub(super) struct Pump {
     source: Box<dyn FrameSource>,
-    outbox: SendQueue,
+    send_queue: SendQueue,
     closer: Closer,
     /// Told each time that something came.
     heard: mpsc::Sender<()>,
@@ -64,12 +64,12 @@ impl Pump {
         let (of, _) = left.survey.needed_from(0);
         let Carrier { source, sink, closer, .. } = attached.carrier;
         let (on_lost, heard) = (closer.clone(), watch(closer.clone(), PATIENCE)?);
-        let outbox = SendQueue::start(sink, closer.clone(), move |_| on_lost.close());
+        let send_queue = SendQueue::start(sink, closer.clone(), move |_| on_lost.close());
         let begun = Instant::now();
         let waiting = VecDeque::new();
         Ok(Pump {
             source,
-            outbox,
+            send_queue,
             closer,
             heard,
             segments,
@@ -85,7 +85,7 @@ impl Pump {
 
     /// Waits for a message.
     fn receive(&mut self) -> Result<Bytes, Stays> {
-        self.outbox.flush();
+        self.send_queue.flush();
         let body = self.source.receive()?.ok_or(CarrierLost::Closed)?;
         // The watch may have given up just now: then the next receive says so.
         let _gone = self.heard.send(());
@@ -94,7 +94,7 @@ impl Pump {
 
     /// Ends the connection.
     pub(super) fn close(&self) {
-        self.outbox.close();
+        self.send_queue.close();
         self.closer.close();
     }
 
@@ -106,7 +106,7 @@ impl Pump {
             self.fill(bring)?;
             while let Some(act) = bring.poll() {
                 match act {
-                    Act::Send(frame) => self.outbox.push(frame, Class::Bulk),
+                    Act::Send(frame) => self.send_queue.push(frame, Class::Bulk),
                     Act::Decided(decision) => self.notes.decided(&decision),
                     Act::Answered(below) => self.notes.answered(below),
                     Act::Keep(record, why) => quarantine.keep(&record, &why)?,
@@ -115,7 +115,7 @@ impl Pump {
                         return Ok(outcome);
                     }
                     Act::Unsafe(errno) => {
-                        self.outbox.close();
+                        self.send_queue.close();
                         return Err(Stays::Unsafe(errno));
                     }
                 }
@@ -137,23 +137,23 @@ impl Pump {
             _ => return false,
         };
         let forgotten = Request::Recalled(Trecalled { serial: recall.serial }).encode(NOTAG);
-        self.outbox.push(forgotten, Class::Urgent);
+        self.send_queue.push(forgotten, Class::Urgent);
         true
     }
 
     /// Says that the session believes nothing any more, and ends the connection.
     pub(super) fn rest(&self) {
         let told = Request::Recalled(Trecalled { serial: RELEASE_ALL }).encode(NOTAG);
-        self.outbox.push(told, Class::Bulk);
+        self.send_queue.push(told, Class::Bulk);
         // Where it does not come through, others wait until the leases have run out.
-        let _told = self.outbox.finish(LAST_WORD);
+        let _told = self.send_queue.finish(LAST_WORD);
     }
 
     /// Says that the session is over, and waits until its locks are gone: the server ends the connection then.
     pub(super) fn end_session(mut self) {
         let told = Request::Recalled(Trecalled { serial: END_SESSION }).encode(NOTAG);
-        self.outbox.push(told, Class::Bulk);
-        self.outbox.flush();
+        self.send_queue.push(told, Class::Bulk);
+        self.send_queue.flush();
         // Where it does not come through, or nobody watches how long it takes, its locks go when its time is over.
         if let Ok(_watched) = watch(self.closer.clone(), ENDING) {
             while let Ok(Some(_)) = self.source.receive() {}

@@ -11,7 +11,7 @@ use super::quarantine::Quarantine;
 use super::{JournalPlan, again, kernel_run, tell};
 use crate::MountPlan;
 use crate::handshake::{Attached, ConnectError, shake_hands_as};
-use crate::slow::{Slow, Waits};
+use crate::slow_step::{MountStep, SlowStep};
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -317,7 +317,7 @@ impl Recovery<'_> {
                 .and_then(|redo| Ok(Bring::again(redo, self.left.survey.seen, terms, None)?)),
         };
         let mut pump = self.pump(attached)?;
-        let _slow = Slow::begin(self.plan.tell, Waits::Journal);
+        let _slow = SlowStep::begin(self.plan.tell, MountStep::Journal);
         let ended = begun.and_then(|mut bring| {
             let ended = pump.run(&mut bring, quarantine);
             self.decided = bring.broken();

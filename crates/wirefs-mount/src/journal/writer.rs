@@ -3,7 +3,7 @@
 use super::disk::is_full;
 use super::group::Group;
 use super::place::{Claim, segments};
-use crate::ending::Holder;
+use crate::previous_mount::MountNote;
 use bytes::Bytes;
 use std::fs::File;
 use std::io::{self, IoSlice, Write};
@@ -107,7 +107,7 @@ impl Writer {
     }
 
     /// Tells the next mount how far this one is.
-    pub(super) fn note_holder(&self, holder: &Holder) {
+    pub(super) fn note_holder(&self, holder: &MountNote) {
         self.claim.note(holder);
     }
 

@@ -1,5 +1,5 @@
-//! A connection to a server whose machine was started again, with a mount that has a journal: what that machine has lost is done again
-//! before anything else goes over a connection.
+//! A new connection to a server whose machine has rebooted, for a mount with a journal: lost changes are replayed
+//! before the connection is used.
 
 use crate::engine::Shared;
 use crate::handshake::Attached;
@@ -8,41 +8,41 @@ use std::sync::atomic::Ordering;
 use wirefs_journal::Terms;
 use wirefs_op::message::version::BootId;
 
-/// What becomes of a connection.
-pub(super) enum Met {
+/// The use of a new connection.
+pub(super) enum ConnectionUse {
     /// It is taken into use.
     Use(Box<Attached>),
-    /// It was used up. Another one is tried at once.
+    /// It was used up by the replay. Another one is dialed at once.
     DialNow,
-    /// The same, a little later.
+    /// It was used up. Another one is dialed later.
     DialLater,
 }
 
-/// What is known of it from one connection to the next.
+/// The state of a replay over several connections.
 #[derive(Default)]
-pub(super) struct LostPower {
+pub(super) struct ServerReboot {
     begun: Option<Begun>,
-    /// What a server with this boot id has lost cannot be told.
+    /// The losses of a server with this boot id cannot be determined.
     given_up: Option<BootId>,
 }
 
-impl LostPower {
-    /// There is a connection, with the tree that was mounted.
-    pub(super) fn met(&mut self, engine: &Shared, attached: Attached) -> Met {
+impl ServerReboot {
+    /// Checks a new connection to the mounted tree, and replays if needed.
+    pub(super) fn check(&mut self, engine: &Shared, attached: Attached) -> ConnectionUse {
         let boot = attached.attachment.boot;
         let known = engine.lock().client.boot();
         let is_void = Terms { ledger: attached.attachment.ledger, boot }.is_void();
         let is_going_on = self.begun.as_ref().is_some_and(|begun| begun.is_at(boot));
-        let has_lost = boot != known && self.given_up != Some(boot) && (is_void || is_going_on);
-        let journal = engine.journal.as_ref().filter(|journal| has_lost && journal.is_whole());
-        let Some(journal) = journal else { return Met::Use(Box::new(attached)) };
-        engine.redoes.store(true, Ordering::Relaxed);
-        let met = self.redo(engine, journal, attached);
-        engine.redoes.store(false, Ordering::Relaxed);
-        met
+        let has_losses = boot != known && self.given_up != Some(boot) && (is_void || is_going_on);
+        let journal = engine.journal.as_ref().filter(|journal| has_losses && journal.is_whole());
+        let Some(journal) = journal else { return ConnectionUse::Use(Box::new(attached)) };
+        engine.is_replaying.store(true, Ordering::Relaxed);
+        let used = self.replay(engine, journal, attached);
+        engine.is_replaying.store(false, Ordering::Relaxed);
+        used
     }
 
-    fn redo(&mut self, engine: &Shared, journal: &Journal, attached: Attached) -> Met {
+    fn replay(&mut self, engine: &Shared, journal: &Journal, attached: Attached) -> ConnectionUse {
         let boot = attached.attachment.boot;
         let begun = self.begun.get_or_insert_with(|| {
             engine.drive(|state, _| Begun::new(state.client.begin_redo(), state.client.answered_below()))
@@ -54,23 +54,23 @@ impl LostPower {
                     engine.drive(|state, _| engine.journal_stops(state));
                 }
                 engine.drive(|state, now| state.client.redone(now, redone));
-                Met::DialNow
+                ConnectionUse::DialNow
             }
             Err(stays) if stays.may_pass() => {
                 if begun.has_sent() {
                     engine.drive(|state, now| state.client.redo_broke(now));
                 }
-                Met::DialLater
+                ConnectionUse::DialLater
             }
             Err(stays) => {
                 (self.begun, self.given_up) = (None, Some(boot));
                 if let Err(why) = journal.keep_all(&stays) {
-                    // It stays where it is, for who looks at it later; changes wait for the server from now on.
+                    // It stays in place, to be examined later; from now on changes wait for the server.
                     journal.fails(&why.to_string());
                     engine.drive(|state, now| state.client.journal_failed(now));
                 }
                 engine.drive(|state, now| state.client.not_redone(now));
-                Met::DialNow
+                ConnectionUse::DialNow
             }
         }
     }

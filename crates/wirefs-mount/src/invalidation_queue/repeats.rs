@@ -1,4 +1,4 @@
-//! Names of directories that the kernel is to be told of once more, each at its time.
+//! Invalidations of names to repeat, each at its time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -6,15 +6,15 @@ use wirefs_client::call::{Invalidate, TreeNodeId};
 
 type Name = (TreeNodeId, Vec<u8>);
 
-/// Each name waits once, so there are no more than names of which the kernel was told in the last second.
+/// Bounded, because each name is in it once: the names invalidated within the last second.
 #[derive(Debug, Default)]
-pub(super) struct Later {
+pub(super) struct Repeats {
     times: BTreeMap<Name, Instant>,
     order: BTreeSet<(Instant, Name)>,
 }
 
-impl Later {
-    pub(super) fn note(&mut self, parent: TreeNodeId, name: Vec<u8>, at: Instant) {
+impl Repeats {
+    pub(super) fn insert(&mut self, parent: TreeNodeId, name: Vec<u8>, at: Instant) {
         let name = (parent, name);
         if let Some(before) = self.times.insert(name.clone(), at) {
             self.order.remove(&(before, name.clone()));
@@ -26,7 +26,7 @@ impl Later {
         self.order.is_empty()
     }
 
-    /// When the first is due.
+    /// The time of the first repetition.
     pub(super) fn due(&self) -> Option<Instant> {
         self.order.first().map(|(at, _)| *at)
     }

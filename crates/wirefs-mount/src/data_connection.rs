@@ -1,34 +1,34 @@
-//! The threads of data connections: each dials, joins the session, receives, and ends.
+//! The threads of data connections. Each dials, joins the session, receives, and ends.
 //!
-//! What may come over them, and when, is the core's affair (`wirefs-client`, `data_connections.rs`).
+//! The core decides which replies use them, and when (`wirefs-client`, `data_connections.rs`).
 
 use super::engine::Shared;
 use super::handshake::{ConnectError, join};
-use super::outlet::Outlet;
+use super::server_sink::ServerSink;
 use std::sync::Arc;
 use wirefs_carrier::{Carrier, Closer, SendQueue};
 use wirefs_client::DataKey;
 
 /// A data connection in use.
-pub(super) struct DataLink {
-    pub(super) outlet: Outlet,
+pub(super) struct DataConnection {
+    pub(super) sink: ServerSink,
     pub(super) closer: Closer,
 }
 
-impl DataLink {
+impl DataConnection {
     pub(super) fn close(&self) {
-        self.outlet.close();
+        self.sink.close();
         self.closer.close();
     }
 
-    /// Closes what is silent.
-    pub(super) fn give_up(&self) {
+    /// Closes a silent connection.
+    pub(super) fn abort(&self) {
         self.closer.abort();
-        self.outlet.close();
+        self.sink.close();
     }
 }
 
-/// Makes the data connections that the core has asked for since.
+/// Opens the data connections that the core has requested.
 pub(super) fn open_wanted(engine: &Shared) {
     let wanted = std::mem::take(&mut engine.lock().wanted_data);
     for key in wanted {
@@ -49,7 +49,7 @@ fn run(engine: &Shared, key: DataKey) {
 
 fn dial(engine: &Shared) -> Result<Carrier, ConnectError> {
     let carrier = engine.dial.dial_additional()?;
-    // The session is a secret between two: it is told to nobody else.
+    // The session id is a secret, so the server must be the same one.
     if carrier.peer.identity != engine.lock().peer.identity {
         carrier.closer.close();
         return Err(ConnectError::Refused("it has another key than the first connection".to_owned()));
@@ -57,17 +57,17 @@ fn dial(engine: &Shared) -> Result<Carrier, ConnectError> {
     join(carrier, engine.session)
 }
 
-/// Receives until the connection breaks, the server breaks the protocol, or it is not wanted any more.
+/// Receives until the connection breaks, the server breaks the protocol, or the core closes the connection.
 fn serve(engine: &Shared, key: DataKey, carrier: Carrier) {
     let Carrier { mut source, sink, closer, .. } = carrier;
-    // A loss that the writer finds ends the receiver too, which sees to the rest.
-    let outbox = SendQueue::start(sink, closer.clone(), |_| {});
-    let link = DataLink { outlet: Outlet::Wire(outbox), closer: closer.clone() };
+    // The writer's loss also ends the receiver, which cleans up.
+    let send_queue = SendQueue::start(sink, closer.clone(), |_| {});
+    let connection = DataConnection { sink: ServerSink::Carrier(send_queue), closer: closer.clone() };
     let is_wanted = engine.drive(|state, now| {
-        let is_wanted = !engine.is_stopped() && state.data.len() < DATA_LINKS_MAX;
+        let is_wanted = !engine.is_stopped() && state.data.len() < DATA_CONNECTIONS_MAX;
         if is_wanted {
             // Before the core sends anything over it.
-            state.data.insert(key, link);
+            state.data.insert(key, connection);
         }
         is_wanted && state.client.data_opened(now, key)
     });
@@ -83,12 +83,12 @@ fn serve(engine: &Shared, key: DataKey, carrier: Carrier) {
 
 fn lost(engine: &Shared, key: DataKey) {
     engine.drive(|state, now| {
-        if let Some(link) = state.data.remove(&key) {
-            link.close();
+        if let Some(connection) = state.data.remove(&key) {
+            connection.close();
         }
         state.client.data_lost(now, key);
     });
 }
 
-/// More than the core ever asks for, those that are about to end counted.
-const DATA_LINKS_MAX: usize = 16;
+/// More than the core ever requests, including those that are about to end.
+const DATA_CONNECTIONS_MAX: usize = 16;

@@ -1,7 +1,8 @@
-//! The kernel's side: each request goes straight into the core.
+//! The kernel's calls, passed to the core.
 
-use super::engine::{Engine, Waiting};
-use super::signals::fate;
+use super::engine::Engine;
+use super::signals::caller_state;
+use super::waiter::Waiter;
 use wirefs_client::call::{Call, CallId, Caller};
 use wirefs_fuse::{FileSystem, Reading, Reply};
 
@@ -13,24 +14,24 @@ impl FileSystem for Engine {
             || reading.hand_over(),
             |state, now| {
                 if !matches!(call, Call::Forget { .. }) {
-                    state.waiting.insert(id, Waiting::Kernel { reply, pid: caller.pid });
+                    state.waiting.insert(id, Waiter::Kernel { reply, pid: caller.pid });
                 }
                 state.client.call(now, id, caller, call);
             },
         );
     }
 
-    /// A lock that is waited for is withdrawn. Anything else goes on, as on a local disk, unless its caller is being
-    /// killed, when nobody will look at the answer, or asked to end while the server does not respond.
+    /// Cancels a lock that waits. Other calls continue, as on a local disk, unless their caller is being killed, so
+    /// that no process reads the answer, or is asked to end while the server does not respond.
     fn interrupt(&self, call: CallId) -> bool {
         self.drive(|state, now| {
-            let Some(Waiting::Kernel { pid, .. }) = state.waiting.get(&call) else {
+            let Some(Waiter::Kernel { pid, .. }) = state.waiting.get(&call) else {
                 return state.delayed.contains(&call);
             };
             let pid = *pid;
             state.client.call(now, call, Caller::default(), Call::Interrupt { call });
-            state.signalled.insert(call, pid);
-            state.meet(now, call, fate(pid));
+            state.signaled.insert(call, pid);
+            state.apply_caller_state(now, call, caller_state(pid));
             true
         })
     }
