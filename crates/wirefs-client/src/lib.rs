@@ -18,6 +18,7 @@ mod core;
 mod data_connections;
 mod files;
 mod host;
+pub mod invalidation_queue;
 mod leases;
 mod link;
 mod locks;

@@ -2,11 +2,10 @@
 //! the thread for invalidations before an answer; and the thread that waits for readers of listings.
 
 use super::engine::Shared;
-use super::invalidation_queue::{FRAME_MAX, ITEM_MAX, Overdue, QueuedItem};
+use super::invalidation_queue::{Overdue, QueuedItem};
 use super::server_sink::ServerSink;
 use super::task_queue::{AwaitReaders, DropBeforeAnswer};
 use std::io;
-use std::time::Instant;
 use wirefs_carrier::Class;
 use wirefs_client::call::{Answer, Invalidate, TreeNodeId};
 use wirefs_fuse::Notifier;
@@ -27,7 +26,7 @@ pub(super) fn start(engine: &Shared, notifier: Notifier) -> io::Result<()> {
         .spawn(move || await_readers(&for_readers, &reader_notifier))?;
     let for_watchdog = Shared::clone(engine);
     std::thread::Builder::new().name("wirefs-watchdog".into()).spawn(move || {
-        while let Some(overdue) = for_watchdog.kernel.invalidations.next_overdue(ITEM_MAX, FRAME_MAX) {
+        while let Some(overdue) = for_watchdog.kernel.invalidations.next_overdue() {
             send_overdue(&for_watchdog, &notifier, overdue);
         }
     })?;
@@ -44,11 +43,11 @@ fn run_queue(engine: &Shared, notifier: &Notifier) {
                 }
             }
             QueuedItem::Release(node, names) => drop(notifier.let_go(node, names)),
-            QueuedItem::Answer(call, waiting, answer) => {
+            QueuedItem::Answer((call, waiting, answer)) => {
                 waiting.answer(answer);
                 engine.lock().delayed.remove(&call);
             }
-            QueuedItem::Frame(sink, frame) => send(&sink, frame),
+            QueuedItem::Frame((sink, frame)) => send(&sink, frame),
         }
     }
 }
@@ -86,7 +85,8 @@ fn send_overdue(engine: &Shared, notifier: &Notifier, overdue: Overdue) {
         let _ = notifier.invalidate(&Invalidate::Node { node, offset: -1, length: 0 });
     }
     let directories: Vec<TreeNodeId> = directories.into_iter().collect();
-    let wait = notifier.distrust(&directories, since.unwrap_or_else(Instant::now)).unwrap_or_default();
+    let wait =
+        notifier.distrust(&directories, engine.kernel.invalidations.instant_of(since)).unwrap_or_default();
     if !wait.is_zero() {
         engine.pause(wait);
     }

@@ -51,7 +51,7 @@ impl Engine {
                 Output::AnswerAfter(call, answer) => {
                     if let Some(waiting) = state.end_waiting(call) {
                         state.delayed.insert(call);
-                        effects.items.push(QueuedItem::Answer(call, waiting, answer));
+                        effects.items.push(QueuedItem::Answer((call, waiting, answer)));
                     }
                 }
                 Output::AnswerDropped(what, call, answer) => self.queue_drop(state, what, call, answer),
@@ -73,7 +73,7 @@ impl Engine {
                     effects.send(state, frame, Class::Urgent)
                 }
                 Output::SendAfter(frame) => {
-                    effects.items.extend(state.sink.clone().map(|sink| QueuedItem::Frame(sink, frame)));
+                    effects.items.extend(state.sink.clone().map(|sink| QueuedItem::Frame((sink, frame))));
                 }
                 Output::Invalidate(what) => effects.items.push(QueuedItem::Invalidate(what)),
                 Output::LetGo(node, names) => effects.items.push(QueuedItem::Release(node, names)),

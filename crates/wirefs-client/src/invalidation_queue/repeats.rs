@@ -1,20 +1,22 @@
 //! Invalidations of names to repeat, each at its time.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Instant;
-use wirefs_client::call::{Invalidate, TreeNodeId};
+
+use wirefs_op::Time;
+
+use crate::call::{Invalidate, TreeNodeId};
 
 type Name = (TreeNodeId, Vec<u8>);
 
 /// Bounded, because each name is in it once: the names invalidated within the last second.
 #[derive(Debug, Default)]
 pub(super) struct Repeats {
-    times: BTreeMap<Name, Instant>,
-    order: BTreeSet<(Instant, Name)>,
+    times: BTreeMap<Name, Time>,
+    order: BTreeSet<(Time, Name)>,
 }
 
 impl Repeats {
-    pub(super) fn insert(&mut self, parent: TreeNodeId, name: Vec<u8>, at: Instant) {
+    pub(super) fn insert(&mut self, parent: TreeNodeId, name: Vec<u8>, at: Time) {
         let name = (parent, name);
         if let Some(before) = self.times.insert(name.clone(), at) {
             self.order.remove(&(before, name.clone()));
@@ -27,11 +29,11 @@ impl Repeats {
     }
 
     /// The time of the first repetition.
-    pub(super) fn due(&self) -> Option<Instant> {
+    pub(super) fn due(&self) -> Option<Time> {
         self.order.first().map(|(at, _)| *at)
     }
 
-    pub(super) fn take_due(&mut self, now: Instant) -> Option<Invalidate> {
+    pub(super) fn take_due(&mut self, now: Time) -> Option<Invalidate> {
         self.due().filter(|at| *at <= now)?;
         let (_, name) = self.order.pop_first()?;
         self.times.remove(&name);
