@@ -11,6 +11,7 @@
 //! *Proved by*: `tests/suite`, where it talks to the reference tree without a wire.
 
 mod ahead;
+pub mod automount;
 pub mod call;
 mod config;
 mod contended;

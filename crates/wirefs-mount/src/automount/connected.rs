@@ -1,8 +1,9 @@
 //! The mount of a connected automount trigger.
 
+use crate::connect::start_threads;
 use crate::engine::Engine;
 use crate::waiter::Waiter;
-use crate::{Connected, invalidation, journal, store, ticker, wire};
+use crate::{Connected, invalidation};
 use std::sync::Arc;
 use wirefs_client::call::{Answer, Call, CallId};
 use wirefs_fuse::Notifier;
@@ -12,12 +13,8 @@ impl Connected {
     /// Starts the threads of a mount whose FUSE session already runs.
     pub(super) fn serve_connected(self, notifier: Notifier) -> std::io::Result<Arc<Engine>> {
         let Connected { plan, engine, attached, .. } = self;
-        let started = wire::start(&engine, attached, plan)
-            .and_then(|()| ticker::start(&engine))
-            .and_then(|()| store::start(&engine))
-            .and_then(|()| journal::start(&engine))
-            .inspect(|()| engine.await_first_reply())
-            .and_then(|()| invalidation::start(&engine, notifier));
+        let started =
+            start_threads(&engine, attached, plan).and_then(|()| invalidation::start(&engine, notifier));
         if let Err(error) = started {
             engine.stop();
             engine.end_journal(true);
