@@ -5,7 +5,7 @@ use crate::mount::engine::Shared;
 use crate::mount::handshake::Attached;
 use crate::mount::journal::{Begun, Journal};
 use std::sync::atomic::Ordering;
-use wirefs_journal::Terms;
+use wirefs_journal::SessionTerms;
 use wirefs_op::message::version::BootId;
 
 /// What becomes of a connection.
@@ -31,7 +31,7 @@ impl LostPower {
     pub(super) fn met(&mut self, engine: &Shared, attached: Attached) -> Met {
         let boot = attached.attachment.boot;
         let known = engine.lock().client.boot();
-        let is_void = Terms { ledger: attached.attachment.ledger, boot }.is_void();
+        let is_void = SessionTerms { ledger: attached.attachment.ledger, boot }.is_void();
         let is_going_on = self.begun.as_ref().is_some_and(|begun| begun.is_at(boot));
         let has_lost = boot != known && self.given_up != Some(boot) && (is_void || is_going_on);
         let journal = engine.journal.as_ref().filter(|journal| has_lost && journal.is_whole());
