@@ -43,8 +43,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use wirefs_client::call::Answer;
 use wirefs_client::{Note, Said};
-use wirefs_journal::bring::nanos;
-use wirefs_journal::{Figures, Header, Record, Told};
+use wirefs_journal::delivery::nanos;
+use wirefs_journal::{ChangeOutcome, Figures, Header, Record};
 use wirefs_op::message::number::Tnumber;
 use wirefs_op::message::version::{BootId, SessionId};
 use wirefs_op::wire::Malformed;
@@ -268,7 +268,7 @@ impl Journal {
     /// Keeps a change that the server did not take, before anybody forgets it; false: the journal fails now.
     pub(super) fn refuse(&self, number: u64, frame: &Frame, errno: Option<Errno>) -> bool {
         let why = match errno {
-            Some(errno) => format!("the server refused it: {errno}"),
+            Some(errno) => format!("the server rejected it: {errno}"),
             None => "the server no longer knows whether it has done it".to_owned(),
         };
         let mut refused = self.refused();
@@ -379,13 +379,13 @@ impl Journal {
     }
 }
 
-fn told_of(said: Said) -> Told {
-    let answered = Told { is_answered: true, ..Told::default() };
+fn told_of(said: Said) -> ChangeOutcome {
+    let answered = ChangeOutcome { is_answered: true, ..ChangeOutcome::default() };
     match said {
-        Said::Refused => Told { is_refused: true, ..answered },
-        Said::Made(id) => Told { made: Some(id), ..answered },
-        Said::Went(offset) => Told { offset: Some(offset), ..answered },
-        Said::Expected(offset) => Told { offset: Some(offset), ..Told::default() },
+        Said::Refused => ChangeOutcome { is_rejected: true, ..answered },
+        Said::Made(id) => ChangeOutcome { made: Some(id), ..answered },
+        Said::Went(offset) => ChangeOutcome { offset: Some(offset), ..answered },
+        Said::Expected(offset) => ChangeOutcome { offset: Some(offset), ..ChangeOutcome::default() },
     }
 }
 

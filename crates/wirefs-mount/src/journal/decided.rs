@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use wirefs_journal::Decision;
+use wirefs_journal::Findings;
 
 const NAME: &str = "decided";
 /// A file that is longer is none, in bytes: a look for each of a million names takes less.
@@ -24,14 +24,14 @@ impl Notes {
     }
 
     /// Begins anew. The kernel has it then: it outlives this process.
-    pub(super) fn decided(&mut self, decision: &Decision) {
+    pub(super) fn decided(&mut self, decision: &Findings) {
         self.file = self.begin(decision).inspect_err(|error| self.is_lost(error)).ok();
     }
 
     /// The server is about to be told that it may forget its replies to changes below this number.
     pub(super) fn answered(&mut self, below: u64) {
         let written = match &mut self.file {
-            Some(file) => file.write_all(&Decision::answered(below)),
+            Some(file) => file.write_all(&Findings::answered(below)),
             None => self.append(below),
         };
         if let Err(error) = written {
@@ -39,7 +39,7 @@ impl Notes {
         }
     }
 
-    fn begin(&self, decision: &Decision) -> io::Result<File> {
+    fn begin(&self, decision: &Findings) -> io::Result<File> {
         let half = self.path.with_extension("new");
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&half)?;
         file.write_all(&decision.encode(kernel_run()))?;
@@ -54,7 +54,7 @@ impl Notes {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             opened => opened?,
         };
-        file.write_all(&Decision::answered(below))?;
+        file.write_all(&Findings::answered(below))?;
         self.file = Some(file);
         Ok(())
     }
@@ -69,11 +69,11 @@ impl Notes {
 }
 
 /// What was noted in the directory of a journal, in this run of the kernel.
-pub(super) fn noted(dir: &Path) -> Option<Decision> {
+pub(super) fn noted(dir: &Path) -> Option<Findings> {
     let file = File::open(dir.join(NAME)).ok()?;
     let mut bytes = Vec::new();
     file.take(FILE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
-    Decision::decode(&bytes, kernel_run())
+    Findings::decode(&bytes, kernel_run())
 }
 
 /// All of it is done, or given up.

@@ -1,6 +1,6 @@
 //! Bringing what was written to the disk: most of it before anybody waits, the rest by one caller for all who wait.
 //!
-//! What is to be done next, by whom, [`Durable`] says. A thread of its own, which nobody waits for, syncs segments that are full, has the disk
+//! What is to be done next, by whom, [`GroupCommit`] says. A thread of its own, which nobody waits for, syncs segments that are full, has the disk
 //! begin with the one that is written to, and removes those that nobody needs, down to their last descriptor: to free what a file had takes
 //! as long as to write it, where it is in memory. Who waits while nobody syncs leads; the others wait for the next one.
 
@@ -12,11 +12,11 @@ use std::ops::Deref;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 pub(crate) use wirefs_journal::Point;
-use wirefs_journal::{Durable, Header, Job, Turn};
+use wirefs_journal::{DiskJob, GroupCommit, Header, SyncRole};
 
 #[derive(Default)]
 struct State {
-    durable: Durable,
+    durable: GroupCommit,
     /// Segments that there is something to be done with.
     files: BTreeMap<u64, Arc<File>>,
     /// What the disk said when it failed.
@@ -33,7 +33,7 @@ impl State {
     /// Drops the descriptors of segments that are there and need nothing any more.
     fn close(&mut self) {
         let durable = &self.durable;
-        self.files.retain(|number, _| durable.holds(*number));
+        self.files.retain(|number, _| durable.needs_file(*number));
     }
 
     fn check(&self) -> io::Result<()> {
@@ -71,7 +71,7 @@ impl Group {
     /// The system refuses, or there is no room: nothing is left there then.
     pub(super) fn make(&self, header: &Header) -> io::Result<(File, u32)> {
         // Asked for first: it may be gone just when there was no room.
-        let has_unneeded = self.lock().durable.has_unneeded();
+        let has_unneeded = self.lock().durable.has_removals();
         match self.disk.make(header) {
             Err(error) if is_full(error.kind()) && has_unneeded => {
                 self.tidy();
@@ -87,7 +87,7 @@ impl Group {
     /// The disk has failed.
     pub(super) fn opened(&self, number: u64, file: &Arc<File>) -> io::Result<()> {
         let mut state = self.lock();
-        state.durable.made(number);
+        state.durable.created(number);
         state.files.insert(number, Arc::clone(file));
         state.close();
         self.work.notify_one();
@@ -96,13 +96,13 @@ impl Group {
 
     /// Whether whoever changes something waits for the disk first.
     pub(super) fn is_behind(&self) -> bool {
-        self.lock().durable.is_behind()
+        self.lock().durable.is_backlogged()
     }
 
     /// Waits while the disk is behind.
     pub(super) fn keep_pace(&self) {
         let mut state = self.lock();
-        while state.durable.is_behind() && !state.is_stopped {
+        while state.durable.is_backlogged() && !state.is_stopped {
             state = self.progress(state);
         }
     }
@@ -128,7 +128,7 @@ impl Group {
     }
 
     fn hurry(&self, state: &State) {
-        if !state.is_busy && (state.is_stopped || state.durable.has_early()) {
+        if !state.is_busy && (state.is_stopped || state.durable.has_background_job()) {
             self.work.notify_one();
         }
     }
@@ -145,10 +145,10 @@ impl Group {
     /// does something with one just now. A disk that failed for lack of room is believed again.
     pub(super) fn let_go(&self) {
         let mut state = self.lock();
-        state.durable.let_go();
+        state.durable.discard_all();
         state.files.clear();
         if state.failure.take_if(|(kind, _)| is_full(*kind)).is_some() {
-            state.durable.mended();
+            state.durable.reset_failure();
         }
         self.progress.notify_all();
     }
@@ -164,7 +164,7 @@ impl Group {
     /// Waits until no segment is there that nobody needs.
     pub(super) fn tidy(&self) {
         let mut state = self.lock();
-        while state.durable.has_unneeded() && !state.is_stopped {
+        while state.durable.has_removals() && !state.is_stopped {
             state = self.progress(state);
         }
     }
@@ -187,46 +187,46 @@ impl Group {
         let mut state = self.lock();
         let mut waits = 1;
         loop {
-            let turn = state.durable.turn(point);
-            if matches!(turn, Turn::Wait | Turn::Lead(_)) {
+            let turn = state.durable.role(point);
+            if matches!(turn, SyncRole::Wait | SyncRole::Lead(_)) {
                 state.waits += std::mem::take(&mut waits);
             }
             state = match turn {
-                Turn::Durable => return Ok(()),
-                Turn::Failed => return state.check().and(Err(io::ErrorKind::Other.into())),
-                Turn::Wait if state.has_ended => match state.durable.tidy() {
+                SyncRole::Durable => return Ok(()),
+                SyncRole::Failed => return state.check().and(Err(io::ErrorKind::Other.into())),
+                SyncRole::Wait if state.has_ended => match state.durable.next_removal_job() {
                     Some(job) => self.carry_out(state, &job),
                     None => self.progress(state),
                 },
-                Turn::Wait => self.progress(state),
-                Turn::Lead(job) => self.carry_out(state, &job),
+                SyncRole::Wait => self.progress(state),
+                SyncRole::Lead(job) => self.carry_out(state, &job),
             }
         }
     }
 
     /// Does a job, without the lock.
-    fn carry_out<'a>(&'a self, mut state: MutexGuard<'a, State>, job: &Job) -> MutexGuard<'a, State> {
+    fn carry_out<'a>(&'a self, mut state: MutexGuard<'a, State>, job: &DiskJob) -> MutexGuard<'a, State> {
         let file = match job {
-            Job::Names(_) => None,
-            Job::Sync(number) | Job::Begin(number, _) => state.files.get(number).cloned(),
+            DiskJob::SyncNames(_) => None,
+            DiskJob::SyncSegment(number) | DiskJob::WriteOut(number, _) => state.files.get(number).cloned(),
             // The last one there is.
-            Job::Remove(number) => state.files.remove(number),
+            DiskJob::Remove(number) => state.files.remove(number),
         };
         drop(state);
         let done = match (job, &file) {
-            (Job::Names(_), _) => self.disk.sync_names(),
-            (Job::Sync(_), Some(file)) => self.disk.sync(file),
-            (Job::Begin(_, bytes), Some(file)) => {
+            (DiskJob::SyncNames(_), _) => self.disk.sync_names(),
+            (DiskJob::SyncSegment(_), Some(file)) => self.disk.sync(file),
+            (DiskJob::WriteOut(_, bytes), Some(file)) => {
                 // Nobody relies on it, and what is wrong the next sync of this file says.
                 let _begun = self.disk.begin(file, bytes.clone());
                 Ok(())
             }
-            (Job::Remove(number), _) => self.disk.remove(*number),
+            (DiskJob::Remove(number), _) => self.disk.remove(*number),
             // INVARIANT: what is to be synced is open. Nobody may rely on it otherwise.
-            (Job::Sync(_) | Job::Begin(..), None) => Err(io::ErrorKind::NotFound.into()),
+            (DiskJob::SyncSegment(_) | DiskJob::WriteOut(..), None) => Err(io::ErrorKind::NotFound.into()),
         };
         // What goes with the last descriptor takes its time, and nobody waits for it.
-        let last = file.filter(|_| matches!(job, Job::Remove(_)));
+        let last = file.filter(|_| matches!(job, DiskJob::Remove(_)));
         let mut state = self.lock();
         match done {
             Ok(()) => state.durable.done(job),
@@ -249,7 +249,11 @@ impl Group {
     fn work(&self) {
         let mut state = self.lock();
         loop {
-            let job = if state.is_stopped { state.durable.tidy() } else { state.durable.early() };
+            let job = if state.is_stopped {
+                state.durable.next_removal_job()
+            } else {
+                state.durable.next_background_job()
+            };
             match job {
                 Some(job) => {
                     state.is_busy = true;
@@ -258,7 +262,7 @@ impl Group {
                     self.progress.notify_all();
                 }
                 // What somebody syncs just now is removed after that.
-                None if state.is_stopped && !(state.durable.has_unneeded() && state.durable.is_used()) => {
+                None if state.is_stopped && !(state.durable.has_removals() && state.durable.is_syncing()) => {
                     state.has_ended = true;
                     self.progress.notify_all();
                     return;

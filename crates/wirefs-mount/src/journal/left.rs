@@ -10,7 +10,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wirefs_journal::limits::{BODY_BYTES_MAX, SEGMENT_BYTES};
-use wirefs_journal::{Damage, Header, HeaderFault, Scan, Survey, Taken, scan};
+use wirefs_journal::{Damage, Header, HeaderFault, Scan, SegmentRecords, Survey, scan};
 use wirefs_store::source_directory::SourceDirectoryError;
 
 /// A file that is longer is no segment, in bytes.
@@ -144,7 +144,7 @@ impl Left {
             source: source.unwrap_or_default(),
             changes,
             bytes,
-            behind: self.survey.behind,
+            behind: self.survey.after_damage,
             damage: self.survey.damage,
         }
     }
@@ -162,7 +162,7 @@ pub(super) struct Segments {
 }
 
 impl Segments {
-    pub(super) fn next(&mut self) -> Result<Option<Taken>, LeftError> {
+    pub(super) fn next(&mut self) -> Result<Option<SegmentRecords>, LeftError> {
         let Some((number, path)) = self.left.next() else { return Ok(None) };
         Ok(Some(self.survey.take(number, read(&path)?)?))
     }

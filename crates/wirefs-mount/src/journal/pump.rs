@@ -11,8 +11,8 @@ use std::io;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use wirefs_carrier::{Carrier, CarrierLost, Class, Closer, FrameSource, SendQueue};
-use wirefs_journal::replay::Event;
-use wirefs_journal::{Act, Bring, Outcome, Record};
+use wirefs_journal::DeliveryInput;
+use wirefs_journal::{Delivery, DeliveryCounts, DeliveryOutput, Record};
 use wirefs_op::message::recall::{END_SESSION, RELEASE_ALL, Trecalled};
 use wirefs_op::{NOTAG, Reply, Request};
 
@@ -101,20 +101,24 @@ impl Pump {
     /// Moves all changes.
     ///
     /// The connection is in use until [`Pump::rest`] or [`Pump::close`].
-    pub(super) fn run(&mut self, bring: &mut Bring, quarantine: &mut Quarantine) -> Result<Outcome, Stays> {
+    pub(super) fn run(
+        &mut self,
+        bring: &mut Delivery,
+        quarantine: &mut Quarantine,
+    ) -> Result<DeliveryCounts, Stays> {
         loop {
             self.fill(bring)?;
             while let Some(act) = bring.poll() {
                 match act {
-                    Act::Send(frame) => self.send_queue.push(frame, Class::Bulk),
-                    Act::Decided(decision) => self.notes.decided(&decision),
-                    Act::Answered(below) => self.notes.answered(below),
-                    Act::Keep(record, why) => quarantine.keep(&record, &why)?,
-                    Act::Done(outcome) => {
+                    DeliveryOutput::Send(frame) => self.send_queue.push(frame, Class::Bulk),
+                    DeliveryOutput::Findings(decision) => self.notes.decided(&decision),
+                    DeliveryOutput::Answered(below) => self.notes.answered(below),
+                    DeliveryOutput::Quarantine(record, why) => quarantine.keep(&record, &why)?,
+                    DeliveryOutput::Done(outcome) => {
                         (self.tell)(Progress { done: self.of, of: self.of, since: self.begun.elapsed() });
                         return Ok(outcome);
                     }
-                    Act::Unsafe(errno) => {
+                    DeliveryOutput::SyncFailed(errno) => {
                         self.send_queue.close();
                         return Err(Stays::Unsafe(errno));
                     }
@@ -124,7 +128,7 @@ impl Pump {
             if self.forgets(&body) {
                 continue;
             }
-            bring.handle(Event::Received(body))?;
+            bring.handle(DeliveryInput::Received(body))?;
             self.tell(bring.progress());
         }
     }
@@ -161,13 +165,13 @@ impl Pump {
         self.close();
     }
 
-    fn fill(&mut self, bring: &mut Bring) -> Result<(), Stays> {
+    fn fill(&mut self, bring: &mut Delivery) -> Result<(), Stays> {
         while bring.wants_record() {
             match self.waiting.pop_front() {
-                Some(record) => bring.handle(Event::Record(record))?,
+                Some(record) => bring.handle(DeliveryInput::Record(record))?,
                 None => match self.segments.next()? {
                     Some(taken) => self.waiting.extend(taken.records),
-                    None => bring.handle(Event::End)?,
+                    None => bring.handle(DeliveryInput::End)?,
                 },
             }
         }

@@ -16,7 +16,10 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 use wirefs_carrier::{Carrier, CarrierLost, PeerInfo};
-use wirefs_journal::{Bring, Course, Damage, Decided, Fault, Header, Outcome, Terms, Unfit};
+use wirefs_journal::{
+    Damage, Delivery, DeliveryCounts, DeliveryFault, DeliveryPlan, Header, SessionTerms, SuspendedReplay,
+    Undeliverable,
+};
 use wirefs_op::Errno;
 use wirefs_op::message::version::{FEATURE_ALONE, FEATURE_LEASES, FEATURE_LEDGER, SessionId};
 use wirefs_op::wire::Malformed;
@@ -51,7 +54,7 @@ pub struct Recovered {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Brought {
     /// What became of its changes.
-    pub outcome: Outcome,
+    pub outcome: DeliveryCounts,
     /// Changes that are kept aside: those that were refused, and those behind a damaged place.
     pub aside: u64,
     /// Where.
@@ -59,7 +62,7 @@ pub struct Brought {
     /// Where it was damaged, in its midst.
     pub damage: Option<Damage>,
     /// Why nothing of it was sent, and all of it is kept aside.
-    pub unfit: Option<Unfit>,
+    pub unfit: Option<Undeliverable>,
 }
 
 /// Why a journal stays as it is.
@@ -85,7 +88,7 @@ pub enum Stays {
     ReadOnly,
     /// The server keeps no ledger.
     #[error("{0}")]
-    Unfit(Unfit),
+    Unfit(Undeliverable),
     /// The server's disk fails.
     #[error("the server cannot bring them to its disk: {0}")]
     Unsafe(Errno),
@@ -121,12 +124,12 @@ impl Stays {
     }
 }
 
-impl From<Fault> for Stays {
-    fn from(fault: Fault) -> Stays {
+impl From<DeliveryFault> for Stays {
+    fn from(fault: DeliveryFault) -> Stays {
         match fault {
-            Fault::Malformed(malformed) => Stays::Protocol(malformed),
-            Fault::Unfit(unfit) => Stays::Unfit(unfit),
-            Fault::Unseen(errno) => Stays::Unseen(errno),
+            DeliveryFault::Malformed(malformed) => Stays::Protocol(malformed),
+            DeliveryFault::Undeliverable(unfit) => Stays::Unfit(unfit),
+            DeliveryFault::LookupFailed(errno) => Stays::Unseen(errno),
         }
     }
 }
@@ -179,7 +182,7 @@ fn say(recovered: &Recovered) {
     let dir = recovered.dir.display();
     match &recovered.result {
         Ok(brought) => {
-            let Outcome { sent, skipped, .. } = brought.outcome;
+            let DeliveryCounts { sent, skipped, .. } = brought.outcome;
             tell(&format!(
                 "a mount of this source had ended without order: {sent} changes out of its journal were brought to the server, which had \
                  {skipped} already"
@@ -212,7 +215,7 @@ struct Recovery<'a> {
     peer: &'a PeerInfo,
     left: Left,
     /// What is being done again, where the server's machine was started again since.
-    decided: Option<Decided>,
+    decided: Option<SuspendedReplay>,
     /// The connection over which all of it was settled.
     used: Option<Pump>,
 }
@@ -250,12 +253,16 @@ impl Recovery<'_> {
     }
 
     /// What is left when nothing more is sent: what may not be is kept aside, and the journal goes.
-    fn settle(self, ended: Result<Outcome, Stays>, mut quarantine: Quarantine) -> Result<Brought, Stays> {
+    fn settle(
+        self,
+        ended: Result<DeliveryCounts, Stays>,
+        mut quarantine: Quarantine,
+    ) -> Result<Brought, Stays> {
         let mut unfit = None;
         let outcome = match ended {
-            Err(Stays::Unfit(why @ (Unfit::Unknown | Unfit::Unlike(_)))) => {
+            Err(Stays::Unfit(why @ (Undeliverable::Unknown | Undeliverable::Replay(_)))) => {
                 unfit = Some(why);
-                Outcome::default()
+                DeliveryCounts::default()
             }
             ended => ended?,
         };
@@ -281,7 +288,7 @@ impl Recovery<'_> {
         }
         // It was made and never written to.
         self.left.claim.map_or(Ok(()), Claim::remove)?;
-        let (outcome, quarantine) = (Outcome::default(), PathBuf::new());
+        let (outcome, quarantine) = (DeliveryCounts::default(), PathBuf::new());
         Ok(Brought { outcome, aside: 0, quarantine, damage: None, unfit: None })
     }
 
@@ -291,7 +298,7 @@ impl Recovery<'_> {
         header: &Header,
         quarantine: &mut Quarantine,
         is_first: bool,
-    ) -> Result<Outcome, Stays> {
+    ) -> Result<DeliveryCounts, Stays> {
         let attached = shake_hands_as(carrier, header.session, self.plan, FEATURES)?;
         let attachment = &attached.attachment;
         if attachment.root.id != header.root {
@@ -302,25 +309,30 @@ impl Recovery<'_> {
             attached.carrier.closer.close();
             return Err(Stays::ReadOnly);
         }
-        let terms = Terms { ledger: attachment.ledger, boot: attachment.boot };
+        let terms = SessionTerms { ledger: attachment.ledger, boot: attachment.boot };
         let is_certain = is_first && header.run == kernel_run();
         let decided = self.decided.take().filter(|decided| decided.is_at(terms.boot));
         let decided = decided.or_else(|| again::noted(&self.left, header.root, terms));
         let at = decided.as_ref().map(|_| terms.boot);
-        let begun = match (Course::of(&self.left.survey, header, terms, is_certain, at), decided) {
-            (Course::AsTheyAre(replay), _) => {
-                Ok(Bring::as_they_are(terms, replay, self.left.survey.refused()))
+        let begun = match (DeliveryPlan::of(&self.left.survey, header, terms, is_certain, at), decided) {
+            (DeliveryPlan::Resume(replay), _) => {
+                Ok(Delivery::resume(terms, replay, self.left.survey.rejected()))
             }
-            (Course::Nothing(unfit), _) => Err(Stays::Unfit(unfit)),
-            (Course::Again, Some(decided)) => Bring::go_on(decided, terms).map_err(Stays::from),
-            (Course::Again, None) => again::learned(&self.left, header.root, self.left.survey.end())
-                .and_then(|redo| Ok(Bring::again(redo, self.left.survey.seen, terms, None)?)),
+            (DeliveryPlan::Nothing(unfit), _) => Err(Stays::Unfit(unfit)),
+            (DeliveryPlan::ReplayAll, Some(decided)) => {
+                Delivery::continue_replay(decided, terms).map_err(Stays::from)
+            }
+            (DeliveryPlan::ReplayAll, None) => {
+                again::learned(&self.left, header.root, self.left.survey.end()).and_then(|redo| {
+                    Ok(Delivery::replay_all(redo, self.left.survey.latest_time, terms, None)?)
+                })
+            }
         };
         let mut pump = self.pump(attached)?;
         let _slow = SlowStep::begin(self.plan.tell, MountStep::Journal);
         let ended = begun.and_then(|mut bring| {
             let ended = pump.run(&mut bring, quarantine);
-            self.decided = bring.broken();
+            self.decided = bring.suspend();
             ended
         });
         match &ended {
@@ -339,22 +351,22 @@ impl Recovery<'_> {
 pub(super) fn keep_aside(
     left: &Left,
     quarantine: &mut Quarantine,
-    unfit: Option<Unfit>,
+    unfit: Option<Undeliverable>,
 ) -> Result<(), Stays> {
-    if left.survey.behind == 0 && unfit.is_none() {
+    if left.survey.after_damage == 0 && unfit.is_none() {
         return Ok(());
     }
     let mut segments = left.segments()?;
     while let Some(taken) = segments.next()? {
         if let Some(unfit) = unfit {
             let survey = &left.survey;
-            let is_needed = |number: u64| number >= survey.forget && !survey.told(number).is_refused;
+            let is_needed = |number: u64| number >= survey.durable && !survey.outcome(number).is_rejected;
             for record in taken.records.iter().filter(|record| is_needed(record.number)) {
                 quarantine.keep(record, &unfit.to_string())?;
             }
         }
         // None where power was lost: nobody was promised anything of it.
-        for record in taken.behind.iter().filter(|_| left.survey.behind > 0) {
+        for record in taken.after_damage.iter().filter(|_| left.survey.after_damage > 0) {
             quarantine.keep(record, "it stands behind a damaged place of the journal")?;
         }
     }

@@ -11,7 +11,9 @@ use super::{Journal, again, decided, tell};
 use crate::handshake::Attached;
 use std::path::PathBuf;
 use wirefs_client::{Again, Redone};
-use wirefs_journal::{Became, Bring, Decided, Fate, Header, Terms, Unfit};
+use wirefs_journal::{
+    ChangeFate, Delivery, Header, ReplayReport, SessionTerms, SuspendedReplay, Undeliverable,
+};
 use wirefs_op::message::version::BootId;
 
 /// Doing changes again, over as many connections as it takes.
@@ -20,7 +22,7 @@ pub(crate) struct Begun {
     pub(crate) end: u64,
     /// The core waits for replies to changes from this number on.
     pub(crate) answered: u64,
-    decided: Option<Decided>,
+    decided: Option<SuspendedReplay>,
 }
 
 impl Begun {
@@ -59,7 +61,7 @@ impl Journal {
         // What goes while it is read would be missed.
         self.group.tidy();
         let left = Left::own(&dir)?;
-        let terms = Terms { ledger: attached.attachment.ledger, boot: attached.attachment.boot };
+        let terms = SessionTerms { ledger: attached.attachment.ledger, boot: attached.attachment.boot };
         let mut pump = Pump::of_living(attached, &left)?;
         let redone = self.pumped(&left, &header, terms, &mut pump, begun);
         match &redone {
@@ -74,7 +76,7 @@ impl Journal {
         &self,
         left: &Left,
         header: &Header,
-        terms: Terms,
+        terms: SessionTerms,
         pump: &mut Pump,
         begun: &mut Begun,
     ) -> Result<Redone, Stays> {
@@ -83,20 +85,20 @@ impl Journal {
             elsewhere => (None, elsewhere),
         };
         let mut bring = match at {
-            Some(decided) => Bring::go_on(decided, terms)?,
+            Some(decided) => Delivery::continue_replay(decided, terms)?,
             None => {
                 let mut redo = again::learned(left, header.root, begun.end)?;
                 if let Some(elsewhere) = &elsewhere {
-                    elsewhere.precedes(&mut redo);
+                    elsewhere.hand_over_to(&mut redo);
                 }
-                Bring::again(redo, left.survey.seen, terms, Some(begun.answered))?
+                Delivery::replay_all(redo, left.survey.latest_time, terms, Some(begun.answered))?
             }
         };
         let mut quarantine = self.quarantine(header);
         let outcome = match pump.run(&mut bring, &mut quarantine) {
             Ok(outcome) => outcome,
             Err(stays) => {
-                begun.decided = bring.broken().or(elsewhere);
+                begun.decided = bring.suspend().or(elsewhere);
                 return Err(stays);
             }
         };
@@ -111,7 +113,7 @@ impl Journal {
             tell(&format!("{count} changes were NOT carried out again; they are kept in {dir}"));
         }
         let became =
-            bring.take_became().ok_or_else(|| Stays::Unreadable("nobody waits for it".to_owned()))?;
+            bring.take_report().ok_or_else(|| Stays::Unreadable("nobody waits for it".to_owned()))?;
         Ok(redone(terms.boot, became))
     }
 
@@ -131,7 +133,7 @@ impl Journal {
         let mut quarantine = self.quarantine(&header);
         let unfit = match stays {
             Stays::Unfit(unfit) => *unfit,
-            _ => Unfit::Unknown,
+            _ => Undeliverable::Unknown,
         };
         keep_aside(&Left::own(&dir)?, &mut quarantine, Some(unfit))?;
         quarantine.settle()?;
@@ -157,11 +159,11 @@ impl Journal {
     }
 }
 
-fn redone(boot: BootId, became: Became) -> Redone {
-    let Became { next, made, fates } = became;
-    let again = |fate: Fate| match fate {
-        Fate::Answered(reply) => Again::Answered(reply),
-        Fate::Done(stat) => Again::Done(stat),
+fn redone(boot: BootId, became: ReplayReport) -> Redone {
+    let ReplayReport { next, made, fates } = became;
+    let again = |fate: ChangeFate| match fate {
+        ChangeFate::Answered(reply) => Again::Answered(reply),
+        ChangeFate::Done(stat) => Again::Done(stat),
     };
     Redone {
         boot,

@@ -9,9 +9,9 @@ use std::fs::File;
 use std::io::{self, IoSlice, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use wirefs_journal::entry::{EntryKind, HEAD_BYTES, NOT_ALONE, Spot, head};
+use wirefs_journal::entry::{EntryKind, HEAD_BYTES, NOT_EXCLUSIVE, Spot, head};
 use wirefs_journal::limits::SEGMENT_BYTES;
-use wirefs_journal::{Figures, Header, Live, Misuse, Told};
+use wirefs_journal::{ChangeOutcome, Figures, Header, Layout, Misuse};
 use wirefs_op::Frame;
 use wirefs_op::message::version::BootId;
 
@@ -63,7 +63,7 @@ fn body(frame: &Frame) -> [&[u8]; 2] {
 pub(super) struct Writer {
     claim: Claim,
     header: Header,
-    live: Live,
+    live: Layout,
     /// The segment that is written to, but where there was no room for one, and the sum of its header.
     file: Option<Arc<File>>,
     salt: u32,
@@ -81,7 +81,7 @@ impl Writer {
     /// # Errors
     /// The system refuses, or there is no room: nothing is left there then.
     pub(super) fn begin(claim: Claim, header: Header, group: &Group) -> Result<Writer, AppendError> {
-        let live = Live::new(header.encode().len() as u64);
+        let live = Layout::new(header.encode().len() as u64);
         let (file, salt) = match group.make(&header) {
             Ok(made) => made,
             Err(error) => {
@@ -117,7 +117,7 @@ impl Writer {
         if placed.opens {
             self.next_segment(placed.segment, group)?;
         }
-        self.gather(EntryKind::Record, number, frame, placed.offset, group)
+        self.gather(EntryKind::Change, number, frame, placed.offset, group)
     }
 
     /// Notes which changes are answered, unless that is noted.
@@ -130,21 +130,26 @@ impl Writer {
     }
 
     /// Notes what the server said of a change.
-    pub(super) fn told(&mut self, number: u64, told: &Told, group: &Group) -> Result<(), AppendError> {
+    pub(super) fn told(
+        &mut self,
+        number: u64,
+        told: &ChangeOutcome,
+        group: &Group,
+    ) -> Result<(), AppendError> {
         let frame = Frame { data: Bytes::copy_from_slice(&told.encode()), ..Frame::default() };
-        self.note(EntryKind::Told, number, frame, group)
+        self.note(EntryKind::Outcome, number, frame, group)
     }
 
     /// Notes from which change on nobody else has come between.
     pub(super) fn alone(&mut self, from: Option<u64>, group: &Group) -> Result<(), AppendError> {
         self.alone = from;
-        self.note(EntryKind::Alone, from.unwrap_or(NOT_ALONE), Frame::default(), group)
+        self.note(EntryKind::Exclusive, from.unwrap_or(NOT_EXCLUSIVE), Frame::default(), group)
     }
 
     /// Notes what the server's clock has said of these changes.
     pub(super) fn seen(&mut self, nanos: u64, group: &Group) -> Result<(), AppendError> {
         self.seen = nanos;
-        self.note(EntryKind::Seen, nanos, Frame::default(), group)
+        self.note(EntryKind::LatestTime, nanos, Frame::default(), group)
     }
 
     /// Whether none was noted to be answered yet.
@@ -155,7 +160,7 @@ impl Writer {
     /// Forgets the changes below a number; segments that are not needed go.
     pub(super) fn forget(&mut self, below: u64, group: &Group) -> Result<(), AppendError> {
         self.answered(below, group)?;
-        self.note(EntryKind::Forget, below, Frame::default(), group)?;
+        self.note(EntryKind::Durable, below, Frame::default(), group)?;
         let gone = self.live.forget(below);
         if !gone.is_empty() {
             self.note_again(group)?;
@@ -195,9 +200,9 @@ impl Writer {
     fn note_again(&mut self, group: &Group) -> Result<(), AppendError> {
         self.note(EntryKind::Answered, self.answered, Frame::default(), group)?;
         if let Some(from) = self.alone {
-            self.note(EntryKind::Alone, from, Frame::default(), group)?;
+            self.note(EntryKind::Exclusive, from, Frame::default(), group)?;
         }
-        self.note(EntryKind::Seen, self.seen, Frame::default(), group)
+        self.note(EntryKind::LatestTime, self.seen, Frame::default(), group)
     }
 
     fn note(&mut self, kind: EntryKind, number: u64, frame: Frame, group: &Group) -> Result<(), AppendError> {
@@ -247,7 +252,7 @@ impl Writer {
     /// The server's machine was started again, and has all that is in the journal: what follows is for that start of it.
     pub(super) fn turn(&mut self, boot: BootId, group: &Group) -> Result<(), AppendError> {
         self.header.boot = boot;
-        let segment = self.live.turn();
+        let segment = self.live.begin_segment();
         self.next_segment(segment, group)?;
         self.note_again(group)?;
         self.write(group)

@@ -5,7 +5,7 @@ use crate::engine::Shared;
 use crate::handshake::Attached;
 use crate::journal::{Begun, Journal};
 use std::sync::atomic::Ordering;
-use wirefs_journal::Terms;
+use wirefs_journal::SessionTerms;
 use wirefs_op::message::version::BootId;
 
 /// The use of a new connection.
@@ -31,7 +31,7 @@ impl ServerReboot {
     pub(super) fn check(&mut self, engine: &Shared, attached: Attached) -> ConnectionUse {
         let boot = attached.attachment.boot;
         let known = engine.lock().client.boot();
-        let is_void = Terms { ledger: attached.attachment.ledger, boot }.is_void();
+        let is_void = SessionTerms { ledger: attached.attachment.ledger, boot }.is_void();
         let is_going_on = self.begun.as_ref().is_some_and(|begun| begun.is_at(boot));
         let has_losses = boot != known && self.given_up != Some(boot) && (is_void || is_going_on);
         let journal = engine.journal.as_ref().filter(|journal| has_losses && journal.is_whole());

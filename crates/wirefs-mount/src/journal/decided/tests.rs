@@ -22,9 +22,9 @@ impl Drop for Dir {
     }
 }
 
-fn decision(answered: u64) -> Decision {
+fn decision(answered: u64) -> Findings {
     let (names, objects) = (BTreeMap::new(), BTreeMap::new());
-    Decision { boot: BootId(3), next: 9, seen: 1, names, objects, answered }
+    Findings { boot: BootId(3), next: 9, latest_time: 1, names, objects, answered }
 }
 
 #[test]

@@ -6,7 +6,7 @@ pub(in super::super) use played::{Played, segment};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
-use wirefs_journal::limits::{BEGUN_BYTES, BEHIND_SEGMENTS_MAX, SEGMENT_BYTES};
+use wirefs_journal::limits::{BACKLOG_SEGMENTS_MAX, SEGMENT_BYTES, WRITE_OUT_BYTES};
 
 /// How long something may take that comes for certain.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -24,7 +24,7 @@ fn open(group: &Group, number: u64) {
 fn rest(group: &Group) {
     let until = Instant::now() + PATIENCE;
     let mut state = group.lock();
-    while state.is_busy || state.durable.has_early() || state.durable.is_used() {
+    while state.is_busy || state.durable.has_background_job() || state.durable.is_syncing() {
         assert!(Instant::now() < until);
         state = group.progress.wait_timeout(state, PATIENCE).unwrap().0;
     }
@@ -50,10 +50,11 @@ fn close_waits_for_one_segment_however_large_the_file_is() {
         }
         rest(&group);
         assert_eq!((group.waits(), disk.own()), (0, vec![]), "who writes waits for nothing");
-        let early: Vec<Job> = disk.others().into_iter().filter(|job| matches!(job, Job::Sync(_))).collect();
-        assert_eq!(early, (1..last).map(Job::Sync).collect::<Vec<_>>());
+        let early: Vec<DiskJob> =
+            disk.others().into_iter().filter(|job| matches!(job, DiskJob::SyncSegment(_))).collect();
+        assert_eq!(early, (1..last).map(DiskJob::SyncSegment).collect::<Vec<_>>());
         group.sync_to(group.written()).unwrap();
-        assert_eq!(disk.own(), [Job::Sync(last)], "{mib} MiB");
+        assert_eq!(disk.own(), [DiskJob::SyncSegment(last)], "{mib} MiB");
         group.sync_to(group.written()).unwrap();
         assert_eq!((group.waits(), disk.own()), (1, vec![]));
     }
@@ -75,11 +76,11 @@ fn what_was_written_is_synced_once_for_all_who_wait() {
     }
     disk.hold(false);
     waiters.into_iter().for_each(|waiter| assert_eq!(waiter.recv_timeout(PATIENCE), Ok(true)));
-    assert_eq!(disk.others(), [Job::Names(0), Job::Sync(1)]);
+    assert_eq!(disk.others(), [DiskJob::SyncNames(0), DiskJob::SyncSegment(1)]);
     group.wrote(1).unwrap();
     group.sync_to(group.written()).unwrap();
     group.sync_to(group.written()).unwrap();
-    assert_eq!((group.waits(), disk.own()), (9, vec![Job::Sync(1)]));
+    assert_eq!((group.waits(), disk.own()), (9, vec![DiskJob::SyncSegment(1)]));
 }
 
 #[test]
@@ -97,20 +98,23 @@ fn who_waits_for_what_is_being_synced_already_waits_until_it_is_there() {
     assert_eq!(group.lock().durable.synced(), Point::default());
     disk.hold(false);
     assert_eq!(waiter.join().unwrap(), Ok(()));
-    let done: Vec<Job> = disk.lock().done.iter().map(|(_, job)| job.clone()).collect();
-    assert_eq!(done, [Job::Names(0), Job::Sync(1), Job::Names(0), Job::Sync(2)]);
+    let done: Vec<DiskJob> = disk.lock().done.iter().map(|(_, job)| job.clone()).collect();
+    assert_eq!(
+        done,
+        [DiskJob::SyncNames(0), DiskJob::SyncSegment(1), DiskJob::SyncNames(0), DiskJob::SyncSegment(2)]
+    );
 }
 
 // S-96
 #[test]
 fn a_sync_that_fails_before_anybody_waits_fails_for_all_who_wait_write_or_open_later() {
     let (group, disk) = group();
-    disk.lock().fails = Some((Job::Sync(1), io::ErrorKind::Other));
+    disk.lock().fails = Some((DiskJob::SyncSegment(1), io::ErrorKind::Other));
     open(&group, 1);
     group.wrote(100).unwrap();
     let first = group.written();
     open(&group, 2);
-    disk.wait_until(|does| does.done.iter().any(|(_, job)| *job == Job::Sync(1)));
+    disk.wait_until(|does| does.done.iter().any(|(_, job)| *job == DiskJob::SyncSegment(1)));
     rest(&group);
     for point in [first, group.written()] {
         let error = group.sync_to(point).unwrap_err();
@@ -127,14 +131,14 @@ fn a_sync_that_fails_while_somebody_waits_for_it_fails_for_that_one() {
     open(&group, 1);
     rest(&group);
     disk.hold(true);
-    disk.lock().fails = Some((Job::Sync(1), io::ErrorKind::Other));
+    disk.lock().fails = Some((DiskJob::SyncSegment(1), io::ErrorKind::Other));
     group.wrote(1).unwrap();
     let wait = |group: &Arc<Syncing>| {
         let group = Arc::clone(group);
         thread::spawn(move || group.sync_to(group.written()).map_err(|error| error.kind()))
     };
     let leads = wait(&group);
-    disk.wait_until(|does| does.doing == [Job::Sync(1)]);
+    disk.wait_until(|does| does.doing == [DiskJob::SyncSegment(1)]);
     let waits = wait(&group);
     disk.hold(false);
     assert_eq!(
@@ -147,9 +151,9 @@ fn a_sync_that_fails_while_somebody_waits_for_it_fails_for_that_one() {
 fn what_goes_wrong_where_only_a_beginning_is_made_is_nobodys_failure() {
     let (group, disk) = group();
     open(&group, 1);
-    let begin = Job::Begin(1, 0..BEGUN_BYTES);
+    let begin = DiskJob::WriteOut(1, 0..WRITE_OUT_BYTES);
     disk.lock().fails = Some((begin.clone(), io::ErrorKind::PermissionDenied));
-    group.wrote(BEGUN_BYTES).unwrap();
+    group.wrote(WRITE_OUT_BYTES).unwrap();
     rest(&group);
     assert!(disk.others().contains(&begin));
     group.sync_to(group.written()).unwrap();
@@ -163,7 +167,7 @@ fn a_disk_without_room_is_told_from_a_broken_one_and_believed_again_when_all_was
         let (group, disk) = group();
         open(&group, 1);
         rest(&group);
-        disk.lock().fails = Some((Job::Remove(1), kind));
+        disk.lock().fails = Some((DiskJob::Remove(1), kind));
         open(&group, 2);
         group.forget(2);
         rest(&group);
@@ -184,7 +188,7 @@ fn what_nobody_needs_is_not_synced_and_goes_with_its_last_descriptor_in_the_thre
     for number in 1..=4 {
         let file = segment(number);
         group.opened(number, &file).unwrap();
-        group.wrote(2 * BEGUN_BYTES).unwrap();
+        group.wrote(2 * WRITE_OUT_BYTES).unwrap();
         descriptors.push(Arc::downgrade(&file));
     }
     group.forget(4);
@@ -198,8 +202,8 @@ fn what_nobody_needs_is_not_synced_and_goes_with_its_last_descriptor_in_the_thre
     rest(&group);
     assert_eq!(are_open(), [false, false, false, true]);
     let others = disk.others();
-    assert_eq!(others.iter().filter(|job| matches!(job, Job::Remove(_))).count(), 3);
-    let forgotten = [1, 2, 3].map(Job::Sync);
+    assert_eq!(others.iter().filter(|job| matches!(job, DiskJob::Remove(_))).count(), 3);
+    let forgotten = [1, 2, 3].map(DiskJob::SyncSegment);
     assert!(!others.iter().any(|job| forgotten.contains(job)), "{others:?}");
     assert_eq!((disk.own(), group.waits()), (vec![], 0));
 }
@@ -221,7 +225,7 @@ fn syncs(group: &Arc<Syncing>) -> mpsc::Receiver<bool> {
 
 #[test]
 fn who_waits_at_the_end_for_a_segment_to_go_that_somebody_syncs_still_comes_back() {
-    for fails in [None, Some((Job::Sync(1), io::ErrorKind::Other))] {
+    for fails in [None, Some((DiskJob::SyncSegment(1), io::ErrorKind::Other))] {
         let (group, disk) = group();
         open(&group, 1);
         rest(&group);
@@ -229,7 +233,7 @@ fn who_waits_at_the_end_for_a_segment_to_go_that_somebody_syncs_still_comes_back
         disk.lock().fails = fails.clone();
         group.wrote(1).unwrap();
         let leads = syncs(&group);
-        disk.wait_until(|does| does.doing == [Job::Sync(1)]);
+        disk.wait_until(|does| does.doing == [DiskJob::SyncSegment(1)]);
         open(&group, 2);
         group.wrote(1).unwrap();
         group.forget(2);
@@ -242,7 +246,7 @@ fn who_waits_at_the_end_for_a_segment_to_go_that_somebody_syncs_still_comes_back
         assert_eq!(waits.recv_timeout(PATIENCE), Ok(fails.is_none()));
         let led = leads.recv_timeout(PATIENCE).unwrap();
         assert!(led || fails.is_some());
-        assert_eq!(disk.has_done(&Job::Remove(1)), fails.is_none());
+        assert_eq!(disk.has_done(&DiskJob::Remove(1)), fails.is_none());
     }
 }
 
@@ -257,8 +261,8 @@ fn what_goes_after_the_end_is_removed_by_whoever_waits_for_it() {
     group.wrote(1).unwrap();
     group.forget(2);
     assert_eq!(syncs(&group).recv_timeout(PATIENCE), Ok(true));
-    let last: Vec<Job> = disk.others().split_off(1);
-    assert_eq!(last, [Job::Remove(1), Job::Names(0), Job::Sync(2)]);
+    let last: Vec<DiskJob> = disk.others().split_off(1);
+    assert_eq!(last, [DiskJob::Remove(1), DiskJob::SyncNames(0), DiskJob::SyncSegment(2)]);
 }
 
 #[test]
@@ -266,7 +270,7 @@ fn who_waits_for_what_nobody_needs_any_more_is_told_so_at_once() {
     let (group, disk) = group();
     disk.hold(true);
     open(&group, 1);
-    disk.wait_until(|does| does.doing == [Job::Names(0)]);
+    disk.wait_until(|does| does.doing == [DiskJob::SyncNames(0)]);
     let waits = syncs(&group);
     open(&group, 2);
     group.forget(2);
@@ -305,7 +309,7 @@ fn a_segment_for_which_there_is_no_room_takes_that_of_those_that_nobody_needs() 
 fn who_changes_far_more_than_the_disk_takes_waits_for_it_and_the_journal_never_does() {
     let (group, disk) = group();
     disk.hold(true);
-    let max = BEHIND_SEGMENTS_MAX as u64;
+    let max = BACKLOG_SEGMENTS_MAX as u64;
     // The disk does nothing meanwhile, and comes back to whoever writes all the same.
     (1..=max + 2).for_each(|number| open(&group, number));
     assert!(group.is_behind() && disk.lock().done.is_empty());
@@ -313,7 +317,7 @@ fn who_changes_far_more_than_the_disk_takes_waits_for_it_and_the_journal_never_d
         let disk = disk.clone();
         does(&group, move |group| {
             group.keep_pace();
-            disk.has_done(&Job::Sync(2))
+            disk.has_done(&DiskJob::SyncSegment(2))
         })
     };
     disk.wait_until(|does| !does.doing.is_empty());
@@ -328,8 +332,8 @@ fn who_waits_for_a_disk_that_is_behind_comes_back_when_it_fails_or_at_the_end() 
     for fails in [true, false] {
         let (group, disk) = group();
         disk.hold(true);
-        disk.lock().fails = fails.then_some((Job::Names(0), io::ErrorKind::Other));
-        (1..=BEHIND_SEGMENTS_MAX as u64 + 2).for_each(|number| open(&group, number));
+        disk.lock().fails = fails.then_some((DiskJob::SyncNames(0), io::ErrorKind::Other));
+        (1..=BACKLOG_SEGMENTS_MAX as u64 + 2).for_each(|number| open(&group, number));
         let waits = does(&group, |group| group.keep_pace());
         disk.wait_until(|does| !does.doing.is_empty());
         disk.hold(false);
@@ -352,7 +356,7 @@ fn after_everything_was_let_go_of_no_descriptor_is_left_and_another_segment_foll
     open(&group, 4);
     rest(&group);
     group.sync_to(group.written()).unwrap();
-    assert_eq!(disk.own(), [Job::Sync(4)]);
+    assert_eq!(disk.own(), [DiskJob::SyncSegment(4)]);
 }
 
 #[test]
@@ -363,7 +367,7 @@ fn a_directory_that_is_gone_is_a_disk_that_failed() {
     let path = |number: u64| super::super::place::segment_path(&dir, number);
     let make = |number: u64| Arc::new(File::create(path(number)).unwrap());
     group.opened(1, &make(1)).unwrap();
-    group.wrote(BEGUN_BYTES).unwrap();
+    group.wrote(WRITE_OUT_BYTES).unwrap();
     group.sync_to(group.written()).unwrap();
     group.opened(2, &make(2)).unwrap();
     group.forget(2);

@@ -2,7 +2,7 @@
 
 use super::*;
 use wirefs_journal::entry::{EntryKind, Spot, head};
-use wirefs_journal::{Outcome, Unfit};
+use wirefs_journal::{DeliveryCounts, Undeliverable};
 use wirefs_op::FileId;
 use wirefs_op::message::version::BootId;
 
@@ -28,7 +28,7 @@ fn what_was_left_comes_to_the_server_in_order_and_the_journal_goes() {
     let stage = Stage::new();
     stage.left(1, &THREE);
     stage.server.with(|state| state.seen = 2);
-    let expected = Outcome { sent: 2, skipped: 1, ..Outcome::default() };
+    let expected = DeliveryCounts { sent: 2, skipped: 1, ..DeliveryCounts::default() };
     assert_eq!(brought(&stage).outcome, expected);
     assert_eq!(stage.server.numbers(), [2, 3]);
     assert_eq!(stage.server.with(|state| state.commits), 1);
@@ -60,7 +60,7 @@ fn what_the_server_refuses_is_kept_with_the_reason() {
     let stage = Stage::new();
     stage.left(1, &[(1, "one"), (2, "no room"), (3, "three")]);
     let brought = brought(&stage);
-    assert_eq!((brought.outcome.sent, brought.outcome.refused, brought.aside), (2, 1, 1));
+    assert_eq!((brought.outcome.sent, brought.outcome.rejected, brought.aside), (2, 1, 1));
     assert_eq!(stage.kept(), [Kept { dir: brought.quarantine.clone(), changes: 1 }]);
     let [change] = &kept_changes(&brought.quarantine)[..] else { panic!("one change") };
     assert_eq!((change.number, change.bytes, &change.source[..]), (2, 7, "unix:///here"));
@@ -129,7 +129,7 @@ fn of_another_run(header: &Header, changes: &[(u64, Frame)]) -> (Vec<u8>, Vec<us
     for (number, frame) in changes {
         starts.push(segment.len());
         let (body, offset) = (frame.to_body(), segment.len() as u64);
-        segment.extend_from_slice(&head(EntryKind::Record, *number, &[&body], Spot { salt, offset }));
+        segment.extend_from_slice(&head(EntryKind::Change, *number, &[&body], Spot { salt, offset }));
         segment.extend_from_slice(&body);
     }
     (segment, starts)
@@ -160,7 +160,7 @@ fn nothing_is_sent_to_a_server_that_forgot_what_it_did() {
     assert!(journal.write(|| 2));
     drop(journal);
     let brought = brought(&stage);
-    assert_eq!((brought.unfit, brought.aside), (Some(Unfit::Unknown), 3));
+    assert_eq!((brought.unfit, brought.aside), (Some(Undeliverable::Unknown), 3));
     assert_eq!(stage.server.numbers(), [0_u64; 0]);
     assert_eq!(stage.kept().iter().map(|kept| kept.changes).sum::<u64>(), 3);
     assert!(left_journals(&stage.dir.join("journal")).is_empty());
@@ -185,7 +185,7 @@ fn what_a_servers_machine_lost_is_sent_again_under_numbers_of_its_own() {
     for seen in [0, 1] {
         let stage = started_again();
         stage.server.with(|state| state.seen = seen);
-        assert_eq!(brought(&stage).outcome, Outcome { sent: 3, ..Outcome::default() });
+        assert_eq!(brought(&stage).outcome, DeliveryCounts { sent: 3, ..DeliveryCounts::default() });
         assert_eq!(stage.server.numbers(), [5, 6, 7], "not those of the journal, nor the one behind them");
     }
 }
@@ -205,7 +205,7 @@ fn what_was_sent_again_in_part_the_next_one_goes_on_with() {
     let stage = ended_in_the_midst();
     let brought = brought(&stage);
     assert_eq!((brought.unfit, brought.aside), (None, 0));
-    assert_eq!(brought.outcome, Outcome { sent: 2, skipped: 1, ..Outcome::default() });
+    assert_eq!(brought.outcome, DeliveryCounts { sent: 2, skipped: 1, ..DeliveryCounts::default() });
     assert_eq!(stage.server.numbers(), [5, 6, 7], "nothing twice");
     assert!(left_journals(&stage.dir.join("journal")).is_empty());
 }
@@ -215,7 +215,7 @@ fn what_was_sent_again_in_part_is_not_taken_for_done_where_it_is_not_noted() {
     let stage = ended_in_the_midst();
     decided::forget(&stage.only_journal());
     let brought = brought(&stage);
-    assert_eq!((brought.unfit, brought.aside), (Some(Unfit::Unknown), 3));
+    assert_eq!((brought.unfit, brought.aside), (Some(Undeliverable::Unknown), 3));
     assert_eq!(stage.server.numbers(), [5], "nothing twice");
 }
 
@@ -251,7 +251,7 @@ fn a_server_that_cannot_take_it_now_finds_it_later() {
     stage.server.with(|state| (state.root.ino, state.read_only) = (2, true));
     assert!(matches!(stays(&stage), Stays::ReadOnly));
     stage.server.with(|state| (state.read_only, state.counts) = (false, false));
-    assert!(matches!(stays(&stage), Stays::Unfit(Unfit::NoLedger)));
+    assert!(matches!(stays(&stage), Stays::Unfit(Undeliverable::NoLedger)));
     assert!(dir.exists());
     stage.server.with(|state| state.counts = true);
     brought(&stage);

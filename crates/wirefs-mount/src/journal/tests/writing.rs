@@ -4,8 +4,8 @@ use super::*;
 use crate::engine::Engine;
 use wirefs_client::call::{Call, ROOT};
 use wirefs_fuse::Reading;
-use wirefs_journal::Job;
-use wirefs_journal::limits::BEHIND_SEGMENTS_MAX;
+use wirefs_journal::DiskJob;
+use wirefs_journal::limits::BACKLOG_SEGMENTS_MAX;
 use wirefs_op::Timestamp;
 use wirefs_op::message::version::BootId;
 
@@ -29,7 +29,7 @@ fn what_follows_another_start_of_the_server_is_known_to_be_for_that() {
     drop(journal);
     let left = left::Left::own(&dir).unwrap();
     assert_eq!(left.header().unwrap().boot, BootId(9));
-    assert_eq!((left.survey.needed_from(0).0, left.survey.forget), (1, 2));
+    assert_eq!((left.survey.needed_from(0).0, left.survey.durable), (1, 2));
 }
 
 #[test]
@@ -99,8 +99,8 @@ fn what_was_noted_in_a_segment_that_goes_is_still_known() {
     assert!(!segment(&dir, 1).exists() && segment(&dir, 2).exists());
     drop(journal);
     let left = left::Left::open(&dir, |_| {}).unwrap().expect("nobody uses it");
-    assert!(left.survey.is_of_one_alone());
-    assert_eq!((left.survey.answered, left.survey.seen), (140, 5_000_000_000));
+    assert!(left.survey.is_exclusive());
+    assert_eq!((left.survey.answered, left.survey.latest_time), (140, 5_000_000_000));
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn who_changes_something_waits_for_a_disk_that_is_behind_without_the_core_and_no
     let disk = group::tests::Played::default();
     disk.hold(true);
     journal.group = Syncing::start(disk.clone()).unwrap();
-    for number in 1..=BEHIND_SEGMENTS_MAX as u64 + 2 {
+    for number in 1..=BACKLOG_SEGMENTS_MAX as u64 + 2 {
         journal.group.opened(number, &group::tests::segment(number)).unwrap();
     }
     let plan = stage.plan();
@@ -182,7 +182,7 @@ fn who_changes_something_waits_for_a_disk_that_is_behind_without_the_core_and_no
     let (for_thread, its_disk) = (Arc::clone(&engine), disk.clone());
     std::thread::spawn(move || {
         keeps_pace(&for_thread, Call::Unlink { parent: ROOT, name: b"name" });
-        done.send(its_disk.has_done(&Job::Sync(2)))
+        done.send(its_disk.has_done(&DiskJob::SyncSegment(2)))
     });
     assert!(engine.status(&stage.dir).journal.unwrap().failed.is_none());
     disk.hold(false);

@@ -9,12 +9,12 @@ use wirefs_op::message::version::{BootId, SessionId};
 #[derive(Default)]
 pub(super) struct Does {
     /// What it did, and who asked for it.
-    pub(super) done: Vec<(ThreadId, Job)>,
+    pub(super) done: Vec<(ThreadId, DiskJob)>,
     /// What it does just now.
-    pub(super) doing: Vec<Job>,
+    pub(super) doing: Vec<DiskJob>,
     /// It does nothing more until it may.
     pub(super) is_held: bool,
-    pub(super) fails: Option<(Job, io::ErrorKind)>,
+    pub(super) fails: Option<(DiskJob, io::ErrorKind)>,
     /// There is no room until something is removed, and who asked for some in vain.
     pub(super) is_full: bool,
     pub(super) refused: usize,
@@ -42,11 +42,11 @@ impl Played {
     }
 
     /// What it has done.
-    pub(in crate::journal) fn has_done(&self, job: &Job) -> bool {
+    pub(in crate::journal) fn has_done(&self, job: &DiskJob) -> bool {
         self.lock().done.iter().any(|(_, done)| done == job)
     }
 
-    fn job(&self, job: Job) -> io::Result<()> {
+    fn job(&self, job: DiskJob) -> io::Result<()> {
         let (lock, condition) = &*self.0;
         let mut does = lock.lock().unwrap();
         does.doing.push(job.clone());
@@ -54,7 +54,7 @@ impl Played {
         let mut does = condition.wait_timeout_while(does, PATIENCE, |does| does.is_held).unwrap().0;
         does.doing.retain(|other| *other != job);
         does.done.push((thread::current().id(), job.clone()));
-        does.is_full &= !matches!(job, Job::Remove(_));
+        does.is_full &= !matches!(job, DiskJob::Remove(_));
         condition.notify_all();
         match does.fails.take_if(|(fails, _)| *fails == job) {
             Some((_, kind)) => Err(kind.into()),
@@ -63,14 +63,14 @@ impl Played {
     }
 
     /// What this thread had it do, since it was asked last.
-    pub(super) fn own(&self) -> Vec<Job> {
+    pub(super) fn own(&self) -> Vec<DiskJob> {
         let me = thread::current().id();
         let mut does = self.lock();
         does.done.extract_if(.., |(who, _)| *who == me).map(|(_, job)| job).collect()
     }
 
     /// What others had it do.
-    pub(super) fn others(&self) -> Vec<Job> {
+    pub(super) fn others(&self) -> Vec<DiskJob> {
         let me = thread::current().id();
         self.lock().done.iter().filter(|(who, _)| *who != me).map(|(_, job)| job.clone()).collect()
     }
@@ -93,19 +93,19 @@ impl Disk for Played {
     }
 
     fn sync_names(&self) -> io::Result<()> {
-        self.job(Job::Names(0))
+        self.job(DiskJob::SyncNames(0))
     }
 
     fn sync(&self, segment: &File) -> io::Result<()> {
-        self.job(Job::Sync(number(segment)))
+        self.job(DiskJob::SyncSegment(number(segment)))
     }
 
     fn begin(&self, segment: &File, bytes: Range<u64>) -> io::Result<()> {
-        self.job(Job::Begin(number(segment), bytes))
+        self.job(DiskJob::WriteOut(number(segment), bytes))
     }
 
     fn remove(&self, number: u64) -> io::Result<()> {
-        self.job(Job::Remove(number))
+        self.job(DiskJob::Remove(number))
     }
 }
 
