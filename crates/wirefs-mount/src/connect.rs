@@ -10,7 +10,7 @@ use wirefs_op::message::version::SessionId;
 
 use super::engine::{self, Engine};
 use super::handshake::{self, Attached, ConnectError};
-use super::journal::{self, Journal, Recovered};
+use super::journal::{self, Journal, JournalRecovery};
 use super::mounted::{MountError, Mounted};
 use super::plan::MountPlan;
 use super::previous_mount::MountNote;
@@ -23,7 +23,7 @@ pub struct Connected {
     pub(super) plan: MountPlan,
     pub(super) engine: Arc<Engine>,
     pub(super) attached: Attached,
-    recovered: Vec<Recovered>,
+    recovered: Vec<JournalRecovery>,
 }
 
 /// Connects to the server and attaches its tree, after replaying the journals that earlier mounts saved.
@@ -63,13 +63,13 @@ pub fn connect(plan: MountPlan) -> Result<Connected, ConnectError> {
 ///
 /// # Cost
 /// The carrier's dial; for each journal another dial, 3 round trips, and the replay.
-pub fn recover_left(plan: &MountPlan) -> Result<Vec<Recovered>, ConnectError> {
+pub fn recover_journals(plan: &MountPlan) -> Result<Vec<JournalRecovery>, ConnectError> {
     let carrier = plan.dial()?;
     let all = plan.journal.as_ref().map(|journal| journal::recover_all(plan, journal, carrier));
     Ok(all.map(|all| all.journals).unwrap_or_default())
 }
 
-type AfterRecovery = (Carrier, Vec<Recovered>, Vec<SessionId>);
+type AfterRecovery = (Carrier, Vec<JournalRecovery>, Vec<SessionId>);
 
 /// Also returns an unused connection, and the sessions that must not be resumed.
 fn recover(plan: &MountPlan, carrier: Carrier) -> Result<AfterRecovery, ConnectError> {
@@ -104,7 +104,7 @@ impl Connected {
     }
 
     /// Returns the outcomes of the journals that earlier mounts saved.
-    pub fn recovered(&self) -> &[Recovered] {
+    pub fn recovered(&self) -> &[JournalRecovery] {
         &self.recovered
     }
 

@@ -12,7 +12,7 @@ use super::clock::Clock;
 use super::data_connection::DataConnection;
 use super::handshake::Attached;
 use super::invalidation_queue::InvalidationQueue;
-use super::journal::{FsyncWaits, Journal, Late};
+use super::journal::{FsyncWaits, Journal, DeferredAnswer};
 use super::pause::Wakeups;
 use super::previous_mount::MountNote;
 use super::status::MountStatus;
@@ -168,14 +168,14 @@ impl Engine {
     }
 
     /// Sends answers once they are durable in the journal.
-    fn answer_when_durable(&self, late: Vec<Late>) {
+    fn answer_when_durable(&self, late: Vec<DeferredAnswer>) {
         match &self.journal {
             Some(journal) => journal.hand_over(journal.written(), late),
             None => self.answer(late),
         }
     }
 
-    pub(super) fn answer(&self, late: Vec<Late>) {
+    pub(super) fn answer(&self, late: Vec<DeferredAnswer>) {
         for (call, waiting, answer) in late {
             waiting.answer(answer);
             self.lock().delayed.remove(&call);

@@ -47,11 +47,11 @@ mod waiter;
 mod wire;
 
 pub use automount::{AutomountTrigger, TriggerPlan};
-pub use connect::{Connected, connect, recover_left};
+pub use connect::{Connected, connect, recover_journals};
 pub use handshake::ConnectError;
 pub use journal::{
-    Brought, FsyncWaits, JournalPlan, JournalStatus, Kept, KeptChange, LeftJournal, LeftState, Progress,
-    Recovered, Stays, kept_changes, kept_in, left_journals,
+    ReplayedJournal, FsyncWaits, JournalPlan, JournalStatus, QuarantineCount, QuarantinedChange, PendingJournal, PendingJournalState, ReplayProgress,
+    JournalRecovery, RecoveryError, quarantined_changes, count_quarantined, pending_journals,
 };
 pub use mounted::{MountControl, MountError, Mounted};
 pub use plan::{CONNECTIONS_MAX, MountPlan};

@@ -16,7 +16,7 @@ use anyhow::{Context, Result};
 use wirefs_carrier::{Dial, PeerInfo};
 use wirefs_client::Attachment;
 use wirefs_fuse::{MountError, MountOptions};
-use wirefs_mount::{Connected, MountControl, MountPlan, MountStep, Mounted, Recovered};
+use wirefs_mount::{Connected, MountControl, MountPlan, MountStep, Mounted, JournalRecovery};
 
 use crate::arguments;
 use crate::control::ControlSocket;
@@ -125,10 +125,10 @@ fn connect(origin: Origin, settings: &MountSettings) -> Result<ConnectedOrigin> 
 ///
 /// # Errors
 /// Fails if the source has no journals, or its server cannot be reached.
-pub(crate) fn recover(source: &std::ffi::OsStr) -> Result<Vec<Recovered>> {
+pub(crate) fn recover(source: &std::ffi::OsStr) -> Result<Vec<JournalRecovery>> {
     let settings = MountSettings::default();
     let plan = Origin::parse(source)?.recovery(&settings, |dial, path| plan(&settings, dial, path))?;
-    Ok(wirefs_mount::recover_left(&plan)?)
+    Ok(wirefs_mount::recover_journals(&plan)?)
 }
 
 fn plan(settings: &MountSettings, dial: Arc<dyn Dial>, path: Vec<u8>) -> MountPlan {

@@ -13,7 +13,7 @@ use wirefs_op::Frame;
 use super::{Engine, State};
 use crate::data_connection::DataConnection;
 use crate::invalidation_queue::{InvalidationQueue, QueuedItem};
-use crate::journal::Late;
+use crate::journal::DeferredAnswer;
 use crate::server_sink::ServerSink;
 use crate::task_queue::{AwaitReaders, DropBeforeAnswer};
 use crate::waiter::Waiter;
@@ -34,7 +34,7 @@ pub(super) struct Effects {
     /// Data connections to abort.
     aborts: Vec<DataConnection>,
     /// Answers that wait for the local disk.
-    journaled: Vec<Late>,
+    journaled: Vec<DeferredAnswer>,
 }
 
 impl Engine {
@@ -155,7 +155,7 @@ impl Effects {
 
     /// Executes the effects, and returns the answers that wait for the local disk, if any.
     #[must_use]
-    pub(super) fn execute(self, invalidations: &InvalidationQueue) -> Option<Vec<Late>> {
+    pub(super) fn execute(self, invalidations: &InvalidationQueue) -> Option<Vec<DeferredAnswer>> {
         for (waiting, answer) in self.answers {
             waiting.answer(answer);
         }

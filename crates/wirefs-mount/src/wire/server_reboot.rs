@@ -3,7 +3,7 @@
 
 use crate::engine::Shared;
 use crate::handshake::Attached;
-use crate::journal::{Begun, Journal};
+use crate::journal::{ReplayState, Journal};
 use std::sync::atomic::Ordering;
 use wirefs_journal::SessionTerms;
 use wirefs_op::message::version::BootId;
@@ -21,7 +21,7 @@ pub(super) enum ConnectionUse {
 /// The state of a replay over several connections.
 #[derive(Default)]
 pub(super) struct ServerReboot {
-    begun: Option<Begun>,
+    begun: Option<ReplayState>,
     /// The losses of a server with this boot id cannot be determined.
     given_up: Option<BootId>,
 }
@@ -45,7 +45,7 @@ impl ServerReboot {
     fn replay(&mut self, engine: &Shared, journal: &Journal, attached: Attached) -> ConnectionUse {
         let boot = attached.attachment.boot;
         let begun = self.begun.get_or_insert_with(|| {
-            engine.drive(|state, _| Begun::new(state.client.begin_redo(), state.client.answered_below()))
+            engine.drive(|state, _| ReplayState::new(state.client.begin_redo(), state.client.answered_below()))
         });
         match journal.redo(attached, begun) {
             Ok(redone) => {
@@ -66,7 +66,7 @@ impl ServerReboot {
                 (self.begun, self.given_up) = (None, Some(boot));
                 if let Err(why) = journal.keep_all(&stays) {
                     // It stays in place, to be examined later; from now on changes wait for the server.
-                    journal.fails(&why.to_string());
+                    journal.fail(&why.to_string());
                     engine.drive(|state, now| state.client.journal_failed(now));
                 }
                 engine.drive(|state, now| state.client.not_redone(now));

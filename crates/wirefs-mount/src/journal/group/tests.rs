@@ -1,27 +1,27 @@
-mod played;
+mod scripted_disk;
 
 use super::*;
-use played::header;
-pub(in super::super) use played::{Played, segment};
+use scripted_disk::header;
+pub(in super::super) use scripted_disk::{ScriptedDisk, segment};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 use wirefs_journal::limits::{BACKLOG_SEGMENTS_MAX, SEGMENT_BYTES, WRITE_OUT_BYTES};
 
-/// How long something may take that comes for certain.
+/// The time limit for a certain event.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn group() -> (Arc<Syncing>, Played) {
-    let disk = Played::default();
-    (Arc::new(Syncing::start(disk.clone()).unwrap()), disk)
+fn group() -> (Arc<GroupThread>, ScriptedDisk) {
+    let disk = ScriptedDisk::default();
+    (Arc::new(GroupThread::start(disk.clone()).unwrap()), disk)
 }
 
 fn open(group: &Group, number: u64) {
     group.opened(number, &segment(number)).unwrap();
 }
 
-/// Waits until the thread has nothing to do.
-fn rest(group: &Group) {
+/// Waits until the thread is idle.
+fn release_leases(group: &Group) {
     let until = Instant::now() + PATIENCE;
     let mut state = group.lock();
     while state.is_busy || state.durable.has_background_job() || state.durable.is_syncing() {
@@ -61,7 +61,7 @@ fn close_waits_for_one_segment_however_large_the_file_is() {
 }
 
 #[test]
-fn what_was_written_is_synced_once_for_all_who_wait() {
+fn one_sync_serves_all_waiting_callers() {
     let (group, disk) = group();
     open(&group, 1);
     rest(&group);
@@ -84,7 +84,7 @@ fn what_was_written_is_synced_once_for_all_who_wait() {
 }
 
 #[test]
-fn who_waits_for_what_is_being_synced_already_waits_until_it_is_there() {
+fn caller_waits_for_a_sync_in_progress() {
     let (group, disk) = group();
     open(&group, 1);
     rest(&group);
@@ -107,7 +107,7 @@ fn who_waits_for_what_is_being_synced_already_waits_until_it_is_there() {
 
 // S-96
 #[test]
-fn a_sync_that_fails_before_anybody_waits_fails_for_all_who_wait_write_or_open_later() {
+fn failed_early_sync_fails_all_later_waits_writes_and_opens() {
     let (group, disk) = group();
     disk.lock().fails = Some((DiskJob::SyncSegment(1), io::ErrorKind::Other));
     open(&group, 1);
@@ -126,14 +126,14 @@ fn a_sync_that_fails_before_anybody_waits_fails_for_all_who_wait_write_or_open_l
 }
 
 #[test]
-fn a_sync_that_fails_while_somebody_waits_for_it_fails_for_that_one() {
+fn failed_sync_fails_its_waiting_caller() {
     let (group, disk) = group();
     open(&group, 1);
     rest(&group);
     disk.hold(true);
     disk.lock().fails = Some((DiskJob::SyncSegment(1), io::ErrorKind::Other));
     group.wrote(1).unwrap();
-    let wait = |group: &Arc<Syncing>| {
+    let wait = |group: &Arc<GroupThread>| {
         let group = Arc::clone(group);
         thread::spawn(move || group.sync_to(group.written()).map_err(|error| error.kind()))
     };
@@ -148,7 +148,7 @@ fn a_sync_that_fails_while_somebody_waits_for_it_fails_for_that_one() {
 }
 
 #[test]
-fn what_goes_wrong_where_only_a_beginning_is_made_is_nobodys_failure() {
+fn error_of_an_early_write_out_is_ignored() {
     let (group, disk) = group();
     open(&group, 1);
     let begin = DiskJob::WriteOut(1, 0..WRITE_OUT_BYTES);
@@ -162,7 +162,7 @@ fn what_goes_wrong_where_only_a_beginning_is_made_is_nobodys_failure() {
 
 // S-97
 #[test]
-fn a_disk_without_room_is_told_from_a_broken_one_and_believed_again_when_all_was_let_go_of() {
+fn full_disk_is_used_again_after_everything_was_given_up() {
     for (kind, is_over) in [(io::ErrorKind::StorageFull, true), (io::ErrorKind::Other, false)] {
         let (group, disk) = group();
         open(&group, 1);
@@ -173,7 +173,7 @@ fn a_disk_without_room_is_told_from_a_broken_one_and_believed_again_when_all_was
         rest(&group);
         assert_eq!(group.check().unwrap_err().kind(), kind, "before anybody asks for anything");
         assert_eq!(group.sync_to(group.written()).unwrap_err().kind(), kind);
-        group.let_go();
+        group.give_up();
         assert_eq!(group.check().is_ok(), is_over);
         assert_eq!(group.opened(3, &segment(3)).is_ok(), is_over);
         assert_eq!(group.sync_to(group.written()).is_ok(), is_over);
@@ -181,7 +181,7 @@ fn a_disk_without_room_is_told_from_a_broken_one_and_believed_again_when_all_was
 }
 
 #[test]
-fn what_nobody_needs_is_not_synced_and_goes_with_its_last_descriptor_in_the_thread() {
+fn unneeded_segment_is_not_synced_and_the_thread_removes_it() {
     let (group, disk) = group();
     disk.hold(true);
     let mut descriptors = Vec::new();
@@ -208,23 +208,23 @@ fn what_nobody_needs_is_not_synced_and_goes_with_its_last_descriptor_in_the_thre
     assert_eq!((disk.own(), group.waits()), (vec![], 0));
 }
 
-/// Does something in a thread of its own, and hands back how it is known that it came back.
-fn does<T: Send + 'static>(
-    group: &Arc<Syncing>,
-    act: impl FnOnce(&Syncing) -> T + Send + 'static,
+/// Runs an action in a thread, and returns the receiver of its result.
+fn run_in_thread<T: Send + 'static>(
+    group: &Arc<GroupThread>,
+    act: impl FnOnce(&GroupThread) -> T + Send + 'static,
 ) -> mpsc::Receiver<T> {
     let (group, (done, came)) = (Arc::clone(group), mpsc::channel());
     thread::spawn(move || done.send(act(&group)));
     came
 }
 
-fn syncs(group: &Arc<Syncing>) -> mpsc::Receiver<bool> {
+fn syncs(group: &Arc<GroupThread>) -> mpsc::Receiver<bool> {
     let point = group.written();
-    does(group, move |group| group.sync_to(point).is_ok())
+    run_in_thread(group, move |group| group.sync_to(point).is_ok())
 }
 
 #[test]
-fn who_waits_at_the_end_for_a_segment_to_go_that_somebody_syncs_still_comes_back() {
+fn wait_for_a_removal_returns_although_the_segment_is_being_synced() {
     for fails in [None, Some((DiskJob::SyncSegment(1), io::ErrorKind::Other))] {
         let (group, disk) = group();
         open(&group, 1);
@@ -237,7 +237,7 @@ fn who_waits_at_the_end_for_a_segment_to_go_that_somebody_syncs_still_comes_back
         open(&group, 2);
         group.wrote(1).unwrap();
         group.forget(2);
-        let (waits, ends) = (syncs(&group), does(&group, Syncing::stop));
+        let (waits, ends) = (syncs(&group), run_in_thread(&group, GroupThread::stop));
         while !group.lock().is_stopped {
             thread::yield_now();
         }
@@ -251,7 +251,7 @@ fn who_waits_at_the_end_for_a_segment_to_go_that_somebody_syncs_still_comes_back
 }
 
 #[test]
-fn what_goes_after_the_end_is_removed_by_whoever_waits_for_it() {
+fn waiting_caller_removes_segments_after_the_end() {
     let (group, disk) = group();
     open(&group, 1);
     rest(&group);
@@ -266,7 +266,7 @@ fn what_goes_after_the_end_is_removed_by_whoever_waits_for_it() {
 }
 
 #[test]
-fn who_waits_for_what_nobody_needs_any_more_is_told_so_at_once() {
+fn wait_for_unneeded_data_returns_at_once() {
     let (group, disk) = group();
     disk.hold(true);
     open(&group, 1);
@@ -276,7 +276,7 @@ fn who_waits_for_what_nobody_needs_any_more_is_told_so_at_once() {
     group.forget(2);
     assert_eq!(waits.recv_timeout(PATIENCE), Ok(true));
     let waits = syncs(&group);
-    group.let_go();
+    group.give_up();
     assert_eq!(waits.recv_timeout(PATIENCE), Ok(true), "before the disk goes on");
     assert!(group.lock().files.is_empty());
     disk.hold(false);
@@ -285,7 +285,7 @@ fn who_waits_for_what_nobody_needs_any_more_is_told_so_at_once() {
 }
 
 #[test]
-fn a_segment_for_which_there_is_no_room_takes_that_of_those_that_nobody_needs() {
+fn segment_without_space_uses_that_of_unneeded_ones() {
     let (group, disk) = group();
     open(&group, 1);
     open(&group, 2);
@@ -306,16 +306,16 @@ fn a_segment_for_which_there_is_no_room_takes_that_of_those_that_nobody_needs() 
 }
 
 #[test]
-fn who_changes_far_more_than_the_disk_takes_waits_for_it_and_the_journal_never_does() {
+fn fast_writer_waits_for_the_disk_and_the_journal_does_not() {
     let (group, disk) = group();
     disk.hold(true);
     let max = BACKLOG_SEGMENTS_MAX as u64;
-    // The disk does nothing meanwhile, and comes back to whoever writes all the same.
+    // The disk does nothing meanwhile, and a writer returns all the same.
     (1..=max + 2).for_each(|number| open(&group, number));
     assert!(group.is_behind() && disk.lock().done.is_empty());
     let waits = {
         let disk = disk.clone();
-        does(&group, move |group| {
+        run_in_thread(&group, move |group| {
             group.keep_pace();
             disk.has_done(&DiskJob::SyncSegment(2))
         })
@@ -328,13 +328,13 @@ fn who_changes_far_more_than_the_disk_takes_waits_for_it_and_the_journal_never_d
 }
 
 #[test]
-fn who_waits_for_a_disk_that_is_behind_comes_back_when_it_fails_or_at_the_end() {
+fn wait_for_a_slow_disk_ends_with_its_failure_or_the_end() {
     for fails in [true, false] {
         let (group, disk) = group();
         disk.hold(true);
         disk.lock().fails = fails.then_some((DiskJob::SyncNames(0), io::ErrorKind::Other));
         (1..=BACKLOG_SEGMENTS_MAX as u64 + 2).for_each(|number| open(&group, number));
-        let waits = does(&group, |group| group.keep_pace());
+        let waits = run_in_thread(&group, |group| group.keep_pace());
         disk.wait_until(|does| !does.doing.is_empty());
         disk.hold(false);
         if !fails {
@@ -345,11 +345,11 @@ fn who_waits_for_a_disk_that_is_behind_comes_back_when_it_fails_or_at_the_end() 
 }
 
 #[test]
-fn after_everything_was_let_go_of_no_descriptor_is_left_and_another_segment_follows() {
+fn give_up_closes_all_descriptors_and_the_next_segment_follows() {
     let (group, disk) = group();
     (1..=3).for_each(|number| open(&group, number));
     group.forget(2);
-    group.let_go();
+    group.give_up();
     assert!(group.lock().files.is_empty());
     group.sync_to(group.written()).unwrap();
     assert_eq!(disk.own(), []);
@@ -360,10 +360,10 @@ fn after_everything_was_let_go_of_no_descriptor_is_left_and_another_segment_foll
 }
 
 #[test]
-fn a_directory_that_is_gone_is_a_disk_that_failed() {
+fn missing_directory_is_a_failed_disk() {
     let dir = std::env::temp_dir().join(format!("wirefs-group-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
-    let group = Syncing::start(super::super::disk::Local(dir.clone())).unwrap();
+    let group = GroupThread::start(super::super::disk::Local(dir.clone())).unwrap();
     let path = |number: u64| super::super::place::segment_path(&dir, number);
     let make = |number: u64| Arc::new(File::create(path(number)).unwrap());
     group.opened(1, &make(1)).unwrap();

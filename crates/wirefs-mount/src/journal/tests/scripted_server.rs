@@ -1,4 +1,4 @@
-//! A server that keeps a ledger, does what it is told, and breaks down when it is told to.
+//! A scripted server with a ledger and breaking connections.
 
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -19,9 +19,9 @@ use wirefs_op::{Errno, FileId, Kind, NOTAG, Reply, Request, Stat, Timestamp};
 
 #[derive(Debug)]
 pub(super) struct State {
-    /// Above the numbers that it has seen; 0 where it knows none.
+    /// One more than the highest known number; 0 if unknown.
     pub(super) seen: u64,
-    /// What it has done, by number and name.
+    /// The applied changes, by number and name.
     pub(super) done: Vec<(u64, String)>,
     /// The number of the next change of this connection.
     next: Option<u64>,
@@ -30,26 +30,26 @@ pub(super) struct State {
     pub(super) read_only: bool,
     /// It has a ledger.
     pub(super) counts: bool,
-    /// The connection breaks after so many changes more.
+    /// The connection breaks after this number of further changes.
     pub(super) breaks_after: Option<u32>,
     pub(super) commits: u32,
     pub(super) dials: u32,
-    /// How often it was told that a session is over.
+    /// How often a session was ended.
     pub(super) ends: u32,
-    /// The serial of the recall sent to each session right after it attaches, and the serials whose answer came.
+    /// The serial of the recall sent to each session after its attach, and the acknowledged serials.
     pub(super) recalls: Option<u64>,
     pub(super) forgotten: Vec<u64>,
-    /// It can be had so many times more.
+    /// The number of further connections.
     pub(super) dials_left: Option<u32>,
 }
 
-/// The server, which is dialled.
+/// The server, which is dialed.
 #[derive(Debug)]
-pub(super) struct Played(Arc<Mutex<State>>);
+pub(super) struct ScriptedServer(Arc<Mutex<State>>);
 
-impl Default for Played {
-    fn default() -> Played {
-        Played(Arc::new(Mutex::new(State {
+impl Default for ScriptedServer {
+    fn default() -> ScriptedServer {
+        ScriptedServer(Arc::new(Mutex::new(State {
             seen: 0,
             done: Vec::new(),
             next: None,
@@ -68,12 +68,12 @@ impl Default for Played {
     }
 }
 
-impl Played {
+impl ScriptedServer {
     pub(super) fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
         act(&mut self.0.lock().unwrap())
     }
 
-    /// Waits until it has heard what it was told.
+    /// Waits until a condition holds.
     pub(super) fn wait_for(&self, is_so: impl Fn(&State) -> bool) {
         let begun = Instant::now();
         while !self.with(|state| is_so(state)) {
@@ -82,13 +82,13 @@ impl Played {
         }
     }
 
-    /// The numbers of what it has done.
+    /// The numbers of the applied changes.
     pub(super) fn numbers(&self) -> Vec<u64> {
         self.with(|state| state.done.iter().map(|(number, _)| *number).collect())
     }
 }
 
-impl Dial for Played {
+impl Dial for ScriptedServer {
     fn dial(&self) -> Result<Carrier, DialError> {
         self.with(|state| {
             if state.dials_left == Some(0) {
@@ -116,7 +116,7 @@ fn serve(mut far: Carrier, state: &Mutex<State>) {
         }
         let ends = state.ends;
         let Some(reply) = state.answer(request) else {
-            // Who is told that a session is over ends the connection behind it.
+            // The client closes the connection after it ended the session.
             if state.ends > ends {
                 return far.closer.close();
             }
@@ -127,7 +127,7 @@ fn serve(mut far: Carrier, state: &Mutex<State>) {
             frames.push_back(Reply::Recall(Rrecall { serial, items: Vec::new() }).encode(NOTAG));
         }
         drop(state);
-        // Who has heard enough has gone.
+        // The client has closed.
         while far.sink.send(&mut frames).is_ok_and(|progress| progress == SendProgress::Blocked) {}
     }
 }
@@ -148,7 +148,7 @@ impl State {
                 self.next = Some(told.number);
                 return None;
             }
-            // Each name is there, and has not changed for long.
+            // Each name exists, and has not changed for long.
             Request::Get(get) => {
                 let ino = get.target.path.as_bytes().iter().fold(3, |sum, byte| sum * 31 + u64::from(*byte));
                 let stat = Stat { kind: Kind::File, ..stat(FileId { fs: 0, ino, generation: 1 }) };
@@ -174,7 +174,7 @@ impl State {
                     }
                 }
             }
-            // The last word.
+            // The last message.
             Request::Recalled(told) => {
                 self.ends += u32::from(told.serial == END_SESSION);
                 self.forgotten.extend(Some(told.serial).filter(|serial| Some(*serial) == self.recalls));

@@ -1,21 +1,21 @@
-//! What waits for the disk where the thread that has it may not, answers above all: the queue of the journal's thread.
+//! The queue of the journal's thread: answers, above all, that wait for the disk.
 
 use super::group::Point;
 use crate::waiter::Waiter;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use wirefs_client::call::{Answer, CallId};
 
-/// An answer, and who waits for it.
-pub(crate) type Late = (CallId, Waiter, Answer);
+/// An answer and its waiter.
+pub(crate) type DeferredAnswer = (CallId, Waiter, Answer);
 
-/// What the thread is to do.
+/// The thread's work.
 #[derive(Default)]
 pub(super) struct Work {
-    /// As many as there are calls, at most.
-    pub(super) answers: Vec<Late>,
-    /// The disk must have all up to here for them.
+    /// Bounded by the number of calls.
+    pub(super) answers: Vec<DeferredAnswer>,
+    /// The point up to which the answers need the journal to be durable.
     pub(super) point: Point,
-    /// Changes below are forgotten once the disk has those of them that are kept elsewhere.
+    /// Changes below are removed once the disk has the rejected ones in the quarantine.
     pub(super) forget: Option<u64>,
 }
 
@@ -37,21 +37,21 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn push(&self, point: Point, answers: Vec<Late>) {
+    pub(super) fn push(&self, point: Point, answers: Vec<DeferredAnswer>) {
         let mut state = self.lock();
         state.work.point = state.work.point.max(point);
         state.work.answers.extend(answers);
         self.filled.notify_one();
     }
 
-    /// Changes below a number are to be forgotten.
+    /// Queues the removal of changes below a number.
     pub(super) fn forget(&self, below: u64) {
         let mut state = self.lock();
         state.work.forget = state.work.forget.max(Some(below));
         self.filled.notify_one();
     }
 
-    /// Waits for work and takes all there is; `None` when stopped and none is left.
+    /// Waits for work, and takes all of it; `None` when stopped and empty.
     pub(super) fn next(&self) -> Option<Work> {
         let mut state = self.lock();
         while state.work.answers.is_empty() && state.work.forget.is_none() {
@@ -64,7 +64,7 @@ impl Queue {
         Some(std::mem::replace(&mut state.work, Work { point, ..Work::default() }))
     }
 
-    /// Nothing more comes.
+    /// Stops the queue after its pending work.
     pub(super) fn stop(&self) {
         self.lock().is_stopped = true;
         self.filled.notify_all();

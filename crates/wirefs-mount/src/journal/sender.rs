@@ -1,9 +1,9 @@
-//! Moving changes out of a journal to the server, over a connection of their own.
+//! Sends the changes of a journal to the server, over a connection of their own.
 
-use super::decided::Notes;
-use super::left::{Left, Segments};
+use super::findings_file::FindingsFile;
+use super::pending::{SurveyedJournal, Segments};
 use super::quarantine::Quarantine;
-use super::recover::{Progress, Stays};
+use super::recover::{ReplayProgress, RecoveryError};
 use crate::handshake::Attached;
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -16,58 +16,58 @@ use wirefs_journal::{Delivery, DeliveryCounts, DeliveryOutput, Record};
 use wirefs_op::message::recall::{END_SESSION, RELEASE_ALL, Trecalled};
 use wirefs_op::{NOTAG, Reply, Request};
 
-/// How long the server may be silent: its disk may be slow, and others may have to be asked first.
+/// How long the server may be silent: its disk may be slow, and it may have to recall leases first.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How long the server may take to end a session, with what still runs of it, such as a sync.
+/// How long the server may take to end a session and its running requests.
 const ENDING: Duration = Duration::from_secs(60);
-/// How long the last word may take to leave.
-const LAST_WORD: Duration = Duration::from_secs(1);
-/// How often it is told how far it is.
-const TOLD_EACH: Duration = Duration::from_millis(200);
+/// The time limit for sending the last message.
+const LAST_MESSAGE: Duration = Duration::from_secs(1);
+/// The interval between two reports of progress.
+const REPORT_INTERVAL: Duration = Duration::from_millis(200);
 
-/// What moves changes out of the journal to the server.
-pub(super) struct Pump {
+/// Sends the changes of a journal to the server.
+pub(super) struct JournalSender {
     source: Box<dyn FrameSource>,
     send_queue: SendQueue,
     closer: Closer,
-    /// Told each time that something came.
+    /// Notified of each received message.
     heard: mpsc::Sender<()>,
     segments: Segments,
-    notes: Notes,
-    /// Nobody believes anything in the session: what the server tells it to forget is forgotten.
+    notes: FindingsFile,
+    /// The session's mount has ended, so it has no cache: recalls are acknowledged at once.
     is_over: bool,
     waiting: VecDeque<Record>,
-    tell: fn(Progress),
+    tell: fn(ReplayProgress),
     of: u64,
     begun: Instant,
     told: Instant,
 }
 
-impl Pump {
-    /// For the changes of a mount that lives, which answers recalls itself when it has the session again.
-    pub(super) fn of_living(attached: Attached, left: &Left) -> io::Result<Pump> {
-        Pump::new(attached, left, |_| {}, false)
+impl JournalSender {
+    /// For the changes of a running mount, which answers recalls itself when it resumes the session.
+    pub(super) fn for_running_mount(attached: Attached, left: &SurveyedJournal) -> io::Result<JournalSender> {
+        JournalSender::new(attached, left, |_| {}, false)
     }
 
-    /// For the changes of a mount that has died.
-    pub(super) fn of_dead(attached: Attached, left: &Left, tell: fn(Progress)) -> io::Result<Pump> {
+    /// For the changes of a mount that has ended.
+    pub(super) fn for_ended_mount(attached: Attached, left: &SurveyedJournal, tell: fn(ReplayProgress)) -> io::Result<JournalSender> {
         let early = attached.early.clone();
-        let pump = Pump::new(attached, left, tell, true)?;
+        let sender = JournalSender::new(attached, left, tell, true)?;
         for body in &early {
-            pump.forgets(body);
+            sender.acknowledges_recall(body);
         }
-        Ok(pump)
+        Ok(sender)
     }
 
-    fn new(attached: Attached, left: &Left, tell: fn(Progress), is_over: bool) -> io::Result<Pump> {
-        let (segments, notes) = (left.segments()?, Notes::of(left.dir()));
+    fn new(attached: Attached, left: &SurveyedJournal, tell: fn(ReplayProgress), is_over: bool) -> io::Result<JournalSender> {
+        let (segments, notes) = (left.segments()?, FindingsFile::of(left.dir()));
         let (of, _) = left.survey.needed_from(0);
         let Carrier { source, sink, closer, .. } = attached.carrier;
         let (on_lost, heard) = (closer.clone(), watch(closer.clone(), PATIENCE)?);
         let send_queue = SendQueue::start(sink, closer.clone(), move |_| on_lost.close());
         let begun = Instant::now();
         let waiting = VecDeque::new();
-        Ok(Pump {
+        Ok(JournalSender {
             source,
             send_queue,
             closer,
@@ -84,28 +84,28 @@ impl Pump {
     }
 
     /// Waits for a message.
-    fn receive(&mut self) -> Result<Bytes, Stays> {
+    fn receive(&mut self) -> Result<Bytes, RecoveryError> {
         self.send_queue.flush();
         let body = self.source.receive()?.ok_or(CarrierLost::Closed)?;
-        // The watch may have given up just now: then the next receive says so.
+        // If the watch has just given up, the next receive fails.
         let _gone = self.heard.send(());
         Ok(body)
     }
 
-    /// Ends the connection.
+    /// Closes the connection.
     pub(super) fn close(&self) {
         self.send_queue.close();
         self.closer.close();
     }
 
-    /// Moves all changes.
+    /// Sends all changes.
     ///
-    /// The connection is in use until [`Pump::rest`] or [`Pump::close`].
+    /// The connection stays open until [`JournalSender::release_leases`] or [`JournalSender::close`].
     pub(super) fn run(
         &mut self,
         bring: &mut Delivery,
         quarantine: &mut Quarantine,
-    ) -> Result<DeliveryCounts, Stays> {
+    ) -> Result<DeliveryCounts, RecoveryError> {
         loop {
             self.fill(bring)?;
             while let Some(act) = bring.poll() {
@@ -115,17 +115,17 @@ impl Pump {
                     DeliveryOutput::Answered(below) => self.notes.answered(below),
                     DeliveryOutput::Quarantine(record, why) => quarantine.keep(&record, &why)?,
                     DeliveryOutput::Done(outcome) => {
-                        (self.tell)(Progress { done: self.of, of: self.of, since: self.begun.elapsed() });
+                        (self.tell)(ReplayProgress { done: self.of, of: self.of, since: self.begun.elapsed() });
                         return Ok(outcome);
                     }
                     DeliveryOutput::SyncFailed(errno) => {
                         self.send_queue.close();
-                        return Err(Stays::Unsafe(errno));
+                        return Err(RecoveryError::Unsafe(errno));
                     }
                 }
             }
             let body = self.receive()?;
-            if self.forgets(&body) {
+            if self.acknowledges_recall(&body) {
                 continue;
             }
             bring.handle(DeliveryInput::Received(body))?;
@@ -133,9 +133,9 @@ impl Pump {
         }
     }
 
-    /// Answers a recall. Changes may wait for that, ours too: a server that was started again lets none pass before those that believed
-    /// something have forgotten it.
-    fn forgets(&self, body: &Bytes) -> bool {
+    /// Acknowledges a recall. Changes may wait for that, ours too: a restarted server makes none before the holders of
+    /// old leases have invalidated.
+    fn acknowledges_recall(&self, body: &Bytes) -> bool {
         let recall = match Reply::decode(body.clone()) {
             Ok((NOTAG, Reply::Recall(recall))) if self.is_over => recall,
             _ => return false,
@@ -145,27 +145,27 @@ impl Pump {
         true
     }
 
-    /// Says that the session believes nothing any more, and ends the connection.
-    pub(super) fn rest(&self) {
+    /// Releases all leases of the session, and closes the connection.
+    pub(super) fn release_leases(&self) {
         let told = Request::Recalled(Trecalled { serial: RELEASE_ALL }).encode(NOTAG);
         self.send_queue.push(told, Class::Bulk);
-        // Where it does not come through, others wait until the leases have run out.
-        let _told = self.send_queue.finish(LAST_WORD);
+        // If the message is lost, others wait until the leases have expired.
+        let _told = self.send_queue.finish(LAST_MESSAGE);
     }
 
-    /// Says that the session is over, and waits until its locks are gone: the server ends the connection then.
+    /// Ends the session, and waits until its locks are released: then the server closes the connection.
     pub(super) fn end_session(mut self) {
         let told = Request::Recalled(Trecalled { serial: END_SESSION }).encode(NOTAG);
         self.send_queue.push(told, Class::Bulk);
         self.send_queue.flush();
-        // Where it does not come through, or nobody watches how long it takes, its locks go when its time is over.
+        // If the message is lost, or without a watch, the locks end with the session's time limit.
         if let Ok(_watched) = watch(self.closer.clone(), ENDING) {
             while let Ok(Some(_)) = self.source.receive() {}
         }
         self.close();
     }
 
-    fn fill(&mut self, bring: &mut Delivery) -> Result<(), Stays> {
+    fn fill(&mut self, bring: &mut Delivery) -> Result<(), RecoveryError> {
         while bring.wants_record() {
             match self.waiting.pop_front() {
                 Some(record) => bring.handle(DeliveryInput::Record(record))?,
@@ -178,15 +178,15 @@ impl Pump {
         Ok(())
     }
 
-    fn tell(&mut self, done: u64) {
-        if self.told.elapsed() >= TOLD_EACH {
+    fn log_line(&mut self, done: u64) {
+        if self.told.elapsed() >= REPORT_INTERVAL {
             self.told = Instant::now();
-            (self.tell)(Progress { done, of: self.of, since: self.begun.elapsed() });
+            (self.tell)(ReplayProgress { done, of: self.of, since: self.begun.elapsed() });
         }
     }
 }
 
-/// Closes a connection on which nothing comes for so long. Ends when what it hands back is dropped.
+/// Closes a connection that is silent for `patience`. Ends when the returned sender is dropped.
 fn watch(closer: Closer, patience: Duration) -> io::Result<mpsc::Sender<()>> {
     let (heard, wait) = mpsc::channel();
     std::thread::Builder::new().name("wirefs-patience".into()).spawn(move || {

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use wirefs_op::message::version::BootId;
 
-/// A directory that goes.
+/// A directory that is removed at the end.
 struct Dir(PathBuf);
 
 impl Dir {
@@ -28,24 +28,24 @@ fn decision(answered: u64) -> Findings {
 }
 
 #[test]
-fn it_is_written_anew_each_time_and_gone_on_with_over_other_connections() {
+fn file_is_replaced_by_each_replay_and_continued_by_later_connections() {
     let dir = Dir::new();
     assert_eq!(noted(&dir.0), None);
-    let mut notes = Notes::of(&dir.0);
+    let mut notes = FindingsFile::of(&dir.0);
     notes.decided(&decision(0));
     notes.answered(12);
     assert_eq!(noted(&dir.0), Some(decision(12)));
-    Notes::of(&dir.0).answered(20);
+    FindingsFile::of(&dir.0).answered(20);
     assert_eq!(noted(&dir.0), Some(decision(20)));
-    Notes::of(&dir.0).decided(&decision(0));
+    FindingsFile::of(&dir.0).decided(&decision(0));
     assert_eq!(noted(&dir.0), Some(decision(0)));
     forget(&dir.0);
     assert_eq!(noted(&dir.0), None);
 }
 
 #[test]
-fn what_could_not_be_noted_from_its_beginning_tells_nothing() {
+fn file_without_its_beginning_is_ignored() {
     let dir = Dir::new();
-    Notes::of(&dir.0).answered(20);
+    FindingsFile::of(&dir.0).answered(20);
     assert_eq!((noted(&dir.0), std::fs::read_dir(&dir.0).unwrap().count()), (None, 0));
 }

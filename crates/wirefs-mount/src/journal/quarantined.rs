@@ -1,4 +1,4 @@
-//! What servers refused, as it is found on this machine: counted, looked at, taken out, dropped.
+//! Quarantined changes on this machine: listed, extracted, discarded.
 
 use super::place::directories;
 use super::quarantine::{CHANGE, DATA};
@@ -7,59 +7,59 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// The file of a change is not longer than this, in bytes: four lines with a path and a name or two.
+/// The maximum size of the file of a change, in bytes: four lines with a path and a name or two.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
 
-/// Changes that are kept in one directory.
+/// The quarantined changes in one directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
-    /// Where.
+pub struct QuarantineCount {
+    /// The directory.
     pub dir: PathBuf,
-    /// How many.
+    /// Their number.
     pub changes: u64,
 }
 
-/// One of them.
+/// A quarantined change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeptChange {
-    /// Its name among all: the session's directory and its number.
+pub struct QuarantinedChange {
+    /// Its unique id: the session's directory and the change number.
     pub id: String,
-    /// Its number.
+    /// Its change number.
     pub number: u64,
-    /// What was mounted, as the user wrote it.
+    /// The mounted source, as the user wrote it.
     pub source: String,
-    /// What it was, as in `write 4096 bytes at 0`.
+    /// Its description, as in `write 4096 bytes at 0`.
     pub what: String,
-    /// Below the mount, on one line: bytes that cannot be shown are escaped.
+    /// The path below the mount, on one line with unprintable bytes escaped.
     pub path: String,
-    /// Why it is here.
+    /// The reason why it is quarantined.
     pub why: String,
-    /// The bytes that it was to write; 0: none.
+    /// The size of the data that it was to write; 0: none.
     pub bytes: u64,
     file: PathBuf,
 }
 
-/// Counts the changes that are kept in a directory and those below it.
-pub fn kept_in(dir: &Path) -> Vec<Kept> {
+/// Counts the quarantined changes in a directory and below it.
+pub fn count_quarantined(dir: &Path) -> Vec<QuarantineCount> {
     let mut found = Vec::new();
     let changes = numbers(dir).len() as u64;
     if changes > 0 {
-        found.push(Kept { dir: dir.to_path_buf(), changes });
+        found.push(QuarantineCount { dir: dir.to_path_buf(), changes });
     }
     for below in directories(dir) {
-        found.extend(kept_in(&below));
+        found.extend(count_quarantined(&below));
     }
     found
 }
 
-/// The changes that are kept in a directory and those below it, those of a session in their order.
-pub fn kept_changes(dir: &Path) -> Vec<KeptChange> {
-    let here = numbers(dir).into_iter().filter_map(|number| KeptChange::read(dir, number));
-    let below = directories(dir).into_iter().flat_map(|below| kept_changes(&below));
+/// Returns the quarantined changes in a directory and below it, those of a session in order.
+pub fn quarantined_changes(dir: &Path) -> Vec<QuarantinedChange> {
+    let here = numbers(dir).into_iter().filter_map(|number| QuarantinedChange::read(dir, number));
+    let below = directories(dir).into_iter().flat_map(|below| quarantined_changes(&below));
     here.chain(below).collect()
 }
 
-/// The numbers of the changes in one directory. What cannot be listed has none; most often it is not there.
+/// Returns the numbers of the changes in one directory, which usually does not exist.
 fn numbers(dir: &Path) -> Vec<u64> {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
     let changes = entries.filter(|path| path.extension().is_some_and(|extension| extension == CHANGE));
@@ -69,13 +69,13 @@ fn numbers(dir: &Path) -> Vec<u64> {
     numbers
 }
 
-impl KeptChange {
-    /// `None`: somebody drops it just now.
-    fn read(dir: &Path, number: u64) -> Option<KeptChange> {
+impl QuarantinedChange {
+    /// Reads a change; `None` if it is being discarded.
+    fn read(dir: &Path, number: u64) -> Option<QuarantinedChange> {
         let file = dir.join(format!("{number}.{CHANGE}"));
         let mut bytes = Vec::new();
         File::open(&file).ok()?.take(FILE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
-        // It may be cut in the midst of a letter, and must not be out of reach for that.
+        // The file may be cut within a character, and must be readable all the same.
         let text = String::from_utf8_lossy(&bytes);
         let value = |word: &str| {
             let mut values = text.lines().filter_map(|line| line.split_once(' '));
@@ -84,7 +84,7 @@ impl KeptChange {
         };
         let bytes = std::fs::metadata(file.with_extension(DATA)).map_or(0, |found| found.len());
         let session = dir.file_name()?.to_str()?;
-        Some(KeptChange {
+        Some(QuarantinedChange {
             id: format!("{session}-{number}"),
             number,
             source: value("source"),
@@ -96,22 +96,21 @@ impl KeptChange {
         })
     }
 
-    /// Where the bytes that it was to write begin in the file; `None`: it was to write none, or at the end of the file, wherever that
-    /// was.
+    /// Returns the offset of its data in the file; `None` if it has no data, or appended it.
     pub fn offset(&self) -> Option<u64> {
         let place = self.what.split(", ").find_map(|part| part.strip_prefix("write "))?;
         place.split_once(" bytes at ")?.1.parse().ok()
     }
 
-    /// The directory of the session that it is of.
+    /// Returns the directory of its session.
     pub fn session(&self) -> &str {
         self.id.rsplit_once('-').map_or(&self.id, |(session, _)| session)
     }
 
-    /// Writes the bytes that it was to write to an open file, where they belong.
+    /// Writes its data to an open file, at its offset.
     ///
     /// # Errors
-    /// It was to write none, or the system refuses.
+    /// It has no data, or the system refuses.
     pub fn put(&self, to: &mut File) -> io::Result<u64> {
         let mut from = File::open(self.file.with_extension(DATA))?;
         match self.offset() {
@@ -121,10 +120,10 @@ impl KeptChange {
         io::copy(&mut from, to)
     }
 
-    /// Writes the bytes that it was to write to a file that is not there yet, and tells how many they are. The change stays.
+    /// Writes its data to a new file, and returns its size. The change stays in the quarantine.
     ///
     /// # Errors
-    /// It was to write none, the file is there, or the system refuses.
+    /// It has no data, the file exists, or the system refuses.
     pub fn take(&self, to: &Path) -> io::Result<u64> {
         let mut from = File::open(self.file.with_extension(DATA))?;
         let mut to = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
@@ -133,18 +132,18 @@ impl KeptChange {
         Ok(bytes)
     }
 
-    /// Lets it go, with its bytes.
+    /// Discards it, with its data.
     ///
     /// # Errors
     /// The system refuses.
     pub fn discard(&self) -> io::Result<()> {
-        // First what nobody would find without the other.
+        // The data first: it could not be found without the other file.
         match std::fs::remove_file(self.file.with_extension(DATA)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
         }
         std::fs::remove_file(&self.file)?;
-        // The session's directory and the source's go with the last change; others may be there.
+        // The directories of the session and the source are removed with their last change.
         let mut dir = self.file.parent();
         for _ in 0..2 {
             dir = dir.filter(|dir| std::fs::remove_dir(dir).is_ok()).and_then(Path::parent);

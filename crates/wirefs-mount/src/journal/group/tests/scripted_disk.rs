@@ -1,4 +1,4 @@
-//! A disk that is played.
+//! A scripted disk.
 
 use super::*;
 use std::ops::Range;
@@ -8,23 +8,23 @@ use wirefs_op::message::version::{BootId, SessionId};
 
 #[derive(Default)]
 pub(super) struct Does {
-    /// What it did, and who asked for it.
+    /// The executed jobs, with their threads.
     pub(super) done: Vec<(ThreadId, DiskJob)>,
-    /// What it does just now.
+    /// The job in execution.
     pub(super) doing: Vec<DiskJob>,
-    /// It does nothing more until it may.
+    /// Jobs wait.
     pub(super) is_held: bool,
     pub(super) fails: Option<(DiskJob, io::ErrorKind)>,
-    /// There is no room until something is removed, and who asked for some in vain.
+    /// The disk is full until a removal, and the threads that found it full.
     pub(super) is_full: bool,
     pub(super) refused: usize,
 }
 
-/// A disk that is played. Segments know their number by their length.
+/// A scripted disk. The length of a segment is its number.
 #[derive(Clone, Default)]
-pub(in crate::journal) struct Played(Arc<(Mutex<Does>, Condvar)>);
+pub(in crate::journal) struct ScriptedDisk(Arc<(Mutex<Does>, Condvar)>);
 
-impl Played {
+impl ScriptedDisk {
     pub(super) fn lock(&self) -> MutexGuard<'_, Does> {
         self.0.0.lock().unwrap()
     }
@@ -41,7 +41,7 @@ impl Played {
         self.0.1.notify_all();
     }
 
-    /// What it has done.
+    /// Returns whether a job was executed.
     pub(in crate::journal) fn has_done(&self, job: &DiskJob) -> bool {
         self.lock().done.iter().any(|(_, done)| done == job)
     }
@@ -62,14 +62,14 @@ impl Played {
         }
     }
 
-    /// What this thread had it do, since it was asked last.
+    /// Returns the jobs of this thread since the last call.
     pub(super) fn own(&self) -> Vec<DiskJob> {
         let me = thread::current().id();
         let mut does = self.lock();
         does.done.extract_if(.., |(who, _)| *who == me).map(|(_, job)| job).collect()
     }
 
-    /// What others had it do.
+    /// Returns the jobs of other threads.
     pub(super) fn others(&self) -> Vec<DiskJob> {
         let me = thread::current().id();
         self.lock().done.iter().filter(|(who, _)| *who != me).map(|(_, job)| job.clone()).collect()
@@ -80,7 +80,7 @@ fn number(segment: &File) -> u64 {
     segment.metadata().unwrap().len()
 }
 
-impl Disk for Played {
+impl Disk for ScriptedDisk {
     fn make(&self, _header: &Header) -> io::Result<(File, u32)> {
         let mut does = self.lock();
         if does.is_full {
@@ -109,7 +109,7 @@ impl Disk for Played {
     }
 }
 
-/// A file that has no name and nobody else.
+/// A file without a name.
 pub(in crate::journal) fn segment(number: u64) -> Arc<File> {
     let flags = rustix::fs::MemfdFlags::CLOEXEC;
     let file = File::from(rustix::fs::memfd_create("segment", flags).unwrap());

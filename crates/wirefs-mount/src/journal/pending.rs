@@ -1,4 +1,4 @@
-//! What earlier mounts left: the journals that no process uses.
+//! Journals of earlier mounts, which no process uses.
 
 use super::kernel_run;
 use super::place::{Claim, directories, segments};
@@ -13,74 +13,74 @@ use wirefs_journal::limits::{BODY_BYTES_MAX, SEGMENT_BYTES};
 use wirefs_journal::{Damage, Header, HeaderFault, Scan, SegmentRecords, Survey, scan};
 use wirefs_store::source_directory::SourceDirectoryError;
 
-/// A file that is longer is no segment, in bytes.
+/// The maximum size of a segment file, in bytes.
 const FILE_BYTES_MAX: u64 = SEGMENT_BYTES + 2 * BODY_BYTES_MAX as u64;
 
-/// Who only looks at a journal holds it for less than this.
+/// The maximum time for which a process holds a journal to inspect it.
 const LOOK_MAX: Duration = Duration::from_millis(10);
-/// How often it is held by such, before it counts as a mount's.
+/// The number of attempts before a held journal counts as in use by a mount.
 const LOOKS_MAX: usize = 5;
 
 /// A journal on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeftJournal {
+pub struct PendingJournal {
     /// Its directory.
     pub dir: PathBuf,
-    /// What is known of it.
-    pub state: LeftState,
+    /// Its state.
+    pub state: PendingJournalState,
 }
 
-/// What is known of a journal.
+/// The state of a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LeftState {
+pub enum PendingJournalState {
     /// A mount uses it.
     InUse,
-    /// A mount left it that did not end in order.
-    Left {
-        /// What was mounted, as the user wrote it.
+    /// It is of a mount that ended unexpectedly.
+    Pending {
+        /// The mounted source, as the user wrote it.
         source: String,
-        /// Changes of which it is not known that the server's disk has them.
+        /// The number of changes that may not be on the server's stable storage.
         changes: u64,
-        /// Their bytes.
+        /// Their size in bytes.
         bytes: u64,
-        /// Changes behind a damaged place.
+        /// The number of changes after the damage.
         behind: u64,
-        /// The damaged place.
+        /// The damage.
         damage: Option<Damage>,
     },
-    /// It cannot be read. Why, in words.
+    /// It cannot be read, for this reason.
     Unreadable(String),
 }
 
-/// All journals below the directory of journals.
-pub fn left_journals(dir: &Path) -> Vec<LeftJournal> {
+/// Returns all journals below the directory of journals.
+pub fn pending_journals(dir: &Path) -> Vec<PendingJournal> {
     directories(dir).iter().flat_map(|source| journals_of(source)).filter_map(|dir| look(&dir)).collect()
 }
 
-/// The journals of one source.
+/// Returns the journals of one source.
 pub(super) fn journals_of(source_dir: &Path) -> Vec<PathBuf> {
     let mut found = directories(source_dir);
-    // A directory without segments is that of a mount that is just being made.
+    // A directory without segments belongs to a mount that is being made.
     found.retain(|dir| segments(dir).is_ok_and(|segments| !segments.is_empty()));
     found
 }
 
-/// `None`: it has just been done with.
-fn look(dir: &Path) -> Option<LeftJournal> {
-    // Held for no longer than it takes to know: whoever wants to bring it to the server must not think that it is in use.
+/// Inspects a journal; `None` if it was removed meanwhile.
+fn look(dir: &Path) -> Option<PendingJournal> {
+    // Held only briefly, so that a process that wants to replay it does not take it for one in use.
     let claim = Claim::take(dir).map(drop);
-    let state = match claim.map_err(LeftError::from).and_then(|()| Left::own(dir)) {
+    let state = match claim.map_err(JournalError::from).and_then(|()| SurveyedJournal::own(dir)) {
         Ok(left) => left.state(),
-        Err(LeftError::Place(SourceDirectoryError::Busy { .. })) => LeftState::InUse,
+        Err(JournalError::Place(SourceDirectoryError::Busy { .. })) => PendingJournalState::InUse,
         Err(_) if !segments(dir).is_ok_and(|segments| !segments.is_empty()) => return None,
-        Err(error) => LeftState::Unreadable(error.to_string()),
+        Err(error) => PendingJournalState::Unreadable(error.to_string()),
     };
-    Some(LeftJournal { dir: dir.to_path_buf(), state })
+    Some(PendingJournal { dir: dir.to_path_buf(), state })
 }
 
-/// Why a journal that was left cannot be used.
+/// The reason why a journal cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum LeftError {
+pub(super) enum JournalError {
     #[error(transparent)]
     Place(#[from] SourceDirectoryError),
     #[error("{0}")]
@@ -89,25 +89,26 @@ pub(super) enum LeftError {
     Fault(#[from] HeaderFault),
 }
 
-/// A journal that was looked through.
-pub(super) struct Left {
+/// A surveyed journal.
+pub(super) struct SurveyedJournal {
     dir: PathBuf,
-    /// Of one that was left.
+    /// The claim on a journal of an earlier mount.
     pub(super) claim: Option<Claim>,
     pub(super) survey: Survey,
 }
 
-impl Left {
-    /// Waits for a mount that is unmounted and about to end. `None`: a mount uses it, or somebody has just done with it.
-    pub(super) fn open(dir: &Path, tell: fn(MountStep)) -> Result<Option<Left>, LeftError> {
+impl SurveyedJournal {
+    /// Opens a journal, after an unmounted mount that is about to end. `None` if a mount uses it, or another process
+    /// has replayed it.
+    pub(super) fn open(dir: &Path, tell: fn(MountStep)) -> Result<Option<SurveyedJournal>, JournalError> {
         for _ in 0..LOOKS_MAX {
             match wait_for_previous(tell, || Claim::take(dir)) {
                 Ok(claim) if segments(dir)?.is_empty() => {
                     claim.remove()?;
                     return Ok(None);
                 }
-                Ok(claim) => return Ok(Some(Left { claim: Some(claim), ..Left::own(dir)? })),
-                // A mount leaves a note there once it is made.
+                Ok(claim) => return Ok(Some(SurveyedJournal { claim: Some(claim), ..SurveyedJournal::own(dir)? })),
+                // A mount has left its note.
                 Err(SourceDirectoryError::Busy { note, .. }) if !note.is_empty() => return Ok(None),
                 Err(SourceDirectoryError::Busy { .. }) => std::thread::sleep(LOOK_MAX),
                 Err(error) => return Err(error.into()),
@@ -116,31 +117,31 @@ impl Left {
         Ok(None)
     }
 
-    /// The journal of a mount of this process, which appends nothing that counts meanwhile.
-    pub(super) fn own(dir: &Path) -> Result<Left, LeftError> {
+    /// Opens the journal of a mount of this process, which appends only notes meanwhile.
+    pub(super) fn own(dir: &Path) -> Result<SurveyedJournal, JournalError> {
         let mut survey = Survey::default();
         for (number, path) in segments(dir)? {
             // One segment at a time is in memory.
             drop(survey.take(number, read(&path)?)?);
         }
         survey.ended(kernel_run());
-        Ok(Left { dir: dir.to_path_buf(), claim: None, survey })
+        Ok(SurveyedJournal { dir: dir.to_path_buf(), claim: None, survey })
     }
 
-    /// Where it is.
+    /// Returns its directory.
     pub(super) fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Whose it is; `None` where not even that can be read.
+    /// Returns its header; `None` if that cannot be read.
     pub(super) fn header(&self) -> Option<&Header> {
         self.survey.header.as_ref()
     }
 
-    fn state(&self) -> LeftState {
+    fn state(&self) -> PendingJournalState {
         let (changes, bytes) = self.survey.needed_from(0);
         let source = self.header().map(|header| String::from_utf8_lossy(&header.source).into_owned());
-        LeftState::Left {
+        PendingJournalState::Pending {
             source: source.unwrap_or_default(),
             changes,
             bytes,
@@ -149,20 +150,20 @@ impl Left {
         }
     }
 
-    /// Goes through all of it again, in order.
+    /// Reads all of it again, in order.
     pub(super) fn segments(&self) -> io::Result<Segments> {
         Ok(Segments { left: segments(&self.dir)?.into_iter(), survey: Survey::default() })
     }
 }
 
-/// The segments of a journal, read one after the other.
+/// The segments of a journal, read in order.
 pub(super) struct Segments {
     left: std::vec::IntoIter<(u64, PathBuf)>,
     survey: Survey,
 }
 
 impl Segments {
-    pub(super) fn next(&mut self) -> Result<Option<SegmentRecords>, LeftError> {
+    pub(super) fn next(&mut self) -> Result<Option<SegmentRecords>, JournalError> {
         let Some((number, path)) = self.left.next() else { return Ok(None) };
         Ok(Some(self.survey.take(number, read(&path)?)?))
     }

@@ -1,6 +1,6 @@
-//! What is noted of changes that are being done again, in a file beside the journal's segments, so that another process can go on with them.
+//! The findings of a replay in progress, in a file beside the journal's segments, so that another process can continue.
 
-use super::{kernel_run, tell};
+use super::{kernel_run, log_line};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -8,27 +8,27 @@ use std::path::{Path, PathBuf};
 use wirefs_journal::Findings;
 
 const NAME: &str = "decided";
-/// A file that is longer is none, in bytes: a look for each of a million names takes less.
+/// The maximum file size, in bytes: findings for a million names take less.
 const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
-/// The file, to write to.
-pub(super) struct Notes {
+/// The file, while it is written.
+pub(super) struct FindingsFile {
     path: PathBuf,
     file: Option<File>,
 }
 
-impl Notes {
-    /// In the directory of a journal.
-    pub(super) fn of(dir: &Path) -> Notes {
-        Notes { path: dir.join(NAME), file: None }
+impl FindingsFile {
+    /// Uses the file in a journal's directory.
+    pub(super) fn of(dir: &Path) -> FindingsFile {
+        FindingsFile { path: dir.join(NAME), file: None }
     }
 
-    /// Begins anew. The kernel has it then: it outlives this process.
+    /// Replaces the file. It survives this process.
     pub(super) fn decided(&mut self, decision: &Findings) {
         self.file = self.begin(decision).inspect_err(|error| self.is_lost(error)).ok();
     }
 
-    /// The server is about to be told that it may forget its replies to changes below this number.
+    /// Notes, before the server is told, that it may forget its replies to changes below a number.
     pub(super) fn answered(&mut self, below: u64) {
         let written = match &mut self.file {
             Some(file) => file.write_all(&Findings::answered(below)),
@@ -47,10 +47,10 @@ impl Notes {
         Ok(file)
     }
 
-    /// Goes on with what an earlier connection, or process, began.
+    /// Continues the file of an earlier connection or process.
     fn append(&mut self, below: u64) -> io::Result<()> {
         let mut file = match OpenOptions::new().append(true).open(&self.path) {
-            // It could not be written then.
+            // Its creation has failed.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             opened => opened?,
         };
@@ -59,16 +59,16 @@ impl Notes {
         Ok(())
     }
 
-    /// What is there does not tell all: who takes it up would ask the server for what that has forgotten.
+    /// Removes an incomplete file: another process would rely on replies that the server has forgotten.
     fn is_lost(&self, error: &io::Error) {
-        tell(&format!(
+        log_line(&format!(
             "what is being done again at the server cannot be noted: {error}; if this ends now, it is kept aside"
         ));
         remove(&self.path);
     }
 }
 
-/// What was noted in the directory of a journal, in this run of the kernel.
+/// Reads the findings in a journal's directory, if they are of this boot of the local machine.
 pub(super) fn noted(dir: &Path) -> Option<Findings> {
     let file = File::open(dir.join(NAME)).ok()?;
     let mut bytes = Vec::new();
@@ -76,13 +76,13 @@ pub(super) fn noted(dir: &Path) -> Option<Findings> {
     Findings::decode(&bytes, kernel_run())
 }
 
-/// All of it is done, or given up.
+/// Removes the findings of a completed or abandoned replay.
 pub(super) fn forget(dir: &Path) {
     remove(&dir.join(NAME));
 }
 
 fn remove(path: &Path) {
-    // Most often none was made.
+    // Usually there is none.
     let _gone = std::fs::remove_file(path);
 }
 
