@@ -11,6 +11,7 @@
 //! *Proved by*: `tests/suite`, where it talks to the reference tree without a wire.
 
 mod ahead;
+pub mod automount;
 pub mod call;
 mod config;
 mod contended;
@@ -18,6 +19,7 @@ mod core;
 mod data_connections;
 mod files;
 mod host;
+pub mod invalidation_queue;
 mod leases;
 mod link;
 mod locks;

@@ -1,4 +1,4 @@
-//! One change out of a journal: what it is, for people, and how it is sent by somebody who has none of its files open.
+//! One change of a journal: its description for people, and its form for a replay, in which no file is open.
 
 use bytes::Bytes;
 use wirefs_op::message::put::{PutMode, Tput};
@@ -6,19 +6,19 @@ use wirefs_op::message::target::{NOFD, Target};
 use wirefs_op::message::xattr::XattrAction;
 use wirefs_op::{Change, Request, SetStat};
 
-/// A change in words.
+/// A change, described for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
-    /// What it does, as in `write 4096 bytes at 0`.
+    /// The action, as in `write 4096 bytes at 0`.
     pub what: String,
-    /// The path below the mount, as it was when the change was made.
+    /// The path below the mount when the change was made.
     pub path: Vec<u8>,
-    /// What it was to write.
+    /// The bytes that the change writes.
     pub data: Bytes,
 }
 
-/// The change as it is sent when a journal is replayed: without the numbers of files that the client had open and without opening any,
-/// since nobody will close them. `None` where it is of no use any more: an opening, or a lock, whose holder is gone.
+/// Returns the change as a replay sends it: without fds and without opening a file, because nothing would close it. `None` for an opening
+/// and a lock, which are useless without their program.
 pub fn replayed(request: Request) -> Option<Request> {
     match request {
         Request::Put(put) => Some(closed(put)).filter(|put| put.mode != PutMode::NONE).map(Request::Put),
@@ -47,8 +47,8 @@ fn without_fd(target: Target) -> Target {
     Target { fd: NOFD, ..target }
 }
 
-/// A file without a name is there only while it is open: it stays so until the session ends. What is written waits for the disk once,
-/// at the end; but a barrier is one for those behind it here too.
+/// Keeps a nameless file open, since it exists only while it is open; it stays until the session ends. Drops `SYNC` from writes, because one
+/// commit at the end makes all of them durable. A barrier stays a barrier for the changes after it.
 fn closed(put: Tput) -> Tput {
     let opening = PutMode::MORE.and(PutMode::READ).and(PutMode::WRITE);
     let dropped = match put.mode {
@@ -59,7 +59,7 @@ fn closed(put: Tput) -> Tput {
     Tput { target: without_fd(put.target), mode: PutMode(put.mode.0 & !dropped.0), ..put }
 }
 
-/// What a change is.
+/// Describes a change for people.
 pub fn describe(request: &Request) -> Description {
     let Some(change) = request.change() else {
         let what = format!("no change: {}", request.name());
@@ -103,7 +103,7 @@ pub fn describe(request: &Request) -> Description {
     Description { what, path: path.as_bytes().to_vec(), data }
 }
 
-/// Names and texts on one line, whatever bytes they have: those that cannot be shown, and `\\`, are escaped.
+/// Escapes control characters, invalid UTF-8 and `\\`, so that any bytes fit on one line.
 pub fn shown(bytes: &[u8]) -> String {
     let mut line = String::new();
     for chunk in bytes.utf8_chunks() {

@@ -1,19 +1,19 @@
-//! What stands in a segment behind its header: changes, and notes about them.
+//! The entries of a segment, after its header: changes, and notes about them.
 //!
 //! ```text
 //!  mark[4]  length[4]  sum[4]  kind[1]  number[8]  body[length]
 //! ```
-//! The sum covers the header's sum, where in the segment the entry stands, and all of the entry but mark and sum: bytes that
-//! came to another place, or from another segment, are not believed.
+//! The sum covers the header's sum, the entry's offset in the segment, and all fields but mark and sum. So an entry that was copied to
+//! another place or segment is not accepted.
 
 use crate::limits::BODY_BYTES_MAX;
+use crate::outcome::ChangeOutcome;
 use crate::sum::Sum;
-use crate::told::Told;
 use bytes::{Buf, Bytes};
 
-/// What an entry begins with.
+/// The first bytes of an entry.
 pub(crate) const MARK: [u8; 4] = [0xa7, b'J', 0x0d, 0x9c];
-/// Bytes of an entry before its body.
+/// The length of an entry before its body, in bytes.
 pub const HEAD_BYTES: usize = 21;
 
 /// A change: its number, and its message without size word, with the tag NOTAG.
@@ -29,57 +29,59 @@ pub struct Record {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// A change.
-    Record(Record),
+    Change(Record),
     /// The server has answered all changes below this number.
     Answered(u64),
     /// The server's disk has all changes below this number.
-    Forget(u64),
-    /// What the client was told of the change with this number.
-    Told(u64, Told),
-    /// From the change with this number on nobody else has come between; [`NOT_ALONE`]: others do.
-    Alone(u64),
-    /// The latest time of change that the server has told of what these changes did, in nanoseconds since 1970, by its clock.
-    Seen(u64),
+    Durable(u64),
+    /// The outcome of the change with this number.
+    Outcome(u64, ChangeOutcome),
+    /// No other client came between the changes from this number on; [`NOT_EXCLUSIVE`]: others are there.
+    Exclusive(u64),
+    /// The latest change time that the server reported of objects of these changes, in nanoseconds since 1970, by its clock.
+    LatestTime(u64),
 }
 
-/// To [`Entry::Alone`].
-pub const NOT_ALONE: u64 = u64::MAX;
+/// The number in [`Entry::Exclusive`] when the session is not exclusive.
+pub const NOT_EXCLUSIVE: u64 = u64::MAX;
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum EntryKind {
-    /// [`Entry::Record`].
-    Record = 1,
+    /// [`Entry::Change`].
+    Change = 1,
     /// [`Entry::Answered`].
     Answered = 2,
-    /// [`Entry::Forget`].
-    Forget = 3,
-    /// [`Entry::Told`].
-    Told = 4,
-    /// [`Entry::Alone`].
-    Alone = 5,
-    /// [`Entry::Seen`].
-    Seen = 6,
+    /// [`Entry::Durable`].
+    Durable = 3,
+    /// [`Entry::Outcome`].
+    Outcome = 4,
+    /// [`Entry::Exclusive`].
+    Exclusive = 5,
+    /// [`Entry::LatestTime`].
+    LatestTime = 6,
 }
 
 impl EntryKind {
     fn of(code: u8) -> Option<EntryKind> {
-        use EntryKind::{Alone, Answered, Forget, Record, Seen, Told};
-        [Record, Answered, Forget, Told, Alone, Seen].into_iter().find(|kind| *kind as u8 == code)
+        use EntryKind::{Answered, Change, Durable, Exclusive, LatestTime, Outcome};
+        [Change, Answered, Durable, Outcome, Exclusive, LatestTime]
+            .into_iter()
+            .find(|kind| *kind as u8 == code)
     }
 }
 
-/// Where in which segment an entry stands.
+/// The position of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spot {
     /// The sum of the segment's header.
     pub salt: u32,
-    /// The entry's first byte.
+    /// The offset of the entry's first byte in the segment.
     pub offset: u64,
 }
 
-/// The head of an entry at a spot; its body, given in parts, follows it.
+/// Returns the head of an entry at a position; the caller writes the body behind it.
 pub fn head(kind: EntryKind, number: u64, body: &[&[u8]], spot: Spot) -> [u8; HEAD_BYTES] {
     let length = body.iter().map(|part| part.len()).sum::<usize>() as u32;
     let sum = sum_of(kind as u8, number, length, body, spot);
@@ -101,7 +103,7 @@ fn sum_of(kind: u8, number: u64, length: u32, body: &[&[u8]], spot: Spot) -> u32
     sum.value()
 }
 
-/// The entry at a spot of a segment and its length, in bytes; none where there is no whole one.
+/// Decodes the entry at a position. Returns it with its length in bytes, or `None` if no whole entry is there.
 pub(crate) fn at(segment: &Bytes, spot: Spot) -> Option<(Entry, usize)> {
     let start = usize::try_from(spot.offset).ok()?;
     let mut head = segment.get(start..)?.get(..HEAD_BYTES)?;
@@ -118,13 +120,15 @@ pub(crate) fn at(segment: &Bytes, spot: Spot) -> Option<(Entry, usize)> {
         return None;
     }
     let entry = match EntryKind::of(kind)? {
-        EntryKind::Record => Entry::Record(Record { number, body: segment.slice(begin..end) }),
+        EntryKind::Change => Entry::Change(Record { number, body: segment.slice(begin..end) }),
         EntryKind::Answered if bytes == 0 => Entry::Answered(number),
-        EntryKind::Forget if bytes == 0 => Entry::Forget(number),
-        EntryKind::Told => Entry::Told(number, Told::decode(segment.get(begin..end)?)?),
-        EntryKind::Alone if bytes == 0 => Entry::Alone(number),
-        EntryKind::Seen if bytes == 0 => Entry::Seen(number),
-        EntryKind::Answered | EntryKind::Forget | EntryKind::Alone | EntryKind::Seen => return None,
+        EntryKind::Durable if bytes == 0 => Entry::Durable(number),
+        EntryKind::Outcome => Entry::Outcome(number, ChangeOutcome::decode(segment.get(begin..end)?)?),
+        EntryKind::Exclusive if bytes == 0 => Entry::Exclusive(number),
+        EntryKind::LatestTime if bytes == 0 => Entry::LatestTime(number),
+        EntryKind::Answered | EntryKind::Durable | EntryKind::Exclusive | EntryKind::LatestTime => {
+            return None;
+        }
     };
     Some((entry, HEAD_BYTES + bytes))
 }

@@ -1,4 +1,4 @@
-//! What a segment begins with: whose changes it holds.
+//! The header of a segment: the session, server and directory that its changes belong to.
 //!
 //! ```text
 //!  0   magic[16] "wirefs journal\r\n"   version[4]   length[4] of what follows before the sum
@@ -6,7 +6,7 @@
 //!  80  identity  path  source           length[4] and bytes each
 //!  ..  sum[4] over all before
 //! ```
-//! Integers are little endian; `root` is `fs[4] ino[8] generation[4]`. Magic and version stand in every version at the same place.
+//! Integers are little endian; `root` is `fs[4] ino[8] generation[4]`. Magic and version have the same place in every version.
 
 use crate::limits::NAME_BYTES_MAX;
 use crate::sum::sum;
@@ -22,34 +22,34 @@ const FRONT_BYTES: usize = 24;
 /// The longest header, in bytes.
 const HEADER_BYTES_MAX: usize = 80 + 3 * (4 + NAME_BYTES_MAX) + 4;
 
-/// Whose changes a segment holds.
+/// The owner of the changes in a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// The session that made them, a secret between client and server.
+    /// The session that made the changes, a secret between client and server.
     pub session: SessionId,
     /// The directory that was mounted.
     pub root: FileId,
     /// The server's boot id when the mount was made.
     pub boot: BootId,
-    /// The run of the client's kernel that wrote it: what was written and not synced is there as long as this is.
+    /// The run of the client's kernel that wrote the segment. Unsynced writes survive as long as the run lasts.
     pub run: u64,
-    /// Which segment of the journal it is; they count up.
+    /// The number of the segment in the journal, counting up.
     pub segment: u64,
-    /// Who the server is: its key's fingerprint; empty where its carrier has no keys.
+    /// The fingerprint of the server's key; empty if the carrier has no keys.
     pub identity: Vec<u8>,
     /// The directory below the export.
     pub path: Vec<u8>,
-    /// What was mounted, as the user wrote it.
+    /// The mounted source, as the user wrote it.
     pub source: Vec<u8>,
 }
 
-/// Why a file is no segment that can be read.
+/// The reason why a file is not a readable segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderFault {
-    /// Nothing was written yet.
+    /// The file has no data yet.
     #[error("nothing is written in it")]
     Blank,
-    /// It is something else.
+    /// The file is something else.
     #[error("it is no journal")]
     Foreign,
     /// Another version wrote it.
@@ -61,7 +61,7 @@ pub enum HeaderFault {
 }
 
 impl Header {
-    /// Its bytes. Names that are too long are cut: they are for people, and to find the server.
+    /// Encodes the header. Cuts names that are too long: they only serve people, and to find the server.
     pub fn encode(&self) -> Vec<u8> {
         let mut fields = Vec::new();
         fields.extend_from_slice(&self.session.0);
@@ -85,10 +85,10 @@ impl Header {
         header
     }
 
-    /// Reads a header; also where it ends and its sum, with which the sums of the entries begin.
+    /// Decodes a header. Returns also its length and its sum, with which the sums of the entries begin.
     ///
     /// # Errors
-    /// It is none that can be read.
+    /// Fails if the bytes are no readable header.
     pub fn decode(segment: &[u8]) -> Result<(Header, usize, u32), HeaderFault> {
         if segment.iter().take(FRONT_BYTES).all(|&byte| byte == 0) {
             return Err(HeaderFault::Blank);

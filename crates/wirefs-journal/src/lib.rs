@@ -1,25 +1,25 @@
-//! The client's journal: the changes that a mount has made and that the server's disk does not have yet. Its bytes, what of them counts,
-//! and how the server gets what a mount left that died.
+//! The client's journal: the changes of a mount that are not yet on the server's disk. Has the bytes of its files, their valid part, and their
+//! delivery after the mount died or the server's machine restarted.
 //!
 //! ```text
 //!  DIRECTORY/            one for each session
 //!    lock                held while a mount uses the journal
-//!    00000001.journal …  segments: a header, then changes and notes behind each other; the oldest goes first
-//!    decided             what is being done again at a server whose machine was started again
+//!    00000001.journal …  segments: a header, then entries; the oldest is removed first
+//!    decided             the findings of a replay that is under way
 //! ```
 //!
-//! *Holds*: nothing is believed whose checksum is wrong; of a damaged journal all changes before the damage are had, in order, and none
-//! behind it is taken for one that may be carried out; a change that the server has carried out is never sent as a new one; what is
-//! under way is bounded; nothing is taken for being on the disk that the disk was not told to have.
+//! *Holds*: no bytes count whose checksum is wrong; of a damaged journal all changes before the damage count, in order, and none behind it is
+//! applied; a change that the server has applied is never sent as a new one; changes in flight are bounded; nothing counts as durable
+//! before a sync.
 //!
-//! *Never*: clocks, files, sockets, threads, randomness; a decision what is journaled, which is the client core's.
+//! *Never*: clocks, files, sockets, threads, randomness; the choice of what is journaled, which is the client core's.
 //!
-//! *Drive it*: a mount asks [`Live`] where an entry stands, writes [`entry::head`] and the body there, and asks [`Durable`] what the disk
-//! is to do. Later [`scan`] reads a segment, [`Survey`] puts segments together, and [`Replay`] brings the changes to the server:
+//! *Drive it*: a mount gets the position of an entry from [`Layout`], writes [`entry::head`] and the body there, and gets jobs for the disk
+//! from [`GroupCommit`]. Later [`scan`] reads a segment, [`Survey`] joins the segments, and [`Delivery`] or [`Pipeline`] sends the changes:
 //!
 //! ```
 //! use bytes::Bytes;
-//! use wirefs_journal::{Action, Event, Record, Replay, Terms};
+//! use wirefs_journal::{DeliveryInput, Pipeline, PipelineOutput, Record, SessionTerms};
 //! use wirefs_op::message::put::{PutMode, Tput};
 //! use wirefs_op::message::target::Target;
 //! use wirefs_op::message::version::BootId;
@@ -32,40 +32,44 @@
 //! let put = Tput { target: Target::at(path), mode: PutMode::STAT, create: None, set, offset: 0, data };
 //! let record = Record { number: 4, body: Request::Put(put).encode(NOTAG).to_body() };
 //!
-//! // The server has seen the changes up to 3.
-//! let mut replay = Replay::new(Terms { ledger: Some(4), boot: BootId(1) }, true, None)?;
-//! replay.handle(Event::Record(record))?;
-//! assert!(matches!(replay.poll(), Some(Action::Send(_)))); // which number follows
-//! assert!(matches!(replay.poll(), Some(Action::Send(_)))); // the change
+//! // The server has the changes up to 3.
+//! let mut pipeline = Pipeline::new(SessionTerms { ledger: Some(4), boot: BootId(1) }, true, None)?;
+//! pipeline.handle(DeliveryInput::Record(record))?;
+//! assert!(matches!(pipeline.poll(), Some(PipelineOutput::Send(_)))); // which number follows
+//! assert!(matches!(pipeline.poll(), Some(PipelineOutput::Send(_)))); // the change
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! *Proved by*: tests beside each module: segments cut anywhere, wrong in any byte; replays to a server that is played; a disk that does
-//! what it is told in any order. The simulation (`make sim AHEAD=1`): machines that lose power in the midst of any of it.
+//! *Proved by*: tests beside each module: segments cut anywhere, or wrong in any byte; deliveries to a simulated server; a disk that executes
+//! its jobs in any order. The simulation (`make sim AHEAD=1`): machines that lose power at any of these points.
 
-pub mod bring;
 pub mod change;
-pub mod decision;
-pub mod durable;
+pub mod delivery;
 pub mod entry;
+pub mod findings;
+pub mod group_commit;
 pub mod header;
+pub mod layout;
 pub mod limits;
-pub mod live;
-pub mod redo;
+pub mod outcome;
+pub mod pipeline;
 pub mod replay;
 pub mod segment;
 mod sum;
 pub mod survey;
-pub mod told;
 
-pub use bring::{Act, Became, Bring, Course, Decided, Fate, Fault};
-pub use decision::Decision;
-pub use durable::{Durable, Job, Point, Turn};
+pub use delivery::{
+    ChangeFate, Delivery, DeliveryFault, DeliveryOutput, DeliveryPlan, ReplayReport, SuspendedReplay,
+};
 pub use entry::{Entry, Record};
+pub use findings::Findings;
+pub use group_commit::{DiskJob, GroupCommit, Point, SyncRole};
 pub use header::{Header, HeaderFault};
-pub use live::{Figures, Live, Misuse, Placed};
-pub use redo::{Found, Redo, Redone, Unlike};
-pub use replay::{Action, Event, Outcome, Refused, Replay, Terms, Unfit};
-pub use segment::{Rest, Scan, scan};
-pub use survey::{Damage, Survey, Taken};
-pub use told::Told;
+pub use layout::{Figures, Layout, Misuse, Placement};
+pub use outcome::ChangeOutcome;
+pub use pipeline::{
+    DeliveryCounts, DeliveryInput, Pipeline, PipelineOutput, RejectedChange, SessionTerms, Undeliverable,
+};
+pub use replay::{ObjectStat, Replay, ReplayFault, ReplayStep};
+pub use segment::{Scan, Tail, scan};
+pub use survey::{Damage, SegmentRecords, Survey};

@@ -1,278 +1,446 @@
-//! Sending what an earlier mount left to the server, as a machine: changes in, frames out, replies in.
+//! Replay after a power loss of the server's machine: determines which changes of a journal its disk has, and how to repeat each of the
+//! others.
 //!
 //! ```text
-//!  Record* ──> under way, numbered, in order ──> End ──> all answered ──> Tcommit ──> Done
-//!                    └── refused: told, the rest goes on
+//!  learn(record)*  ──>  probes: which objects have these paths?  ──>  decide  ──>  step(record)*: send as it is, send changed, or skip
 //! ```
-//! Who drives it gives it a record whenever [`Replay::has_room`], then the end. A connection that breaks ends it; another one begins
-//! anew, above the numbers that the server has seen by then.
+//! File systems bring changes of names to the disk in order: after a power loss the names are those of some *position* in the journal. The
+//! journal gives the object of each name at each position; the server gives the present objects. If one position fits, the changes of names
+//! before it are done and those after it are not. If none fits, another program has changed names, and all changes go to the quarantine.
+//! Data and attributes reach the disk in any order; repeating all of them in order leaves the result of the last one.
+//!
+//! INVARIANT: if several positions fit, the last one counts, and only if all of them bind the same names to the same objects.
+
+mod effect;
+mod names;
+mod position;
+mod restarted;
+mod results;
+mod resumed;
 
 use crate::change;
 use crate::entry::Record;
-use crate::limits::{TOLD_AGAIN, UNDER_WAY_BYTES_MAX, UNDER_WAY_MAX};
-use crate::redo::Unlike;
-use bytes::Bytes;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use wirefs_op::message::commit::{CommitScope, Tcommit};
-use wirefs_op::message::number::Tnumber;
-use wirefs_op::message::target::Target;
-use wirefs_op::message::version::BootId;
+use crate::outcome::ChangeOutcome;
+use effect::Effect;
+use names::{Binding, Inode, Key, Namespace};
+use position::Position;
+pub use resumed::TouchedObjects;
+use std::collections::{BTreeMap, BTreeSet};
+use wirefs_op::message::put::{PutMode, Tput};
+use wirefs_op::message::target::{NOFD, Target};
+use wirefs_op::message::xattr::XattrAction;
 use wirefs_op::wire::Malformed;
-use wirefs_op::{Errno, Frame, NOTAG, Reply, Request, Tag, TreePath};
+use wirefs_op::{Errno, FileId, Kind, Request, TreePath};
 
-/// The tag of the commit. Changes have the tags below it.
-const COMMIT: Tag = Tag(UNDER_WAY_MAX as u16);
+/// The reason for a quarantined change whose object or name another program may have changed.
+const CHANGED_LATER: &str = "the server's machine was started again, and what it has there was changed later";
 
-/// What the server said of the session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Terms {
-    /// Where it keeps a ledger: above all numbers that it has seen, 0 where it does not know the session.
-    pub ledger: Option<u64>,
-    /// Its boot id.
-    pub boot: BootId,
-}
-
-/// Why nothing may be sent.
+/// The reason why the position of the server's disk cannot be determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unfit {
-    /// A change could be carried out twice.
-    #[error("the server keeps no ledger, so that it cannot tell which changes it has carried out")]
-    NoLedger,
-    /// The same: it has carried out some of them, and does not know which.
-    #[error("the server has carried out some of the changes, and no longer knows which")]
-    Unknown,
-    /// Its machine lost power, and what it has now cannot be told.
-    #[error("the server's machine was started again, and {0}")]
-    Unlike(Unlike),
+pub enum ReplayFault {
+    /// The changes contradict each other: other clients changed the same names between them.
+    #[error("the changes are not those of a client that was alone")]
+    Contradiction,
+    /// No position fits the server's names.
+    #[error("what the server has there now is not what any of the changes left")]
+    Server,
+    /// The session was not exclusive.
+    #[error("the mount was not the only one that changed something")]
+    OtherClients,
+    /// Several different positions fit.
+    #[error(
+        "it cannot be told which of the changes the server has: of those that it has not answered, several have left the same names"
+    )]
+    Ambiguous,
+    /// Too many names in too many moved directories, or too many positions that fit.
+    #[error("too many names were changed")]
+    TooLarge,
+    /// A record is no message.
+    #[error("a change cannot be read: {0}")]
+    Record(Malformed),
 }
 
-/// What is told to the machine.
+impl From<Malformed> for ReplayFault {
+    fn from(error: Malformed) -> ReplayFault {
+        ReplayFault::Record(error)
+    }
+}
+
+/// The object that the server has at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObjectStat {
+    /// The object's id.
+    pub id: FileId,
+    /// Its change time, in nanoseconds since 1970.
+    pub changed: u64,
+}
+
+/// The treatment of one change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// The next change. Only while there is room.
-    Record(Record),
-    /// There are no more.
-    End,
-    /// A message from the server.
-    Received(Bytes),
+pub enum ReplayStep {
+    /// The change is done, or useless now.
+    Skip,
+    /// Send this request under this number.
+    Send(u64, Box<Request>),
+    /// Repeating the change may not have the same result. Quarantine it for this reason.
+    Quarantine(&'static str),
 }
 
-/// What is to be done.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Put this frame on the wire, in order.
-    Send(Frame),
-    /// Keep this change: the server refuses it.
-    Refused(Refused),
-    /// All are answered, and the server's disk has them.
-    Done(Outcome),
-    /// All are answered, and the server cannot bring them to its disk.
-    Unsafe(Errno),
-}
-
-/// A change that the server refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
-    /// The change.
-    pub record: Record,
-    /// For programs.
-    pub errno: Errno,
-    /// For people.
-    pub text: String,
-}
-
-/// What became of the changes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
-    /// Those that were sent and carried out now.
-    pub sent: u64,
-    /// Those that the server had carried out before.
-    pub skipped: u64,
-    /// Those that it refused.
-    pub refused: u64,
-    /// Those that are of no use without the programs that made them: locks, openings.
-    pub dropped: u64,
-}
-
-/// The machine.
-#[derive(Debug)]
+/// A replay. After a lost connection, a copy from after [`Replay::decide`] gives the same changes the same numbers, and the server's ledger
+/// shows which of them are applied.
+#[derive(Clone, Debug)]
 pub struct Replay {
-    boot: BootId,
-    /// The server has seen the changes below.
-    known: u64,
-    /// Changes below are not sent.
-    floor: u64,
-    free: VecDeque<Tag>,
-    under_way: BTreeMap<Tag, Record>,
-    /// The numbers of those under way.
-    numbers: BTreeSet<u64>,
-    bytes: usize,
-    /// The number that the server gives to the next change, once it was told one.
-    implied: Option<u64>,
-    told: u64,
-    has_ended: bool,
-    is_committing: bool,
-    outcome: Outcome,
-    actions: VecDeque<Action>,
+    names: Namespace,
+    effects: BTreeMap<u64, LearnedChange>,
+    position: Option<Position>,
+    /// Objects that another program has changed.
+    foreign: BTreeSet<Inode>,
+    /// Names whose objects changed after the latest time that the client knows, and objects whose unanswered changes may explain that.
+    changed_later: BTreeSet<Key>,
+    unsure: BTreeSet<Inode>,
+    /// The number of the next change that is sent.
+    next: u64,
+    /// Objects that were created again, with the number of the change that creates them.
+    recreated_as: BTreeMap<Inode, u64>,
+    /// Objects that may have been created again over lost connections.
+    maybe_recreated: BTreeSet<Inode>,
+    /// Objects that were created again before the latest restart, with the ids by which the client knows them.
+    recreated_before: BTreeMap<Inode, Option<FileId>>,
+    /// The number of name changes that the disk had at the last restart.
+    position_min: usize,
+}
+
+/// A change of the journal.
+#[derive(Clone, Debug)]
+struct LearnedChange {
+    effect: Effect,
+    outcome: ChangeOutcome,
+    /// The number of name changes before it.
+    step: usize,
 }
 
 impl Replay {
-    /// A replay over a connection of the journal's session. `has_answers`: the server has answered changes of the session, by what the
-    /// journal notes. `answered`: changes below that are answered, and of those above it the server knows the replies, where that is
-    /// certain.
+    /// Starts a replay for a mount of `root`. Changes are sent under numbers from `next` on.
+    pub fn new(root: FileId, next: u64) -> Replay {
+        Replay {
+            names: Namespace::new(root),
+            effects: BTreeMap::new(),
+            position: None,
+            foreign: BTreeSet::new(),
+            changed_later: BTreeSet::new(),
+            unsure: BTreeSet::new(),
+            next,
+            recreated_as: BTreeMap::new(),
+            maybe_recreated: BTreeSet::new(),
+            recreated_before: BTreeMap::new(),
+            position_min: 0,
+        }
+    }
+
+    /// Learns the next change, in order, with its outcome.
     ///
     /// # Errors
-    /// Nothing may be sent.
-    pub fn new(terms: Terms, has_answers: bool, answered: Option<u64>) -> Result<Replay, Unfit> {
-        let known = terms.ledger.ok_or(Unfit::NoLedger)?;
-        if known == 0 && has_answers {
-            return Err(Unfit::Unknown);
-        }
-        Ok(Replay {
-            boot: terms.boot,
-            known,
-            floor: answered.map_or(known, |answered| answered.min(known)),
-            free: (0..COMMIT.0).map(Tag).collect(),
-            under_way: BTreeMap::new(),
-            numbers: BTreeSet::new(),
-            bytes: 0,
-            implied: None,
-            told: 0,
-            has_ended: false,
-            is_committing: false,
-            outcome: Outcome::default(),
-            actions: VecDeque::new(),
-        })
-    }
-
-    /// Whether the next change may be given to it.
-    pub fn has_room(&self) -> bool {
-        !self.has_ended && !self.free.is_empty() && self.bytes < UNDER_WAY_BYTES_MAX && !self.is_far_ahead()
-    }
-
-    /// The oldest under way holds up what is too far ahead of it.
-    fn is_far_ahead(&self) -> bool {
-        let (Some(first), Some(last)) = (self.numbers.first(), self.numbers.last()) else { return false };
-        last - first >= UNDER_WAY_MAX as u64
-    }
-
-    /// What became of the changes so far.
-    pub fn outcome(&self) -> Outcome {
-        self.outcome
-    }
-
-    /// How many changes wait for their replies.
-    pub fn under_way(&self) -> usize {
-        self.under_way.len()
-    }
-
-    /// Takes an event.
-    ///
-    /// # Errors
-    /// The server broke the protocol; or a record is no message, which the same error tells.
-    pub fn handle(&mut self, event: Event) -> Result<(), Malformed> {
-        match event {
-            Event::Record(record) => self.record(record)?,
-            Event::End => self.has_ended = true,
-            Event::Received(body) => self.received(body)?,
-        }
-        if self.has_ended && self.under_way.is_empty() && !self.is_committing {
-            self.is_committing = true;
-            let commit = Tcommit { target: Target::at(TreePath::root()), scope: CommitScope::Filesystem };
-            self.actions.push_back(Action::Send(Request::Commit(commit).encode(COMMIT)));
-        }
-        Ok(())
-    }
-
-    /// The number of the change that is under way with this tag.
-    pub fn number_of(&self, tag: Tag) -> Option<u64> {
-        self.under_way.get(&tag).map(|record| record.number)
-    }
-
-    /// All changes with lower numbers that were sent are answered; 0 where none was sent.
-    pub fn answered_below(&self) -> u64 {
-        self.numbers.first().copied().or(self.implied).unwrap_or_default()
-    }
-
-    /// The server was told, or is about to be, that all replies to changes with lower numbers have come.
-    pub fn told(&self) -> u64 {
-        self.told
-    }
-
-    /// Hands out what is to be done, in order.
-    pub fn poll(&mut self) -> Option<Action> {
-        self.actions.pop_front()
-    }
-
-    fn record(&mut self, record: Record) -> Result<(), Malformed> {
-        if record.number < self.floor {
-            self.outcome.skipped += 1;
+    /// Fails if the change contradicts earlier ones.
+    pub fn learn(&mut self, record: &Record, outcome: ChangeOutcome) -> Result<(), ReplayFault> {
+        self.names.begin_at(record.number);
+        if outcome.is_rejected {
             return Ok(());
         }
         let (_, request) = Request::decode(record.body.clone())?;
-        let Some(request) = change::replayed(request) else {
-            self.outcome.dropped += 1;
-            return Ok(());
+        let Some(request) = change::replayed(request) else { return Ok(()) };
+        let effect = match effect::read(&mut self.names, record.number, &request, outcome.made) {
+            // The server would have rejected it, and the reply was lost.
+            Err(ReplayFault::Contradiction) if !outcome.is_answered => return Ok(()),
+            effect => effect?,
         };
-        let Some(tag) = self.free.pop_front() else {
-            return Err(Malformed { what: "a change for which there is no room", at: 0 });
-        };
-        self.tell(record.number);
-        self.actions.push_back(Action::Send(request.encode(tag)));
-        self.implied = Some(record.number + 1);
-        self.bytes += record.body.len();
-        self.numbers.insert(record.number);
-        self.under_way.insert(tag, record);
+        for (key, binding) in &effect.names {
+            self.names.now.set(key.clone(), *binding);
+        }
+        let step = self.effects.values().next_back().map_or(0, |last| last.step + last.steps());
+        self.effects.insert(record.number, LearnedChange { effect, outcome, step });
         Ok(())
     }
 
-    /// Tells the server the number of the next change, where it would take it for another one, and from time to time which replies have
-    /// come.
-    fn tell(&mut self, number: u64) {
-        let answered = self.numbers.first().map_or(number, |first| *first);
-        let is_due = number - self.told >= TOLD_AGAIN && answered > self.told;
-        if self.implied != Some(number) || is_due {
-            self.told = answered;
-            let told = Request::Number(Tnumber { number, answered });
-            self.actions.push_back(Action::Send(told.encode(NOTAG)));
+    /// Returns the paths to look up.
+    ///
+    /// # Errors
+    /// Fails if there are too many.
+    ///
+    /// # Cost
+    /// One step for each name and each move of a directory.
+    pub fn probes(&self) -> Result<BTreeSet<TreePath>, ReplayFault> {
+        position::probes(&self.names, &self.steps())
+    }
+
+    fn steps(&self) -> Vec<&Effect> {
+        self.effects.values().filter(|known| known.steps() > 0).map(|known| &known.effect).collect()
+    }
+
+    /// Determines the position. `found` has the objects at [`Replay::probes`]; a missing path has none.
+    ///
+    /// # Errors
+    /// Fails if no position fits, or several different ones.
+    ///
+    /// # Cost
+    /// As [`Replay::probes`].
+    pub fn decide(&mut self, found: &BTreeMap<TreePath, ObjectStat>) -> Result<(), ReplayFault> {
+        self.effects.values_mut().for_each(|known| known.effect.settle(&self.names));
+        let position = position::find(&self.names, &self.steps(), found, self.position_min)?;
+        self.position = Some(position);
+        Ok(())
+    }
+
+    /// Returns the paths of the objects whose contents or attributes changes modify, after [`Replay::decide`].
+    pub fn targets(&self) -> BTreeSet<TreePath> {
+        let made_before_journal = self.made_before_journal().into_iter().map(|(_, path)| path);
+        self.concerned().map(|(_, path)| path).chain(made_before_journal).collect()
+    }
+
+    /// Returns the files whose contents were changed under names that are gone. They may have other names that no change mentions.
+    pub fn unreachable(&self) -> BTreeSet<FileId> {
+        let Some(position) = &self.position else { return BTreeSet::new() };
+        let done = self.effects.values().filter(|known| known.is_before(position)).map(|known| &known.effect);
+        let inodes = done.flat_map(|effect| effect.of.or(effect.makes).into_iter().chain(effect.reads));
+        let inodes = inodes
+            .filter(|inode| !self.names.of(*inode).is_new && position.path(&self.names, *inode).is_none());
+        inodes.filter_map(|inode| self.names.id(inode)).collect()
+    }
+
+    /// Returns the objects that a change before the journal's first one created. The server's machine restarted, so it knows them by id only.
+    fn made_before_journal(&self) -> Vec<(Inode, TreePath)> {
+        let inodes = self.names.made_before_journal.iter().map(|inode| self.names.same(*inode));
+        let inodes = inodes.filter(|inode| self.names.id(*inode).is_none());
+        inodes.filter_map(|inode| Some((inode, self.position.as_ref()?.path(&self.names, inode)?))).collect()
+    }
+
+    fn concerned(&self) -> impl Iterator<Item = (Inode, TreePath)> + '_ {
+        let inodes = self.effects.values().filter_map(|known| known.effect.of.or(known.effect.makes));
+        inodes.filter_map(|inode| Some((inode, self.position.as_ref()?.path(&self.names, inode)?)))
+    }
+
+    /// Takes the objects at [`Replay::targets`]. An object that changed after the latest time that the client knows is left alone: another
+    /// program changed it, or it is complete.
+    pub fn compare(&mut self, found: &BTreeMap<TreePath, ObjectStat>, latest_time: u64) {
+        if let Some(position) = &mut self.position {
+            position.found_at(found);
+        }
+        let made_before_journal = self.made_before_journal();
+        for (inode, path) in &made_before_journal {
+            if let (Some(position), Some(found)) = (&mut self.position, found.get(path)) {
+                position.learn(*inode, found.id);
+            }
+        }
+        let known = |inode: Inode| {
+            self.position.as_ref().and_then(|position| position.id(inode)).or(self.names.id(inode))
+        };
+        let is_own = |(inode, path): &(Inode, TreePath)| {
+            let found = found.get(path).filter(|found| found.changed <= latest_time);
+            found.is_some_and(|found| known(*inode).is_none_or(|id| id == found.id))
+        };
+        let foreign: Vec<Inode> =
+            self.concerned().filter(|one| !is_own(one)).map(|(inode, _)| inode).collect();
+        self.foreign.extend(foreign);
+        self.changed_later.extend(
+            self.position.as_ref().map(|position| position.changed_after(latest_time)).unwrap_or_default(),
+        );
+        let unanswered = self.effects.values().filter(|known| !known.outcome.is_answered);
+        self.unsure = unanswered.filter_map(|known| known.effect.of.or(known.effect.makes)).collect();
+    }
+
+    /// Returns whether a change would remove or replace an object that another program may have changed or put there. A moved object is not lost:
+    /// it suffices that its id is the one that the client meant, or that the client itself may have created it.
+    fn overwrites_later_change(&self, position: &Position, effect: &Effect) -> bool {
+        let is_moved = |key: &Key| match position.state.binding(key) {
+            Binding::Object(inode) => {
+                let is_named = effect.names.iter().any(|(_, binding)| *binding == Binding::Object(inode));
+                is_named && (self.names.id(inode).is_some() || self.unsure.contains(&inode))
+            }
+            Binding::Absent | Binding::Unknown => false,
+        };
+        effect.names.iter().any(|(key, _)| self.changed_later.contains(key) && !is_moved(key))
+    }
+
+    /// Returns the treatment of the next change. Takes each change once, in order, after [`Replay::decide`].
+    ///
+    /// # Errors
+    /// Fails if the record is no message.
+    pub fn step(&mut self, record: &Record) -> Result<ReplayStep, ReplayFault> {
+        let (Some(position), Some(known)) = (&self.position, self.effects.get(&record.number)) else {
+            // Rejected, or useless without its program.
+            return Ok(ReplayStep::Skip);
+        };
+        let (_, request) = Request::decode(record.body.clone())?;
+        let Some(request) = change::replayed(request) else { return Ok(ReplayStep::Skip) };
+        if known.effect.is_void {
+            return Ok(ReplayStep::Skip);
+        }
+        // A barrier has no data to keep.
+        let of = known.effect.of.filter(|_| matches!(&request, Request::Put(put) if put.is_barrier()));
+        if of.is_some_and(|inode| self.foreign.contains(&inode)) {
+            return Ok(ReplayStep::Skip);
+        }
+        if let Some(why) = self.reason_to_quarantine(position, record.number, known, &request) {
+            return Ok(ReplayStep::Quarantine(why));
+        }
+        let request = at_its_offset(request, &known.outcome);
+        let is_before = known.is_before(position);
+        let (request, ids) = if is_before {
+            let Some(done) = rest(position, &self.names, known, request) else { return Ok(ReplayStep::Skip) };
+            done
+        } else {
+            (without_flags(request), known.effect.ids)
+        };
+        let changes = known.effect.of.or(known.effect.makes);
+        if !is_before && self.overwrites_later_change(position, &known.effect) {
+            // The object to create is missing, so later changes to it would change another one.
+            self.foreign.extend(known.effect.makes);
+            return Ok(ReplayStep::Quarantine(CHANGED_LATER));
+        }
+        if changes.is_some_and(|inode| self.foreign.contains(&inode)) {
+            return Ok(ReplayStep::Quarantine(CHANGED_LATER));
+        }
+        if !is_before {
+            known.effect.names.iter().for_each(|(key, _)| {
+                self.changed_later.remove(key);
+            });
+        }
+        let makes = known.effect.makes.filter(|_| is_create(&request));
+        let number = self.next;
+        let request = self.named(position, request, ids);
+        if let Some(inode) = makes {
+            self.recreated_as.insert(inode, number);
+        }
+        self.next += 1;
+        Ok(ReplayStep::Send(number, Box::new(request)))
+    }
+
+    /// Returns whether a rejection says that the change is done already.
+    pub fn is_done(request: &Request, errno: Errno) -> bool {
+        matches!(request, Request::Xattr(xattr) if xattr.action == XattrAction::Remove)
+            && errno == Errno::NoData
+    }
+
+    /// Returns a reason if repeating the change may have another result.
+    fn reason_to_quarantine(
+        &self,
+        position: &Position,
+        number: u64,
+        known: &LearnedChange,
+        request: &Request,
+    ) -> Option<&'static str> {
+        let is_rebuilt = |inode: Inode| self.names.of(inode).is_new && !position.is_there(inode);
+        match request {
+            Request::Put(put) if put.mode.has(PutMode::APPEND) && put.mode.has(PutMode::DATA) => {
+                let inode = known.effect.of.or(known.effect.makes)?;
+                let is_known = known.outcome.offset.is_some() || is_rebuilt(inode);
+                (!is_known)
+                    .then_some("the server's machine lost power, and nobody knows where the append went")
+            }
+            Request::Copy(_) => {
+                let from = known.effect.reads.filter(|inode| !is_rebuilt(*inode))?;
+                let mut changed_later = self.effects.range(number + 1..).map(|(_, known)| known.effect.of);
+                changed_later
+                    .any(|of| of == Some(from))
+                    .then_some("the server's machine lost power, and what was copied was changed later")
+            }
+            _ => None,
         }
     }
 
-    fn received(&mut self, body: Bytes) -> Result<(), Malformed> {
-        let (tag, reply) = Reply::decode(body)?;
-        if tag == NOTAG {
-            return match reply {
-                Reply::Error(_) => Err(Malformed { what: "the server complains", at: 1 }),
-                // What was leased to who is gone is of no use.
-                _ => Ok(()),
+    /// Replaces the ids in a request by those that the objects have now, or will have by then.
+    fn named(&self, position: &Position, mut request: Request, inodes: [Option<Inode>; 2]) -> Request {
+        let ids = request.ids_mut();
+        for (id, inode) in ids.into_iter().zip(inodes) {
+            let (Some(id), Some(inode)) = (id, inode) else { continue };
+            *id = match (self.recreated_as.get(&inode), position.id(inode)) {
+                (Some(number), _) => FileId::provisional(*number),
+                (None, Some(found)) => found,
+                (None, None) => self.names.id(inode).unwrap_or(*id),
             };
         }
-        if tag == COMMIT && self.is_committing {
-            self.actions.push_back(match reply {
-                Reply::Commit(commit) if commit.boot == self.boot => Action::Done(self.outcome),
-                Reply::Error(error) => Action::Unsafe(error.errno),
-                _ => return Err(Malformed { what: "no answer to Tcommit", at: 1 }),
-            });
-            return Ok(());
-        }
-        let Some(record) = self.under_way.remove(&tag) else {
-            return Err(Malformed { what: "a reply to no request", at: 1 });
-        };
-        self.numbers.remove(&record.number);
-        self.bytes -= record.body.len();
-        self.free.push_back(tag);
-        if let Reply::Error(error) = reply {
-            self.outcome.refused += 1;
-            let text = error.ename.to_string();
-            self.actions.push_back(Action::Refused(Refused { record, errno: error.errno, text }));
-        } else if record.number < self.known {
-            self.outcome.skipped += 1;
-        } else {
-            self.outcome.sent += 1;
-        }
-        Ok(())
+        request
     }
 }
 
-#[cfg(test)]
-mod tests;
+impl LearnedChange {
+    /// Returns whether the change comes before the position of the server's disk.
+    fn is_before(&self, position: &Position) -> bool {
+        self.step < position.step || self.step == position.step && self.steps() == 0
+    }
+
+    fn steps(&self) -> usize {
+        usize::from(!self.effect.names.is_empty())
+    }
+}
+
+fn is_create(request: &Request) -> bool {
+    matches!(request, Request::Put(put) if put.mode.has(PutMode::CREATE))
+}
+
+/// Turns an append into a write at the offset that it had.
+fn at_its_offset(request: Request, outcome: &ChangeOutcome) -> Request {
+    match (request, outcome.offset) {
+        (Request::Put(put), Some(offset)) if put.mode.has(PutMode::APPEND) => {
+            Request::Put(Tput { mode: put.mode.without(PutMode::APPEND), offset, ..put })
+        }
+        (request, _) => request,
+    }
+}
+
+/// Sets an extended attribute whether it exists or not.
+fn without_flags(request: Request) -> Request {
+    match request {
+        Request::Xattr(mut xattr) if xattr.action == XattrAction::Set => {
+            xattr.flags = 0;
+            Request::Xattr(xattr)
+        }
+        other => other,
+    }
+}
+
+/// Returns the rest of a change before the position, which has the names already: contents and attributes, at the present path of the
+/// object. Returns also the objects that the request names.
+fn rest(
+    position: &Position,
+    names: &Namespace,
+    known: &LearnedChange,
+    request: Request,
+) -> Option<(Request, [Option<Inode>; 2])> {
+    let at = |inode: Inode| position.path(names, inode);
+    let moved = |target: Target, inode: Inode| Some(Target { path: at(inode)?, fd: NOFD, ..target });
+    let Effect { of, makes, ids, .. } = &known.effect;
+    match request {
+        Request::Put(put) if put.mode.has(PutMode::NAMELESS) => {
+            let is_named = makes.is_some_and(|inode| at(inode).is_some());
+            (!is_named).then(|| (Request::Put(put), *ids))
+        }
+        Request::Put(put) => {
+            let inode = of.or(*makes)?;
+            let is_made = put.create.as_ref().is_some_and(|create| create.kind != Kind::File);
+            let dropped = PutMode::CREATE.and(PutMode::EXCLUSIVE).and(PutMode::REMOVE);
+            let dropped = dropped.and_if(is_made, PutMode::DATA);
+            let mode = put.mode.without(dropped);
+            if mode == PutMode::NONE {
+                return None;
+            }
+            // Names the object by its id, whether or not the original did.
+            let id = position.id(inode).or_else(|| names.id(inode));
+            let target = Target { id, ..moved(put.target.clone(), inode)? };
+            Some((Request::Put(Tput { target, mode, create: None, ..put }), [Some(inode), None]))
+        }
+        Request::Allocate(mut allocate) => {
+            allocate.target = moved(allocate.target, (*of)?)?;
+            Some((Request::Allocate(allocate), *ids))
+        }
+        Request::Xattr(mut xattr) => {
+            xattr.target = moved(xattr.target, (*of)?)?;
+            Some((without_flags(Request::Xattr(xattr)), *ids))
+        }
+        Request::Copy(mut copy) => {
+            (copy.from, copy.to) = (moved(copy.from, known.effect.reads?)?, moved(copy.to, (*of)?)?);
+            Some((Request::Copy(copy), *ids))
+        }
+        // Only names.
+        _ => None,
+    }
+}

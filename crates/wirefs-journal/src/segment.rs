@@ -1,49 +1,49 @@
-//! Reading a segment: what of it is whole, and how the rest is damaged.
+//! Reads a segment: its whole entries, and the damage behind them.
 
 use crate::entry::{self, Entry, HEAD_BYTES, MARK, Spot};
 use crate::header::{Header, HeaderFault};
 use crate::limits::SECTOR_BYTES;
 use bytes::Bytes;
 
-/// What stands behind the last whole entry.
+/// The bytes after the last whole entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Rest {
-    /// Nothing.
+pub enum Tail {
+    /// Only zeros.
     Blank,
-    /// An entry that was not written to its end, and nothing whole behind it: what a process or a machine that died leaves.
+    /// An incomplete entry, and no whole entry behind it: a process or machine died while it wrote.
     Torn {
-        /// Where it begins.
+        /// The offset where it begins.
         at: u64,
     },
     /// A damaged place with whole entries behind it.
     Corrupt {
-        /// Where it begins.
+        /// The offset where it begins.
         at: u64,
-        /// What is whole behind it. It may not be carried out: what comes before it is lost.
-        behind: Vec<Entry>,
-        /// Some of what is not there is zeros, as where a machine lost power before its disk had all.
+        /// Whole entries behind the damage. Their changes must not be applied: those before them are lost.
+        after_damage: Vec<Entry>,
+        /// Whether a sector of the damaged place is zeros: the machine lost power before its disk had written all.
         is_hole: bool,
     },
 }
 
-/// A segment that was read.
+/// The contents of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scan {
-    /// Whose it is.
+    /// The owner of the segment.
     pub header: Header,
     /// All entries before the end or the first damaged place, in order.
     pub entries: Vec<Entry>,
-    /// What stands behind them.
-    pub rest: Rest,
+    /// The bytes after them.
+    pub rest: Tail,
 }
 
 /// Reads a segment.
 ///
 /// # Errors
-/// Its header says that it is none, or none of this version.
+/// Fails if the header is no readable one.
 ///
 /// # Cost
-/// One look at each byte, also where nothing was written; entries share the segment's memory.
+/// One step for each byte, written or not; entries share the segment's memory.
 pub fn scan(segment: &Bytes) -> Result<Scan, HeaderFault> {
     let (header, end, salt) = Header::decode(segment)?;
     let mut offset = end as u64;
@@ -55,32 +55,32 @@ pub fn scan(segment: &Bytes) -> Result<Scan, HeaderFault> {
     Ok(Scan { header, entries, rest: rest(segment, salt, offset) })
 }
 
-fn rest(segment: &Bytes, salt: u32, at: u64) -> Rest {
+fn rest(segment: &Bytes, salt: u32, at: u64) -> Tail {
     let tail = usize::try_from(at).ok().and_then(|start| segment.get(start..)).unwrap_or_default();
     if tail.iter().all(|&byte| byte == 0) {
-        return Rest::Blank;
+        return Tail::Blank;
     }
-    let mut behind = Vec::new();
+    let mut after_damage = Vec::new();
     let mut skipped = 1;
     let mut end = tail.len();
     while let Some(found) = next_mark(tail, skipped) {
         match entry::at(segment, Spot { salt, offset: at + found as u64 }) {
             Some((entry, length)) => {
                 end = end.min(found);
-                behind.push(entry);
+                after_damage.push(entry);
                 skipped = found + length;
             }
             None => skipped = found + 1,
         }
     }
-    if behind.is_empty() {
-        return Rest::Torn { at };
+    if after_damage.is_empty() {
+        return Tail::Torn { at };
     }
     let missing = tail.get(..end).unwrap_or_default();
-    Rest::Corrupt { at, behind, is_hole: has_hole(missing, segment.len() - tail.len()) }
+    Tail::Corrupt { at, after_damage, is_hole: has_hole(missing, segment.len() - tail.len()) }
 }
 
-/// Whether there are sectors in these bytes, which begin at a place in their segment, that a disk was never given: it takes each as a whole.
+/// Returns whether a whole sector of these bytes, which begin at an offset of their segment, is zeros: a disk writes a sector or does not.
 fn has_hole(missing: &[u8], at: usize) -> bool {
     let to_next = SECTOR_BYTES - at % SECTOR_BYTES;
     let Some((first, sectors)) = missing.split_at_checked(to_next) else { return false };
@@ -88,7 +88,7 @@ fn has_hole(missing: &[u8], at: usize) -> bool {
     sectors.any(|sector| sector.iter().all(|&byte| byte == 0))
 }
 
-/// Where from `start` on an entry may begin.
+/// Returns the offset of the next possible entry from `start` on.
 fn next_mark(tail: &[u8], start: usize) -> Option<usize> {
     let places = tail.get(start..)?.windows(HEAD_BYTES).position(|window| window.starts_with(&MARK));
     places.map(|place| start + place)

@@ -5,7 +5,7 @@ const POLYNOMIAL: u32 = 0x82f6_3b78;
 /// Bytes taken at a time.
 const STEP: usize = 8;
 
-/// `TABLES[k][byte]`: what a byte adds when `k` more follow it.
+/// `TABLES[k][byte]`: the contribution of a byte that `k` more bytes follow.
 static TABLES: [[u32; 256]; STEP] = tables();
 
 const fn tables() -> [[u32; 256]; STEP] {
@@ -34,7 +34,7 @@ const fn tables() -> [[u32; 256]; STEP] {
     tables
 }
 
-/// A checksum in the making.
+/// A checksum under computation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sum(u32);
 
@@ -43,7 +43,7 @@ impl Sum {
         Sum(!0)
     }
 
-    /// Takes the bytes that follow.
+    /// Adds the next bytes.
     pub(crate) fn add(&mut self, bytes: &[u8]) {
         let [t0, t1, t2, t3, t4, t5, t6, t7] = &TABLES;
         let mut sum = self.0;
@@ -70,7 +70,7 @@ impl Sum {
     }
 }
 
-/// The checksum of parts that stand behind each other.
+/// Returns the checksum of consecutive parts.
 pub(crate) fn sum(parts: &[&[u8]]) -> u32 {
     let mut sum = Sum::new();
     parts.iter().for_each(|part| sum.add(part));
@@ -94,8 +94,8 @@ mod tests {
     #[test]
     fn parts_may_be_cut_anywhere() {
         let all: Vec<u8> = (0..100_u8).map(|byte| byte.wrapping_mul(7)).collect();
-        for cut in 0..all.len() {
-            let (front, back) = all.split_at(cut);
+        for position in 0..all.len() {
+            let (front, back) = all.split_at(position);
             assert_eq!(sum(&[front, back]), sum(&[&all]));
         }
     }

@@ -1,15 +1,4 @@
-//! A mount that connects on its first use. While its server is known to be down, each call fails at once.
-//!
-//! | state | attributes of the root | another call |
-//! |---|---|---|
-//! | closed | answered locally | held, and starts the connection |
-//! | connecting | answered locally | held |
-//! | failed | answered locally | fails like the connection, for a second or until the server is known to be up |
-//! | connected | forwarded | forwarded |
-//! | server down | fails with `EHOSTDOWN` | fails with `EHOSTDOWN` |
-//!
-//! So neither a listing of the directory with such mounts nor `df` connects to a server. If a killed mount left a
-//! journal, the trigger connects by itself to replay it.
+//! A mounted automount trigger. Its decisions are those of [`Automount`]; it holds the calls and the connection.
 
 mod connected;
 mod held;
@@ -18,29 +7,18 @@ use super::MountPlan;
 use super::engine::Engine;
 use held::{Held, HeldCall};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use wirefs_client::automount::{Automount, CallDecision, FinishedConnection, ServerChange, UnconnectedRoot};
 use wirefs_client::call::{Answer, Call, CallId, Caller, Invalidate, ROOT};
 use wirefs_fuse::{FileSystem, MountOptions, Notifier, Reading, Reply, Session, SessionOptions};
-use wirefs_op::{Errno, FileId, FsStat, Kind, Stat, Timestamp};
+use wirefs_op::{Errno, Time, Timestamp};
 
-/// The maximum number of held calls; further ones fail with `EAGAIN`.
-const HELD_MAX: usize = 1_024;
 /// The number of attempts to connect before the held calls fail.
 const TRIES: usize = 3;
 /// The pause between two attempts.
 const TRY_PAUSE: Duration = Duration::from_millis(300);
-/// The time for which a failure also fails later calls.
-const FAILURE_TTL: Duration = Duration::from_secs(1);
-/// The pause before the next attempt to connect for a journal.
-const JOURNAL_RETRY: Duration = Duration::from_secs(5);
-/// The unit of the server's reported space, in bytes.
-const BLOCK_BYTES: u32 = 4_096;
-/// The maximum length of a name, in bytes.
-const NAME_BYTES_MAX: u32 = 255;
-/// The time for which the kernel caches attributes before the connection.
-const CLOSED_TTL: Duration = Duration::from_millis(100);
 
 /// The plan of an automount trigger.
 pub struct TriggerPlan {
@@ -63,28 +41,19 @@ pub struct AutomountTrigger {
 struct Trigger {
     plan: MountPlan,
     acts_for_callers: bool,
-    is_up: AtomicBool,
-    /// A killed mount left a journal that is not replayed yet.
-    has_journal: AtomicBool,
+    started: Instant,
     /// The server's space as other nodes know it, in bytes: free, total.
     room: (AtomicU64, AtomicU64),
     state: Mutex<State>,
     me: Weak<Trigger>,
 }
 
-#[derive(Default)]
 struct State {
-    phase: Phase,
+    decisions: Automount,
     notifier: Option<Notifier>,
-}
-
-#[derive(Default)]
-enum Phase {
-    #[default]
-    Closed,
-    Connecting(Vec<Held>),
-    Failed(Errno, Instant),
-    Connected(Arc<Engine>),
+    held: Vec<Held>,
+    /// The connected mount.
+    engine: Option<Arc<Engine>>,
 }
 
 impl AutomountTrigger {
@@ -99,10 +68,14 @@ impl AutomountTrigger {
         let inner = Arc::new_cyclic(|me| Trigger {
             plan,
             acts_for_callers,
-            is_up: AtomicBool::new(true),
-            has_journal: AtomicBool::new(has_journal),
+            started: Instant::now(),
             room: Default::default(),
-            state: Mutex::default(),
+            state: Mutex::new(State {
+                decisions: Automount::new(has_journal),
+                notifier: None,
+                held: Vec::new(),
+                engine: None,
+            }),
             me: Weak::clone(me),
         });
         let device = wirefs_fuse::mount(&mountpoint, &options)?;
@@ -126,14 +99,10 @@ impl AutomountTrigger {
         &self.mountpoint
     }
 
-    /// Reports, also repeatedly, whether the server is up. While it is down, each call fails at once, including held ones.
+    /// Reports, also repeatedly, whether the server is up. While it is down, each call fails at once, including held
+    /// ones.
     pub fn set_server_up(&self, is_up: bool) {
-        let was_up = self.inner.is_up.swap(is_up, Ordering::SeqCst);
-        match (was_up, is_up) {
-            (true, false) => self.inner.fail_waiting(),
-            (false, true) => self.inner.server_up(),
-            (true, true) | (false, false) => {}
-        }
+        self.inner.set_server_up(is_up);
         self.inner.connect_for_journal();
     }
 
@@ -143,26 +112,26 @@ impl AutomountTrigger {
         self.inner.room.1.store(all_bytes, Ordering::Relaxed);
     }
 
-    /// Unmounts lazily, and waits until the server has all written data, for at most the time that a call would have waited.
+    /// Unmounts lazily, and waits until the server has all written data, for at most the time that a call would have
+    /// waited.
     pub fn end(self) {
         let _gone = wirefs_fuse::unmount(&self.mountpoint, true);
-        let phase = std::mem::take(&mut self.inner.lock().phase);
-        match phase {
-            Phase::Connected(engine) => {
-                let is_settled = match self.inner.is_up.load(Ordering::SeqCst) {
-                    true => engine.settle() && engine.settle_journal(),
-                    // Replayed when the node is up again, at the next start.
-                    false => engine.has_nothing_journaled(),
-                };
-                engine.rest();
-                engine.stop();
-                engine.leave();
-                engine.end_journal(is_settled);
-            }
-            Phase::Connecting(held) => {
-                held.into_iter().for_each(|held| held.reply.answer(Answer::Fail(Errno::HostDown)));
-            }
-            Phase::Closed | Phase::Failed(..) => {}
+        let (is_up, held, engine) = {
+            let mut state = self.inner.lock();
+            state.decisions.end();
+            (state.decisions.is_server_up(), std::mem::take(&mut state.held), state.engine.take())
+        };
+        fail(held, Errno::HostDown);
+        if let Some(engine) = engine {
+            let is_settled = match is_up {
+                true => engine.settle() && engine.settle_journal(),
+                // Replayed when the node is up again, at the next start.
+                false => engine.has_nothing_journaled(),
+            };
+            engine.release_leases();
+            engine.stop();
+            engine.save_cache();
+            engine.end_journal(is_settled);
         }
     }
 }
@@ -170,63 +139,56 @@ impl AutomountTrigger {
 impl FileSystem for Trigger {
     fn call(&self, caller: Caller, call: Call<'_>, reply: Reply, reading: &Reading<'_>) {
         let mut state = self.lock();
-        if let Phase::Connected(engine) = &state.phase {
-            let engine = Arc::clone(engine);
-            drop(state);
-            return match self.is_up.load(Ordering::SeqCst) || is_release(&call) {
-                true => engine.call(caller, call, reply, reading),
-                false => reply.answer(engine.unreachable(&call)),
-            };
-        }
-        if matches!(call, Call::Forget { .. }) {
-            return;
-        }
-        if !self.is_up.load(Ordering::SeqCst) {
-            return reply.answer(Answer::Fail(Errno::HostDown));
-        }
-        if let Some(answer) = self.answer_closed(&call) {
-            return reply.answer(answer);
-        }
-        let held = Held { caller, call: HeldCall::of(&call), reply };
-        match &mut state.phase {
-            Phase::Connecting(waiting) if waiting.len() < HELD_MAX => waiting.push(held),
-            Phase::Connecting(_) => held.reply.answer(Answer::Fail(Errno::WouldBlock)),
-            Phase::Failed(errno, at) if at.elapsed() < FAILURE_TTL => {
-                held.reply.answer(Answer::Fail(*errno));
+        let held = state.held.len();
+        let decision = state.decisions.call(self.now(), &call, held, || self.unconnected_root());
+        match (decision, &state.engine) {
+            (CallDecision::Forward, Some(engine)) => {
+                let engine = Arc::clone(engine);
+                drop(state);
+                engine.call(caller, call, reply, reading);
             }
-            Phase::Closed | Phase::Failed(..) => {
-                state.phase = Phase::Connecting(vec![held]);
+            (CallDecision::Unreachable, Some(engine)) => {
+                let engine = Arc::clone(engine);
+                drop(state);
+                reply.answer(engine.unreachable(&call));
+            }
+            // INVARIANT: a connected trigger has its engine.
+            (CallDecision::Forward | CallDecision::Unreachable, None) => {
+                reply.answer(Answer::Fail(Errno::Stale));
+            }
+            (CallDecision::Answer(answer), _) => {
+                drop(state);
+                reply.answer(answer);
+            }
+            (CallDecision::Hold, _) => state.held.push(Held { caller, call: HeldCall::of(&call), reply }),
+            (CallDecision::HoldAndConnect, _) => {
+                state.held.push(Held { caller, call: HeldCall::of(&call), reply });
                 drop(state);
                 self.connect();
             }
-            // Excluded above, under the same lock.
-            Phase::Connected(_) => held.reply.answer(Answer::Fail(Errno::Stale)),
+            (CallDecision::Ignore, _) => {}
         }
     }
 
     fn interrupt(&self, call: CallId) -> bool {
         let mut state = self.lock();
-        match &mut state.phase {
-            Phase::Connected(engine) => {
-                let engine = Arc::clone(engine);
-                drop(state);
-                engine.interrupt(call)
-            }
-            Phase::Connecting(waiting) => {
-                let found = waiting.iter().position(|held| held.reply.id() == call);
-                let held = found.map(|index| waiting.swap_remove(index));
-                let is_known = held.is_some();
-                held.into_iter().for_each(|held| held.reply.answer(Answer::Fail(Errno::Interrupted)));
-                is_known
-            }
-            Phase::Closed | Phase::Failed(..) => false,
+        if let Some(engine) = &state.engine {
+            let engine = Arc::clone(engine);
+            drop(state);
+            return engine.interrupt(call);
         }
+        let found = state.held.iter().position(|held| held.reply.id() == call);
+        let held = found.map(|index| state.held.swap_remove(index));
+        drop(state);
+        let is_known = held.is_some();
+        fail(held, Errno::Interrupted);
+        is_known
     }
 }
 
-/// Calls by which the kernel releases an object; they are always forwarded.
-fn is_release(call: &Call<'_>) -> bool {
-    matches!(call, Call::Forget { .. } | Call::Release { .. } | Call::Releasedir { .. } | Call::Flush { .. })
+/// Fails held calls.
+fn fail(held: impl IntoIterator<Item = Held>, errno: Errno) {
+    held.into_iter().for_each(|held| held.reply.answer(Answer::Fail(errno)));
 }
 
 impl Trigger {
@@ -234,47 +196,36 @@ impl Trigger {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Answers a call that needs no server before the connection.
-    fn answer_closed(&self, call: &Call<'_>) -> Option<Answer> {
-        match call {
-            Call::Getattr { .. } => Some(Answer::Attr(self.root(), CLOSED_TTL)),
-            Call::Statfs { .. } => Some(Answer::FsStat(self.fs_stat())),
-            // `ls -l` reads access control lists.
-            Call::Getxattr { .. } => Some(Answer::Fail(Errno::NoData)),
-            Call::Listxattr { size_max: 0, .. } => Some(Answer::Size(0)),
-            Call::Listxattr { .. } => Some(Answer::Data(bytes::Bytes::new())),
-            _ => None,
-        }
+    fn now(&self) -> Time {
+        Time::default() + self.started.elapsed()
     }
 
-    fn root(&self) -> Stat {
+    fn unconnected_root(&self) -> UnconnectedRoot {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now =
-            Timestamp { secs: i64::try_from(now.as_secs()).unwrap_or(i64::MAX), nanos: now.subsec_nanos() };
-        Stat {
-            mode: 0o755,
-            nlink: 2,
+        let secs = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+        UnconnectedRoot {
             uid: self.plan.uid,
             gid: self.plan.gid,
-            blksize: BLOCK_BYTES,
-            atime: now,
-            mtime: now,
-            ctime: now,
-            ..Stat::blank(FileId { fs: 0, ino: ROOT.0, generation: 0 }, Kind::Directory)
+            now: Timestamp { secs, nanos: now.subsec_nanos() },
+            free_bytes: self.room.0.load(Ordering::Relaxed),
+            total_bytes: self.room.1.load(Ordering::Relaxed),
         }
     }
 
-    fn fs_stat(&self) -> FsStat {
-        let blocks = |bytes: &AtomicU64| bytes.load(Ordering::Relaxed) / u64::from(BLOCK_BYTES);
-        let free = blocks(&self.room.0);
-        FsStat {
-            block_bytes: BLOCK_BYTES,
-            blocks: blocks(&self.room.1),
-            blocks_free: free,
-            blocks_available: free,
-            files: 0,
-            files_free: 0,
-            name_bytes_max: NAME_BYTES_MAX,
+    fn set_server_up(&self, is_up: bool) {
+        let mut state = self.lock();
+        let change = state.decisions.set_server_up(is_up);
+        let (held, engine) = match change {
+            ServerChange::None => return,
+            ServerChange::FailHeld => (std::mem::take(&mut state.held), None),
+            ServerChange::FailWaiting | ServerChange::Redial => (Vec::new(), state.engine.clone()),
+        };
+        drop(state);
+        fail(held, Errno::HostDown);
+        match engine {
+            Some(engine) if change == ServerChange::Redial => engine.dial_now(),
+            Some(engine) => engine.fail_waiting(),
+            None => {}
         }
     }
 
@@ -292,18 +243,8 @@ impl Trigger {
 
     /// Connects if a journal is to be replayed.
     fn connect_for_journal(&self) {
-        if !self.has_journal.load(Ordering::SeqCst) || !self.is_up.load(Ordering::SeqCst) {
-            return;
-        }
-        let mut state = self.lock();
-        match &state.phase {
-            Phase::Failed(_, at) if at.elapsed() < JOURNAL_RETRY => {}
-            Phase::Connecting(_) | Phase::Connected(_) => {}
-            Phase::Closed | Phase::Failed(..) => {
-                state.phase = Phase::Connecting(Vec::new());
-                drop(state);
-                self.connect();
-            }
+        if self.lock().decisions.connects_for_journal(self.now()) {
+            self.connect();
         }
     }
 
@@ -313,7 +254,7 @@ impl Trigger {
             if attempt > 0 {
                 std::thread::sleep(TRY_PAUSE);
             }
-            if !self.is_up.load(Ordering::SeqCst) {
+            if !self.lock().decisions.is_server_up() {
                 return Err(Errno::HostDown);
             }
             match super::connect(self.plan.clone()) {
@@ -335,63 +276,29 @@ impl Trigger {
     }
 
     fn finished(&self, outcome: Result<Arc<Engine>, Errno>) {
-        if outcome.is_ok() {
-            // A journal that remains is replayed by `wirefs recover` or at the next start.
-            self.has_journal.store(false, Ordering::SeqCst);
-        }
         let mut state = self.lock();
-        let next = match &outcome {
-            Ok(engine) => Phase::Connected(Arc::clone(engine)),
-            Err(errno) => Phase::Failed(*errno, Instant::now()),
-        };
-        let has_ended = !matches!(state.phase, Phase::Connecting(_));
-        let waiting = match std::mem::replace(&mut state.phase, next) {
-            Phase::Connecting(waiting) => waiting,
-            Phase::Closed | Phase::Failed(..) | Phase::Connected(_) => Vec::new(),
-        };
+        let finished =
+            state.decisions.finished(self.now(), outcome.as_ref().map(|_| ()).map_err(|errno| *errno));
+        let held = std::mem::take(&mut state.held);
+        if finished == FinishedConnection::Use {
+            state.engine = outcome.as_ref().ok().cloned();
+        }
         let notifier = state.notifier.clone();
         drop(state);
-        match outcome {
-            Ok(engine) if has_ended => {
-                engine.stop();
-                engine.end_journal(true);
-            }
-            Ok(engine) => {
+        match (finished, outcome) {
+            (FinishedConnection::Use, Ok(engine)) => {
                 // The attributes of the root so far were not the server's.
                 if let Some(notifier) = notifier {
                     let _ = notifier.invalidate(&Invalidate::Node { node: ROOT, offset: -1, length: 0 });
                 }
-                waiting.into_iter().for_each(|held| held.forward(engine.as_ref()));
+                held.into_iter().for_each(|held| held.forward(engine.as_ref()));
             }
-            Err(errno) => waiting.into_iter().for_each(|held| held.reply.answer(Answer::Fail(errno))),
-        }
-    }
-
-    /// The server is up again: its failure is over.
-    fn server_up(&self) {
-        let mut state = self.lock();
-        match &state.phase {
-            Phase::Connected(engine) => engine.hurry(),
-            Phase::Failed(..) => state.phase = Phase::Closed,
-            Phase::Closed | Phase::Connecting(_) => {}
-        }
-    }
-
-    /// The server is down: held and waiting calls fail.
-    fn fail_waiting(&self) {
-        let mut state = self.lock();
-        match &mut state.phase {
-            Phase::Connected(engine) => {
-                let engine = Arc::clone(engine);
-                drop(state);
-                engine.fail_waiting();
+            (_, Ok(engine)) => {
+                engine.stop();
+                engine.end_journal(true);
+                fail(held, Errno::HostDown);
             }
-            Phase::Connecting(waiting) => {
-                let waiting = std::mem::take(waiting);
-                drop(state);
-                waiting.into_iter().for_each(|held| held.reply.answer(Answer::Fail(Errno::HostDown)));
-            }
-            Phase::Closed | Phase::Failed(..) => {}
+            (_, Err(errno)) => fail(held, errno),
         }
     }
 }

@@ -1,24 +1,24 @@
-//! The mount's clock, which goes on while the machine sleeps: the server counts that time too, and takes back by it what it had
-//! promised. A clock that stood still would let a mount believe for hours what others have changed since.
+//! The mount's clock. It includes the time in which the machine is suspended, as the server's lease terms do. With a
+//! clock that stops in suspend, a mount would use expired leases.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::time::{ClockId, clock_gettime};
 use wirefs_op::{Time, Timestamp};
 
-/// How often the two clocks are compared.
+/// The number of paired readings of the two clocks.
 const TRIES: usize = 4;
 
-/// Counts from when it was made.
+/// A clock that starts at zero.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
     started: Duration,
 }
 
 impl Clock {
-    /// Begins to count, and says what time of day it is then.
+    /// Starts a clock, and returns the time of day of its start.
     pub(super) fn start() -> (Clock, Timestamp) {
-        // The two are read one after the other: of a few tries the one that took the least.
+        // The clocks are read one after the other; the shortest of a few readings counts.
         let tries = std::array::from_fn::<_, TRIES, _>(|_| {
             let (started, day) = (since_boot(), time_of_day());
             (since_boot().saturating_sub(started), Clock { started }, day)

@@ -8,69 +8,70 @@ use wirefs_client::Attachment;
 use wirefs_fuse::{MountOptions, Session, SessionOptions, TableEntry};
 use wirefs_op::message::version::SessionId;
 
-use super::ending::Holder;
 use super::engine::{self, Engine};
 use super::handshake::{self, Attached, ConnectError};
-use super::journal::{self, Journal, Recovered};
+use super::journal::{self, Journal, JournalRecovery};
 use super::mounted::{MountError, Mounted};
 use super::plan::MountPlan;
-use super::store::{self, Left, Store};
+use super::previous_mount::MountNote;
+use super::store::{self, SavedSession, Store};
 use super::user_space::UserSpaceMount;
 use super::{invalidation, random, ticker, wire};
 
-/// A server that was reached, with its tree attached; nothing is mounted yet.
+/// An attached server, not mounted yet.
 pub struct Connected {
     pub(super) plan: MountPlan,
     pub(super) engine: Arc<Engine>,
     pub(super) attached: Attached,
-    recovered: Vec<Recovered>,
+    recovered: Vec<JournalRecovery>,
 }
 
-/// Reaches the server and attaches its tree. What an earlier mount of it left in a journal is brought there first.
+/// Connects to the server and attaches its tree, after replaying the journals that earlier mounts saved.
 ///
 /// # Errors
-/// The server cannot be reached, refuses us, or does not have that directory; each says what to do.
+/// The server cannot be reached, refuses us, or does not have the directory; each text says what to do.
 ///
 /// # Cost
-/// The carrier's dial and 2 round trips; for a journal that was left, another dial, and what its changes take.
+/// The carrier's dial and 2 round trips; for each journal another dial, and the replay.
 pub fn connect(plan: MountPlan) -> Result<Connected, ConnectError> {
     let store = plan.store.as_ref().and_then(|store| Store::open(store, plan.tell));
     let carrier = plan.dial()?;
-    // The session is a secret between the two: it is told to nobody else.
+    // The session id is a secret, and only the server that issued it may get it.
     let identity = engine::identity(&carrier.peer);
     if let Some(store) = &store {
         store.meet(&identity);
     }
-    let left = store.as_ref().filter(|_| plan.mode.takes_leases()).and_then(|store| store.take(&identity));
+    let saved =
+        store.as_ref().filter(|_| plan.mode.takes_leases()).and_then(|store| store.take_saved(&identity));
     let (carrier, recovered, stay) = recover(&plan, carrier)?;
-    let left = left.filter(|left| !stay.contains(&left.session));
-    let (session, attached, left) = attach(&plan, carrier, left)?;
+    let saved = saved.filter(|saved| !stay.contains(&saved.session));
+    let (session, attached, saved) = attach(&plan, carrier, saved)?;
     let is_ahead = plan.mode.allows_optimism();
     let journal = plan.journal.as_ref().filter(|_| is_ahead);
     let journal = journal.and_then(|journal| Journal::begin(journal, session, &attached, plan.tell));
     let engine = Arc::new(Engine::new(&plan, session, &attached, store, journal));
-    if let Some(left) = left {
-        engine.take_over(left);
+    if let Some(saved) = saved {
+        engine.import_cache(saved);
     }
     Ok(Connected { plan, engine, attached, recovered })
 }
 
-/// Brings to the server what earlier mounts of the plan's source left in journals, and nothing else.
+/// Replays the journals that earlier mounts of the plan's source saved.
 ///
 /// # Errors
-/// The server cannot be reached. What becomes of each journal is in the answer.
+/// The server cannot be reached. The outcome of each journal is in the result.
 ///
 /// # Cost
-/// The carrier's dial, and for each journal another, 3 round trips, and what its changes take.
-pub fn recover_left(plan: &MountPlan) -> Result<Vec<Recovered>, ConnectError> {
+/// The carrier's dial; for each journal another dial, 3 round trips, and the replay.
+pub fn recover_journals(plan: &MountPlan) -> Result<Vec<JournalRecovery>, ConnectError> {
     let carrier = plan.dial()?;
     let all = plan.journal.as_ref().map(|journal| journal::recover_all(plan, journal, carrier));
     Ok(all.map(|all| all.journals).unwrap_or_default())
 }
 
-type AfterRecovery = (Carrier, Vec<Recovered>, Vec<SessionId>);
+type AfterRecovery = (Carrier, Vec<JournalRecovery>, Vec<SessionId>);
 
-/// Also a connection that was not used for it, and the sessions that cannot be taken up.
+/// Also returns an unused connection, and the sessions that must not be resumed.
 fn recover(plan: &MountPlan, carrier: Carrier) -> Result<AfterRecovery, ConnectError> {
     let Some(journal) = &plan.journal else { return Ok((carrier, Vec::new(), Vec::new())) };
     let all = journal::recover_all(plan, journal, carrier);
@@ -78,15 +79,15 @@ fn recover(plan: &MountPlan, carrier: Carrier) -> Result<AfterRecovery, ConnectE
     Ok((carrier, all.journals, all.stay))
 }
 
-/// Takes up the session that an earlier mount left; opens another where that is refused.
+/// Resumes the session of an earlier mount, or opens a new one if the server refuses.
 fn attach(
     plan: &MountPlan,
     carrier: Carrier,
-    left: Option<Left>,
-) -> Result<(SessionId, Attached, Option<Left>), ConnectError> {
-    let carrier = match left {
-        Some(left) => match handshake::shake_hands(carrier, left.session, plan) {
-            Ok(attached) => return Ok((left.session, attached, Some(left))),
+    saved: Option<SavedSession>,
+) -> Result<(SessionId, Attached, Option<SavedSession>), ConnectError> {
+    let carrier = match saved {
+        Some(saved) => match handshake::shake_hands(carrier, saved.session, plan) {
+            Ok(attached) => return Ok((saved.session, attached, Some(saved))),
             Err(ConnectError::Refused(_) | ConnectError::Attach { .. }) => plan.dial()?,
             Err(error) => return Err(error),
         },
@@ -97,22 +98,22 @@ fn attach(
 }
 
 impl Connected {
-    /// What the server said of the tree.
+    /// Returns the server's description of the tree.
     pub fn attachment(&self) -> &Attachment {
         &self.attached.attachment
     }
 
-    /// What became of the journals that earlier mounts left.
-    pub fn recovered(&self) -> &[Recovered] {
+    /// Returns the outcomes of the journals that earlier mounts saved.
+    pub fn recovered(&self) -> &[JournalRecovery] {
         &self.recovered
     }
 
-    /// Who the server is.
+    /// Returns the server's identity.
     pub fn peer(&self) -> &PeerInfo {
         &self.attached.carrier.peer
     }
 
-    /// Ends it unmounted: nobody has changed anything.
+    /// Ends the session without a mount: no change was made.
     pub(super) fn abandon(self) {
         self.engine.stop();
         self.engine.end_journal(true);
@@ -129,7 +130,7 @@ impl Connected {
     /// Mounts. Programs can use the mount once this returns.
     ///
     /// # Errors
-    /// The kernel refuses; the text says what to do.
+    /// The kernel's refusal, with advice.
     pub fn mount(
         self,
         mountpoint: &Path,
@@ -137,19 +138,19 @@ impl Connected {
         posix_acl: bool,
     ) -> Result<Mounted, MountError> {
         let Connected { plan, engine, attached, .. } = self;
-        // A mount that stands tells of its connections by its status.
+        // Once mounted, the status reports the connection.
         let plan = MountPlan { tell: |_| {}, ..plan };
         let device = wirefs_fuse::mount(mountpoint, options)?;
         if let Some(entry) = TableEntry::at(mountpoint) {
-            engine.note(&Holder::Mount(entry));
+            engine.note(&MountNote::Mount(entry));
         }
         let dial = Arc::clone(&plan.dial);
         let session_options = SessionOptions {
             threads: plan.threads.max(1),
             posix_acl,
-            // Where listings may be kept, which somebody has to take back.
+            // Only where the kernel may cache listings, and the server recalls them.
             spares_opendir: plan.mode.kernel_caches_listings() && attached.attachment.leases.is_some(),
-            // A server in this process may take longer than a thread takes to wake; else it says so.
+            // An in-process server may take longer than the wake-up of another thread, unless it announces that.
             reads_in_turn: attached
                 .carrier
                 .sink
@@ -168,7 +169,7 @@ impl Connected {
         let session = match started {
             Ok(session) => session,
             Err(error) => {
-                // INVARIANT: no caller may be left waiting on a mount that nobody serves.
+                // INVARIANT: no caller may wait on a mount without a server.
                 let _ = wirefs_fuse::unmount(mountpoint, true);
                 engine.stop();
                 return Err(error);
@@ -188,6 +189,6 @@ pub(super) fn start_threads(
     ticker::start(engine)?;
     store::start(engine)?;
     journal::start(engine)?;
-    engine.hear();
+    engine.await_first_reply();
     Ok(())
 }

@@ -1,106 +1,58 @@
-//! The client core under its lock, and what is done with its outputs.
+//! The client core behind its lock, and the execution of its outputs.
 
+mod effects;
 mod journaling;
+mod state;
+
+use effects::Effects;
+pub(super) use state::State;
 
 use super::MountPlan;
 use super::clock::Clock;
-use super::data::DataLink;
-use super::dropping::{Awaited, Dropped, Errands};
-use super::ending::Holder;
+use super::data_connection::DataConnection;
 use super::handshake::Attached;
-use super::journal::{FsyncWaits, Journal, Late};
-use super::notices::{Notice, Notices};
-use super::outlet::Outlet;
-use super::signals::Fate;
+use super::invalidation_queue::InvalidationQueue;
+use super::journal::{FsyncWaits, Journal, DeferredAnswer};
+use super::pause::Wakeups;
+use super::previous_mount::MountNote;
 use super::status::MountStatus;
-use super::store::{Left, Store};
-pub(super) use super::waiting::Waiting;
-use super::wire;
-use bytes::Bytes;
+use super::store::{SavedSession, Store};
+use super::task_queue::{AwaitReaders, DropBeforeAnswer, TaskQueue};
+use super::waiter::Waiter;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
-use wirefs_cache::CachePiece;
-use wirefs_carrier::{Class, Closer, Dial, InProcessPeer, PeerInfo};
-use wirefs_client::call::{Answer, Call, CallId, Caller, Invalidate, ROOT};
-use wirefs_client::{Client, Config, DataKey, HostName, Lane, Loaded, Output};
+use wirefs_carrier::{Dial, PeerInfo};
+use wirefs_client::call::{Answer, Call, CallId, Caller, ROOT};
+use wirefs_client::{Client, Config, HostName};
 use wirefs_op::message::version::SessionId;
-use wirefs_op::{Errno, Frame, Time};
+use wirefs_op::{Errno, Time};
 use wirefs_store::Snapshot;
 
-/// Ids of our own calls; the kernel's count up from 2.
-const OWN_CALLS: u64 = 1 << 63;
-/// How long an unmount waits for what is on its way, when callers would have waited for ever.
-const SETTLE: Duration = Duration::from_secs(30);
+/// The first id of our own calls; the kernel's ids count from 2.
+const OWN_CALL_FIRST: u64 = 1 << 63;
+/// How long an unmount waits for pending requests if the mount has no deadline.
+const SETTLE_MAX: Duration = Duration::from_secs(30);
 
-/// How long a mount that takes over what an earlier one knew waits for the server to say that it counts.
-const FIRST_SIGN: Duration = Duration::from_secs(2);
+/// How long a mount with a saved cache waits until the server confirms it.
+const FIRST_REPLY_MAX: Duration = Duration::from_secs(2);
 
-/// Who the server is, as far as its carrier tells.
+/// Returns the server's key fingerprint, empty if its carrier has no keys.
 pub(super) fn identity(peer: &PeerInfo) -> Vec<u8> {
     peer.identity.map(|key| key.fingerprint().to_string().into_bytes()).unwrap_or_default()
 }
 
-pub(super) struct State {
-    pub(super) client: Client,
-    pub(super) waiting: BTreeMap<CallId, Waiting>,
-    /// Callers that got a signal and still wait.
-    pub(super) signalled: BTreeMap<CallId, u32>,
-    /// Calls whose answers wait for the kernel to forget something first.
-    pub(super) delayed: BTreeSet<CallId>,
-    pub(super) outlet: Option<Outlet>,
-    /// Connections that were taken into use, the present one included.
-    pub(super) installed: u64,
-    pub(super) closer: Option<Closer>,
-    /// Data connections in use.
-    pub(super) data: BTreeMap<DataKey, DataLink>,
-    /// Those that the core has asked for and nobody makes yet; it asks for few.
-    pub(super) wanted_data: Vec<DataKey>,
-    pub(super) peer: PeerInfo,
+/// The queues of the threads that talk to the kernel.
+#[derive(Default)]
+pub(super) struct KernelQueues {
+    pub(super) invalidations: InvalidationQueue,
+    pub(super) drops: TaskQueue<DropBeforeAnswer>,
+    pub(super) awaited_readers: TaskQueue<AwaitReaders>,
 }
 
-impl State {
-    /// A data connection is not wanted any more.
-    fn end_data(&mut self, key: DataKey) -> Option<DataLink> {
-        self.wanted_data.retain(|wanted| *wanted != key);
-        self.data.remove(&key)
-    }
-
-    /// Calls whose callers may have got a signal since. While the server does not respond, all: of a caller that waits for a page of the kernel's the
-    /// signal is not reported.
-    pub(super) fn callers_to_watch(&self, now: Time) -> Vec<(CallId, u32)> {
-        if !self.client.is_unresponsive(now) {
-            return self.signalled.iter().map(|(call, pid)| (*call, *pid)).collect();
-        }
-        let from_kernel = |(call, waiting): (&CallId, &Waiting)| match waiting {
-            Waiting::Kernel { pid, .. } => Some((*call, *pid)),
-            Waiting::Own(_) => None,
-        };
-        self.waiting.iter().filter_map(from_kernel).collect()
-    }
-
-    /// Has a call end as the fate of its caller wants it.
-    pub(super) fn meet(&mut self, now: Time, call: CallId, fate: Fate) {
-        match fate {
-            Fate::AskedToEnd => self.client.asked_to_end(now, call),
-            Fate::Dies if self.signalled.contains_key(&call) => {
-                self.client.abandon(now, call);
-            }
-            // The kernel writes pages back for callers that have gone.
-            Fate::Dies | Fate::Lives => {}
-        }
-    }
-
-    /// Who waits for this call, which is about to be answered.
-    fn end_waiting(&mut self, call: CallId) -> Option<Waiting> {
-        self.signalled.remove(&call);
-        self.waiting.remove(&call)
-    }
-}
-
-/// One mount's machinery.
+/// The shared state of one mount.
 pub(super) struct Engine {
     clock: Clock,
     state: Mutex<State>,
@@ -109,39 +61,14 @@ pub(super) struct Engine {
     pub(super) store: Option<Arc<Store>>,
     pub(super) journal: Option<Arc<Journal>>,
     config: Config,
-    pub(super) notices: Notices,
-    pub(super) dropping: Errands<Dropped>,
-    pub(super) awaiting: Errands<Awaited>,
-    /// What the server's machine has lost is being done again.
-    pub(super) redoes: AtomicBool,
-    stopped: AtomicBool,
-    pub(super) stop_signal: (Mutex<()>, Condvar),
-    /// The server is known to be back: it is dialled at once.
-    pub(super) hurries: AtomicBool,
-    /// Data connections are wanted that nobody makes yet.
-    pub(super) wants_data: AtomicBool,
+    pub(super) kernel: KernelQueues,
+    /// The journal is being replayed after a reboot of the server's machine.
+    pub(super) is_replaying: AtomicBool,
+    pub(super) wakeups: Wakeups,
     own_calls: AtomicU64,
-    /// Threads of the kernel's requests that may carry these out themselves, where the server is in this process: one always
-    /// goes on reading, for what others wait for may depend on it.
+    /// The number of FUSE threads that may execute requests of an in-process server: one thread must always read,
+    /// because the others may depend on the next request.
     helpers_max: usize,
-}
-
-/// What is left to do once the lock is free.
-#[derive(Default)]
-pub(super) struct Work {
-    answers: Vec<(Waiting, Answer)>,
-    /// What the kernel is told behind the answers.
-    notices: Vec<Notice>,
-    flush: Option<Outlet>,
-    /// Data connections that frames wait for.
-    flush_data: BTreeMap<DataKey, Outlet>,
-    hang_up: Option<Closer>,
-    /// Data connections that are not wanted any more.
-    closes: Vec<DataLink>,
-    /// Those that are dead.
-    gives_up: Vec<DataLink>,
-    /// Answers that wait for the local disk.
-    journaled: Vec<Late>,
 }
 
 impl Engine {
@@ -165,7 +92,7 @@ impl Engine {
             fsync_here: plan.journal.as_ref().is_some_and(|journal| journal.fsync == FsyncWaits::Journal),
             host: HostName::new(rustix::system::uname().nodename().to_bytes()),
         };
-        // Later than 0, up to which nothing is leased: what came with the tree is.
+        // Later than 0, at which nothing is leased: the attachment's attributes are leased.
         let mut client = Client::new(config, attached.attachment.clone(), Time(1));
         if store.is_some() {
             client.use_store();
@@ -175,9 +102,9 @@ impl Engine {
             state: Mutex::new(State {
                 client,
                 waiting: BTreeMap::new(),
-                signalled: BTreeMap::new(),
+                signaled: BTreeMap::new(),
                 delayed: BTreeSet::new(),
-                outlet: None,
+                sink: None,
                 installed: 0,
                 closer: None,
                 data: BTreeMap::new(),
@@ -189,15 +116,10 @@ impl Engine {
             store: store.map(Arc::new),
             journal: journal.map(Arc::new),
             config,
-            notices: Notices::default(),
-            dropping: Errands::default(),
-            awaiting: Errands::default(),
-            redoes: AtomicBool::new(false),
-            stopped: AtomicBool::new(false),
-            hurries: AtomicBool::new(false),
-            wants_data: AtomicBool::new(false),
-            stop_signal: (Mutex::new(()), Condvar::new()),
-            own_calls: AtomicU64::new(OWN_CALLS),
+            kernel: KernelQueues::default(),
+            is_replaying: AtomicBool::new(false),
+            wakeups: Wakeups::default(),
+            own_calls: AtomicU64::new(OWN_CALL_FIRST),
             helpers_max: plan.threads.saturating_sub(1),
         }
     }
@@ -206,38 +128,37 @@ impl Engine {
         self.clock.now()
     }
 
-    /// INVARIANT: the core does not panic half-way through a change that it could not live with; a poisoned lock is as
-    /// good as any, and better than a mount that hangs.
+    /// INVARIANT: a panic in the core leaves a usable state, so a poisoned lock is used: a mount must not hang.
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does something to the core and carries out what it asks for.
+    /// Changes the core, and executes its outputs.
     pub(super) fn drive<R>(&self, change: impl FnOnce(&mut State, Time) -> R) -> R {
-        let (result, work) = self.change(change);
-        if let Some(late) = work.carry_out(&self.notices) {
-            self.hand_over(late);
+        let (result, effects) = self.change(change);
+        if let Some(late) = effects.execute(&self.kernel.invalidations) {
+            self.answer_when_durable(late);
         }
         result
     }
 
-    /// The same, in a thread that may wait for the local disk, and that carries out itself what it asks for where the server
-    /// is in this process. `hand_over` is called before it waits or takes its time.
+    /// Like [`drive`](Self::drive), in a thread that may wait for the local disk, and that executes requests of an
+    /// in-process server. `hand_over` is called before it blocks.
     pub(super) fn drive_and_wait<R>(
         &self,
         hand_over: impl Fn(),
         change: impl FnOnce(&mut State, Time) -> R,
     ) -> R {
-        let (result, mut work) = self.change(change);
-        let here = work.take_here();
-        if let Some(late) = work.carry_out(&self.notices) {
+        let (result, mut effects) = self.change(change);
+        let in_process = effects.take_in_process();
+        if let Some(late) = effects.execute(&self.kernel.invalidations) {
             hand_over();
             match &self.journal {
                 Some(journal) if journal.sync_to(journal.written()) => self.answer(late),
-                _ => self.hand_over(late),
+                _ => self.answer_when_durable(late),
             }
         }
-        if let Some(server) = here {
+        if let Some(server) = in_process {
             if !server.announces_blocking() {
                 hand_over();
             }
@@ -246,116 +167,33 @@ impl Engine {
         result
     }
 
-    /// Answers once the journal's thread has seen to it that they may be.
-    fn hand_over(&self, late: Vec<Late>) {
+    /// Sends answers once they are durable in the journal.
+    fn answer_when_durable(&self, late: Vec<DeferredAnswer>) {
         match &self.journal {
             Some(journal) => journal.hand_over(journal.written(), late),
             None => self.answer(late),
         }
     }
 
-    pub(super) fn answer(&self, late: Vec<Late>) {
+    pub(super) fn answer(&self, late: Vec<DeferredAnswer>) {
         for (call, waiting, answer) in late {
             waiting.answer(answer);
             self.lock().delayed.remove(&call);
         }
     }
 
-    fn change<R>(&self, change: impl FnOnce(&mut State, Time) -> R) -> (R, Work) {
+    fn change<R>(&self, change: impl FnOnce(&mut State, Time) -> R) -> (R, Effects) {
         let mut state = self.lock();
         // Taken under the lock, so that the core never sees time go back.
         let now = self.now();
         state.client.note_unused_buffers(wirefs_slab::unused_bytes());
         let result = change(&mut state, now);
-        let work = self.collect(&mut state);
+        let effects = self.collect(&mut state);
         drop(state);
-        (result, work)
+        (result, effects)
     }
 
-    fn collect(&self, state: &mut State) -> Work {
-        let mut work = Work::default();
-        while let Some(output) = state.client.poll() {
-            match output {
-                Output::Answer(call, answer) => {
-                    if let Some(waiting) = state.end_waiting(call) {
-                        work.answers.push((waiting, answer));
-                    }
-                }
-                Output::AnswerAfter(call, answer) => {
-                    if let Some(waiting) = state.end_waiting(call) {
-                        state.delayed.insert(call);
-                        work.notices.push(Notice::Answer(call, waiting, answer));
-                    }
-                }
-                Output::AnswerDropped(what, call, answer) => self.drop_first(state, what, call, answer),
-                Output::AwaitReaders(dir, until) => self.awaiting.push(Awaited { dir, until }),
-                Output::Send(frame, Lane::Data(key)) => work.send_data(state, frame, key),
-                Output::OpenData(key) => self.want_data(state, key),
-                Output::CloseData(key) => work.closes.extend(state.end_data(key)),
-                Output::HangUpData(key) => work.gives_up.extend(state.end_data(key)),
-                Output::Send(frame, lane) => {
-                    self.journal(state, |journal, _| journal.before(&frame));
-                    work.send(state, frame, if lane == Lane::Changes { Class::Bulk } else { Class::Urgent });
-                }
-                Output::SendAfter(frame) if work.notices.is_empty() && self.notices.is_idle() => {
-                    work.send(state, frame, Class::Urgent)
-                }
-                Output::SendAfter(frame) => {
-                    work.notices.extend(state.outlet.clone().map(|outlet| Notice::Frame(outlet, frame)));
-                }
-                Output::Invalidate(what) => work.notices.push(Notice::Invalidate(what)),
-                Output::LetGo(node, names) => work.notices.push(Notice::LetGo(node, names)),
-                Output::Load(piece) => {
-                    let loaded = match &self.store {
-                        Some(store) => store.load(piece),
-                        None => Some(Loaded::Nothing),
-                    };
-                    if let Some(loaded) = loaded {
-                        let now = self.now();
-                        state.client.loaded(now, piece, loaded);
-                    }
-                }
-                Output::Keep(piece, data) => self.keep(piece, data),
-                output @ (Output::Journal(..)
-                | Output::Refused(..)
-                | Output::JournalNote(_)
-                | Output::JournalForget(_)
-                | Output::JournalAnew(_)) => self.follow_journal(state, output),
-                Output::AnswerJournaled(call, answer) => {
-                    if let Some(waiting) = state.end_waiting(call) {
-                        state.delayed.insert(call);
-                        work.journaled.push((call, waiting, answer));
-                    }
-                }
-                Output::HangUp => work.hang_up = state.closer.clone(),
-                Output::Blamed(why) => wire::tell_blame(&why),
-            }
-        }
-        self.journal(state, |journal, client| journal.write(|| client.answered_below()));
-        // Before anybody else can find the queue idle.
-        if work.answers.is_empty() {
-            work.notices.drain(..).for_each(|notice| self.notices.push(notice));
-        } else if !work.notices.is_empty() {
-            self.notices.comes();
-        }
-        work
-    }
-
-    fn keep(&self, piece: CachePiece, data: Bytes) {
-        if let Some(store) = &self.store {
-            store.keep(piece, data);
-        }
-    }
-
-    /// The kernel drops something before a call is answered.
-    fn drop_first(&self, state: &mut State, what: Invalidate, call: CallId, answer: Answer) {
-        if let Some(waiting) = state.end_waiting(call) {
-            state.delayed.insert(call);
-            self.dropping.push(Dropped { what, call, waiting, answer });
-        }
-    }
-
-    /// Makes a call of our own and waits for its answer.
+    /// Makes a call of our own, and waits for its answer.
     fn call(&self, call: Call<'_>) -> Result<Answer, Errno> {
         let (sender, answer) = mpsc::channel();
         self.make(call, sender);
@@ -371,7 +209,7 @@ impl Engine {
             || {},
             |state, now| {
                 if is_answered {
-                    state.waiting.insert(id, Waiting::Own(sender));
+                    state.waiting.insert(id, Waiter::Own(sender));
                 }
                 state.client.call(now, id, caller, call);
             },
@@ -386,7 +224,7 @@ impl Engine {
     fn make(&self, call: Call<'_>, sender: mpsc::Sender<Answer>) {
         let id = self.own_call();
         self.drive(|state, now| {
-            state.waiting.insert(id, Waiting::Own(sender));
+            state.waiting.insert(id, Waiter::Own(sender));
             state.client.call(now, id, Caller::default(), call);
         });
     }
@@ -398,9 +236,9 @@ impl Engine {
         }
     }
 
-    /// Waits until nothing is on its way to the server, within bounds; false: not all came.
+    /// Waits, within limits, until no request is pending; `false` if some still are.
     pub(super) fn settle(&self) -> bool {
-        let until = Instant::now() + self.config.deadline.unwrap_or(SETTLE);
+        let until = Instant::now() + self.config.deadline.unwrap_or(SETTLE_MAX);
         while !self.lock().client.is_settled() {
             if Instant::now() >= until || self.is_stopped() {
                 return false;
@@ -410,7 +248,7 @@ impl Engine {
         true
     }
 
-    /// Waits, within bounds, until the server's disk has all that the journal holds; false: not all came.
+    /// Waits, within limits, until the server has all journaled changes on stable storage; `false` if it has not.
     pub(super) fn settle_journal(&self) -> bool {
         let Some(journal) = &self.journal else { return true };
         let answered = self.lock().client.answered_below();
@@ -419,38 +257,38 @@ impl Engine {
         }
         let (sender, answer) = mpsc::channel();
         self.make(Call::Syncfs { node: ROOT }, sender);
-        let patience = self.config.deadline.unwrap_or(SETTLE);
+        let patience = self.config.deadline.unwrap_or(SETTLE_MAX);
         matches!(answer.recv_timeout(patience), Ok(answer) if !matches!(answer, Answer::Fail(_)))
             && journal.is_done_below(answered)
     }
 
-    /// Takes over what an earlier mount knew, before anything else is done.
-    pub(super) fn take_over(&self, left: Left) {
+    /// Imports the saved cache of an earlier mount, before anything else.
+    pub(super) fn import_cache(&self, saved: SavedSession) {
         let mut state = self.lock();
-        let count = left.listings.len() as u64;
-        if left.root == state.client.root_id()
-            && state.client.import(left.listings)
+        let count = saved.listings.len() as u64;
+        if saved.root == state.client.root_id()
+            && state.client.import(saved.listings)
             && let Some(store) = &self.store
         {
-            store.took(count);
+            store.note_imported(count);
         }
     }
 
-    /// Waits for a sign of life from the server, if one is on its way, but not for long.
-    pub(super) fn hear(&self) {
-        let until = Instant::now() + FIRST_SIGN;
+    /// Waits briefly for the server's first reply, if one is pending.
+    pub(super) fn await_first_reply(&self) {
+        let until = Instant::now() + FIRST_REPLY_MAX;
         while Instant::now() < until && !self.lock().client.is_settled() {
             self.pause(Duration::from_millis(1));
         }
     }
 
-    /// The mount has ended: others need not ask it before they change something.
-    pub(super) fn rest(&self) {
+    /// Tells the core that the mount has ended: it releases its leases.
+    pub(super) fn release_leases(&self) {
         self.drive(|state, now| state.client.rest(now));
     }
 
-    /// Tells the next mount of the same source how far this one is.
-    pub(super) fn note(&self, holder: &Holder) {
+    /// Updates the note for the next mount of the same source.
+    pub(super) fn note(&self, holder: &MountNote) {
         if let Some(store) = &self.store {
             store.note(holder);
         }
@@ -459,13 +297,13 @@ impl Engine {
         }
     }
 
-    /// The mount is stopped: leaves what it knew for the next one.
-    pub(super) fn leave(&self) {
+    /// Saves the cache of a stopped mount for the next one.
+    pub(super) fn save_cache(&self) {
         let Some(store) = &self.store else { return };
         let (snapshot, pieces) = {
             let mut state = self.lock();
             let now = self.now();
-            // From here on nothing is taken back that could be answered, and what has no answer is not believed.
+            // No recall can be answered from here on, so nothing without a reply is saved.
             state.client.lost(now);
             let pieces = state.client.pieces().collect();
             let snapshot = self.config.mode.takes_leases().then(|| Snapshot {
@@ -476,10 +314,10 @@ impl Engine {
             });
             (snapshot, pieces)
         };
-        store.leave(snapshot.as_ref(), pieces);
+        store.save(snapshot.as_ref(), pieces);
     }
 
-    /// The mount is stopped: ends its journal, of which nothing is needed when all is settled.
+    /// Ends the journal of a stopped mount. It is not needed if all changes are settled.
     pub(super) fn end_journal(&self, is_settled: bool) {
         if let Some(journal) = &self.journal {
             journal.end(!is_settled);
@@ -487,13 +325,10 @@ impl Engine {
     }
 
     pub(super) fn stop(&self) {
-        self.stopped.store(true, Ordering::SeqCst);
-        let (lock, signal) = &self.stop_signal;
-        drop(lock.lock());
-        signal.notify_all();
-        self.notices.stop();
-        self.dropping.stop();
-        self.awaiting.stop();
+        self.wakeups.stop();
+        self.kernel.invalidations.stop();
+        self.kernel.drops.stop();
+        self.kernel.awaited_readers.stop();
         let (closer, data) = {
             let mut state = self.lock();
             (state.closer.take(), std::mem::take(&mut state.data))
@@ -501,11 +336,11 @@ impl Engine {
         if let Some(closer) = closer {
             closer.close();
         }
-        data.values().for_each(DataLink::close);
+        data.values().for_each(DataConnection::close);
     }
 
     pub(super) fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::SeqCst)
+        self.wakeups.is_stopped()
     }
 
     pub(super) fn status(&self, mountpoint: &Path) -> MountStatus {
@@ -524,51 +359,5 @@ impl Engine {
     }
 }
 
-impl Work {
-    fn send(&mut self, state: &State, frame: Frame, class: Class) {
-        let Some(outlet) = &state.outlet else { return };
-        outlet.push(frame, class);
-        if self.flush.is_none() {
-            self.flush = Some(outlet.clone());
-        }
-    }
-
-    fn send_data(&mut self, state: &State, frame: Frame, key: DataKey) {
-        // Whoever finds it gone tells the core so, which asks again.
-        let Some(link) = state.data.get(&key) else { return };
-        link.outlet.push(frame, Class::Urgent);
-        self.flush_data.entry(key).or_insert_with(|| link.outlet.clone());
-    }
-
-    /// The server of this process that frames wait for, if they do.
-    fn take_here(&mut self) -> Option<Arc<dyn InProcessPeer>> {
-        let here = Arc::clone(self.flush.as_ref()?.here()?);
-        self.flush = None;
-        Some(here)
-    }
-
-    /// Hands back what waits for the local disk, if anything does.
-    #[must_use]
-    fn carry_out(self, notices: &Notices) -> Option<Vec<Late>> {
-        for (waiting, answer) in self.answers {
-            waiting.answer(answer);
-        }
-        if !self.notices.is_empty() {
-            self.notices.into_iter().for_each(|notice| notices.push(notice));
-            notices.came();
-        }
-        if let Some(outlet) = self.flush {
-            outlet.flush();
-        }
-        self.flush_data.values().for_each(Outlet::flush);
-        self.closes.iter().for_each(DataLink::close);
-        self.gives_up.iter().for_each(DataLink::give_up);
-        if let Some(closer) = self.hang_up {
-            closer.abort();
-        }
-        Some(self.journaled).filter(|late| !late.is_empty())
-    }
-}
-
-/// The engine as threads hold it.
+/// The engine as threads share it.
 pub(super) type Shared = Arc<Engine>;

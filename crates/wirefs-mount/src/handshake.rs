@@ -1,8 +1,8 @@
-//! Version and attach, before anything else goes over a new connection.
+//! The handshake of a new connection: version and attach.
 
 use super::MountPlan;
 use super::journal::FsyncWaits;
-use super::slow::{Slow, Waits};
+use super::slow_step::{MountStep, SlowStep};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::mpsc;
@@ -18,54 +18,54 @@ use wirefs_op::message::version::{
 use wirefs_op::wire::{Malformed, Text};
 use wirefs_op::{NOTAG, Reply, Request, Tag, TreePath};
 
-/// How long the server may take over each step.
+/// The time limit of each step.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long it may take over Tattach once it has answered: another mount may have much to bring to it first.
+/// The time limit of Tattach after Rversion: another mount may have to send its pending changes first.
 const ATTACHING: Duration = wirefs_server::PATIENCE;
 
 const _: () = assert!(PATIENCE.as_secs() < ATTACHING.as_secs(), "who waits for another mount waits longer");
 
-/// Recalls, and words of being alone, that may come before the tree is attached.
+/// The maximum number of recalls and exclusivity messages before the attach.
 const EARLY_MAX: usize = 64;
 
-/// Why a server could not be attached. Each text says what to do.
+/// The reason why a server could not be attached. Each text says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// It could not be reached.
+    /// The server could not be reached.
     #[error(transparent)]
     Dial(#[from] DialError),
     /// The connection broke.
     #[error("the server closed the connection: {0}")]
     Lost(#[from] CarrierLost),
-    /// It does not answer.
+    /// The server does not answer.
     #[error("the server took the connection but does not answer; is it a wirefs server?")]
     Silent,
-    /// It speaks otherwise.
+    /// The server speaks another version.
     #[error(
         "the server speaks `{theirs}`, this program `op2`: install the same version of wirefs on both sides"
     )]
     Version {
-        /// What the server speaks.
+        /// The server's version.
         theirs: String,
     },
-    /// It breaks the protocol.
+    /// The server breaks the protocol.
     #[error(
         "the server does not keep to the protocol ({0}): install the same version of wirefs on both sides"
     )]
     Protocol(#[from] Malformed),
-    /// It refuses.
+    /// The server refuses the session.
     #[error("the server refuses: {0}")]
     Refused(String),
-    /// The directory cannot be had.
+    /// The directory cannot be attached.
     #[error("the server cannot give `/{path}`: {text}; check the path after the server's name")]
     Attach {
-        /// The path asked for, below the export.
+        /// The requested path, below the export.
         path: String,
-        /// What the server says.
+        /// The server's error text.
         text: String,
     },
-    /// The path is not one that can be asked for.
+    /// The path is invalid.
     #[error("`/{0}` is not a path that can be mounted: leave out `.` and `..`")]
     Path(String),
     /// The kernel has no random numbers.
@@ -73,16 +73,16 @@ pub enum ConnectError {
     Random(#[source] std::io::Error),
 }
 
-/// A connection that is ready for requests.
+/// An attached connection.
 pub(super) struct Attached {
     pub(super) carrier: Carrier,
     pub(super) attachment: Attachment,
     pub(super) resumed: bool,
-    /// What came unasked before the tree was attached, for the core.
+    /// Messages for the core that arrived before the attach.
     pub(super) early: Vec<Bytes>,
 }
 
-/// Opens or resumes the session and attaches the tree.
+/// Opens or resumes the session, and attaches the tree.
 pub(super) fn shake_hands(
     carrier: Carrier,
     session: SessionId,
@@ -91,7 +91,7 @@ pub(super) fn shake_hands(
     shake_hands_as(carrier, session, plan, features(plan))
 }
 
-/// What a mount asks for.
+/// The features that a mount requests.
 fn features(plan: &MountPlan) -> u64 {
     let takes_leases = plan.mode.takes_leases();
     let is_ahead = plan.mode.allows_optimism() && plan.journal.as_ref().is_some_and(|journal| journal.keeps);
@@ -102,7 +102,7 @@ fn features(plan: &MountPlan) -> u64 {
     FEATURE_LEDGER | leases | barriers | data | if is_ahead { FEATURE_ALONE } else { 0 }
 }
 
-/// The same, with a choice of features.
+/// Like [`shake_hands`], with a choice of features.
 pub(super) fn shake_hands_as(
     mut carrier: Carrier,
     session: SessionId,
@@ -117,8 +117,8 @@ pub(super) fn shake_hands_as(
         let version =
             Tversion { msize: MESSAGE_BYTES_MAX as u32, version: Text::new(VERSION), features, session };
         let attach = Tattach { uname: Text::new(plan.user.as_bytes()), path };
-        let answer = Slow::begin(plan.tell, Waits::Answer);
-        // The second does not wait for the first's answer: one round trip for both.
+        let answer = SlowStep::begin(plan.tell, MountStep::Answer);
+        // Both requests at once: one round trip.
         send(
             &mut carrier,
             [Request::Version(version).encode(NOTAG), Request::Attach(attach).encode(Tag(0))],
@@ -135,7 +135,7 @@ pub(super) fn shake_hands_as(
         };
         patience.extend();
         drop(answer);
-        let _tree = Slow::begin(plan.tell, Waits::Tree);
+        let _tree = SlowStep::begin(plan.tell, MountStep::Tree);
         let mut early = Vec::new();
         let attach = match receive_behind_unasked(&mut carrier, &mut early)? {
             Reply::Attach(attach) => attach,
@@ -177,7 +177,7 @@ pub(super) fn shake_hands_as(
 /// Makes a connection a data connection of the session.
 ///
 /// # Errors
-/// It breaks, or the server does not take it. The mount goes on without.
+/// The connection breaks, or the server refuses it. The mount works without it.
 pub(super) fn join(mut carrier: Carrier, session: SessionId) -> Result<Carrier, ConnectError> {
     let patience = Patience::start(&carrier);
     let result = (|| {
@@ -186,8 +186,8 @@ pub(super) fn join(mut carrier: Carrier, session: SessionId) -> Result<Carrier, 
         send(&mut carrier, [Request::Version(join).encode(NOTAG)])?;
         match receive(&mut carrier)? {
             Reply::Version(answer) if answer.features & FEATURE_JOIN != 0 => Ok(()),
-            // One that was put back to an edition that knows no such thing has taken it for the session's first connection: it
-            // is closed, and the first one is dialled again.
+            // An older server, restored from a backup, takes it for the session's first connection. It is closed, and
+            // the first one is dialed again.
             _ => Err(ConnectError::Refused("it takes no data connection".to_owned())),
         }
     })();
@@ -217,7 +217,7 @@ fn receive(carrier: &mut Carrier) -> Result<Reply, ConnectError> {
     Ok(Reply::decode(body)?.1)
 }
 
-/// The next message that was asked for: a session that is taken up again may be told early what it missed.
+/// Receives the next reply. A resumed session may get missed recalls before it.
 fn receive_behind_unasked(carrier: &mut Carrier, early: &mut Vec<Bytes>) -> Result<Reply, ConnectError> {
     loop {
         let body = carrier.source.receive()?.ok_or(CarrierLost::Closed)?;
@@ -228,13 +228,13 @@ fn receive_behind_unasked(carrier: &mut Carrier, early: &mut Vec<Bytes>) -> Resu
     }
 }
 
-/// How far a handshake is.
+/// The state of a handshake.
 enum Step {
     Answers,
     Done,
 }
 
-/// Closes the carrier when the server takes too long, so that no receive waits for ever.
+/// Aborts the carrier if the server takes too long, so that no receive waits forever.
 struct Patience {
     done: mpsc::Sender<Step>,
     watch: Option<std::thread::JoinHandle<bool>>,
@@ -259,12 +259,12 @@ impl Patience {
         Patience { done, watch: watch.ok() }
     }
 
-    /// The server is there, and may take longer for what comes now.
+    /// Notes that the server has answered: the next step may take longer.
     fn extend(&self) {
         let _ = self.done.send(Step::Answers);
     }
 
-    /// Whether it ended in time.
+    /// Ends the watch. Returns whether the handshake was in time.
     fn end(self) -> bool {
         let _ = self.done.send(Step::Done);
         self.watch.is_none_or(|watch| watch.join().unwrap_or(true))

@@ -1,60 +1,61 @@
-//! Telling the kernel what to forget, in a thread that may wait for the kernel, another for what must not wait, one for what calls wait for,
-//! and one for the readers of listings.
+//! The threads that invalidate the kernel's caches: the queue's thread, which may wait for the kernel; its watchdog;
+//! the thread for invalidations before an answer; and the thread that waits for readers of listings.
 
-use super::dropping::{Awaited, Dropped};
 use super::engine::Shared;
-use super::notices::{FRAME_MAX, Notice, ONE_MAX, Stuck};
-use super::outlet::Outlet;
+use super::invalidation_queue::{Overdue, QueuedItem};
+use super::server_sink::ServerSink;
+use super::task_queue::{AwaitReaders, DropBeforeAnswer};
 use std::io;
-use std::time::Instant;
 use wirefs_carrier::Class;
 use wirefs_client::call::{Answer, Invalidate, TreeNodeId};
 use wirefs_fuse::Notifier;
 use wirefs_op::{Errno, Frame};
 
 pub(super) fn start(engine: &Shared, notifier: Notifier) -> io::Result<()> {
-    let (telling, teller) = (Shared::clone(engine), notifier.clone());
-    std::thread::Builder::new().name("wirefs-notices".into()).spawn(move || tell(&telling, &teller))?;
-    let (dropping, dropper) = (Shared::clone(engine), notifier.clone());
+    let (for_queue, queue_notifier) = (Shared::clone(engine), notifier.clone());
     std::thread::Builder::new()
-        .name("wirefs-dropping".into())
-        .spawn(move || drop_first(&dropping, &dropper))?;
-    let (awaiting, awaiter) = (Shared::clone(engine), notifier.clone());
+        .name("wirefs-inval".into())
+        .spawn(move || run_queue(&for_queue, &queue_notifier))?;
+    let (for_drops, drop_notifier) = (Shared::clone(engine), notifier.clone());
+    std::thread::Builder::new()
+        .name("wirefs-drop".into())
+        .spawn(move || drop_before_answers(&for_drops, &drop_notifier))?;
+    let (for_readers, reader_notifier) = (Shared::clone(engine), notifier.clone());
     std::thread::Builder::new()
         .name("wirefs-readers".into())
-        .spawn(move || await_readers(&awaiting, &awaiter))?;
-    let rescuing = Shared::clone(engine);
-    std::thread::Builder::new().name("wirefs-rescue".into()).spawn(move || {
-        while let Some(stuck) = rescuing.notices.next_stuck(ONE_MAX, FRAME_MAX) {
-            rescue(&rescuing, &notifier, stuck);
+        .spawn(move || await_readers(&for_readers, &reader_notifier))?;
+    let for_watchdog = Shared::clone(engine);
+    std::thread::Builder::new().name("wirefs-watchdog".into()).spawn(move || {
+        while let Some(overdue) = for_watchdog.kernel.invalidations.next_overdue() {
+            send_overdue(&for_watchdog, &notifier, overdue);
         }
     })?;
     Ok(())
 }
 
-/// A kernel that will not forget is about to be unmounted: errors are of no use to anybody.
-fn tell(engine: &Shared, notifier: &Notifier) {
-    while let Some(notice) = engine.notices.next(|| notifier.forget_names().unwrap_or(false)) {
-        match notice {
-            Notice::Invalidate(what) => {
+/// Executes the queue. Errors of the kernel are ignored: the mount is about to be unmounted.
+fn run_queue(engine: &Shared, notifier: &Notifier) {
+    while let Some(item) = engine.kernel.invalidations.next(|| notifier.forget_names().unwrap_or(false)) {
+        match item {
+            QueuedItem::Invalidate(what) => {
                 if let Ok(Some(at)) = notifier.invalidate(&what) {
-                    engine.notices.again(what, at);
+                    engine.kernel.invalidations.repeat_at(what, at);
                 }
             }
-            Notice::LetGo(node, names) => drop(notifier.let_go(node, names)),
-            Notice::Answer(call, waiting, answer) => {
+            QueuedItem::Release(node, names) => drop(notifier.let_go(node, names)),
+            QueuedItem::Answer((call, waiting, answer)) => {
                 waiting.answer(answer);
                 engine.lock().delayed.remove(&call);
             }
-            Notice::Frame(outlet, frame) => send(&outlet, frame),
+            QueuedItem::Frame((sink, frame)) => send(&sink, frame),
         }
     }
 }
 
-fn drop_first(engine: &Shared, notifier: &Notifier) {
-    while let Some(Dropped { what, call, waiting, answer }) = engine.dropping.next() {
+fn drop_before_answers(engine: &Shared, notifier: &Notifier) {
+    while let Some(DropBeforeAnswer { what, call, waiting, answer }) = engine.kernel.drops.next() {
         let dropped = notifier.invalidate(&what);
-        // A listing that was not dropped must not be taken for whole. A change is done, whatever the kernel says to this.
+        // A listing that was not dropped must not count as complete. A change is done, whatever the kernel's error.
         let is_lost = dropped.is_err() && matches!(what, Invalidate::Listing { .. });
         waiting.answer(if is_lost { Answer::Fail(Errno::Io) } else { answer });
         engine.lock().delayed.remove(&call);
@@ -62,21 +63,21 @@ fn drop_first(engine: &Shared, notifier: &Notifier) {
 }
 
 fn await_readers(engine: &Shared, notifier: &Notifier) {
-    while let Some(Awaited { dir, until }) = engine.awaiting.next() {
-        // Whom nobody could wait for may still have something on its way.
+    while let Some(AwaitReaders { dir, until }) = engine.kernel.awaited_readers.next() {
+        // Readers that cannot be awaited may still have answers pending.
         if notifier.await_readers(dir).is_ok() {
             engine.drive(|state, now| state.client.readers_passed(now, dir, until));
         }
     }
 }
 
-/// Sees to it without waiting for calls that the kernel believes nothing of what it is still to forget, then sends the
-/// frames that say so.
+/// Makes the kernel revalidate everything that the overdue items cover, without waiting for calls, and sends the frames
+/// that acknowledge this.
 ///
-/// Pages that a call under way holds stay until it is answered. Who reads them asks for the file's attributes first, and
-/// drops them when it was changed.
-fn rescue(engine: &Shared, notifier: &Notifier, stuck: Stuck) {
-    let Stuck { frames, nodes, listings, directories, since } = stuck;
+/// Pages that a pending call holds stay until it is answered. A reader of such a page requests the file's attributes
+/// first, and drops the page if they have changed.
+fn send_overdue(engine: &Shared, notifier: &Notifier, overdue: Overdue) {
+    let Overdue { frames, nodes, listings, directories, since } = overdue;
     for node in listings {
         let _ = notifier.invalidate(&Invalidate::Listing { node });
     }
@@ -84,16 +85,17 @@ fn rescue(engine: &Shared, notifier: &Notifier, stuck: Stuck) {
         let _ = notifier.invalidate(&Invalidate::Node { node, offset: -1, length: 0 });
     }
     let directories: Vec<TreeNodeId> = directories.into_iter().collect();
-    let wait = notifier.distrust(&directories, since.unwrap_or_else(Instant::now)).unwrap_or_default();
+    let wait =
+        notifier.distrust(&directories, engine.kernel.invalidations.instant_of(since)).unwrap_or_default();
     if !wait.is_zero() {
         engine.pause(wait);
     }
-    for (outlet, frame) in frames {
-        send(&outlet, frame);
+    for (sink, frame) in frames {
+        send(&sink, frame);
     }
 }
 
-fn send(outlet: &Outlet, frame: Frame) {
-    outlet.push(frame, Class::Urgent);
-    outlet.flush();
+fn send(sink: &ServerSink, frame: Frame) {
+    sink.push(frame, Class::Urgent);
+    sink.flush();
 }

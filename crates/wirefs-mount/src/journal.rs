@@ -1,40 +1,41 @@
-//! The journal of a mount: each change is on the local disk before its program is told that it is done, until the server's disk has it.
+//! The journal of a mount. A change is on the local disk before its program is told that it is done, and stays until
+//! the server has it on stable storage.
 //!
-//! The core says what is journaled and when; this is where it is written, in order, under the core's lock: a `write` into the page
-//! cache, which outlives this process. Answers that are to outlive the machine wait for the disk without that lock, in the thread that
-//! has them where that is one of the kernel's, else in a thread of the journal's own.
+//! The core decides what is journaled, and when. Entries are written here in order, under the core's lock: a `write`
+//! into the page cache, which survives this process. Answers that must survive the machine wait for the disk without
+//! that lock, in the FUSE thread that has them, or else in the journal's thread.
 //!
-//! A disk that fails takes the journal away and nothing else: the mount goes on, and answers changes when the server has them.
+//! If the disk fails, the mount goes on without a journal, and answers changes when the server has them.
 
-mod again;
-mod decided;
+mod reboot_replay;
+mod findings_file;
 mod disk;
 mod group;
-mod kept;
-mod late;
-mod left;
+mod quarantined;
+mod deferred;
+mod pending;
 mod place;
-mod pump;
+mod sender;
 mod quarantine;
 mod recover;
-mod redo;
+mod running_replay;
 mod writer;
 
-pub use kept::{Kept, KeptChange, kept_changes, kept_in};
-pub(super) use late::Late;
-pub use left::{LeftJournal, LeftState, left_journals};
+pub use quarantined::{QuarantineCount, QuarantinedChange, quarantined_changes, count_quarantined};
+pub(super) use deferred::DeferredAnswer;
+pub use pending::{PendingJournal, PendingJournalState, pending_journals};
 pub use place::{FsyncWaits, JournalPlan};
 pub(super) use recover::recover_all;
-pub use recover::{Brought, Progress, Recovered, Stays};
-pub(super) use redo::Begun;
+pub use recover::{ReplayedJournal, ReplayProgress, JournalRecovery, RecoveryError};
+pub(super) use running_replay::ReplayState;
 
-use super::ending::{Holder, once_it_has_ended};
 use super::engine::Shared;
 use super::handshake::Attached;
-use super::slow::Waits;
+use super::previous_mount::{MountNote, wait_for_previous};
+use super::slow_step::MountStep;
 use disk::Local;
-use group::{Group, Point, Syncing};
-use late::{Queue, Work};
+use group::{Group, Point, GroupThread};
+use deferred::{Queue, Work};
 use place::{Claim, hex, identity};
 use quarantine::Quarantine;
 use std::io;
@@ -43,32 +44,32 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use wirefs_client::call::Answer;
 use wirefs_client::{Note, Said};
-use wirefs_journal::bring::nanos;
-use wirefs_journal::{Figures, Header, Record, Told};
+use wirefs_journal::delivery::nanos;
+use wirefs_journal::{ChangeOutcome, Figures, Header, Record};
 use wirefs_op::message::number::Tnumber;
 use wirefs_op::message::version::{BootId, SessionId};
 use wirefs_op::wire::Malformed;
 use wirefs_op::{Errno, Frame, Request};
 use writer::{AppendError, Writer};
 
-/// What a mount's journal holds.
+/// The state of a mount's journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalStatus {
-    /// What of it is needed.
+    /// The pending changes.
     pub figures: Figures,
-    /// Why nothing more is written to it.
+    /// The reason why nothing more is written.
     pub failed: Option<String>,
-    /// How often answers waited for the local disk, whoever synced it. What is synced before anybody waits is not counted.
+    /// How often answers waited for a sync of the local disk. Syncs before anyone waits are not counted.
     pub syncs: u64,
-    /// What servers of this source refused and is kept.
-    pub kept: Vec<Kept>,
+    /// The quarantined changes of this source.
+    pub kept: Vec<QuarantineCount>,
 }
 
-/// Why nothing is written to a journal.
+/// A failure of a journal.
 #[derive(Clone, Debug)]
 struct Failure {
     why: String,
-    /// Only until there is room.
+    /// The disk is full: the journal may be written again later.
     is_full: bool,
 }
 
@@ -78,8 +79,8 @@ impl From<AppendError> for Failure {
     }
 }
 
-/// One line for whoever reads the log.
-fn tell(line: &str) {
+/// Writes one line to standard error.
+fn log_line(line: &str) {
     eprintln!("wirefs: {line}");
 }
 
@@ -87,23 +88,23 @@ fn tell(line: &str) {
 pub(super) struct Journal {
     dir: PathBuf,
     writer: Mutex<Option<Writer>>,
-    /// As far as the core was told of it, or is about to be.
+    /// The failure of which the core is informed, or about to be.
     failed: Mutex<Option<Failure>>,
-    group: Syncing,
+    group: GroupThread,
     late: Queue,
     worker: Mutex<Option<JoinHandle<()>>>,
-    /// What the server refuses of this mount, and where what it refused of all mounts of the source is.
+    /// The quarantine of this mount, and the directory of the source's quarantine.
     refused: Mutex<Quarantine>,
     quarantine: PathBuf,
 }
 
 impl Journal {
-    /// Begins a journal for a session. Without it a mount works as well: why there is none is told in a line.
+    /// Creates the journal of a session. If that fails, reports the reason; the mount works without it.
     pub(super) fn begin(
         plan: &JournalPlan,
         session: SessionId,
         attached: &Attached,
-        tell_wait: fn(Waits),
+        tell_wait: fn(MountStep),
     ) -> Option<Journal> {
         if !plan.keeps {
             return None;
@@ -122,9 +123,9 @@ impl Journal {
         };
         let name = plan.name(peer);
         let refused = Quarantine::new(plan.quarantine_of(&name, session), plan.source.clone());
-        let claim = once_it_has_ended(tell_wait, || Claim::take(&dir)).map_err(|error| error.to_string());
+        let claim = wait_for_previous(tell_wait, || Claim::take(&dir)).map_err(|error| error.to_string());
         let begun = claim.and_then(|claim| {
-            let group = Syncing::start(Local(dir.clone())).map_err(|error| error.to_string())?;
+            let group = GroupThread::start(Local(dir.clone())).map_err(|error| error.to_string())?;
             let writer = Writer::begin(claim, header, &group).map_err(|error| error.to_string())?;
             Ok((writer, group))
         });
@@ -140,20 +141,20 @@ impl Journal {
                 quarantine: plan.quarantine.join(name),
             }),
             Err(error) => {
-                tell(&format!("no journal: {error}; each change waits for the server"));
+                log_line(&format!("no journal: {error}; each change waits for the server"));
                 None
             }
         }
     }
 
-    /// Tells the next mount how far this one is.
-    pub(super) fn note_holder(&self, holder: &Holder) {
+    /// Updates the note for the next mount.
+    pub(super) fn note_holder(&self, holder: &MountNote) {
         if let Some(writer) = self.writer().as_ref() {
             writer.note_holder(holder);
         }
     }
 
-    /// INVARIANT: what fails half-way is not used again.
+    /// INVARIANT: after a failure, the writer is not used again.
     fn writer(&self) -> MutexGuard<'_, Option<Writer>> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -162,28 +163,28 @@ impl Journal {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does something to the journal, unless it has failed; false: it fails now.
+    /// Uses the writer, unless the journal has failed. Returns `false` if it fails now.
     fn with(&self, act: impl FnOnce(&mut Writer, &Group) -> Result<(), AppendError>) -> bool {
         let mut writer = self.writer();
         let Some(writer) = writer.as_mut().filter(|_| self.failed().is_none()) else { return true };
         match act(writer, &self.group) {
             Ok(()) => true,
             Err(error) => {
-                self.stops(error.into());
+                self.record_failure(error.into());
                 false
             }
         }
     }
 
-    pub(super) fn fails(&self, why: &str) {
-        self.stops(Failure { why: why.to_owned(), is_full: false });
+    pub(super) fn fail(&self, why: &str) {
+        self.record_failure(Failure { why: why.to_owned(), is_full: false });
     }
 
-    fn stops(&self, failure: Failure) {
+    fn record_failure(&self, failure: Failure) {
         let mut failed = self.failed();
         if failed.is_none() {
             let until = if failure.is_full { "until then" } else { "from now on" };
-            tell(&format!(
+            log_line(&format!(
                 "THE JOURNAL CANNOT BE WRITTEN: {}; {until} changes are done when the server has them, and what was under way is lost \
                  if this machine stops before the server has it",
                 failure.why
@@ -192,19 +193,19 @@ impl Journal {
         }
     }
 
-    /// Why nothing is written, or will be, since the disk has failed and whoever writes next is told so.
+    /// Returns the failure of the journal. A failure of the disk fails the next write.
     fn failure(&self) -> Option<Failure> {
         let failed = self.failed().clone();
         failed.or_else(|| Some(AppendError::below(&self.dir, self.group.check().err()?).into()))
     }
 
-    /// Whether nothing is written until there is room on the local disk.
+    /// Returns whether nothing is written until there is space on the local disk.
     pub(super) fn is_full(&self) -> bool {
         self.failure().is_some_and(|failure| failure.is_full)
     }
 
-    /// The server's disk, at this start of its machine, has all changes there are, those below a number: a journal that had no room begins
-    /// anew, with nothing in it. False: it still has none.
+    /// Restarts a journal without space, now that the server has all changes, those below a number, on stable storage
+    /// for this boot of its machine. Returns `false` if there is still no space.
     pub(super) fn begin_anew(&self, below: u64, boot: BootId) -> bool {
         if !self.refused().is_settled() {
             self.late.forget(below);
@@ -216,7 +217,7 @@ impl Journal {
         let mut failed = self.failed();
         match begun {
             Ok(()) => {
-                tell("the journal is written again: there is room");
+                log_line("the journal is written again: there is room");
                 *failed = None;
             }
             Err(error) => *failed = Some(error.into()),
@@ -224,22 +225,23 @@ impl Journal {
         failed.is_none()
     }
 
-    /// Takes a change; false: it fails now.
+    /// Adds a change; `false` if the journal fails now.
     pub(super) fn record(&self, number: u64, frame: Frame) -> bool {
         self.with(|writer, group| writer.record(number, frame, group))
     }
 
-    /// Notes what doing changes again has to know; false: the journal fails now.
+    /// Adds a note for a later replay; `false` if the journal fails now.
     pub(super) fn note(&self, note: Note) -> bool {
         self.with(|writer, group| match note {
             Note::Alone(from) => writer.alone(from, group),
             Note::Seen(at) => writer.seen(nanos(at), group),
-            Note::Said(number, said) => writer.told(number, &told_of(said), group),
+            Note::Said(number, said) => writer.told(number, &answer_of(said), group),
         })
     }
 
-    /// The server's disk has all changes below a number, but for those that were refused, which are kept elsewhere: where the local disk
-    /// does not have these, they are forgotten later, by [`Journal::settle_and_forget`]. False: the journal fails now.
+    /// Removes the changes below a number, which the server has on stable storage, except rejected ones. While the
+    /// local disk does not have these in the quarantine, [`Journal::sync_quarantine_and_forget`] does it later. `false`
+    /// if the journal fails now.
     pub(super) fn forget(&self, below: u64) -> bool {
         if !self.refused().is_settled() {
             self.late.forget(below);
@@ -248,13 +250,13 @@ impl Journal {
         self.with(|writer, group| writer.forget(below, group))
     }
 
-    /// The same, in a thread that may wait for the disk.
-    fn settle_and_forget(&self, below: u64) -> bool {
+    /// Does the same in a thread that may wait for the disk.
+    fn sync_quarantine_and_forget(&self, below: u64) -> bool {
         let mut refused = self.refused();
-        let (fresh, dir) = (refused.take_fresh(), refused.dir().to_path_buf());
+        let (unsynced, dir) = (refused.take_unsynced(), refused.dir().to_path_buf());
         drop(refused);
-        let brought = quarantine::bring(&dir, &fresh);
-        self.refused().brought(fresh, brought.is_ok());
+        let brought = quarantine::sync_files(&dir, &unsynced);
+        self.refused().synced(unsynced, brought.is_ok());
         self.with(|writer, group| {
             brought.map_err(AppendError::Refused)?;
             writer.forget(below, group)
@@ -265,29 +267,28 @@ impl Journal {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a change that the server did not take, before anybody forgets it; false: the journal fails now.
+    /// Quarantines a rejected change, before its entry is removed; `false` if the journal fails now.
     pub(super) fn refuse(&self, number: u64, frame: &Frame, errno: Option<Errno>) -> bool {
         let why = match errno {
-            Some(errno) => format!("the server refused it: {errno}"),
+            Some(errno) => format!("the server rejected it: {errno}"),
             None => "the server no longer knows whether it has done it".to_owned(),
         };
         let mut refused = self.refused();
         if refused.count() == 0 {
-            tell(
-                "THE SERVER REFUSES changes whose programs were told that they are done: `wirefs quarantine list`",
+            log_line("THE SERVER REFUSES changes whose programs were told that they are done: `wirefs quarantine list`",
             );
         }
         let kept = refused.keep(&Record { number, body: frame.to_body() }, &why);
         if let Err(error) = &kept {
             let why =
                 format!("what the server refused cannot be kept in {}: {error}", refused.dir().display());
-            if self.is_full() { tell(&why) } else { self.fails(&why) }
+            if self.is_full() { log_line(&why) } else { self.fail(&why) }
         }
         kept.is_ok()
     }
 
-    /// Writes what must be there before a frame goes out: the changes before it, and which replies the server is told to forget. False:
-    /// the journal fails now.
+    /// Writes everything that must precede a frame: earlier changes, and the replies that the server may forget.
+    /// `false` if the journal fails now.
     pub(super) fn before(&self, frame: &Frame) -> bool {
         let told = told(frame);
         self.with(|writer, group| {
@@ -298,7 +299,7 @@ impl Journal {
         })
     }
 
-    /// Writes what must be there before programs are answered, and once that the server has answered anything at all; false: the
+    /// Writes everything that must precede answers to programs, and the server's first answer ever. `false` if the
     /// journal fails now.
     pub(super) fn write(&self, answered: impl FnOnce() -> u64) -> bool {
         self.with(|writer, group| {
@@ -309,34 +310,34 @@ impl Journal {
         })
     }
 
-    /// What was written so far.
+    /// Returns the end of the written journal.
     pub(super) fn written(&self) -> Point {
         self.group.written()
     }
 
-    /// Waits until the disk has all up to a point; false: it never will.
+    /// Waits until the journal is durable up to a point; `false` if it never will be.
     pub(super) fn sync_to(&self, point: Point) -> bool {
         match self.group.sync_to(point) {
             Ok(()) => self.failed().is_none(),
             Err(error) => {
-                self.stops(AppendError::below(&self.dir, error).into());
+                self.record_failure(AppendError::below(&self.dir, error).into());
                 false
             }
         }
     }
 
-    /// Whether the disk is so far behind with the journal that whoever changes something waits for it.
+    /// Returns whether the disk is so far behind that changes must wait.
     pub(super) fn is_behind(&self) -> bool {
         self.group.is_behind()
     }
 
-    /// Waits while it is.
+    /// Waits while the disk is behind.
     pub(super) fn keep_pace(&self) {
         self.group.keep_pace();
     }
 
-    /// Leaves answers to the journal's thread.
-    pub(super) fn hand_over(&self, point: Point, answers: Vec<Late>) {
+    /// Passes answers to the journal's thread.
+    pub(super) fn hand_over(&self, point: Point, answers: Vec<DeferredAnswer>) {
         self.late.push(point, answers);
     }
 
@@ -345,51 +346,51 @@ impl Journal {
             figures: self.writer().as_ref().map(|writer| writer.figures(answered)).unwrap_or_default(),
             failed: self.failure().map(|failure| failure.why),
             syncs: self.group.waits(),
-            kept: kept_in(&self.quarantine),
+            kept: count_quarantined(&self.quarantine),
         }
     }
 
-    /// Whether nothing in it is needed once the server's disk has all changes below a number.
+    /// Returns whether no change at or above a number is pending.
     pub(super) fn is_done_below(&self, number: u64) -> bool {
         self.writer().as_ref().is_none_or(|writer| writer.figures(number).unanswered_records == 0)
     }
 
-    /// The mount has ended. What the server does not have stays, for the next one.
+    /// Ends the journal. Pending changes stay for the next mount.
     pub(super) fn end(&self, is_needed: bool) {
         self.late.stop();
         let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(worker) = worker {
-            // It has told what went wrong.
+            // Errors have been reported.
             let _ended = worker.join();
         }
         self.group.stop();
         let Some(writer) = self.writer().take() else { return };
         let is_settled = self.refused().settle().inspect_err(|error| {
-            tell(&format!("what the server refused may not be on the disk: {error}"));
+            log_line(&format!("what the server refused may not be on the disk: {error}"));
         });
         if is_needed || is_settled.is_err() {
             let count = writer.figures(0).records;
-            tell(&format!(
+            log_line(&format!(
                 "{count} changes may not be on the server's disk; they are in the journal, and the next mount or `wirefs recover` \
                  brings them there"
             ));
         } else if let Err(error) = writer.remove() {
-            tell(&format!("a journal that is not needed any more cannot be removed: {error}"));
+            log_line(&format!("a journal that is not needed any more cannot be removed: {error}"));
         }
     }
 }
 
-fn told_of(said: Said) -> Told {
-    let answered = Told { is_answered: true, ..Told::default() };
+fn answer_of(said: Said) -> ChangeOutcome {
+    let answered = ChangeOutcome { is_answered: true, ..ChangeOutcome::default() };
     match said {
-        Said::Refused => Told { is_refused: true, ..answered },
-        Said::Made(id) => Told { made: Some(id), ..answered },
-        Said::Went(offset) => Told { offset: Some(offset), ..answered },
-        Said::Expected(offset) => Told { offset: Some(offset), ..Told::default() },
+        Said::Refused => ChangeOutcome { is_rejected: true, ..answered },
+        Said::Made(id) => ChangeOutcome { made: Some(id), ..answered },
+        Said::Went(offset) => ChangeOutcome { offset: Some(offset), ..answered },
+        Said::Expected(offset) => ChangeOutcome { offset: Some(offset), ..ChangeOutcome::default() },
     }
 }
 
-/// What a frame tells the server of numbers, if it does.
+/// Decodes a frame that tells the server which replies it may forget.
 fn told(frame: &Frame) -> Option<Tnumber> {
     const NUMBER: u8 = 162;
     if frame.head.get(4) != Some(&NUMBER) {
@@ -402,20 +403,20 @@ fn told(frame: &Frame) -> Option<Tnumber> {
     }
 }
 
-/// Names this run of the kernel: what was written under it and not synced is there for as long as it runs.
+/// Identifies this boot of the local machine: unsynced data survives as long as it runs.
 fn kernel_run() -> u64 {
     let run = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     run.iter()
         .fold(0xcbf2_9ce4_8422_2325, |sum: u64, &byte| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-/// Starts the thread that waits for the disk on behalf of others, where there is a journal.
+/// Starts the thread that waits for the disk on behalf of others, if there is a journal.
 pub(super) fn start(engine: &Shared) -> io::Result<()> {
     let Some(journal) = engine.journal.clone() else { return Ok(()) };
     let (engine, for_thread) = (Shared::clone(engine), journal.clone());
     let worker = std::thread::Builder::new().name("wirefs-journal".into()).spawn(move || {
         while let Some(Work { answers, point, forget }) = for_thread.late.next() {
-            // Where the disk failed, what was promised of it holds once the server has it.
+            // If the disk has failed, its promises hold once the server has the changes.
             let is_kept = answers.is_empty() || for_thread.sync_to(point) || {
                 engine.drive(|state, _| engine.journal_stops(state));
                 engine.settle() && engine.settle_journal()
@@ -424,7 +425,7 @@ pub(super) fn start(engine: &Shared) -> io::Result<()> {
                 waiting.answer(if is_kept { answer } else { Answer::Fail(Errno::Io) });
                 engine.lock().delayed.remove(&call);
             }
-            if forget.is_some_and(|below| !for_thread.settle_and_forget(below)) {
+            if forget.is_some_and(|below| !for_thread.sync_quarantine_and_forget(below)) {
                 engine.drive(|state, _| engine.journal_stops(state));
             }
         }

@@ -22,40 +22,40 @@
 mod automount;
 mod clock;
 mod connect;
-mod data;
-mod dropping;
-mod ending;
+mod data_connection;
 mod engine;
-mod front;
 mod handshake;
 mod invalidation;
+mod invalidation_queue;
 mod journal;
+mod kernel_calls;
 mod mounted;
-mod notices;
-mod outlet;
 mod pause;
 mod plan;
+mod previous_mount;
 mod random;
+mod server_sink;
 mod signals;
-mod slow;
+mod slow_step;
 mod status;
 mod store;
 mod sys;
+mod task_queue;
 mod ticker;
 mod user_space;
-mod waiting;
+mod waiter;
 mod wire;
 
 pub use automount::{AutomountTrigger, TriggerPlan};
-pub use connect::{Connected, connect, recover_left};
+pub use connect::{Connected, connect, recover_journals};
 pub use handshake::ConnectError;
 pub use journal::{
-    Brought, FsyncWaits, JournalPlan, JournalStatus, Kept, KeptChange, LeftJournal, LeftState, Progress,
-    Recovered, Stays, kept_changes, kept_in, left_journals,
+    ReplayedJournal, FsyncWaits, JournalPlan, JournalStatus, QuarantineCount, QuarantinedChange, PendingJournal, PendingJournalState, ReplayProgress,
+    JournalRecovery, RecoveryError, quarantined_changes, count_quarantined, pending_journals,
 };
 pub use mounted::{MountControl, MountError, Mounted};
 pub use plan::{CONNECTIONS_MAX, MountPlan};
-pub use slow::Waits;
+pub use slow_step::MountStep;
 pub use status::MountStatus;
 pub use store::{StorePlan, StoreStatus};
 pub use user_space::UserSpaceMount;

@@ -7,25 +7,25 @@ use wirefs_carrier::Dial;
 use wirefs_fuse::{Session, StartError, UnmountError};
 use wirefs_op::Errno;
 
-use super::ending::Holder;
 use super::engine::Engine;
+use super::previous_mount::MountNote;
 use super::status::MountStatus;
 
-/// Why a mount could not be made, after the server was reached.
+/// The reason why an attached tree could not be mounted.
 #[derive(Debug, thiserror::Error)]
 pub enum MountError {
-    /// The kernel would not mount.
+    /// The kernel refuses the mount.
     #[error(transparent)]
     Mount(#[from] wirefs_fuse::MountError),
-    /// The kernel would not be served.
+    /// The FUSE session cannot start.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// No thread could be made.
+    /// No thread can be started.
     #[error("a thread could not be started: {0}")]
     Thread(#[from] std::io::Error),
 }
 
-/// A mount that is served.
+/// A running mount.
 pub struct Mounted {
     pub(super) engine: Arc<Engine>,
     pub(super) session: Session,
@@ -33,7 +33,7 @@ pub struct Mounted {
     pub(super) mountpoint: PathBuf,
 }
 
-/// Asks and commands a mount from other threads than the one that waits for its end.
+/// Controls a mount from threads other than the one that waits for its end.
 #[derive(Clone)]
 pub struct MountControl {
     engine: Arc<Engine>,
@@ -42,40 +42,40 @@ pub struct MountControl {
 }
 
 impl Mounted {
-    /// A handle for other threads.
+    /// Returns a handle for other threads.
     pub fn control(&self) -> MountControl {
         let dial = Arc::clone(&self.dial);
         MountControl { engine: Arc::clone(&self.engine), dial, mountpoint: self.mountpoint.clone() }
     }
 
-    /// Waits until it is unmounted, then until what was on its way is at the server, at most as long as a caller would
-    /// have waited.
+    /// Waits until it is unmounted, and then until the server has all written data, for at most the time that a
+    /// call would have waited.
     pub fn wait(self) {
         self.session.until_gone();
-        self.engine.note(&Holder::Ending);
+        self.engine.note(&MountNote::Ending);
         let _ = self.session.join();
         end(&self.engine);
     }
 }
 
 impl MountControl {
-    /// What it has done and is doing.
+    /// Returns the status.
     pub fn status(&self) -> MountStatus {
         MountStatus { paths: self.dial.paths(), ..self.engine.status(&self.mountpoint) }
     }
 
-    /// Waits until everything is on the server's stable storage.
+    /// Waits until all written data is on the server's stable storage.
     ///
     /// # Errors
-    /// As `syncfs`.
+    /// Those of `syncfs`.
     pub fn sync(&self) -> Result<(), Errno> {
         self.engine.sync()
     }
 
-    /// Unmounts; `lazy` takes it out of sight at once, whoever still uses it.
+    /// Unmounts. `lazy` detaches the mount even while it is in use.
     ///
     /// # Errors
-    /// It is busy, or gone.
+    /// The mount is busy, or does not exist.
     pub fn unmount(&self, lazy: bool) -> Result<(), UnmountError> {
         wirefs_fuse::unmount(&self.mountpoint, lazy)
     }
@@ -84,8 +84,8 @@ impl MountControl {
 /// Ends a mount without callers: sends its changes, for at most as long as a caller would wait.
 pub(super) fn end(engine: &Engine) {
     let is_settled = engine.settle() && engine.settle_journal();
-    engine.rest();
+    engine.release_leases();
     engine.stop();
-    engine.leave();
+    engine.save_cache();
     engine.end_journal(is_settled);
 }

@@ -7,48 +7,48 @@ use wirefs_cache::Mode;
 use wirefs_carrier::{Carrier, Dial, DialError};
 
 use super::journal::JournalPlan;
-use super::slow::{Slow, Waits};
+use super::slow_step::{MountStep, SlowStep};
 use super::store::StorePlan;
 
-/// Connections that a mount makes to its server, at most.
+/// The maximum number of connections of a mount.
 pub const CONNECTIONS_MAX: usize = 4;
 
-/// What to mount, and how.
+/// The plan of a mount.
 #[derive(Clone)]
 pub struct MountPlan {
-    /// How to reach the server, as often as it takes.
+    /// The dialer of the server, used again after each loss.
     pub dial: Arc<dyn Dial>,
     /// The directory below the export, without a leading `/`.
     pub path: Vec<u8>,
-    /// Who mounts, for the server's log.
+    /// The mounting user's name, for the server's log.
     pub user: String,
-    /// When to validate, publish, fetch.
+    /// When data is validated, published and fetched.
     pub mode: Mode,
-    /// How long a call may wait for a silent server; `None`: for ever.
+    /// How long a call waits for an unreachable server; `None`: forever.
     pub deadline: Option<Duration>,
-    /// File contents remembered, in bytes, at most.
+    /// The maximum size of cached file contents, in bytes.
     pub cache_bytes_max: usize,
-    /// Threads that read requests from the kernel.
+    /// The number of threads that read requests from the kernel.
     pub threads: usize,
-    /// Connections to the server, at most: beside the first one those are made by themselves over which contents of files come when
-    /// socket buffers limit it. 1: no others.
+    /// The maximum number of connections to the server. Beside the first one, data connections for file contents are
+    /// opened when socket buffers limit it. 1: no data connections.
     pub connections_max: usize,
-    /// The user whose files the server user's files are shown as.
+    /// The local owner of files that belong to the server's user.
     pub uid: u32,
-    /// The group likewise.
+    /// Their local group.
     pub gid: u32,
-    /// Where what is known is kept for the next mount; `None`: nowhere.
+    /// The disk cache for the next mount, if any.
     pub store: Option<StorePlan>,
-    /// Where the journal is, and whether one is kept; `None`: nowhere.
+    /// The journals of the source, if any.
     pub journal: Option<JournalPlan>,
-    /// Told what the making of the mount waits for when that takes longer than 1 s.
-    pub tell: fn(Waits),
+    /// Called with the step that mounting waits for, if it takes longer than 1 s.
+    pub tell: fn(MountStep),
 }
 
 impl MountPlan {
-    /// Dials the server, and says so where that takes long.
+    /// Dials the server, and reports a dial that takes long.
     pub(super) fn dial(&self) -> Result<Carrier, DialError> {
-        let _slow = Slow::begin(self.tell, Waits::Connection);
+        let _slow = SlowStep::begin(self.tell, MountStep::Connection);
         self.dial.dial()
     }
 }

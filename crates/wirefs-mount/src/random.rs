@@ -1,17 +1,17 @@
-//! Randomness from the kernel.
+//! Random numbers from the kernel.
 
 use std::fs::File;
 use std::io::{self, Read};
 use wirefs_op::message::version::SessionId;
 
-/// A session id that nobody can guess.
+/// Returns an unguessable session id.
 pub(super) fn session_id() -> io::Result<SessionId> {
     let mut id = [0; 16];
     File::open("/dev/urandom")?.read_exact(&mut id)?;
     Ok(SessionId(id))
 }
 
-/// A number below `bound`, for spreading retries; 0 when the kernel has none to give.
+/// Returns a number below `bound`, to spread retries; 0 if the kernel has none.
 pub(super) fn below(bound: u64) -> u64 {
     let mut bytes = [0; 8];
     match File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes)) {

@@ -1,13 +1,13 @@
-//! The signals that are pending for a caller. FUSE reports only the first one, without its number; all that are pending show in
-//! `/proc`: a fatal signal as SIGKILL (`complete_signal` in Linux's kernel/signal.c).
+//! The pending signals of a caller. FUSE reports the first one only, without its number. `/proc` shows all of them, and
+//! a fatal one as SIGKILL (`complete_signal` in Linux's kernel/signal.c).
 
-/// A set of signals, as `/proc` shows it: signal 1 is the lowest bit.
+/// A signal set in the format of `/proc`: signal 1 is the lowest bit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Signals(u64);
 
 const KILL: Signals = Signals(1 << 8);
-/// SIGHUP, SIGINT, SIGQUIT and SIGTERM: by these a person or a supervisor has a program end. Handlers of other signals are mostly such that calls
-/// go on behind them (`SA_RESTART`), as on a local disk, which an answer of ours cannot do.
+/// SIGHUP, SIGINT, SIGQUIT and SIGTERM, by which a person or a supervisor ends a program. Handlers of other signals
+/// mostly restart calls (`SA_RESTART`), as on a local disk, and our answer could not do that.
 const END: Signals = Signals(1 | 1 << 1 | 1 << 2 | 1 << 14);
 
 impl Signals {
@@ -28,38 +28,39 @@ impl Signals {
     }
 }
 
-/// The fate of a caller that waits.
+/// The state of a caller that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// It goes on.
-    Lives,
+pub(super) enum CallerState {
+    /// It continues.
+    Running,
     /// A signal asks it to end.
     AskedToEnd,
-    /// It is being killed, or gone: nobody looks at its answer.
-    Dies,
+    /// It is being killed, or has exited: no process reads its answer.
+    Dying,
 }
 
-/// The fate of a thread.
-pub(super) fn fate(thread: u32) -> Fate {
-    std::fs::read_to_string(format!("/proc/{thread}/status")).map_or(Fate::Dies, |status| fate_by(&status))
+/// Returns the state of a thread.
+pub(super) fn caller_state(thread: u32) -> CallerState {
+    std::fs::read_to_string(format!("/proc/{thread}/status"))
+        .map_or(CallerState::Dying, |status| state_in(&status))
 }
 
-fn fate_by(status: &str) -> Fate {
+fn state_in(status: &str) -> CallerState {
     let (mut pending, mut blocked) = (Signals::default(), Signals::default());
     for (field, value) in status.lines().filter_map(|line| line.split_once(':')) {
         match field {
-            "State" if value.trim().starts_with(['Z', 'X']) => return Fate::Dies,
+            "State" if value.trim().starts_with(['Z', 'X']) => return CallerState::Dying,
             "SigPnd" | "ShdPnd" => pending = pending.and(Signals::parse(value)),
             "SigBlk" => blocked = Signals::parse(value),
             _ => {}
         }
     }
     if pending.has_any_of(KILL) {
-        Fate::Dies
+        CallerState::Dying
     } else if pending.without(blocked).has_any_of(END) {
-        Fate::AskedToEnd
+        CallerState::AskedToEnd
     } else {
-        Fate::Lives
+        CallerState::Running
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a mount tells of itself.
+//! The status of a mount.
 
 use super::journal::JournalStatus;
 use super::store::StoreStatus;
@@ -8,25 +8,25 @@ use wirefs_cache::Mode;
 use wirefs_carrier::{PathStatus, PeerInfo};
 use wirefs_client::Snapshot;
 
-/// One mount at one moment.
+/// The state of a mount at one moment.
 #[derive(Clone, Debug)]
 pub struct MountStatus {
-    /// Where it is mounted.
+    /// The mount point.
     pub mountpoint: PathBuf,
-    /// Who the server is, and over what.
+    /// The server and its carrier.
     pub peer: PeerInfo,
-    /// The ways that its connection takes; none where the carrier has but one.
+    /// The paths of the connection; empty if its carrier has a single one.
     pub paths: Vec<PathStatus>,
-    /// When it validates, publishes, fetches.
+    /// The mode.
     pub mode: Mode,
-    /// How long calls wait for a silent server; `None`: for ever.
+    /// The time for which calls wait for an unreachable server; `None`: forever.
     pub deadline: Option<Duration>,
-    /// What the core has done and is doing.
+    /// The state and counters of the core.
     pub snapshot: Snapshot,
-    /// What it has on disk; `None`: nothing.
+    /// The disk cache, if any.
     pub store: Option<StoreStatus>,
-    /// What its journal holds; `None`: it keeps none.
+    /// The journal, if any.
     pub journal: Option<JournalStatus>,
-    /// Since when it is mounted.
+    /// The time since the mount.
     pub up_for: Duration,
 }

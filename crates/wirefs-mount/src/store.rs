@@ -1,13 +1,13 @@
-//! What a mount leaves on disk for the next one, and the thread that reads and writes contents there.
+//! The disk cache of a mount, and the thread that reads and writes contents there.
 //!
-//! A piece that the core looks for is found in the index at once, and read by the thread; reading goes before writing. What there is to
-//! write is bounded: when the disk is slower than the wire, some of it is not kept.
+//! The core's request for a piece is looked up in the index at once, and read by the thread; reads go before writes.
+//! The queue of writes is bounded: if the disk is slower than the network, some contents are not cached.
 
 mod queue;
 
-use super::ending::{Holder, once_it_has_ended};
 use super::engine::Shared;
-use super::slow::Waits;
+use super::previous_mount::{MountNote, wait_for_previous};
+use super::slow_step::MountStep;
 use bytes::Bytes;
 use queue::{Job, Queue};
 use std::io;
@@ -22,51 +22,51 @@ use wirefs_op::message::version::SessionId;
 use wirefs_store::disk_cache::CacheLookup;
 use wirefs_store::{DiskCache, DiskCacheStats, LoadedSnapshot, Snapshot, SourceDirectory};
 
-/// Where a mount keeps what it knows.
+/// The disk cache of a mount.
 #[derive(Clone, Debug)]
 pub struct StorePlan {
-    /// A directory of this source alone; made if it is not there.
+    /// A directory of this source alone; created if absent.
     pub dir: PathBuf,
-    /// Bytes of contents, at most.
+    /// The maximum size of cached contents, in bytes.
     pub contents_bytes_max: u64,
 }
 
-/// What a mount has on disk.
+/// The state of the disk cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreStatus {
-    /// The contents.
+    /// The cached contents.
     pub contents: DiskCacheStats,
-    /// Listings that were taken over from an earlier mount.
+    /// Listings that were imported from an earlier mount.
     pub listings_taken: u64,
 }
 
-/// One line for whoever reads the log.
-fn tell(line: &str) {
+/// Writes one line to standard error.
+fn report(line: &str) {
     eprintln!("wirefs: {line}");
 }
 
-/// What an earlier mount left.
-pub(super) struct Left {
+/// The saved state of an earlier mount.
+pub(super) struct SavedSession {
     pub(super) session: SessionId,
     pub(super) root: FileId,
     pub(super) listings: Vec<(FileId, Bytes)>,
 }
 
-/// The directory, and the work that is to be done in it.
+/// The directory, and the queue of its thread.
 pub(super) struct Store {
     place: SourceDirectory,
     contents: Mutex<DiskCache>,
     queue: Queue,
-    /// Something could not be written: nothing more is.
+    /// A write has failed: no more are made.
     is_full: AtomicBool,
     worker: Mutex<Option<JoinHandle<()>>>,
     listings_taken: Mutex<u64>,
 }
 
 impl Store {
-    /// Opens the directory. Without it a mount works as well: why it cannot be used is told in a line.
-    pub(super) fn open(plan: &StorePlan, tell_wait: fn(Waits)) -> Option<Store> {
-        let opened = once_it_has_ended(tell_wait, || SourceDirectory::open(&plan.dir));
+    /// Opens the directory. If that fails, reports the reason; the mount works without it.
+    pub(super) fn open(plan: &StorePlan, tell_wait: fn(MountStep)) -> Option<Store> {
+        let opened = wait_for_previous(tell_wait, || SourceDirectory::open(&plan.dir));
         let opened = opened.map_err(|error| error.to_string()).and_then(|place| {
             let contents = DiskCache::open(place.dir(), plan.contents_bytes_max);
             contents.map(|contents| (place, contents)).map_err(|error| error.to_string())
@@ -75,7 +75,7 @@ impl Store {
             Ok((place, contents)) => {
                 let damaged = contents.stats().damaged;
                 if damaged > 0 {
-                    tell("cached contents were damaged; what was is dropped");
+                    report("cached contents were damaged; what was is dropped");
                 }
                 Some(Store {
                     place,
@@ -87,64 +87,64 @@ impl Store {
                 })
             }
             Err(error) => {
-                tell(&format!("nothing is kept on disk: {error}"));
+                report(&format!("nothing is kept on disk: {error}"));
                 None
             }
         }
     }
 
-    /// Drops contents that are not from the server that is `identity`.
+    /// Drops contents of a server with another key.
     pub(super) fn meet(&self, identity: &[u8]) {
         if self.place.is_from_server(identity) {
             return;
         }
         let is_cleared = self.contents().clear().and_then(|()| self.place.record_server(identity));
         if let Err(error) = is_cleared {
-            tell(&format!("nothing is kept on disk: {error}"));
+            report(&format!("nothing is kept on disk: {error}"));
             self.is_full.store(true, Ordering::SeqCst);
         }
     }
 
-    /// Tells the next mount how far this one is.
-    pub(super) fn note(&self, holder: &Holder) {
-        // Where that cannot be written, the next mount does without the directory until this process has ended.
+    /// Updates the note for the next mount.
+    pub(super) fn note(&self, holder: &MountNote) {
+        // Without the note, the next mount works without the directory until this process has ended.
         let _unsaid = self.place.write_note(&holder.encode());
     }
 
-    /// Takes what an earlier mount left, if it was left by one of the server that is `identity`.
-    pub(super) fn take(&self, identity: &[u8]) -> Option<Left> {
+    /// Takes the saved state of an earlier mount of the server with this key.
+    pub(super) fn take_saved(&self, identity: &[u8]) -> Option<SavedSession> {
         match self.place.take_snapshot() {
             Ok(LoadedSnapshot::Valid(snapshot)) if snapshot.identity == identity => {
                 let Snapshot { session, root, listings, .. } = snapshot;
-                Some(Left { session, root, listings })
+                Some(SavedSession { session, root, listings })
             }
             Ok(LoadedSnapshot::Valid(_)) => {
-                tell("the server has another key than the one whose names were cached; they are dropped");
+                report("the server has another key than the one whose names were cached; they are dropped");
                 None
             }
             Ok(LoadedSnapshot::Damaged) => {
-                tell("the cached names were damaged, and are dropped");
+                report("the cached names were damaged, and are dropped");
                 None
             }
             Ok(LoadedSnapshot::None) => None,
             Err(error) => {
-                tell(&format!("the cached names cannot be used: {error}"));
+                report(&format!("the cached names cannot be used: {error}"));
                 None
             }
         }
     }
 
-    /// Notes how many listings were of use.
-    pub(super) fn took(&self, listings: u64) {
+    /// Notes the number of imported listings.
+    pub(super) fn note_imported(&self, listings: u64) {
         *self.listings_taken.lock().unwrap_or_else(PoisonError::into_inner) = listings;
     }
 
-    /// INVARIANT: the index is changed in steps that leave it whole; what it says is checked by sums.
+    /// INVARIANT: each step leaves a consistent index, and checksums verify its contents.
     fn contents(&self) -> MutexGuard<'_, DiskCache> {
         self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks for a piece. `None`: the core will be told by the thread.
+    /// Looks up a piece. `None`: the thread will pass it to the core.
     pub(super) fn load(&self, piece: CachePiece) -> Option<Loaded> {
         match self.contents().find(&piece) {
             CacheLookup::Hit(stored) => {
@@ -156,10 +156,10 @@ impl Store {
         }
     }
 
-    /// Keeps a piece, unless too much is waiting to be kept.
-    pub(super) fn keep(&self, piece: CachePiece, data: Bytes) {
+    /// Stores a piece, unless too much waits to be written.
+    pub(super) fn store(&self, piece: CachePiece, data: Bytes) {
         if !self.is_full.load(Ordering::Relaxed) {
-            self.queue.push_keep(piece, data);
+            self.queue.push_store(piece, data);
         }
     }
 
@@ -174,7 +174,7 @@ impl Store {
         });
         if let Err(error) = written {
             self.is_full.store(true, Ordering::Relaxed);
-            tell(&format!("no more contents are cached on disk: {error}"));
+            report(&format!("no more contents are cached on disk: {error}"));
         }
     }
 
@@ -183,8 +183,8 @@ impl Store {
         StoreStatus { contents: self.contents().stats(), listings_taken }
     }
 
-    /// The mount has ended in order: leaves what it knew. Ends the thread, behind what it still has to write.
-    pub(super) fn leave(&self, snapshot: Option<&Snapshot>, pieces: Vec<(CachePiece, Bytes)>) {
+    /// Saves the state of an ended mount, and ends the thread after its pending writes.
+    pub(super) fn save(&self, snapshot: Option<&Snapshot>, pieces: Vec<(CachePiece, Bytes)>) {
         self.stop();
         for (piece, data) in pieces {
             self.write(&piece, &data);
@@ -192,24 +192,24 @@ impl Store {
         let closed = self.contents().close();
         let put = snapshot.map_or(Ok(()), |snapshot| self.place.put_snapshot(snapshot));
         if let Err(error) = closed.and(put) {
-            tell(&format!("the cache could not be written for the next mount: {error}"));
+            report(&format!("the cache could not be written for the next mount: {error}"));
         }
-        // The next mount may be made before this process has gone.
+        // The next mount may start before this process has exited.
         self.place.release();
     }
 
-    /// Ends the thread, behind what it still has to do.
+    /// Ends the thread after its pending work.
     fn stop(&self) {
         self.queue.stop();
         let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(worker) = worker {
-            // It has told what went wrong.
+            // Errors have been reported.
             let _ended = worker.join();
         }
     }
 }
 
-/// Starts the thread, where there is a store.
+/// Starts the thread, if there is a disk cache.
 pub(super) fn start(engine: &Shared) -> io::Result<()> {
     let Some(store) = engine.store.clone() else { return Ok(()) };
     let engine = Shared::clone(engine);
@@ -225,13 +225,13 @@ pub(super) fn start(engine: &Shared) -> io::Result<()> {
                         }
                         None => {
                             for_thread.contents().evict_damaged(&piece);
-                            tell("a piece of cached contents was damaged, and is dropped");
+                            report("a piece of cached contents was damaged, and is dropped");
                             Loaded::Missing
                         }
                     };
                     engine.drive(|state, now| state.client.loaded(now, piece, loaded));
                 }
-                Job::Keep(piece, data) => for_thread.write(&piece, &data),
+                Job::Store(piece, data) => for_thread.write(&piece, &data),
             }
         }
     })?;

@@ -11,8 +11,8 @@ use wirefs_client::call::{Answer, Call, Caller};
 use wirefs_fuse::Notifier;
 use wirefs_op::Errno;
 
-/// A mounted tree that threads of this process call, several at a time. Dropping it sends pending changes to the server,
-/// for at most as long as a call waits.
+/// A mounted tree that threads of this process call, several at a time. Dropping it sends pending changes to the
+/// server, for at most as long as a call waits.
 pub struct UserSpaceMount {
     engine: Shared,
     attachment: Attachment,

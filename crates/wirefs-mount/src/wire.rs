@@ -1,23 +1,23 @@
-//! The carrier's thread: receives, and dials again when the connection breaks.
+//! The carrier's thread: it receives, and dials again after the connection breaks.
 
-mod lost_power;
+mod server_reboot;
 
 use super::MountPlan;
 use super::engine::Shared;
 use super::handshake::{Attached, shake_hands};
-use super::outlet::Outlet;
 use super::random;
+use super::server_sink::ServerSink;
 use bytes::Bytes;
-use lost_power::{LostPower, Met};
+use server_reboot::{ConnectionUse, ServerReboot};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use wirefs_carrier::{Closer, FrameHandler, FrameSource, SendQueue};
 
-/// The first wait before dialling again; each further one is twice as long. Short: a server that was killed is often started again at
-/// once, and a dial that nobody answers costs less than a program that waits.
+/// The first wait before a redial; each further one is twice as long. It is short, because a killed server is often
+/// restarted at once, and a failed dial costs less than a waiting program.
 const RETRY_FIRST: Duration = Duration::from_millis(5);
-/// The longest wait before dialling again.
+/// The longest wait before a redial.
 const RETRY_MAX: Duration = Duration::from_secs(5);
 
 pub(super) fn start(engine: &Shared, attached: Attached, plan: MountPlan) -> io::Result<()> {
@@ -27,8 +27,8 @@ pub(super) fn start(engine: &Shared, attached: Attached, plan: MountPlan) -> io:
     Ok(())
 }
 
-/// One line for the log of a mount whose server says that it broke the protocol.
-pub(super) fn tell_blame(why: &str) {
+/// Reports that the server blames this mount for a protocol error.
+pub(super) fn report_blame(why: &str) {
     eprintln!(
         "wirefs: the server closed the connection because this mount broke the protocol: {why}. Changes whose outcome is unknown now fail \
          with an I/O error; those that programs were told to be done are kept: `wirefs quarantine list`. Please report this line"
@@ -50,16 +50,16 @@ fn run(engine: &Shared, mut source: Box<dyn FrameSource>, plan: &MountPlan) {
     }
 }
 
-/// Why a connection ended.
+/// The reason why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     /// It broke, or the mount is stopped.
     Broken,
-    /// One side broke the protocol: the next connection may end so at once.
+    /// One side broke the protocol, which the next connection may do again at once.
     Fault,
 }
 
-/// How long to wait before the server is dialled again, by what ended the connection and how long that was the last time.
+/// Returns the wait before the next dial, after the end of a connection and the previous wait.
 fn wait_after(end: End, last: Duration) -> Duration {
     match end {
         End::Broken => Duration::ZERO,
@@ -82,8 +82,8 @@ fn receive(engine: &Shared, source: &mut dyn FrameSource) -> End {
 
 fn drop_connection(engine: &Shared) {
     engine.drive(|state, now| {
-        if let Some(outlet) = state.outlet.take() {
-            outlet.close();
+        if let Some(sink) = state.sink.take() {
+            sink.close();
         }
         if let Some(closer) = state.closer.take() {
             closer.close();
@@ -92,29 +92,29 @@ fn drop_connection(engine: &Shared) {
     });
 }
 
-/// Takes a connection into use; hands back its receiving side.
+/// Takes a connection into use, and returns its source.
 fn install(engine: &Shared, attached: Attached, again: bool) -> Box<dyn FrameSource> {
     let Attached { carrier, attachment, resumed, early } = attached;
     let closer = carrier.closer.clone();
-    // A loss that the writer finds ends the receiver too, which sees to the rest.
-    let outlet = match carrier.sink.in_process() {
-        Some(server) => Outlet::Here(server),
-        None => Outlet::Wire(SendQueue::start(carrier.sink, carrier.closer, |_| {})),
+    // The writer's loss also ends the receiver, which cleans up.
+    let sink = match carrier.sink.in_process() {
+        Some(server) => ServerSink::InProcess(server),
+        None => ServerSink::Carrier(SendQueue::start(carrier.sink, carrier.closer, |_| {})),
     };
-    let here = outlet.here().cloned();
-    let ways = engine.dial.path_count();
+    let in_process = sink.in_process().cloned();
+    let paths = engine.dial.path_count();
     let is_in_use = engine.drive(|state, now| {
-        // Who stops it closes what is in use by then, and nothing after.
+        // A stop closes the connections that are in use at that moment, and no later one.
         if engine.is_stopped() {
-            outlet.close();
+            sink.close();
             closer.close();
             return false;
         }
-        state.outlet = Some(outlet);
+        state.sink = Some(sink);
         state.installed += 1;
         state.closer = Some(closer);
         state.peer = carrier.peer;
-        state.client.ways(now, ways);
+        state.client.ways(now, paths);
         if again {
             state.client.connected(now, attachment, resumed);
         }
@@ -129,49 +129,50 @@ fn install(engine: &Shared, attached: Attached, again: bool) -> Box<dyn FrameSou
         // The receiver finds it closed.
         engine.lock().closer.iter().for_each(Closer::close);
     }
-    if let Some(server) = here {
-        server.set_handler(hear(engine));
+    if let Some(server) = in_process {
+        server.set_handler(frame_handler(engine));
     }
     carrier.source
 }
 
-/// Hears a server of this process over the connection that is in use now.
-fn hear(engine: &Shared) -> FrameHandler {
+/// Returns the handler of replies from an in-process server, for the present connection.
+fn frame_handler(engine: &Shared) -> FrameHandler {
     let installed = engine.lock().installed;
     let engine = Arc::downgrade(engine);
     Arc::new(move |body: Bytes| {
         let Some(engine) = engine.upgrade().filter(|engine| !engine.is_stopped()) else { return false };
         engine.drive(|state, now| {
-            // What comes over a connection that is used no more is nobody's.
-            let is_present = state.installed == installed && state.outlet.is_some();
+            // A reply of an earlier connection is ignored.
+            let is_present = state.installed == installed && state.sink.is_some();
             !is_present || state.client.receive(now, body).is_ok()
         })
     })
 }
 
-/// Dials until the server is back; `None` when the mount is stopped. A server that has another tree there now is not
-/// the one that was mounted.
+/// Dials until the server is up; `None` when the mount is stopped. A server with another tree is not the mounted one.
 fn dial_again(engine: &Shared, plan: &MountPlan) -> Option<Attached> {
     let mut wait = RETRY_FIRST;
-    let mut lost_power = LostPower::default();
+    let mut server_reboot = ServerReboot::default();
     let root = engine.lock().client.root_id();
     while !engine.is_stopped() {
-        let dialled = plan.dial.dial_again().ok();
-        let attached = dialled.and_then(|carrier| shake_hands(carrier, engine.session, plan).ok());
+        let dialed = plan.dial.dial_again().ok();
+        let attached = dialed.and_then(|carrier| shake_hands(carrier, engine.session, plan).ok());
         match attached {
-            Some(attached) if attached.attachment.root.id == root => match lost_power.met(engine, attached) {
-                Met::Use(attached) => return Some(*attached),
-                Met::DialNow => {
-                    wait = RETRY_FIRST;
-                    continue;
+            Some(attached) if attached.attachment.root.id == root => {
+                match server_reboot.check(engine, attached) {
+                    ConnectionUse::Use(attached) => return Some(*attached),
+                    ConnectionUse::DialNow => {
+                        wait = RETRY_FIRST;
+                        continue;
+                    }
+                    ConnectionUse::DialLater => {}
                 }
-                Met::DialLater => {}
-            },
+            }
             Some(attached) => attached.carrier.closer.close(),
             None => {}
         }
         let spread = Duration::from_micros(random::below(wait.as_micros() as u64 / 2 + 1));
-        wait = match engine.pause_or_hurry(wait + spread) {
+        wait = match engine.pause_unless_dialing(wait + spread) {
             true => RETRY_FIRST,
             false => (wait * 2).min(RETRY_MAX),
         };

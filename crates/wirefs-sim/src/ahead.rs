@@ -23,8 +23,8 @@ use act::Task;
 use journal::Journal;
 use past::Past;
 use wirefs_client::{Client, Output};
-use wirefs_journal::Decided;
 use wirefs_journal::Header;
+use wirefs_journal::SuspendedReplay;
 use wirefs_model::ModelTree;
 use wirefs_op::message::version::{BootId, SessionId};
 use wirefs_op::{Frame, Request};
@@ -62,7 +62,7 @@ pub(crate) struct Ahead {
 struct Begun {
     end: u64,
     answered: u64,
-    decided: Option<Decided>,
+    decided: Option<SuspendedReplay>,
 }
 
 impl Ahead {

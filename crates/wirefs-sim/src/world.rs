@@ -13,7 +13,7 @@ use crate::wire::{Line, Packet, Way, Wire};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wirefs_client::call::{Answer, CallId, TreeNodeId};
-use wirefs_journal::Job as DiskJob;
+use wirefs_journal::DiskJob;
 use wirefs_model::{Dice, ModelTree};
 use wirefs_op::message::version::BootId;
 use wirefs_op::{Reply, Time};

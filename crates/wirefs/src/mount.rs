@@ -16,7 +16,7 @@ use anyhow::{Context, Result};
 use wirefs_carrier::{Dial, PeerInfo};
 use wirefs_client::Attachment;
 use wirefs_fuse::{MountError, MountOptions};
-use wirefs_mount::{Connected, MountControl, MountPlan, Mounted, Recovered, Waits};
+use wirefs_mount::{Connected, MountControl, MountPlan, MountStep, Mounted, JournalRecovery};
 
 use crate::arguments;
 use crate::control::ControlSocket;
@@ -125,10 +125,10 @@ fn connect(origin: Origin, settings: &MountSettings) -> Result<ConnectedOrigin> 
 ///
 /// # Errors
 /// Fails if the source has no journals, or its server cannot be reached.
-pub(crate) fn recover(source: &std::ffi::OsStr) -> Result<Vec<Recovered>> {
+pub(crate) fn recover(source: &std::ffi::OsStr) -> Result<Vec<JournalRecovery>> {
     let settings = MountSettings::default();
     let plan = Origin::parse(source)?.recovery(&settings, |dial, path| plan(&settings, dial, path))?;
-    Ok(wirefs_mount::recover_left(&plan)?)
+    Ok(wirefs_mount::recover_journals(&plan)?)
 }
 
 fn plan(settings: &MountSettings, dial: Arc<dyn Dial>, path: Vec<u8>) -> MountPlan {
@@ -154,15 +154,17 @@ fn plan(settings: &MountSettings, dial: Arc<dyn Dial>, path: Vec<u8>) -> MountPl
 }
 
 /// Tells the user why the mount waits.
-fn report_wait(waits: Waits) {
+fn report_wait(waits: MountStep) {
     let what = match waits {
-        Waits::Ending => "for an earlier, unmounted mount of this directory to send its changes (up to 30 s)",
-        Waits::Connection => "for a connection to the server",
-        Waits::Answer => "for the server to answer",
-        Waits::Tree => {
+        MountStep::Ending => {
+            "for an earlier, unmounted mount of this directory to send its changes (up to 30 s)"
+        }
+        MountStep::Connection => "for a connection to the server",
+        MountStep::Answer => "for the server to answer",
+        MountStep::Tree => {
             "for another mount with exclusive use of this directory to send its changes (up to 20 s if it is dead)"
         }
-        Waits::Journal => {
+        MountStep::Journal => {
             "for the server to execute the changes of an earlier mount (after a crash it first waits up to 20 s for the mounts it knew)"
         }
     };

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
-use wirefs_mount::{KeptChange, kept_changes};
+use wirefs_mount::{QuarantinedChange, quarantined_changes};
 
 use crate::arguments::{Quarantine, QuarantineAction};
 use crate::failure::failure;
@@ -32,7 +32,7 @@ struct Report<'a> {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Quarantine) -> Result<()> {
-    let changes = kept_changes(&user_dirs::state_dir()?.join(QUARANTINE));
+    let changes = quarantined_changes(&user_dirs::state_dir()?.join(QUARANTINE));
     match &arguments.action {
         QuarantineAction::List { json } => list(&changes, *json),
         QuarantineAction::Show { change } => {
@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &Quarantine) -> Result<()> {
     }
 }
 
-fn list(changes: &[KeptChange], json: bool) -> Result<()> {
+fn list(changes: &[QuarantinedChange], json: bool) -> Result<()> {
     if json {
         let reports: Vec<Report<'_>> = changes.iter().map(Report::of).collect();
         say!("{}", serde_json::to_string_pretty(&reports)?);
@@ -60,13 +60,13 @@ fn list(changes: &[KeptChange], json: bool) -> Result<()> {
     Ok(())
 }
 
-fn show(change: &KeptChange) {
-    let KeptChange { id, source, path, what, why, .. } = change;
+fn show(change: &QuarantinedChange) {
+    let QuarantinedChange { id, source, path, what, why, .. } = change;
     say!("change  {id}\nof      {source}\npath    {path}\nwhat    {what}\nwhy     {why}");
     say!("data    {}", if change.bytes > 0 { bytes(change.bytes) } else { "none".to_owned() });
 }
 
-fn take(change: &KeptChange, file: &Path) -> Result<()> {
+fn take(change: &QuarantinedChange, file: &Path) -> Result<()> {
     if change.bytes == 0 {
         return Err(failure(
             format!("{} has no data", change.id),
@@ -87,8 +87,8 @@ fn take(change: &KeptChange, file: &Path) -> Result<()> {
 ///
 /// # Errors
 /// Fails if several mounts wrote a file of this name: the order is unknown.
-fn of_file<'a>(changes: &'a [KeptChange], path: &str) -> Result<Vec<&'a KeptChange>> {
-    let writes: Vec<&KeptChange> =
+fn of_file<'a>(changes: &'a [QuarantinedChange], path: &str) -> Result<Vec<&'a QuarantinedChange>> {
+    let writes: Vec<&QuarantinedChange> =
         changes.iter().filter(|change| change.path == path && change.bytes > 0).collect();
     let sessions =
         writes.windows(2).all(|two| matches!(two, [one, other] if one.session() == other.session()));
@@ -102,7 +102,7 @@ fn of_file<'a>(changes: &'a [KeptChange], path: &str) -> Result<Vec<&'a KeptChan
 }
 
 /// Applies all writes to a new file. The changes are kept.
-fn take_all(writes: &[&KeptChange], file: &Path) -> Result<()> {
+fn take_all(writes: &[&QuarantinedChange], file: &Path) -> Result<()> {
     let cannot = || format!("cannot write to {}", file.display());
     let mut to =
         OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).with_context(cannot)?;
@@ -120,12 +120,12 @@ fn take_all(writes: &[&KeptChange], file: &Path) -> Result<()> {
     Ok(())
 }
 
-fn discard(change: &KeptChange) -> Result<()> {
+fn discard(change: &QuarantinedChange) -> Result<()> {
     change.discard().with_context(|| format!("cannot drop {}", change.id))
 }
 
 /// Returns the change of this name; its number suffices if it is unique.
-fn named<'a>(changes: &'a [KeptChange], name: &str) -> Result<&'a KeptChange> {
+fn named<'a>(changes: &'a [QuarantinedChange], name: &str) -> Result<&'a QuarantinedChange> {
     let number = name.parse().ok();
     let mut numbered = changes.iter().filter(|change| number == Some(change.number));
     let found = match (changes.iter().find(|change| change.id == name), numbered.next(), numbered.next()) {
@@ -138,8 +138,8 @@ fn named<'a>(changes: &'a [KeptChange], name: &str) -> Result<&'a KeptChange> {
 }
 
 impl<'a> Report<'a> {
-    fn of(change: &'a KeptChange) -> Report<'a> {
-        let KeptChange { id, source, path, what, why, bytes, .. } = change;
+    fn of(change: &'a QuarantinedChange) -> Report<'a> {
+        let QuarantinedChange { id, source, path, what, why, bytes, .. } = change;
         Report { change: id, source, path, what, why, bytes: *bytes }
     }
 }

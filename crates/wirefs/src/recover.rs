@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
-use wirefs_mount::{LeftState, Progress, Recovered, kept_in, left_journals};
+use wirefs_mount::{PendingJournalState, ReplayProgress, JournalRecovery, count_quarantined, pending_journals};
 
 use crate::arguments;
 use crate::failure::{failure, print_error};
@@ -25,8 +25,8 @@ use report::{JournalEntry, Report};
 const PROGRESS_DELAY: Duration = Duration::from_secs(1);
 
 /// Prints the progress of a recovery.
-pub(crate) fn progress(progress: Progress) {
-    let Progress { done, of, since } = progress;
+pub(crate) fn progress(progress: ReplayProgress) {
+    let ReplayProgress { done, of, since } = progress;
     if since < PROGRESS_DELAY || !std::io::stderr().is_terminal() {
         return;
     }
@@ -73,13 +73,13 @@ pub(crate) fn run(arguments: &arguments::Recover) -> Result<ExitCode> {
 /// Returns the sources of mounts that left a journal.
 fn left_sources() -> Result<Vec<OsString>> {
     let mut sources = BTreeSet::new();
-    for journal in left_journals(&user_dirs::state_dir()?.join(JOURNALS)) {
+    for journal in pending_journals(&user_dirs::state_dir()?.join(JOURNALS)) {
         match journal.state {
-            LeftState::Left { source, .. } if !source.is_empty() => {
+            PendingJournalState::Pending { source, .. } if !source.is_empty() => {
                 sources.insert(OsString::from_vec(source.into_bytes()));
             }
-            LeftState::Left { .. } | LeftState::InUse => {}
-            LeftState::Unreadable(why) => print_error(&failure(
+            PendingJournalState::Pending { .. } | PendingJournalState::InUse => {}
+            PendingJournalState::Unreadable(why) => print_error(&failure(
                 format!("the journal {} cannot be read: {why}", journal.dir.display()),
                 "use the version of wirefs that wrote it, or move the directory elsewhere",
             )),
@@ -91,8 +91,8 @@ fn left_sources() -> Result<Vec<OsString>> {
 fn list(json: bool) -> Result<()> {
     let state = user_dirs::state_dir()?;
     let report = Report {
-        journals: left_journals(&state.join(JOURNALS)).iter().map(JournalEntry::of).collect(),
-        quarantine: kept_in(&state.join(QUARANTINE)).iter().map(report::QuarantinedChanges::of).collect(),
+        journals: pending_journals(&state.join(JOURNALS)).iter().map(JournalEntry::of).collect(),
+        quarantine: count_quarantined(&state.join(QUARANTINE)).iter().map(report::QuarantinedChanges::of).collect(),
     };
     if json {
         say!("{}", serde_json::to_string_pretty(&report)?);
@@ -108,7 +108,7 @@ fn shown(source: &OsStr) -> String {
 }
 
 impl Outcome {
-    pub(crate) fn of(source: &OsStr, recovered: &Recovered) -> Outcome {
+    pub(crate) fn of(source: &OsStr, recovered: &JournalRecovery) -> Outcome {
         let base = Outcome {
             source: shown(source),
             journal: recovered.dir.display().to_string(),

@@ -23,7 +23,7 @@ fn what_is_written_is_read() {
 }
 
 #[test]
-fn a_header_that_is_cut_or_wrong_in_any_byte_is_not_believed() {
+fn cut_or_damaged_header_does_not_count() {
     let bytes = header(3).encode();
     for cut in 0..bytes.len() {
         assert!(Header::decode(&bytes[..cut]).is_err(), "{cut}");
@@ -36,11 +36,11 @@ fn a_header_that_is_cut_or_wrong_in_any_byte_is_not_believed() {
 }
 
 #[test]
-fn what_is_no_segment_is_told_apart() {
+fn other_files_are_recognized() {
     assert_eq!(Header::decode(&[]), Err(HeaderFault::Blank));
     assert_eq!(Header::decode(&[0; 4096]), Err(HeaderFault::Blank));
-    assert_eq!(Header::decode(b"a text that somebody else wrote"), Err(HeaderFault::Foreign));
-    let mut later = header(1).encode();
-    later[16] = 3;
-    assert_eq!(Header::decode(&later), Err(HeaderFault::Version(3)));
+    assert_eq!(Header::decode(b"the text of another program"), Err(HeaderFault::Foreign));
+    let mut changed_later = header(1).encode();
+    changed_later[16] = 3;
+    assert_eq!(Header::decode(&changed_later), Err(HeaderFault::Version(3)));
 }

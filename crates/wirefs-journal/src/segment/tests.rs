@@ -1,22 +1,24 @@
 use super::*;
 use crate::entry::{EntryKind, Record, head};
 use crate::header::tests::header;
-use crate::told::Told;
+use crate::outcome::ChangeOutcome;
 use proptest::prelude::*;
 
-/// The bytes of a segment with these entries, and where each of them begins; the last is where they end.
+/// The bytes of a segment with these entries, and the offset of each; the last offset is their end.
 pub(crate) fn written(number: u64, entries: &[Entry]) -> (Vec<u8>, Vec<usize>) {
     let mut segment = header(number).encode();
     let (_, _, salt) = Header::decode(&segment).unwrap();
     let mut starts = vec![segment.len()];
     for entry in entries {
         let (kind, number, body) = match entry {
-            Entry::Record(record) => (EntryKind::Record, record.number, record.body.clone()),
+            Entry::Change(record) => (EntryKind::Change, record.number, record.body.clone()),
             Entry::Answered(below) => (EntryKind::Answered, *below, Bytes::new()),
-            Entry::Forget(below) => (EntryKind::Forget, *below, Bytes::new()),
-            Entry::Alone(number) => (EntryKind::Alone, *number, Bytes::new()),
-            Entry::Seen(nanos) => (EntryKind::Seen, *nanos, Bytes::new()),
-            Entry::Told(number, told) => (EntryKind::Told, *number, Bytes::copy_from_slice(&told.encode())),
+            Entry::Durable(below) => (EntryKind::Durable, *below, Bytes::new()),
+            Entry::Exclusive(number) => (EntryKind::Exclusive, *number, Bytes::new()),
+            Entry::LatestTime(nanos) => (EntryKind::LatestTime, *nanos, Bytes::new()),
+            Entry::Outcome(number, outcome) => {
+                (EntryKind::Outcome, *number, Bytes::copy_from_slice(&outcome.encode()))
+            }
         };
         let spot = Spot { salt, offset: segment.len() as u64 };
         segment.extend_from_slice(&head(kind, number, &[&body], spot));
@@ -26,13 +28,13 @@ pub(crate) fn written(number: u64, entries: &[Entry]) -> (Vec<u8>, Vec<usize>) {
     (segment, starts)
 }
 
-/// A record.
+/// Returns an entry with a record.
 pub(crate) fn record(number: u64, body: impl Into<Bytes>) -> Entry {
-    Entry::Record(Record { number, body: body.into() })
+    Entry::Change(Record { number, body: body.into() })
 }
 
-fn told(number: u64) -> Entry {
-    Entry::Told(number, Told { is_answered: true, is_refused: true, ..Told::default() })
+fn outcome(number: u64) -> Entry {
+    Entry::Outcome(number, ChangeOutcome { is_answered: true, is_rejected: true, ..ChangeOutcome::default() })
 }
 
 fn read(segment: Vec<u8>) -> Scan {
@@ -40,45 +42,45 @@ fn read(segment: Vec<u8>) -> Scan {
 }
 
 #[test]
-fn what_is_written_is_read_also_where_more_room_was_made() {
+fn preallocated_segment_is_decoded_again() {
     let entries = [
         record(1, "one"),
         Entry::Answered(2),
         record(2, ""),
-        told(1),
-        Entry::Alone(3),
-        Entry::Seen(77),
-        Entry::Forget(2),
+        outcome(1),
+        Entry::Exclusive(3),
+        Entry::LatestTime(77),
+        Entry::Durable(2),
         record(9, vec![0; 5000]),
     ];
     let (mut segment, _) = written(4, &entries);
     for _ in 0..2 {
         let scan = read(segment.clone());
-        assert_eq!((scan.header, scan.entries, scan.rest), (header(4), entries.to_vec(), Rest::Blank));
+        assert_eq!((scan.header, scan.entries, scan.rest), (header(4), entries.to_vec(), Tail::Blank));
         segment.resize(segment.len() + 10_000, 0);
     }
 }
 
 #[test]
-fn what_stands_behind_a_damaged_record_is_told_and_kept_apart() {
-    let entries = [record(1, "one"), record(2, "two"), record(3, "three"), Entry::Forget(1)];
+fn entries_behind_a_damaged_record_are_separate() {
+    let entries = [record(1, "one"), record(2, "two"), record(3, "three"), Entry::Durable(1)];
     let (mut segment, starts) = written(1, &entries);
     segment[starts[1] + HEAD_BYTES] ^= 0x40;
     let scan = read(segment);
     assert_eq!(scan.entries, entries[..1]);
     assert_eq!(
         scan.rest,
-        Rest::Corrupt { at: starts[1] as u64, behind: entries[2..].to_vec(), is_hole: false }
+        Tail::Corrupt { at: starts[1] as u64, after_damage: entries[2..].to_vec(), is_hole: false }
     );
 }
 
 #[test]
-fn a_hole_is_told_from_bytes_that_are_wrong() {
+fn hole_differs_from_wrong_bytes() {
     let text = |number: u64| record(number, vec![b'x'; 3 * SECTOR_BYTES]);
     let entries = [text(1), text(2), text(3), text(4)];
     let (segment, starts) = written(1, &entries);
     let is_hole = |damaged: Vec<u8>| match read(damaged).rest {
-        Rest::Corrupt { is_hole, behind, .. } if behind.last() == entries.last() => is_hole,
+        Tail::Corrupt { is_hole, after_damage, .. } if after_damage.last() == entries.last() => is_hole,
         rest => panic!("{rest:?}"),
     };
     let sectors = starts[1] / SECTOR_BYTES..starts[3] / SECTOR_BYTES;
@@ -96,8 +98,8 @@ fn a_hole_is_told_from_bytes_that_are_wrong() {
 }
 
 #[test]
-fn a_record_that_holds_a_segment_is_not_taken_for_one() {
-    // Whoever copies a journal into the mount has its entries in a record.
+fn segment_inside_a_record_does_not_count() {
+    // A program that copies a journal into the mount writes its entries into a record.
     let (inner, _) = written(1, &[record(7, "of another one"), record(8, "of another one")]);
     let entries = [record(1, inner), record(2, "two")];
     let (mut segment, starts) = written(1, &entries);
@@ -105,34 +107,34 @@ fn a_record_that_holds_a_segment_is_not_taken_for_one() {
     let scan = read(segment);
     assert_eq!(
         scan.rest,
-        Rest::Corrupt { at: starts[0] as u64, behind: entries[1..].to_vec(), is_hole: false }
+        Tail::Corrupt { at: starts[0] as u64, after_damage: entries[1..].to_vec(), is_hole: false }
     );
 }
 
 #[test]
-fn an_entry_from_another_segment_is_not_believed() {
+fn entry_from_another_segment_does_not_count() {
     let (first, starts) = written(1, &[record(1, "one")]);
     let (mut second, _) = written(2, &[]);
     second.extend_from_slice(&first[starts[0]..]);
     let scan = read(second);
-    assert_eq!((scan.entries.len(), scan.rest), (0, Rest::Torn { at: starts[0] as u64 }));
+    assert_eq!((scan.entries.len(), scan.rest), (0, Tail::Torn { at: starts[0] as u64 }));
 }
 
 fn entries() -> impl Strategy<Value = Vec<Entry>> {
     let body = prop_oneof![
         proptest::collection::vec(any::<u8>(), 0..80),
-        // Marks and zeros, which the search for whole entries looks at.
+        // Marks and zeros, at which the search for whole entries looks.
         proptest::collection::vec(prop_oneof![Just(0), proptest::sample::select(MARK.to_vec())], 0..80),
     ];
     let entry = prop_oneof![
         4 => (any::<u64>(), body).prop_map(|(number, body)| record(number, body)),
         1 => any::<u64>().prop_map(Entry::Answered),
-        1 => any::<u64>().prop_map(Entry::Forget),
+        1 => any::<u64>().prop_map(Entry::Durable),
     ];
     proptest::collection::vec(entry, 0..12)
 }
 
-/// Entries that are whole before this byte.
+/// Returns the number of whole entries before this byte.
 fn whole_before(starts: &[usize], at: usize) -> usize {
     starts.iter().skip(1).filter(|&&end| end <= at).count()
 }
@@ -147,11 +149,11 @@ proptest! {
         segment.truncate(cut);
         segment.resize(cut + room, 0);
         let scan = scan(&Bytes::from(segment)).unwrap();
-        // Zeros that were cut off may be there again as room.
+        // Zeros that were cut off may be preallocated again.
         let whole = whole_before(&starts, cut);
         prop_assert!(scan.entries.len() >= whole);
         prop_assert!(entries.starts_with(&scan.entries));
-        let is_corrupt = matches!(scan.rest, Rest::Corrupt { .. });
+        let is_corrupt = matches!(scan.rest, Tail::Corrupt { .. });
         prop_assert!(!is_corrupt);
     }
 
@@ -168,15 +170,15 @@ proptest! {
         prop_assert_eq!(&scan.entries, &entries[..whole]);
         let expected = &entries[whole + 1..];
         match scan.rest {
-            Rest::Corrupt { at, behind, .. } => {
+            Tail::Corrupt { at, after_damage, .. } => {
                 prop_assert_eq!(at, starts[whole] as u64);
-                prop_assert_eq!(behind, expected);
+                prop_assert_eq!(after_damage, expected);
             }
-            Rest::Torn { at } => {
+            Tail::Torn { at } => {
                 prop_assert_eq!(at, starts[whole] as u64);
                 prop_assert!(expected.is_empty());
             }
-            Rest::Blank => prop_assert!(false, "the wrong byte was overlooked"),
+            Tail::Blank => prop_assert!(false, "the wrong byte was overlooked"),
         }
     }
 
@@ -188,7 +190,7 @@ proptest! {
         let scan = scan(&Bytes::from(segment)).unwrap();
         prop_assert_eq!(scan.entries.len(), 0);
         if bytes.iter().any(|&byte| byte != 0) {
-            prop_assert_eq!(scan.rest, Rest::Torn { at: start as u64 });
+            prop_assert_eq!(scan.rest, Tail::Torn { at: start as u64 });
         }
     }
 }

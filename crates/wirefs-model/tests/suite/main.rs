@@ -6,9 +6,9 @@ mod detection;
 mod find;
 mod hostfs;
 mod local;
-mod redo;
 mod regressions;
 mod repetition;
+mod replay;
 mod scratch;
 
 /// Returns the seeds of a comparison; `WIREFS_SEEDS` sets their number.

@@ -1,7 +1,9 @@
 //! The mount of a connected automount trigger.
 
-use crate::engine::{Engine, Waiting};
-use crate::{Connected, invalidation, journal, store, ticker, wire};
+use crate::connect::start_threads;
+use crate::engine::Engine;
+use crate::waiter::Waiter;
+use crate::{Connected, invalidation};
 use std::sync::Arc;
 use wirefs_client::call::{Answer, Call, CallId};
 use wirefs_fuse::Notifier;
@@ -11,12 +13,8 @@ impl Connected {
     /// Starts the threads of a mount whose FUSE session already runs.
     pub(super) fn serve_connected(self, notifier: Notifier) -> std::io::Result<Arc<Engine>> {
         let Connected { plan, engine, attached, .. } = self;
-        let started = wire::start(&engine, attached, plan)
-            .and_then(|()| ticker::start(&engine))
-            .and_then(|()| store::start(&engine))
-            .and_then(|()| journal::start(&engine))
-            .inspect(|()| engine.hear())
-            .and_then(|()| invalidation::start(&engine, notifier));
+        let started =
+            start_threads(&engine, attached, plan).and_then(|()| invalidation::start(&engine, notifier));
         if let Err(error) = started {
             engine.stop();
             engine.end_journal(true);
@@ -45,15 +43,15 @@ impl Engine {
     /// Fails all waiting calls of programs, because the server is down.
     pub(super) fn fail_waiting(&self) {
         let waiting = self.drive(|state, now| {
-            let of_programs = |waiting: &Waiting| matches!(waiting, Waiting::Kernel { .. });
+            let of_programs = |waiting: &Waiter| matches!(waiting, Waiter::Kernel { .. });
             let calls = state.waiting.iter().filter(|(_, waiting)| of_programs(waiting));
             let calls: Vec<CallId> = calls.map(|(call, _)| *call).collect();
             let answered = calls.into_iter().filter_map(|call| {
                 let waiting = state.waiting.remove(&call)?;
-                state.signalled.remove(&call);
+                state.signaled.remove(&call);
                 Some((waiting, state.client.unreachable(now, call)))
             });
-            answered.collect::<Vec<(Waiting, Answer)>>()
+            answered.collect::<Vec<(Waiter, Answer)>>()
         });
         waiting.into_iter().for_each(|(waiting, answer)| waiting.answer(answer));
     }

@@ -1,4 +1,4 @@
-//! What the core wants of the journal.
+//! The core's outputs for the journal.
 
 use super::{Engine, State};
 use crate::journal::Journal;
@@ -7,7 +7,7 @@ use wirefs_client::{Client, Output};
 use wirefs_fuse::Reading;
 
 impl Engine {
-    /// Does something with the journal, where there is one. When it fails, the core answers nothing early any more.
+    /// Uses the journal, if there is one. If it fails, the core waits for the server with each answer from then on.
     pub(super) fn journal(&self, state: &mut State, act: impl FnOnce(&Journal, &Client) -> bool) {
         if let Some(journal) = &self.journal
             && !act(journal, &state.client)
@@ -16,8 +16,7 @@ impl Engine {
         }
     }
 
-    /// Waits, where a call is about to change something, while the local disk is far behind with what is journaled. Nobody else waits: the
-    /// core is free meanwhile.
+    /// Waits before a change while the local disk is far behind with the journal. The core is not locked meanwhile.
     pub(crate) fn keep_pace(&self, reading: &Reading<'_>, call: &Call<'_>) {
         let journal = self.journal.as_ref().filter(|journal| is_change(call) && journal.is_behind());
         if let Some(journal) = journal {
@@ -26,19 +25,19 @@ impl Engine {
         }
     }
 
-    /// The journal can take no more, for good or until there is room.
+    /// Tells the core that the journal takes no changes, for good or until there is space.
     pub(crate) fn journal_stops(&self, state: &mut State) {
         let now = self.now();
         match &self.journal {
-            // There was no room, and is by now.
+            // There is space again.
             Some(journal) if journal.is_whole() => {}
             Some(journal) if journal.is_full() => state.client.journal_full(now),
             Some(_) | None => state.client.journal_failed(now),
         }
     }
 
-    /// Carries out what concerns the journal; other outputs do not.
-    pub(super) fn follow_journal(&self, state: &mut State, output: Output) {
+    /// Executes an output for the journal; other outputs are ignored.
+    pub(super) fn execute_journal_output(&self, state: &mut State, output: Output) {
         match output {
             Output::Journal(number, frame) => self.journal(state, |it, _| it.record(number, frame)),
             Output::Refused(id, frame, why) => self.journal(state, |it, _| it.refuse(id, &frame, why)),
@@ -57,7 +56,7 @@ impl Engine {
     }
 }
 
-/// Whether a call makes the journal longer by what it says itself.
+/// Returns whether a call adds its arguments to the journal.
 fn is_change(call: &Call<'_>) -> bool {
     matches!(
         call,

@@ -1,4 +1,4 @@
-//! What is agreed on with servers of several kinds, played over a carrier in memory.
+//! Negotiation with several kinds of servers, scripted over a carrier in memory.
 
 use super::*;
 use crate::{FsyncWaits, JournalPlan};
@@ -12,7 +12,7 @@ use wirefs_op::message::recall::Rrecall;
 use wirefs_op::message::version::{BootId, FEATURE_LEDGER, Rversion};
 use wirefs_op::{FileId, Kind, Stat};
 
-/// Nobody dials here: the carrier is there.
+/// A dialer that is not used.
 struct Nowhere;
 
 impl Dial for Nowhere {
@@ -52,8 +52,8 @@ fn root() -> Stat {
 
 const LEASES: Leases = Leases { term_ms: 15_000, kept: true, watch: Watch::Filesystem };
 
-/// Shakes hands with a server that knows `features`, always speaks of leases, and recalls `early` times before it attaches.
-/// Also which features it was asked for.
+/// Performs the handshake with a server that knows `features`, always grants leases, and sends `early` recalls before
+/// Rattach. Also returns the requested features.
 fn shake(mode: &str, features: u64, early: usize) -> (Result<Attached, ConnectError>, u64) {
     let (near, mut far) = memory::pair().expect("two ends");
     let server = thread::spawn(move || {
@@ -79,7 +79,7 @@ fn shake(mode: &str, features: u64, early: usize) -> (Result<Attached, ConnectEr
         let recalls = (1..).map(|serial| Reply::Recall(Rrecall { serial, items: Vec::new() }).encode(NOTAG));
         send(&mut far, [Reply::Version(version).encode(NOTAG)]).unwrap();
         send(&mut far, recalls.take(early)).unwrap();
-        // A client that had enough has closed.
+        // A client that failed has closed.
         let _ = send(&mut far, [Reply::Attach(attach).encode(tag)]);
         asked.features
     });
@@ -88,7 +88,7 @@ fn shake(mode: &str, features: u64, early: usize) -> (Result<Attached, ConnectEr
 }
 
 #[test]
-fn leases_are_asked_for_where_the_mode_is_of_them() {
+fn leases_are_requested_if_the_mode_uses_them() {
     let (attached, asked) = shake("lease", FEATURE_LEASES, 0);
     assert_eq!(asked, FEATURE_LEASES | FEATURE_LEDGER);
     assert_eq!(attached.expect("attached").attachment.leases, Some(LEASES));
@@ -100,13 +100,13 @@ fn leases_are_asked_for_where_the_mode_is_of_them() {
 }
 
 #[test]
-fn a_server_that_did_not_agree_leases_nothing() {
+fn server_without_the_feature_grants_no_leases() {
     let (attached, _) = shake("lease", 0, 0);
     assert_eq!(attached.expect("attached").attachment.leases, None);
 }
 
 #[test]
-fn who_keeps_a_journal_wants_to_know_whether_it_is_alone() {
+fn mount_with_a_journal_requests_exclusivity() {
     let wants = |mode: &str, keeps: Option<bool>| {
         let journal = keeps.map(|keeps| JournalPlan {
             dir: PathBuf::new(),
@@ -126,7 +126,7 @@ fn who_keeps_a_journal_wants_to_know_whether_it_is_alone() {
 }
 
 #[test]
-fn changes_are_numbered_where_the_server_agreed() {
+fn changes_are_numbered_if_the_server_agrees() {
     for (features, ledger) in [(FEATURE_LEDGER, Some(9)), (FEATURE_LEASES, None)] {
         let (attached, _) = shake("window", features, 0);
         assert_eq!(attached.expect("attached").attachment.ledger, ledger);
@@ -134,7 +134,7 @@ fn changes_are_numbered_where_the_server_agreed() {
 }
 
 #[test]
-fn recalls_that_come_before_the_tree_is_attached_are_kept_for_the_core() {
+fn early_recalls_are_kept_for_the_core() {
     let (attached, _) = shake("lease", FEATURE_LEASES, 3);
     let early = attached.expect("attached").early;
     let serials = early.into_iter().map(|body| match Reply::decode(body) {

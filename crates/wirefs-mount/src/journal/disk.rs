@@ -1,4 +1,4 @@
-//! The disk that a journal is on: what is done to it that takes time.
+//! The slow operations on the journal's disk.
 
 use super::place::segment_path;
 use crate::sys;
@@ -10,22 +10,22 @@ use std::path::PathBuf;
 use wirefs_journal::Header;
 use wirefs_journal::limits::SEGMENT_BYTES;
 
-/// Whether room is all that is missing.
+/// Returns whether an error means a full disk.
 pub(super) fn is_full(kind: io::ErrorKind) -> bool {
     matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// What a journal asks of its disk, beside taking bytes.
+/// The operations on the journal's disk, except writing.
 pub(super) trait Disk: Send + Sync {
-    /// Makes a segment with this header, and hands back the sum of that as well. What cannot be made whole is not left there.
+    /// Creates a segment with this header, and returns the header's checksum as well. Removes an incomplete one.
     fn make(&self, header: &Header) -> io::Result<(File, u32)>;
-    /// Waits until the names of all segments are on it.
+    /// Syncs the directory.
     fn sync_names(&self) -> io::Result<()>;
-    /// Waits until all that was written to a segment is on it, and says of any of it that it is not.
+    /// Syncs a segment. Reports any write error since the last sync.
     fn sync(&self, segment: &File) -> io::Result<()>;
-    /// Has it begin to write some of a segment, and waits for none of it. What goes wrong with that later, the next sync of this file says.
+    /// Starts the write-out of a range, without waiting. The next sync reports its errors.
     fn begin(&self, segment: &File, bytes: Range<u64>) -> io::Result<()>;
-    /// Takes away the name of a segment, where it is there.
+    /// Removes a segment, if it exists.
     fn remove(&self, number: u64) -> io::Result<()>;
 }
 
@@ -62,7 +62,7 @@ impl Disk for Local {
     }
 }
 
-/// Makes room for all of a segment where the file system can: so syncing it later changes no sizes.
+/// Allocates a whole segment, if the file system can: so a later sync changes no file size.
 fn fill(mut file: File, header: &Header) -> io::Result<(File, u32)> {
     match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, SEGMENT_BYTES) {
         Ok(()) | Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {}

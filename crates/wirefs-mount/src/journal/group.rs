@@ -1,8 +1,8 @@
-//! Bringing what was written to the disk: most of it before anybody waits, the rest by one caller for all who wait.
+//! Group commit: most written data is synced before anyone waits, and one caller syncs the rest for all waiting ones.
 //!
-//! What is to be done next, by whom, [`Durable`] says. A thread of its own, which nobody waits for, syncs segments that are full, has the disk
-//! begin with the one that is written to, and removes those that nobody needs, down to their last descriptor: to free what a file had takes
-//! as long as to write it, where it is in memory. Who waits while nobody syncs leads; the others wait for the next one.
+//! [`GroupCommit`] decides what to do next. A thread that nobody waits for syncs full segments, starts the write-out of
+//! the current one, and removes unneeded ones up to their last descriptor: the file system may take long to free a
+//! file. A caller that waits while no sync is in progress leads the next one; the others wait for it.
 
 use super::disk::{Disk, is_full};
 use std::collections::BTreeMap;
@@ -12,46 +12,46 @@ use std::ops::Deref;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 pub(crate) use wirefs_journal::Point;
-use wirefs_journal::{Durable, Header, Job, Turn};
+use wirefs_journal::{DiskJob, GroupCommit, Header, SyncRole};
 
 #[derive(Default)]
 struct State {
-    durable: Durable,
-    /// Segments that there is something to be done with.
+    durable: GroupCommit,
+    /// Segments with work left.
     files: BTreeMap<u64, Arc<File>>,
-    /// What the disk said when it failed.
+    /// The disk's error.
     failure: Option<(io::ErrorKind, String)>,
-    /// Whether the thread does something just now.
+    /// The thread executes a job.
     is_busy: bool,
     is_stopped: bool,
-    /// The thread has ended: whoever waits for something to be removed removes it.
+    /// The thread has ended: callers that wait for a removal do it themselves.
     has_ended: bool,
     waits: u64,
 }
 
 impl State {
-    /// Drops the descriptors of segments that are there and need nothing any more.
+    /// Closes segments without work left.
     fn close(&mut self) {
         let durable = &self.durable;
-        self.files.retain(|number, _| durable.holds(*number));
+        self.files.retain(|number, _| durable.needs_file(*number));
     }
 
     fn check(&self) -> io::Result<()> {
         match &self.failure {
-            // A full disk is told from a broken one.
+            // Keeps the kind, because a full disk differs from a broken one.
             Some((kind, why)) => Err(io::Error::new(*kind, format!("the disk has failed: {why}"))),
             None => Ok(()),
         }
     }
 }
 
-/// What the callers and the thread have in common.
+/// The state shared by callers and the thread.
 pub(super) struct Group {
     disk: Box<dyn Disk>,
     state: Mutex<State>,
-    /// Something was done.
+    /// Signaled when a job is done.
     progress: Condvar,
-    /// There may be something to do early.
+    /// Signaled when there may be a job for the thread.
     work: Condvar,
 }
 
@@ -64,14 +64,14 @@ impl Group {
         self.progress.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a segment, and hands back the sum of its header as well. Where there is no room but what segments have that nobody needs, it
-    /// waits until these are gone.
+    /// Creates a segment, and returns its header's checksum as well. If the disk is full, waits for the removal of
+    /// unneeded segments.
     ///
     /// # Errors
-    /// The system refuses, or there is no room: nothing is left there then.
+    /// The disk refuses, or is full; no partial segment remains.
     pub(super) fn make(&self, header: &Header) -> io::Result<(File, u32)> {
-        // Asked for first: it may be gone just when there was no room.
-        let has_unneeded = self.lock().durable.has_unneeded();
+        // Checked first, because the removal may end just after the failure.
+        let has_unneeded = self.lock().durable.has_removals();
         match self.disk.make(header) {
             Err(error) if is_full(error.kind()) && has_unneeded => {
                 self.tidy();
@@ -81,33 +81,33 @@ impl Group {
         }
     }
 
-    /// A segment was made.
+    /// Notes a new segment.
     ///
     /// # Errors
     /// The disk has failed.
     pub(super) fn opened(&self, number: u64, file: &Arc<File>) -> io::Result<()> {
         let mut state = self.lock();
-        state.durable.made(number);
+        state.durable.created(number);
         state.files.insert(number, Arc::clone(file));
         state.close();
         self.work.notify_one();
         state.check()
     }
 
-    /// Whether whoever changes something waits for the disk first.
+    /// Returns whether changes must wait for the disk.
     pub(super) fn is_behind(&self) -> bool {
-        self.lock().durable.is_behind()
+        self.lock().durable.is_backlogged()
     }
 
     /// Waits while the disk is behind.
     pub(super) fn keep_pace(&self) {
         let mut state = self.lock();
-        while state.durable.is_behind() && !state.is_stopped {
+        while state.durable.is_backlogged() && !state.is_stopped {
             state = self.progress(state);
         }
     }
 
-    /// So many bytes were written to the last segment.
+    /// Notes bytes written to the last segment.
     ///
     /// # Errors
     /// The disk has failed.
@@ -118,115 +118,115 @@ impl Group {
         state.check()
     }
 
-    /// Segments below a number are not needed any more.
+    /// Notes that segments below a number are not needed.
     pub(super) fn forget(&self, below: u64) {
         let mut state = self.lock();
         state.durable.forget(below);
-        // What nobody needs need not be waited for.
+        // Callers need not wait for unneeded segments.
         self.progress.notify_all();
         self.hurry(&state);
     }
 
     fn hurry(&self, state: &State) {
-        if !state.is_busy && (state.is_stopped || state.durable.has_early()) {
+        if !state.is_busy && (state.is_stopped || state.durable.has_background_job()) {
             self.work.notify_one();
         }
     }
 
-    /// Whether the disk has failed, whoever noticed.
+    /// Returns the disk's failure, if any.
     ///
     /// # Errors
-    /// It has, as this says.
+    /// The disk has failed.
     pub(super) fn check(&self) -> io::Result<()> {
         self.lock().check()
     }
 
-    /// Nothing of what was written is needed any more, and the caller removes all segments. No descriptor of them is left, but where the disk
-    /// does something with one just now. A disk that failed for lack of room is believed again.
-    pub(super) fn let_go(&self) {
+    /// Gives up all written data, before the caller removes all segments. Closes all descriptors, except one that a job
+    /// uses. A disk that failed for lack of space is used again.
+    pub(super) fn give_up(&self) {
         let mut state = self.lock();
-        state.durable.let_go();
+        state.durable.discard_all();
         state.files.clear();
         if state.failure.take_if(|(kind, _)| is_full(*kind)).is_some() {
-            state.durable.mended();
+            state.durable.reset_failure();
         }
         self.progress.notify_all();
     }
 
-    /// Removes a segment at once, for whoever has let go of all.
+    /// Removes a segment at once, after everything was given up.
     ///
     /// # Errors
-    /// The system refuses.
+    /// The disk refuses.
     pub(super) fn remove(&self, number: u64) -> io::Result<()> {
         self.disk.remove(number)
     }
 
-    /// Waits until no segment is there that nobody needs.
+    /// Waits until all unneeded segments are removed.
     pub(super) fn tidy(&self) {
         let mut state = self.lock();
-        while state.durable.has_unneeded() && !state.is_stopped {
+        while state.durable.has_removals() && !state.is_stopped {
             state = self.progress(state);
         }
     }
 
-    /// What was written so far.
+    /// Returns the end of the written data.
     pub(super) fn written(&self) -> Point {
         self.lock().durable.written()
     }
 
-    /// How often somebody had to wait until the disk had something.
+    /// Returns how often a caller had to wait for the disk.
     pub(super) fn waits(&self) -> u64 {
         self.lock().waits
     }
 
-    /// Waits until the disk has what was written up to a point.
+    /// Waits until written data is durable up to a point.
     ///
     /// # Errors
-    /// The disk failed, now or before, whoever noticed: what it has is not known any more, and never will be.
+    /// The disk has failed, now or before: its state is unknown from then on.
     pub(super) fn sync_to(&self, point: Point) -> io::Result<()> {
         let mut state = self.lock();
         let mut waits = 1;
         loop {
-            let turn = state.durable.turn(point);
-            if matches!(turn, Turn::Wait | Turn::Lead(_)) {
+            let turn = state.durable.role(point);
+            if matches!(turn, SyncRole::Wait | SyncRole::Lead(_)) {
                 state.waits += std::mem::take(&mut waits);
             }
             state = match turn {
-                Turn::Durable => return Ok(()),
-                Turn::Failed => return state.check().and(Err(io::ErrorKind::Other.into())),
-                Turn::Wait if state.has_ended => match state.durable.tidy() {
+                SyncRole::Durable => return Ok(()),
+                SyncRole::Failed => return state.check().and(Err(io::ErrorKind::Other.into())),
+                SyncRole::Wait if state.has_ended => match state.durable.next_removal_job() {
                     Some(job) => self.carry_out(state, &job),
                     None => self.progress(state),
                 },
-                Turn::Wait => self.progress(state),
-                Turn::Lead(job) => self.carry_out(state, &job),
+                SyncRole::Wait => self.progress(state),
+                SyncRole::Lead(job) => self.carry_out(state, &job),
             }
         }
     }
 
-    /// Does a job, without the lock.
-    fn carry_out<'a>(&'a self, mut state: MutexGuard<'a, State>, job: &Job) -> MutexGuard<'a, State> {
+    /// Executes a job, without the lock.
+    fn carry_out<'a>(&'a self, mut state: MutexGuard<'a, State>, job: &DiskJob) -> MutexGuard<'a, State> {
         let file = match job {
-            Job::Names(_) => None,
-            Job::Sync(number) | Job::Begin(number, _) => state.files.get(number).cloned(),
-            // The last one there is.
-            Job::Remove(number) => state.files.remove(number),
+            DiskJob::SyncNames(_) => None,
+            DiskJob::SyncSegment(number) | DiskJob::WriteOut(number, _) => state.files.get(number).cloned(),
+            // The last descriptor.
+            DiskJob::Remove(number) => state.files.remove(number),
         };
         drop(state);
         let done = match (job, &file) {
-            (Job::Names(_), _) => self.disk.sync_names(),
-            (Job::Sync(_), Some(file)) => self.disk.sync(file),
-            (Job::Begin(_, bytes), Some(file)) => {
-                // Nobody relies on it, and what is wrong the next sync of this file says.
+            (DiskJob::SyncNames(_), _) => self.disk.sync_names(),
+            (DiskJob::SyncSegment(_), Some(file)) => self.disk.sync(file),
+            (DiskJob::WriteOut(_, bytes), Some(file)) => {
+                // Nothing depends on it, and the next sync of this file reports its errors.
                 let _begun = self.disk.begin(file, bytes.clone());
                 Ok(())
             }
-            (Job::Remove(number), _) => self.disk.remove(*number),
-            // INVARIANT: what is to be synced is open. Nobody may rely on it otherwise.
-            (Job::Sync(_) | Job::Begin(..), None) => Err(io::ErrorKind::NotFound.into()),
+            (DiskJob::Remove(number), _) => self.disk.remove(*number),
+            // INVARIANT: a segment to sync is open. Otherwise its data must not count as durable.
+            (DiskJob::SyncSegment(_) | DiskJob::WriteOut(..), None) => Err(io::ErrorKind::NotFound.into()),
         };
-        // What goes with the last descriptor takes its time, and nobody waits for it.
-        let last = file.filter(|_| matches!(job, Job::Remove(_)));
+        // Closing the last descriptor may take long, and nobody waits for it.
+        let last = file.filter(|_| matches!(job, DiskJob::Remove(_)));
         let mut state = self.lock();
         match done {
             Ok(()) => state.durable.done(job),
@@ -245,11 +245,15 @@ impl Group {
         state
     }
 
-    /// The thread's life. When it is stopped it still removes what is not needed.
+    /// The body of the thread. After a stop it still removes unneeded segments.
     fn work(&self) {
         let mut state = self.lock();
         loop {
-            let job = if state.is_stopped { state.durable.tidy() } else { state.durable.early() };
+            let job = if state.is_stopped {
+                state.durable.next_removal_job()
+            } else {
+                state.durable.next_background_job()
+            };
             match job {
                 Some(job) => {
                     state.is_busy = true;
@@ -257,8 +261,8 @@ impl Group {
                     state.is_busy = false;
                     self.progress.notify_all();
                 }
-                // What somebody syncs just now is removed after that.
-                None if state.is_stopped && !(state.durable.has_unneeded() && state.durable.is_used()) => {
+                // A segment that a caller syncs now is removed after that.
+                None if state.is_stopped && !(state.durable.has_removals() && state.durable.is_syncing()) => {
                     state.has_ended = true;
                     self.progress.notify_all();
                     return;
@@ -269,40 +273,40 @@ impl Group {
     }
 }
 
-/// A group and its thread, which ends with this.
-pub(super) struct Syncing {
+/// A group and its thread, which ends when this is dropped.
+pub(super) struct GroupThread {
     group: Arc<Group>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Syncing {
+impl GroupThread {
     /// Starts the thread.
     ///
     /// # Errors
-    /// The system has none for us.
-    pub(super) fn start(disk: impl Disk + 'static) -> io::Result<Syncing> {
+    /// No thread can be started.
+    pub(super) fn start(disk: impl Disk + 'static) -> io::Result<GroupThread> {
         let (state, progress, work) = (Mutex::default(), Condvar::new(), Condvar::new());
         let group = Arc::new(Group { disk: Box::new(disk), state, progress, work });
         let for_thread = Arc::clone(&group);
         let thread =
             std::thread::Builder::new().name("wirefs-disk".into()).spawn(move || for_thread.work())?;
-        Ok(Syncing { group, thread: Mutex::new(Some(thread)) })
+        Ok(GroupThread { group, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Ends the thread. What nobody needs is removed; what was not synced, whoever waits for it syncs.
+    /// Ends the thread, after the removal of unneeded segments. Callers sync unsynced data themselves.
     pub(super) fn stop(&self) {
         self.lock().is_stopped = true;
         self.work.notify_all();
         self.progress.notify_all();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
-            // A panic there was told, and takes nothing away from whoever waits.
+            // A panic was printed, and callers do not depend on the thread.
             let _ended = thread.join();
         }
     }
 }
 
-impl Deref for Syncing {
+impl Deref for GroupThread {
     type Target = Group;
 
     fn deref(&self) -> &Group {
@@ -310,7 +314,7 @@ impl Deref for Syncing {
     }
 }
 
-impl Drop for Syncing {
+impl Drop for GroupThread {
     fn drop(&mut self) {
         self.stop();
     }

@@ -1,15 +1,15 @@
-//! Where journals are: a directory for each source, in it one for each session, which one process uses at a time.
+//! The directories of journals: one for each source, and in it one for each session, which one process uses at a time.
 //!
 //! ```text
 //!  DIR/SOURCE/SESSION/lock
 //!  DIR/SOURCE/SESSION/00000001.journal …
-//!  DIR/SOURCE/SESSION/decided              while changes are done again
+//!  DIR/SOURCE/SESSION/decided              during a replay after a reboot of the server's machine
 //! ```
 
-use super::decided;
-use super::left::journals_of;
-use super::recover::Progress;
-use crate::ending::Holder;
+use super::findings_file;
+use super::pending::journals_of;
+use super::recover::ReplayProgress;
+use crate::previous_mount::MountNote;
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -20,35 +20,36 @@ use wirefs_store::source_directory::{LOCK, SourceDirectory, SourceDirectoryError
 
 const EXTENSION: &str = "journal";
 
-/// Where a mount's journal is, and what it is the journal of.
+/// The journals of a mount's source.
 #[derive(Clone, Debug)]
 pub struct JournalPlan {
     /// The directory of all journals.
     pub dir: PathBuf,
-    /// Where changes are kept that a server refuses.
+    /// The directory of all quarantined changes.
     pub quarantine: PathBuf,
-    /// The server's address, which stands for it where it has no key. Of a server whose key is known beforehand: that key's fingerprint.
+    /// The server's address, which identifies it if it has no key. For a server whose key is known: the key's
+    /// fingerprint.
     pub address: Vec<u8>,
-    /// The directory at the server.
+    /// The exported directory.
     pub path: Vec<u8>,
-    /// What is mounted, as the user wrote it.
+    /// The mounted source, as the user wrote it.
     pub source: Vec<u8>,
-    /// The user whose mount it is.
+    /// The user of the mount.
     pub user: u32,
-    /// Told from time to time how far an earlier mount's journal has been brought to the server.
-    pub tell: fn(Progress),
-    /// Whether this mount keeps one. If not, what an earlier one left is brought to the server all the same.
+    /// Called from time to time with the progress of a replay.
+    pub tell: fn(ReplayProgress),
+    /// Whether this mount keeps a journal. In any case it replays those of earlier mounts.
     pub keeps: bool,
-    /// What `fsync` waits for.
+    /// The completion of `fsync`.
     pub fsync: FsyncWaits,
 }
 
-/// What `fsync` waits for, where a journal is kept.
+/// The completion of `fsync` on a mount with a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum FsyncWaits {
     /// The server's disk, each time.
     Each,
-    /// The server's disk, but where it only orders what a program writes: the server sees to that then.
+    /// The server's disk, unless it only orders a program's writes: then the server keeps the order.
     #[default]
     Server,
     /// The journal.
@@ -56,15 +57,15 @@ pub enum FsyncWaits {
 }
 
 impl JournalPlan {
-    /// Whether journals are there of a server whose key is known beforehand, those in use too.
+    /// Returns whether there are journals, even in use, of a server whose key is known.
     ///
     /// # Cost
-    /// No round trip: a listing of one directory, and of those in it.
+    /// No round trip: a listing of one directory and its subdirectories.
     pub fn has_any(&self) -> bool {
         !journals_of(&self.dir.join(directory_name(&self.address, &self.path, self.user))).is_empty()
     }
 
-    /// The name of the source, when this server answers.
+    /// Returns the directory name of the source at this server.
     pub(super) fn name(&self, peer: &PeerInfo) -> String {
         match identity(peer) {
             Some(identity) => directory_name(&identity, &self.path, self.user),
@@ -72,44 +73,44 @@ impl JournalPlan {
         }
     }
 
-    /// The directory of the source's journals.
+    /// Returns the directory of the source's journals.
     pub(super) fn source_dir(&self, peer: &PeerInfo) -> PathBuf {
         self.dir.join(self.name(peer))
     }
 
-    /// Where changes of a session of this source are kept that a server refuses.
+    /// Returns the quarantine directory of a session.
     pub(super) fn quarantine_of(&self, name: &str, session: SessionId) -> PathBuf {
-        // A part of the name is enough to tell sessions apart.
+        // A part of the id is enough to distinguish sessions.
         self.quarantine.join(name).join(hex(&session).chars().take(16).collect::<String>())
     }
 }
 
-/// The server's key, where its carrier has one.
+/// Returns the server's key, if its carrier has keys.
 pub(super) fn identity(peer: &PeerInfo) -> Option<Vec<u8>> {
     peer.identity.map(|key| key.fingerprint().to_string().into_bytes())
 }
 
-/// A session's name.
+/// Returns the directory name of a session.
 pub(super) fn hex(session: &SessionId) -> String {
     session.0.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Makes directories for this user alone.
+/// Creates directories that only this user can access.
 pub(super) fn make_private(dir: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }
 
-/// A journal's directory, locked for as long as this lives.
+/// A locked directory of a journal.
 #[derive(Debug)]
 pub(super) struct Claim {
     place: SourceDirectory,
 }
 
 impl Claim {
-    /// Makes the directory if it is not there.
+    /// Locks the directory, and creates it if needed.
     ///
     /// # Errors
-    /// Another process uses it, others could write there, or the system refuses.
+    /// Another process uses it, other users could write there, or the system refuses.
     pub(super) fn take(dir: &Path) -> Result<Claim, SourceDirectoryError> {
         SourceDirectory::open(dir).map(|place| Claim { place })
     }
@@ -118,37 +119,37 @@ impl Claim {
         self.place.dir()
     }
 
-    /// Tells the next mount how far this one is.
-    pub(super) fn note(&self, holder: &Holder) {
-        // Where that cannot be written, the next mount leaves the journal to the one after it.
+    /// Updates the note for the next mount.
+    pub(super) fn note(&self, holder: &MountNote) {
+        // Without the note, the next mount leaves the journal to a later one.
         let _unsaid = self.place.write_note(&holder.encode());
     }
 
-    /// Removes all of it: nothing in it is needed any more.
+    /// Removes the journal, which is not needed any more.
     ///
     /// # Errors
-    /// The system refuses; what is left of it is replayed without effect.
+    /// The system refuses. A remaining part is replayed without effect.
     pub(super) fn remove(self) -> io::Result<()> {
-        // From the back, so that what is left at any moment is a journal.
+        // From the last segment on, so that the rest is a valid journal at any moment.
         for (_, path) in segments(self.dir())?.into_iter().rev() {
             std::fs::remove_file(path)?;
         }
         let dir = self.dir();
-        decided::forget(dir);
+        findings_file::forget(dir);
         std::fs::remove_file(dir.join(LOCK))?;
         std::fs::remove_dir(dir)?;
-        // Other sessions may be there.
+        // The source may have other sessions.
         let _in_use = dir.parent().map(std::fs::remove_dir);
         Ok(())
     }
 }
 
-/// The file of a segment.
+/// Returns the file of a segment.
 pub(super) fn segment_path(dir: &Path, number: u64) -> PathBuf {
     dir.join(format!("{number:08}.{EXTENSION}"))
 }
 
-/// The segments in a directory, in order.
+/// Returns the segments in a directory, in order.
 pub(super) fn segments(dir: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir)? {
@@ -163,9 +164,9 @@ pub(super) fn segments(dir: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     Ok(found)
 }
 
-/// The directories below one.
+/// Returns the subdirectories of a directory.
 pub(super) fn directories(dir: &Path) -> Vec<PathBuf> {
-    // What cannot be listed has nothing for us; most often it is not there.
+    // Usually it does not exist.
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
     found.sort();

@@ -1,10 +1,10 @@
-//! What a server refused, kept: two files for each change.
+//! The quarantine of changes that a server rejected: two files for each change.
 //!
 //! ```text
-//!  DIR/42.data     what change 42 was to write
-//!  DIR/42.change   what it was, and why it was refused: a word and a value on each line
+//!  DIR/42.data     the data of change 42
+//!  DIR/42.change   its description and the reason: a word and a value on each line
 //! ```
-//! The second is there only once it is whole. Who keeps a change again keeps it once.
+//! The second file exists only when complete. To quarantine a change twice stores it once.
 
 use super::place::make_private;
 use std::fs::{File, OpenOptions};
@@ -15,39 +15,39 @@ use wirefs_journal::change::{self, shown};
 use wirefs_journal::{Record, change::Description};
 use wirefs_op::Request;
 
-/// What the file of a change ends with.
+/// The file name extension of a change.
 pub(super) const CHANGE: &str = "change";
-/// What the file of its data ends with.
+/// The file name extension of its data.
 pub(super) const DATA: &str = "data";
 
-/// The directory of one session.
+/// The quarantine of one session.
 pub(super) struct Quarantine {
     dir: PathBuf,
     source: Vec<u8>,
     count: u64,
-    fresh: Fresh,
-    /// Somebody is bringing others to the disk.
-    is_bringing: bool,
+    unsynced: Unsynced,
+    /// Another thread syncs earlier changes.
+    is_syncing: bool,
 }
 
-/// Changes that were kept and that the disk may not have.
+/// Quarantined changes that the disk may not have.
 #[derive(Default)]
-pub(super) struct Fresh {
+pub(super) struct Unsynced {
     numbers: Vec<u64>,
-    /// More than are brought to the disk one by one.
+    /// There are more than are synced one by one.
     is_more: bool,
 }
 
-/// Changes that are brought to the disk one by one, at most: for more of them, all of its file system is.
-const FRESH_MAX: usize = 64;
+/// The maximum number of changes that are synced one by one; for more, the whole file system is synced.
+const UNSYNCED_MAX: usize = 64;
 
 impl Quarantine {
-    /// The directory is made with the first change.
+    /// Uses a directory, which is created with the first change.
     pub(super) fn new(dir: PathBuf, source: Vec<u8>) -> Quarantine {
-        Quarantine { dir, source, count: 0, fresh: Fresh::default(), is_bringing: false }
+        Quarantine { dir, source, count: 0, unsynced: Unsynced::default(), is_syncing: false }
     }
 
-    /// How many were kept.
+    /// Returns the number of quarantined changes.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
@@ -56,10 +56,10 @@ impl Quarantine {
         &self.dir
     }
 
-    /// Keeps a change. It outlives this process; the machine, once it is settled.
+    /// Quarantines a change. It survives this process, and after [`Quarantine::settle`] also the machine.
     ///
     /// # Errors
-    /// It cannot be written: then it may not be dropped from the journal.
+    /// It cannot be written, and must stay in the journal.
     pub(super) fn keep(&mut self, record: &Record, why: &str) -> io::Result<()> {
         let Description { what, path, data } = match Request::decode(record.body.clone()) {
             Ok((_, request)) => change::describe(&request),
@@ -71,9 +71,9 @@ impl Quarantine {
         };
         let (source, path, why) = (shown(&self.source), shown(&path), shown(why.as_bytes()));
         let text = format!("source {source}\nwhat {what}\npath {path}\nwhy {why}\n");
-        self.fresh.push(record.number);
+        self.unsynced.push(record.number);
         let is_new = match self.write(record.number, &data, &text) {
-            // Who has dropped the last of the others has taken the directory away just now.
+            // Another process has just removed the empty directory.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.write(record.number, &data, &text)?
             }
@@ -83,7 +83,7 @@ impl Quarantine {
         Ok(())
     }
 
-    /// Tells whether the change was not there before.
+    /// Writes the files, and returns whether the change is new.
     fn write(&self, number: u64, data: &[u8], text: &str) -> io::Result<bool> {
         make_private(&self.dir)?;
         if !data.is_empty() {
@@ -97,41 +97,41 @@ impl Quarantine {
         Ok(is_new)
     }
 
-    /// Whether the disk has all of it.
+    /// Returns whether the disk has all changes.
     pub(super) fn is_settled(&self) -> bool {
-        self.fresh.numbers.is_empty() && !self.is_bringing
+        self.unsynced.numbers.is_empty() && !self.is_syncing
     }
 
-    /// Takes what the disk may not have, for [`bring`]. What came of that is told to [`Quarantine::brought`].
-    pub(super) fn take_fresh(&mut self) -> Fresh {
-        self.is_bringing = true;
-        std::mem::take(&mut self.fresh)
+    /// Takes the unsynced changes for [`sync_files`], whose result goes to [`Quarantine::synced`].
+    pub(super) fn take_unsynced(&mut self) -> Unsynced {
+        self.is_syncing = true;
+        std::mem::take(&mut self.unsynced)
     }
 
-    /// The disk has it, or may still not.
-    pub(super) fn brought(&mut self, fresh: Fresh, is_there: bool) {
-        self.is_bringing = false;
+    /// Notes the result of a sync.
+    pub(super) fn synced(&mut self, unsynced: Unsynced, is_there: bool) {
+        self.is_syncing = false;
         if !is_there {
-            self.fresh.is_more |= fresh.is_more;
-            fresh.numbers.into_iter().for_each(|number| self.fresh.push(number));
+            self.unsynced.is_more |= unsynced.is_more;
+            unsynced.numbers.into_iter().for_each(|number| self.unsynced.push(number));
         }
     }
 
-    /// Waits until the disk has all of it.
+    /// Waits until the disk has all changes.
     ///
     /// # Errors
-    /// It never will.
+    /// The disk has failed.
     pub(super) fn settle(&mut self) -> io::Result<()> {
-        let fresh = self.take_fresh();
-        let brought = bring(&self.dir, &fresh);
-        self.brought(fresh, brought.is_ok());
+        let unsynced = self.take_unsynced();
+        let brought = sync_files(&self.dir, &unsynced);
+        self.synced(unsynced, brought.is_ok());
         brought
     }
 }
 
-impl Fresh {
+impl Unsynced {
     fn push(&mut self, number: u64) {
-        if self.numbers.len() < FRESH_MAX {
+        if self.numbers.len() < UNSYNCED_MAX {
             self.numbers.push(number);
         } else {
             self.is_more = true;
@@ -139,20 +139,20 @@ impl Fresh {
     }
 }
 
-/// Waits until the disk has these changes, but for those that their user has dropped.
+/// Syncs changes, except those that the user has discarded.
 ///
 /// # Errors
-/// It never will.
+/// The disk has failed.
 ///
 /// # Cost
-/// A wait for each file; for many changes one, for all that the disk's file system has not written.
-pub(super) fn bring(dir: &Path, fresh: &Fresh) -> io::Result<()> {
-    if fresh.is_more {
+/// One sync per file; for many changes one for the whole file system.
+pub(super) fn sync_files(dir: &Path, unsynced: &Unsynced) -> io::Result<()> {
+    if unsynced.is_more {
         return present(File::open(dir))?.map_or(Ok(()), |dir| Ok(rustix::fs::syncfs(dir)?));
     }
-    let files = fresh.numbers.iter().flat_map(|number| [DATA, CHANGE].map(|kind| file(dir, *number, kind)));
-    // The directory of the source and that of all sources may be new as well.
-    let directories = dir.ancestors().take(3).map(Path::to_path_buf).filter(|_| !fresh.numbers.is_empty());
+    let files = unsynced.numbers.iter().flat_map(|number| [DATA, CHANGE].map(|kind| file(dir, *number, kind)));
+    // The directories of the source and of all sources may be new as well.
+    let directories = dir.ancestors().take(3).map(Path::to_path_buf).filter(|_| !unsynced.numbers.is_empty());
     for path in files.chain(directories) {
         if let Some(file) = present(File::open(path))? {
             file.sync_all()?;
@@ -161,7 +161,7 @@ pub(super) fn bring(dir: &Path, fresh: &Fresh) -> io::Result<()> {
     Ok(())
 }
 
-/// `None`: whoever wanted it no more has dropped it.
+/// Ignores a file that was discarded.
 fn present(opened: io::Result<File>) -> io::Result<Option<File>> {
     match opened {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

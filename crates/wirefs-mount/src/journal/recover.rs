@@ -1,95 +1,98 @@
-//! Bringing to the server what an earlier mount left, before anything else is done.
+//! Recovery: replays the journals of earlier mounts, before anything else.
 //!
-//! Each journal's session is taken up over a connection of its own. When the server's disk has all of it the journal goes; what the
-//! server refused, and what may not be sent, is kept aside first. A connection that breaks is made again a few times; past that the
-//! journal stays for the next mount.
+//! Each journal's session is resumed over a connection of its own. When the server has all changes on stable storage,
+//! the journal is removed. Rejected changes, and those that must not be sent, are quarantined first. A broken
+//! connection is made again a few times; after that the journal stays for the next mount.
 
-use super::left::{Left, LeftError, journals_of};
+use super::pending::{SurveyedJournal, JournalError, journals_of};
 use super::place::Claim;
-use super::pump::Pump;
+use super::sender::JournalSender;
 use super::quarantine::Quarantine;
-use super::{JournalPlan, again, kernel_run, tell};
+use super::{JournalPlan, kernel_run, log_line, reboot_replay};
 use crate::MountPlan;
 use crate::handshake::{Attached, ConnectError, shake_hands_as};
-use crate::slow::{Slow, Waits};
+use crate::slow_step::{MountStep, SlowStep};
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 use wirefs_carrier::{Carrier, CarrierLost, PeerInfo};
-use wirefs_journal::{Bring, Course, Damage, Decided, Fault, Header, Outcome, Terms, Unfit};
+use wirefs_journal::{
+    Damage, Delivery, DeliveryCounts, DeliveryFault, DeliveryPlan, Header, SessionTerms, SuspendedReplay,
+    Undeliverable,
+};
 use wirefs_op::Errno;
 use wirefs_op::message::version::{FEATURE_ALONE, FEATURE_LEASES, FEATURE_LEDGER, SessionId};
 use wirefs_op::wire::Malformed;
 
-/// What is asked for: that changes are counted, and that what they made may be named by their numbers. Leases, to give back what the
-/// dead mount held: else whoever comes next waits until it has run out.
+/// The requested features: numbered changes, and references to objects by the number of the change that created them.
+/// Leases, to release those of the ended mount: otherwise other clients wait until they expire.
 const FEATURES: u64 = FEATURE_LEDGER | FEATURE_ALONE | FEATURE_LEASES;
-/// Connections tried for one journal.
+/// The maximum number of connections for one journal.
 const ATTEMPTS: u32 = 3;
 
-/// How far a journal has been brought to the server.
+/// The progress of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct ReplayProgress {
     /// Changes that are answered or skipped.
     pub done: u64,
-    /// Of so many.
+    /// All changes.
     pub of: u64,
-    /// For how long it has been going on.
+    /// The time since the start.
     pub since: Duration,
 }
 
-/// What became of a journal.
+/// The recovery of one journal.
 #[derive(Debug)]
-pub struct Recovered {
-    /// Its directory.
+pub struct JournalRecovery {
+    /// The journal's directory.
     pub dir: PathBuf,
-    /// That.
-    pub result: Result<Brought, Stays>,
+    /// Its result.
+    pub result: Result<ReplayedJournal, RecoveryError>,
 }
 
-/// A journal that is done with.
+/// A replayed journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Brought {
-    /// What became of its changes.
-    pub outcome: Outcome,
-    /// Changes that are kept aside: those that were refused, and those behind a damaged place.
+pub struct ReplayedJournal {
+    /// The outcome of its changes.
+    pub outcome: DeliveryCounts,
+    /// The number of quarantined changes: rejected ones, and those after a damage.
     pub aside: u64,
-    /// Where.
+    /// Their directory.
     pub quarantine: PathBuf,
-    /// Where it was damaged, in its midst.
+    /// The damage within the journal, if any.
     pub damage: Option<Damage>,
-    /// Why nothing of it was sent, and all of it is kept aside.
-    pub unfit: Option<Unfit>,
+    /// The reason why all changes were quarantined unsent, if so.
+    pub unfit: Option<Undeliverable>,
 }
 
-/// Why a journal stays as it is.
+/// The reason why a journal stays.
 #[derive(Debug, thiserror::Error)]
-pub enum Stays {
+pub enum RecoveryError {
     /// It cannot be read.
     #[error("it cannot be read: {0}")]
     Unreadable(String),
-    /// The server could not be had.
+    /// The server cannot be reached.
     #[error("{0}")]
     Connect(#[from] ConnectError),
-    /// The connection broke, again and again.
+    /// The connection broke repeatedly.
     #[error("the connection breaks: {0}")]
     Lost(#[from] CarrierLost),
     /// The server breaks the protocol.
     #[error("the server does not keep to the protocol: {0}")]
     Protocol(#[from] Malformed),
-    /// Another tree is there now.
+    /// The server has another tree.
     #[error("the server shows another directory there now")]
     OtherTree,
-    /// Changes are refused.
+    /// The export is read-only.
     #[error("the server takes no changes now")]
     ReadOnly,
-    /// The server keeps no ledger.
+    /// The changes cannot be delivered.
     #[error("{0}")]
-    Unfit(Unfit),
+    Unfit(Undeliverable),
     /// The server's disk fails.
     #[error("the server cannot bring them to its disk: {0}")]
     Unsafe(Errno),
-    /// The server cannot tell what it has.
+    /// The server cannot report its state.
     #[error("what the server has cannot be looked at: {0}")]
     Unseen(Errno),
     /// The local disk fails.
@@ -97,68 +100,68 @@ pub enum Stays {
     System(#[from] io::Error),
 }
 
-impl Stays {
-    /// Whether another connection may do better.
+impl RecoveryError {
+    /// Returns whether another connection may succeed.
     fn is_passing(&self) -> bool {
         match self {
-            Stays::Lost(_) | Stays::Protocol(_) => true,
-            Stays::Connect(error) => matches!(error, ConnectError::Lost(_)),
-            Stays::Unreadable(_)
-            | Stays::OtherTree
-            | Stays::ReadOnly
-            | Stays::Unfit(_)
-            | Stays::Unsafe(_)
-            | Stays::Unseen(_)
-            | Stays::System(_) => false,
+            RecoveryError::Lost(_) | RecoveryError::Protocol(_) => true,
+            RecoveryError::Connect(error) => matches!(error, ConnectError::Lost(_)),
+            RecoveryError::Unreadable(_)
+            | RecoveryError::OtherTree
+            | RecoveryError::ReadOnly
+            | RecoveryError::Unfit(_)
+            | RecoveryError::Unsafe(_)
+            | RecoveryError::Unseen(_)
+            | RecoveryError::System(_) => false,
         }
     }
 }
 
-impl Stays {
-    /// Whether a mount that lives tries again: nothing is known of what it has journaled but that it is not on the server's disk.
+impl RecoveryError {
+    /// Returns whether a running mount tries again: its journaled changes are not on the server's stable storage.
     pub(crate) fn may_pass(&self) -> bool {
-        self.is_passing() || matches!(self, Stays::Unsafe(_))
+        self.is_passing() || matches!(self, RecoveryError::Unsafe(_))
     }
 }
 
-impl From<Fault> for Stays {
-    fn from(fault: Fault) -> Stays {
+impl From<DeliveryFault> for RecoveryError {
+    fn from(fault: DeliveryFault) -> RecoveryError {
         match fault {
-            Fault::Malformed(malformed) => Stays::Protocol(malformed),
-            Fault::Unfit(unfit) => Stays::Unfit(unfit),
-            Fault::Unseen(errno) => Stays::Unseen(errno),
+            DeliveryFault::Malformed(malformed) => RecoveryError::Protocol(malformed),
+            DeliveryFault::Undeliverable(unfit) => RecoveryError::Unfit(unfit),
+            DeliveryFault::LookupFailed(errno) => RecoveryError::Unseen(errno),
         }
     }
 }
 
-impl From<LeftError> for Stays {
-    fn from(error: LeftError) -> Stays {
+impl From<JournalError> for RecoveryError {
+    fn from(error: JournalError) -> RecoveryError {
         match error {
-            LeftError::System(error) => Stays::System(error),
-            LeftError::Place(_) | LeftError::Fault(_) => Stays::Unreadable(error.to_string()),
+            JournalError::System(error) => RecoveryError::System(error),
+            JournalError::Place(_) | JournalError::Fault(_) => RecoveryError::Unreadable(error.to_string()),
         }
     }
 }
 
-/// What all of it led to, and a connection that was not needed.
+/// The recovery of all journals, and a connection that was not needed.
 pub(crate) struct RecoveredAll {
-    pub(crate) journals: Vec<Recovered>,
+    pub(crate) journals: Vec<JournalRecovery>,
     pub(crate) carrier: Option<Carrier>,
-    /// Sessions whose changes are not at the server: nobody may go on with them.
+    /// Sessions with undelivered changes, which must not be resumed.
     pub(crate) stay: Vec<SessionId>,
 }
 
-/// Brings all journals of this source to the server, over this connection and others as needed.
+/// Replays all journals of this source, over this connection and further ones as needed.
 pub(crate) fn recover_all(plan: &MountPlan, journal: &JournalPlan, carrier: Carrier) -> RecoveredAll {
     let peer = carrier.peer.clone();
     let mut all = RecoveredAll { journals: Vec::new(), carrier: Some(carrier), stay: Vec::new() };
     for dir in journals_of(&journal.source_dir(&peer)) {
-        let left = match Left::open(&dir, plan.tell) {
+        let left = match SurveyedJournal::open(&dir, plan.tell) {
             Ok(Some(left)) => left,
             // Another mount of the same source.
             Ok(None) => continue,
             Err(error) => {
-                all.journals.push(Recovered { dir, result: Err(error.into()) });
+                all.journals.push(JournalRecovery { dir, result: Err(error.into()) });
                 continue;
             }
         };
@@ -168,40 +171,40 @@ pub(crate) fn recover_all(plan: &MountPlan, journal: &JournalPlan, carrier: Carr
         if result.is_err() {
             all.stay.extend(session);
         }
-        all.journals.push(Recovered { dir, result });
+        all.journals.push(JournalRecovery { dir, result });
     }
-    all.journals.iter().for_each(say);
+    all.journals.iter().for_each(report);
     all
 }
 
-/// One line for whoever reads the log.
-fn say(recovered: &Recovered) {
+/// Reports a recovery in the log.
+fn report(recovered: &JournalRecovery) {
     let dir = recovered.dir.display();
     match &recovered.result {
         Ok(brought) => {
-            let Outcome { sent, skipped, .. } = brought.outcome;
-            tell(&format!(
+            let DeliveryCounts { sent, skipped, .. } = brought.outcome;
+            log_line(&format!(
                 "a mount of this source had ended without order: {sent} changes out of its journal were brought to the server, which had \
                  {skipped} already"
             ));
             if let Some(Damage { segment, at }) = brought.damage {
-                tell(&format!(
+                log_line(&format!(
                     "its journal was DAMAGED, in segment {segment} at byte {at}; what came behind was not carried out"
                 ));
             }
             if let Some(unfit) = brought.unfit {
-                tell(&format!("NOTHING of it was carried out: {unfit}"));
+                log_line(&format!("NOTHING of it was carried out: {unfit}"));
             }
             if brought.aside > 0 {
                 let quarantine = brought.quarantine.display();
-                tell(&format!(
+                log_line(&format!(
                     "{} changes were NOT carried out; they are kept in {quarantine}",
                     brought.aside
                 ));
             }
         }
         Err(stays) => {
-            tell(&format!("the changes in the journal {dir} of an earlier mount STAY THERE: {stays}"))
+            log_line(&format!("the changes in the journal {dir} of an earlier mount STAY THERE: {stays}"))
         }
     }
 }
@@ -210,16 +213,16 @@ struct Recovery<'a> {
     plan: &'a MountPlan,
     journal: &'a JournalPlan,
     peer: &'a PeerInfo,
-    left: Left,
-    /// What is being done again, where the server's machine was started again since.
-    decided: Option<Decided>,
-    /// The connection over which all of it was settled.
-    used: Option<Pump>,
+    left: SurveyedJournal,
+    /// The replay in progress, after a reboot of the server's machine.
+    decided: Option<SuspendedReplay>,
+    /// The connection over which the replay ended.
+    used: Option<JournalSender>,
 }
 
 impl Recovery<'_> {
-    /// Over `carrier` first, where there is one.
-    fn run(mut self, carrier: &mut Option<Carrier>) -> Result<Brought, Stays> {
+    /// Recovers the journal, over `carrier` first, if any.
+    fn run(mut self, carrier: &mut Option<Carrier>) -> Result<ReplayedJournal, RecoveryError> {
         let Some(header) = self.left.header().cloned() else {
             return self.without_header();
         };
@@ -240,30 +243,34 @@ impl Recovery<'_> {
         let used = self.used.take();
         let settled = self.settle(ended, quarantine);
         match (used, &settled) {
-            // Not before its journal is gone: who brings that needs what the server remembers of the session.
+            // After the journal is removed: a replay of it would need the server's state of the session.
             (Some(used), Ok(_)) => used.end_session(),
-            // It has no use any more for what the server has promised it: whoever comes next need not wait for that.
-            (Some(used), Err(_)) => used.rest(),
+            // The session does not need its leases any more; other clients need not wait for them.
+            (Some(used), Err(_)) => used.release_leases(),
             (None, _) => {}
         }
         settled
     }
 
-    /// What is left when nothing more is sent: what may not be is kept aside, and the journal goes.
-    fn settle(self, ended: Result<Outcome, Stays>, mut quarantine: Quarantine) -> Result<Brought, Stays> {
+    /// Quarantines what must not be sent, and removes the journal.
+    fn settle(
+        self,
+        ended: Result<DeliveryCounts, RecoveryError>,
+        mut quarantine: Quarantine,
+    ) -> Result<ReplayedJournal, RecoveryError> {
         let mut unfit = None;
         let outcome = match ended {
-            Err(Stays::Unfit(why @ (Unfit::Unknown | Unfit::Unlike(_)))) => {
+            Err(RecoveryError::Unfit(why @ (Undeliverable::Unknown | Undeliverable::Replay(_)))) => {
                 unfit = Some(why);
-                Outcome::default()
+                DeliveryCounts::default()
             }
             ended => ended?,
         };
-        keep_aside(&self.left, &mut quarantine, unfit)?;
+        quarantine_undeliverable(&self.left, &mut quarantine, unfit)?;
         quarantine.settle()?;
-        let Recovery { left: Left { claim, survey, .. }, .. } = self;
+        let Recovery { left: SurveyedJournal { claim, survey, .. }, .. } = self;
         let aside = quarantine.count();
-        let brought = Brought {
+        let brought = ReplayedJournal {
             outcome,
             aside,
             quarantine: quarantine.dir().to_path_buf(),
@@ -274,15 +281,15 @@ impl Recovery<'_> {
         Ok(brought)
     }
 
-    /// Nobody can tell whose changes these are.
-    fn without_header(self) -> Result<Brought, Stays> {
+    /// Handles a journal without a readable header.
+    fn without_header(self) -> Result<ReplayedJournal, RecoveryError> {
         if self.left.survey.damage.is_some() {
-            return Err(Stays::Unreadable("its first segment is damaged".to_owned()));
+            return Err(RecoveryError::Unreadable("its first segment is damaged".to_owned()));
         }
-        // It was made and never written to.
+        // It was created and never written to.
         self.left.claim.map_or(Ok(()), Claim::remove)?;
-        let (outcome, quarantine) = (Outcome::default(), PathBuf::new());
-        Ok(Brought { outcome, aside: 0, quarantine, damage: None, unfit: None })
+        let (outcome, quarantine) = (DeliveryCounts::default(), PathBuf::new());
+        Ok(ReplayedJournal { outcome, aside: 0, quarantine, damage: None, unfit: None })
     }
 
     fn attempt(
@@ -291,70 +298,75 @@ impl Recovery<'_> {
         header: &Header,
         quarantine: &mut Quarantine,
         is_first: bool,
-    ) -> Result<Outcome, Stays> {
+    ) -> Result<DeliveryCounts, RecoveryError> {
         let attached = shake_hands_as(carrier, header.session, self.plan, FEATURES)?;
         let attachment = &attached.attachment;
         if attachment.root.id != header.root {
             attached.carrier.closer.close();
-            return Err(Stays::OtherTree);
+            return Err(RecoveryError::OtherTree);
         }
         if attachment.read_only {
             attached.carrier.closer.close();
-            return Err(Stays::ReadOnly);
+            return Err(RecoveryError::ReadOnly);
         }
-        let terms = Terms { ledger: attachment.ledger, boot: attachment.boot };
+        let terms = SessionTerms { ledger: attachment.ledger, boot: attachment.boot };
         let is_certain = is_first && header.run == kernel_run();
         let decided = self.decided.take().filter(|decided| decided.is_at(terms.boot));
-        let decided = decided.or_else(|| again::noted(&self.left, header.root, terms));
+        let decided = decided.or_else(|| reboot_replay::noted(&self.left, header.root, terms));
         let at = decided.as_ref().map(|_| terms.boot);
-        let begun = match (Course::of(&self.left.survey, header, terms, is_certain, at), decided) {
-            (Course::AsTheyAre(replay), _) => {
-                Ok(Bring::as_they_are(terms, replay, self.left.survey.refused()))
+        let begun = match (DeliveryPlan::of(&self.left.survey, header, terms, is_certain, at), decided) {
+            (DeliveryPlan::Resume(replay), _) => {
+                Ok(Delivery::resume(terms, replay, self.left.survey.rejected()))
             }
-            (Course::Nothing(unfit), _) => Err(Stays::Unfit(unfit)),
-            (Course::Again, Some(decided)) => Bring::go_on(decided, terms).map_err(Stays::from),
-            (Course::Again, None) => again::learned(&self.left, header.root, self.left.survey.end())
-                .and_then(|redo| Ok(Bring::again(redo, self.left.survey.seen, terms, None)?)),
+            (DeliveryPlan::Nothing(unfit), _) => Err(RecoveryError::Unfit(unfit)),
+            (DeliveryPlan::ReplayAll, Some(decided)) => {
+                Delivery::continue_replay(decided, terms).map_err(RecoveryError::from)
+            }
+            (DeliveryPlan::ReplayAll, None) => {
+                reboot_replay::learned(&self.left, header.root, self.left.survey.end()).and_then(|redo| {
+                    Ok(Delivery::replay_all(redo, self.left.survey.latest_time, terms, None)?)
+                })
+            }
         };
-        let mut pump = self.pump(attached)?;
-        let _slow = Slow::begin(self.plan.tell, Waits::Journal);
+        let mut sender = self.sender(attached)?;
+        let _slow = SlowStep::begin(self.plan.tell, MountStep::Journal);
         let ended = begun.and_then(|mut bring| {
-            let ended = pump.run(&mut bring, quarantine);
-            self.decided = bring.broken();
+            let ended = sender.run(&mut bring, quarantine);
+            self.decided = bring.suspend();
             ended
         });
         match &ended {
-            Ok(_) | Err(Stays::Unfit(_)) => self.used = Some(pump),
-            Err(_) => pump.close(),
+            Ok(_) | Err(RecoveryError::Unfit(_)) => self.used = Some(sender),
+            Err(_) => sender.close(),
         }
         ended
     }
 
-    fn pump(&self, attached: Attached) -> Result<Pump, Stays> {
-        Ok(Pump::of_dead(attached, &self.left, self.journal.tell)?)
+    fn sender(&self, attached: Attached) -> Result<JournalSender, RecoveryError> {
+        Ok(JournalSender::for_ended_mount(attached, &self.left, self.journal.tell)?)
     }
 }
 
-/// What may not be sent.
-pub(super) fn keep_aside(
-    left: &Left,
+/// Quarantines the changes that must not be sent.
+pub(super) fn quarantine_undeliverable(
+    left: &SurveyedJournal,
     quarantine: &mut Quarantine,
-    unfit: Option<Unfit>,
-) -> Result<(), Stays> {
-    if left.survey.behind == 0 && unfit.is_none() {
+    unfit: Option<Undeliverable>,
+) -> Result<(), RecoveryError> {
+    if left.survey.after_damage == 0 && unfit.is_none() {
         return Ok(());
     }
     let mut segments = left.segments()?;
     while let Some(taken) = segments.next()? {
         if let Some(unfit) = unfit {
             let survey = &left.survey;
-            let is_needed = |number: u64| number >= survey.forget && !survey.told(number).is_refused;
+            let is_needed = |number: u64| number >= survey.durable && !survey.outcome(number).is_rejected;
             for record in taken.records.iter().filter(|record| is_needed(record.number)) {
                 quarantine.keep(record, &unfit.to_string())?;
             }
         }
-        // None where power was lost: nobody was promised anything of it.
-        for record in taken.behind.iter().filter(|_| left.survey.behind > 0) {
+        // None after a power loss: no program was promised anything of them.
+        for record in taken.after_damage.iter().filter(|_| left.survey.after_damage > 0) {
             quarantine.keep(record, "it stands behind a damaged place of the journal")?;
         }
     }

@@ -1,13 +1,13 @@
-//! Journals on a real disk, and a server that is played.
+//! Journals on a real disk, and a scripted server.
 
-mod played;
+mod scripted_server;
 mod recovering;
 mod writing;
 
 use super::*;
 use crate::MountPlan;
 use bytes::Bytes;
-use played::Played;
+use scripted_server::ScriptedServer;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,10 +17,10 @@ use wirefs_op::message::target::Target;
 use wirefs_op::wire::Data;
 use wirefs_op::{NOTAG, SetStat, TreePath};
 
-/// A directory for journals, and the server that they are of.
+/// A directory of journals, and their server.
 struct Stage {
     dir: PathBuf,
-    server: Arc<Played>,
+    server: Arc<ScriptedServer>,
 }
 
 impl Stage {
@@ -64,7 +64,7 @@ impl Stage {
         }
     }
 
-    /// A journal of a session of the server.
+    /// Creates the journal of a session.
     fn begin(&self, session: u8) -> Journal {
         let plan = self.plan();
         let session = SessionId([session; 16]);
@@ -73,7 +73,7 @@ impl Stage {
         Journal::begin(&self.journal_plan(), session, &attached, |_| {}).expect("a journal")
     }
 
-    /// A journal with these changes, whose process is gone.
+    /// Creates a journal with these changes, whose process has ended.
     fn left(&self, session: u8, changes: &[(u64, &str)]) -> PathBuf {
         let journal = self.begin(session);
         for (number, name) in changes {
@@ -84,18 +84,18 @@ impl Stage {
     }
 
     fn only_journal(&self) -> PathBuf {
-        match &left_journals(&self.dir.join("journal"))[..] {
+        match &pending_journals(&self.dir.join("journal"))[..] {
             [journal] => journal.dir.clone(),
             other => panic!("{other:?}"),
         }
     }
 
-    fn recover(&self) -> Vec<Recovered> {
-        crate::recover_left(&self.plan()).unwrap()
+    fn recover(&self) -> Vec<JournalRecovery> {
+        crate::recover_journals(&self.plan()).unwrap()
     }
 
-    fn kept(&self) -> Vec<Kept> {
-        kept_in(&self.dir.join("quarantine"))
+    fn kept(&self) -> Vec<QuarantineCount> {
+        count_quarantined(&self.dir.join("quarantine"))
     }
 }
 
@@ -105,7 +105,7 @@ impl Drop for Stage {
     }
 }
 
-/// A write of its own name to a file.
+/// A write of a file's own name to it.
 fn write_to(name: &str) -> Frame {
     write_bytes(name, Bytes::copy_from_slice(name.as_bytes()))
 }

@@ -1,32 +1,32 @@
-//! Appending: entries are gathered, and written with one call before anything is done that they have to precede.
+//! The end of a journal. Entries are gathered, and written with one call before anything that they must precede.
 
 use super::disk::is_full;
 use super::group::Group;
 use super::place::{Claim, segments};
-use crate::ending::Holder;
+use crate::previous_mount::MountNote;
 use bytes::Bytes;
 use std::fs::File;
 use std::io::{self, IoSlice, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use wirefs_journal::entry::{EntryKind, HEAD_BYTES, NOT_ALONE, Spot, head};
+use wirefs_journal::entry::{EntryKind, HEAD_BYTES, NOT_EXCLUSIVE, Spot, head};
 use wirefs_journal::limits::SEGMENT_BYTES;
-use wirefs_journal::{Figures, Header, Live, Misuse, Told};
+use wirefs_journal::{ChangeOutcome, Figures, Header, Layout, Misuse};
 use wirefs_op::Frame;
 use wirefs_op::message::version::BootId;
 
-/// Entries that are written with one call, at most: the kernel takes 1024 pieces, and each has three.
+/// The maximum number of entries per write: the kernel accepts 1024 pieces, and each entry has three.
 const GATHERED_MAX: usize = 300;
 
-/// Why nothing more can be written.
+/// The reason why nothing more can be written.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AppendError {
     #[error("cannot write below {}: {error}", dir.display())]
     System { dir: PathBuf, error: io::Error },
-    /// Room is all that is missing.
+    /// The disk is full.
     #[error("no room below {}: {error}; make {} MiB free there", dir.display(), SEGMENT_BYTES >> 20)]
     Full { dir: PathBuf, error: io::Error },
-    /// What was refused cannot be kept.
+    /// A rejected change cannot be quarantined.
     #[error(transparent)]
     Refused(io::Error),
     #[error(transparent)]
@@ -42,13 +42,13 @@ impl AppendError {
         }
     }
 
-    /// Whether it may be tried again once there is room.
+    /// Returns whether to try again once there is space.
     pub(super) fn is_full(&self) -> bool {
         matches!(self, AppendError::Full { .. })
     }
 }
 
-/// An entry that is not written yet.
+/// An unwritten entry.
 struct Gathered {
     head: [u8; HEAD_BYTES],
     frame: Frame,
@@ -63,30 +63,30 @@ fn body(frame: &Frame) -> [&[u8]; 2] {
 pub(super) struct Writer {
     claim: Claim,
     header: Header,
-    live: Live,
-    /// The segment that is written to, but where there was no room for one, and the sum of its header.
+    live: Layout,
+    /// The current segment, unless there was no space for one, and its header's checksum.
     file: Option<Arc<File>>,
     salt: u32,
     gathered: Vec<Gathered>,
-    /// The last number below which all changes were noted to be answered.
+    /// The last noted number below which all changes are answered.
     answered: u64,
-    /// The last that was noted of who else was there, and of the server's clock.
+    /// The last notes on exclusivity and on the server's clock.
     alone: Option<u64>,
     seen: u64,
 }
 
 impl Writer {
-    /// Begins a journal.
+    /// Creates a journal.
     ///
     /// # Errors
-    /// The system refuses, or there is no room: nothing is left there then.
+    /// The system refuses, or the disk is full; nothing remains.
     pub(super) fn begin(claim: Claim, header: Header, group: &Group) -> Result<Writer, AppendError> {
-        let live = Live::new(header.encode().len() as u64);
+        let live = Layout::new(header.encode().len() as u64);
         let (file, salt) = match group.make(&header) {
             Ok(made) => made,
             Err(error) => {
                 let error = AppendError::below(claim.dir(), error);
-                // Whoever looks for journals finds an empty place, and no fault in it.
+                // So that a search for journals finds no damaged one.
                 let _none_left = claim.remove();
                 return Err(error);
             }
@@ -106,8 +106,8 @@ impl Writer {
         })
     }
 
-    /// Tells the next mount how far this one is.
-    pub(super) fn note_holder(&self, holder: &Holder) {
+    /// Updates the note for the next mount.
+    pub(super) fn note_holder(&self, holder: &MountNote) {
         self.claim.note(holder);
     }
 
@@ -117,10 +117,10 @@ impl Writer {
         if placed.opens {
             self.next_segment(placed.segment, group)?;
         }
-        self.gather(EntryKind::Record, number, frame, placed.offset, group)
+        self.gather(EntryKind::Change, number, frame, placed.offset, group)
     }
 
-    /// Notes which changes are answered, unless that is noted.
+    /// Notes that the changes below a number are answered, unless noted before.
     pub(super) fn answered(&mut self, below: u64, group: &Group) -> Result<(), AppendError> {
         if below <= self.answered {
             return Ok(());
@@ -129,33 +129,38 @@ impl Writer {
         self.note(EntryKind::Answered, below, Frame::default(), group)
     }
 
-    /// Notes what the server said of a change.
-    pub(super) fn told(&mut self, number: u64, told: &Told, group: &Group) -> Result<(), AppendError> {
+    /// Notes the server's answer to a change.
+    pub(super) fn told(
+        &mut self,
+        number: u64,
+        told: &ChangeOutcome,
+        group: &Group,
+    ) -> Result<(), AppendError> {
         let frame = Frame { data: Bytes::copy_from_slice(&told.encode()), ..Frame::default() };
-        self.note(EntryKind::Told, number, frame, group)
+        self.note(EntryKind::Outcome, number, frame, group)
     }
 
-    /// Notes from which change on nobody else has come between.
+    /// Notes the number of the change since which the session has been exclusive.
     pub(super) fn alone(&mut self, from: Option<u64>, group: &Group) -> Result<(), AppendError> {
         self.alone = from;
-        self.note(EntryKind::Alone, from.unwrap_or(NOT_ALONE), Frame::default(), group)
+        self.note(EntryKind::Exclusive, from.unwrap_or(NOT_EXCLUSIVE), Frame::default(), group)
     }
 
-    /// Notes what the server's clock has said of these changes.
+    /// Notes the server's time of the changes.
     pub(super) fn seen(&mut self, nanos: u64, group: &Group) -> Result<(), AppendError> {
         self.seen = nanos;
-        self.note(EntryKind::Seen, nanos, Frame::default(), group)
+        self.note(EntryKind::LatestTime, nanos, Frame::default(), group)
     }
 
-    /// Whether none was noted to be answered yet.
+    /// Returns whether no answer is noted yet.
     pub(super) fn has_no_answer(&self) -> bool {
         self.answered <= 1
     }
 
-    /// Forgets the changes below a number; segments that are not needed go.
+    /// Removes the changes below a number, and the segments that are not needed.
     pub(super) fn forget(&mut self, below: u64, group: &Group) -> Result<(), AppendError> {
         self.answered(below, group)?;
-        self.note(EntryKind::Forget, below, Frame::default(), group)?;
+        self.note(EntryKind::Durable, below, Frame::default(), group)?;
         let gone = self.live.forget(below);
         if !gone.is_empty() {
             self.note_again(group)?;
@@ -167,18 +172,18 @@ impl Writer {
         Ok(())
     }
 
-    /// Begins anew where there was no room: nothing in it is needed, and all that is below a number is done at this start of the server's
-    /// machine. What was there goes first, and leaves its room.
+    /// Restarts a journal without space. None of it is needed: the server has all changes below a number on stable
+    /// storage for this boot. The old segments are removed first, to make space.
     pub(super) fn begin_anew(&mut self, below: u64, boot: BootId, group: &Group) -> Result<(), AppendError> {
         self.gathered.clear();
         (self.answered, self.alone, self.file) = (below, None, None);
-        group.let_go();
+        group.give_up();
         for (number, _) in segments(self.dir()).map_err(|error| self.cannot(error))?.into_iter().rev() {
             group.remove(number).map_err(|error| self.cannot(error))?;
         }
         self.live.forget(below);
         let turned = self.turn(boot, group);
-        // The one before is gone as well.
+        // The previous segment is removed as well.
         self.live.forget(below);
         turned
     }
@@ -191,13 +196,13 @@ impl Writer {
         AppendError::below(self.dir(), error)
     }
 
-    /// Notes once more what counts for all changes that follow: the segment where it was noted goes.
+    /// Repeats the notes that apply to all later changes, because their segment is removed.
     fn note_again(&mut self, group: &Group) -> Result<(), AppendError> {
         self.note(EntryKind::Answered, self.answered, Frame::default(), group)?;
         if let Some(from) = self.alone {
-            self.note(EntryKind::Alone, from, Frame::default(), group)?;
+            self.note(EntryKind::Exclusive, from, Frame::default(), group)?;
         }
-        self.note(EntryKind::Seen, self.seen, Frame::default(), group)
+        self.note(EntryKind::LatestTime, self.seen, Frame::default(), group)
     }
 
     fn note(&mut self, kind: EntryKind, number: u64, frame: Frame, group: &Group) -> Result<(), AppendError> {
@@ -224,7 +229,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes what was gathered: from then on it outlives this process.
+    /// Writes the gathered entries, which then survive this process.
     pub(super) fn write(&mut self, group: &Group) -> Result<(), AppendError> {
         if self.gathered.is_empty() {
             return Ok(());
@@ -244,10 +249,11 @@ impl Writer {
         Ok(())
     }
 
-    /// The server's machine was started again, and has all that is in the journal: what follows is for that start of it.
+    /// Continues after a reboot of the server's machine, which has the whole journal: later entries are for the new
+    /// boot.
     pub(super) fn turn(&mut self, boot: BootId, group: &Group) -> Result<(), AppendError> {
         self.header.boot = boot;
-        let segment = self.live.turn();
+        let segment = self.live.begin_segment();
         self.next_segment(segment, group)?;
         self.note_again(group)?;
         self.write(group)
@@ -263,7 +269,7 @@ impl Writer {
         opened.map_err(|error| self.cannot(error))
     }
 
-    /// Whose journal it is, and where.
+    /// Returns the header and the directory.
     pub(super) fn header(&self) -> (&Header, &Path) {
         (&self.header, self.claim.dir())
     }
@@ -272,7 +278,7 @@ impl Writer {
         self.live.figures(answered)
     }
 
-    /// Ends the journal, of which nothing is needed.
+    /// Removes the journal, which is not needed.
     pub(super) fn remove(self) -> io::Result<()> {
         self.claim.remove()
     }

@@ -1,4 +1,4 @@
-//! Lines of `/proc/TID/status`, and the signals that they stand for.
+//! Lines of `/proc/TID/status` and their signals.
 
 use super::*;
 
@@ -12,25 +12,25 @@ const INTERRUPT: u64 = 1 << 1;
 const ALARM: u64 = 1 << 13;
 
 #[test]
-fn a_pending_signal_to_end_counts_unless_it_is_blocked() {
+fn pending_end_signal_counts_unless_it_is_blocked() {
     let cases = [
-        (0, 0, 0, Fate::Lives),
-        (ALARM, 0, 0, Fate::Lives),
-        (INTERRUPT, 0, 0, Fate::AskedToEnd),
-        (0, INTERRUPT, 0, Fate::AskedToEnd),
-        (0, INTERRUPT, INTERRUPT, Fate::Lives),
-        (KILL.0, INTERRUPT, 0, Fate::Dies),
-        (KILL.0, 0, u64::MAX, Fate::Dies),
+        (0, 0, 0, CallerState::Running),
+        (ALARM, 0, 0, CallerState::Running),
+        (INTERRUPT, 0, 0, CallerState::AskedToEnd),
+        (0, INTERRUPT, 0, CallerState::AskedToEnd),
+        (0, INTERRUPT, INTERRUPT, CallerState::Running),
+        (KILL.0, INTERRUPT, 0, CallerState::Dying),
+        (KILL.0, 0, u64::MAX, CallerState::Dying),
     ];
     for (thread, process, blocked, expected) in cases {
         let status = status("S (sleeping)", thread, process, blocked);
-        assert_eq!(fate_by(&status), expected, "{status}");
+        assert_eq!(state_in(&status), expected, "{status}");
     }
 }
 
 #[test]
-fn a_thread_that_has_ended_dies() {
-    assert_eq!(fate_by(&status("Z (zombie)", 0, 0, 0)), Fate::Dies);
-    assert_eq!(fate(u32::MAX), Fate::Dies);
-    assert_eq!(fate(std::process::id()), Fate::Lives);
+fn ended_thread_is_dying() {
+    assert_eq!(state_in(&status("Z (zombie)", 0, 0, 0)), CallerState::Dying);
+    assert_eq!(caller_state(u32::MAX), CallerState::Dying);
+    assert_eq!(caller_state(std::process::id()), CallerState::Running);
 }

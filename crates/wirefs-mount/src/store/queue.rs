@@ -1,4 +1,4 @@
-//! What the store's thread has to do.
+//! The queue of the disk cache's thread.
 
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -6,33 +6,33 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use wirefs_cache::CachePiece;
 use wirefs_store::disk_cache::CachedPiece;
 
-/// Bytes that wait to be written, at most: what comes beyond is not kept.
-const KEEP_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// The maximum size of contents that wait to be written; further ones are not cached.
+const STORE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// One thing to do.
+/// A read or a write.
 pub(super) enum Job {
     Load(CachePiece, CachedPiece),
-    Keep(CachePiece, Bytes),
+    Store(CachePiece, Bytes),
 }
 
 #[derive(Default)]
-struct Waiting {
-    /// No more than calls wait for, and what is read ahead for them.
+struct Waiter {
+    /// Bounded by the waiting calls and their read-ahead.
     loads: VecDeque<(CachePiece, CachedPiece)>,
-    keeps: VecDeque<(CachePiece, Bytes)>,
-    keep_bytes: usize,
+    stores: VecDeque<(CachePiece, Bytes)>,
+    store_bytes: usize,
     is_stopped: bool,
 }
 
 /// The queue.
 #[derive(Default)]
 pub(super) struct Queue {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<Waiter>,
     filled: Condvar,
 }
 
 impl Queue {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, Waiter> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -41,25 +41,25 @@ impl Queue {
         self.filled.notify_one();
     }
 
-    pub(super) fn push_keep(&self, piece: CachePiece, data: Bytes) {
+    pub(super) fn push_store(&self, piece: CachePiece, data: Bytes) {
         let mut waiting = self.lock();
-        if waiting.keep_bytes + data.len() <= KEEP_BYTES_MAX {
-            waiting.keep_bytes += data.len();
-            waiting.keeps.push_back((piece, data));
+        if waiting.store_bytes + data.len() <= STORE_BYTES_MAX {
+            waiting.store_bytes += data.len();
+            waiting.stores.push_back((piece, data));
             self.filled.notify_one();
         }
     }
 
-    /// Waits for something to do; `None` when stopped and all is done.
+    /// Waits for the next job; `None` when stopped and empty.
     pub(super) fn next(&self) -> Option<Job> {
         let mut waiting = self.lock();
         loop {
             if let Some((piece, stored)) = waiting.loads.pop_front() {
                 return Some(Job::Load(piece, stored));
             }
-            if let Some((piece, data)) = waiting.keeps.pop_front() {
-                waiting.keep_bytes -= data.len();
-                return Some(Job::Keep(piece, data));
+            if let Some((piece, data)) = waiting.stores.pop_front() {
+                waiting.store_bytes -= data.len();
+                return Some(Job::Store(piece, data));
             }
             if waiting.is_stopped {
                 return None;
@@ -68,7 +68,7 @@ impl Queue {
         }
     }
 
-    /// Nothing more comes.
+    /// Stops the queue after its pending jobs.
     pub(super) fn stop(&self) {
         self.lock().is_stopped = true;
         self.filled.notify_all();

@@ -1,4 +1,4 @@
-//! A connection that comes when the mount is about to end, over a carrier in memory.
+//! Redials, and a connection that is established while the mount stops.
 
 use super::*;
 use crate::engine::Engine;
@@ -9,7 +9,7 @@ use wirefs_client::Attachment;
 use wirefs_op::message::version::{BootId, SessionId};
 use wirefs_op::{FileId, Kind, Stat};
 
-/// Nobody dials here.
+/// A dialer that is not used.
 struct Nowhere;
 
 impl Dial for Nowhere {
@@ -68,7 +68,7 @@ fn each_protocol_fault_in_a_row_doubles_the_wait_before_the_next_dial() {
 }
 
 #[test]
-fn a_connection_that_comes_after_the_stop_is_closed_and_not_used() {
+fn connection_after_the_stop_is_closed_and_unused() {
     for stops in [false, true] {
         let (first, _far) = memory::pair().expect("two ends");
         let engine = Arc::new(Engine::new(&plan(), SessionId([7; 16]), &attached(first), None, None));

@@ -7,8 +7,11 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use std::time::Duration;
 use wirefs_client::{Again, Attachment, Client, Lane, Redone};
-use wirefs_journal::replay::Event;
-use wirefs_journal::{Act, Bring, Course, Decision, Fate, Fault, Record, Redo, Terms, Unfit, Unlike};
+use wirefs_journal::DeliveryInput;
+use wirefs_journal::{
+    ChangeFate, Delivery, DeliveryFault, DeliveryOutput, DeliveryPlan, Findings, Record, Replay, ReplayFault,
+    SessionTerms, Undeliverable,
+};
 use wirefs_op::message::recall::{RELEASE_ALL, Trecalled};
 use wirefs_op::{FileId, NOTAG, Request, Time};
 use wirefs_server::ConnectionKey;
@@ -19,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// That, over one connection.
 pub(crate) struct Bringing {
     pub(crate) connection: ConnectionKey,
-    bring: Bring,
+    bring: Delivery,
     records: VecDeque<Record>,
     /// For a mount that lives.
     is_live: bool,
@@ -30,25 +33,25 @@ pub(crate) struct Bringing {
 impl Bringing {
     /// Whether some of what a server's machine has lost may have been sent again.
     pub(crate) fn is_again(&self) -> bool {
-        self.bring.is_decided()
+        self.bring.has_replayed()
     }
 }
 
 /// What is known of the changes in a journal.
-fn learned(journal: &Journal, root: FileId, end: Option<u64>) -> Result<(Redo, u64), Fault> {
+fn learned(journal: &Journal, root: FileId, end: Option<u64>) -> Result<(Replay, u64), DeliveryFault> {
     let (survey, records) = journal.survey();
     let end = end.unwrap_or(survey.end());
-    let mut redo = Redo::of(&survey, root, end).map_err(Unfit::Unlike)?;
+    let mut redo = Replay::of(&survey, root, end).map_err(Undeliverable::Replay)?;
     for record in &records {
-        redo.learn_of(&survey, record).map_err(Unfit::Unlike)?;
+        redo.learn_from(&survey, record).map_err(Undeliverable::Replay)?;
     }
-    Ok((redo, survey.seen))
+    Ok((redo, survey.latest_time))
 }
 
 impl World {
     /// A connection is there: tells whether it is used up by bringing a journal to the server.
     pub(crate) fn begins_to_bring(&mut self, connection: ConnectionKey, attachment: &Attachment) -> bool {
-        let terms = Terms { ledger: attachment.ledger, boot: attachment.boot };
+        let terms = SessionTerms { ledger: attachment.ledger, boot: attachment.boot };
         let root = self.truth.root();
         let Some(is_dead) = self.ahead.as_ref().map(|ahead| ahead.left.is_some()) else { return false };
         let (begun, is_live) = match is_dead {
@@ -74,7 +77,7 @@ impl World {
     }
 
     /// Whether the server's machine may have lost changes of the mount that lives.
-    fn has_lost(&self, terms: Terms) -> bool {
+    fn has_lost(&self, terms: SessionTerms) -> bool {
         let client = self.seats.get(SEAT).and_then(|seat| seat.client.as_ref());
         let (Some(ahead), Some(client)) = (&self.ahead, client) else { return false };
         let decided = ahead.begun.as_ref().and_then(|begun| begun.decided.as_ref());
@@ -82,27 +85,27 @@ impl World {
         terms.boot != client.boot() && ahead.given_up != Some(terms.boot) && (terms.is_void() || is_going_on)
     }
 
-    fn begin_for_dead(&mut self, root: FileId, terms: Terms) -> Result<Bring, Fault> {
-        let Some(ahead) = &mut self.ahead else { return Err(Unfit::Unknown.into()) };
-        let Some(left) = &mut ahead.left else { return Err(Unfit::Unknown.into()) };
+    fn begin_for_dead(&mut self, root: FileId, terms: SessionTerms) -> Result<Delivery, DeliveryFault> {
+        let Some(ahead) = &mut self.ahead else { return Err(Undeliverable::Unknown.into()) };
+        let Some(left) = &mut ahead.left else { return Err(Undeliverable::Unknown.into()) };
         let is_certain = left.header.run == ahead.kernel_run && !std::mem::replace(&mut left.is_tried, true);
         let decided = left.decided.take().filter(|decided| decided.is_at(terms.boot));
         let decided = decided.or_else(|| left.noted(root, terms, ahead.kernel_run));
         let at = decided.as_ref().map(|_| terms.boot);
         let survey = left.survey().0;
-        match (Course::of(&survey, &left.header, terms, is_certain, at), decided) {
-            (Course::AsTheyAre(replay), _) => Ok(Bring::as_they_are(terms, replay, survey.refused())),
-            (Course::Nothing(unfit), _) => Err(unfit.into()),
-            (Course::Again, Some(decided)) => Bring::go_on(decided, terms),
-            (Course::Again, None) => {
+        match (DeliveryPlan::of(&survey, &left.header, terms, is_certain, at), decided) {
+            (DeliveryPlan::Resume(replay), _) => Ok(Delivery::resume(terms, replay, survey.rejected())),
+            (DeliveryPlan::Nothing(unfit), _) => Err(unfit.into()),
+            (DeliveryPlan::ReplayAll, Some(decided)) => Delivery::continue_replay(decided, terms),
+            (DeliveryPlan::ReplayAll, None) => {
                 let (redo, seen) = learned(left, root, None)?;
                 self.record.redone += 1;
-                Bring::again(redo, seen, terms, None)
+                Delivery::replay_all(redo, seen, terms, None)
             }
         }
     }
 
-    fn begin_for_living(&mut self, root: FileId, terms: Terms) -> Result<Bring, Fault> {
+    fn begin_for_living(&mut self, root: FileId, terms: SessionTerms) -> Result<Delivery, DeliveryFault> {
         if self.ahead.as_ref().is_some_and(|ahead| ahead.begun.is_none()) {
             let held = self.drive(SEAT, |client, _| (client.begin_redo(), client.answered_below()));
             let (end, answered) = held.unwrap_or_default();
@@ -110,20 +113,20 @@ impl World {
                 ahead.begun = Some(Begun { end, answered, decided: None });
             }
         }
-        let Some(ahead) = &mut self.ahead else { return Err(Unfit::Unknown.into()) };
+        let Some(ahead) = &mut self.ahead else { return Err(Undeliverable::Unknown.into()) };
         let (Some(begun), Some(journal)) = (&mut ahead.begun, &ahead.journal) else {
-            return Err(Unfit::Unknown.into());
+            return Err(Undeliverable::Unknown.into());
         };
         match begun.decided.take() {
-            Some(decided) if decided.is_at(terms.boot) => Bring::go_on(decided, terms),
+            Some(decided) if decided.is_at(terms.boot) => Delivery::continue_replay(decided, terms),
             elsewhere => {
                 let (mut redo, seen) = learned(journal, root, Some(begun.end))?;
                 if let Some(elsewhere) = &elsewhere {
-                    elsewhere.precedes(&mut redo);
+                    elsewhere.hand_over_to(&mut redo);
                 }
                 begun.decided = elsewhere;
                 self.record.redone_live += 1;
-                Bring::again(redo, seen, terms, Some(begun.answered))
+                Delivery::replay_all(redo, seen, terms, Some(begun.answered))
             }
         }
     }
@@ -133,7 +136,7 @@ impl World {
         let now = self.now;
         let handled = self.ahead.as_mut().and_then(|ahead| ahead.bringing.as_mut()).map(|bringing| {
             bringing.heard = now;
-            bringing.bring.handle(Event::Received(body))
+            bringing.bring.handle(DeliveryInput::Received(body))
         });
         match handled {
             Some(Ok(())) => self.go_on_bringing(),
@@ -151,7 +154,7 @@ impl World {
         }
     }
 
-    fn stops_bringing(&mut self, fault: Fault) {
+    fn stops_bringing(&mut self, fault: DeliveryFault) {
         let bringing = self.ahead.as_mut().and_then(|ahead| ahead.bringing.take());
         self.cannot_bring(fault);
         if let Some(bringing) = bringing {
@@ -165,7 +168,7 @@ impl World {
             let Some(Bringing { connection, bring, records, is_live, .. }) = bringing else { return };
             let is_dead = !*is_live;
             if bring.wants_record() {
-                let event = records.pop_front().map_or(Event::End, Event::Record);
+                let event = records.pop_front().map_or(DeliveryInput::End, DeliveryInput::Record);
                 if let Err(fault) = bring.handle(event) {
                     return self.stops_bringing(fault);
                 }
@@ -174,36 +177,38 @@ impl World {
             let (connection, act) = (*connection, bring.poll());
             match act {
                 None => return,
-                Some(Act::Decided(decision)) => {
+                Some(DeliveryOutput::Findings(decision)) => {
                     self.note_decided(|noted, run| *noted = decision.encode(run));
                 }
-                Some(Act::Answered(below)) => {
-                    self.note_decided(|noted, _| noted.extend(Decision::answered(below)));
+                Some(DeliveryOutput::Answered(below)) => {
+                    self.note_decided(|noted, _| noted.extend(Findings::answered(below)));
                 }
-                Some(Act::Send(frame)) => {
+                Some(DeliveryOutput::Send(frame)) => {
                     let body = frame.to_body();
                     self.note_request(SEAT, &body);
                     self.send_up(connection, body, Lane::Changes);
                 }
                 // S-106: it was asked for while there was no connection, so that its client did not know the end of the file.
-                Some(Act::Keep(_, why)) if why.ends_with("nobody knows where the append went") => {
+                Some(DeliveryOutput::Quarantine(_, why))
+                    if why.ends_with("nobody knows where the append went") =>
+                {
                     self.is_kept_aside();
                 }
                 // S-103: the mount has died, and the server had got more from it than it has answered.
-                Some(Act::Keep(_, why))
+                Some(DeliveryOutput::Quarantine(_, why))
                     if is_dead && why.ends_with("what it has there was changed later") =>
                 {
                     self.is_kept_aside();
                 }
-                Some(Act::Keep(record, why)) => {
-                    let is_refused = why.starts_with("the server refused it");
+                Some(DeliveryOutput::Quarantine(record, why)) => {
+                    let is_refused = why.starts_with("the server rejected it");
                     if !(is_refused && self.is_refused_anyhow()) {
                         let what = Request::decode(record.body.clone());
                         self.fail(format!("change {} is kept aside, {why}: {what:?}", record.number));
                     }
                 }
-                Some(Act::Done(_)) => return self.is_brought(),
-                Some(Act::Unsafe(errno)) => {
+                Some(DeliveryOutput::Done(_)) => return self.is_brought(),
+                Some(DeliveryOutput::SyncFailed(errno)) => {
                     self.fail(format!("what was brought is not on the server's disk: {errno}"));
                 }
             }
@@ -239,12 +244,12 @@ impl World {
                 journal.header.boot = boot;
                 journal.noted.clear();
             }
-            let Some(became) = bringing.bring.take_became() else {
+            let Some(became) = bringing.bring.take_report() else {
                 return self.fail("a mount that lives is not told what became of its changes".into());
             };
-            let again = |fate: Fate| match fate {
-                Fate::Answered(reply) => Again::Answered(reply),
-                Fate::Done(stat) => Again::Done(stat),
+            let again = |fate: ChangeFate| match fate {
+                ChangeFate::Answered(reply) => Again::Answered(reply),
+                ChangeFate::Done(stat) => Again::Done(stat),
             };
             let fates = became.fates.into_iter().map(|(number, fate)| (number, again(fate))).collect();
             let redone = Redone { boot, next: became.next, made: became.made, again: fates };
@@ -274,7 +279,7 @@ impl World {
         let Some(ahead) = &mut self.ahead else { return };
         let Some(Bringing { bring, is_live, .. }) = ahead.bringing.take() else { return };
         self.record.broken += 1;
-        let decided = bring.broken();
+        let decided = bring.suspend();
         let has_sent = match (is_live, &mut ahead.begun, &mut ahead.left) {
             (true, Some(begun), _) => {
                 begun.decided = decided.or(begun.decided.take());
@@ -292,18 +297,20 @@ impl World {
     }
 
     /// Nothing is sent: only where the server's machine lost power may that be, and it is told.
-    fn cannot_bring(&mut self, fault: Fault) {
+    fn cannot_bring(&mut self, fault: DeliveryFault) {
         let run = self.ahead.as_ref().map_or(0, |ahead| ahead.kernel_run);
         let journals = self.ahead.iter().flat_map(|ahead| ahead.left.iter().chain(&ahead.journal));
         let torn = journals.filter(|journal| journal.is_torn).collect::<Vec<_>>();
         let may_be = match fault {
-            Fault::Unfit(Unfit::Unlike(Unlike::Several | Unlike::Others)) => true,
+            DeliveryFault::Undeliverable(Undeliverable::Replay(
+                ReplayFault::Ambiguous | ReplayFault::OtherClients,
+            )) => true,
             // Who was doing it again died in the midst, and what that one had noted with it.
-            Fault::Unfit(Unfit::Unknown) => {
-                torn.iter().any(|journal| Decision::decode(&journal.noted, run).is_none())
+            DeliveryFault::Undeliverable(Undeliverable::Unknown) => {
+                torn.iter().any(|journal| Findings::decode(&journal.noted, run).is_none())
             }
             // What was made again is half there.
-            Fault::Unfit(Unfit::Unlike(_)) => !torn.is_empty(),
+            DeliveryFault::Undeliverable(Undeliverable::Replay(_)) => !torn.is_empty(),
             _ => false,
         };
         if !may_be {

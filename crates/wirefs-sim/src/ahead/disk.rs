@@ -1,27 +1,27 @@
-//! The disk of a mount's journal: it does one thing after the other, as [`Durable`](wirefs_journal::Durable) says, and takes its time.
+//! The disk of a mount's journal: it does one thing after the other, as [`GroupCommit`](wirefs_journal::GroupCommit) says, and takes its time.
 
 use super::journal::Journal;
 use crate::flaw::Flaw;
 use crate::world::{Event, World};
 use std::time::Duration;
 use wirefs_client::call::{Answer, CallId};
-use wirefs_journal::{Job, Point, Turn};
+use wirefs_journal::{DiskJob, Point, SyncRole};
 
 impl Journal {
     /// What the disk begins to do now, and what it is about.
-    fn jobs(&mut self) -> Vec<(Job, usize)> {
+    fn jobs(&mut self) -> Vec<(DiskJob, usize)> {
         let mut jobs = Vec::new();
         for (point, ..) in &self.waiting {
-            if let Turn::Lead(job) = self.durable.turn(*point) {
+            if let SyncRole::Lead(job) = self.durable.role(*point) {
                 jobs.push(job);
             }
         }
-        while let Some(job) = self.durable.early() {
-            self.is_early |= matches!(job, Job::Names(_) | Job::Sync(_));
+        while let Some(job) = self.durable.next_background_job() {
+            self.is_early |= matches!(job, DiskJob::SyncNames(_) | DiskJob::SyncSegment(_));
             jobs.push(job);
         }
         jobs.iter().for_each(|job| self.is_told(job));
-        let count = |job: &Job| self.count_for(job);
+        let count = |job: &DiskJob| self.count_for(job);
         jobs.into_iter().map(|job| (job.clone(), count(&job))).collect()
     }
 
@@ -66,11 +66,11 @@ impl World {
     }
 
     /// Now and then a client crashes while its disk syncs, in runs where machines do.
-    fn may_crash_within(&mut self, index: usize, life: u64, job: &Job, delay: Duration) {
+    fn may_crash_within(&mut self, index: usize, life: u64, job: &DiskJob, delay: Duration) {
         let may_be = self.plan.troubles.client_crashes
             && self.plan.ahead.as_ref().is_some_and(|plan| plan.machine_crashes)
             && !self.is_healed
-            && matches!(job, Job::Names(_) | Job::Sync(_));
+            && matches!(job, DiskJob::SyncNames(_) | DiskJob::SyncSegment(_));
         let troubles = self.ahead.as_mut().map(|ahead| &mut ahead.troubles_left);
         let Some(left) = troubles.filter(|left| may_be && **left > 0) else { return };
         if self.dice.chance(1, 12) {
@@ -87,7 +87,7 @@ impl World {
     }
 
     /// The local disk has done something.
-    pub(crate) fn disk_is_done(&mut self, index: usize, life: u64, job: &Job, count: usize) {
+    pub(crate) fn disk_is_done(&mut self, index: usize, life: u64, job: &DiskJob, count: usize) {
         if self.seats.get(index).is_none_or(|seat| seat.life != life || seat.is_down) {
             return;
         }

@@ -4,18 +4,19 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use wirefs_client::call::{Answer, CallId};
 use wirefs_client::{Note, Said};
-use wirefs_journal::bring::nanos;
-use wirefs_journal::entry::NOT_ALONE;
-use wirefs_journal::limits::BEGUN_BYTES;
+use wirefs_journal::delivery::nanos;
+use wirefs_journal::entry::NOT_EXCLUSIVE;
+use wirefs_journal::limits::WRITE_OUT_BYTES;
 use wirefs_journal::{
-    Decided, Decision, Durable, Entry, Header, Job, Point, Record, Redo, Rest, Scan, Survey, Terms, Told,
+    ChangeOutcome, DiskJob, Entry, Findings, GroupCommit, Header, Point, Record, Replay, Scan, SessionTerms,
+    Survey, SuspendedReplay, Tail,
 };
 use wirefs_op::{FileId, Frame, Request};
 
 /// So many entries are in a segment.
 const SEGMENT_ENTRIES: usize = 7;
 /// As long is each of them to its disk: some of a segment is begun before it is full.
-const ENTRY_BYTES: u64 = BEGUN_BYTES / 3;
+const ENTRY_BYTES: u64 = WRITE_OUT_BYTES / 3;
 
 /// An entry, which step of the program it is of, and in which segment.
 struct Placed {
@@ -29,7 +30,7 @@ pub(crate) struct Journal {
     pub(super) header: Header,
     entries: Vec<Placed>,
     /// What its disk is to do.
-    pub(super) durable: Durable,
+    pub(super) durable: GroupCommit,
     /// What the disk has for certain: so many entries of each segment, and the names up to one.
     certain: BTreeMap<u64, usize>,
     named: u64,
@@ -53,7 +54,7 @@ pub(crate) struct Journal {
     forgotten: u64,
     /// Somebody has tried to bring it to the server, and what was decided then.
     pub(super) is_tried: bool,
-    pub(super) decided: Option<Decided>,
+    pub(super) decided: Option<SuspendedReplay>,
     /// Who was doing its changes again died in the midst.
     pub(super) is_torn: bool,
     /// What that one has noted.
@@ -62,8 +63,8 @@ pub(crate) struct Journal {
 
 impl Journal {
     pub(super) fn new(header: Header) -> Journal {
-        let mut durable = Durable::default();
-        durable.made(header.segment);
+        let mut durable = GroupCommit::default();
+        durable.created(header.segment);
         Journal {
             header,
             entries: Vec::new(),
@@ -97,7 +98,7 @@ impl Journal {
         let is_full = self.count(last) == SEGMENT_ENTRIES;
         let segment = if is_full { last + 1 } else { last };
         if is_full {
-            self.durable.made(segment);
+            self.durable.created(segment);
         }
         self.durable.wrote(ENTRY_BYTES);
         self.entries.push(Placed { entry, step, segment, point: self.durable.written() });
@@ -109,38 +110,38 @@ impl Journal {
     }
 
     /// What a job is about, as [`Journal::is_done`] wants to know it.
-    pub(super) fn count_for(&self, job: &Job) -> usize {
+    pub(super) fn count_for(&self, job: &DiskJob) -> usize {
         match job {
-            Job::Sync(segment) => self.count(*segment),
-            Job::Names(_) => self.removed.len(),
-            Job::Begin(..) | Job::Remove(_) => 0,
+            DiskJob::SyncSegment(segment) => self.count(*segment),
+            DiskJob::SyncNames(_) => self.removed.len(),
+            DiskJob::WriteOut(..) | DiskJob::Remove(_) => 0,
         }
     }
 
     /// The disk is told to do something, and may do it at once.
-    pub(super) fn is_told(&mut self, job: &Job) {
+    pub(super) fn is_told(&mut self, job: &DiskJob) {
         let told = match job {
-            Job::Begin(segment, bytes) => (*segment, (bytes.end / ENTRY_BYTES) as usize),
-            Job::Sync(segment) => (*segment, self.count(*segment)),
-            Job::Names(_) | Job::Remove(_) => return,
+            DiskJob::WriteOut(segment, bytes) => (*segment, (bytes.end / ENTRY_BYTES) as usize),
+            DiskJob::SyncSegment(segment) => (*segment, self.count(*segment)),
+            DiskJob::SyncNames(_) | DiskJob::Remove(_) => return,
         };
         self.begun.insert(told.0, told.1);
     }
 
     pub(super) fn record(&mut self, number: u64, body: Bytes, step: usize) {
-        self.place(Entry::Record(Record { number, body }), step);
+        self.place(Entry::Change(Record { number, body }), step);
     }
 
     pub(super) fn note(&mut self, note: Note) {
         match note {
-            Note::Alone(from) => self.alone = Some(from.unwrap_or(NOT_ALONE)),
+            Note::Alone(from) => self.alone = Some(from.unwrap_or(NOT_EXCLUSIVE)),
             Note::Seen(at) => self.seen = nanos(at),
             Note::Said(..) => {}
         }
         self.push(match note {
-            Note::Alone(from) => Entry::Alone(from.unwrap_or(NOT_ALONE)),
-            Note::Seen(at) => Entry::Seen(nanos(at)),
-            Note::Said(number, said) => Entry::Told(number, told_of(said)),
+            Note::Alone(from) => Entry::Exclusive(from.unwrap_or(NOT_EXCLUSIVE)),
+            Note::Seen(at) => Entry::LatestTime(nanos(at)),
+            Note::Said(number, said) => Entry::Outcome(number, told_of(said)),
         });
     }
 
@@ -169,7 +170,7 @@ impl Journal {
         if below > self.forgotten {
             self.forgotten = below;
             self.answered(below);
-            self.push(Entry::Forget(below));
+            self.push(Entry::Durable(below));
             self.let_go(below);
         }
     }
@@ -178,35 +179,35 @@ impl Journal {
     fn let_go(&mut self, below: u64) {
         let last = self.entries.last().map_or(0, |last| last.segment);
         let is_needed = |placed: &&Placed| match &placed.entry {
-            Entry::Record(record) => record.number >= below,
+            Entry::Change(record) => record.number >= below,
             _ => false,
         };
         let first = self.entries.iter().find(is_needed).map_or(last, |placed| placed.segment);
         if self.entries.first().is_some_and(|placed| placed.segment < first) {
             self.push(Entry::Answered(self.answered));
             if let Some(from) = self.alone {
-                self.push(Entry::Alone(from));
+                self.push(Entry::Exclusive(from));
             }
-            self.push(Entry::Seen(self.seen));
+            self.push(Entry::LatestTime(self.seen));
             self.durable.forget(first);
             self.needed = first;
         }
     }
 
     /// The disk has done what it was told when so many entries of the segment were written, or removed.
-    pub(super) fn is_done(&mut self, job: &Job, count: usize) {
-        self.is_early &= matches!(job, Job::Begin(..) | Job::Remove(_));
+    pub(super) fn is_done(&mut self, job: &DiskJob, count: usize) {
+        self.is_early &= matches!(job, DiskJob::WriteOut(..) | DiskJob::Remove(_));
         match job {
-            Job::Names(up_to) => {
+            DiskJob::SyncNames(up_to) => {
                 self.named = self.named.max(*up_to);
                 self.removed.drain(..count.min(self.removed.len()));
             }
-            Job::Sync(segment) => {
+            DiskJob::SyncSegment(segment) => {
                 let certain = self.certain.entry(*segment).or_default();
                 *certain = count.max(*certain);
             }
-            Job::Begin(..) => {}
-            Job::Remove(segment) => {
+            DiskJob::WriteOut(..) => {}
+            DiskJob::Remove(segment) => {
                 self.removed.extend(self.entries.extract_if(.., |placed| placed.segment <= *segment));
             }
         }
@@ -237,7 +238,7 @@ impl Journal {
             if segment >= self.needed {
                 let gone = run.get(whole..).unwrap_or_default().iter();
                 is_broken |= gone.clone().any(|placed| placed.point <= self.promised);
-                let records = gone.filter(|placed| matches!(placed.entry, Entry::Record(_)));
+                let records = gone.filter(|placed| matches!(placed.entry, Entry::Change(_)));
                 first = first.or(records.map(|placed| placed.step).min());
             }
             kept.extend(is_kept);
@@ -256,10 +257,10 @@ impl Journal {
             let mut entries: Vec<Entry> = run.iter().map(|placed| placed.entry.clone()).collect();
             let header = Header { segment, ..self.header.clone() };
             let rest = match self.torn.get(&segment) {
-                None => Rest::Blank,
+                None => Tail::Blank,
                 Some(whole) => match entries.split_off(entries.len().min(*whole)) {
-                    behind if behind.is_empty() => Rest::Torn { at: 0 },
-                    behind => Rest::Corrupt { at: 0, behind, is_hole: true },
+                    behind if behind.is_empty() => Tail::Torn { at: 0 },
+                    behind => Tail::Corrupt { at: 0, after_damage: behind, is_hole: true },
                 },
             };
             let scan = Scan { header, entries, rest };
@@ -271,14 +272,14 @@ impl Journal {
     }
 
     /// What another process was doing again at the server, where that can be gone on with in this run of the client's kernel.
-    pub(super) fn noted(&self, root: FileId, terms: Terms, run: u64) -> Option<Decided> {
-        let decision = Decision::decode(&self.noted, run).filter(|decision| decision.is_begun_at(terms))?;
+    pub(super) fn noted(&self, root: FileId, terms: SessionTerms, run: u64) -> Option<SuspendedReplay> {
+        let decision = Findings::decode(&self.noted, run).filter(|decision| decision.is_begun_at(terms))?;
         let (survey, records) = self.survey();
-        let mut redo = Redo::new(root, decision.next);
+        let mut redo = Replay::new(root, decision.next);
         for record in &records {
-            redo.learn_of(&survey, record).ok()?;
+            redo.learn_from(&survey, record).ok()?;
         }
-        let mut decided = Decided::noted(&decision, redo).ok()?;
+        let mut decided = SuspendedReplay::from_findings(&decision, redo).ok()?;
         records.iter().try_for_each(|record| decided.take(record, terms)).ok()?;
         Some(decided)
     }
@@ -289,12 +290,12 @@ impl Journal {
     }
 }
 
-fn told_of(said: Said) -> Told {
-    let answered = Told { is_answered: true, ..Told::default() };
+fn told_of(said: Said) -> ChangeOutcome {
+    let answered = ChangeOutcome { is_answered: true, ..ChangeOutcome::default() };
     match said {
-        Said::Refused => Told { is_refused: true, ..answered },
-        Said::Made(id) => Told { made: Some(id), ..answered },
-        Said::Went(offset) => Told { offset: Some(offset), ..answered },
-        Said::Expected(offset) => Told { offset: Some(offset), ..Told::default() },
+        Said::Refused => ChangeOutcome { is_rejected: true, ..answered },
+        Said::Made(id) => ChangeOutcome { made: Some(id), ..answered },
+        Said::Went(offset) => ChangeOutcome { offset: Some(offset), ..answered },
+        Said::Expected(offset) => ChangeOutcome { offset: Some(offset), ..ChangeOutcome::default() },
     }
 }

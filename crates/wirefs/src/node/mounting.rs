@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use wirefs_cache::Mode;
 use wirefs_carrier::tls::{Identity, PublicKey};
-use wirefs_mount::{FsyncWaits, JournalPlan, MountPlan, recover_left};
+use wirefs_mount::{FsyncWaits, JournalPlan, MountPlan, recover_journals};
 use wirefs_net::Reach;
 use wirefs_node::{NodeName, NodeRecord};
 use wirefs_nodehost::{NodeDial, NodeHost, Via};
@@ -87,7 +87,7 @@ impl Mounting {
             if !is_meant || !plan.journal.as_ref().is_some_and(JournalPlan::has_any) {
                 continue;
             }
-            match recover_left(&plan) {
+            match recover_journals(&plan) {
                 Ok(recovered) => {
                     outcomes.extend(recovered.iter().map(|one| Outcome::of(place.as_ref(), one)));
                 }

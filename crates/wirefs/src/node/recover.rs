@@ -1,6 +1,6 @@
 //! Recovery of journals of nodes' mounts, by the node's process, which has the table.
 
-use wirefs_mount::{LeftState, left_journals};
+use wirefs_mount::{PendingJournalState, pending_journals};
 
 use super::control::{NodeClient, NodeRequest};
 use crate::failure::failure;
@@ -25,9 +25,9 @@ pub(crate) fn recover(places: &[String]) -> anyhow::Result<Vec<Outcome>> {
         Ok(outcomes) => (outcomes, "the node is offline; the changes are sent when it returns"),
         Err(why) => (Vec::new(), why),
     };
-    let left = left_journals(&user_dirs::state_dir()?.join(JOURNALS));
+    let left = pending_journals(&user_dirs::state_dir()?.join(JOURNALS));
     for journal in left {
-        let LeftState::Left { source, .. } = journal.state else { continue };
+        let PendingJournalState::Pending { source, .. } = journal.state else { continue };
         let dir = journal.dir.display().to_string();
         if places.contains(&source) && !outcomes.iter().any(|outcome| outcome.is_about(&source, &dir)) {
             let why = failure(why, "start the node of this machine, which sends them: wirefs node up");

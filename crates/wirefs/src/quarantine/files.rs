@@ -1,19 +1,19 @@
 //! Rejected writes grouped by file: a program that writes a large file leaves thousands.
 
-use wirefs_mount::KeptChange;
+use wirefs_mount::QuarantinedChange;
 
 /// Consecutive writes to one file of one mount that were rejected for the same reason; or one other change.
 #[derive(Debug)]
 pub(super) struct Group<'a> {
-    pub(super) first: &'a KeptChange,
-    last: &'a KeptChange,
+    pub(super) first: &'a QuarantinedChange,
+    last: &'a QuarantinedChange,
     changes: u64,
     /// The byte ranges, as far as known.
     ranges: Vec<(u64, u64)>,
 }
 
 /// Returns the changes in order, with the writes to a file grouped.
-pub(super) fn groups(kept: &[KeptChange]) -> Vec<Group<'_>> {
+pub(super) fn groups(kept: &[QuarantinedChange]) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for change in kept {
         let range = plain_write(change);
@@ -40,7 +40,7 @@ pub(super) fn groups(kept: &[KeptChange]) -> Vec<Group<'_>> {
 }
 
 /// Returns the range of a change that is only a write.
-fn plain_write(change: &KeptChange) -> Option<(u64, u64)> {
+fn plain_write(change: &QuarantinedChange) -> Option<(u64, u64)> {
     let start =
         change.offset().filter(|_| change.what.starts_with("write ") && !change.what.contains(", "))?;
     Some((start, start.saturating_add(change.bytes)))
@@ -61,7 +61,7 @@ fn add(ranges: &mut Vec<(u64, u64)>, (start, end): (u64, u64)) {
 }
 
 impl Group<'_> {
-    fn takes(&self, change: &KeptChange) -> bool {
+    fn takes(&self, change: &QuarantinedChange) -> bool {
         let first = self.first;
         !self.ranges.is_empty()
             && (first.session(), &first.source, &first.path, &first.why)
@@ -70,7 +70,7 @@ impl Group<'_> {
 
     /// Returns the text line.
     pub(super) fn line(&self) -> String {
-        let KeptChange { id, source, path, what, why, .. } = self.first;
+        let QuarantinedChange { id, source, path, what, why, .. } = self.first;
         if self.changes == 1 {
             return format!("{id}  {source} {path}: {what}: {why}");
         }

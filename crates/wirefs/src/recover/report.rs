@@ -1,7 +1,7 @@
 //! The output of `wirefs recover`, as JSON and as text.
 
 use serde::{Deserialize, Serialize};
-use wirefs_mount::{LeftJournal, LeftState};
+use wirefs_mount::{PendingJournal, PendingJournalState};
 
 use crate::status::bytes;
 
@@ -53,11 +53,11 @@ pub(crate) struct Outcome {
 }
 
 impl JournalEntry {
-    pub(super) fn of(journal: &LeftJournal) -> JournalEntry {
+    pub(super) fn of(journal: &PendingJournal) -> JournalEntry {
         let dir = journal.dir.display().to_string();
         match &journal.state {
-            LeftState::InUse => JournalEntry { dir, state: "in use".to_owned(), ..JournalEntry::default() },
-            LeftState::Left { source, changes, bytes, behind, damage } => JournalEntry {
+            PendingJournalState::InUse => JournalEntry { dir, state: "in use".to_owned(), ..JournalEntry::default() },
+            PendingJournalState::Pending { source, changes, bytes, behind, damage } => JournalEntry {
                 dir,
                 state: "left".to_owned(),
                 source: Some(source.clone()),
@@ -67,7 +67,7 @@ impl JournalEntry {
                 damaged: damage.is_some(),
                 why: None,
             },
-            LeftState::Unreadable(why) => JournalEntry {
+            PendingJournalState::Unreadable(why) => JournalEntry {
                 dir,
                 state: "unreadable".to_owned(),
                 why: Some(why.clone()),
@@ -94,7 +94,7 @@ impl JournalEntry {
 }
 
 impl QuarantinedChanges {
-    pub(super) fn of(kept: &wirefs_mount::Kept) -> QuarantinedChanges {
+    pub(super) fn of(kept: &wirefs_mount::QuarantineCount) -> QuarantinedChanges {
         QuarantinedChanges { dir: kept.dir.display().to_string(), changes: kept.changes }
     }
 }

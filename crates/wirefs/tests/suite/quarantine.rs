@@ -61,7 +61,7 @@ fn quarantined_changes_are_shown_exported_and_dropped() {
     let list = home.wirefs(&["quarantine", "list"]).succeeds();
     assert!(list.contains(&id) && list.contains("write 19 bytes at 0"), "{list}");
     let shown = home.wirefs(&["quarantine", "show", &id]).succeeds();
-    assert!(shown.contains("own/new/file") && shown.contains("the server refused it"), "{shown}");
+    assert!(shown.contains("own/new/file") && shown.contains("the server rejected it"), "{shown}");
     home.wirefs(&["quarantine", "take", &id, "rescued"]).succeeds();
     assert_eq!(home.read("rescued"), "believed to be safe");
     home.write("mine", "not to be lost");

@@ -1,30 +1,30 @@
-mod played;
+mod scripted_disk;
 
 use super::*;
-use played::header;
-pub(in super::super) use played::{Played, segment};
+use scripted_disk::header;
+pub(in super::super) use scripted_disk::{ScriptedDisk, segment};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
-use wirefs_journal::limits::{BEGUN_BYTES, BEHIND_SEGMENTS_MAX, SEGMENT_BYTES};
+use wirefs_journal::limits::{BACKLOG_SEGMENTS_MAX, SEGMENT_BYTES, WRITE_OUT_BYTES};
 
-/// How long something may take that comes for certain.
+/// The time limit for a certain event.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn group() -> (Arc<Syncing>, Played) {
-    let disk = Played::default();
-    (Arc::new(Syncing::start(disk.clone()).unwrap()), disk)
+fn group() -> (Arc<GroupThread>, ScriptedDisk) {
+    let disk = ScriptedDisk::default();
+    (Arc::new(GroupThread::start(disk.clone()).unwrap()), disk)
 }
 
 fn open(group: &Group, number: u64) {
     group.opened(number, &segment(number)).unwrap();
 }
 
-/// Waits until the thread has nothing to do.
-fn rest(group: &Group) {
+/// Waits until the thread is idle.
+fn release_leases(group: &Group) {
     let until = Instant::now() + PATIENCE;
     let mut state = group.lock();
-    while state.is_busy || state.durable.has_early() || state.durable.is_used() {
+    while state.is_busy || state.durable.has_background_job() || state.durable.is_syncing() {
         assert!(Instant::now() < until);
         state = group.progress.wait_timeout(state, PATIENCE).unwrap().0;
     }
@@ -50,17 +50,18 @@ fn close_waits_for_one_segment_however_large_the_file_is() {
         }
         rest(&group);
         assert_eq!((group.waits(), disk.own()), (0, vec![]), "who writes waits for nothing");
-        let early: Vec<Job> = disk.others().into_iter().filter(|job| matches!(job, Job::Sync(_))).collect();
-        assert_eq!(early, (1..last).map(Job::Sync).collect::<Vec<_>>());
+        let early: Vec<DiskJob> =
+            disk.others().into_iter().filter(|job| matches!(job, DiskJob::SyncSegment(_))).collect();
+        assert_eq!(early, (1..last).map(DiskJob::SyncSegment).collect::<Vec<_>>());
         group.sync_to(group.written()).unwrap();
-        assert_eq!(disk.own(), [Job::Sync(last)], "{mib} MiB");
+        assert_eq!(disk.own(), [DiskJob::SyncSegment(last)], "{mib} MiB");
         group.sync_to(group.written()).unwrap();
         assert_eq!((group.waits(), disk.own()), (1, vec![]));
     }
 }
 
 #[test]
-fn what_was_written_is_synced_once_for_all_who_wait() {
+fn one_sync_serves_all_waiting_callers() {
     let (group, disk) = group();
     open(&group, 1);
     rest(&group);
@@ -75,15 +76,15 @@ fn what_was_written_is_synced_once_for_all_who_wait() {
     }
     disk.hold(false);
     waiters.into_iter().for_each(|waiter| assert_eq!(waiter.recv_timeout(PATIENCE), Ok(true)));
-    assert_eq!(disk.others(), [Job::Names(0), Job::Sync(1)]);
+    assert_eq!(disk.others(), [DiskJob::SyncNames(0), DiskJob::SyncSegment(1)]);
     group.wrote(1).unwrap();
     group.sync_to(group.written()).unwrap();
     group.sync_to(group.written()).unwrap();
-    assert_eq!((group.waits(), disk.own()), (9, vec![Job::Sync(1)]));
+    assert_eq!((group.waits(), disk.own()), (9, vec![DiskJob::SyncSegment(1)]));
 }
 
 #[test]
-fn who_waits_for_what_is_being_synced_already_waits_until_it_is_there() {
+fn caller_waits_for_a_sync_in_progress() {
     let (group, disk) = group();
     open(&group, 1);
     rest(&group);
@@ -97,20 +98,23 @@ fn who_waits_for_what_is_being_synced_already_waits_until_it_is_there() {
     assert_eq!(group.lock().durable.synced(), Point::default());
     disk.hold(false);
     assert_eq!(waiter.join().unwrap(), Ok(()));
-    let done: Vec<Job> = disk.lock().done.iter().map(|(_, job)| job.clone()).collect();
-    assert_eq!(done, [Job::Names(0), Job::Sync(1), Job::Names(0), Job::Sync(2)]);
+    let done: Vec<DiskJob> = disk.lock().done.iter().map(|(_, job)| job.clone()).collect();
+    assert_eq!(
+        done,
+        [DiskJob::SyncNames(0), DiskJob::SyncSegment(1), DiskJob::SyncNames(0), DiskJob::SyncSegment(2)]
+    );
 }
 
 // S-96
 #[test]
-fn a_sync_that_fails_before_anybody_waits_fails_for_all_who_wait_write_or_open_later() {
+fn failed_early_sync_fails_all_later_waits_writes_and_opens() {
     let (group, disk) = group();
-    disk.lock().fails = Some((Job::Sync(1), io::ErrorKind::Other));
+    disk.lock().fails = Some((DiskJob::SyncSegment(1), io::ErrorKind::Other));
     open(&group, 1);
     group.wrote(100).unwrap();
     let first = group.written();
     open(&group, 2);
-    disk.wait_until(|does| does.done.iter().any(|(_, job)| *job == Job::Sync(1)));
+    disk.wait_until(|does| does.done.iter().any(|(_, job)| *job == DiskJob::SyncSegment(1)));
     rest(&group);
     for point in [first, group.written()] {
         let error = group.sync_to(point).unwrap_err();
@@ -122,19 +126,19 @@ fn a_sync_that_fails_before_anybody_waits_fails_for_all_who_wait_write_or_open_l
 }
 
 #[test]
-fn a_sync_that_fails_while_somebody_waits_for_it_fails_for_that_one() {
+fn failed_sync_fails_its_waiting_caller() {
     let (group, disk) = group();
     open(&group, 1);
     rest(&group);
     disk.hold(true);
-    disk.lock().fails = Some((Job::Sync(1), io::ErrorKind::Other));
+    disk.lock().fails = Some((DiskJob::SyncSegment(1), io::ErrorKind::Other));
     group.wrote(1).unwrap();
-    let wait = |group: &Arc<Syncing>| {
+    let wait = |group: &Arc<GroupThread>| {
         let group = Arc::clone(group);
         thread::spawn(move || group.sync_to(group.written()).map_err(|error| error.kind()))
     };
     let leads = wait(&group);
-    disk.wait_until(|does| does.doing == [Job::Sync(1)]);
+    disk.wait_until(|does| does.doing == [DiskJob::SyncSegment(1)]);
     let waits = wait(&group);
     disk.hold(false);
     assert_eq!(
@@ -144,12 +148,12 @@ fn a_sync_that_fails_while_somebody_waits_for_it_fails_for_that_one() {
 }
 
 #[test]
-fn what_goes_wrong_where_only_a_beginning_is_made_is_nobodys_failure() {
+fn error_of_an_early_write_out_is_ignored() {
     let (group, disk) = group();
     open(&group, 1);
-    let begin = Job::Begin(1, 0..BEGUN_BYTES);
+    let begin = DiskJob::WriteOut(1, 0..WRITE_OUT_BYTES);
     disk.lock().fails = Some((begin.clone(), io::ErrorKind::PermissionDenied));
-    group.wrote(BEGUN_BYTES).unwrap();
+    group.wrote(WRITE_OUT_BYTES).unwrap();
     rest(&group);
     assert!(disk.others().contains(&begin));
     group.sync_to(group.written()).unwrap();
@@ -158,18 +162,18 @@ fn what_goes_wrong_where_only_a_beginning_is_made_is_nobodys_failure() {
 
 // S-97
 #[test]
-fn a_disk_without_room_is_told_from_a_broken_one_and_believed_again_when_all_was_let_go_of() {
+fn full_disk_is_used_again_after_everything_was_given_up() {
     for (kind, is_over) in [(io::ErrorKind::StorageFull, true), (io::ErrorKind::Other, false)] {
         let (group, disk) = group();
         open(&group, 1);
         rest(&group);
-        disk.lock().fails = Some((Job::Remove(1), kind));
+        disk.lock().fails = Some((DiskJob::Remove(1), kind));
         open(&group, 2);
         group.forget(2);
         rest(&group);
         assert_eq!(group.check().unwrap_err().kind(), kind, "before anybody asks for anything");
         assert_eq!(group.sync_to(group.written()).unwrap_err().kind(), kind);
-        group.let_go();
+        group.give_up();
         assert_eq!(group.check().is_ok(), is_over);
         assert_eq!(group.opened(3, &segment(3)).is_ok(), is_over);
         assert_eq!(group.sync_to(group.written()).is_ok(), is_over);
@@ -177,14 +181,14 @@ fn a_disk_without_room_is_told_from_a_broken_one_and_believed_again_when_all_was
 }
 
 #[test]
-fn what_nobody_needs_is_not_synced_and_goes_with_its_last_descriptor_in_the_thread() {
+fn unneeded_segment_is_not_synced_and_the_thread_removes_it() {
     let (group, disk) = group();
     disk.hold(true);
     let mut descriptors = Vec::new();
     for number in 1..=4 {
         let file = segment(number);
         group.opened(number, &file).unwrap();
-        group.wrote(2 * BEGUN_BYTES).unwrap();
+        group.wrote(2 * WRITE_OUT_BYTES).unwrap();
         descriptors.push(Arc::downgrade(&file));
     }
     group.forget(4);
@@ -198,30 +202,30 @@ fn what_nobody_needs_is_not_synced_and_goes_with_its_last_descriptor_in_the_thre
     rest(&group);
     assert_eq!(are_open(), [false, false, false, true]);
     let others = disk.others();
-    assert_eq!(others.iter().filter(|job| matches!(job, Job::Remove(_))).count(), 3);
-    let forgotten = [1, 2, 3].map(Job::Sync);
+    assert_eq!(others.iter().filter(|job| matches!(job, DiskJob::Remove(_))).count(), 3);
+    let forgotten = [1, 2, 3].map(DiskJob::SyncSegment);
     assert!(!others.iter().any(|job| forgotten.contains(job)), "{others:?}");
     assert_eq!((disk.own(), group.waits()), (vec![], 0));
 }
 
-/// Does something in a thread of its own, and hands back how it is known that it came back.
-fn does<T: Send + 'static>(
-    group: &Arc<Syncing>,
-    act: impl FnOnce(&Syncing) -> T + Send + 'static,
+/// Runs an action in a thread, and returns the receiver of its result.
+fn run_in_thread<T: Send + 'static>(
+    group: &Arc<GroupThread>,
+    act: impl FnOnce(&GroupThread) -> T + Send + 'static,
 ) -> mpsc::Receiver<T> {
     let (group, (done, came)) = (Arc::clone(group), mpsc::channel());
     thread::spawn(move || done.send(act(&group)));
     came
 }
 
-fn syncs(group: &Arc<Syncing>) -> mpsc::Receiver<bool> {
+fn syncs(group: &Arc<GroupThread>) -> mpsc::Receiver<bool> {
     let point = group.written();
-    does(group, move |group| group.sync_to(point).is_ok())
+    run_in_thread(group, move |group| group.sync_to(point).is_ok())
 }
 
 #[test]
-fn who_waits_at_the_end_for_a_segment_to_go_that_somebody_syncs_still_comes_back() {
-    for fails in [None, Some((Job::Sync(1), io::ErrorKind::Other))] {
+fn wait_for_a_removal_returns_although_the_segment_is_being_synced() {
+    for fails in [None, Some((DiskJob::SyncSegment(1), io::ErrorKind::Other))] {
         let (group, disk) = group();
         open(&group, 1);
         rest(&group);
@@ -229,11 +233,11 @@ fn who_waits_at_the_end_for_a_segment_to_go_that_somebody_syncs_still_comes_back
         disk.lock().fails = fails.clone();
         group.wrote(1).unwrap();
         let leads = syncs(&group);
-        disk.wait_until(|does| does.doing == [Job::Sync(1)]);
+        disk.wait_until(|does| does.doing == [DiskJob::SyncSegment(1)]);
         open(&group, 2);
         group.wrote(1).unwrap();
         group.forget(2);
-        let (waits, ends) = (syncs(&group), does(&group, Syncing::stop));
+        let (waits, ends) = (syncs(&group), run_in_thread(&group, GroupThread::stop));
         while !group.lock().is_stopped {
             thread::yield_now();
         }
@@ -242,12 +246,12 @@ fn who_waits_at_the_end_for_a_segment_to_go_that_somebody_syncs_still_comes_back
         assert_eq!(waits.recv_timeout(PATIENCE), Ok(fails.is_none()));
         let led = leads.recv_timeout(PATIENCE).unwrap();
         assert!(led || fails.is_some());
-        assert_eq!(disk.has_done(&Job::Remove(1)), fails.is_none());
+        assert_eq!(disk.has_done(&DiskJob::Remove(1)), fails.is_none());
     }
 }
 
 #[test]
-fn what_goes_after_the_end_is_removed_by_whoever_waits_for_it() {
+fn waiting_caller_removes_segments_after_the_end() {
     let (group, disk) = group();
     open(&group, 1);
     rest(&group);
@@ -257,22 +261,22 @@ fn what_goes_after_the_end_is_removed_by_whoever_waits_for_it() {
     group.wrote(1).unwrap();
     group.forget(2);
     assert_eq!(syncs(&group).recv_timeout(PATIENCE), Ok(true));
-    let last: Vec<Job> = disk.others().split_off(1);
-    assert_eq!(last, [Job::Remove(1), Job::Names(0), Job::Sync(2)]);
+    let last: Vec<DiskJob> = disk.others().split_off(1);
+    assert_eq!(last, [DiskJob::Remove(1), DiskJob::SyncNames(0), DiskJob::SyncSegment(2)]);
 }
 
 #[test]
-fn who_waits_for_what_nobody_needs_any_more_is_told_so_at_once() {
+fn wait_for_unneeded_data_returns_at_once() {
     let (group, disk) = group();
     disk.hold(true);
     open(&group, 1);
-    disk.wait_until(|does| does.doing == [Job::Names(0)]);
+    disk.wait_until(|does| does.doing == [DiskJob::SyncNames(0)]);
     let waits = syncs(&group);
     open(&group, 2);
     group.forget(2);
     assert_eq!(waits.recv_timeout(PATIENCE), Ok(true));
     let waits = syncs(&group);
-    group.let_go();
+    group.give_up();
     assert_eq!(waits.recv_timeout(PATIENCE), Ok(true), "before the disk goes on");
     assert!(group.lock().files.is_empty());
     disk.hold(false);
@@ -281,7 +285,7 @@ fn who_waits_for_what_nobody_needs_any_more_is_told_so_at_once() {
 }
 
 #[test]
-fn a_segment_for_which_there_is_no_room_takes_that_of_those_that_nobody_needs() {
+fn segment_without_space_uses_that_of_unneeded_ones() {
     let (group, disk) = group();
     open(&group, 1);
     open(&group, 2);
@@ -302,18 +306,18 @@ fn a_segment_for_which_there_is_no_room_takes_that_of_those_that_nobody_needs() 
 }
 
 #[test]
-fn who_changes_far_more_than_the_disk_takes_waits_for_it_and_the_journal_never_does() {
+fn fast_writer_waits_for_the_disk_and_the_journal_does_not() {
     let (group, disk) = group();
     disk.hold(true);
-    let max = BEHIND_SEGMENTS_MAX as u64;
-    // The disk does nothing meanwhile, and comes back to whoever writes all the same.
+    let max = BACKLOG_SEGMENTS_MAX as u64;
+    // The disk does nothing meanwhile, and a writer returns all the same.
     (1..=max + 2).for_each(|number| open(&group, number));
     assert!(group.is_behind() && disk.lock().done.is_empty());
     let waits = {
         let disk = disk.clone();
-        does(&group, move |group| {
+        run_in_thread(&group, move |group| {
             group.keep_pace();
-            disk.has_done(&Job::Sync(2))
+            disk.has_done(&DiskJob::SyncSegment(2))
         })
     };
     disk.wait_until(|does| !does.doing.is_empty());
@@ -324,13 +328,13 @@ fn who_changes_far_more_than_the_disk_takes_waits_for_it_and_the_journal_never_d
 }
 
 #[test]
-fn who_waits_for_a_disk_that_is_behind_comes_back_when_it_fails_or_at_the_end() {
+fn wait_for_a_slow_disk_ends_with_its_failure_or_the_end() {
     for fails in [true, false] {
         let (group, disk) = group();
         disk.hold(true);
-        disk.lock().fails = fails.then_some((Job::Names(0), io::ErrorKind::Other));
-        (1..=BEHIND_SEGMENTS_MAX as u64 + 2).for_each(|number| open(&group, number));
-        let waits = does(&group, |group| group.keep_pace());
+        disk.lock().fails = fails.then_some((DiskJob::SyncNames(0), io::ErrorKind::Other));
+        (1..=BACKLOG_SEGMENTS_MAX as u64 + 2).for_each(|number| open(&group, number));
+        let waits = run_in_thread(&group, |group| group.keep_pace());
         disk.wait_until(|does| !does.doing.is_empty());
         disk.hold(false);
         if !fails {
@@ -341,29 +345,29 @@ fn who_waits_for_a_disk_that_is_behind_comes_back_when_it_fails_or_at_the_end() 
 }
 
 #[test]
-fn after_everything_was_let_go_of_no_descriptor_is_left_and_another_segment_follows() {
+fn give_up_closes_all_descriptors_and_the_next_segment_follows() {
     let (group, disk) = group();
     (1..=3).for_each(|number| open(&group, number));
     group.forget(2);
-    group.let_go();
+    group.give_up();
     assert!(group.lock().files.is_empty());
     group.sync_to(group.written()).unwrap();
     assert_eq!(disk.own(), []);
     open(&group, 4);
     rest(&group);
     group.sync_to(group.written()).unwrap();
-    assert_eq!(disk.own(), [Job::Sync(4)]);
+    assert_eq!(disk.own(), [DiskJob::SyncSegment(4)]);
 }
 
 #[test]
-fn a_directory_that_is_gone_is_a_disk_that_failed() {
+fn missing_directory_is_a_failed_disk() {
     let dir = std::env::temp_dir().join(format!("wirefs-group-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
-    let group = Syncing::start(super::super::disk::Local(dir.clone())).unwrap();
+    let group = GroupThread::start(super::super::disk::Local(dir.clone())).unwrap();
     let path = |number: u64| super::super::place::segment_path(&dir, number);
     let make = |number: u64| Arc::new(File::create(path(number)).unwrap());
     group.opened(1, &make(1)).unwrap();
-    group.wrote(BEGUN_BYTES).unwrap();
+    group.wrote(WRITE_OUT_BYTES).unwrap();
     group.sync_to(group.written()).unwrap();
     group.opened(2, &make(2)).unwrap();
     group.forget(2);

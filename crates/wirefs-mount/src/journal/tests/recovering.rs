@@ -1,35 +1,35 @@
-//! What an earlier mount left comes to the server, once and in order, or stays.
+//! Recovery of earlier journals: changes reach the server once and in order, or stay.
 
 use super::*;
 use wirefs_journal::entry::{EntryKind, Spot, head};
-use wirefs_journal::{Outcome, Unfit};
+use wirefs_journal::{DeliveryCounts, Undeliverable};
 use wirefs_op::FileId;
 use wirefs_op::message::version::BootId;
 
 const THREE: [(u64, &str); 3] = [(1, "one"), (2, "two"), (3, "three")];
 
-/// What became of the only journal.
-fn brought(stage: &Stage) -> Brought {
+/// The result for the only journal.
+fn replayed(stage: &Stage) -> ReplayedJournal {
     match stage.recover().pop() {
-        Some(Recovered { result: Ok(brought), .. }) => brought,
+        Some(JournalRecovery { result: Ok(brought), .. }) => brought,
         other => panic!("{other:?}"),
     }
 }
 
-fn stays(stage: &Stage) -> Stays {
+fn recovery_error(stage: &Stage) -> RecoveryError {
     match stage.recover().pop() {
-        Some(Recovered { result: Err(stays), .. }) => stays,
+        Some(JournalRecovery { result: Err(stays), .. }) => stays,
         other => panic!("{other:?}"),
     }
 }
 
 #[test]
-fn what_was_left_comes_to_the_server_in_order_and_the_journal_goes() {
+fn journal_is_replayed_in_order_and_removed() {
     let stage = Stage::new();
     stage.left(1, &THREE);
     stage.server.with(|state| state.seen = 2);
-    let expected = Outcome { sent: 2, skipped: 1, ..Outcome::default() };
-    assert_eq!(brought(&stage).outcome, expected);
+    let expected = DeliveryCounts { sent: 2, skipped: 1, ..DeliveryCounts::default() };
+    assert_eq!(replayed(&stage).outcome, expected);
     assert_eq!(stage.server.numbers(), [2, 3]);
     assert_eq!(stage.server.with(|state| state.commits), 1);
     assert!(stage.recover().is_empty() && stage.kept().is_empty());
@@ -37,32 +37,32 @@ fn what_was_left_comes_to_the_server_in_order_and_the_journal_goes() {
 
 // S-87
 #[test]
-fn what_the_server_recalls_from_a_dead_mount_is_forgotten_at_once() {
+fn recall_of_an_ended_mount_is_acknowledged_at_once() {
     let stage = Stage::new();
     stage.left(1, &THREE);
     stage.server.with(|state| state.recalls = Some(7));
-    brought(&stage);
+    replayed(&stage);
     assert_eq!(stage.server.with(|state| state.forgotten.clone()), [7]);
 }
 
 #[test]
-fn a_connection_that_breaks_is_made_again_and_nothing_is_done_twice() {
+fn broken_connection_is_made_again_and_no_change_is_applied_twice() {
     let stage = Stage::new();
     stage.left(1, &THREE);
     stage.server.with(|state| state.breaks_after = Some(2));
-    brought(&stage);
+    replayed(&stage);
     assert_eq!(stage.server.numbers(), [1, 2, 3]);
-    assert!(left_journals(&stage.dir.join("journal")).is_empty());
+    assert!(pending_journals(&stage.dir.join("journal")).is_empty());
 }
 
 #[test]
-fn what_the_server_refuses_is_kept_with_the_reason() {
+fn rejected_change_is_quarantined_with_the_reason() {
     let stage = Stage::new();
     stage.left(1, &[(1, "one"), (2, "no room"), (3, "three")]);
-    let brought = brought(&stage);
-    assert_eq!((brought.outcome.sent, brought.outcome.refused, brought.aside), (2, 1, 1));
-    assert_eq!(stage.kept(), [Kept { dir: brought.quarantine.clone(), changes: 1 }]);
-    let [change] = &kept_changes(&brought.quarantine)[..] else { panic!("one change") };
+    let brought = replayed(&stage);
+    assert_eq!((brought.outcome.sent, brought.outcome.rejected, brought.aside), (2, 1, 1));
+    assert_eq!(stage.kept(), [QuarantineCount { dir: brought.quarantine.clone(), changes: 1 }]);
+    let [change] = &quarantined_changes(&brought.quarantine)[..] else { panic!("one change") };
     assert_eq!((change.number, change.bytes, &change.source[..]), (2, 7, "unix:///here"));
     assert_eq!((&change.what[..], &change.path[..]), ("write 7 bytes at 0", "no room"));
     assert!(change.why.contains("refused"), "{}", change.why);
@@ -75,26 +75,26 @@ fn what_the_server_refuses_is_kept_with_the_reason() {
 }
 
 #[test]
-fn what_was_refused_with_a_long_reason_is_shown_and_dropped() {
+fn change_with_a_long_reason_is_listed_and_discarded() {
     let stage = Stage::new();
     stage.left(1, &[(1, "no room")]);
-    let brought = brought(&stage);
+    let brought = replayed(&stage);
     let mut text = std::fs::read(brought.quarantine.join("1.change")).unwrap();
-    // Letters of two bytes, whichever way the end falls.
+    // Characters of two bytes, so that the cut falls within one.
     for odd in ["", "x"] {
         text.extend_from_slice(format!("{odd}{}", "ä".repeat(64 * 1024)).as_bytes());
         std::fs::write(brought.quarantine.join("1.change"), &text).unwrap();
-        assert_eq!(kept_changes(&brought.quarantine).len(), 1);
+        assert_eq!(quarantined_changes(&brought.quarantine).len(), 1);
         text.truncate(100);
     }
-    // Whoever dropped it first was stopped half-way.
+    // The process that discarded it first was stopped half-way.
     std::fs::remove_file(brought.quarantine.join("1.data")).unwrap();
-    kept_changes(&brought.quarantine)[0].discard().unwrap();
+    quarantined_changes(&brought.quarantine)[0].discard().unwrap();
     assert!(stage.kept().is_empty() && !brought.quarantine.exists());
 }
 
 #[test]
-fn what_stands_behind_a_damaged_place_is_kept_and_not_sent() {
+fn changes_after_a_damage_are_quarantined_unsent() {
     let stage = Stage::new();
     let dir = stage.left(1, &THREE);
     let path = segment(&dir, 1);
@@ -102,14 +102,14 @@ fn what_stands_behind_a_damaged_place_is_kept_and_not_sent() {
     let at = bytes.windows(3).rposition(|window| window == b"two").unwrap();
     bytes[at] = b'T';
     std::fs::write(&path, bytes).unwrap();
-    let brought = brought(&stage);
+    let brought = replayed(&stage);
     assert_eq!((stage.server.numbers(), brought.aside), (vec![1], 1));
     assert!(brought.damage.is_some());
     assert_eq!(std::fs::read(brought.quarantine.join("3.data")).unwrap(), b"three");
 }
 
 #[test]
-fn a_torn_end_is_cut() {
+fn torn_end_is_cut() {
     let stage = Stage::new();
     let dir = stage.left(1, &THREE);
     let path = segment(&dir, 1);
@@ -117,11 +117,11 @@ fn a_torn_end_is_cut() {
     let at = bytes.windows(5).rposition(|window| window == b"three").unwrap();
     bytes.truncate(at + 2);
     std::fs::write(&path, bytes).unwrap();
-    let brought = brought(&stage);
+    let brought = replayed(&stage);
     assert_eq!((stage.server.numbers(), brought.aside, brought.damage), (vec![1, 2], 0, None));
 }
 
-/// The bytes of a segment with these changes, which another run of the kernel wrote, and where each of them begins.
+/// A segment with these changes from another boot of the local machine, and the offset of each.
 fn of_another_run(header: &Header, changes: &[(u64, Frame)]) -> (Vec<u8>, Vec<usize>) {
     let mut segment = Header { run: header.run ^ 1, ..header.clone() }.encode();
     let (_, _, salt) = Header::decode(&segment).unwrap();
@@ -129,7 +129,7 @@ fn of_another_run(header: &Header, changes: &[(u64, Frame)]) -> (Vec<u8>, Vec<us
     for (number, frame) in changes {
         starts.push(segment.len());
         let (body, offset) = (frame.to_body(), segment.len() as u64);
-        segment.extend_from_slice(&head(EntryKind::Record, *number, &[&body], Spot { salt, offset }));
+        segment.extend_from_slice(&head(EntryKind::Change, *number, &[&body], Spot { salt, offset }));
         segment.extend_from_slice(&body);
     }
     (segment, starts)
@@ -137,21 +137,21 @@ fn of_another_run(header: &Header, changes: &[(u64, Frame)]) -> (Vec<u8>, Vec<us
 
 // S-12
 #[test]
-fn a_hole_in_what_was_not_synced_when_power_was_lost_is_the_end_and_no_damage() {
+fn hole_in_unsynced_data_after_a_power_loss_is_the_end_and_no_damage() {
     let stage = Stage::new();
     let dir = stage.left(1, &[(1, "one")]);
-    let header = left::Left::own(&dir).unwrap().header().unwrap().clone();
+    let header = pending::SurveyedJournal::own(&dir).unwrap().header().unwrap().clone();
     let large = |number: u64| (number, write_bytes("large", Bytes::from(vec![b'x'; 4096])));
     let (mut bytes, starts) = of_another_run(&header, &[large(1), large(2), large(3), large(4)]);
     bytes[starts[2] + 1000..starts[2] + 3000].fill(0);
     std::fs::write(segment(&dir, 1), bytes).unwrap();
-    let brought = brought(&stage);
+    let brought = replayed(&stage);
     assert_eq!((stage.server.numbers(), brought.aside, brought.damage), (vec![1, 2], 0, None));
     assert!(stage.kept().is_empty());
 }
 
 #[test]
-fn nothing_is_sent_to_a_server_that_forgot_what_it_did() {
+fn nothing_is_sent_to_a_server_that_lost_its_ledger() {
     let stage = Stage::new();
     let journal = stage.begin(1);
     for (number, name) in THREE {
@@ -159,14 +159,14 @@ fn nothing_is_sent_to_a_server_that_forgot_what_it_did() {
     }
     assert!(journal.write(|| 2));
     drop(journal);
-    let brought = brought(&stage);
-    assert_eq!((brought.unfit, brought.aside), (Some(Unfit::Unknown), 3));
+    let brought = replayed(&stage);
+    assert_eq!((brought.unfit, brought.aside), (Some(Undeliverable::Unknown), 3));
     assert_eq!(stage.server.numbers(), [0_u64; 0]);
     assert_eq!(stage.kept().iter().map(|kept| kept.changes).sum::<u64>(), 3);
-    assert!(left_journals(&stage.dir.join("journal")).is_empty());
+    assert!(pending_journals(&stage.dir.join("journal")).is_empty());
 }
 
-/// The server's machine was started again, after it had answered the first of three changes of a mount that was alone.
+/// A server whose machine rebooted after it answered the first of three changes of an exclusive mount.
 fn started_again() -> Stage {
     let stage = Stage::new();
     let journal = stage.begin(1);
@@ -180,48 +180,48 @@ fn started_again() -> Stage {
 }
 
 #[test]
-fn what_a_servers_machine_lost_is_sent_again_under_numbers_of_its_own() {
-    // Before anybody took up the session, and where somebody did and only looked.
+fn changes_lost_by_a_reboot_are_resent_under_new_numbers() {
+    // Before the session was resumed, and after it was resumed without a change.
     for seen in [0, 1] {
         let stage = started_again();
         stage.server.with(|state| state.seen = seen);
-        assert_eq!(brought(&stage).outcome, Outcome { sent: 3, ..Outcome::default() });
+        assert_eq!(replayed(&stage).outcome, DeliveryCounts { sent: 3, ..DeliveryCounts::default() });
         assert_eq!(stage.server.numbers(), [5, 6, 7], "not those of the journal, nor the one behind them");
     }
 }
 
-/// Who sent it again ended after the first change.
+/// A replay that ended after the first change.
 fn ended_in_the_midst() -> Stage {
     let stage = started_again();
     stage.server.with(|state| (state.breaks_after, state.dials_left) = (Some(1), Some(1)));
-    assert!(matches!(stays(&stage), Stays::Connect(_)));
+    assert!(matches!(recovery_error(&stage), RecoveryError::Connect(_)));
     assert_eq!(stage.server.numbers(), [5]);
     stage.server.with(|state| state.dials_left = None);
     stage
 }
 
 #[test]
-fn what_was_sent_again_in_part_the_next_one_goes_on_with() {
+fn next_process_continues_a_partial_replay() {
     let stage = ended_in_the_midst();
-    let brought = brought(&stage);
+    let brought = replayed(&stage);
     assert_eq!((brought.unfit, brought.aside), (None, 0));
-    assert_eq!(brought.outcome, Outcome { sent: 2, skipped: 1, ..Outcome::default() });
+    assert_eq!(brought.outcome, DeliveryCounts { sent: 2, skipped: 1, ..DeliveryCounts::default() });
     assert_eq!(stage.server.numbers(), [5, 6, 7], "nothing twice");
-    assert!(left_journals(&stage.dir.join("journal")).is_empty());
+    assert!(pending_journals(&stage.dir.join("journal")).is_empty());
 }
 
 #[test]
-fn what_was_sent_again_in_part_is_not_taken_for_done_where_it_is_not_noted() {
+fn partial_replay_without_findings_does_not_count_as_done() {
     let stage = ended_in_the_midst();
-    decided::forget(&stage.only_journal());
-    let brought = brought(&stage);
-    assert_eq!((brought.unfit, brought.aside), (Some(Unfit::Unknown), 3));
+    findings_file::forget(&stage.only_journal());
+    let brought = replayed(&stage);
+    assert_eq!((brought.unfit, brought.aside), (Some(Undeliverable::Unknown), 3));
     assert_eq!(stage.server.numbers(), [5], "nothing twice");
 }
 
 #[test]
-fn a_session_of_which_nothing_is_sent_gives_back_what_it_was_promised() {
-    // The server no longer knows what it did; and it was started again, where others had come between.
+fn session_without_delivery_releases_its_leases() {
+    // The server has lost its ledger; and its machine rebooted after changes by others.
     for boot in [1, 2] {
         let stage = Stage::new();
         let journal = stage.begin(1);
@@ -229,56 +229,56 @@ fn a_session_of_which_nothing_is_sent_gives_back_what_it_was_promised() {
         assert!(journal.write(|| 2));
         drop(journal);
         stage.server.with(|state| state.boot = BootId(boot));
-        assert!(brought(&stage).unfit.is_some());
+        assert!(replayed(&stage).unfit.is_some());
         stage.server.wait_for(|state| state.ends == 1);
     }
 }
 
 #[test]
-fn a_break_while_it_is_sent_again_is_gone_on_with() {
+fn replay_continues_after_a_broken_connection() {
     let stage = started_again();
     stage.server.with(|state| state.breaks_after = Some(1));
-    assert_eq!(brought(&stage).outcome.sent, 2);
+    assert_eq!(replayed(&stage).outcome.sent, 2);
     assert_eq!(stage.server.numbers(), [5, 6, 7]);
 }
 
 #[test]
-fn a_server_that_cannot_take_it_now_finds_it_later() {
+fn journal_stays_for_a_server_that_cannot_take_it_now() {
     let stage = Stage::new();
     let dir = stage.left(1, &THREE);
     stage.server.with(|state| state.root = FileId { fs: 0, ino: 99, generation: 1 });
-    assert!(matches!(stays(&stage), Stays::OtherTree));
+    assert!(matches!(recovery_error(&stage), RecoveryError::OtherTree));
     stage.server.with(|state| (state.root.ino, state.read_only) = (2, true));
-    assert!(matches!(stays(&stage), Stays::ReadOnly));
+    assert!(matches!(recovery_error(&stage), RecoveryError::ReadOnly));
     stage.server.with(|state| (state.read_only, state.counts) = (false, false));
-    assert!(matches!(stays(&stage), Stays::Unfit(Unfit::NoLedger)));
+    assert!(matches!(recovery_error(&stage), RecoveryError::Unfit(Undeliverable::NoLedger)));
     assert!(dir.exists());
     stage.server.with(|state| state.counts = true);
-    brought(&stage);
+    replayed(&stage);
     assert_eq!(stage.server.numbers(), [1, 2, 3]);
 }
 
 #[test]
-fn a_journal_of_another_version_is_left_as_it_is() {
+fn journal_of_another_version_is_left_unchanged() {
     let stage = Stage::new();
     let dir = stage.left(1, &THREE);
     let path = segment(&dir, 1);
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[16] = 77;
     std::fs::write(&path, &bytes).unwrap();
-    let Stays::Unreadable(why) = stays(&stage) else { panic!("it cannot be read") };
+    let RecoveryError::Unreadable(why) = recovery_error(&stage) else { panic!("it cannot be read") };
     assert!(why.contains("version 77"), "{why}");
     assert_eq!(std::fs::read(&path).unwrap(), bytes);
     assert_eq!(stage.server.numbers(), [0_u64; 0]);
 }
 
 #[test]
-fn a_mount_brings_what_was_left_before_it_opens_its_own_session() {
+fn mount_replays_journals_before_it_opens_its_session() {
     let stage = Stage::new();
     stage.left(1, &THREE);
     let connected = crate::connect(stage.plan()).unwrap();
     assert_eq!(stage.server.numbers(), [1, 2, 3]);
-    let [Recovered { result: Ok(_), .. }] = connected.recovered() else { panic!("it was brought") };
-    // One to find the server, which did for the journal; one for the mount; one to write the journal of this test.
+    let [JournalRecovery { result: Ok(_), .. }] = connected.recovered() else { panic!("it was brought") };
+    // One to find the server, used up by the journal; one for the mount; one to write the journal of this test.
     assert_eq!(stage.server.with(|state| state.dials), 3);
 }

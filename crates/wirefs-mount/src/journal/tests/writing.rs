@@ -1,25 +1,25 @@
-//! What is written, and what happens when it cannot be.
+//! Writing of journals, and failures of it.
 
 use super::*;
 use crate::engine::Engine;
 use wirefs_client::call::{Call, ROOT};
 use wirefs_fuse::Reading;
-use wirefs_journal::Job;
-use wirefs_journal::limits::BEHIND_SEGMENTS_MAX;
+use wirefs_journal::DiskJob;
+use wirefs_journal::limits::BACKLOG_SEGMENTS_MAX;
 use wirefs_op::Timestamp;
 use wirefs_op::message::version::BootId;
 
-/// The changes and bytes of a journal that was left.
+/// The changes and bytes of a journal of an earlier mount.
 fn left(stage: &Stage) -> (u64, u64) {
-    match &left_journals(&stage.dir.join("journal"))[..] {
-        [LeftJournal { state: LeftState::Left { changes, bytes, .. }, .. }] => (*changes, *bytes),
+    match &pending_journals(&stage.dir.join("journal"))[..] {
+        [PendingJournal { state: PendingJournalState::Pending { changes, bytes, .. }, .. }] => (*changes, *bytes),
         other => panic!("{other:?}"),
     }
 }
 
 // S-103
 #[test]
-fn what_follows_another_start_of_the_server_is_known_to_be_for_that() {
+fn changes_after_a_reboot_are_for_the_new_boot() {
     let stage = Stage::new();
     let journal = stage.begin(1);
     assert!(journal.record(1, write_to("one")) && journal.write(|| 0));
@@ -27,13 +27,13 @@ fn what_follows_another_start_of_the_server_is_known_to_be_for_that() {
     assert!(journal.turn(BootId(9)) && journal.forget(2));
     assert!(journal.record(2, write_to("two")) && journal.write(|| 0));
     drop(journal);
-    let left = left::Left::own(&dir).unwrap();
+    let left = pending::SurveyedJournal::own(&dir).unwrap();
     assert_eq!(left.header().unwrap().boot, BootId(9));
-    assert_eq!((left.survey.needed_from(0).0, left.survey.forget), (1, 2));
+    assert_eq!((left.survey.needed_from(0).0, left.survey.durable), (1, 2));
 }
 
 #[test]
-fn what_was_written_outlives_its_process_and_what_was_gathered_does_not() {
+fn written_changes_survive_the_process_and_gathered_ones_do_not() {
     let stage = Stage::new();
     let journal = stage.begin(1);
     assert!(journal.record(1, write_to("one")) && journal.record(2, write_to("two")));
@@ -48,7 +48,7 @@ fn two_processes_never_use_one_journal() {
     let stage = Stage::new();
     let journal = stage.begin(1);
     assert!(journal.record(1, write_to("one")) && journal.write(|| 0));
-    let [LeftJournal { state: LeftState::InUse, .. }] = &left_journals(&stage.dir.join("journal"))[..] else {
+    let [PendingJournal { state: PendingJournalState::InUse, .. }] = &pending_journals(&stage.dir.join("journal"))[..] else {
         panic!("it is in use")
     };
     assert!(stage.recover().is_empty());
@@ -61,7 +61,7 @@ fn two_processes_never_use_one_journal() {
 }
 
 #[test]
-fn what_the_servers_disk_has_is_forgotten_and_its_segments_go() {
+fn changes_on_the_servers_disk_are_removed_with_their_segments() {
     let stage = Stage::new();
     let journal = stage.begin(1);
     let data = Bytes::from(vec![7; 128 * 1024]);
@@ -85,7 +85,7 @@ fn what_the_servers_disk_has_is_forgotten_and_its_segments_go() {
 
 // S-103
 #[test]
-fn what_was_noted_in_a_segment_that_goes_is_still_known() {
+fn notes_of_a_removed_segment_are_repeated() {
     let stage = Stage::new();
     let journal = stage.begin(1);
     assert!(journal.note(Note::Alone(Some(1))) && journal.note(Note::Seen(Timestamp { secs: 5, nanos: 0 })));
@@ -98,23 +98,23 @@ fn what_was_noted_in_a_segment_that_goes_is_still_known() {
     let dir = stage.only_journal();
     assert!(!segment(&dir, 1).exists() && segment(&dir, 2).exists());
     drop(journal);
-    let left = left::Left::open(&dir, |_| {}).unwrap().expect("nobody uses it");
-    assert!(left.survey.is_of_one_alone());
-    assert_eq!((left.survey.answered, left.survey.seen), (140, 5_000_000_000));
+    let left = pending::SurveyedJournal::open(&dir, |_| {}).unwrap().expect("nobody uses it");
+    assert!(left.survey.is_exclusive());
+    assert_eq!((left.survey.answered, left.survey.latest_time), (140, 5_000_000_000));
 }
 
 #[test]
-fn a_journal_of_which_nothing_is_needed_goes_with_its_mount() {
+fn unneeded_journal_is_removed_with_its_mount() {
     let stage = Stage::new();
     let journal = stage.begin(1);
     assert!(journal.record(1, write_to("one")) && journal.write(|| 0) && journal.forget(2));
     journal.end(false);
-    assert!(left_journals(&stage.dir.join("journal")).is_empty());
+    assert!(pending_journals(&stage.dir.join("journal")).is_empty());
     assert!(!stage.dir.join("journal").read_dir().unwrap().any(|entry| entry.is_ok()));
 }
 
 #[test]
-fn a_journal_that_is_needed_stays_when_its_mount_goes() {
+fn needed_journal_stays_after_its_mount() {
     let stage = Stage::new();
     let journal = stage.begin(1);
     assert!(journal.record(1, write_to("one")) && journal.write(|| 0));
@@ -123,12 +123,12 @@ fn a_journal_that_is_needed_stays_when_its_mount_goes() {
 }
 
 #[test]
-fn a_disk_that_takes_no_more_is_told_once_and_nothing_before_it_is_lost() {
+fn full_disk_is_reported_once_and_earlier_changes_are_kept() {
     let stage = Stage::new();
     let journal = stage.begin(1);
     assert!(journal.record(1, write_to("one")) && journal.write(|| 0));
     let dir = stage.only_journal();
-    // The next segment cannot be made.
+    // The next segment cannot be created.
     std::fs::create_dir(segment(&dir, 2)).unwrap();
     let data = Bytes::from(vec![7; 128 * 1024]);
     let failed = (2..200).find(|number| !journal.record(*number, write_bytes("large", data.clone())));
@@ -143,7 +143,7 @@ fn a_disk_that_takes_no_more_is_told_once_and_nothing_before_it_is_lost() {
 
 // S-96
 #[test]
-fn a_disk_that_fails_before_anybody_writes_again_is_told_to_whoever_asks() {
+fn failure_of_the_disk_is_reported_before_the_next_write() {
     let stage = Stage::new();
     let journal = stage.begin(1);
     let data = Bytes::from(vec![7; 128 * 1024]);
@@ -162,13 +162,13 @@ fn a_disk_that_fails_before_anybody_writes_again_is_told_to_whoever_asks() {
 }
 
 #[test]
-fn who_changes_something_waits_for_a_disk_that_is_behind_without_the_core_and_nobody_else_does() {
+fn only_changes_wait_for_a_slow_disk_without_the_core_lock() {
     let stage = Stage::new();
     let mut journal = stage.begin(1);
     let disk = group::tests::Played::default();
     disk.hold(true);
-    journal.group = Syncing::start(disk.clone()).unwrap();
-    for number in 1..=BEHIND_SEGMENTS_MAX as u64 + 2 {
+    journal.group = GroupThread::start(disk.clone()).unwrap();
+    for number in 1..=BACKLOG_SEGMENTS_MAX as u64 + 2 {
         journal.group.opened(number, &group::tests::segment(number)).unwrap();
     }
     let plan = stage.plan();
@@ -182,7 +182,7 @@ fn who_changes_something_waits_for_a_disk_that_is_behind_without_the_core_and_no
     let (for_thread, its_disk) = (Arc::clone(&engine), disk.clone());
     std::thread::spawn(move || {
         keeps_pace(&for_thread, Call::Unlink { parent: ROOT, name: b"name" });
-        done.send(its_disk.has_done(&Job::Sync(2)))
+        done.send(its_disk.has_done(&DiskJob::SyncSegment(2)))
     });
     assert!(engine.status(&stage.dir).journal.unwrap().failed.is_none());
     disk.hold(false);
@@ -190,7 +190,7 @@ fn who_changes_something_waits_for_a_disk_that_is_behind_without_the_core_and_no
 }
 
 #[test]
-fn what_the_server_is_told_to_forget_is_noted_before() {
+fn acknowledged_replies_are_noted_first() {
     let stage = Stage::new();
     let journal = stage.begin(1);
     for number in 1..=9 {
@@ -199,20 +199,20 @@ fn what_the_server_is_told_to_forget_is_noted_before() {
     let told = Request::Number(Tnumber { number: 9, answered: 6 }).encode(NOTAG);
     assert!(journal.before(&told));
     drop(journal);
-    // Numbers 6 to 8 were answered to nobody: their replies are asked for.
+    // The replies to numbers 6 to 8 were not received, and are requested.
     stage.server.with(|state| state.seen = 9);
-    let [Recovered { result: Ok(brought), .. }] = &stage.recover()[..] else { panic!("it was brought") };
+    let [JournalRecovery { result: Ok(brought), .. }] = &stage.recover()[..] else { panic!("it was brought") };
     assert_eq!((brought.outcome.skipped, brought.outcome.sent), (8, 1));
     assert_eq!(stage.server.numbers(), [9]);
 }
 
 // S-92
 #[test]
-fn what_was_refused_and_dropped_by_its_user_does_not_make_the_journal_fail() {
+fn discarded_rejected_change_does_not_fail_the_journal() {
     let stage = Stage::new();
     let journal = stage.begin(1);
     let drop_all = || {
-        let kept = kept_changes(&stage.dir.join("quarantine"));
+        let kept = quarantined_changes(&stage.dir.join("quarantine"));
         assert_eq!(kept.len(), 1);
         kept[0].discard().unwrap();
         assert!(!stage.dir.join("quarantine").read_dir().is_ok_and(|mut dir| dir.next().is_some()));
@@ -224,18 +224,18 @@ fn what_was_refused_and_dropped_by_its_user_does_not_make_the_journal_fail() {
     drop_all();
     assert!(journal.forget(2));
     assert_eq!(journal.late.next().and_then(|work| work.forget), Some(2));
-    assert!(journal.settle_and_forget(2));
+    assert!(journal.sync_quarantine_and_forget(2));
     assert!(journal.refuse(2, &write_to("file"), Some(Errno::NoSpace)));
     drop_all();
     assert_eq!(journal.status(3).failed, None);
     assert_eq!(journal.status(3).figures.records, 1);
     journal.end(false);
-    assert!(left_journals(&stage.dir.join("journal")).is_empty());
+    assert!(pending_journals(&stage.dir.join("journal")).is_empty());
 }
 
 // S-92
 #[test]
-fn what_was_refused_is_forgotten_once_the_disk_has_it_and_nobody_waits_for_that() {
+fn rejected_change_is_removed_after_its_sync_and_no_call_waits() {
     let stage = Stage::new();
     let journal = stage.begin(1);
     let changes = 100;
@@ -246,12 +246,12 @@ fn what_was_refused_is_forgotten_once_the_disk_has_it_and_nobody_waits_for_that(
     let records = || journal.status(changes + 1).figures.records;
     assert!(journal.forget(50) && journal.forget(60));
     assert_eq!(records(), changes, "whoever says so does not wait for the disk");
-    // What comes while the disk is waited for is not taken for there.
-    let fresh = journal.refused().take_fresh();
+    // A change during the sync does not count as synced.
+    let unsynced = journal.refused().take_unsynced();
     assert!(journal.forget(61) && records() == changes);
-    journal.refused().brought(fresh, false);
+    journal.refused().synced(unsynced, false);
     assert_eq!(journal.late.next().and_then(|work| work.forget), Some(61));
-    assert!(journal.settle_and_forget(61));
+    assert!(journal.sync_quarantine_and_forget(61));
     assert_eq!(records(), changes - 60);
     assert!(journal.forget(71), "the disk has all of it");
     assert_eq!(records(), changes - 70);

@@ -1,0 +1,38 @@
+//! The kernel's calls, passed to the core.
+
+use super::engine::Engine;
+use super::signals::caller_state;
+use super::waiter::Waiter;
+use wirefs_client::call::{Call, CallId, Caller};
+use wirefs_fuse::{FileSystem, Reading, Reply};
+
+impl FileSystem for Engine {
+    fn call(&self, caller: Caller, call: Call<'_>, reply: Reply, reading: &Reading<'_>) {
+        let id = reply.id();
+        self.keep_pace(reading, &call);
+        self.drive_and_wait(
+            || reading.hand_over(),
+            |state, now| {
+                if !matches!(call, Call::Forget { .. }) {
+                    state.waiting.insert(id, Waiter::Kernel { reply, pid: caller.pid });
+                }
+                state.client.call(now, id, caller, call);
+            },
+        );
+    }
+
+    /// Cancels a lock that waits. Other calls continue, as on a local disk, unless their caller is being killed, so
+    /// that no process reads the answer, or is asked to end while the server does not respond.
+    fn interrupt(&self, call: CallId) -> bool {
+        self.drive(|state, now| {
+            let Some(Waiter::Kernel { pid, .. }) = state.waiting.get(&call) else {
+                return state.delayed.contains(&call);
+            };
+            let pid = *pid;
+            state.client.call(now, call, Caller::default(), Call::Interrupt { call });
+            state.signaled.insert(call, pid);
+            state.apply_caller_state(now, call, caller_state(pid));
+            true
+        })
+    }
+}
