@@ -16,7 +16,6 @@
 //! given up when it is silent, whatever others bring.
 
 use crate::core::Client;
-use crate::operation;
 use crate::output::{DataKey, Output};
 use crate::requests::Outstanding;
 use crate::requests::connection::SILENCE_BEFORE_HANG_UP;
@@ -47,7 +46,7 @@ impl Client {
         }
         self.data.not_before = Some(now + DATA_RETRY_AFTER);
         for pending in self.requests.interrupted_over(key) {
-            operation::give_up(self, pending, Errno::Io);
+            self.request_lost(pending, Errno::Io);
         }
         self.send_waiting();
     }
@@ -131,7 +130,7 @@ impl Client {
     /// What comes over a data connection is not used: the same is asked over the first one.
     pub(crate) fn ask_first(&mut self, outstanding: Outstanding) {
         if let Some(pending) = self.requests.ask_first(self.now, outstanding) {
-            operation::give_up(self, pending, Errno::Io);
+            self.request_lost(pending, Errno::Io);
         }
     }
 

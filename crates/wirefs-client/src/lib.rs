@@ -11,6 +11,7 @@
 //! *Proved by*: `tests/suite`, where it talks to the reference tree without a wire.
 
 mod ahead;
+mod answering;
 pub mod call;
 mod config;
 mod contended;
@@ -18,9 +19,12 @@ mod core;
 mod data_connections;
 mod files;
 mod host;
+mod kernel;
+mod learning;
 mod leases;
 mod link;
 mod locks;
+mod machine;
 mod operation;
 mod output;
 mod pending;
@@ -28,8 +32,10 @@ mod predict;
 mod present;
 mod recall;
 mod redone;
+mod replies;
 mod requests;
 mod rollback;
+mod sending;
 mod shelved;
 mod status;
 mod stored;

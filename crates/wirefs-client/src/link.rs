@@ -3,7 +3,7 @@
 use crate::call::{Answer, CallId};
 use crate::config::Attachment;
 use crate::core::Client;
-use crate::operation;
+use crate::operation::{lookup, uncommitted};
 use crate::output::Output;
 use crate::pending::Pending;
 use crate::requests::connection::{LinkState, SILENCE_BEFORE_HANG_UP, SILENCE_BEFORE_PING};
@@ -48,7 +48,7 @@ impl Client {
         self.rollback.forget();
         self.end_lent();
         for given_up in self.requests.interrupted(self.link.is_blamed) {
-            operation::refused::given_up(self, given_up);
+            self.change_lost(given_up);
         }
     }
 
@@ -83,11 +83,11 @@ impl Client {
         self.requests.retain_waiting(
             |pending| !matches!(pending, Pending::Close(closing) if !resumed || files.is_used(closing.fd)),
         );
-        let goes_ahead = is_lost && operation::uncommitted::send_again(self);
+        let goes_ahead = is_lost && uncommitted::send_again(self);
         let is_blamed = std::mem::take(&mut self.link.is_blamed);
         let knows_changes = !is_blamed && knows_ledger;
         for given_up in self.requests.attached(attachment.ledger, knows_changes) {
-            operation::refused::given_up(self, given_up);
+            self.change_lost(given_up);
         }
         if let Some(ledger) = attachment.ledger.filter(|_| goes_ahead) {
             self.requests.renumber(ledger);
@@ -119,7 +119,7 @@ impl Client {
     /// What a lookup is answered without asking, by whoever knows that the server is away. The kernel is to get it.
     pub fn look_up_unreachable(&mut self, now: Time, parent: TreeNodeId, name: &[u8]) -> Answer {
         self.now = now;
-        operation::lookup::unreachable(self, parent, name)
+        lookup::unreachable(self, parent, name)
     }
 
     /// Has a call wait no longer, by whoever knows that the server is away: what it is answered. The kernel is to get it.
@@ -166,7 +166,7 @@ impl Client {
     /// Nobody waits longer than the deadline.
     fn give_up(&mut self) {
         for pending in self.requests.give_up_waiting() {
-            operation::give_up(self, pending, Errno::HostDown);
+            self.request_lost(pending, Errno::HostDown);
         }
         for call in self.waiting_calls() {
             self.fail(call, Errno::HostDown);

@@ -7,15 +7,14 @@ mod open;
 mod rights;
 
 use crate::core::Client;
-use crate::operation::{self, attributes, link, make, remove, rename, write};
-use crate::output::Output;
+use crate::operation::{attributes, link, make, remove, rename};
 use crate::pending::{Confirming, Continuation, Pending};
 use crate::view::unconfirmed::Made;
 use crate::view::unconfirmed::Unconfirmed;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::put::{PutMode, Rput, Tput};
 use wirefs_op::message::target::NOFD;
-use wirefs_op::{FileId, Kind, NOTAG, Reply, Request, SetStat, SetTime, Stat, TreePath};
+use wirefs_op::{FileId, Kind, Reply, Request, SetStat, SetTime, Stat, TreePath};
 
 /// The version of what the server does not have yet: no object's there has it.
 const MADE: u64 = 1 << 63;
@@ -78,7 +77,7 @@ fn go(client: &mut Client, request: Request, pending: Pending, foreseen: Foresee
         Unconfirmed { nodes: foreseen.nodes, names: foreseen.names, makes: None, opens: None, path, what };
     client.ahead.unconfirmed.insert(number, unconfirmed);
     if let Some(node) = pending.counted_node() {
-        write::begins(client, node, 0);
+        client.change_begins(node, 0);
     }
     let now = client.now;
     client.ahead.foresees = true;
@@ -90,7 +89,7 @@ fn go(client: &mut Client, request: Request, pending: Pending, foreseen: Foresee
         }
         (Pending::Open(opening), Reply::Put(put)) => {
             let node = opening.node;
-            operation::open::finish_writing(client, opening, now, put);
+            crate::operation::open::finish_writing(client, opening, now, put);
             note_opened(client, number, node);
         }
         (Pending::Setattr(setting), Reply::Put(put)) => attributes::was_set(client, setting, now, put),
@@ -98,7 +97,7 @@ fn go(client: &mut Client, request: Request, pending: Pending, foreseen: Foresee
         (Pending::Rename(renaming), Reply::Rename(renamed)) => rename::finish(client, renaming, now, renamed),
         (Pending::Link(linking), Reply::Link(linked)) => link::finish(client, linking, now, linked),
         // INVARIANT: `foresee` pairs each of these with its own reply.
-        (pending, _) => crate::operation::fail(client, pending, wirefs_op::Errno::Protocol),
+        (pending, _) => client.request_failed(pending, wirefs_op::Errno::Protocol),
     }
     if let Some((node, stat)) = foreseen.besides {
         attributes::changed(client, node, Some(&stat), now);
@@ -197,20 +196,4 @@ fn set(client: &Client, put: &Tput, node: TreeNodeId) -> Option<Foreseen> {
         besides: None,
         inodes: 0,
     })
-}
-
-impl Client {
-    /// Numbers a change, notes it in the journal and queues it; `pending` makes of its number what its reply is for.
-    pub(crate) fn issue(&mut self, request: Request, pending: impl FnOnce(u64) -> Pending) -> u64 {
-        let number = self.requests.next_number();
-        if !matches!(request, Request::Lock(_)) {
-            self.output(Output::Journal(number, request.encode(NOTAG)));
-        }
-        self.ahead.changes();
-        self.watch_syncs(&request);
-        self.counters.count(&request);
-        let issued = self.requests.issue(self.now, request, pending(number));
-        debug_assert_eq!(issued, number, "it was the next");
-        number
-    }
 }

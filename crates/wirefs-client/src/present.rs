@@ -2,7 +2,7 @@
 
 use crate::call::{Caller, Entry};
 use crate::core::Client;
-use crate::operation::session;
+use crate::operation::copies;
 use crate::view::shown::ino_of;
 use std::time::Duration;
 use wirefs_cache::{Freshness, TreeNodeId};
@@ -73,7 +73,7 @@ impl Client {
     /// The node's attributes and their remaining time.
     pub(crate) fn shown_attr(&self, node: TreeNodeId) -> Option<(Stat, Duration)> {
         let known = self.names.node(node)?;
-        if let Some(stat) = session::shown(self, node, &known.stat) {
+        if let Some(stat) = copies::shown(self, node, &known.stat) {
             return Some((self.present(&stat), Duration::ZERO));
         }
         let ttl = if self.files.is_writing(node) && !self.files.is_ahead(node) {

@@ -2,7 +2,7 @@
 
 use crate::call::Invalidate;
 use crate::core::Client;
-use crate::operation::{lock, open};
+use crate::operation::{handles, lock};
 use crate::output::Output;
 use bytes::Bytes;
 use std::collections::BTreeSet;
@@ -201,7 +201,7 @@ impl Client {
         if self.leases.waiting.len() >= WAITING_MAX || self.files.fd_for(node, None) != NOFD {
             return false;
         }
-        if !self.leases.acquiring.contains_key(&node) && !open::outlive(self, node) {
+        if !self.leases.acquiring.contains_key(&node) && !handles::outlive(self, node) {
             return false;
         }
         if self.ahead.is_any() || !self.requests.are_all_sent() {

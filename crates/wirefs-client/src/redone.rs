@@ -9,7 +9,6 @@
 //! in the journal before [`Client::redone`]. So the server's ledger never takes one for another.
 
 use crate::core::Client;
-use crate::operation;
 use crate::pending::Pending;
 use crate::requests::Outstanding;
 use crate::requests::connection::LinkState;
@@ -115,7 +114,7 @@ impl Client {
             let fate = outstanding.number.and_then(|number| again.remove(&number));
             let fate = fate.unwrap_or_else(|| unfollowed(&outstanding));
             let reply = reply(&outstanding.request, fate);
-            operation::finish(self, outstanding, reply, true);
+            self.reply_arrived(outstanding, reply, true);
         }
         self.ahead.server_clock = server_clock;
         self.go_on_behind();

@@ -11,7 +11,7 @@
 
 use crate::call::{CallId, Handle};
 use crate::core::Client;
-use crate::operation::{self, fetch, open, readlink};
+use crate::operation::{fetch, open, readlink};
 use crate::output::Output;
 use crate::view::disk_cache::{Awaited, Loaded, Loading, Parked};
 use crate::view::prefetch::window::Joined;
@@ -60,7 +60,7 @@ impl Client {
         if !self.files.is_of(node, piece.version) {
             let coherency = self.coherency();
             if self.files.observe(node, piece.version, known, &coherency) {
-                fetch::invalidate_pages(self, node);
+                self.invalidate_pages(node);
             }
         }
         if self.files.is_of(node, piece.version) {
@@ -82,12 +82,12 @@ impl Client {
             fetching.swap_remove(index);
         }
         self.names.release(node);
-        fetch::serve_readers(self, node);
+        self.serve_readers(node);
         // What is still unknown of it was wanted ahead of a reader, who finds out about errors by himself.
         if self.files.contents(node).epoch == epoch && self.files.open(handle).is_some() {
             let _ahead = fetch::ask(self, node, handle, (start, end), false);
         }
-        operation::gone(self, node);
+        self.drop_if_gone(node);
     }
 
     fn restart(&mut self, parked: Parked) {

@@ -274,7 +274,7 @@ impl Client {
                 }
             }
             self.names.release(node);
-            crate::operation::gone(self, node);
+            self.drop_if_gone(node);
         }
     }
 

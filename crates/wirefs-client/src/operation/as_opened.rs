@@ -3,7 +3,7 @@
 
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
-use crate::operation::open;
+use crate::operation::handles;
 use std::time::Duration;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::{Errno, Stat};
@@ -15,7 +15,7 @@ pub(crate) fn keep(client: &mut Client, node: TreeNodeId, handle: Handle) {
     let size = known.stat.size;
     let is_leased = known.freshness.is_some_and(|known| client.coherency().is_leased(known));
     if !client.files.keep_as_opened(handle, size) && !is_leased {
-        open::ask_fd(client, node, handle);
+        handles::ask_fd(client, node, handle);
     }
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn outdated(client: &mut Client, node: TreeNodeId) {
     }
     for handle in client.files.handles_of(node).collect::<Vec<_>>() {
         if client.files.open(handle).is_some_and(|open| open.as_opened.is_some()) {
-            open::ask_fd(client, node, handle);
+            handles::ask_fd(client, node, handle);
         }
     }
 }

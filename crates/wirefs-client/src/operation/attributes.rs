@@ -2,7 +2,7 @@
 
 use crate::call::{Answer, CallId, Handle, Invalidate};
 use crate::core::Client;
-use crate::operation::{as_opened, session};
+use crate::operation::{as_opened, copies};
 use crate::pending::{Getting, Pending, Setting};
 use std::time::Duration;
 use wirefs_cache::{Freshness, ROOT, TreeNodeId};
@@ -20,7 +20,7 @@ pub(crate) fn get(
     handle: Option<Handle>,
 ) -> Result<(), Errno> {
     let is_own =
-        client.names.node(node).is_some_and(|known| session::shown(client, node, &known.stat).is_some());
+        client.names.node(node).is_some_and(|known| copies::shown(client, node, &known.stat).is_some());
     if (is_own || client.is_fresh(node))
         && let Some((stat, ttl)) = client.shown_attr(node)
     {
@@ -95,7 +95,7 @@ pub(crate) fn set(
     kill_privileges: bool,
 ) -> Result<(), Errno> {
     let asked = set;
-    let set = session::set(client, node, handle, asked);
+    let set = copies::set(client, node, handle, asked);
     if set.is_empty()
         && !asked.is_empty()
         && let Some((stat, ttl)) = client.shown_attr(node)
@@ -139,13 +139,13 @@ pub(crate) fn was_set(client: &mut Client, setting: Setting, sent: Time, put: Rp
         Some((stat, ttl)) => client.answer(call, Answer::Attr(stat, ttl)),
         None => client.fail(call, Errno::Stale),
     }
-    super::write::goes_on(client, node);
+    client.change_ended(node);
 }
 
 pub(crate) fn not_set(client: &mut Client, setting: Setting, errno: Errno) {
     client.files.write_answered(setting.node, 0);
     fail_gone(client, setting.call, setting.node, errno);
-    super::write::goes_on(client, setting.node);
+    client.change_ended(setting.node);
 }
 
 /// Takes in what an own change of `node` left behind. `before` is the version that the reply says it had; where it does

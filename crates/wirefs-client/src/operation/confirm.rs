@@ -2,7 +2,7 @@
 
 use crate::call::Invalidate;
 use crate::core::Client;
-use crate::operation::{attributes, open, release, write};
+use crate::operation::{attributes, handles};
 use crate::view::unconfirmed::Unconfirmed;
 use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::message::put::Rput;
@@ -18,12 +18,12 @@ pub(crate) fn finish(client: &mut Client, number: u64, sent: Time, request: &Req
             client.identified(made.node, stat);
         }
         match made.handle {
-            Some(handle) => open::take_fd(client, handle, put.stat.map(|stat| stat.id), put.fd),
-            None => release::give_back(client, put.stat.map(|stat| stat.id), put.fd, true),
+            Some(handle) => handles::take_fd(client, handle, put.stat.map(|stat| stat.id), put.fd),
+            None => handles::give_back(client, put.stat.map(|stat| stat.id), put.fd, true),
         }
     }
     if let (Some(opened), Reply::Put(put)) = (unconfirmed.opens, reply) {
-        open::take_written(client, opened, put.fd);
+        handles::take_written(client, opened, put.fd);
     }
     let told = told(client, &unconfirmed, request, reply);
     for node in written {
@@ -33,7 +33,7 @@ pub(crate) fn finish(client: &mut Client, number: u64, sent: Time, request: &Req
             _ => None,
         };
         caught_up(client, node, before, stat, sent);
-        write::goes_on(client, node);
+        client.change_ended(node);
     }
 }
 
@@ -136,7 +136,7 @@ pub(crate) fn failed(client: &mut Client, number: u64, errno: Errno) {
             client.directories.outdate(id, now);
         }
         client.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
-        write::goes_on(client, node);
+        client.change_ended(node);
     }
 }
 

@@ -1,9 +1,9 @@
 //! Fetching contents for readers, and ahead of them.
 
-use crate::call::{Answer, Handle, Invalidate};
+use crate::call::{Answer, Handle};
 use crate::core::Client;
 use crate::files::Reader;
-use crate::operation::{as_opened, attributes, session};
+use crate::operation::{attributes, handles};
 use crate::pending::{Fetching, Pending};
 use std::time::Duration;
 use wirefs_cache::{Freshness, TreeNodeId};
@@ -27,8 +27,6 @@ const PAGE_BYTES: u64 = 4096;
 /// What is behind the first block of a file is asked for along with its opening where it is not more than this, in bytes: as much as a
 /// first sequential read would ask for ahead, a round trip later.
 const FOLLOWING_BYTES_MAX: u64 = 2 * DATA_BYTES_MAX as u64;
-/// How often one read asks again when what it got was overtaken by changes.
-const TRIES_MAX: u8 = 8;
 
 /// Asks for what is unknown of `start..end` and not being fetched already. With nothing unknown, and `validate`, asks
 /// for the attributes alone.
@@ -154,7 +152,7 @@ pub(crate) fn finish(
     if let Some(handle) = fetching.handle.filter(|_| fetching.opens && got.fd != NOFD) {
         fetching.opens = false;
         let id = client.names.node(node).map(|known| known.stat.id);
-        super::open::take_fd(client, handle, id, got.fd);
+        handles::take_fd(client, handle, id, got.fd);
     }
     if last {
         if !got.mode.has(GotMode::MORE) && fetching.at < fetching.end {
@@ -164,8 +162,8 @@ pub(crate) fn finish(
     } else if let Some(pending) = client.requests.pending_mut(tag) {
         *pending = Pending::Fetch(fetching);
     }
-    serve_readers(client, node);
-    super::gone(client, node);
+    client.serve_readers(node);
+    client.drop_if_gone(node);
 }
 
 /// The file turned out to end at `at`.
@@ -206,81 +204,10 @@ pub(crate) fn failed(client: &mut Client, fetching: Fetching, errno: Errno) {
     client.files.contents(node).readers = rest;
     let errno = attributes::gone(client, node, errno);
     for reader in hit {
-        reader_failed(client, &reader, errno);
+        client.reader_failed(&reader, errno);
     }
-    serve_readers(client, node);
-    super::gone(client, node);
-}
-
-/// Answers the reads that can be answered; asks again for those whose data was overtaken.
-pub(crate) fn serve_readers(client: &mut Client, node: TreeNodeId) {
-    let readers = std::mem::take(&mut client.files.contents(node).readers);
-    for mut reader in readers {
-        if reader.opens.is_some() {
-            serve_open(client, node, reader);
-            continue;
-        }
-        if let Some(answer) = try_read(client, node, &reader) {
-            client.answer(reader.call, answer);
-            continue;
-        }
-        let nothing_comes = next_gap(client, node, reader.start, reader.end).is_some()
-            || client.files.contents(node).fetching.is_empty();
-        if nothing_comes && client.files.is_writing(node) {
-            reader_alone(client, node, &reader);
-            continue;
-        }
-        if nothing_comes {
-            reader.tries += 1;
-            // Others change the file faster than its pieces come.
-            if reader.tries > TRIES_MAX {
-                reader_alone(client, node, &reader);
-                continue;
-            }
-        }
-        // Among those who wait before anything is asked for: that may fail at once.
-        client.files.contents(node).readers.push(reader);
-        if nothing_comes
-            && let Err(errno) = ask(client, node, reader.handle, (reader.start, reader.end), true)
-        {
-            client.files.contents(node).readers.retain(|other| other.call != reader.call);
-            reader_failed(client, &reader, errno);
-        }
-    }
-}
-
-/// What comes answers this read, whole and behind own changes that are under way, and is not mixed with what is known: nobody can tell
-/// of which version it is.
-fn reader_alone(client: &mut Client, node: TreeNodeId, reader: &Reader) {
-    let count = u32::try_from(reader.end - reader.start).unwrap_or(u32::MAX);
-    let asked = super::read::exactly(client, reader.call, node, reader.handle, reader.start, count);
-    if let Err(errno) = asked {
-        reader_failed(client, reader, errno);
-    }
-}
-
-/// An open that waits for all of a file goes on, or asks for what is still missing.
-fn serve_open(client: &mut Client, node: TreeNodeId, mut opening: Reader) {
-    if session::come(client, node, &mut opening) {
-        return;
-    }
-    let is_coming =
-        next_gap(client, node, 0, opening.end).is_none() && !client.files.contents(node).fetching.is_empty();
-    if is_coming {
-        client.files.contents(node).readers.push(opening);
-    } else if session::may_try_again(&mut opening) {
-        session::go_on(client, node, opening);
-    } else {
-        session::failed(client, &opening, Errno::Io);
-    }
-}
-
-fn reader_failed(client: &mut Client, reader: &Reader, errno: Errno) {
-    if reader.opens.is_some() {
-        return session::failed(client, reader, errno);
-    }
-    let wanted = (reader.handle, reader.start, reader.end - reader.start);
-    as_opened::read_failed(client, reader.call, wanted, errno);
+    client.serve_readers(node);
+    client.drop_if_gone(node);
 }
 
 /// The data for a read, if all of it is known and was valid when the read began, or later.
@@ -295,9 +222,4 @@ pub(crate) fn try_read(client: &mut Client, node: TreeNodeId, reader: &Reader) -
     }
     let end = reader.end.min(size);
     contents.ranges.read(reader.start.min(end), end).map(Answer::Data)
-}
-
-/// Somebody else changed the file: the kernel must forget its pages.
-pub(crate) fn invalidate_pages(client: &mut Client, node: TreeNodeId) {
-    client.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
 }

@@ -133,7 +133,7 @@ fn complete(client: &mut Client, stream: &mut FindStream, sent: Time) {
         client.shelve_surplus();
     }
     client.names.release(node);
-    super::gone(client, node);
+    client.drop_if_gone(node);
 }
 
 /// The node of a directory that the stream tells of; made if there is none and nothing newer is known of its name.
@@ -196,7 +196,7 @@ fn take_contents(client: &mut Client, dir: TreeNodeId, entry: &DirEntry, content
     client.fetched_file(node, bytes, !is_taken);
     if !is_taken {
         client.names.evict_if_unused(node);
-        super::gone(client, node);
+        client.drop_if_gone(node);
     }
 }
 
@@ -204,12 +204,12 @@ fn take_contents(client: &mut Client, dir: TreeNodeId, entry: &DirEntry, content
 fn ended(client: &mut Client, mut stream: FindStream) {
     if let Some(node) = stream.current.take().and_then(|current| current.node) {
         client.names.release(node);
-        super::gone(client, node);
+        client.drop_if_gone(node);
     }
     client.stream_ended(stream.top, stream.totals);
     client.contents_came(stream.top);
     client.names.release(stream.top);
-    super::gone(client, stream.top);
+    client.drop_if_gone(stream.top);
 }
 
 pub(crate) fn failed(client: &mut Client, stream: FindStream, errno: Errno) {

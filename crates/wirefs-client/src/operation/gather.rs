@@ -4,7 +4,7 @@
 use crate::call::{Call, Handle};
 use crate::core::Client;
 use crate::files::Stretch;
-use crate::operation::write;
+use crate::operation::puts;
 use bytes::Bytes;
 use wirefs_cache::TreeNodeId;
 
@@ -22,7 +22,7 @@ pub(crate) fn add(
 ) {
     let enough = client.config.mode.publish.coalesced_bytes();
     if client.files.contents(node).gathered.is_empty() {
-        write::begins(client, node, 0);
+        client.change_begins(node, 0);
     }
     let written = Stretch::new(handle, offset, data, kills_privileges);
     let is_enough = client.files.gather(node, written, enough);
@@ -41,13 +41,13 @@ pub(crate) fn send(client: &mut Client, node: TreeNodeId) {
     for stretch in client.files.take_gathered(node) {
         let (handle, offset, kills_privileges) = (stretch.handle, stretch.offset, stretch.kills_privileges);
         let data = stretch.into_data();
-        if let Err(errno) = write::behind(client, node, handle, offset, &data, kills_privileges) {
+        if let Err(errno) = puts::behind(client, node, handle, offset, &data, kills_privileges) {
             client.files.forget_contents(node);
             client.files.write_failed(node, errno);
         }
     }
     client.files.write_answered(node, 0);
-    write::goes_on(client, node);
+    client.change_ended(node);
 }
 
 /// A call is about to begin: what it is about is sent first, unless it adds to that or may be answered without.

@@ -39,12 +39,12 @@ pub(crate) fn finish(client: &mut Client, linking: Linking, sent: Time, linked: 
         Ok(entry) => client.answer(call, Answer::Entry(entry)),
         Err(errno) => client.fail(call, errno),
     }
-    super::write::goes_on(client, node);
+    client.change_ended(node);
 }
 
 pub(crate) fn failed(client: &mut Client, linking: Linking, errno: Errno) {
     client.files.write_answered(linking.node, 0);
     let errno = attributes::gone_above(client, linking.parent, errno);
     client.fail(linking.call, errno);
-    super::write::goes_on(client, linking.node);
+    client.change_ended(linking.node);
 }

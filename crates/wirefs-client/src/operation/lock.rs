@@ -5,7 +5,7 @@
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
 use crate::locks::{Asked, Key, Locks, Refusal, Step};
-use crate::operation::session;
+use crate::operation::{as_opened, copies};
 use crate::pending::{LockWanted, Locking, Pending, Unlocking};
 use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::message::lock::{LockAction, Rlock, Tlock};
@@ -124,7 +124,7 @@ fn request(client: &mut Client, locking: Locking, range: LockRange) {
     let wanted = LockWanted { range, ..locking.wanted };
     match tlock(client, locking.node, Some(locking.handle), wanted, locking.action) {
         Ok(lock) => {
-            let is_copy = session::is_copy(client, locking.handle);
+            let is_copy = copies::is_copy(client, locking.handle);
             if let Some(id) = lock.target.id.filter(|_| is_copy && locking.action != LockAction::Test) {
                 client.locks.asks_of(locking.key(), wanted.owner, id);
             }
@@ -180,8 +180,8 @@ fn granted(client: &mut Client, node: TreeNodeId, sent: Time, stat: Option<Stat>
         let coherency = client.coherency();
         client.files.observe(node, stat.version, known, &coherency);
     }
-    super::as_opened::outdated(client, node);
-    super::fetch::invalidate_pages(client, node);
+    as_opened::outdated(client, node);
+    client.invalidate_pages(node);
 }
 
 /// Whether all that is known of the file is leased, and nothing was recalled when the lock was granted.
@@ -295,7 +295,7 @@ pub(crate) fn withdraw(client: &mut Client, call: CallId) {
 /// A release was answered.
 pub(crate) fn unlocked(client: &mut Client, node: TreeNodeId) {
     client.names.release(node);
-    super::gone(client, node);
+    client.drop_if_gone(node);
 }
 
 fn everything(range: LockRange) -> LockRange {

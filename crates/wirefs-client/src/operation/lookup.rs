@@ -23,7 +23,7 @@ pub(crate) fn start(client: &mut Client, call: CallId, parent: TreeNodeId, name:
     let path = client.entry_path(parent, name)?;
     match client.directories.find(parent, name, &client.coherency()) {
         CachedLookup::Entry(found) => {
-            super::list::renew(client, parent);
+            list::renew(client, parent);
             client.used_ahead(parent);
             let node = client.learn(&found.stat, found.attributes);
             client.names.link(parent, name, node);
@@ -37,7 +37,7 @@ pub(crate) fn start(client: &mut Client, call: CallId, parent: TreeNodeId, name:
             client.counters.name_misses += 1;
         }
         CachedLookup::Negative(known) => {
-            super::list::renew(client, parent);
+            list::renew(client, parent);
             client.used_ahead(parent);
             client.counters.name_hits += 1;
             client.names.unlink(parent, name);
@@ -144,7 +144,7 @@ pub(crate) fn remember(
     match told.kind {
         Kind::Directory => {
             let Ok(listing) = entries(data.clone()) else { return false };
-            super::list::store(client, node, listing, as_of);
+            list::store(client, node, listing, as_of);
         }
         Kind::File | Kind::Symlink => {
             let Some(known) = client.names.node(node) else { return false };

@@ -3,7 +3,7 @@
 use crate::call::{Answer, CallId, Caller, OpenHow};
 use crate::core::Client;
 use crate::files::Private;
-use crate::operation::attributes;
+use crate::operation::{attributes, handles, list};
 use crate::pending::{Making, Pending};
 use crate::requests::connection::LinkState;
 use bytes::Bytes;
@@ -161,12 +161,12 @@ pub(crate) fn finish(client: &mut Client, making: Making, sent: Time, put: Rput)
         attributes::changed(client, parent, put.dir.as_ref(), sent);
     }
     if created && stat.kind == Kind::Directory {
-        super::list::store_made(client, node, known);
+        list::store_made(client, node, known);
     }
     let is_private = open.is_some() && name.is_some() && client.config.mode.fetch.has_private_copies();
     if is_private && !created {
         // It was there, and all of it is to be fetched: the kernel opens it then.
-        super::release::give_back(client, Some(stat.id), put.fd, true);
+        handles::give_back(client, Some(stat.id), put.fd, true);
         client.names.evict_if_unused(node);
         return client.fail(call, Errno::Stale);
     }
@@ -192,7 +192,7 @@ pub(crate) fn finish(client: &mut Client, making: Making, sent: Time, put: Rput)
             open.opened_by = name.map(|name| (parent, name));
         }
     }
-    let uncached = is_private || super::open::is_uncached(client, how);
+    let uncached = is_private || client.config.is_uncached(how);
     let pages = client.files.page_cache(node, uncached, sent, &coherency);
     client.answer(call, Answer::Created(entry, handle, pages));
 }

@@ -1,9 +1,9 @@
 //! Open, and the server's fds behind open files.
 
-use crate::call::{Answer, CallId, Caller, Handle, Invalidate, OpenHow, PageCache};
+use crate::call::{Answer, CallId, Caller, Invalidate, OpenHow, PageCache};
 use crate::core::Client;
-use crate::operation::{as_opened, attributes, fetch, lookup, make, publish, session};
-use crate::pending::{Acquiring, Opening, Pending, Prefetching};
+use crate::operation::{as_opened, attributes, fetch, lookup, make, publish, puts, session};
+use crate::pending::{Opening, Pending, Prefetching};
 use crate::view::prefetch::window::Joined;
 use crate::view::prefetch::window::SMALL_BYTES_MAX;
 use wirefs_cache::{Fetch, Freshness, TreeNodeId};
@@ -12,12 +12,7 @@ use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
 use wirefs_op::message::put::{PutMode, Rput, Tput};
 use wirefs_op::message::target::{Fd, NOFD, Target};
 use wirefs_op::wire::Data;
-use wirefs_op::{DirEntry, Errno, FileId, Request, SetStat, Time};
-
-/// Whether the kernel is to keep no pages for a file opened so: appended data would land in the wrong place in them.
-pub(crate) fn is_uncached(client: &Client, how: OpenHow) -> bool {
-    how.direct || how.append || !client.config.mode.fetch.is_cached()
-}
+use wirefs_op::{DirEntry, Errno, Request, SetStat, Time};
 
 /// # Cost
 /// 0 round trips to read a file whose contents are known and valid, or to write to one where the outcome is certain on a mount that is
@@ -29,8 +24,10 @@ pub(crate) fn start(
     node: TreeNodeId,
     how: OpenHow,
 ) -> Result<(), Errno> {
-    let reads =
-        !how.write && !how.truncate && !is_uncached(client, how) && !client.config.mode.validates_at_open();
+    let reads = !how.write
+        && !how.truncate
+        && !client.config.is_uncached(how)
+        && !client.config.mode.validates_at_open();
     let cached = reads && client.is_fresh(node) && client.has_first_piece(node);
     // A name that is about to go takes a file without an fd with it.
     if cached && !loses_name(client, node) {
@@ -74,7 +71,7 @@ fn ask(
     how: OpenHow,
 ) -> Result<(), Errno> {
     let is_whole = client.names.node(node).is_some_and(|known| client.is_wholly_known(known.stat.id));
-    let uncached = is_uncached(client, how) || (client.config.mode.validates_at_open() && is_whole);
+    let uncached = client.config.is_uncached(how) || (client.config.mode.validates_at_open() && is_whole);
     // What is a copy is cut as such.
     let cuts = how.truncate && !client.config.mode.fetch.has_private_copies();
     let place =
@@ -144,7 +141,7 @@ fn opened(
     if fd == NOFD && !how.write {
         as_opened::keep(client, node, handle);
     }
-    let uncached = is_uncached(client, how);
+    let uncached = client.config.is_uncached(how);
     let coherency = client.coherency();
     let pages = client.files.page_cache(node, uncached, sent, &coherency);
     let pages = match pages {
@@ -185,7 +182,7 @@ pub(crate) fn finish_writing(client: &mut Client, opening: Opening, sent: Time, 
         client.files.write_answered(node, 0);
         client.files.truncate_contents(node, 0);
         // As of a write: the kernel goes on to believe the mode that it knew.
-        if super::write::has_set_id(client, node) {
+        if puts::has_set_id(client, node) {
             client.invalidate(Invalidate::Node { node, offset: -1, length: 0 });
         }
         attributes::took_effect(client, node, Some(put.before), put.stat.as_ref(), sent);
@@ -194,7 +191,7 @@ pub(crate) fn finish_writing(client: &mut Client, opening: Opening, sent: Time, 
     }
     opened(client, call, (node, place), how, put.fd, sent);
     if cuts {
-        super::write::goes_on(client, node);
+        client.change_ended(node);
     }
 }
 
@@ -203,7 +200,7 @@ pub(crate) fn failed(client: &mut Client, opening: Opening, errno: Errno) {
     attributes::fail_gone(client, call, node, errno);
     if cuts {
         client.files.write_answered(node, 0);
-        super::write::goes_on(client, node);
+        client.change_ended(node);
     }
 }
 
@@ -250,69 +247,5 @@ pub(crate) fn came_ahead(client: &mut Client, ahead: Prefetching, sent: Time, go
 pub(crate) fn not_ahead(client: &mut Client, ahead: Prefetching) {
     client.contents_came(ahead.node);
     client.names.release(ahead.node);
-    super::gone(client, ahead.node);
-}
-
-/// The name is about to go: files opened without an fd get one first, so that they outlive it.
-pub(crate) fn keep_alive(client: &mut Client, parent: TreeNodeId, name: &[u8]) {
-    let Some(node) = client.names.child(parent, name) else {
-        return;
-    };
-    for handle in client.files.handles_of(node).collect::<Vec<_>>() {
-        ask_fd(client, node, handle);
-    }
-}
-
-/// Asks for an fd of a file that was opened without one, behind own changes; nobody waits for it.
-pub(crate) fn ask_fd(client: &mut Client, node: TreeNodeId, handle: Handle) {
-    let Ok(target) = client.target(node, Some(handle)) else { return };
-    let open = client.files.open_mut(handle);
-    let open = open.filter(|open| open.fd() == NOFD && !open.fd_asked && open.copy.is_none());
-    let Some(open) = open else { return };
-    open.fd_asked = true;
-    let mode = GetMode::MORE.and(GetMode::ORDERED);
-    let id = target.id;
-    let get = Tget { target, mode, nmsgs: 1, offset: 0, count: 0 };
-    client.send(Request::Get(get), Pending::AcquireFd(Acquiring { handle, id, recalled: None }));
-}
-
-/// Others are about to change or move an open file that has no fd: one is asked for, ahead of own changes, which may wait for those
-/// others. False when it has no name to ask by.
-pub(crate) fn outlive(client: &mut Client, node: TreeNodeId) -> bool {
-    let Some(handle) = client.files.handles_of(node).next() else { return false };
-    let Ok(target) = client.target(node, Some(handle)) else { return false };
-    let id = target.id;
-    let get = Tget { target, mode: GetMode::MORE, nmsgs: 1, offset: 0, count: 0 };
-    client.send(Request::Get(get), Pending::AcquireFd(Acquiring { handle, id, recalled: Some(node) }));
-    true
-}
-
-pub(crate) fn acquired(client: &mut Client, acquiring: Acquiring, fd: Fd) {
-    take_fd(client, acquiring.handle, acquiring.id, fd);
-    if let Some(node) = acquiring.recalled {
-        client.fd_acquired(node);
-    }
-}
-
-/// Takes the fd of a file that is open for writing already. One that was asked for meanwhile, so that the file outlives its name, may be for
-/// reading alone.
-pub(crate) fn take_written(client: &mut Client, (node, handle): (TreeNodeId, Handle), fd: Fd) {
-    let id = client.names.node(node).map(|known| known.stat.id);
-    let before = client.files.open(handle).map(|open| open.fd());
-    match before {
-        Some(before) if fd != NOFD => {
-            client.files.set_fd(handle, fd);
-            super::release::give_back(client, id, before, true);
-        }
-        Some(_) => {}
-        None => super::release::give_back(client, id, fd, true),
-    }
-}
-
-/// Takes the fd that was asked for a file, `id`, opened without one.
-pub(crate) fn take_fd(client: &mut Client, handle: Handle, id: Option<FileId>, fd: Fd) {
-    match client.files.open(handle) {
-        Some(open) if open.fd() == NOFD => client.files.set_fd(handle, fd),
-        _ => super::release::give_back(client, id, fd, true),
-    }
+    client.drop_if_gone(ahead.node);
 }

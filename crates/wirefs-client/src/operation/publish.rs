@@ -4,7 +4,7 @@
 use crate::call::{Handle, Invalidate};
 use crate::core::Client;
 use crate::files::{Base, Private};
-use crate::operation::{attributes, commit, displaced, flush, release, write};
+use crate::operation::{attributes, displaced, handles};
 use crate::pending::{AfterPublishing, Pending, PublishStep, Publishing};
 use crate::view::publications::Publication;
 use wirefs_cache::TreeNodeId;
@@ -29,7 +29,7 @@ pub(crate) fn start(
     then: AfterPublishing,
 ) {
     let Some(stat) = client.names.node(node).map(|known| known.stat) else { return };
-    write::begins(client, node, 0);
+    client.change_begins(node, 0);
     client.publications.next += 1;
     let number = client.publications.next;
     let opened_by = client.files.open(handle).and_then(|open| open.opened_by.clone());
@@ -147,7 +147,7 @@ fn fill(client: &mut Client, number: u64, made: &Rput) {
         let mode = PutMode::STAT.and_if(made.fd != NOFD, PutMode::MORE);
         send(client, number, PublishStep::Fill, Request::Put(Tput { set, ..put(target.clone(), mode) }));
     }
-    release::give_back(client, target.id, made.fd, true);
+    handles::give_back(client, target.id, made.fd, true);
     filled(client, number);
 }
 
@@ -288,7 +288,7 @@ pub(crate) fn was_moved(client: &mut Client, publishing: Publishing, sent: Time,
         None => {
             client.names.replaced(node, &stat, known, now);
             for handle in client.files.handles_of(node).collect::<Vec<_>>() {
-                release::lose_fd(client, handle);
+                handles::lose_fd(client, handle);
             }
         }
     }
@@ -371,7 +371,7 @@ pub(crate) fn failed(client: &mut Client, publishing: Publishing, errno: Errno) 
     }
 }
 
-/// It is done, or came to nothing: then its copy is still to be published.
+/// Ends a publication. A failed one leaves its copy to be published later.
 fn end(client: &mut Client, number: u64) {
     let Some(publication) = client.publications.under_way.remove(&number) else { return };
     let Publication { node, handle, then, error, .. } = publication;
@@ -380,20 +380,6 @@ fn end(client: &mut Client, number: u64) {
     if let (Some(copy), Some(_)) = (copy, error) {
         copy.is_changed = true;
     }
-    let (call, result) = match (then, error) {
-        (AfterPublishing::Nobody, _) => (None, Ok(())),
-        (AfterPublishing::Flush { call, .. } | AfterPublishing::Fsync { call }, Some(errno)) => {
-            (Some(call), Err(errno))
-        }
-        (AfterPublishing::Flush { call, owner }, None) => {
-            (Some(call), flush::drained(client, call, node, handle, owner))
-        }
-        (AfterPublishing::Fsync { call }, None) => {
-            (Some(call), commit::file(client, call, node, handle, false))
-        }
-    };
-    if let (Some(call), Err(errno)) = (call, result) {
-        client.fail(call, errno);
-    }
-    write::goes_on(client, node);
+    client.publication_ended(node, handle, then, error);
+    client.change_ended(node);
 }

@@ -3,7 +3,7 @@
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
 use crate::files::Reader;
-use crate::operation::{as_opened, fetch, gather, open, session};
+use crate::operation::{as_opened, copies, fetch, gather};
 use crate::pending::{Exact, Pending};
 use bytes::{Bytes, BytesMut};
 use wirefs_cache::TreeNodeId;
@@ -28,7 +28,7 @@ pub(crate) fn start(
 ) -> Result<(), Errno> {
     // Of an open file that goes past the pages none are there afterwards.
     let how = client.files.open(handle).map(|open| open.how);
-    if how.is_none_or(|how| !open::is_uncached(client, how)) {
+    if how.is_none_or(|how| !client.config.is_uncached(how)) {
         client.files.kernel_uses(node);
     }
     if let Err(errno) = read(client, call, node, handle, offset, count) {
@@ -45,7 +45,7 @@ fn read(
     offset: u64,
     count: u32,
 ) -> Result<(), Errno> {
-    if let Some(answer) = session::read(client, handle, offset, count) {
+    if let Some(answer) = copies::read(client, handle, offset, count) {
         client.answer(call, answer);
         return Ok(());
     }

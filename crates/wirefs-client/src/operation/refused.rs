@@ -2,10 +2,9 @@
 //! kept.
 
 use crate::core::Client;
-use crate::operation::give_up;
 use crate::output::{Note, Output, Said};
 use crate::pending::Pending;
-use crate::requests::{GivenUp, Outstanding};
+use crate::requests::Outstanding;
 use wirefs_op::message::put::{PutMode, Rput};
 use wirefs_op::{Errno, NOTAG, Reply, Request, Timestamp};
 
@@ -61,14 +60,7 @@ fn latest(reply: &Reply) -> Option<Timestamp> {
     stats.into_iter().flatten().map(|stat| stat.ctime).max()
 }
 
-/// Nobody will tell any more whether the server has done it.
-pub(crate) fn given_up(client: &mut Client, given_up: GivenUp) {
-    let GivenUp { request, pending, number } = given_up;
-    keep(client, &pending, number, &request, None);
-    give_up(client, pending, Errno::Io);
-}
-
-fn keep(
+pub(crate) fn keep(
     client: &mut Client,
     pending: &Pending,
     number: Option<u64>,

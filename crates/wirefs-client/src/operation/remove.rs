@@ -2,7 +2,7 @@
 
 use crate::call::{Answer, CallId};
 use crate::core::Client;
-use crate::operation::{attributes, displaced, open};
+use crate::operation::{attributes, copies, displaced, handles, list};
 use crate::pending::{Pending, Removing};
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::remove::{Rremove, Tremove};
@@ -21,7 +21,7 @@ pub(crate) fn start(
         return Ok(());
     }
     let place = client.place(parent, name)?;
-    open::keep_alive(client, parent, name);
+    handles::keep_alive(client, parent, name);
     let removing = Removing { call, parent, name: name.to_vec(), node: client.names.child(parent, name) };
     client.send(Request::Remove(Tremove { place, directory }), Pending::Remove(removing));
     Ok(())
@@ -38,7 +38,7 @@ pub(crate) fn finish(client: &mut Client, removing: Removing, sent: Time, remove
     }
     if meant == node {
         if let Some(node) = client.names.unlink(parent, &name) {
-            super::session::unnamed(client, node);
+            copies::unnamed(client, node);
         }
         let known = client.known_own(parent, &name, removed.dir.as_ref(), sent);
         client.directories.removed(parent, &name, known, now);
@@ -47,7 +47,7 @@ pub(crate) fn finish(client: &mut Client, removing: Removing, sent: Time, remove
         client.directories.changed(parent, now);
     }
     attributes::changed(client, parent, removed.dir.as_ref(), sent);
-    super::list::renew(client, parent);
+    list::renew(client, parent);
     client.answer(call, Answer::Done);
 }
 

@@ -2,7 +2,7 @@
 
 use crate::call::{Answer, CallId};
 use crate::core::Client;
-use crate::operation::{attributes, open};
+use crate::operation::{attributes, copies, handles};
 use crate::pending::{Pending, Renaming};
 use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::message::rename::{EXCHANGE, Rrename, Trename};
@@ -18,7 +18,7 @@ pub(crate) fn start(
     flags: u32,
 ) -> Result<(), Errno> {
     let rename = Trename { from: client.place(from.0, from.1)?, to: client.place(to.0, to.1)?, flags };
-    open::keep_alive(client, to.0, to.1);
+    handles::keep_alive(client, to.0, to.1);
     let moved = client.names.child(from.0, from.1);
     let renaming =
         Renaming { call, from: (from.0, from.1.to_vec()), to: (to.0, to.1.to_vec()), flags, moved };
@@ -59,7 +59,7 @@ pub(crate) fn finish(client: &mut Client, renaming: Renaming, sent: Time, rename
     }
     if let Some(replaced) = replaced {
         attributes::changed(client, replaced, None, sent);
-        super::session::unnamed(client, replaced);
+        copies::unnamed(client, replaced);
     }
     if let (Some(moved), Some(stat)) = (moved, renamed.stat.as_ref()) {
         let is_it = client.names.node(moved).is_some_and(|node| node.stat.id == stat.id);
@@ -86,7 +86,7 @@ pub(crate) fn finish(client: &mut Client, renaming: Renaming, sent: Time, rename
     let moved = [(from, gone), (to, there)];
     forget_carried(client, &moved[usize::from(!exchange)..], is_another);
     if let Some(moving) = moving {
-        super::write::goes_on(client, moving);
+        client.change_ended(moving);
     }
 }
 
@@ -113,6 +113,6 @@ pub(crate) fn failed(client: &mut Client, renaming: Renaming, errno: Errno) {
     client.fail(renaming.call, errno);
     if let Some(moving) = renaming.moved {
         client.files.write_answered(moving, 0);
-        super::write::goes_on(client, moving);
+        client.change_ended(moving);
     }
 }

@@ -3,7 +3,7 @@
 use crate::call::{CallId, Handle};
 use crate::core::Client;
 use crate::files::Drained;
-use crate::operation::session;
+use crate::operation::copies;
 use crate::pending::{Pending, Seeking};
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::seek::Tseek;
@@ -27,7 +27,7 @@ pub(crate) fn start(
         SEEK_HOLE => true,
         _ => return Err(Errno::Invalid),
     };
-    if let Some(answer) = session::seek(client, handle, offset, whence) {
+    if let Some(answer) = copies::seek(client, handle, offset, whence) {
         client.answer(call, answer?);
         return Ok(());
     }

@@ -3,7 +3,7 @@
 
 use crate::core::Client;
 use crate::files::Change;
-use crate::operation::{commit, write};
+use crate::operation::{commit, puts};
 use crate::pending::Pending;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::put::{PutMode, Tput};
@@ -64,7 +64,7 @@ pub(crate) fn send_again(client: &mut Client) -> bool {
             (Some(changes), Ok(target)) => {
                 let again = changes.into_iter().map(|change| {
                     let request = Request::Put(put(&target, change));
-                    let pending = write::again(client, node, &request);
+                    let pending = puts::again(client, node, &request);
                     (request, pending)
                 });
                 let again: Vec<(Request, Pending)> = again.collect();

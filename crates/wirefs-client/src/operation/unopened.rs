@@ -105,7 +105,7 @@ pub(crate) fn answer(client: &mut Client, handle: Handle, wanted: &WaitingReaddi
         client.answer(call, Answer::Listing(listed));
     } else {
         // Longer than there are positions. Told by an error rather than by leaving names out.
-        super::undo(client, call, Answer::Listing(listed));
+        client.undo_answer(call, Answer::Listing(listed));
         client.fail(call, Errno::Overflow);
     }
 }

@@ -82,7 +82,7 @@ fn send(
     let name = Text::new(name);
     let xattr = Txattr { target, action, name, flags, kill_sgid, value: Data(value) };
     if matches!(usage, XattrUse::Change) {
-        super::write::begins(client, node, 0);
+        client.change_begins(node, 0);
     }
     client.send(Request::Xattr(xattr), Pending::Xattr(XattrAsking { call, node, usage }));
     Ok(())
@@ -97,7 +97,7 @@ pub(crate) fn finish(client: &mut Client, asking: XattrAsking, sent: Time, reply
             client.files.write_answered(node, 0);
             attributes::took_effect(client, node, None, reply.stat.as_ref(), sent);
             client.answer(call, Answer::Done);
-            super::write::goes_on(client, node);
+            client.change_ended(node);
         }
     }
 }
@@ -110,7 +110,7 @@ pub(crate) fn failed(client: &mut Client, asking: XattrAsking, errno: Errno) {
         XattrUse::Change => {
             client.fail(call, errno);
             client.files.write_answered(node, 0);
-            super::write::goes_on(client, node);
+            client.change_ended(node);
         }
     }
 }

@@ -1,0 +1,60 @@
+//! Requests on their way out: predicted, held back, numbered and journaled, or queued.
+
+use crate::core::Client;
+use crate::operation::{concerned, handles};
+use crate::output::Output;
+use crate::pending::{Continuation, Pending};
+use crate::predict;
+use wirefs_op::{Errno, NOTAG, Request};
+
+impl Client {
+    /// Sends a request; `pending` says what its reply is for.
+    pub(crate) fn send(&mut self, request: Request, pending: Pending) {
+        debug_assert!(!handles::closes_used(self, &request), "{request:?}");
+        let Some((request, pending)) = predict::foresee(self, request, pending) else { return };
+        // Not before: what is known of an object counts no more while a change of unknown outcome is on its way.
+        if let Some(node) = pending.counted_node() {
+            self.change_begins(node, 0);
+        }
+        let Some((request, pending)) = self.behind(request, pending) else { return };
+        if self.is_past_deadline() && !pending.outlives_deadline() {
+            self.request_failed(pending, Errno::HostDown);
+            return;
+        }
+        if self.config.journal && self.requests.is_numbered() && request.is_change() {
+            concerned::note_known(self, &pending);
+            self.issue(request, |_| pending);
+        } else {
+            self.watch_syncs(&request);
+            self.counters.count(&request);
+            self.requests.wait(self.now, request, pending);
+        }
+        self.send_waiting();
+    }
+
+    pub(crate) fn send_waiting(&mut self) {
+        while self.link.is_up() {
+            let over = self.next_goes_over();
+            let (arrival, departure) =
+                (self.incoming.request_sent(self.now), self.outgoing.request_sent(self.now));
+            let Some((frame, lane)) = self.requests.next(self.now, over, arrival, departure) else {
+                break;
+            };
+            self.transmit(frame, lane);
+        }
+    }
+
+    /// Numbers a change, notes it in the journal and queues it; `pending` makes of its number what its reply is for.
+    pub(crate) fn issue(&mut self, request: Request, pending: impl FnOnce(u64) -> Pending) -> u64 {
+        let number = self.requests.next_number();
+        if !matches!(request, Request::Lock(_)) {
+            self.output(Output::Journal(number, request.encode(NOTAG)));
+        }
+        self.ahead.changes();
+        self.watch_syncs(&request);
+        self.counters.count(&request);
+        let issued = self.requests.issue(self.now, request, pending(number));
+        debug_assert_eq!(issued, number, "it was the next");
+        number
+    }
+}
