@@ -201,7 +201,7 @@ impl Client {
     }
 
     fn ask_room(&mut self) {
-        if !self.ahead.asks_room && self.link.is_up() && self.config.journal {
+        if !self.ahead.asks_room && self.requests.link.is_up() && self.config.journal {
             self.ahead.asks_room = true;
             let target = Target::at(TreePath::root());
             self.send(Request::Statfs(Tstatfs { target }), Pending::Room(RoomAsking));

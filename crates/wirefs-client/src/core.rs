@@ -5,10 +5,8 @@ use crate::config::{Attachment, Config};
 use crate::files::Files;
 use crate::kernel::CallsInProgress;
 use crate::locks::Locks;
-use crate::output::{Lane, Output, Outputs};
+use crate::output::{Output, Outputs};
 use crate::requests::Requests;
-use crate::requests::connection::Link;
-use crate::requests::data::DataConnections;
 use crate::view::bounds;
 use crate::view::bounds::Trim;
 use crate::view::conflicts::Displacing;
@@ -23,8 +21,8 @@ use crate::view::rollback::Rollback;
 use crate::view::synced::Synced;
 use crate::view::throttled::Throttled;
 use crate::view::unconfirmed::Ahead;
-use wirefs_cache::{DirectoryCache, Freshness, InactiveListings, NameTree, PathEstimator, TreeNodeId};
-use wirefs_op::{FileId, Frame, FsStat, Time};
+use wirefs_cache::{DirectoryCache, Freshness, InactiveListings, NameTree, TreeNodeId};
+use wirefs_op::{FileId, FsStat, Time};
 
 /// Unacknowledged bytes that writers may leave behind before the network path is measured, and at least.
 const BEHIND_BYTES_MIN: u64 = 4 * 1024 * 1024;
@@ -45,12 +43,6 @@ pub struct Client {
     pub(crate) trim: Trim,
     pub(crate) requests: Requests,
     pub(crate) leases: Leases,
-    pub(crate) link: Link,
-    pub(crate) data: DataConnections,
-    /// Measures what comes in.
-    pub(crate) incoming: PathEstimator,
-    /// Measures what goes out.
-    pub(crate) outgoing: PathEstimator,
     pub(crate) counters: Counters,
     pub(crate) throttled: Throttled,
     pub(crate) publications: Publications,
@@ -77,9 +69,10 @@ impl Client {
     pub fn new(config: Config, attachment: Attachment, now: Time) -> Client {
         let leases = Leases::new(&config.mode, &attachment, now);
         let root = Freshness { at: now, leased: attachment.root.leased && leases.are_agreed() };
-        let mut requests = Requests::default();
+        let mut requests = Requests::new(now);
         // Nothing waits yet that could be given up.
         requests.attached(attachment.ledger, false);
+        requests.allow_data_connections(attachment.data_connections);
         Client {
             config,
             now,
@@ -92,10 +85,6 @@ impl Client {
             shelf: bounds::shelf_within(config.cache_bytes_max),
             trim: Trim::within(config.cache_bytes_max),
             requests,
-            link: Link::new(now),
-            data: DataConnections::default(),
-            incoming: PathEstimator::default(),
-            outgoing: PathEstimator::default(),
             counters: Counters::default(),
             throttled: Throttled::default(),
             publications: Publications::default(),
@@ -154,16 +143,6 @@ impl Client {
         self.outputs.push(output);
     }
 
-    pub(crate) fn transmit(&mut self, frame: Frame, lane: Lane) {
-        self.counters.bytes_out += frame.wire_len() as u64;
-        self.counters.frames_out += 1;
-        if !matches!(lane, Lane::Data(_)) {
-            self.link.spoke(self.now);
-            self.leases.asked(self.now);
-        }
-        self.output(Output::Send(frame, lane));
-    }
-
     /// The calls that wait.
     pub(crate) fn waiting_calls(&self) -> Vec<CallId> {
         self.calls.waiting().collect()
@@ -193,6 +172,6 @@ impl Client {
 
     /// The number of unacknowledged bytes above which writers wait.
     pub(crate) fn unacknowledged_bytes_max(&self) -> u64 {
-        (2 * self.outgoing.bdp_bytes()).clamp(BEHIND_BYTES_MIN, BEHIND_BYTES_MAX)
+        (2 * self.requests.outgoing.bdp_bytes()).clamp(BEHIND_BYTES_MIN, BEHIND_BYTES_MAX)
     }
 }

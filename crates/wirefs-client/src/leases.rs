@@ -84,7 +84,7 @@ impl Client {
     /// The mount has ended, so nobody believes anything of what is leased until it is asked for anew.
     pub fn rest(&mut self, now: Time) {
         self.now = now;
-        if self.leases.are_agreed() && self.link.is_up() {
+        if self.leases.are_agreed() && self.requests.link.is_up() {
             let told = Request::Recalled(Trecalled { serial: RELEASE_ALL }).encode(NOTAG);
             self.output(Output::Send(told, Lane::Changes));
         }
@@ -123,7 +123,7 @@ impl Client {
         holder.prune(oldest);
         let is_due = holder.renewal_at().is_some_and(|at| now >= at);
         self.empty();
-        if is_due && self.leases.holds_any && self.link.is_up() {
+        if is_due && self.leases.holds_any && self.requests.link.is_up() {
             self.send(Request::Ping(Tping {}), Pending::IGNORE);
         }
     }

@@ -44,7 +44,7 @@ impl Client {
     /// The server broke the protocol; the connection is of no use any more.
     pub fn receive(&mut self, now: Time, body: Bytes) -> Result<(), Malformed> {
         self.now = now;
-        self.link.heard(now);
+        self.requests.link.heard(now);
         self.take_in(None, body)
     }
 
@@ -54,7 +54,7 @@ impl Client {
     /// The server broke the protocol; that connection is of no use any more.
     pub fn receive_data(&mut self, now: Time, key: DataKey, body: Bytes) -> Result<(), Malformed> {
         self.now = now;
-        if self.data_heard(key) { self.take_in(Some(key), body) } else { Ok(()) }
+        if self.requests.data_replied(now, key) { self.take_in(Some(key), body) } else { Ok(()) }
     }
 
     fn take_in(&mut self, over: Option<DataKey>, body: Bytes) -> Result<(), Malformed> {
@@ -83,7 +83,7 @@ impl Client {
             if tag != NOTAG || self.attachment.data_connections == 0 || over.is_some() {
                 return Err(Malformed { what: "of a limit where that was not agreed on", at: 1 });
             }
-            self.data_limited();
+            self.requests.data_limited(self.now, &mut self.outputs);
             return Ok(());
         }
         let last = match &reply {
@@ -96,10 +96,10 @@ impl Client {
             Reply::Find(found) => found.data.0.len(),
             _ => 0,
         };
-        self.incoming.data_received(bytes as u64);
+        self.requests.incoming.data_received(bytes as u64);
         let outstanding = self.requests.reply(tag, over, last, bytes)?;
         if outstanding.is_bulk() {
-            self.data.brings(self.now, over, bytes, self.requests.bytes_to_come(over));
+            self.requests.bulk_arrived(self.now, over, bytes);
         }
         self.measure(&outstanding, &reply, last);
         if over.is_none() {
@@ -122,16 +122,16 @@ impl Client {
     fn measure(&mut self, outstanding: &Outstanding, reply: &Reply, last: bool) {
         let now = self.now;
         if outstanding.first_reply && outstanding.is_prompt() {
-            self.incoming.rtt_sample(outstanding.arrival, now);
-            self.outgoing.rtt_sample(outstanding.departure, now);
+            self.requests.incoming.rtt_sample(outstanding.arrival, now);
+            self.requests.outgoing.rtt_sample(outstanding.departure, now);
         }
         let has_data = matches!(reply, Reply::Get(_) | Reply::Find(_));
         if last && has_data && outstanding.asked_bytes() >= 64 * 1024 {
-            self.incoming.reply_received(outstanding.arrival, now);
+            self.requests.incoming.reply_received(outstanding.arrival, now);
         }
         if let (Request::Put(put), Reply::Put(_)) = (&outstanding.request, reply) {
-            self.outgoing.data_received(put.data.0.len() as u64);
-            self.outgoing.reply_received(outstanding.departure, now);
+            self.requests.outgoing.data_received(put.data.0.len() as u64);
+            self.requests.outgoing.reply_received(outstanding.departure, now);
         }
     }
 

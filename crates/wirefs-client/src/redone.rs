@@ -63,8 +63,8 @@ impl Client {
 
     /// The server is there and busy with that: nobody is told that it does not answer.
     pub fn is_being_redone(&mut self, now: Time) {
-        if !self.link.is_up() {
-            self.link.state = LinkState::Down(now);
+        if !self.requests.link.is_up() {
+            self.requests.link.state = LinkState::Down(now);
         }
     }
 
@@ -102,7 +102,7 @@ impl Client {
         let is_settled = |number: u64, pending: &Pending| {
             again.contains_key(&number) || matches!(pending, Pending::Confirm(_) | Pending::Barrier(_))
         };
-        let departure = self.outgoing.request_sent(now);
+        let departure = self.requests.outgoing.request_sent(now);
         let settled = self.requests.take_settled(now, departure, is_settled);
         self.forget_below(self.requests.next_number());
         self.journal_again();

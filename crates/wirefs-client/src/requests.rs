@@ -5,13 +5,17 @@ mod bulk;
 pub(crate) mod connection;
 pub(crate) mod data;
 mod numbers;
+mod sending;
 pub(crate) mod shares;
 
 use crate::output::DataKey;
 use crate::output::Lane;
 use crate::pending::{Continuation, Pending};
+use connection::Link;
+use data::DataConnections;
 use numbers::{Numbers, Turn};
 use std::collections::{BTreeMap, VecDeque};
+use wirefs_cache::PathEstimator;
 use wirefs_cache::path_estimator::RateSample;
 use wirefs_op::limits::REQUESTS_MAX;
 use wirefs_op::message::get::GetMode;
@@ -99,8 +103,8 @@ impl Outstanding {
     }
 }
 
-/// All of them.
-#[derive(Debug, Default)]
+/// The requests in progress, and the connections that carry them.
+#[derive(Debug)]
 pub(crate) struct Requests {
     sent: BTreeMap<Tag, Outstanding>,
     waiting: VecDeque<Waiting>,
@@ -109,6 +113,13 @@ pub(crate) struct Requests {
     are_numbers_held: bool,
     next_tag: u16,
     next_order: u64,
+    /// The first connection.
+    pub(crate) link: Link,
+    pub(crate) data: DataConnections,
+    /// The path from the server: round trips and rates.
+    pub(crate) incoming: PathEstimator,
+    /// The path to the server.
+    pub(crate) outgoing: PathEstimator,
 }
 
 /// The lane of a request: the server executes it in the same order (PROTOCOL.md, "Order").
@@ -120,6 +131,22 @@ pub(crate) fn lane(request: &Request) -> Lane {
 }
 
 impl Requests {
+    /// No requests, over a connection that is up.
+    pub(crate) fn new(now: Time) -> Requests {
+        Requests {
+            sent: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            numbers: Numbers::default(),
+            are_numbers_held: false,
+            next_tag: 0,
+            next_order: 0,
+            link: Link::new(now),
+            data: DataConnections::default(),
+            incoming: PathEstimator::default(),
+            outgoing: PathEstimator::default(),
+        }
+    }
+
     /// Queues a request that was asked for at `asked`.
     pub(crate) fn wait(&mut self, asked: Time, request: Request, pending: Pending) {
         self.waiting.push_back(Waiting::new(asked, request, pending));

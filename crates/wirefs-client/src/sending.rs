@@ -2,10 +2,10 @@
 
 use crate::core::Client;
 use crate::operation::{concerned, handles};
-use crate::output::Output;
+use crate::output::{Lane, Output};
 use crate::pending::{Continuation, Pending};
 use crate::predict;
-use wirefs_op::{Errno, NOTAG, Request};
+use wirefs_op::{Errno, FileId, Frame, NOTAG, Request};
 
 impl Client {
     /// Sends a request; `pending` says what its reply is for.
@@ -32,18 +32,6 @@ impl Client {
         self.send_waiting();
     }
 
-    pub(crate) fn send_waiting(&mut self) {
-        while self.link.is_up() {
-            let over = self.next_goes_over();
-            let (arrival, departure) =
-                (self.incoming.request_sent(self.now), self.outgoing.request_sent(self.now));
-            let Some((frame, lane)) = self.requests.next(self.now, over, arrival, departure) else {
-                break;
-            };
-            self.transmit(frame, lane);
-        }
-    }
-
     /// Numbers a change, notes it in the journal and queues it; `pending` makes of its number what its reply is for.
     pub(crate) fn issue(&mut self, request: Request, pending: impl FnOnce(u64) -> Pending) -> u64 {
         let number = self.requests.next_number();
@@ -56,5 +44,24 @@ impl Client {
         let issued = self.requests.issue(self.now, request, pending(number));
         debug_assert_eq!(issued, number, "it was the next");
         number
+    }
+
+    /// Sends the requests that may be sent now.
+    pub(crate) fn send_waiting(&mut self) {
+        let (names, files) = (&self.names, &self.files);
+        let is_settled = |id: FileId| {
+            let known = names.of_file(id).and_then(|node| Some((node, names.node(node)?.stat.version)));
+            known.is_some_and(|(node, version)| files.is_of(node, version))
+        };
+        if self.requests.send_waiting(self.now, is_settled, &mut self.counters, &mut self.outputs) {
+            self.leases.asked(self.now);
+        }
+    }
+
+    /// Sends a frame over the first connection.
+    pub(crate) fn transmit(&mut self, frame: Frame, lane: Lane) {
+        if self.requests.transmit(self.now, frame, lane, &mut self.counters, &mut self.outputs) {
+            self.leases.asked(self.now);
+        }
     }
 }

@@ -90,11 +90,11 @@ impl Client {
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
             counters: self.counters.clone(),
-            link: self.link.state,
-            losses: self.link.losses,
-            data_connections: self.data.open(),
-            rtt: self.incoming.rtt(),
-            rates: (self.incoming.rate(), self.outgoing.rate()),
+            link: self.requests.link.state,
+            losses: self.requests.link.losses,
+            data_connections: self.requests.data.open(),
+            rtt: self.requests.incoming.rtt(),
+            rates: (self.requests.incoming.rate(), self.requests.outgoing.rate()),
             in_flight: self.requests.kinds(),
             calls_waiting: self.waiting(),
             unacknowledged_bytes: self.files.unacknowledged(),

@@ -193,7 +193,7 @@ impl Client {
     /// The piece of a node's contents at `offset`, if all of it is known and of a version that the server told.
     fn complete_piece(&self, node: TreeNodeId, offset: u64) -> Option<(CachePiece, Bytes)> {
         let known = self.names.node(node)?;
-        let (stat, is_far) = (known.stat, self.incoming.rtt().is_some_and(|rtt| rtt >= WORTH_RTT));
+        let (stat, is_far) = (known.stat, self.requests.incoming.rtt().is_some_and(|rtt| rtt >= WORTH_RTT));
         if !self.files.is_of(node, stat.version) || (stat.size > PIECE_BYTES && !is_far) {
             return None;
         }

@@ -44,12 +44,12 @@ const DROPPED_AT_ONCE: usize = 256;
 
 impl Client {
     fn pace(&self) -> Pace {
-        Pace { now: self.now, rtt: self.incoming.rtt().unwrap_or_default() }
+        Pace { now: self.now, rtt: self.requests.incoming.rtt().unwrap_or_default() }
     }
 
     /// Whether what is asked for now may be expected to be believed for any time at all. Leases count once something was answered.
     pub(crate) fn may_fetch_ahead(&self) -> bool {
-        self.coherency().allows_caching() || (self.leases.are_agreed() && self.link.is_up())
+        self.coherency().allows_caching() || (self.leases.are_agreed() && self.requests.link.is_up())
     }
 
     /// Whether anything is to be asked for ahead.
@@ -57,7 +57,7 @@ impl Client {
         self.config.mode.fetch.prefetches()
             && !self.streams.is_refused
             && self.now >= self.streams.rests_until
-            && self.link.is_up()
+            && self.requests.link.is_up()
             && self.may_fetch_ahead()
     }
 

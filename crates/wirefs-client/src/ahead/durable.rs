@@ -20,7 +20,7 @@ impl Client {
     pub(crate) fn watch_durable(&mut self) {
         let next = self.requests.next_number();
         let awaits_room = self.ahead.awaits_room;
-        if !self.has_journal() || !self.requests.is_numbered() || !self.link.is_up() {
+        if !self.has_journal() || !self.requests.is_numbered() || !self.requests.link.is_up() {
             return;
         }
         let durable = &mut self.ahead.durable;

@@ -63,7 +63,7 @@ pub(crate) fn ask(
 /// ([`follow_opening`]) comes in the same round trip, and only who reads it waits for it.
 pub(crate) fn first_bytes(client: &Client, node: TreeNodeId) -> u64 {
     let size = client.names.node(node).map_or(0, |known| known.stat.size);
-    let fast = client.incoming.bytes_within(client.now, OPENING_SPAN);
+    let fast = client.requests.incoming.bytes_within(client.now, OPENING_SPAN);
     // Of a version that may have changed, all that is asked for before the reply might have to be asked for again.
     let is_whole = size <= KERNEL_READ_BYTES || fast >= OPENING_BYTES_MAX / 2 || !client.is_fresh(node);
     if is_whole { OPENING_BYTES_MAX } else { fast.next_multiple_of(PAGE_BYTES).max(OPENING_BYTES_MIN) }

@@ -348,7 +348,10 @@ impl Client {
     /// Whether the server may be asked for more of a lock than a program wants: nobody else is kept out by that but programs at the
     /// server, and those for a moment.
     fn may_lend(&self) -> bool {
-        self.config.journal && self.ahead.is_alone() && self.link.is_up() && self.leases.are_valid(self.now)
+        self.config.journal
+            && self.ahead.is_alone()
+            && self.requests.link.is_up()
+            && self.leases.are_valid(self.now)
     }
 
     /// What is lent is let go of: others come, or the connection is gone.

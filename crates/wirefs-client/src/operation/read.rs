@@ -71,7 +71,7 @@ fn read(
     if missing && client.files.is_writing(node) {
         return exactly(client, call, node, handle, offset, count);
     }
-    let wire_bytes = client.incoming.bdp_bytes();
+    let wire_bytes = client.requests.incoming.bdp_bytes();
     let size = client.names.node(node).map_or(0, |known| known.stat.size);
     let is_ahead = client.config.mode.fetch.prefetches();
     let most = if is_ahead { client.files.read_ahead_bytes_max() } else { 0 };

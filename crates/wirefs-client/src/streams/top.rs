@@ -35,7 +35,7 @@ impl Client {
     /// KiB.
     pub fn greet(&mut self, now: Time) {
         self.now = now;
-        if !self.leases.are_agreed() || !self.link.is_up() {
+        if !self.leases.are_agreed() || !self.requests.link.is_up() {
             return;
         }
         self.send(Request::Ping(Tping {}), Pending::IGNORE);

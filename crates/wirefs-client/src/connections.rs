@@ -4,15 +4,16 @@ use crate::call::{Answer, CallId};
 use crate::config::Attachment;
 use crate::core::Client;
 use crate::operation::{lookup, uncommitted};
-use crate::output::Output;
+use crate::output::{DataKey, Output};
 use crate::pending::Pending;
+use crate::requests::Outstanding;
 use crate::requests::connection::{LinkState, SILENCE_BEFORE_HANG_UP, SILENCE_BEFORE_PING};
 use std::time::Duration;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::error::Rerror;
 use wirefs_op::message::ping::Tping;
 use wirefs_op::wire::Malformed;
-use wirefs_op::{Errno, Request, Time};
+use wirefs_op::{Errno, Reply, Request, Time};
 
 /// The number of a session's first change: a ledger that goes on there has seen none.
 const FIRST: u64 = 1;
@@ -33,12 +34,12 @@ impl Client {
     /// ledger. The rest fails now, since nobody can tell whether the server did it.
     pub fn lost(&mut self, now: Time) {
         self.now = now;
-        if !self.link.is_up() {
+        if !self.requests.link.is_up() {
             return;
         }
-        self.link.state = LinkState::Down(now);
-        self.link.losses += 1;
-        self.data_end();
+        self.requests.link.state = LinkState::Down(now);
+        self.requests.link.losses += 1;
+        self.requests.close_data(&mut self.outputs);
         self.leases_lost();
         if self.ahead.is_alone() {
             self.note_unanswered();
@@ -47,7 +48,7 @@ impl Client {
         self.synced.forget();
         self.rollback.forget();
         self.end_lent();
-        for given_up in self.requests.interrupted(self.link.is_blamed) {
+        for given_up in self.requests.interrupted(self.requests.link.is_blamed) {
             self.change_lost(given_up);
         }
     }
@@ -55,7 +56,7 @@ impl Client {
     /// The server says that this client broke the protocol. Client and server disagree about the session's changes, so that sending them
     /// again as they are would end the next connection too ([`Client::connected`]).
     pub(crate) fn blamed(&mut self, error: &Rerror) -> Malformed {
-        self.link.is_blamed = true;
+        self.requests.link.is_blamed = true;
         self.output(Output::Blamed(error.ename.to_string()));
         Malformed { what: "the server says that this client broke the protocol", at: 1 }
     }
@@ -66,8 +67,8 @@ impl Client {
     /// all that the server may have seen, and the outcome of the other changes is unknown.
     pub fn connected(&mut self, now: Time, attachment: Attachment, resumed: bool) {
         self.now = now;
-        self.link.state = LinkState::Up(now);
-        self.link.heard(now);
+        self.requests.link.state = LinkState::Up(now);
+        self.requests.link.heard(now);
         // Who did changes again took up the session, and opened nothing.
         let is_redone = std::mem::take(&mut self.is_redone);
         self.requests.release_numbers();
@@ -84,7 +85,7 @@ impl Client {
             |pending| !matches!(pending, Pending::Close(closing) if !resumed || files.is_used(closing.fd)),
         );
         let goes_ahead = is_lost && uncommitted::send_again(self);
-        let is_blamed = std::mem::take(&mut self.link.is_blamed);
+        let is_blamed = std::mem::take(&mut self.requests.link.is_blamed);
         let knows_changes = !is_blamed && knows_ledger;
         for given_up in self.requests.attached(attachment.ledger, knows_changes) {
             self.change_lost(given_up);
@@ -98,6 +99,7 @@ impl Client {
         self.alone_lost();
         self.note_alone(false);
         self.leases_attached(attachment.leases.as_ref());
+        self.requests.allow_data_connections(attachment.data_connections);
         self.attachment = attachment;
         self.streams.attached();
         self.send_waiting();
@@ -113,7 +115,7 @@ impl Client {
 
     /// Whether there is a connection, and since when.
     pub fn link_state(&self) -> LinkState {
-        self.link.state
+        self.requests.link.state
     }
 
     /// What a lookup is answered without asking, by whoever knows that the server is away. The kernel is to get it.
@@ -137,8 +139,8 @@ impl Client {
 
     /// Tells how long the machine slept, if it did.
     pub(crate) fn watch_link(&mut self) -> Duration {
-        let slept = self.link.ticked(self.now);
-        match self.link.state {
+        let slept = self.requests.link.ticked(self.now);
+        match self.requests.link.state {
             LinkState::Up(since) => self.watch_silence(since),
             LinkState::Down(_) => {
                 if self.is_past_deadline() {
@@ -150,15 +152,15 @@ impl Client {
     }
 
     fn watch_silence(&mut self, since: Time) {
-        let silence = self.link.silence(self.now).min(self.now.since(since));
+        let silence = self.requests.link.silence(self.now).min(self.now.since(since));
         if !self.requests.is_reply_due() {
-            self.link.heard = self.now;
+            self.requests.link.heard = self.now;
             return;
         }
         if silence >= SILENCE_BEFORE_HANG_UP {
             self.output(Output::HangUp);
-        } else if silence >= SILENCE_BEFORE_PING && !self.link.pinged {
-            self.link.pinged = true;
+        } else if silence >= SILENCE_BEFORE_PING && !self.requests.link.pinged {
+            self.requests.link.pinged = true;
             self.send(Request::Ping(Tping {}), Pending::IGNORE);
         }
     }
@@ -175,9 +177,9 @@ impl Client {
 
     /// Whether there is no connection, or one over which nothing has come for a while though a reply is due.
     pub fn is_unresponsive(&self, now: Time) -> bool {
-        match self.link.state {
+        match self.requests.link.state {
             LinkState::Up(since) => {
-                let silence = self.link.silence(now).min(now.since(since));
+                let silence = self.requests.link.silence(now).min(now.since(since));
                 self.requests.is_reply_due() && silence >= SILENCE_BEFORE_PING
             }
             LinkState::Down(_) => true,
@@ -186,7 +188,7 @@ impl Client {
 
     /// Whether the connection has been lost for longer than callers wait.
     pub(crate) fn is_past_deadline(&self) -> bool {
-        self.link.is_past(self.now, self.config.deadline)
+        self.requests.link.is_past(self.now, self.config.deadline)
     }
 
     /// Ends a call that has just begun, where it waits though the deadline is over. What it waits for may be on this machine's disk: then the
@@ -194,6 +196,66 @@ impl Client {
     pub(crate) fn end_past_deadline(&mut self, call: CallId) {
         if self.is_past_deadline() && self.is_waiting(call) && !self.stored.is_loading() {
             self.fail(call, Errno::HostDown);
+        }
+    }
+
+    /// Takes a data connection into use that [`Output::OpenData`] asked for. Returns false if it is not wanted any more, and must be
+    /// closed.
+    pub fn data_opened(&mut self, now: Time, key: DataKey) -> bool {
+        self.now = now;
+        let is_wanted = self.requests.data_opened(now, key);
+        if is_wanted {
+            self.send_waiting();
+        }
+        is_wanted
+    }
+
+    /// Notes that a data connection is lost, or could not be opened. Its requests go over the other connections.
+    pub fn data_lost(&mut self, now: Time, key: DataKey) {
+        self.now = now;
+        let Some(given_up) = self.requests.data_lost(now, key) else { return };
+        for pending in given_up {
+            self.request_lost(pending, Errno::Io);
+        }
+        self.send_waiting();
+    }
+
+    /// Notes the number of network paths to the server. Large reads use all of them, over one connection each.
+    pub fn ways(&mut self, now: Time, count: usize) {
+        self.now = now;
+        self.requests.set_paths(count);
+    }
+
+    /// Closes idle data connections, and silent ones that owe replies.
+    pub(crate) fn watch_data(&mut self, slept: Duration) {
+        let now = self.now;
+        for (key, is_silent) in self.requests.overdue_data(now, slept) {
+            if is_silent {
+                self.output(Output::HangUpData(key));
+                self.data_lost(now, key);
+            } else {
+                self.requests.close_idle(key, &mut self.outputs);
+            }
+        }
+    }
+
+    /// Whether a first reply over a data connection tells of no other version than the one that is known.
+    pub(crate) fn is_no_news(&self, request: &Request, reply: &Reply) -> bool {
+        let (Request::Get(get), Reply::Get(got)) = (request, reply) else { return false };
+        let node = get.target.id.and_then(|id| self.names.of_file(id));
+        let known = node.and_then(|node| Some((node, self.names.node(node)?.stat)));
+        match (known, got.stat) {
+            (Some((node, known)), Some(told)) => {
+                told.id == known.id && told.version == known.version && self.files.is_of(node, told.version)
+            }
+            (Some(_), None) | (None, _) => false,
+        }
+    }
+
+    /// What comes over a data connection is not used: the same is asked over the first one.
+    pub(crate) fn ask_first(&mut self, outstanding: Outstanding) {
+        if let Some(pending) = self.requests.ask_first(self.now, outstanding) {
+            self.request_lost(pending, Errno::Io);
         }
     }
 }
