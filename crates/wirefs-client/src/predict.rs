@@ -112,7 +112,7 @@ fn note_made(client: &mut Client, number: u64, made: Option<FileId>) {
     client.goes_ahead(node);
     let handle = client.files.handles_of(node).next();
     if let Some(handle) = handle.and_then(|handle| client.files.open_mut(handle)) {
-        handle.fd_asked = true;
+        handle.server.request();
     }
     if let Some(unconfirmed) = client.ahead.unconfirmed.get_mut(&number) {
         unconfirmed.makes = Some(Made { node, handle });
@@ -123,7 +123,7 @@ fn note_made(client: &mut Client, number: u64, made: Option<FileId>) {
 fn note_opened(client: &mut Client, number: u64, node: TreeNodeId) {
     let Some(handle) = client.files.handles_of(node).next_back() else { return };
     if let Some(open) = client.files.open_mut(handle) {
-        open.fd_asked = true;
+        open.server.request();
     }
     if let Some(unconfirmed) = client.ahead.unconfirmed.get_mut(&number) {
         unconfirmed.opens = Some((node, handle));

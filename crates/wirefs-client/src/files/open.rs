@@ -1,7 +1,7 @@
 //! Open files, by handle, by node and by fd.
 
 use crate::call::{Handle, OpenHow};
-use crate::files::Private;
+use crate::files::{Private, ServerHandle};
 use std::collections::{BTreeMap, BTreeSet};
 use wirefs_cache::{CachedRanges, ReadAhead, TreeNodeId};
 use wirefs_op::Errno;
@@ -11,11 +11,9 @@ use wirefs_op::message::target::{Fd, NOFD};
 #[derive(Debug)]
 pub(crate) struct Open {
     node: TreeNodeId,
-    /// The server's, or NOFD until one is needed.
-    fd: Fd,
+    /// The server's handle.
+    pub(crate) server: ServerHandle,
     pub(crate) how: OpenHow,
-    /// An fd has been asked for.
-    pub(crate) fd_asked: bool,
     pub(crate) ahead: ReadAhead,
     /// How it is written to.
     pub(crate) written: ReadAhead,
@@ -36,7 +34,7 @@ impl Open {
 
     /// The server's fd, or NOFD until one is needed.
     pub(crate) fn fd(&self) -> Fd {
-        self.fd
+        self.server.fd()
     }
 
     /// Bytes kept aside.
@@ -76,9 +74,8 @@ impl OpenFiles {
         let ahead = ReadAhead::default();
         let open = Open {
             node,
-            fd: NOFD,
+            server: ServerHandle::None,
             how,
-            fd_asked: false,
             ahead,
             written: ahead,
             as_opened: None,
@@ -105,7 +102,7 @@ impl OpenFiles {
                 self.by_node.remove(&open.node);
             }
         }
-        self.uncount(open.fd);
+        self.uncount(open.fd());
         Some(open)
     }
 
@@ -135,7 +132,7 @@ impl OpenFiles {
 
     /// The fd to name a node by: that of the handle, else that of any of its open files.
     pub(super) fn fd_for(&self, node: TreeNodeId, handle: Option<Handle>) -> Fd {
-        let fd_of = |handle: Handle| self.get(handle).map(|open| open.fd).filter(|fd| *fd != NOFD);
+        let fd_of = |handle: Handle| self.get(handle).map(Open::fd).filter(|fd| *fd != NOFD);
         let any =
             || self.by_node.get(&node).and_then(|of_node| of_node.with_fd.first().copied()).and_then(fd_of);
         handle.and_then(fd_of).or_else(any).unwrap_or(NOFD)
@@ -158,8 +155,7 @@ impl OpenFiles {
     /// The open file goes by this fd from now on.
     pub(super) fn set_fd(&mut self, handle: Handle, fd: Fd) {
         let Some(open) = self.files.get_mut(&handle) else { return };
-        let before = std::mem::replace(&mut open.fd, fd);
-        open.fd_asked = fd != NOFD;
+        let before = std::mem::replace(&mut open.server, ServerHandle::of(fd)).fd();
         if let Some(of_node) = self.by_node.get_mut(&open.node) {
             match fd {
                 NOFD => of_node.with_fd.remove(&handle),
@@ -224,8 +220,7 @@ impl OpenFiles {
         self.with_fd = 0;
         self.by_node.values_mut().for_each(|of_node| of_node.with_fd.clear());
         for open in self.files.values_mut() {
-            open.fd = NOFD;
-            open.fd_asked = false;
+            open.server = ServerHandle::None;
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::call::{Answer, Handle};
 use crate::core::Client;
 use crate::files::Reader;
+use crate::files::ServerHandle;
 use crate::operation::{attributes, handles};
 use crate::pending::{Fetching, Pending};
 use std::time::Duration;
@@ -105,7 +106,7 @@ fn send(
 ) -> Result<(), Errno> {
     let target = client.target(node, handle)?;
     let open = handle.and_then(|handle| client.files.open(handle));
-    let asks_fd = open.is_some_and(|open| open.fd() == NOFD && !open.fd_asked) && start < end;
+    let asks_fd = open.is_some_and(|open| open.server == ServerHandle::None) && start < end;
     let keep = asks_fd || target.fd != NOFD;
     let mode = GetMode::STAT
         .and_if(start < end, GetMode::DATA)
@@ -113,7 +114,7 @@ fn send(
         .and_if(client.files.is_writing(node), GetMode::ORDERED);
     let open = handle.filter(|_| asks_fd).and_then(|handle| client.files.open_mut(handle));
     if let Some(open) = open {
-        open.fd_asked = true;
+        open.server.request();
     }
     let contents = client.files.contents(node);
     let epoch = contents.epoch;
@@ -186,7 +187,7 @@ fn done(client: &mut Client, fetching: &Fetching) {
     }
     let handle = fetching.handle.filter(|_| fetching.opens);
     if let Some(open) = handle.and_then(|handle| client.files.open_mut(handle)) {
-        open.fd_asked = open.fd() != NOFD;
+        open.server.request_failed();
     }
     client.names.release(fetching.node);
 }

@@ -2,6 +2,7 @@
 
 use crate::call::Handle;
 use crate::core::Client;
+use crate::files::ServerHandle;
 use crate::pending::{Acquiring, Closing, Pending};
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::get::{GetMode, Tget};
@@ -23,9 +24,9 @@ pub(crate) fn keep_alive(client: &mut Client, parent: TreeNodeId, name: &[u8]) {
 pub(crate) fn ask_fd(client: &mut Client, node: TreeNodeId, handle: Handle) {
     let Ok(target) = client.target(node, Some(handle)) else { return };
     let open = client.files.open_mut(handle);
-    let open = open.filter(|open| open.fd() == NOFD && !open.fd_asked && open.copy.is_none());
+    let open = open.filter(|open| open.server == ServerHandle::None && open.copy.is_none());
     let Some(open) = open else { return };
-    open.fd_asked = true;
+    open.server.request();
     let mode = GetMode::MORE.and(GetMode::ORDERED);
     let id = target.id;
     let get = Tget { target, mode, nmsgs: 1, offset: 0, count: 0 };
