@@ -1,8 +1,8 @@
 //! Answers to calls, and the undoing of answers that no caller takes any more.
 
+use crate::operation::release;
 use crate::call::{Answer, CallId, Invalidate};
 use crate::core::Client;
-use crate::operation::release;
 use crate::output::Output;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::Errno;

@@ -2,18 +2,18 @@
 
 use crate::call::{CallId, Invalidate};
 use crate::config::{Attachment, Config};
-use crate::files::Files;
+use crate::counters::Counters;
 use crate::kernel::CallsInProgress;
-use crate::locks::Locks;
 use crate::output::{Output, Outputs};
 use crate::requests::Requests;
 use crate::view::bounds;
 use crate::view::bounds::Trim;
 use crate::view::conflicts::Displacing;
 use crate::view::contended::Contended;
-use crate::view::counters::Counters;
 use crate::view::disk_cache::Stored;
+use crate::view::files::Files;
 use crate::view::leases::Leases;
+use crate::view::locks::Locks;
 use crate::view::misses::Misses;
 use crate::view::prefetch::Streams;
 use crate::view::publications::Publications;

@@ -1,5 +1,11 @@
 //! The inputs of the machine: calls, messages from the server, and time.
 
+mod connections;
+mod recall;
+mod replay;
+
+pub use replay::{Again, Redone};
+
 use crate::call::{Answer, Call, CallId, Caller};
 use crate::core::Client;
 use crate::operation::{self, unopened};

@@ -145,7 +145,7 @@ fn try_start(client: &mut Client, id: CallId, caller: Caller, call: Call<'_>) ->
         Call::Readdir { node, handle, offset, bytes_max, entry_bytes, with_stats } => {
             let thread = caller.pid;
             let number = None;
-            let wanted = crate::files::WaitingReaddir {
+            let wanted = crate::view::files::WaitingReaddir {
                 call: id,
                 offset,
                 bytes_max,

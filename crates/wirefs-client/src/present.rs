@@ -1,8 +1,8 @@
 //! How the server's objects are shown to the kernel: whose they are, for how long they may be believed.
 
+use crate::operation::copies;
 use crate::call::{Caller, Entry};
 use crate::core::Client;
-use crate::operation::copies;
 use crate::view::shown::ino_of;
 use std::time::Duration;
 use wirefs_cache::{Freshness, TreeNodeId};

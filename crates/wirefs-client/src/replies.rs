@@ -1,12 +1,8 @@
 //! Replies: each continues the operation that sent the request.
 
+use crate::operation::{allocate, attributes, barrier, commit, concerned, confirm, copy, displaced, fetch, find, handles, interrupt, link, list, lock, lookup, make, open, publish, read, readlink, refused, remove, rename, statfs, uncommitted, write, xattr};
 use crate::call::Answer;
 use crate::core::Client;
-use crate::operation::{
-    allocate, attributes, barrier, commit, concerned, confirm, copy, displaced, fetch, find, handles,
-    interrupt, link, list, lock, lookup, make, open, publish, read, readlink, refused, remove, rename,
-    statfs, uncommitted, write, xattr,
-};
 use crate::pending::{Confirming, Continuation, Figures, Pending, Seeking, Syncing, Unlocking, Withdrawing};
 use crate::requests::{GivenUp, Outstanding};
 use wirefs_op::message::target::NOFD;

@@ -1,10 +1,10 @@
 //! Requests on their way out: predicted, held back, numbered and journaled, or queued.
 
-use crate::core::Client;
 use crate::operation::{concerned, handles};
+use crate::core::Client;
 use crate::output::{Lane, Output};
 use crate::pending::{Continuation, Pending};
-use crate::predict;
+use crate::policies::predict;
 use wirefs_op::{Errno, FileId, Frame, NOTAG, Request};
 
 impl Client {

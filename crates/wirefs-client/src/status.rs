@@ -1,10 +1,10 @@
 //! What the client has done so far, for people.
 
 use crate::core::Client;
+use crate::counters::Counters;
 use crate::requests::connection::LinkState;
 use crate::view::bounds::MemoryStatus;
 use crate::view::conflicts::Conflicts;
-use crate::view::counters::Counters;
 use crate::view::prefetch::PrefetchStatus;
 use crate::view::unconfirmed::LateError;
 use std::collections::BTreeMap;

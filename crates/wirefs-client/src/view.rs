@@ -3,10 +3,11 @@
 pub(crate) mod bounds;
 pub(crate) mod conflicts;
 pub(crate) mod contended;
-pub(crate) mod counters;
 pub(crate) mod disk_cache;
 pub(crate) mod durable;
+pub(crate) mod files;
 pub(crate) mod leases;
+pub(crate) mod locks;
 pub(crate) mod misses;
 pub(crate) mod prefetch;
 pub(crate) mod publications;

@@ -1,9 +1,9 @@
 //! Files that were opened from memory, without a word to the server. Others may take away such a file's last name, and then nobody
 //! reaches it any more: what it held when it was opened is kept aside until the server has an fd of it.
 
+use crate::operation::handles;
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
-use crate::operation::handles;
 use std::time::Duration;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::{Errno, Stat};

@@ -1,8 +1,8 @@
 //! Getattr and setattr.
 
+use crate::operation::{as_opened, copies};
 use crate::call::{Answer, CallId, Handle, Invalidate};
 use crate::core::Client;
-use crate::operation::{as_opened, copies};
 use crate::pending::{Getting, Pending, Setting};
 use std::time::Duration;
 use wirefs_cache::{Freshness, ROOT, TreeNodeId};

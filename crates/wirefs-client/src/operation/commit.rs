@@ -1,17 +1,17 @@
 //! Fsync of files and directories, syncfs.
 
+use crate::operation::{barrier, gather, session, uncommitted};
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
-use crate::files::Drained;
-use crate::operation::{barrier, gather, session, uncommitted};
 use crate::pending::{AfterPublishing, Committing, Pending};
+use crate::view::files::Drained;
 use wirefs_cache::{ROOT, TreeNodeId};
 use wirefs_op::message::commit::{CommitScope, Rcommit, Tcommit};
 use wirefs_op::{Errno, Request};
 
 /// # Cost
 /// 1 round trip, behind the writes that are on their way, and the server's disk. Of a rollback journal that is not committed, the local disk
-/// alone ([`crate::rollback`]).
+/// alone ([`crate::view::rollback`]).
 pub(crate) fn file(
     client: &mut Client,
     call: CallId,

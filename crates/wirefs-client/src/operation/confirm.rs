@@ -1,8 +1,8 @@
 //! The reply to a change that its program was told the outcome of long ago: the server's word counts again, or it was wrong.
 
+use crate::operation::{attributes, handles};
 use crate::call::Invalidate;
 use crate::core::Client;
-use crate::operation::{attributes, handles};
 use crate::view::unconfirmed::Unconfirmed;
 use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::message::put::Rput;

@@ -2,7 +2,7 @@
 
 use crate::call::{Answer, Handle, WriteData};
 use crate::core::Client;
-use crate::files::Private;
+use crate::view::files::Private;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::{Errno, SetStat, Stat};
 

@@ -1,11 +1,11 @@
 //! Fetching contents for readers, and ahead of them.
 
+use crate::operation::{attributes, handles};
 use crate::call::{Answer, Handle};
 use crate::core::Client;
-use crate::files::Reader;
-use crate::files::ServerHandle;
-use crate::operation::{attributes, handles};
 use crate::pending::{Fetching, Pending};
+use crate::view::files::Reader;
+use crate::view::files::ServerHandle;
 use std::time::Duration;
 use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::limits::DATA_BYTES_MAX;

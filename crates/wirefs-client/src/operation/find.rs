@@ -1,7 +1,7 @@
 //! Tfind: what is below a directory, told ahead of who asks for it.
 
-use crate::core::Client;
 use crate::operation::{list, lookup};
+use crate::core::Client;
 use crate::pending::{ArrivingListing, FindBounds, FindStream, FindTotals, Pending};
 use std::collections::BTreeMap;
 use wirefs_cache::TreeNodeId;

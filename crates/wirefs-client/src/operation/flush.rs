@@ -1,11 +1,11 @@
 //! Flush: `close(2)` of one descriptor. What was written is at the server before close returns; the journal will make
 //! that unnecessary.
 
+use crate::operation::{commit, lock, session};
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
-use crate::files::Drained;
-use crate::operation::{commit, lock, session};
 use crate::pending::AfterPublishing;
+use crate::view::files::Drained;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::Errno;
 

@@ -2,8 +2,8 @@
 
 use crate::call::Handle;
 use crate::core::Client;
-use crate::files::ServerHandle;
 use crate::pending::{Acquiring, Closing, Pending};
+use crate::view::files::ServerHandle;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::get::{GetMode, Tget};
 use wirefs_op::message::put::PutMode;

@@ -2,11 +2,11 @@
 
 mod packing;
 
+use crate::operation::{attributes, unopened};
 use crate::call::{Answer, Handle, PageCache};
 use crate::core::Client;
-use crate::files::{OpenDirectory, WaitingReaddir};
-use crate::operation::{attributes, unopened};
 use crate::pending::{Listing, ListingReader, Pending};
+use crate::view::files::{OpenDirectory, WaitingReaddir};
 use packing::pack;
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,12 +1,12 @@
 //! Locks: the server's, so that all clients see them, or answered here while the server has lent the whole file
-//! ([`crate::locks`]). A lock that the server grants drops what is known of the file unless that is leased; a release is
+//! ([`crate::view::locks`]). A lock that the server grants drops what is known of the file unless that is leased; a release is
 //! ordered after the writes under the lock.
 
+use crate::operation::{as_opened, copies};
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
-use crate::locks::{Asked, Key, Locks, Refusal, Step};
-use crate::operation::{as_opened, copies};
 use crate::pending::{LockWanted, Locking, Pending, Unlocking};
+use crate::view::locks::{Asked, Key, Locks, Refusal, Step};
 use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::message::lock::{LockAction, Rlock, Tlock};
 use wirefs_op::message::target::{NOFD, Target};

@@ -1,9 +1,9 @@
 //! Lookup: a name in a directory. What is found brings what will be asked for next: a small file its contents, a small
 //! directory its listing, a link its target.
 
+use crate::operation::{attributes, list};
 use crate::call::{Answer, CallId, Entry};
 use crate::core::Client;
-use crate::operation::{attributes, list};
 use crate::pending::{Looking, Pending};
 use std::time::Duration;
 use wirefs_cache::{CachedLookup, Fetch, Freshness, TreeNodeId};

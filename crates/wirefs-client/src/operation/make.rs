@@ -1,11 +1,11 @@
 //! Mknod, mkdir, symlink, create, tmpfile: one Tput each.
 
+use crate::operation::{attributes, handles, list};
 use crate::call::{Answer, CallId, Caller, OpenHow};
 use crate::core::Client;
-use crate::files::Private;
-use crate::operation::{attributes, handles, list};
 use crate::pending::{Making, Pending};
 use crate::requests::connection::LinkState;
+use crate::view::files::Private;
 use bytes::Bytes;
 use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::message::put::{Create, PutMode, Rput, Tput};

@@ -1,8 +1,8 @@
 //! Open, and the server's fds behind open files.
 
+use crate::operation::{as_opened, attributes, fetch, lookup, make, publish, puts, session};
 use crate::call::{Answer, CallId, Caller, Invalidate, OpenHow, PageCache};
 use crate::core::Client;
-use crate::operation::{as_opened, attributes, fetch, lookup, make, publish, puts, session};
 use crate::pending::{Opening, Pending, Prefetching};
 use crate::view::prefetch::window::Joined;
 use crate::view::prefetch::window::SMALL_BYTES_MAX;

@@ -1,11 +1,11 @@
 //! Publishing a copy: what it holds goes into a new file beside the old one, which then takes its name in one step. A file that
 //! cannot be made anew like it is is written in place.
 
+use crate::operation::{attributes, displaced, handles};
 use crate::call::{Handle, Invalidate};
 use crate::core::Client;
-use crate::files::{Base, Private};
-use crate::operation::{attributes, displaced, handles};
 use crate::pending::{AfterPublishing, Pending, PublishStep, Publishing};
+use crate::view::files::{Base, Private};
 use crate::view::publications::Publication;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::limits::NAME_BYTES_MAX;

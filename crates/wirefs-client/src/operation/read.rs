@@ -1,10 +1,10 @@
 //! Read.
 
+use crate::operation::{as_opened, copies, fetch, gather};
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
-use crate::files::Reader;
-use crate::operation::{as_opened, copies, fetch, gather};
 use crate::pending::{Exact, Pending};
+use crate::view::files::Reader;
 use bytes::{Bytes, BytesMut};
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::get::{GetMode, Rget, Tget};

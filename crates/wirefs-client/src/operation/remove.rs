@@ -1,8 +1,8 @@
 //! Unlink and rmdir.
 
+use crate::operation::{attributes, copies, displaced, handles, list};
 use crate::call::{Answer, CallId};
 use crate::core::Client;
-use crate::operation::{attributes, copies, displaced, handles, list};
 use crate::pending::{Pending, Removing};
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::remove::{Rremove, Tremove};

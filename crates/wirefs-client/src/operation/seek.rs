@@ -1,10 +1,10 @@
 //! Lseek to data and holes.
 
+use crate::operation::copies;
 use crate::call::{CallId, Handle};
 use crate::core::Client;
-use crate::files::Drained;
-use crate::operation::copies;
 use crate::pending::{Pending, Seeking};
+use crate::view::files::Drained;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::seek::Tseek;
 use wirefs_op::{Errno, Request};

@@ -1,13 +1,13 @@
 //! The continuation of calls that wait for changes of a file: all of them are in one place, so that no operation imports the
 //! operations that may wait for it.
 
+use crate::operation::{as_opened, commit, fetch, flush, read, seek, session};
 use crate::call::Answer;
 use crate::call::Handle;
 use crate::core::Client;
-use crate::files::Drained;
-use crate::files::Reader;
-use crate::operation::{as_opened, commit, fetch, flush, read, seek, session};
 use crate::pending::AfterPublishing;
+use crate::view::files::Drained;
+use crate::view::files::Reader;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::Errno;
 
@@ -15,7 +15,7 @@ use wirefs_op::Errno;
 const TRIES_MAX: u8 = 8;
 
 impl Client {
-    /// Continues after a change of the node was answered, once [`Files::write_answered`](crate::files::Files::write_answered) has
+    /// Continues after a change of the node was answered, once [`Files::write_answered`](crate::view::files::Files::write_answered) has
     /// counted that: throttled writers, then the calls that wait for all changes of the node.
     pub(crate) fn change_ended(&mut self, node: TreeNodeId) {
         self.names.release(node);

@@ -1,8 +1,8 @@
 //! Write: sent at once; its caller goes on while the wire holds not too much.
 
+use crate::operation::{attributes, copies, gather, puts};
 use crate::call::{Answer, CallId, Handle, Invalidate, OpenHow, WriteData};
 use crate::core::Client;
-use crate::operation::{attributes, copies, gather, puts};
 use crate::output::{Note, Output, Said};
 use crate::pending::{Pending, Writing};
 use bytes::Bytes;

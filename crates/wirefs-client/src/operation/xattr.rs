@@ -1,8 +1,8 @@
 //! Extended attributes.
 
+use crate::operation::attributes;
 use crate::call::{Answer, CallId};
 use crate::core::Client;
-use crate::operation::attributes;
 use crate::pending::{Pending, XattrAsking, XattrUse};
 use bytes::Bytes;
 use wirefs_cache::TreeNodeId;

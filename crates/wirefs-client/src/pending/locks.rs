@@ -2,7 +2,7 @@
 
 use super::continuation::Continuation;
 use crate::call::{CallId, Handle};
-use crate::locks::{Asked, Key, Locks};
+use crate::view::locks::{Asked, Key, Locks};
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::lock::LockAction;
 use wirefs_op::{LockFamily, LockRange};

@@ -2,7 +2,7 @@
 
 use super::continuation::{Affected, Continuation};
 use crate::call::CallId;
-use crate::files::Base;
+use crate::view::files::Base;
 use wirefs_cache::TreeNodeId;
 
 /// The call that waits for a publication.

@@ -1,8 +1,8 @@
 //! Frames on their way out.
 
 use super::Requests;
+use crate::counters::Counters;
 use crate::output::{Lane, Output, Outputs};
-use crate::view::counters::Counters;
 use wirefs_op::{FileId, Frame, Time};
 
 impl Requests {

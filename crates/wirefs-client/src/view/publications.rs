@@ -1,8 +1,8 @@
 //! Private copies that are being published.
 
 use crate::call::Handle;
-use crate::files::Private;
 use crate::pending::AfterPublishing;
+use crate::view::files::Private;
 use std::collections::BTreeMap;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::{Errno, Stat};

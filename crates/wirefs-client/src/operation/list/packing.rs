@@ -2,7 +2,7 @@
 
 use crate::call::{Entry, Handle, Listed};
 use crate::core::Client;
-use crate::files::WaitingReaddir;
+use crate::view::files::WaitingReaddir;
 use std::collections::BTreeSet;
 use wirefs_cache::{Freshness, ListingPage, TreeNodeId};
 use wirefs_op::{DirEntry, Kind};

@@ -1,7 +1,7 @@
 //! The contents that are remembered, within their limit.
 
 use crate::call::Handle;
-use crate::files::{Base, Files, Private};
+use crate::view::files::{Base, Files, Private};
 use bytes::Bytes;
 use std::collections::{BTreeSet, VecDeque};
 use wirefs_cache::{CachedRanges, TreeNodeId};

@@ -1,8 +1,8 @@
 //! Recalls: what the server takes back is forgotten here and in the kernel, and then it is told so.
 
+use crate::operation::{handles, lock};
 use crate::call::Invalidate;
 use crate::core::Client;
-use crate::operation::{handles, lock};
 use crate::output::Output;
 use bytes::Bytes;
 use std::collections::BTreeSet;

@@ -1,7 +1,7 @@
 //! Of which version the contents of a file are, as far as they are known, and the kernel's pages.
 
 use crate::call::PageCache;
-use crate::files::Files;
+use crate::view::files::Files;
 use std::time::Duration;
 use wirefs_cache::{CachedRanges, Coherency, Freshness, ReadAhead, TreeNodeId};
 use wirefs_op::Time;

@@ -1,10 +1,10 @@
 //! What the server has and its disk may not have yet, where the mode promises that close is enough: it is kept here until the disk has
 //! it, and sent again to a server whose machine was started again, however often that happens.
 
-use crate::core::Client;
-use crate::files::Change;
 use crate::operation::{commit, puts};
+use crate::core::Client;
 use crate::pending::Pending;
+use crate::view::files::Change;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::put::{PutMode, Tput};
 use wirefs_op::message::target::Target;

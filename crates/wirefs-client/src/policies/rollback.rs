@@ -76,7 +76,7 @@ impl Client {
             return None;
         }
         let database = self.database_of(node)?;
-        let key = crate::locks::Locks::key(database, LockFamily::Posix);
+        let key = crate::view::locks::Locks::key(database, LockFamily::Posix);
         let is_held = |byte| {
             let wanted = LockRange { kind: LockKind::Read, start: byte, end: byte, pid: 0 };
             self.locks.is_excluded(key, wanted)

@@ -1,9 +1,9 @@
 //! A little of what is in the directories beside a file that is read out of turn: `.git` is used so, of which a program opens a file
 //! here and one there, each by what it found in the one before.
 
+use crate::operation::find;
 use super::Client;
 use super::contents::ENTRY_BYTES;
-use crate::operation::find;
 use crate::pending::FindBounds;
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 
 use super::range;
 use crate::call::{CallId, Handle};
-use crate::locks::{Asked, FileLocks, Refusal, Step};
+use crate::view::locks::{Asked, FileLocks, Refusal, Step};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 use wirefs_model::Dice;

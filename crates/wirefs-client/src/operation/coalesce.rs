@@ -1,10 +1,10 @@
 //! Writes that wait for more of their kind, where the mode has them gathered. They are sent once there is enough, and before anything
 //! else is asked about their file.
 
+use crate::operation::puts;
 use crate::call::{Call, Handle};
 use crate::core::Client;
-use crate::files::Stretch;
-use crate::operation::puts;
+use crate::view::files::Stretch;
 use bytes::Bytes;
 use wirefs_cache::TreeNodeId;
 

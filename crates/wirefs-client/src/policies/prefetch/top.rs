@@ -1,8 +1,8 @@
 //! The top of the tree, which comes along with a mount before anybody asks: what a shell, `git status` or a walk looks at first, and
 //! small trees as a whole. One stream after the other, level by level, as far as a budget goes.
 
-use super::Client;
 use crate::operation::{find, statfs};
+use super::Client;
 use crate::pending::{FindBounds, FindTotals, Pending};
 use crate::view::prefetch::top::Top;
 use std::collections::VecDeque;

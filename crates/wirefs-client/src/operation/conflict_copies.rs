@@ -4,13 +4,13 @@
 //! The copy and the file change places in one step (`RENAME_EXCHANGE`), so whatever is looked at afterwards is what was replaced,
 //! however late it came. Nobody waits for this but who removes the directory, which is not empty before.
 
+use crate::operation::{attributes, remove};
 use crate::call::CallId;
 use crate::core::Client;
-use crate::files::Base;
-use crate::operation::{attributes, remove};
 use crate::pending::{Pending, ReplacedFile, ReplacedStep};
 use crate::view::conflicts::Rmdir;
 use crate::view::conflicts::{NAMES_MAX, name_of, numbered};
+use crate::view::files::Base;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::get::{GetMode, Rget, Tget};
 use wirefs_op::message::remove::{Rremove, Tremove};

@@ -1,7 +1,7 @@
 //! Own changes of files that are on their way, and what becomes known of them to their writers.
 
 use crate::call::Handle;
-use crate::files::{Files, Stretch};
+use crate::view::files::{Files, Stretch};
 use wirefs_cache::TreeNodeId;
 use wirefs_op::Errno;
 

@@ -17,8 +17,8 @@ mod contents;
 mod neighbours;
 mod top;
 
-use crate::core::Client;
 use crate::operation::{find, statfs};
+use crate::core::Client;
 use crate::pending::{FindBounds, FindTotals, Pending};
 use crate::view::prefetch::{Item, Pace};
 use std::time::Duration;

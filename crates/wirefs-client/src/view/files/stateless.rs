@@ -40,7 +40,7 @@
 mod readings;
 
 use crate::call::Handle;
-use crate::files::OpenDirectory;
+use crate::view::files::OpenDirectory;
 use readings::Readings;
 use std::collections::BTreeMap;
 use wirefs_cache::TreeNodeId;

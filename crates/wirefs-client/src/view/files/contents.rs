@@ -1,9 +1,9 @@
 //! What is known of one file's contents, and who waits for them.
 
 use crate::call::{CallId, Handle};
-use crate::files::gathered::Gathered;
-use crate::files::lockers::Lockers;
-use crate::files::uncommitted::Uncommitted;
+use crate::view::files::gathered::Gathered;
+use crate::view::files::lockers::Lockers;
+use crate::view::files::uncommitted::Uncommitted;
 use std::collections::BTreeMap;
 use wirefs_cache::{CachedRanges, Freshness};
 use wirefs_op::Time;

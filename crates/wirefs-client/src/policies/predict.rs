@@ -6,8 +6,8 @@ mod names;
 mod open;
 mod rights;
 
-use crate::core::Client;
 use crate::operation::{attributes, link, make, remove, rename};
+use crate::core::Client;
 use crate::pending::{Confirming, Continuation, Pending};
 use crate::view::unconfirmed::Made;
 use crate::view::unconfirmed::Unconfirmed;

@@ -1,11 +1,11 @@
 //! Readdir of a directory that was not opened: the kernel spares opening and closing it (`docs/design/0025-stateless-readdir.md`).
 
+use crate::operation::list;
 use crate::call::{Answer, Call, CallId, Handle, Invalidate, Listed};
 use crate::core::Client;
-use crate::files::{Ending, Part, Position, WaitingReaddir};
-use crate::operation::list;
 use crate::output::Output;
 use crate::pending::ListingReader;
+use crate::view::files::{Ending, Part, Position, WaitingReaddir};
 use std::sync::Arc;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::{Errno, Time};

@@ -12,7 +12,7 @@
 //! *Holds*: what is taken is counted when it changes, so that asking for it walks nothing.
 
 use crate::call::Handle;
-use crate::files::OpenDirectory;
+use crate::view::files::OpenDirectory;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Who locks a file through which open file: some of these are closed without a word.
 
 use crate::call::Handle;
-use crate::files::Files;
+use crate::view::files::Files;
 use std::collections::BTreeMap;
 use wirefs_cache::TreeNodeId;
 

@@ -1,9 +1,9 @@
 //! Whether the server is there, and what happens to those who wait when it is not.
 
+use crate::operation::{lookup, uncommitted};
 use crate::call::{Answer, CallId};
 use crate::config::Attachment;
 use crate::core::Client;
-use crate::operation::{lookup, uncommitted};
 use crate::output::{DataKey, Output};
 use crate::pending::Pending;
 use crate::requests::Outstanding;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::files::Files;
+use crate::view::files::Files;
 use std::cell::Cell;
 use wirefs_op::Time;
 

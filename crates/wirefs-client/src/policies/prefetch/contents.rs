@@ -4,8 +4,8 @@
 //! dropped unused. A directory whose small files fit is asked for as a whole, as a stream; of a larger one the files that are listed
 //! next are asked for one by one.
 
-use super::Client;
 use crate::operation::{find, open};
+use super::Client;
 use crate::pending::FindBounds;
 use crate::view::prefetch::Place;
 use crate::view::prefetch::window::{Joined, SMALL_BYTES_MAX, WINDOW_BYTES_MIN};

@@ -1,7 +1,7 @@
 //! Open files, by handle, by node and by fd.
 
 use crate::call::{Handle, OpenHow};
-use crate::files::{Private, ServerHandle};
+use crate::view::files::{Private, ServerHandle};
 use std::collections::{BTreeMap, BTreeSet};
 use wirefs_cache::{CachedRanges, ReadAhead, TreeNodeId};
 use wirefs_op::Errno;
