@@ -1,8 +1,8 @@
 //! Answers to calls, and the undoing of answers that no caller takes any more.
 
-use crate::operation::release;
 use crate::call::{Answer, CallId, Invalidate};
 use crate::core::Client;
+use crate::operation::release;
 use crate::output::Output;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::Errno;
@@ -57,7 +57,7 @@ impl Client {
 
     /// Ends a call's changes of names: see [`CallsInProgress::names_changed`](crate::kernel::CallsInProgress::names_changed).
     fn changed_names(&mut self, id: CallId, is_done: bool) {
-        self.calls.names_changed(id, is_done).into_iter().for_each(|dir| self.doubt_listing(dir));
+        self.calls.names_changed(id, is_done).into_iter().for_each(|dir| self.invalidate_listing(dir));
     }
 
     pub(crate) fn fail(&mut self, id: CallId, errno: Errno) {

@@ -8,7 +8,7 @@ use crate::output::{Output, Outputs};
 use crate::requests::Requests;
 use crate::view::bounds;
 use crate::view::bounds::Trim;
-use crate::view::conflicts::Displacing;
+use crate::view::conflicts::ReplacedFiles;
 use crate::view::contended::Contended;
 use crate::view::disk_cache::Stored;
 use crate::view::files::Files;
@@ -39,21 +39,21 @@ pub struct Client {
     pub(crate) directories: DirectoryCache,
     pub(crate) files: Files,
     pub(crate) stored: Stored,
-    pub(crate) shelf: InactiveListings,
+    pub(crate) inactive: InactiveListings,
     pub(crate) trim: Trim,
     pub(crate) requests: Requests,
     pub(crate) leases: Leases,
     pub(crate) counters: Counters,
     pub(crate) throttled: Throttled,
     pub(crate) publications: Publications,
-    pub(crate) displacing: Displacing,
+    pub(crate) replaced_files: ReplacedFiles,
     pub(crate) misses: Misses,
     pub(crate) streams: Streams,
     pub(crate) ahead: Ahead,
     pub(crate) contended: Contended,
     /// When a program last got a lock by creating a name exclusively at the server.
     pub(crate) acquired: Option<Time>,
-    /// What the server's machine lost is there again, and no connection was made since.
+    /// The replay has restored the changes that the server's machine lost, and no connection was made since.
     pub(crate) is_redone: bool,
     pub(crate) locks: Locks,
     pub(crate) synced: Synced,
@@ -82,13 +82,13 @@ impl Client {
             directories: bounds::directories_within(config.cache_bytes_max),
             files: Files::new(config.cache_bytes_max),
             stored: Stored::default(),
-            shelf: bounds::shelf_within(config.cache_bytes_max),
+            inactive: bounds::inactive_within(config.cache_bytes_max),
             trim: Trim::within(config.cache_bytes_max),
             requests,
             counters: Counters::default(),
             throttled: Throttled::default(),
             publications: Publications::default(),
-            displacing: Displacing::default(),
+            replaced_files: ReplacedFiles::default(),
             misses: Misses::default(),
             streams: Streams::default(),
             ahead: Ahead::default(),
@@ -151,7 +151,7 @@ impl Client {
     /// Subtracts lookups of a node by the kernel.
     pub(crate) fn forget_lookups(&mut self, node: TreeNodeId, count: u64) {
         if self.names.node(node).is_some_and(|known| known.is_last_lookup(count)) {
-            self.shelve(node);
+            self.deactivate(node);
         }
         self.names.forget(node, count);
         self.drop_if_gone(node);

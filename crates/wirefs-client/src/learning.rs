@@ -1,8 +1,8 @@
 //! Attributes that replies bring: of names, and of the contents that they vouch for.
 
-use crate::operation::as_opened;
 use crate::call::Invalidate;
 use crate::core::Client;
+use crate::operation::as_opened;
 use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::{Stat, Time};
 

@@ -8,7 +8,7 @@ pub use replay::{Again, Redone};
 
 use crate::call::{Answer, Call, CallId, Caller};
 use crate::core::Client;
-use crate::operation::{self, unopened};
+use crate::operation::{self, stateless};
 use crate::output::DataKey;
 use crate::requests::Outstanding;
 use bytes::Bytes;
@@ -29,14 +29,14 @@ impl Client {
         if !matches!(call, Call::Forget { .. } | Call::Interrupt { .. }) {
             self.calls.begin(id);
         }
-        if unopened::goes_on(&call) {
-            self.files.unopened.goes_on(caller.pid);
+        if stateless::goes_on(&call) {
+            self.files.stateless.goes_on(caller.pid);
         }
         // Also where nothing was listed yet: a listing may overtake the change.
         if self.config.mode.takes_leases()
-            && let Some(dirs) = unopened::changes_names_in(&call)
+            && let Some(dirs) = stateless::changes_names_in(&call)
         {
-            dirs.into_iter().flatten().for_each(|dir| self.files.unopened.is_alone(dir));
+            dirs.into_iter().flatten().for_each(|dir| self.files.stateless.is_alone(dir));
             self.calls.change_names(id, dirs);
         }
         operation::start(self, id, caller, call);
@@ -50,7 +50,7 @@ impl Client {
     /// The server broke the protocol; the connection is of no use any more.
     pub fn receive(&mut self, now: Time, body: Bytes) -> Result<(), Malformed> {
         self.now = now;
-        self.requests.link.heard(now);
+        self.requests.link.received(now);
         self.take_in(None, body)
     }
 
@@ -82,7 +82,7 @@ impl Client {
             if tag != NOTAG || !self.leases.are_agreed() || over.is_some() {
                 return Err(Malformed { what: "of being alone where that was not agreed on", at: 1 });
             }
-            self.alone_told(alone);
+            self.exclusivity_changed(alone);
             return Ok(());
         }
         if let Reply::Limited(_) = reply {

@@ -1,20 +1,20 @@
 //! The operations: one file each, with its call, its request and its reply.
 
 pub(crate) mod access;
+pub(crate) mod affected;
 pub(crate) mod allocate;
 pub(crate) mod as_opened;
 pub(crate) mod attributes;
 pub(crate) mod barrier;
+pub(crate) mod coalesce;
 pub(crate) mod commit;
-pub(crate) mod concerned;
 pub(crate) mod confirm;
+pub(crate) mod conflict_copies;
 pub(crate) mod copies;
 pub(crate) mod copy;
-pub(crate) mod displaced;
 pub(crate) mod fetch;
 pub(crate) mod find;
 pub(crate) mod flush;
-pub(crate) mod gather;
 pub(crate) mod handles;
 pub(crate) mod interrupt;
 pub(crate) mod link;
@@ -33,9 +33,9 @@ pub(crate) mod remove;
 pub(crate) mod rename;
 pub(crate) mod seek;
 pub(crate) mod session;
+pub(crate) mod stateless;
 pub(crate) mod statfs;
-pub(crate) mod uncommitted;
-pub(crate) mod unopened;
+pub(crate) mod unstable;
 mod waiting;
 pub(crate) mod write;
 pub(crate) mod xattr;
@@ -93,9 +93,9 @@ fn used(call: &Call<'_>) -> [Option<TreeNodeId>; 2] {
 pub(crate) fn start(client: &mut Client, id: CallId, caller: Caller, call: Call<'_>) {
     for node in used(&call).into_iter().flatten() {
         client.names.used(node);
-        client.unshelve(node);
+        client.reactivate(node);
     }
-    gather::before(client, &call);
+    coalesce::before(client, &call);
     if let Err(errno) = try_start(client, id, caller, call) {
         client.fail(id, errno);
     }
@@ -155,7 +155,7 @@ fn try_start(client: &mut Client, id: CallId, caller: Caller, call: Call<'_>) ->
                 thread,
             };
             match handle {
-                UNOPENED => unopened::read(client, node, wanted),
+                UNOPENED => stateless::read(client, node, wanted),
                 _ => list::read(client, node, handle, wanted),
             }
         }

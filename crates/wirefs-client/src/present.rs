@@ -1,8 +1,8 @@
 //! How the server's objects are shown to the kernel: whose they are, for how long they may be believed.
 
-use crate::operation::copies;
 use crate::call::{Caller, Entry};
 use crate::core::Client;
+use crate::operation::copies;
 use crate::view::shown::ino_of;
 use std::time::Duration;
 use wirefs_cache::{Freshness, TreeNodeId};
@@ -84,7 +84,7 @@ impl Client {
         Some((self.present(&known.stat), ttl))
     }
 
-    /// What a lookup of a name that is known to be this node tells the kernel; counts the lookup.
+    /// The answer to a lookup of a name of this node. Counts the lookup.
     pub(crate) fn entry(&mut self, node: TreeNodeId, name: Freshness) -> Result<Entry, Errno> {
         let (stat, attr_ttl) = self.shown_attr(node).ok_or(Errno::Stale)?;
         let is_held = self.names.node(node).is_some_and(|known| known.is_held_by_kernel());

@@ -1,8 +1,12 @@
 //! Replies: each continues the operation that sent the request.
 
-use crate::operation::{allocate, attributes, barrier, commit, concerned, confirm, copy, displaced, fetch, find, handles, interrupt, link, list, lock, lookup, make, open, publish, read, readlink, refused, remove, rename, statfs, uncommitted, write, xattr};
 use crate::call::Answer;
 use crate::core::Client;
+use crate::operation::{
+    affected, allocate, attributes, barrier, commit, confirm, conflict_copies, copy, fetch, find, handles,
+    interrupt, link, list, lock, lookup, make, open, publish, read, readlink, refused, remove, rename,
+    statfs, unstable, write, xattr,
+};
 use crate::pending::{Confirming, Continuation, Figures, Pending, Seeking, Syncing, Unlocking, Withdrawing};
 use crate::requests::{GivenUp, Outstanding};
 use wirefs_op::message::target::NOFD;
@@ -13,8 +17,8 @@ impl Client {
     pub(crate) fn reply_arrived(&mut self, outstanding: Outstanding, reply: Reply, last: bool) {
         refused::watch(self, &outstanding, &reply);
         if let Reply::Error(error) = reply {
-            if concerned::may_be_done(&outstanding.request, error.errno) {
-                concerned::doubt(self, &outstanding.pending);
+            if affected::may_be_done(&outstanding.request, error.errno) {
+                affected::invalidate(self, &outstanding.pending);
             }
             return self.request_failed(outstanding.pending, error.errno);
         }
@@ -23,7 +27,7 @@ impl Client {
         }
         let (sent, order) = (outstanding.told_since, outstanding.order);
         let Outstanding { pending, tag, request, .. } = outstanding;
-        uncommitted::note(self, &pending, &request, order);
+        unstable::note(self, &pending, &request, order);
         self.note_acquired(&request);
         if pending.leaves_fd() {
             handles::fd_moved(self, &request, &reply);
@@ -57,9 +61,9 @@ impl Client {
             (Pending::Seek(Seeking(call)), Reply::Seek(r)) => self.answer(call, Answer::Offset(r.offset)),
             (Pending::Publish(p), Reply::Put(r)) => publish::was_put(self, p, sent, &request, &r),
             (Pending::Publish(p), Reply::Rename(r)) => publish::was_moved(self, p, sent, &r),
-            (Pending::Replaced(p), Reply::Get(r)) => displaced::looked(self, p, r),
-            (Pending::Replaced(p), Reply::Remove(r)) => displaced::removed(self, p, sent, r),
-            (Pending::Replaced(p), Reply::Rename(r)) => displaced::kept(self, p, sent, &r),
+            (Pending::Replaced(p), Reply::Get(r)) => conflict_copies::looked(self, p, r),
+            (Pending::Replaced(p), Reply::Remove(r)) => conflict_copies::removed(self, p, sent, r),
+            (Pending::Replaced(p), Reply::Rename(r)) => conflict_copies::kept(self, p, sent, &r),
             (Pending::Commit(p), Reply::Commit(r)) => commit::finish(self, p, order, r),
             (Pending::Barrier(_), Reply::Put(_)) => barrier::finish(self),
             (Pending::Confirm(Confirming(number)), reply) => {
@@ -67,7 +71,7 @@ impl Client {
             }
             (Pending::Room(_), Reply::Statfs(r)) => {
                 self.figures = Some((r.figures, sent));
-                self.room_told(true);
+                self.room_known(true);
             }
             (Pending::Durable(Syncing(below)), Reply::Commit(r)) => self.are_durable(below, Some(r.boot)),
             // A reply of another kind than was asked for: the server's fault, the caller's loss.
@@ -77,7 +81,7 @@ impl Client {
 
     /// Ends a request whose outcome is unknown.
     pub(crate) fn request_lost(&mut self, pending: Pending, errno: Errno) {
-        concerned::doubt(self, &pending);
+        affected::invalidate(self, &pending);
         self.request_failed(pending, errno);
     }
 
@@ -119,9 +123,9 @@ impl Client {
             Pending::Commit(p) => commit::failed(self, p, errno),
             Pending::Barrier(p) => barrier::failed(self, p, errno),
             Pending::Publish(p) => publish::failed(self, p, errno),
-            Pending::Replaced(p) => displaced::failed(self, p, errno),
+            Pending::Replaced(p) => conflict_copies::failed(self, p, errno),
             Pending::Confirm(Confirming(number)) => confirm::failed(self, number, errno),
-            Pending::Room(_) => self.room_told(false),
+            Pending::Room(_) => self.room_known(false),
             Pending::Durable(Syncing(below)) => self.are_durable(below, None),
         }
     }

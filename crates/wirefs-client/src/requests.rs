@@ -168,7 +168,7 @@ impl Requests {
     }
 
     /// A barrier has failed, and what is sent from now on does not rely on it: says so.
-    pub(crate) fn heard(&mut self) -> Option<Request> {
+    pub(crate) fn barrier_failed(&mut self) -> Option<Request> {
         let next = self.waiting.iter().find(|waiting| waiting.request.is_change());
         let given = next.and_then(|waiting| waiting.number);
         self.numbers.is_agreed().then(|| Request::Number(self.numbers.tell(given)))
@@ -320,7 +320,7 @@ impl Requests {
             || self.waiting.iter().any(|waiting| wanted(&waiting.pending))
     }
 
-    /// What `wanted` finds in the first in which it finds anything, sent or waiting.
+    /// The first result of `wanted` over all requests, sent or waiting.
     pub(crate) fn find_map<T>(&self, wanted: impl Fn(&Pending) -> Option<T>) -> Option<T> {
         let sent = self.sent.values().map(|outstanding| &outstanding.pending);
         sent.chain(self.waiting.iter().map(|waiting| &waiting.pending)).find_map(wanted)
@@ -400,8 +400,8 @@ impl Requests {
         given_up
     }
 
-    /// Others were put ahead of what waits, and will get newer numbers than that has. What the server knows by its number is asked for
-    /// first, since numbers only go up; what it never saw gets a new one.
+    /// Renumbers the waiting changes after others with newer numbers were queued before them. Numbers only increase, so changes
+    /// that the server knows by their number go first, and the others get new numbers.
     pub(crate) fn renumber(&mut self, ledger: u64) {
         let is_known = |waiting: &Waiting| waiting.number.is_some_and(|number| number < ledger);
         let (known, mut new): (VecDeque<_>, VecDeque<_>) =

@@ -1,7 +1,7 @@
 //! Requests on their way out: predicted, held back, numbered and journaled, or queued.
 
-use crate::operation::{concerned, handles};
 use crate::core::Client;
+use crate::operation::{affected, handles};
 use crate::output::{Lane, Output};
 use crate::pending::{Continuation, Pending};
 use crate::policies::predict;
@@ -11,7 +11,7 @@ impl Client {
     /// Sends a request; `pending` says what its reply is for.
     pub(crate) fn send(&mut self, request: Request, pending: Pending) {
         debug_assert!(!handles::closes_used(self, &request), "{request:?}");
-        let Some((request, pending)) = predict::foresee(self, request, pending) else { return };
+        let Some((request, pending)) = predict::predict(self, request, pending) else { return };
         // Not before: what is known of an object counts no more while a change of unknown outcome is on its way.
         if let Some(node) = pending.counted_node() {
             self.change_begins(node, 0);
@@ -22,7 +22,7 @@ impl Client {
             return;
         }
         if self.config.journal && self.requests.is_numbered() && request.is_change() {
-            concerned::note_known(self, &pending);
+            affected::note_known(self, &pending);
             self.issue(request, |_| pending);
         } else {
             self.watch_syncs(&request);

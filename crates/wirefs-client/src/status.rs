@@ -1,4 +1,4 @@
-//! What the client has done so far, for people.
+//! The status of the client, for people.
 
 use crate::core::Client;
 use crate::counters::Counters;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use wirefs_op::Time;
 use wirefs_op::message::attach::Watch;
 
-/// What the server has promised.
+/// The leases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseStatus {
     /// Objects known whose attributes are leased.
@@ -73,20 +73,20 @@ pub struct Snapshot {
     pub cached_bytes: usize,
     /// Bytes of names remembered.
     pub memory: MemoryStatus,
-    /// What is leased; `None` where the mode or the server does without.
+    /// The leases; `None` if the mode or the server has none.
     pub leases: Option<LeaseStatus>,
-    /// What was fetched ahead.
+    /// Prefetched data.
     pub prefetch: PrefetchStatus,
     /// How far this mount is ahead of the server.
     pub ahead: AheadStatus,
-    /// What others had written and a copy took the place of.
+    /// Conflict copies.
     pub conflicts: Conflicts,
     /// When this is.
     pub at: Time,
 }
 
 impl Client {
-    /// What the client has done and is doing.
+    /// The status at this moment.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
             counters: self.counters.clone(),
@@ -104,7 +104,7 @@ impl Client {
             leases: self.leases.are_agreed().then(|| self.lease_status()),
             prefetch: self.streams.counted,
             ahead: self.ahead_status(),
-            conflicts: self.displacing.conflicts.clone(),
+            conflicts: self.replaced_files.conflicts.clone(),
             at: self.now,
         }
     }
@@ -116,7 +116,7 @@ impl Client {
             held: self.ahead.held(),
             late: self.ahead.late().cloned().collect(),
             late_count: self.ahead.late_count,
-            lent: self.locks.lent(),
+            lent: self.locks.delegated(),
             locks: self.locks.answered,
         }
     }

@@ -1,9 +1,9 @@
 //! Whether the server is there, and what happens to those who wait when it is not.
 
-use crate::operation::{lookup, uncommitted};
 use crate::call::{Answer, CallId};
 use crate::config::Attachment;
 use crate::core::Client;
+use crate::operation::{lookup, unstable};
 use crate::output::{DataKey, Output};
 use crate::pending::Pending;
 use crate::requests::Outstanding;
@@ -30,8 +30,8 @@ fn knows_ledger(attachment: &Attachment, resumed: bool, is_rebooted: bool) -> bo
 }
 
 impl Client {
-    /// The connection broke. What may be sent again waits for the next one: reads, and changes that the server finds in its
-    /// ledger. The rest fails now, since nobody can tell whether the server did it.
+    /// Notes that the connection is lost. Reads, and changes that the server finds in its ledger, wait for the next connection. All
+    /// other requests fail now, since their outcome is unknown.
     pub fn lost(&mut self, now: Time) {
         self.now = now;
         if !self.requests.link.is_up() {
@@ -47,7 +47,7 @@ impl Client {
         self.alone_lost();
         self.synced.forget();
         self.rollback.forget();
-        self.end_lent();
+        self.end_delegations();
         for given_up in self.requests.interrupted(self.requests.link.is_blamed) {
             self.change_lost(given_up);
         }
@@ -68,7 +68,7 @@ impl Client {
     pub fn connected(&mut self, now: Time, attachment: Attachment, resumed: bool) {
         self.now = now;
         self.requests.link.state = LinkState::Up(now);
-        self.requests.link.heard(now);
+        self.requests.link.received(now);
         // Who did changes again took up the session, and opened nothing.
         let is_redone = std::mem::take(&mut self.is_redone);
         self.requests.release_numbers();
@@ -84,7 +84,7 @@ impl Client {
         self.requests.retain_waiting(
             |pending| !matches!(pending, Pending::Close(closing) if !resumed || files.is_used(closing.fd)),
         );
-        let goes_ahead = is_lost && uncommitted::send_again(self);
+        let goes_ahead = is_lost && unstable::send_again(self);
         let is_blamed = std::mem::take(&mut self.requests.link.is_blamed);
         let knows_changes = !is_blamed && knows_ledger;
         for given_up in self.requests.attached(attachment.ledger, knows_changes) {
@@ -118,13 +118,13 @@ impl Client {
         self.requests.link.state
     }
 
-    /// What a lookup is answered without asking, by whoever knows that the server is away. The kernel is to get it.
+    /// The answer to a lookup while the driver knows that the server is unreachable.
     pub fn look_up_unreachable(&mut self, now: Time, parent: TreeNodeId, name: &[u8]) -> Answer {
         self.now = now;
         lookup::unreachable(self, parent, name)
     }
 
-    /// Has a call wait no longer, by whoever knows that the server is away: what it is answered. The kernel is to get it.
+    /// Ends the wait of a call, since the driver knows that the server is unreachable. Returns its answer.
     pub fn unreachable(&mut self, now: Time, id: CallId) -> Answer {
         let looked_up = self.requests.find_map(|pending| match pending {
             Pending::Lookup(looking) => looking.name_for(id),
@@ -154,7 +154,7 @@ impl Client {
     fn watch_silence(&mut self, since: Time) {
         let silence = self.requests.link.silence(self.now).min(self.now.since(since));
         if !self.requests.is_reply_due() {
-            self.requests.link.heard = self.now;
+            self.requests.link.last_received = self.now;
             return;
         }
         if silence >= SILENCE_BEFORE_HANG_UP {
@@ -191,8 +191,8 @@ impl Client {
         self.requests.link.is_past(self.now, self.config.deadline)
     }
 
-    /// Ends a call that has just begun, where it waits though the deadline is over. What it waits for may be on this machine's disk: then the
-    /// next tick ends it.
+    /// Ends a call that has just begun and would wait past the deadline. A call that waits for this machine's disk is left to the
+    /// next tick.
     pub(crate) fn end_past_deadline(&mut self, call: CallId) {
         if self.is_past_deadline() && self.is_waiting(call) && !self.stored.is_loading() {
             self.fail(call, Errno::HostDown);
@@ -252,7 +252,7 @@ impl Client {
         }
     }
 
-    /// What comes over a data connection is not used: the same is asked over the first one.
+    /// Drops a reply over a data connection, and sends its request over the first connection.
     pub(crate) fn ask_first(&mut self, outstanding: Outstanding) {
         if let Some(pending) = self.requests.ask_first(self.now, outstanding) {
             self.request_lost(pending, Errno::Io);

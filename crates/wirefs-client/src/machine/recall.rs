@@ -1,8 +1,8 @@
 //! Recalls: what the server takes back is forgotten here and in the kernel, and then it is told so.
 
-use crate::operation::{handles, lock};
 use crate::call::Invalidate;
 use crate::core::Client;
+use crate::operation::{handles, lock};
 use crate::output::Output;
 use bytes::Bytes;
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ use wirefs_op::{Kind, NOTAG, Request};
 /// Recalls that wait for fds, at most; past it they are answered without.
 const WAITING_MAX: usize = 4096;
 
-/// What the kernel is to forget.
+/// Invalidations for the kernel.
 #[derive(Default)]
 struct Forgotten {
     names: BTreeSet<(TreeNodeId, Vec<u8>)>,
@@ -84,19 +84,19 @@ impl Client {
         self.names.invalidate_file(item.id);
         self.directories.outdate(item.id, self.now);
         match &item.name {
-            Some(name) => self.shelf.invalidate_name(item.id, name),
-            None => drop(self.shelf.take(item.id)),
+            Some(name) => self.inactive.invalidate_name(item.id, name),
+            None => drop(self.inactive.take(item.id)),
         }
         let Some(node) = self.names.of_file(item.id) else { return };
-        self.files.doubt_directories(node, item.name.as_deref());
-        self.doubt_listing(node);
+        self.files.invalidate_open_listings(node, item.name.as_deref());
+        self.invalidate_listing(node);
         if let Some(name) = &item.name {
             self.directories.invalidate_name(node, name);
             self.names.invalidate_evicted(self.now);
             self.tell_of_name(node, name, forgotten);
         } else {
             self.directories.invalidate(node);
-            self.files.doubt_contents(node);
+            self.files.invalidate_contents(node);
             self.tell_of_all_names(node, forgotten);
         }
         let Some(known) = self.names.node(node).filter(|known| known.is_held_by_kernel()) else { return };
@@ -113,7 +113,7 @@ impl Client {
         let (id, is_held) = (known.stat.id, known.is_held_by_kernel());
         self.names.invalidate_file(id);
         self.directories.outdate(id, self.now);
-        self.files.doubt_contents(node);
+        self.files.invalidate_contents(node);
         if is_held {
             forgotten.nodes.insert(node);
         }
@@ -138,8 +138,8 @@ impl Client {
             self.invalidate_name(parent, name);
         }
         for node in forgotten.nodes {
-            // What it gathers of a listing is dropped at that one's end.
-            let offset = if self.files.unopened.knows(node) { -1 } else { 0 };
+            // What it coalesces of a listing is dropped at that one's end.
+            let offset = if self.files.stateless.knows(node) { -1 } else { 0 };
             self.invalidate(Invalidate::Node { node, offset, length: 0 });
             self.files.kernel_emptied(node, self.now);
         }
@@ -156,7 +156,7 @@ impl Client {
     /// again.
     pub(crate) fn empty_kernel(&mut self) {
         // First: nothing that a call holds keeps these.
-        self.doubt_listings();
+        self.invalidate_listings();
         for dir in self.names.directories_with_negatives() {
             for name in self.names.remove_negatives(dir) {
                 self.invalidate_name(dir, name);

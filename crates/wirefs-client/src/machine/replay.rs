@@ -1,4 +1,4 @@
-//! What the server's machine has lost was done again out of the journal, over a connection of its own, while this client lives.
+//! Replay of the journal after the server's machine has lost changes: it uses a connection of its own while this client lives.
 //!
 //! ```text
 //!   begin_redo     changes are not numbered from now on                 (the driver reads the journal, and sends it)
@@ -27,16 +27,16 @@ use wirefs_op::message::version::BootId;
 use wirefs_op::message::xattr::Rxattr;
 use wirefs_op::{Errno, FileId, Reply, Request, Stat, Time};
 
-/// What became of a change whose reply was lost.
+/// The outcome of a change whose reply was lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Again {
     /// It was sent again, and this is what the server said.
     Answered(Box<Reply>),
-    /// It was done already, or is of no use any more. What its object is now, where it has a name.
+    /// The change was already done, or is obsolete. The present attributes of its object, if that has a name.
     Done(Option<Stat>),
 }
 
-/// What doing the journal's changes again has led to.
+/// The result of a replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redone {
     /// The server's boot id, whose disk has all of them now.
@@ -45,7 +45,7 @@ pub struct Redone {
     pub next: u64,
     /// Objects that were made again, and what they are now, by the ids that they had.
     pub made: BTreeMap<FileId, Stat>,
-    /// What became of those that were not answered. Of others it is not known that they were sent: they have to be, as new ones.
+    /// The outcomes of the changes without a reply. All others may not have been sent: they are sent as new ones.
     pub again: BTreeMap<u64, Again>,
 }
 
@@ -74,8 +74,8 @@ impl Client {
         self.note_unanswered();
     }
 
-    /// It cannot be told what the server's machine has lost: the journal's changes are kept elsewhere, all of them. What is asked for goes
-    /// on once there is a connection, to what is there.
+    /// Ends a replay that could not be done: all changes in the journal go to the quarantine. Requests continue with the next
+    /// connection, on the tree as it is.
     pub fn not_redone(&mut self, now: Time) {
         self.now = now;
         self.requests.release_numbers();
@@ -109,7 +109,7 @@ impl Client {
         // The changes were sent again before what counts as asked for now, so that their times say nothing of the server's clock.
         let server_clock = self.ahead.server_clock;
         for outstanding in settled {
-            // INVARIANT: what is foreseen and changes something was in the journal, and could be followed: else it is kept aside as what
+            // INVARIANT: what is predicted and changes something was in the journal, and could be followed: else it is kept aside as what
             // failed.
             let fate = outstanding.number.and_then(|number| again.remove(&number));
             let fate = fate.unwrap_or_else(|| unfollowed(&outstanding));
@@ -139,7 +139,7 @@ impl Client {
         self.all_identified(&nodes);
         for node in changed {
             if !self.files.is_writing(node) {
-                self.files.doubt_contents(node);
+                self.files.invalidate_contents(node);
             }
         }
     }
@@ -149,8 +149,8 @@ fn refused() -> Reply {
     Reply::Error(Rerror::from(Errno::Io))
 }
 
-/// What becomes of a change that nobody has followed. An opening changes nothing, and what is open goes by its path from now on: it may
-/// have no name any more. A barrier is behind what the disk has by now.
+/// The outcome of a change that the replay did not track. An open changes nothing, and the open file, which may have no name any
+/// more, is named by its path from now on. A barrier follows changes that the disk already has.
 fn unfollowed(outstanding: &Outstanding) -> Again {
     let opening = PutMode::MORE.and(PutMode::READ).and(PutMode::WRITE).and(PutMode::SYNC);
     match (&outstanding.request, &outstanding.pending) {
@@ -160,7 +160,7 @@ fn unfollowed(outstanding: &Outstanding) -> Again {
     }
 }
 
-/// What the server would have said first.
+/// The reply that the server would have sent first.
 fn reply(request: &Request, fate: Again) -> Reply {
     let is_create = matches!(request, Request::Put(put) if put.mode.has(PutMode::CREATE));
     match (fate, request) {
@@ -186,7 +186,7 @@ fn reply(request: &Request, fate: Again) -> Reply {
     }
 }
 
-/// What was leased over the connection of who sent them was given back.
+/// Removes leases from a reply: those of the replay's connection were returned.
 fn unleased(mut reply: Reply) -> Reply {
     let stats = match &mut reply {
         Reply::Put(put) => [put.stat.as_mut(), put.dir.as_mut(), None],

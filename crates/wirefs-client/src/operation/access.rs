@@ -5,8 +5,8 @@ use crate::core::Client;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::{Errno, Stat};
 
-/// A first guess for programs that ask before they try: the server has the last word when they do. What its groups are
-/// is not known here, so the group's rights count as the user's.
+/// A first guess for programs that ask before they try; the server decides when they do. The groups of the caller are unknown
+/// here, so the group's rights count as the user's.
 ///
 /// # Cost
 /// 0 round trips.

@@ -1,5 +1,5 @@
-//! What a change is about whose outcome nobody tells: the connection broke before its reply, it was given up, or it failed when a
-//! part of it may have been done. It may be done or not, and so what was known of that counts no more, here and in the kernel.
+//! Objects affected by a change whose outcome is unknown: the connection broke before its reply, the request was given up, or it
+//! failed after a part of it may have been done. Cached data about these objects is invalidated, here and in the kernel.
 
 use crate::call::Invalidate;
 use crate::core::Client;
@@ -64,7 +64,7 @@ fn steps(request: &Request) -> usize {
 }
 
 /// Nobody knows whether this was done.
-pub(crate) fn doubt(client: &mut Client, pending: &Pending) {
+pub(crate) fn invalidate(client: &mut Client, pending: &Pending) {
     // Without leases it all is asked for again soon.
     if !client.config.mode.takes_leases() {
         return;
@@ -74,7 +74,7 @@ pub(crate) fn doubt(client: &mut Client, pending: &Pending) {
         nodes.push(parent);
         nodes.extend(client.names.child(parent, &name));
         client.directories.invalidate_name(parent, &name);
-        client.doubt_listing(parent);
+        client.invalidate_listing(parent);
         client.names.remove_negative(parent, &name);
         client.invalidate_name(parent, name);
     }
@@ -82,12 +82,12 @@ pub(crate) fn doubt(client: &mut Client, pending: &Pending) {
     nodes.dedup();
     for node in nodes {
         client.names.invalidate(node);
-        client.files.doubt_contents(node);
+        client.files.invalidate_contents(node);
         if let Some(id) = client.names.node(node).map(|known| known.stat.id) {
             client.directories.outdate(id, client.now);
         }
-        // What the kernel gathers of a listing is dropped at that one's end.
-        let offset = if client.files.unopened.knows(node) { -1 } else { 0 };
+        // What the kernel coalesces of a listing is dropped at that one's end.
+        let offset = if client.files.stateless.knows(node) { -1 } else { 0 };
         client.invalidate(Invalidate::Node { node, offset, length: 0 });
     }
 }

@@ -1,8 +1,8 @@
 //! Fallocate.
 
-use crate::operation::{attributes, copies, puts};
 use crate::call::{Answer, CallId, Caller, Handle};
 use crate::core::Client;
+use crate::operation::{attributes, copies, puts};
 use crate::pending::{Allocating, Pending};
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::allocate::{Rallocate, Tallocate};

@@ -1,15 +1,15 @@
 //! Files that were opened from memory, without a word to the server. Others may take away such a file's last name, and then nobody
 //! reaches it any more: what it held when it was opened is kept aside until the server has an fd of it.
 
-use crate::operation::handles;
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
+use crate::operation::handles;
 use std::time::Duration;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::{Errno, Stat};
 
-/// A file was just opened without an fd. What is leased is told of before it goes, in time for an fd. Of anything else the contents are
-/// kept aside as far as they are all here; if not, an fd is asked for, which nobody waits for.
+/// Prepares a file that was just opened without an fd for the loss of its name. A leased file is recalled in time to get an fd. The
+/// contents of any other file are kept if they are complete; otherwise an fd is requested in the background.
 pub(crate) fn keep(client: &mut Client, node: TreeNodeId, handle: Handle) {
     let Some(known) = client.names.node(node) else { return };
     let size = known.stat.size;
@@ -31,7 +31,7 @@ pub(crate) fn outdated(client: &mut Client, node: TreeNodeId) {
     }
 }
 
-/// What a read gets of a file that cannot be reached any more.
+/// The answer to a read of a file that cannot be reached any more.
 fn read(client: &Client, handle: Handle, offset: u64, count: u64) -> Option<Answer> {
     let open = client.files.open(handle)?;
     let (ranges, size) = open.as_opened.as_ref()?;

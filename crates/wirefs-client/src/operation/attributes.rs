@@ -1,8 +1,8 @@
 //! Getattr and setattr.
 
-use crate::operation::{as_opened, copies};
 use crate::call::{Answer, CallId, Handle, Invalidate};
 use crate::core::Client;
+use crate::operation::{as_opened, copies};
 use crate::pending::{Getting, Pending, Setting};
 use std::time::Duration;
 use wirefs_cache::{Freshness, ROOT, TreeNodeId};
@@ -117,7 +117,8 @@ pub(crate) fn was_set(client: &mut Client, setting: Setting, sent: Time, put: Rp
     client.files.write_answered(node, 0);
     if let Some(size) = size {
         client.files.truncate_contents(node, size);
-        let before = client.names.node(node).filter(|_| client.ahead.foresees).map(|known| known.stat.size);
+        let before =
+            client.names.node(node).filter(|_| client.ahead.is_predicted).map(|known| known.stat.size);
         if let Some(before) = before.filter(|_| client.config.mode.fetch.is_cached()) {
             client.files.remember_hole(node, before, size);
         }
@@ -162,7 +163,7 @@ pub(crate) fn took_effect(
     // Others may have changed the object since, which a lock that was granted meanwhile has told.
     let stat = stat.filter(|_| !client.names.is_overtaken(node, sent));
     let as_of = stat.map_or(Freshness::since(sent), |stat| client.known(stat, sent));
-    if client.ahead.foresees {
+    if client.ahead.is_predicted {
         client.names.changed(node, stat, as_of, now);
         tell_listings(client, node, sent);
         return false;
@@ -200,13 +201,13 @@ pub(crate) fn took_effect(
 /// what lost one, of which nobody says what they are.
 pub(crate) fn changed(client: &mut Client, node: TreeNodeId, stat: Option<&Stat>, sent: Time) {
     let as_of = stat.map_or(Freshness::since(sent), |stat| client.known(stat, sent));
-    let is_further = client.files.is_ahead(node) && !client.ahead.foresees;
+    let is_further = client.files.is_ahead(node) && !client.ahead.is_predicted;
     client.names.changed(node, stat, as_of, client.now);
     if is_further {
         client.names.invalidate(node);
     }
     if let Some(known) = client.names.node(node) {
-        client.unshelve_changed(known.stat.id);
+        client.drop_inactive(known.stat.id);
     }
     tell_listings(client, node, sent);
 }
@@ -218,8 +219,8 @@ fn tell_listings(client: &mut Client, node: TreeNodeId, sent: Time) {
     let links = client.names.links(node);
     // A name that is not known here may be in a listing nevertheless.
     let others = stat.kind != Kind::Directory && stat.nlink as usize > links.len();
-    let is_shelved = |(dir, _): &(TreeNodeId, Vec<u8>)| !client.directories.is_cached(*dir);
-    if others || links.is_empty() || (!client.shelf.is_empty() && links.iter().any(is_shelved)) {
+    let is_inactive = |(dir, _): &(TreeNodeId, Vec<u8>)| !client.directories.is_cached(*dir);
+    if others || links.is_empty() || (!client.inactive.is_empty() && links.iter().any(is_inactive)) {
         client.directories.outdate(stat.id, client.now);
     }
     for (dir, name) in links {
@@ -227,8 +228,8 @@ fn tell_listings(client: &mut Client, node: TreeNodeId, sent: Time) {
     }
 }
 
-/// What a failure of a request that named a node means for its caller: a node that is no longer where it was is
-/// `Stale`, upon which the kernel looks the path up again.
+/// The errno for the caller of a failed request that named a node: if the node has moved, `Stale`, and the kernel looks the path
+/// up again.
 pub(crate) fn gone(client: &mut Client, node: TreeNodeId, errno: Errno) -> Errno {
     match errno {
         Errno::NotFound | Errno::Stale | Errno::NotDirectory => {
@@ -236,7 +237,7 @@ pub(crate) fn gone(client: &mut Client, node: TreeNodeId, errno: Errno) -> Errno
             // What is remembered of its names would lead there again.
             for (parent, name) in client.names.links(node) {
                 client.directories.invalidate_name(parent, &name);
-                client.doubt_listing(parent);
+                client.invalidate_listing(parent);
             }
             Errno::Stale
         }

@@ -36,7 +36,7 @@ pub(crate) fn finish(client: &mut Client) {
 /// The server has refused what was sent behind it. Its program has gone on: it is told where it asks next whether the database is safe.
 pub(crate) fn failed(client: &mut Client, barrier: Barrier, errno: Errno) {
     client.ahead.answered();
-    if let Some(heard) = client.requests.heard().filter(|_| client.requests.link.is_up()) {
+    if let Some(heard) = client.requests.barrier_failed().filter(|_| client.requests.link.is_up()) {
         client.transmit(heard.encode(NOTAG), Lane::Changes);
     }
     for node in [barrier.journal, barrier.database] {

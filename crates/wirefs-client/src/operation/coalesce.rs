@@ -1,15 +1,15 @@
-//! Writes that wait for more of their kind, where the mode has them gathered. They are sent once there is enough, and before anything
+//! Coalescing of small writes, where the mode wants it. They are sent once there is enough data, and before anything
 //! else is asked about their file.
 
-use crate::operation::puts;
 use crate::call::{Call, Handle};
 use crate::core::Client;
+use crate::operation::puts;
 use crate::view::files::Stretch;
 use bytes::Bytes;
 use wirefs_cache::TreeNodeId;
 
-/// Bytes that are gathered of all files together, at most.
-const GATHERED_IN_ALL_MAX: usize = 32 * 1024 * 1024;
+/// Coalesced bytes of all files, at most.
+const COALESCED_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// Takes in what was written to a file.
 pub(crate) fn add(
@@ -21,24 +21,24 @@ pub(crate) fn add(
     kills_privileges: bool,
 ) {
     let enough = client.config.mode.publish.coalesced_bytes();
-    if client.files.contents(node).gathered.is_empty() {
+    if client.files.contents(node).coalesced.is_empty() {
         client.change_begins(node, 0);
     }
     let written = Stretch::new(handle, offset, data, kills_privileges);
-    let is_enough = client.files.gather(node, written, enough);
+    let is_enough = client.files.coalesce(node, written, enough);
     // Whoever waits for the file's writes waits for these too.
     let is_waited_for = !client.files.contents(node).drained.is_empty();
-    if is_enough || is_waited_for || client.files.gathered_bytes() > GATHERED_IN_ALL_MAX {
+    if is_enough || is_waited_for || client.files.coalesced_bytes() > COALESCED_BYTES_MAX {
         send(client, node);
     }
 }
 
-/// Sends what is gathered of a file.
+/// Sends the coalesced writes of a file.
 pub(crate) fn send(client: &mut Client, node: TreeNodeId) {
-    if client.files.known(node).is_none_or(|contents| contents.gathered.is_empty()) {
+    if client.files.known(node).is_none_or(|contents| contents.coalesced.is_empty()) {
         return;
     }
-    for stretch in client.files.take_gathered(node) {
+    for stretch in client.files.take_coalesced(node) {
         let (handle, offset, kills_privileges) = (stretch.handle, stretch.offset, stretch.kills_privileges);
         let data = stretch.into_data();
         if let Err(errno) = puts::behind(client, node, handle, offset, &data, kills_privileges) {

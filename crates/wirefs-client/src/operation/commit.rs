@@ -1,8 +1,8 @@
 //! Fsync of files and directories, syncfs.
 
-use crate::operation::{barrier, gather, session, uncommitted};
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
+use crate::operation::{barrier, coalesce, session, unstable};
 use crate::pending::{AfterPublishing, Committing, Pending};
 use crate::view::files::Drained;
 use wirefs_cache::{ROOT, TreeNodeId};
@@ -126,7 +126,7 @@ pub(crate) fn finish(client: &mut Client, committing: Committing, order: u64, co
         return client.directory_synced(number, if is_same { Ok(()) } else { Err(Errno::Io) });
     }
     if is_same && client.files.known(node).is_some() {
-        uncommitted::committed(client, node, order);
+        unstable::committed(client, node, order);
     }
     if let Some(below) = below.filter(|_| is_same) {
         client.forget_below(below);
@@ -145,7 +145,7 @@ pub(crate) fn finish(client: &mut Client, committing: Committing, order: u64, co
     }
     if client.files.is_writing(node) {
         client.files.contents(node).drained.push(Drained::Fsync { call, handle });
-        return gather::send(client, node);
+        return coalesce::send(client, node);
     }
     client.files.contents(node).uncommitted = false;
     if let Err(errno) = drained(client, call, handle) {

@@ -1,14 +1,14 @@
-//! The reply to a change that its program was told the outcome of long ago: the server's word counts again, or it was wrong.
+//! The reply to an unconfirmed change: the server's attributes count again, or the prediction was wrong.
 
-use crate::operation::{attributes, handles};
 use crate::call::Invalidate;
 use crate::core::Client;
+use crate::operation::{attributes, handles};
 use crate::view::unconfirmed::Unconfirmed;
 use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::message::put::Rput;
 use wirefs_op::{Errno, Reply, Request, Stat, Time};
 
-/// It is as foreseen.
+/// Confirms a change.
 pub(crate) fn finish(client: &mut Client, number: u64, sent: Time, request: &Request, reply: &Reply) {
     let Some(unconfirmed) = client.ahead.unconfirmed.remove(&number) else { return };
     client.ahead.answered();
@@ -25,9 +25,10 @@ pub(crate) fn finish(client: &mut Client, number: u64, sent: Time, request: &Req
     if let (Some(opened), Reply::Put(put)) = (unconfirmed.opens, reply) {
         handles::take_written(client, opened, put.fd);
     }
-    let told = told(client, &unconfirmed, request, reply);
+    let stats_by_node = stats_by_node(client, &unconfirmed, request, reply);
     for node in written {
-        let stat = told.iter().find(|(told, _)| *told == node).map(|(_, stat)| stat);
+        let stat =
+            stats_by_node.iter().find(|(stats_by_node, _)| *stats_by_node == node).map(|(_, stat)| stat);
         let before = match reply {
             Reply::Put(put) if unconfirmed.makes.is_none() => Some(put.before),
             _ => None,
@@ -47,8 +48,8 @@ fn answered(client: &mut Client, unconfirmed: &Unconfirmed) -> Vec<TreeNodeId> {
     nodes
 }
 
-/// What the reply tells of which node.
-fn told(
+/// The attributes in the reply, by node.
+fn stats_by_node(
     client: &Client,
     unconfirmed: &Unconfirmed,
     request: &Request,
@@ -104,7 +105,8 @@ fn caught_up(client: &mut Client, node: TreeNodeId, before: Option<u64>, stat: O
     }
 }
 
-/// The server refused it, or nobody knows: what was shown is not so. Its program cannot be told any more but by an open file.
+/// Undoes an unconfirmed change that the server rejected, or whose outcome is unknown. Its program learns of it only through an open
+/// file.
 pub(crate) fn failed(client: &mut Client, number: u64, errno: Errno) {
     let Some(unconfirmed) = client.ahead.unconfirmed.remove(&number) else { return };
     client.ahead.answered();
@@ -117,20 +119,20 @@ pub(crate) fn failed(client: &mut Client, number: u64, errno: Errno) {
         for (parent, name) in client.names.links(made.node) {
             client.names.unlink(parent, &name);
             client.directories.invalidate_name(parent, &name);
-            client.doubt_listing(parent);
+            client.invalidate_listing(parent);
             client.invalidate_name(parent, name);
         }
     }
     for (parent, name) in unconfirmed.names {
         client.directories.invalidate_name(parent, &name);
-        client.doubt_listing(parent);
+        client.invalidate_listing(parent);
         client.names.remove_negative(parent, &name);
         client.invalidate_name(parent, name);
     }
     let now = client.now;
     for node in nodes {
         client.files.write_failed(node, errno);
-        client.files.doubt_contents(node);
+        client.files.invalidate_contents(node);
         client.names.changed(node, None, Freshness::since(now), now);
         if let Some(id) = client.names.node(node).map(|known| known.stat.id) {
             client.directories.outdate(id, now);

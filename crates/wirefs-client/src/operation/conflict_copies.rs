@@ -1,12 +1,12 @@
-//! What a published copy took the place of: looked at, and kept beside it where it is not what the copy was made from. Others had
-//! written the file meanwhile; the last to close wins, and what they wrote stays there for people to look at.
+//! Files that published copies replaced. If such a file is not the one from which the copy was made, others have written it
+//! meanwhile: the last close wins, and the replaced file stays beside it as a conflict copy.
 //!
 //! The copy and the file change places in one step (`RENAME_EXCHANGE`), so whatever is looked at afterwards is what was replaced,
 //! however late it came. Nobody waits for this but who removes the directory, which is not empty before.
 
-use crate::operation::{attributes, remove};
 use crate::call::CallId;
 use crate::core::Client;
+use crate::operation::{attributes, remove};
 use crate::pending::{Pending, ReplacedFile, ReplacedStep};
 use crate::view::conflicts::Rmdir;
 use crate::view::conflicts::{NAMES_MAX, name_of, numbered};
@@ -31,101 +31,104 @@ pub(crate) fn start(
     let Ok(path) = client.entry_path(dir, &temporary) else { return };
     let target = Target { path, fd: NOFD, id: None };
     let get = Tget { target, mode: GetMode::STAT, nmsgs: 1, offset: 0, count: 0 };
-    *client.displacing.under_way.entry(dir).or_default() += 1;
-    let displaced =
+    *client.replaced_files.under_way.entry(dir).or_default() += 1;
+    let conflict_copies =
         ReplacedFile { dir, temporary, name, base, step: ReplacedStep::Look, kept_as: Vec::new(), tries: 0 };
-    client.send(Request::Get(get), Pending::Replaced(displaced));
+    client.send(Request::Get(get), Pending::Replaced(conflict_copies));
 }
 
 /// This is what was replaced.
-pub(crate) fn looked(client: &mut Client, displaced: ReplacedFile, got: Rget) {
-    let Some(stat) = got.stat else { return failed(client, displaced, Errno::Protocol) };
-    let is_base = stat.kind == Kind::File && displaced.base.is_some_and(|base| base.is(&stat));
-    if is_base { remove(client, displaced) } else { keep(client, displaced, stat.mtime) }
+pub(crate) fn looked(client: &mut Client, conflict_copies: ReplacedFile, got: Rget) {
+    let Some(stat) = got.stat else { return failed(client, conflict_copies, Errno::Protocol) };
+    let is_base = stat.kind == Kind::File && conflict_copies.base.is_some_and(|base| base.is(&stat));
+    if is_base { remove(client, conflict_copies) } else { keep(client, conflict_copies, stat.mtime) }
 }
 
-fn remove(client: &mut Client, displaced: ReplacedFile) {
-    let Ok(place) = client.place(displaced.dir, &displaced.temporary) else {
-        return end(client, displaced.dir);
+fn remove(client: &mut Client, conflict_copies: ReplacedFile) {
+    let Ok(place) = client.place(conflict_copies.dir, &conflict_copies.temporary) else {
+        return end(client, conflict_copies.dir);
     };
-    let displaced = ReplacedFile { step: ReplacedStep::Remove, ..displaced };
-    client.send(Request::Remove(Tremove { place, directory: false }), Pending::Replaced(displaced));
+    let conflict_copies = ReplacedFile { step: ReplacedStep::Remove, ..conflict_copies };
+    client.send(Request::Remove(Tremove { place, directory: false }), Pending::Replaced(conflict_copies));
 }
 
-pub(crate) fn removed(client: &mut Client, displaced: ReplacedFile, sent: Time, removed: Rremove) {
-    gone(client, &displaced, removed.dir.as_ref(), sent);
-    end(client, displaced.dir);
+pub(crate) fn removed(client: &mut Client, conflict_copies: ReplacedFile, sent: Time, removed: Rremove) {
+    gone(client, &conflict_copies, removed.dir.as_ref(), sent);
+    end(client, conflict_copies.dir);
 }
 
 /// The temporary name is gone.
-fn gone(client: &mut Client, displaced: &ReplacedFile, dir: Option<&Stat>, sent: Time) {
-    let known = client.known_own(displaced.dir, &displaced.temporary, dir, sent);
-    client.directories.removed(displaced.dir, &displaced.temporary, known, client.now);
-    client.doubt_listing(displaced.dir);
-    attributes::changed(client, displaced.dir, dir, sent);
+fn gone(client: &mut Client, conflict_copies: &ReplacedFile, dir: Option<&Stat>, sent: Time) {
+    let known = client.known_own(conflict_copies.dir, &conflict_copies.temporary, dir, sent);
+    client.directories.removed(conflict_copies.dir, &conflict_copies.temporary, known, client.now);
+    client.invalidate_listing(conflict_copies.dir);
+    attributes::changed(client, conflict_copies.dir, dir, sent);
 }
 
-fn keep(client: &mut Client, displaced: ReplacedFile, mtime: Timestamp) {
-    let (host, tries) = (client.config.host, displaced.tries);
-    let kept_as = name_of(&displaced.name, host.as_bytes(), mtime, tries);
-    keep_as(client, ReplacedFile { step: ReplacedStep::Keep, kept_as, ..displaced });
+fn keep(client: &mut Client, conflict_copies: ReplacedFile, mtime: Timestamp) {
+    let (host, tries) = (client.config.host, conflict_copies.tries);
+    let kept_as = name_of(&conflict_copies.name, host.as_bytes(), mtime, tries);
+    keep_as(client, ReplacedFile { step: ReplacedStep::Keep, kept_as, ..conflict_copies });
 }
 
-fn keep_as(client: &mut Client, displaced: ReplacedFile) {
-    let from = client.place(displaced.dir, &displaced.temporary);
-    let to = client.place(displaced.dir, &displaced.kept_as);
+fn keep_as(client: &mut Client, conflict_copies: ReplacedFile) {
+    let from = client.place(conflict_copies.dir, &conflict_copies.temporary);
+    let to = client.place(conflict_copies.dir, &conflict_copies.kept_as);
     match (from, to) {
         (Ok(from), Ok(to)) => {
             let rename = Trename { from, to, flags: NOREPLACE };
-            client.send(Request::Rename(rename), Pending::Replaced(displaced));
+            client.send(Request::Rename(rename), Pending::Replaced(conflict_copies));
         }
         // The directory is gone from where it was; what was replaced is in it, under the name that it has.
-        _ => tell(client, displaced.dir, &displaced.temporary),
+        _ => tell(client, conflict_copies.dir, &conflict_copies.temporary),
     }
 }
 
-pub(crate) fn kept(client: &mut Client, displaced: ReplacedFile, sent: Time, renamed: &Rrename) {
-    gone(client, &displaced, renamed.from_dir.as_ref(), sent);
+pub(crate) fn kept(client: &mut Client, conflict_copies: ReplacedFile, sent: Time, renamed: &Rrename) {
+    gone(client, &conflict_copies, renamed.from_dir.as_ref(), sent);
     if let Some(stat) = renamed.stat {
-        let there = client.known_own(displaced.dir, &displaced.kept_as, renamed.to_dir.as_ref(), sent);
+        let there =
+            client.known_own(conflict_copies.dir, &conflict_copies.kept_as, renamed.to_dir.as_ref(), sent);
         let stat = Stat { leased: client.known(&stat, sent).leased, ..stat };
-        client.directories.added(displaced.dir, &displaced.kept_as, &stat, there, client.now);
+        client.directories.added(conflict_copies.dir, &conflict_copies.kept_as, &stat, there, client.now);
     }
-    tell(client, displaced.dir, &displaced.kept_as);
+    tell(client, conflict_copies.dir, &conflict_copies.kept_as);
 }
 
-pub(crate) fn failed(client: &mut Client, displaced: ReplacedFile, errno: Errno) {
-    client.directories.invalidate(displaced.dir);
-    client.doubt_listing(displaced.dir);
-    match (displaced.step, errno) {
-        (ReplacedStep::Keep, Errno::Exists) if displaced.tries < NAMES_MAX => {
-            let tries = displaced.tries + 1;
-            let kept_as = numbered(&displaced.kept_as, displaced.tries, tries);
-            keep_as(client, ReplacedFile { kept_as, tries, ..displaced });
+pub(crate) fn failed(client: &mut Client, conflict_copies: ReplacedFile, errno: Errno) {
+    client.directories.invalidate(conflict_copies.dir);
+    client.invalidate_listing(conflict_copies.dir);
+    match (conflict_copies.step, errno) {
+        (ReplacedStep::Keep, Errno::Exists) if conflict_copies.tries < NAMES_MAX => {
+            let tries = conflict_copies.tries + 1;
+            let kept_as = numbered(&conflict_copies.kept_as, conflict_copies.tries, tries);
+            keep_as(client, ReplacedFile { kept_as, tries, ..conflict_copies });
         }
         // Somebody took it away; or nothing is lost with it.
-        (_, Errno::NotFound) | (ReplacedStep::Remove, _) => end(client, displaced.dir),
+        (_, Errno::NotFound) | (ReplacedStep::Remove, _) => end(client, conflict_copies.dir),
         // It stays where it is.
-        (ReplacedStep::Look | ReplacedStep::Keep, _) => tell(client, displaced.dir, &displaced.temporary),
+        (ReplacedStep::Look | ReplacedStep::Keep, _) => {
+            tell(client, conflict_copies.dir, &conflict_copies.temporary)
+        }
     }
 }
 
 fn tell(client: &mut Client, dir: TreeNodeId, name: &[u8]) {
     let path = client.entry_path(dir, name).map(|path| path.as_bytes().to_vec());
-    client.displacing.conflicts.add(path.unwrap_or_else(|_| name.to_vec()));
+    client.replaced_files.conflicts.add(path.unwrap_or_else(|_| name.to_vec()));
     end(client, dir);
 }
 
 /// One is done with.
 fn end(client: &mut Client, dir: TreeNodeId) {
-    let under_way = &mut client.displacing.under_way;
+    let under_way = &mut client.replaced_files.under_way;
     match under_way.get_mut(&dir) {
         Some(count) if *count > 1 => return *count -= 1,
         _ => under_way.remove(&dir),
     };
-    let rmdirs = std::mem::take(&mut client.displacing.rmdirs);
+    let rmdirs = std::mem::take(&mut client.replaced_files.rmdirs);
     let (ready, waiting): (Vec<_>, Vec<_>) = rmdirs.into_iter().partition(|rmdir| rmdir.dir == dir);
-    client.displacing.rmdirs = waiting;
+    client.replaced_files.rmdirs = waiting;
     for Rmdir { call, parent, name, .. } in ready {
         if let Err(errno) = remove::start(client, call, parent, &name, true) {
             client.fail(call, errno);
@@ -137,7 +140,7 @@ fn end(client: &mut Client, dir: TreeNodeId) {
 /// these are.
 pub(crate) fn holds_up(client: &mut Client, call: CallId, parent: TreeNodeId, name: &[u8]) -> bool {
     let dir = client.names.child(parent, name);
-    let dir = dir.filter(|dir| client.displacing.under_way.contains_key(dir));
-    client.displacing.rmdirs.extend(dir.map(|dir| Rmdir { call, dir, parent, name: name.to_vec() }));
+    let dir = dir.filter(|dir| client.replaced_files.under_way.contains_key(dir));
+    client.replaced_files.rmdirs.extend(dir.map(|dir| Rmdir { call, dir, parent, name: name.to_vec() }));
     dir.is_some()
 }

@@ -42,7 +42,7 @@ fn change(client: &mut Client, node: TreeNodeId, handle: Handle, change: impl Fn
     }
 }
 
-/// What programs see of a file of which there is a changed copy, whoever looks: the one that was written last.
+/// The attributes of a file with a modified copy, for all programs: those of the copy that was written last.
 pub(crate) fn shown(client: &Client, node: TreeNodeId, stat: &Stat) -> Option<Stat> {
     let handle = client.files.known(node)?.written_by?;
     let copy = client.files.open(handle)?.copy.as_ref()?;

@@ -1,8 +1,8 @@
 //! Copy range: done by the server, so that the data crosses no wire.
 
-use crate::operation::{attributes, copies, puts};
 use crate::call::{Answer, CallId, Caller, Handle};
 use crate::core::Client;
+use crate::operation::{attributes, copies, puts};
 use crate::pending::{Copying, Pending};
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::copy::{Rcopy, Tcopy};

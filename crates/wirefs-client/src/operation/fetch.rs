@@ -1,8 +1,8 @@
 //! Fetching contents for readers, and ahead of them.
 
-use crate::operation::{attributes, handles};
 use crate::call::{Answer, Handle};
 use crate::core::Client;
+use crate::operation::{attributes, handles};
 use crate::pending::{Fetching, Pending};
 use crate::view::files::Reader;
 use crate::view::files::ServerHandle;
@@ -15,18 +15,18 @@ use wirefs_op::{Errno, Request, Tag, Time};
 
 /// Bytes that one request asks for, at most. Several requests are under way at once.
 const REQUEST_BYTES_MAX: u64 = 8 * DATA_BYTES_MAX as u64;
-/// What an open brings at most, in bytes, with what is asked for right behind it.
+/// Bytes that an open fetches at most, with the request right behind it.
 const OPENING_BYTES_MAX: u64 = DATA_BYTES_MAX as u64;
-/// What its own reply brings at least, in bytes, where the file has them: with what goes with them, no more than TCP sends before it hears
-/// anything of its peer (RFC 6928).
+/// Bytes that the reply to an open brings at least, if the file has them. With the rest of the reply, they fit TCP's initial window
+/// (RFC 6928).
 const OPENING_BYTES_MIN: u64 = 8 * 1024;
 /// Beyond its round trip, an open waits for as many bytes as came in such a span of late.
 const OPENING_SPAN: Duration = Duration::from_millis(5);
-/// What a kernel asks for first when a program reads a few bytes.
+/// The kernel's first request when a program reads a few bytes.
 const KERNEL_READ_BYTES: u64 = 16 * 1024;
 const PAGE_BYTES: u64 = 4096;
-/// What is behind the first block of a file is asked for along with its opening where it is not more than this, in bytes: as much as a
-/// first sequential read would ask for ahead, a round trip later.
+/// The rest of a file behind its first block is fetched along with the open if it has at most this many bytes: as much as the first
+/// sequential read would prefetch a round trip later.
 const FOLLOWING_BYTES_MAX: u64 = 2 * DATA_BYTES_MAX as u64;
 
 /// Asks for what is unknown of `start..end` and not being fetched already. With nothing unknown, and `validate`, asks

@@ -1,7 +1,7 @@
 //! Tfind: what is below a directory, told ahead of who asks for it.
 
-use crate::operation::{list, lookup};
 use crate::core::Client;
+use crate::operation::{list, lookup};
 use crate::pending::{ArrivingListing, FindBounds, FindStream, FindTotals, Pending};
 use std::collections::BTreeMap;
 use wirefs_cache::TreeNodeId;
@@ -130,7 +130,7 @@ fn complete(client: &mut Client, stream: &mut FindStream, sent: Time) {
             client.fetched_directory(node, is_known || !is_believed);
         }
         list::serve_openings(client, node);
-        client.shelve_surplus();
+        client.deactivate_surplus();
     }
     client.names.release(node);
     client.drop_if_gone(node);

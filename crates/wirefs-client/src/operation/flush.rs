@@ -1,9 +1,8 @@
-//! Flush: `close(2)` of one descriptor. What was written is at the server before close returns; the journal will make
-//! that unnecessary.
+//! Flush: `close(2)` of one descriptor. Written data is at the server before close returns, or in the journal of an exclusive mount.
 
-use crate::operation::{commit, lock, session};
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
+use crate::operation::{commit, lock, session};
 use crate::pending::AfterPublishing;
 use crate::view::files::Drained;
 use wirefs_cache::TreeNodeId;

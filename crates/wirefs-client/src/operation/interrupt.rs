@@ -9,9 +9,9 @@
 //!
 //! A `write` whose data was taken in ends as written.
 
-use crate::operation::{lock, write};
 use crate::call::CallId;
 use crate::core::Client;
+use crate::operation::{lock, write};
 use crate::pending::{Continuation, Pending, Withdrawing};
 use crate::requests::connection::LinkState;
 use wirefs_op::message::flush::Tflush;

@@ -1,8 +1,8 @@
 //! Hard links.
 
-use crate::operation::attributes;
 use crate::call::{Answer, CallId};
 use crate::core::Client;
+use crate::operation::attributes;
 use crate::pending::{Linking, Pending};
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::link::{Rlink, Tlink};

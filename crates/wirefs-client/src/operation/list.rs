@@ -2,9 +2,9 @@
 
 mod packing;
 
-use crate::operation::{attributes, unopened};
 use crate::call::{Answer, Handle, PageCache};
 use crate::core::Client;
+use crate::operation::{attributes, stateless};
 use crate::pending::{Listing, ListingReader, Pending};
 use crate::view::files::{OpenDirectory, WaitingReaddir};
 use packing::pack;
@@ -129,7 +129,7 @@ fn begun(node: TreeNodeId, entries: Arc<Vec<DirEntry>>, listed: Freshness, taken
         entries: entries.into(),
         listed,
         taken_at,
-        doubted: BTreeSet::new(),
+        invalidated: BTreeSet::new(),
         is_kept: false,
         complete: false,
         error: None,
@@ -174,7 +174,7 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
     match handle.map(|handle| client.files.directory_mut(handle)) {
         Some(Some(open)) => {
             listing.fill(open, &mut new, listed, sent);
-            handle.into_iter().for_each(|handle| client.files.unopened.weigh(handle));
+            handle.into_iter().for_each(|handle| client.files.stateless.weigh(handle));
         }
         // Its reader closed early: the rest is not worth its way.
         Some(None) if !last => return client.send(Request::Flush(Tflush { oldtag: tag }), Pending::IGNORE),
@@ -193,9 +193,9 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
         // Asked for ahead and then wanted: from the start once more, in the same order.
         if let Some(open) = handle.and_then(|handle| client.files.directory_mut(handle)) {
             open.entries = LongListing::default();
-            open.doubted.clear();
+            open.invalidated.clear();
             (open.listed, open.taken_at) = (Freshness::since(client.now), client.now);
-            handle.into_iter().for_each(|handle| client.files.unopened.weigh(handle));
+            handle.into_iter().for_each(|handle| client.files.stateless.weigh(handle));
             if let Err(errno) = ask(client, node, handle, None) {
                 return failed(client, listing, errno);
             }
@@ -203,7 +203,7 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
     } else {
         let (is_kept, most) = (client.config.mode.fetch.is_cached(), client.directories.entries_max());
         let open = handle.and_then(|handle| client.files.directory_mut(handle));
-        let gathered = match open {
+        let received = match open {
             Some(open) => {
                 open.complete = true;
                 listed = open.listed;
@@ -211,8 +211,8 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
             }
             None => Some(listing.received),
         };
-        if let Some(gathered) = gathered.filter(|_| is_kept) {
-            store(client, node, gathered, listed);
+        if let Some(received) = received.filter(|_| is_kept) {
+            store(client, node, received, listed);
         }
     }
     if let Some(handle) = handle {
@@ -329,7 +329,7 @@ pub(crate) fn read(
         match client.directories.snapshot(node, &coherency) {
             Some((entries, listed)) => {
                 (open.entries, open.listed, open.taken_at) = (entries.into(), listed, client.now);
-                open.doubted.clear();
+                open.invalidated.clear();
             }
             None => again = true,
         }
@@ -339,7 +339,7 @@ pub(crate) fn read(
     // rewinddir: POSIX wants the directory as it is by then.
     if again {
         open.entries = LongListing::default();
-        open.doubted.clear();
+        open.invalidated.clear();
         open.complete = false;
         open.error = None;
         (open.listed, open.taken_at) = (Freshness::since(client.now), client.now);
@@ -378,6 +378,6 @@ fn serve_waiting(client: &mut Client, handle: Handle) {
                 None => Answer::Fail(Errno::Io),
             },
         };
-        unopened::answer(client, handle, &wanted, answer);
+        stateless::answer(client, handle, &wanted, answer);
     }
 }

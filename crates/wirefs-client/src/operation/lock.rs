@@ -1,10 +1,10 @@
-//! Locks: the server's, so that all clients see them, or answered here while the server has lent the whole file
+//! Locks: the server's, so that all clients see them, or answered here while the server has delegated the whole file
 //! ([`crate::view::locks`]). A lock that the server grants drops what is known of the file unless that is leased; a release is
 //! ordered after the writes under the lock.
 
-use crate::operation::{as_opened, copies};
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
+use crate::operation::{as_opened, copies};
 use crate::pending::{LockWanted, Locking, Pending, Unlocking};
 use crate::view::locks::{Asked, Key, Locks, Refusal, Step};
 use wirefs_cache::{Freshness, TreeNodeId};
@@ -13,14 +13,14 @@ use wirefs_op::message::target::{NOFD, Target};
 use wirefs_op::{Errno, LockFamily, LockKind, LockRange, Request, Stat, Time, TreePath};
 
 /// # Cost
-/// 0 round trips where the lock is lent, else 1.
+/// 0 round trips where the lock is delegated, else 1.
 pub(crate) fn test(client: &mut Client, call: CallId, node: TreeNodeId, handle: Handle, wanted: LockWanted) {
     let LockWanted { owner, family, range } = wanted;
     ask(client, Locks::key(node, family), Asked::Test { call, handle, owner, range });
 }
 
 /// # Cost
-/// 0 round trips where the lock is lent; else 1, and as long as another holds it. A release: 0, since it takes its turn behind what was
+/// 0 round trips where the lock is delegated; else 1, and as long as another holds it. A release: 0, since it takes its turn behind what was
 /// written under the lock, and nobody can refuse it.
 pub(crate) fn set(
     client: &mut Client,
@@ -56,8 +56,8 @@ fn release(client: &mut Client, node: TreeNodeId, handle: Handle, wanted: LockWa
 }
 
 fn ask(client: &mut Client, key: Key, asked: Asked) {
-    let (now, may_lend) = (client.now, client.may_lend());
-    let step = client.locks.file(key).ask(now, may_lend, asked);
+    let (now, may_delegate) = (client.now, client.may_delegate());
+    let step = client.locks.file(key).ask(now, may_delegate, asked);
     tell_reductions(client, key, Some(asked.handle()));
     go(client, key, step);
 }
@@ -78,7 +78,7 @@ fn go(client: &mut Client, key: Key, step: Step) {
         }
         Step::Refused(call, Refusal::Held) => client.fail(call, Errno::WouldBlock),
         Step::Refused(call, Refusal::Full) => client.fail(call, Errno::NoLocks),
-        Step::Lend { call, handle, owner, range, waits, whole } => {
+        Step::Delegate { call, handle, owner, range, waits, whole } => {
             let wanted = LockWanted { owner, family, range };
             let locking = Locking {
                 call,
@@ -87,7 +87,7 @@ fn go(client: &mut Client, key: Key, step: Step) {
                 wanted,
                 action: LockAction::Set,
                 then_waits: waits,
-                lends: true,
+                delegates: true,
                 withdrawn: false,
             };
             request(client, locking, whole);
@@ -115,7 +115,7 @@ fn exactly(
 ) {
     let node = key.node();
     let locking =
-        Locking { call, node, handle, wanted, action, then_waits: false, lends: false, withdrawn: false };
+        Locking { call, node, handle, wanted, action, then_waits: false, delegates: false, withdrawn: false };
     request(client, locking, wanted.range);
 }
 
@@ -146,14 +146,14 @@ fn tlock(
 }
 
 pub(crate) fn finish(client: &mut Client, locking: Locking, sent: Time, reply: Rlock) {
-    let Locking { call, node, handle, wanted, action, withdrawn, lends, .. } = locking;
+    let Locking { call, node, handle, wanted, action, withdrawn, delegates, .. } = locking;
     let key = locking.key();
     if action == LockAction::Test {
         return client.answer(call, Answer::Lock(reply.conflict));
     }
     granted(client, node, sent, reply.stat);
-    if lends {
-        return lent(client, &locking);
+    if delegates {
+        return delegated(client, &locking);
     }
     client.locks.file(key).asked(call, Some(wanted.range), action == LockAction::Set);
     if withdrawn {
@@ -199,26 +199,26 @@ fn is_unchanged(client: &Client, node: TreeNodeId, stat: &Stat, told: Freshness)
         && client.files.is_of(node, stat.version)
 }
 
-/// The whole file is lent.
-fn lent(client: &mut Client, locking: &Locking) {
+/// The whole file is delegated.
+fn delegated(client: &mut Client, locking: &Locking) {
     let Locking { call, node, handle, wanted, withdrawn, .. } = *locking;
     let (key, now) = (locking.key(), client.now);
     // One that is being killed lets go of nothing any more.
     let is_wanted = !withdrawn && client.is_waiting(call);
-    client.locks.file(key).lent(now, is_wanted.then_some(wanted.range));
+    client.locks.file(key).delegated(now, is_wanted.then_some(wanted.range));
     if is_wanted {
         client.answer_after(call, Answer::Done);
     } else {
         client.fail(call, Errno::Interrupted);
     }
-    if !client.may_lend() || client.files.handles_of(node).next().is_none() {
+    if !client.may_delegate() || client.files.handles_of(node).next().is_none() {
         client.locks.file(key).reduce();
         tell_reductions(client, key, Some(handle));
     }
     go_on(client, key);
 }
 
-/// Who waited for the outcome of a request goes on.
+/// Continues the requests that queued for the outcome of a delegation request.
 fn go_on(client: &mut Client, key: Key) {
     while let Some(asked) = client.locks.file(key).next_queued() {
         if asked.call().is_none_or(|call| client.is_waiting(call)) {
@@ -228,13 +228,13 @@ fn go_on(client: &mut Client, key: Key) {
 }
 
 pub(crate) fn failed(client: &mut Client, locking: Locking, errno: Errno) {
-    let Locking { call, withdrawn, then_waits, lends, .. } = locking;
+    let Locking { call, withdrawn, then_waits, delegates, .. } = locking;
     let (key, now) = (locking.key(), client.now);
-    if lends {
+    if delegates {
         let is_wanted = !withdrawn && client.is_waiting(call);
         let asked = is_wanted.then(|| locking.asked(then_waits));
         let is_refused = errno == Errno::WouldBlock;
-        let step = client.locks.file(key).not_lent(now, is_refused, asked);
+        let step = client.locks.file(key).not_delegated(now, is_refused, asked);
         tell_reductions(client, key, Some(locking.handle));
         match step {
             Some(step) => go(client, key, step),
@@ -246,7 +246,7 @@ pub(crate) fn failed(client: &mut Client, locking: Locking, errno: Errno) {
     client.fail(call, if withdrawn { Errno::Interrupted } else { errno });
 }
 
-/// Tells the server what is held no more of what was lent.
+/// Tells the server what is held no more of what was delegated.
 fn tell_reductions(client: &mut Client, key: Key, handle: Option<Handle>) {
     let (node, family) = (key.node(), key.family());
     for (owner, range) in client.locks.file(key).take_reductions() {
@@ -274,7 +274,7 @@ fn unlock(client: &mut Client, node: TreeNodeId, handle: Option<Handle>, wanted:
 
 /// The caller of a waiting lock gives up before it is sent, or sent again: then the server may have it.
 pub(crate) fn given_up(client: &mut Client, locking: Locking) {
-    if locking.lends {
+    if locking.delegates {
         return failed(client, Locking { withdrawn: true, ..locking }, Errno::Interrupted);
     }
     let Locking { call, node, handle, wanted, .. } = locking;
@@ -322,7 +322,7 @@ pub(crate) fn release_flock(client: &mut Client, node: TreeNodeId, handle: Handl
     release(client, node, handle, LockWanted { owner, family: LockFamily::Flock, range: ALL });
 }
 
-/// An open file is about to be gone: with the last one of a file goes what is lent of it.
+/// An open file is about to be gone: with the last one of a file goes what is delegated of it.
 pub(crate) fn closes(client: &mut Client, node: TreeNodeId, handle: Handle) {
     if client.files.handles_of(node).all(|open| open == handle) {
         for key in client.locks.keys_of(node) {
@@ -347,22 +347,22 @@ pub(crate) fn changed_at_server(client: &mut Client, nodes: &[TreeNodeId]) {
 impl Client {
     /// Whether the server may be asked for more of a lock than a program wants: nobody else is kept out by that but programs at the
     /// server, and those for a moment.
-    fn may_lend(&self) -> bool {
+    fn may_delegate(&self) -> bool {
         self.config.journal
             && self.ahead.is_alone()
             && self.requests.link.is_up()
             && self.leases.are_valid(self.now)
     }
 
-    /// What is lent is let go of: others come, or the connection is gone.
-    pub(crate) fn end_lent(&mut self) {
+    /// Ends all delegations, since the session is no longer exclusive or the connection is lost.
+    pub(crate) fn end_delegations(&mut self) {
         for key in self.locks.keys() {
             self.locks.file(key).reduce();
             tell_reductions(self, key, None);
         }
     }
 
-    /// Lets the time of lent locks pass.
+    /// Lets the time of delegated locks pass.
     pub(crate) fn watch_locks(&mut self) {
         let now = self.now;
         for key in self.locks.keys() {

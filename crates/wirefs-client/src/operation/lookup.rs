@@ -1,9 +1,9 @@
-//! Lookup: a name in a directory. What is found brings what will be asked for next: a small file its contents, a small
-//! directory its listing, a link its target.
+//! Lookup: a name in a directory. The reply also brings the data that programs ask for next: the contents of a small file, the
+//! listing of a small directory, the target of a link.
 
-use crate::operation::{attributes, list};
 use crate::call::{Answer, CallId, Entry};
 use crate::core::Client;
+use crate::operation::{attributes, list};
 use crate::pending::{Looking, Pending};
 use std::time::Duration;
 use wirefs_cache::{CachedLookup, Fetch, Freshness, TreeNodeId};
@@ -182,9 +182,10 @@ fn absent(client: &mut Client, looking: Looking, known: Freshness) {
     client.answer(call, Answer::NoEntry(ttl));
 }
 
-/// What a lookup is answered while the server cannot be asked. A directory that the kernel has by this name may be where programs stand: told of
-/// a failure, the kernel would drop it (`fuse_dentry_revalidate` in fs/fuse/dir.c), and they had no place any more when the server is
-/// back. So it is told as it was, for no time: whatever is done there is refused all the same.
+/// The answer to a lookup while the server is unreachable. A directory that the kernel has by this name may be the working directory
+/// of programs. After an error, the kernel would drop it (`fuse_dentry_revalidate` in fs/fuse/dir.c), and the programs would get
+/// ENOENT from getcwd() even after the server is back. So the answer is the known entry, without validity: calls on it fail all the
+/// same.
 pub(crate) fn unreachable(client: &mut Client, parent: TreeNodeId, name: &[u8]) -> Answer {
     let is_known = |node: &TreeNodeId| {
         let known = client.names.node(*node);

@@ -1,8 +1,8 @@
 //! Mknod, mkdir, symlink, create, tmpfile: one Tput each.
 
-use crate::operation::{attributes, handles, list};
 use crate::call::{Answer, CallId, Caller, OpenHow};
 use crate::core::Client;
+use crate::operation::{attributes, handles, list};
 use crate::pending::{Making, Pending};
 use crate::requests::connection::LinkState;
 use crate::view::files::Private;

@@ -1,8 +1,8 @@
 //! Open, and the server's fds behind open files.
 
-use crate::operation::{as_opened, attributes, fetch, lookup, make, publish, puts, session};
 use crate::call::{Answer, CallId, Caller, Invalidate, OpenHow, PageCache};
 use crate::core::Client;
+use crate::operation::{as_opened, attributes, fetch, lookup, make, publish, puts, session};
 use crate::pending::{Opening, Pending, Prefetching};
 use crate::view::prefetch::window::Joined;
 use crate::view::prefetch::window::SMALL_BYTES_MAX;
@@ -51,7 +51,7 @@ pub(crate) fn start(
     Ok(())
 }
 
-/// What an open waited for is here, or will not come.
+/// Continues an open whose contents have arrived, or will not arrive.
 pub(crate) fn go_on(client: &mut Client, joined: Joined) {
     let Joined { call, caller, node, how } = joined;
     if client.is_fresh(node) && client.has_first_piece(node) && !loses_name(client, node) {

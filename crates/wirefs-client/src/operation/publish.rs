@@ -1,9 +1,9 @@
 //! Publishing a copy: what it holds goes into a new file beside the old one, which then takes its name in one step. A file that
 //! cannot be made anew like it is is written in place.
 
-use crate::operation::{attributes, displaced, handles};
 use crate::call::{Handle, Invalidate};
 use crate::core::Client;
+use crate::operation::{attributes, conflict_copies, handles};
 use crate::pending::{AfterPublishing, Pending, PublishStep, Publishing};
 use crate::view::files::{Base, Private};
 use crate::view::publications::Publication;
@@ -269,7 +269,7 @@ pub(crate) fn was_moved(client: &mut Client, publishing: Publishing, sent: Time,
         let gone = client.known_own(parent, &name, renamed.from_dir.as_ref(), sent);
         client.directories.removed(parent, &name, gone, now);
         if let Some((_, replaced)) = place.as_ref().filter(|_| step == PublishStep::Exchange) {
-            displaced::start(client, parent, (name, replaced.clone()), base);
+            conflict_copies::start(client, parent, (name, replaced.clone()), base);
         }
     }
     let Some(stat) = renamed.stat.filter(|stat| stat.kind == Kind::File) else {
@@ -308,7 +308,7 @@ pub(crate) fn was_moved(client: &mut Client, publishing: Publishing, sent: Time,
     if ranges.cached_to(0, size) >= size && stat.size == size {
         client.files.replaced(node, ranges, stat.version, known);
     } else {
-        client.files.doubt_contents(node);
+        client.files.invalidate_contents(node);
     }
     client.invalidate(Invalidate::Node { node, offset: -1, length: 0 });
     end(client, number);
@@ -323,7 +323,7 @@ fn lost_place(
     sent: Time,
 ) {
     attributes::changed(client, node, None, sent);
-    client.files.doubt_contents(node);
+    client.files.invalidate_contents(node);
     if let Some((parent, name)) = place {
         let now = client.now;
         client.directories.changed(parent, now);

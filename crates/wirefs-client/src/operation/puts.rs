@@ -38,7 +38,7 @@ pub(crate) fn behind(
     Ok(())
 }
 
-/// What a change that is sent once more waits for.
+/// The continuation of an unstable write that is sent again.
 pub(crate) fn again(client: &mut Client, node: TreeNodeId, request: &Request) -> Pending {
     let (bytes, end) = match request {
         Request::Put(put) if put.mode.has(PutMode::DATA) => {

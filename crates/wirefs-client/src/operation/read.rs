@@ -1,8 +1,8 @@
 //! Read.
 
-use crate::operation::{as_opened, copies, fetch, gather};
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
+use crate::operation::{as_opened, coalesce, copies, fetch};
 use crate::pending::{Exact, Pending};
 use crate::view::files::Reader;
 use bytes::{Bytes, BytesMut};
@@ -59,7 +59,7 @@ fn read(
     let answer = fetch::try_read(client, node, &reader);
     let missing = answer.is_none();
     if missing {
-        gather::send(client, node);
+        coalesce::send(client, node);
     }
     match answer {
         Some(answer) => {
@@ -98,7 +98,7 @@ fn read(
     Ok(())
 }
 
-/// What is read once from its beginning to its end would push out all else that is remembered, and takes fresh memory for each byte.
+/// Evicts data behind a sequential reader: a file that is read once would push all other contents out of memory.
 fn forget_behind(client: &mut Client, node: TreeNodeId, handle: Handle) {
     if client.files.is_writing(node) || !client.files.may_kernel_have(node) {
         return;

@@ -1,8 +1,8 @@
 //! Release: the last descriptor of an open file or directory is gone.
 
-use crate::operation::{handles, lock, session};
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
+use crate::operation::{handles, lock, session};
 use crate::pending::AfterPublishing;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::Errno;

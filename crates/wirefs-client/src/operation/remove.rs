@@ -1,8 +1,8 @@
 //! Unlink and rmdir.
 
-use crate::operation::{attributes, copies, displaced, handles, list};
 use crate::call::{Answer, CallId};
 use crate::core::Client;
+use crate::operation::{attributes, conflict_copies, copies, handles, list};
 use crate::pending::{Pending, Removing};
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::remove::{Rremove, Tremove};
@@ -17,7 +17,7 @@ pub(crate) fn start(
     name: &[u8],
     directory: bool,
 ) -> Result<(), Errno> {
-    if directory && displaced::holds_up(client, call, parent, name) {
+    if directory && conflict_copies::holds_up(client, call, parent, name) {
         return Ok(());
     }
     let place = client.place(parent, name)?;

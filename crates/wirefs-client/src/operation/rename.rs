@@ -1,8 +1,8 @@
 //! Rename.
 
-use crate::operation::{attributes, copies, handles};
 use crate::call::{Answer, CallId};
 use crate::core::Client;
+use crate::operation::{attributes, copies, handles};
 use crate::pending::{Pending, Renaming};
 use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::message::rename::{EXCHANGE, Rrename, Trename};

@@ -1,8 +1,8 @@
 //! Lseek to data and holes.
 
-use crate::operation::copies;
 use crate::call::{CallId, Handle};
 use crate::core::Client;
+use crate::operation::copies;
 use crate::pending::{Pending, Seeking};
 use crate::view::files::Drained;
 use wirefs_cache::TreeNodeId;

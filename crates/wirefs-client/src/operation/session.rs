@@ -1,8 +1,8 @@
 //! Open files that are copies of their own: fetched whole at open, read and written here, put in the place of the file at close.
 
-use crate::operation::{fetch, handles, publish};
 use crate::call::{Answer, CallId, Handle, PageCache};
 use crate::core::Client;
+use crate::operation::{fetch, handles, publish};
 use crate::pending::AfterPublishing;
 use crate::view::files::{Drained, Opens, Private, Reader};
 use wirefs_cache::{Freshness, TreeNodeId};

@@ -1,8 +1,8 @@
-//! What the server has and its disk may not have yet, where the mode promises that close is enough: it is kept here until the disk has
-//! it, and sent again to a server whose machine was started again, however often that happens.
+//! Unstable writes, in modes where close guarantees durability: they are kept until the server's disk has them, and sent again to a
+//! server whose machine has restarted, however often that happens.
 
-use crate::operation::{commit, puts};
 use crate::core::Client;
+use crate::operation::{commit, puts};
 use crate::pending::Pending;
 use crate::view::files::Change;
 use wirefs_cache::TreeNodeId;
@@ -46,7 +46,7 @@ pub(crate) fn note(client: &mut Client, pending: &Pending, request: &Request, or
     }
 }
 
-/// What is to be done again; nothing when that would be something else by then.
+/// The change to repeat; `None` if a repetition would have another effect.
 fn change(put: &Tput) -> Option<Change> {
     match put.set.size {
         _ if put.mode.has(PutMode::APPEND) => None,

@@ -1,10 +1,10 @@
 //! The continuation of calls that wait for changes of a file: all of them are in one place, so that no operation imports the
 //! operations that may wait for it.
 
-use crate::operation::{as_opened, commit, fetch, flush, read, seek, session};
 use crate::call::Answer;
 use crate::call::Handle;
 use crate::core::Client;
+use crate::operation::{as_opened, commit, fetch, flush, read, seek, session};
 use crate::pending::AfterPublishing;
 use crate::view::files::Drained;
 use crate::view::files::Reader;
@@ -119,8 +119,7 @@ fn serve_readers(client: &mut Client, node: TreeNodeId) {
     }
 }
 
-/// What comes answers this read, whole and behind own changes that are under way, and is not mixed with what is known: nobody can tell
-/// of which version it is.
+/// Answers a read by one request of its own, ordered after own changes. Its data is not cached, since its version is unknown.
 fn reader_alone(client: &mut Client, node: TreeNodeId, reader: &Reader) {
     let count = u32::try_from(reader.end - reader.start).unwrap_or(u32::MAX);
     let asked = read::exactly(client, reader.call, node, reader.handle, reader.start, count);

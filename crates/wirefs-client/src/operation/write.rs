@@ -1,8 +1,8 @@
 //! Write: sent at once; its caller goes on while the wire holds not too much.
 
-use crate::operation::{attributes, copies, gather, puts};
 use crate::call::{Answer, CallId, Handle, Invalidate, OpenHow, WriteData};
 use crate::core::Client;
+use crate::operation::{attributes, coalesce, copies, puts};
 use crate::output::{Note, Output, Said};
 use crate::pending::{Pending, Writing};
 use bytes::Bytes;
@@ -46,9 +46,9 @@ pub(crate) fn start(
     }
     let data = data.to_bytes();
     let target = client.target(node, Some(handle))?;
-    let gathers = background && !append && client.config.mode.publish.coalesced_bytes() > 0;
-    if !gathers {
-        gather::send(client, node);
+    let coalesces = background && !append && client.config.mode.publish.coalesced_bytes() > 0;
+    if !coalesces {
+        coalesce::send(client, node);
     }
     let is_ahead = background && !append && may_go_ahead(client, node);
     let expected = if append { appends(client, node) } else { None };
@@ -56,8 +56,8 @@ pub(crate) fn start(
         took_local_effect(client, node, offset, &data, is_ahead);
         forget_behind(client, node, handle, (offset, offset + data.len() as u64));
     }
-    if gathers {
-        gather::add(client, node, handle, offset, &data, kill_privileges);
+    if coalesces {
+        coalesce::add(client, node, handle, offset, &data, kill_privileges);
         go_behind(client, call, count);
         return Ok(());
     }
@@ -140,7 +140,7 @@ fn may_go_ahead(client: &Client, node: TreeNodeId) -> bool {
     is_plain && (client.is_ahead(node) || client.can_be_ahead(node))
 }
 
-/// What the caller sees at once: the data, and the size.
+/// Makes a write visible to programs at once: the data, and the size.
 fn took_local_effect(client: &mut Client, node: TreeNodeId, offset: u64, data: &Bytes, is_ahead: bool) {
     let end = offset + data.len() as u64;
     // What came ahead of who reads it, of a file that was open already, is not what it is kept for from now on.
@@ -171,8 +171,8 @@ fn took_local_effect(client: &mut Client, node: TreeNodeId, offset: u64, data: &
     }
 }
 
-/// As of what is read in sequence: what was written far behind is not remembered. Who reads it nevertheless, and not from the kernel's
-/// pages, asks the server behind these writes.
+/// Evicts data behind a sequential writer, as behind a reader. A read of it that misses the page cache goes to the server, ordered
+/// after these writes.
 fn forget_behind(client: &mut Client, node: TreeNodeId, handle: Handle, (start, end): (u64, u64)) {
     let behind = client.files.open_mut(handle).and_then(|open| {
         open.written.advance(start, end, 0);

@@ -1,8 +1,8 @@
 //! Extended attributes.
 
-use crate::operation::attributes;
 use crate::call::{Answer, CallId};
 use crate::core::Client;
+use crate::operation::attributes;
 use crate::pending::{Pending, XattrAsking, XattrUse};
 use bytes::Bytes;
 use wirefs_cache::TreeNodeId;
@@ -10,7 +10,7 @@ use wirefs_op::message::xattr::{Rxattr, Txattr, XattrAction};
 use wirefs_op::wire::{Data, Text};
 use wirefs_op::{Errno, Request, Time};
 
-/// What the names of attributes begin with that a tree itself has or obeys.
+/// The prefix of attributes of the tree itself.
 const OWN: &[u8] = b"wirefs.";
 
 /// # Cost

@@ -1,11 +1,11 @@
-//! How much is known at once: nodes that the kernel holds, listings as entries and packed, and contents.
+//! Bounds on memory: nodes that the kernel holds, listings as entries and packed, and contents.
 //!
-//! All of it shares the memory that the user allows. Nodes may take a quarter of that, listings a sixteenth, packed ones a quarter, each
-//! no more than is of use; contents have what is left.
+//! All of them share the memory that the user allows. Nodes may take a quarter, listings a sixteenth, and packed listings a quarter,
+//! each no more than is of use; contents have the rest.
 //!
-//! The kernel keeps what it was told for as long as it has memory, and so must the client, for whom a node is dearer. Beyond a bound the
-//! kernel is told to forget the oldest names; it gives back those that nobody uses. Listings beyond another go to the shelf, where an
-//! entry takes a tenth of the room.
+//! The kernel keeps names for as long as it has memory, and so must the client, for which a node is more expensive. Beyond a bound
+//! the client asks the kernel to release the oldest names; the kernel releases those that no program uses. Listings beyond another
+//! bound become inactive: a packed entry takes a tenth of the memory.
 
 use crate::core::Client;
 use crate::output::Output;
@@ -31,7 +31,7 @@ impl Client {
         self.trim.nodes_max / 2
     }
 
-    /// What names take at the moment.
+    /// The present memory use.
     pub(crate) fn memory(&self) -> MemoryStatus {
         self.memory_beside(self.files.listing_bytes(|dir, listing| self.directories.is_current(dir, listing)))
     }
@@ -47,7 +47,7 @@ impl Client {
         MemoryStatus {
             names: self.names.bytes(),
             listings: self.directories.bytes() + open,
-            packed: self.shelf.bytes(),
+            packed: self.inactive.bytes(),
             buffers: self.trim.unused,
         }
     }
@@ -61,15 +61,15 @@ impl Client {
     /// Bounds what is remembered for who reads directories without opening them.
     pub(crate) fn bound_readings(&mut self) {
         let Client { names, files, .. } = self;
-        files.unopened.bound(self.now, |dir| names.node(dir).is_some());
+        files.stateless.bound(self.now, |dir| names.node(dir).is_some());
     }
 
     /// Lets go of what is beyond the bounds; contents make room for names.
     pub(crate) fn keep_within_bounds(&mut self) {
-        // Calls take listings off the shelf as fast as they are put there. What is near to being dropped does not wait.
+        // Calls activate listings as fast as others become inactive. Listings that are about to be dropped do not wait.
         let far_too_many = self.trim.entries_max * (LONGEST_FACTOR - 1);
         if self.now >= self.trim.next_listing || self.directories.entries() > far_too_many {
-            self.shelve_surplus();
+            self.deactivate_surplus();
         }
         if self.names.len() > self.trim.nodes_max && self.now >= self.trim.next {
             self.trim.next = self.now + PAUSE;
@@ -78,26 +78,26 @@ impl Client {
         self.files.make_room_beside(self.memory_max().all());
     }
 
-    /// Listings beyond the bound go to the shelf. Called for each one that a stream brings: it brings many of them between two looks.
-    pub(crate) fn shelve_surplus(&mut self) {
+    /// Makes listings beyond the bound inactive. Runs for each listing that a stream brings, since it brings many between two calls.
+    pub(crate) fn deactivate_surplus(&mut self) {
         if self.directories.entries() <= self.trim.entries_max || self.now < self.trim.next_try {
             return;
         }
-        self.shelve_oldest();
+        self.deactivate_oldest();
         self.trim.next_listing = self.now + PAUSE;
         if self.directories.entries() > self.trim.entries_max / 8 * 7 {
             self.trim.next_try = self.now + PAUSE;
         }
     }
 
-    /// A quarter of the listings goes to the shelf, those that were asked for first. What is not leased stays: it is old soon. So does
-    /// what a call has just taken off, since the next one will use it too.
-    fn shelve_oldest(&mut self) {
+    /// Moves a quarter of the listings, the oldest first, to the inactive list. Listings without a lease stay, as they expire soon. So
+    /// does the listing that a call has just taken back, since the next call will use it too.
+    fn deactivate_oldest(&mut self) {
         for node in self.directories.oldest_first() {
             if self.directories.entries() <= self.trim.entries_max / 4 * 3 {
                 return;
             }
-            if self.trim.taken != Some(node) && self.shelve(node) {
+            if self.trim.taken != Some(node) && self.deactivate(node) {
                 self.directories.evict(node);
             }
         }

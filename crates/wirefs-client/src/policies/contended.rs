@@ -91,7 +91,7 @@ impl Client {
             for known in with_names.into_iter().filter_map(|node| self.names.node(node)) {
                 dirs.extend((known.stat.kind == Kind::Directory).then_some(known.stat.id));
             }
-            // A directory may be known by its listing on the shelf alone.
+            // A directory may be known by an inactive listing alone.
             dirs.extend(node.is_none().then_some(item.id));
             for dir in dirs {
                 self.contended.changed(self.now, dir, Duration::ZERO);

@@ -9,9 +9,9 @@
 //! A piece is of one version of a file. It is asked for only while that is the version that is known, and whether this may be believed
 //! is decided as for contents in memory: what comes from disk saves the bytes of an answer, never the question.
 
-use crate::operation::{fetch, open, readlink};
 use crate::call::{CallId, Handle};
 use crate::core::Client;
+use crate::operation::{fetch, open, readlink};
 use crate::output::Output;
 use crate::view::disk_cache::{Awaited, Loaded, Loading, Parked};
 use crate::view::prefetch::window::Joined;
@@ -31,7 +31,7 @@ impl Client {
         self.files.note_read();
     }
 
-    /// What became of a piece that [`Output::Load`] asked for.
+    /// Takes in a piece that [`Output::Load`] asked for.
     pub fn loaded(&mut self, now: Time, piece: CachePiece, loaded: Loaded) {
         self.now = now;
         let Some(Loading { awaited, parked }) = self.stored.loading.remove(&piece) else { return };

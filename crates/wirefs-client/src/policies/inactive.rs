@@ -1,14 +1,14 @@
 //! Listings that outlive the kernel's interest in them, and the mount (`docs/design/0010-disk-cache.md`).
 //!
 //! ```text
-//!   the kernel forgets a directory   ->  its listing goes to the shelf, if it is leased
-//!   a call uses a directory          ->  its listing comes off the shelf
+//!   the kernel forgets a directory   ->  its listing becomes inactive, if  it is leased
+//!   a call uses a directory          ->  its listing is active again
 //!   the mount ends                   ->  all of them are exported
-//!   the next mount, leases kept      ->  all are on the shelf, and count once a request is answered
+//!   the next mount, leases kept      ->  all are inactive, and count once a request is answered
 //! ```
 //!
-//! INVARIANT: what is on the shelf is leased. An own change of a directory begins with a call that uses it, and ends with a reply that
-//! takes off what was put there between.
+//! INVARIANT: inactive listings are leased. An own change of a directory begins with a call that uses it, and ends with a reply that
+//! drops a listing that became inactive meanwhile.
 
 use crate::core::Client;
 use crate::pending::Pending;
@@ -33,9 +33,9 @@ impl Client {
         let root = self.attachment.root;
         self.learn(&root, Freshness { at, leased: root.leased });
         for (dir, data) in listings {
-            self.shelf.put(dir, PackedListing::from_data(data, at));
+            self.inactive.put(dir, PackedListing::from_data(data, at));
         }
-        if !self.shelf.is_empty() {
+        if !self.inactive.is_empty() {
             self.leases.hold_some();
             self.streams.remembers();
             self.send(Request::Ping(Tping {}), Pending::IGNORE);
@@ -46,14 +46,14 @@ impl Client {
     /// Hands out all complete listings that are leased. Call it last: when the connection is gone, so that nothing is recalled after.
     pub fn export(&mut self) -> Vec<(FileId, Bytes)> {
         for node in self.directories.cached() {
-            self.shelve(node);
+            self.deactivate(node);
         }
         let data = |(dir, packed): (FileId, PackedListing)| Some((dir, packed.into_data()?));
-        self.shelf.drain().filter_map(data).collect()
+        self.inactive.drain().filter_map(data).collect()
     }
 
-    /// What is known of a directory's names is put aside, be it that the kernel is about to forget it. Tells whether anything was.
-    pub(crate) fn shelve(&mut self, node: TreeNodeId) -> bool {
+    /// Moves a directory's listing to the inactive list. Returns whether there was one.
+    pub(crate) fn deactivate(&mut self, node: TreeNodeId) -> bool {
         let Some(stat) = self.names.node(node).map(|known| known.stat) else { return false };
         // A reply that is still to come to a caller who is gone may tell of an own change. What is ahead of the server may have names in
         // it that the server does not know yet.
@@ -70,27 +70,27 @@ impl Client {
         let packed = self.directories.pack(node, &stat, &coherency, fresh);
         let is_any = packed.is_some();
         if let Some(packed) = packed {
-            self.shelf.put(stat.id, packed);
+            self.inactive.put(stat.id, packed);
         }
         is_any
     }
 
     /// An own change of a directory was answered, however long ago it was called.
-    pub(crate) fn unshelve_changed(&mut self, dir: FileId) {
-        if !self.shelf.is_empty() {
-            self.shelf.take(dir);
+    pub(crate) fn drop_inactive(&mut self, dir: FileId) {
+        if !self.inactive.is_empty() {
+            self.inactive.take(dir);
         }
     }
 
     /// A node is used: what was put aside of a directory's names is taken back.
-    pub(crate) fn unshelve(&mut self, node: TreeNodeId) {
-        if self.shelf.is_empty() {
+    pub(crate) fn reactivate(&mut self, node: TreeNodeId) {
+        if self.inactive.is_empty() {
             return;
         }
         let Some(dir) = self.names.node(node).filter(|known| known.stat.kind == Kind::Directory) else {
             return;
         };
-        if let Some(packed) = self.shelf.take(dir.stat.id) {
+        if let Some(packed) = self.inactive.take(dir.stat.id) {
             let coherency = self.coherency();
             self.directories.unpack(node, &packed, &coherency);
             self.note_listed(node);
@@ -101,7 +101,7 @@ impl Client {
     /// Whether a directory's listing is known and believed, be it packed.
     pub(crate) fn is_listed(&self, node: TreeNodeId) -> bool {
         let coherency = self.coherency();
-        let is_packed = |known: &TreeNode| self.shelf.has_whole(known.stat.id, &coherency);
+        let is_packed = |known: &TreeNode| self.inactive.has_whole(known.stat.id, &coherency);
         self.directories.is_fresh(node, &coherency) || self.names.node(node).is_some_and(is_packed)
     }
 }

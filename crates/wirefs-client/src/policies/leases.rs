@@ -1,4 +1,4 @@
-//! What the server has promised: until when that counts, what it took back, and the signs of life that keep it.
+//! Leases: their validity, their loss, and the requests that renew them.
 
 use crate::core::Client;
 use crate::output::{Lane, Output};
@@ -12,7 +12,7 @@ use wirefs_op::message::recall::{RELEASE_ALL, Trecalled};
 use wirefs_op::{DirEntry, FileId, NOTAG, Request, Stat, Time};
 
 impl Client {
-    /// What may be believed now.
+    /// The rules by which cached data may be used now.
     pub(crate) fn coherency(&self) -> Coherency {
         Coherency {
             now: self.now,
@@ -133,8 +133,8 @@ impl Client {
         self.leases.since = self.now;
         self.leases.holds_any = false;
         self.directories.invalidate_all();
-        drop(self.shelf.drain());
-        self.doubt_listings();
+        drop(self.inactive.drain());
+        self.invalidate_listings();
     }
 
     fn empty(&mut self) {

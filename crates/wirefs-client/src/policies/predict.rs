@@ -1,13 +1,13 @@
-//! What the server is going to answer, where that is certain: everything a change depends on is known under leases, nobody else can
-//! come between, and the rules are those of any POSIX file system. Where something may be otherwise (ACLs, set-id bits, other
-//! owners, several file systems, rare flags) nothing is foreseen, and the program waits.
+//! Prediction of replies that are certain: everything that a change depends on is leased, the session is exclusive, and the rules
+//! are those of every POSIX file system. In doubtful cases (ACLs, set-id bits, other owners, several file systems, rare flags)
+//! there is no prediction, and the program waits.
 
 mod names;
 mod open;
 mod rights;
 
-use crate::operation::{attributes, link, make, remove, rename};
 use crate::core::Client;
+use crate::operation::{attributes, link, make, remove, rename};
 use crate::pending::{Confirming, Continuation, Pending};
 use crate::view::unconfirmed::Made;
 use crate::view::unconfirmed::Unconfirmed;
@@ -19,24 +19,24 @@ use wirefs_op::{FileId, Kind, Reply, Request, SetStat, SetTime, Stat, TreePath};
 /// The version of what the server does not have yet: no object's there has it.
 const MADE: u64 = 1 << 63;
 
-/// A reply that is foreseen.
-struct Foreseen {
+/// A reply that is predicted.
+struct Predicted {
     reply: Reply,
-    /// What the change is about, except what it makes.
+    /// The affected nodes, except a new one.
     nodes: Vec<TreeNodeId>,
     names: Vec<(TreeNodeId, Vec<u8>)>,
-    /// What is to be shown of an object whose attributes the reply does not tell.
+    /// The new attributes of an object that the reply does not describe.
     besides: Option<(TreeNodeId, Stat)>,
     /// Inodes that it takes.
     inodes: u64,
 }
 
 /// Answers a change at once if its reply is certain; hands it back if not.
-pub(crate) fn foresee(client: &mut Client, request: Request, pending: Pending) -> Option<(Request, Pending)> {
+pub(crate) fn predict(client: &mut Client, request: Request, pending: Pending) -> Option<(Request, Pending)> {
     if !client.may_be_ahead() || client.has_rivals(&request, made_in(&pending)) {
         return Some((request, pending));
     }
-    let foreseen = match (&request, &pending) {
+    let predicted = match (&request, &pending) {
         (Request::Put(put), Pending::Make(making)) => names::make(client, put, making.place()),
         (Request::Put(put), Pending::Setattr(setting)) => set(client, put, setting.node),
         (Request::Put(put), Pending::Open(opening)) => open::to_write(client, put, opening.node),
@@ -49,8 +49,8 @@ pub(crate) fn foresee(client: &mut Client, request: Request, pending: Pending) -
         (Request::Link(_), Pending::Link(linking)) => names::link(client, linking.node, linking.place()),
         _ => None,
     };
-    let Some(foreseen) = foreseen else { return Some((request, pending)) };
-    go(client, request, pending, foreseen);
+    let Some(predicted) = predicted else { return Some((request, pending)) };
+    go(client, request, pending, predicted);
     None
 }
 
@@ -64,24 +64,24 @@ fn made_in(pending: &Pending) -> Option<TreeNodeId> {
     }
 }
 
-fn go(client: &mut Client, request: Request, pending: Pending, foreseen: Foreseen) {
+fn go(client: &mut Client, request: Request, pending: Pending, predicted: Predicted) {
     let request = as_sent(request);
     let (what, path) = (request.name(), path_of(&request));
     let number = client.issue(request, |number| Pending::Confirm(Confirming(number)));
-    client.ahead.issued(0, foreseen.inodes);
-    for node in &foreseen.nodes {
+    client.ahead.issued(0, predicted.inodes);
+    for node in &predicted.nodes {
         client.note_known(*node);
         client.goes_ahead(*node);
     }
     let unconfirmed =
-        Unconfirmed { nodes: foreseen.nodes, names: foreseen.names, makes: None, opens: None, path, what };
+        Unconfirmed { nodes: predicted.nodes, names: predicted.names, makes: None, opens: None, path, what };
     client.ahead.unconfirmed.insert(number, unconfirmed);
     if let Some(node) = pending.counted_node() {
         client.change_begins(node, 0);
     }
     let now = client.now;
-    client.ahead.foresees = true;
-    match (pending, foreseen.reply) {
+    client.ahead.is_predicted = true;
+    match (pending, predicted.reply) {
         (Pending::Make(making), Reply::Put(put)) => {
             let made = put.stat.map(|stat| stat.id);
             make::finish(client, making, now, put);
@@ -96,13 +96,13 @@ fn go(client: &mut Client, request: Request, pending: Pending, foreseen: Foresee
         (Pending::Remove(removing), Reply::Remove(removed)) => remove::finish(client, removing, now, removed),
         (Pending::Rename(renaming), Reply::Rename(renamed)) => rename::finish(client, renaming, now, renamed),
         (Pending::Link(linking), Reply::Link(linked)) => link::finish(client, linking, now, linked),
-        // INVARIANT: `foresee` pairs each of these with its own reply.
+        // INVARIANT: `predict` pairs each of these with its own reply.
         (pending, _) => client.request_failed(pending, wirefs_op::Errno::Protocol),
     }
-    if let Some((node, stat)) = foreseen.besides {
+    if let Some((node, stat)) = predicted.besides {
         attributes::changed(client, node, Some(&stat), now);
     }
-    client.ahead.foresees = false;
+    client.ahead.is_predicted = false;
     client.send_waiting();
 }
 
@@ -130,7 +130,7 @@ fn note_opened(client: &mut Client, number: u64, node: TreeNodeId) {
     }
 }
 
-/// What is sent of a change whose outcome is certain: if it is not, it must fail and not do something else.
+/// The request of a predicted change: if the prediction is wrong, it must fail rather than do something else.
 fn as_sent(request: Request) -> Request {
     match request {
         Request::Put(put) if put.mode.has(PutMode::CREATE) => {
@@ -153,7 +153,7 @@ fn path_of(request: &Request) -> TreePath {
 }
 
 /// Chmod, utimes, truncate, and chown to whom it belongs already.
-fn set(client: &Client, put: &Tput, node: TreeNodeId) -> Option<Foreseen> {
+fn set(client: &Client, put: &Tput, node: TreeNodeId) -> Option<Predicted> {
     let known = client.names.node(node).filter(|_| client.is_fresh(node))?;
     let stat = client.ahead.shown(&known.stat);
     let now = client.time_after(stat.ctime);
@@ -189,7 +189,7 @@ fn set(client: &Client, put: &Tput, node: TreeNodeId) -> Option<Foreseen> {
         ..stat
     };
     let reply = Rput { fd: NOFD, count: 0, offset: 0, before: stat.version, stat: Some(after), dir: None };
-    Some(Foreseen {
+    Some(Predicted {
         reply: Reply::Put(reply),
         nodes: vec![node],
         names: Vec::new(),

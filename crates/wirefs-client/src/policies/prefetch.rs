@@ -1,4 +1,4 @@
-//! What is fetched ahead, of its own accord: the listings of a subtree for who walks it, the contents of small files for who reads
+//! Prefetching: the listings of a subtree for a program that walks it, and the contents of small files for a program that reads
 //! them one after the other (`docs/design/0009-prefetch.md`).
 //!
 //! ```text
@@ -14,11 +14,11 @@
 //! *Holds*: what is asked for and not used yet is bounded; what comes is believed as any other reply is, and no more.
 
 mod contents;
-mod neighbours;
+mod nearby;
 mod top;
 
-use crate::operation::{find, statfs};
 use crate::core::Client;
+use crate::operation::{find, statfs};
 use crate::pending::{FindBounds, FindTotals, Pending};
 use crate::view::prefetch::{Item, Pace};
 use std::time::Duration;
@@ -89,7 +89,7 @@ impl Client {
     }
 
     /// Where a walk that has come to a directory began: in that one, or in one above, down from which a program has just listed each
-    /// directory. What was streamed from there already is not streamed again.
+    /// directory. A directory is streamed only once.
     fn walk_top(&mut self, dir: TreeNodeId) -> TreeNodeId {
         let pace = self.pace();
         let (mut top, mut at) = (dir, dir);
@@ -225,7 +225,7 @@ impl Client {
         counted.contents.wasted += bytes;
     }
 
-    /// What was fetched ahead of a node is used now. Tells whether anything was.
+    /// Notes the first use of a node's prefetched data. Returns whether there was any.
     pub(crate) fn used_ahead(&mut self, node: TreeNodeId) -> bool {
         let Some(item) = self.streams.unused.remove(node) else { return false };
         let counted = &mut self.streams.counted;
@@ -250,9 +250,9 @@ impl Client {
         let (bytes_max, most) = (self.ahead_bytes_max(), self.unused_max());
         for _ in 0..DROPPED_AT_ONCE {
             let (coherency, names) = (self.coherency(), &self.names);
-            let (directories, shelf, files) = (&self.directories, &self.shelf, &self.files);
+            let (directories, inactive, files) = (&self.directories, &self.inactive, &self.files);
             let is_packed =
-                |node| names.node(node).is_some_and(|dir| shelf.has_whole(dir.stat.id, &coherency));
+                |node| names.node(node).is_some_and(|dir| inactive.has_whole(dir.stat.id, &coherency));
             let is_useless = |node: TreeNodeId, item: Item| match item {
                 Item::Directory => !directories.is_fresh(node, &coherency) && !is_packed(node),
                 Item::File(bytes) => {

@@ -3,9 +3,9 @@
 //! A directory that programs sync is brought to the server's disk along with the next file in it that is synced. The sync of the directory
 //! that follows joins that, unless a name was made, moved or removed in between, by whomever.
 
-use crate::operation::{barrier, commit};
 use crate::call::{Answer, CallId};
 use crate::core::Client;
+use crate::operation::{barrier, commit};
 use crate::view::rollback;
 use crate::view::synced::Current;
 use wirefs_cache::TreeNodeId;

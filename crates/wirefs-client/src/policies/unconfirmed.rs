@@ -30,8 +30,8 @@ use wirefs_op::{Errno, FileId, NOTAG, Request, Time, Timestamp, TreePath};
 /// Changes that were issued and are not answered, at most: past it a change waits for the server, as if nobody were ahead.
 const ISSUED_MAX: usize = 16 * 1024;
 
-/// Room that the server's disk has to have beyond all that is on its way, in bytes and in inodes. What is answered early cannot be
-/// told to have found no room.
+/// Free room on the server's disk beyond all changes in progress, in bytes and in inodes, that optimistic execution requires: a call
+/// that was answered early cannot fail for lack of room.
 const ROOM_BYTES: u64 = 64 * 1024 * 1024;
 
 const ROOM_FILES: u64 = 1024;
@@ -108,7 +108,7 @@ impl Client {
     }
 
     /// The server says whether others are there.
-    pub(crate) fn alone_told(&mut self, told: Ralone) {
+    pub(crate) fn exclusivity_changed(&mut self, told: Ralone) {
         self.note_alone(told.alone);
         if told.alone {
             (self.ahead.is_alone, self.ahead.shares) = (true, None);
@@ -119,7 +119,7 @@ impl Client {
         } else {
             (self.ahead.is_alone, self.ahead.shares) = (false, Some(told.serial));
             self.rollback.forget();
-            self.end_lent();
+            self.end_delegations();
             self.share();
         }
     }
@@ -209,7 +209,7 @@ impl Client {
     }
 
     /// The server has said how much room there is, all that it has by then counted.
-    pub(crate) fn room_told(&mut self, is_told: bool) {
+    pub(crate) fn room_known(&mut self, is_told: bool) {
         self.ahead.asks_room = false;
         if is_told {
             self.ahead.taken = (0, 0);

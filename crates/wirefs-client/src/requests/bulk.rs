@@ -63,7 +63,7 @@ impl Requests {
         given_up
     }
 
-    /// What comes of this request is not used, and it is asked anew over the first connection; `None`, or what is of no more use.
+    /// Queues a request again for the first connection, since its reply is dropped. Returns its continuation if a restart is useless.
     pub(crate) fn ask_first(&mut self, now: Time, outstanding: Outstanding) -> Option<Pending> {
         let Outstanding { request, mut pending, .. } = outstanding;
         if !pending.restart() {

@@ -1,15 +1,15 @@
 //! Open files and directories, and what is known of files' contents.
 
+mod coalesced;
 mod contents;
 mod directory;
-mod gathered;
 mod lockers;
 mod memory;
 mod open;
 mod private;
 mod server_handle;
-mod uncommitted;
-mod unopened;
+mod stateless;
+mod unstable;
 mod versions;
 mod writes;
 
@@ -18,15 +18,15 @@ use directory::listing_bytes;
 pub(crate) use directory::{OpenDirectory, WaitingReaddir};
 
 use crate::call::{Handle, OpenHow};
-pub(crate) use gathered::Stretch;
+pub(crate) use coalesced::Stretch;
 use memory::Remembered;
 use open::{Open, OpenFiles};
 pub(crate) use private::{Base, Private};
 pub(crate) use server_handle::ServerHandle;
+pub(crate) use stateless::{Ending, Part, Position, StatelessListings};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-pub(crate) use uncommitted::Change;
-pub(crate) use unopened::{Ending, Part, Position, Unopened};
+pub(crate) use unstable::Change;
 use wirefs_cache::{ListingPage, TreeNodeId};
 use wirefs_op::message::target::Fd;
 use wirefs_op::{DirEntry, Errno};
@@ -36,9 +36,9 @@ use wirefs_op::{DirEntry, Errno};
 pub(crate) struct Files {
     open: OpenFiles,
     directories: BTreeMap<Handle, OpenDirectory>,
-    pub(crate) unopened: Unopened,
+    pub(crate) stateless: StatelessListings,
     /// Directories of which the kernel may have kept a listing that is not promised.
-    kept_in_doubt: BTreeSet<TreeNodeId>,
+    kept_without_lease: BTreeSet<TreeNodeId>,
     contents: BTreeMap<TreeNodeId, Contents>,
     /// Changes of objects that failed when nobody had these open any more who could be told.
     unheard: BTreeMap<TreeNodeId, Errno>,
@@ -46,7 +46,7 @@ pub(crate) struct Files {
     remembered: Remembered,
     unacknowledged: u64,
     /// Bytes that are written and not sent yet, over all files.
-    gathered_bytes: usize,
+    coalesced_bytes: usize,
 }
 
 impl Files {
@@ -54,14 +54,14 @@ impl Files {
         Files {
             open: OpenFiles::default(),
             directories: BTreeMap::new(),
-            unopened: Unopened::within(bytes_max),
-            kept_in_doubt: BTreeSet::new(),
+            stateless: StatelessListings::within(bytes_max),
+            kept_without_lease: BTreeSet::new(),
             contents: BTreeMap::new(),
             unheard: BTreeMap::new(),
             next_handle: 1,
             remembered: Remembered::new(bytes_max),
             unacknowledged: 0,
-            gathered_bytes: 0,
+            coalesced_bytes: 0,
         }
     }
 
@@ -129,29 +129,28 @@ impl Files {
     /// A directory is read that was not opened.
     pub(crate) fn reading_begins(&mut self, directory: OpenDirectory) -> Handle {
         let handle = self.next_handle();
-        self.unopened.lists(handle, directory);
+        self.stateless.lists(handle, directory);
         handle
     }
 
-    /// What is read of a directory, open or not.
+    /// The listing that a program reads, by its handle: of an open directory, or of a stateless reading.
     pub(crate) fn directory_mut(&mut self, handle: Handle) -> Option<&mut OpenDirectory> {
-        self.directories.get_mut(&handle).or_else(|| self.unopened.directory_mut(handle))
+        self.directories.get_mut(&handle).or_else(|| self.stateless.directory_mut(handle))
     }
 
     /// The entries of an open directory around this one. `None`: they cannot be had.
     pub(crate) fn page(&mut self, handle: Handle, index: usize) -> Option<ListingPage> {
         let page = self.directory_mut(handle)?.entries.page(index);
-        self.unopened.weigh(handle);
+        self.stateless.weigh(handle);
         page
     }
 
-    /// About how many bytes the listings of open directories take. What several of them share counts once, and not where it
-    /// `counts` elsewhere.
+    /// The approximate bytes in the listings of open directories. A shared listing counts once, and not if it `counts` elsewhere.
     pub(crate) fn listing_bytes(&self, counts: impl Fn(TreeNodeId, &Arc<Vec<DirEntry>>) -> bool) -> usize {
-        listing_bytes(self.directories.values().chain(self.unopened.all()), counts)
+        listing_bytes(self.directories.values().chain(self.stateless.all()), counts)
     }
 
-    /// The same, at most. What is read of directories that are not open counts twice where it `counts` elsewhere.
+    /// An upper bound of [`Files::listing_bytes`]. Stateless readings may count twice.
     ///
     /// # Cost
     /// Looks at the open directories alone.
@@ -159,34 +158,34 @@ impl Files {
         &self,
         counts: impl Fn(TreeNodeId, &Arc<Vec<DirEntry>>) -> bool,
     ) -> usize {
-        listing_bytes(self.directories.values(), counts) + self.unopened.bytes()
+        listing_bytes(self.directories.values(), counts) + self.stateless.bytes()
     }
 
     /// The listings of the open directories of this node are not promised any more, and of what has this name, nothing.
-    pub(crate) fn doubt_directories(&mut self, node: TreeNodeId, name: Option<&[u8]>) {
-        let doubt = |open: &mut OpenDirectory| {
+    pub(crate) fn invalidate_open_listings(&mut self, node: TreeNodeId, name: Option<&[u8]>) {
+        let invalidate = |open: &mut OpenDirectory| {
             open.listed.leased = false;
-            open.doubted.extend(name.map(<[u8]>::to_vec));
+            open.invalidated.extend(name.map(<[u8]>::to_vec));
         };
-        self.directories.values_mut().filter(|open| open.node == node).for_each(doubt);
-        self.unopened.of(node, doubt);
+        self.directories.values_mut().filter(|open| open.node == node).for_each(invalidate);
+        self.stateless.of(node, invalidate);
     }
 
     /// The kernel is about to keep a listing that may not be promised.
     pub(crate) fn keeps_not(&mut self, node: TreeNodeId) {
-        self.kept_in_doubt.insert(node);
+        self.kept_without_lease.insert(node);
     }
 
     /// Whether the kernel may keep its listing of a directory that is being opened; if not, it drops that now.
     pub(crate) fn keeps_listing(&mut self, node: TreeNodeId) -> bool {
-        !self.kept_in_doubt.remove(&node)
+        !self.kept_without_lease.remove(&node)
     }
 
     pub(crate) fn close_directory(&mut self, handle: Handle) -> Option<OpenDirectory> {
         self.directories.remove(&handle)
     }
 
-    /// What is known of the file's contents.
+    /// The cached contents of the file.
     pub(crate) fn contents(&mut self, node: TreeNodeId) -> &mut Contents {
         self.contents.entry(node).or_default()
     }
@@ -203,7 +202,7 @@ impl Files {
     /// The node is gone for the kernel: so are its contents, unless something is under way.
     pub(crate) fn node_forgotten(&mut self, node: TreeNodeId) {
         self.unheard.remove(&node);
-        self.kept_in_doubt.remove(&node);
+        self.kept_without_lease.remove(&node);
         let idle = self.contents.get(&node).is_some_and(|contents| {
             contents.writes == 0 && contents.readers.is_empty() && contents.fetching.is_empty()
         });

@@ -1,19 +1,19 @@
-//! Lent locks: a program's lock at the server may be wider than what it asked for, and what it asks for within that is answered here
+//! Delegated locks: a program's lock at the server may be wider than what it asked for, and what it asks for within that is answered here
 //! (`docs/design/0020-lock-delegation.md`).
 //!
 //! ```text
 //!   Exact    the server has of each owner what that owner holds            nothing is answered here
 //!   Asking   the whole file is asked for, in one owner's name              who comes meanwhile waits for the outcome
-//!   Lent     the server has the whole file for this owner                  its locks, and looks for what is in the way, cost nothing
+//!   Delegated     the server has the whole file for this owner                  its locks, and looks for what is in the way, cost nothing
 //! ```
 //!
 //! | from | by | to |
 //! |---|---|---|
 //! | Exact | a lock of the only owner here, while this mount is alone | Asking |
-//! | Asking | it is granted | Lent |
+//! | Asking | it is granted | Delegated |
 //! | Asking | it is refused | Exact, and the lock is asked for as it is |
-//! | Lent, shared | an exclusive lock of the same owner | Asking |
-//! | Lent | another owner; a pause; lent for long; no longer alone; the last close; a change of the file at the server | Exact: what is not held is let go of |
+//! | Delegated, shared | an exclusive lock of the same owner | Asking |
+//! | Delegated | another owner; a pause; delegated for long; no longer alone; the last close; a change of the file at the server | Exact: what is not held is let go of |
 //!
 //! INVARIANT: what the server has of an owner covers what the owner holds here. It is only ever made smaller without asking, in the order
 //! in which it was asked for, so no moment comes in which others could have what is held here.
@@ -27,22 +27,22 @@ use std::time::Duration;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::{FileId, LockFamily, LockKind, LockRange, Time};
 
-/// With nothing done under a lent lock for so long, what is not held of it is let go of.
+/// With nothing done under a delegated lock for so long, what is not held of it is let go of.
 const IDLE: Duration = Duration::from_secs(1);
-/// For how long a lock is lent, at most until its owner holds nothing: who asks again and again at the server gets a turn then.
-const LENT_FOR: Duration = Duration::from_secs(4);
-/// For how long none is lent after that: who waits at the server looks again within 100 ms, as databases do.
+/// For how long a lock is delegated, at most until its owner holds nothing: who asks again and again at the server gets a turn then.
+const DELEGATED_FOR: Duration = Duration::from_secs(4);
+/// For how long none is delegated after that: who waits at the server looks again within 100 ms, as databases do.
 const PAUSE: Duration = Duration::from_millis(100);
 /// For how long none is asked for after one was refused.
 const REFUSED_FOR: Duration = Duration::from_secs(1);
 /// For how long none is asked for after a program at the server changed the file: it probably takes turns with programs here, and would
 /// wait for [`IDLE`] at each of its own.
 const CHANGED_FOR: Duration = Duration::from_secs(10);
-/// A file that was written to under a lock so lately is lent exclusively at once.
+/// A file that was written to under a lock so lately is delegated exclusively at once.
 const WRITTEN_FOR: Duration = Duration::from_secs(10);
-/// Ranges that an owner holds under a lent lock, at most: the server counts those that are more.
+/// Ranges that an owner holds under a delegated lock, at most: the server counts those that are more.
 const RANGES_MAX: usize = 1024;
-/// Who waits for the outcome of one request, at most.
+/// Requests that may queue for the outcome of one delegation request.
 const QUEUED_MAX: usize = 4096;
 
 /// All of the file.
@@ -67,7 +67,7 @@ impl Key {
     }
 }
 
-/// What this mount's programs hold, by file and family.
+/// The locks of this mount's programs, by file and family.
 #[derive(Debug, Default)]
 pub(crate) struct Locks {
     files: BTreeMap<Key, FileLocks>,
@@ -131,8 +131,8 @@ impl Locks {
         self.files.get(&key).is_some_and(|file| file.is_excluded(wanted))
     }
 
-    /// Files with a lent lock, or one that is asked for.
-    pub(crate) fn lent(&self) -> usize {
+    /// Files with a delegated lock, or one that is asked for.
+    pub(crate) fn delegated(&self) -> usize {
         self.files.values().filter(|file| !file.is_exact()).count()
     }
 

@@ -13,11 +13,11 @@ pub(crate) const LATE_MAX: usize = 64;
 /// A change that the server refused after its program was told that it was done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LateError {
-    /// What was asked for.
+    /// The kind of request.
     pub what: &'static str,
     /// Of what, below the mount's root.
     pub path: TreePath,
-    /// What the server said.
+    /// The server's errno.
     pub errno: Errno,
     /// When.
     pub at: Time,
@@ -40,8 +40,8 @@ pub(crate) struct Ahead {
     pub(crate) is_alone: bool,
     /// Others wait: to be told once everything is answered.
     pub(crate) shares: Option<u64>,
-    /// A foreseen reply is being taken in.
-    pub(crate) foresees: bool,
+    /// A predicted reply is being taken in.
+    pub(crate) is_predicted: bool,
     /// By their numbers.
     pub(crate) unconfirmed: BTreeMap<u64, Unconfirmed>,
     /// Changes issued while ahead, and how many of them are answered, over the life of the mount.
@@ -110,7 +110,7 @@ pub(crate) struct Unconfirmed {
     pub(crate) nodes: Vec<TreeNodeId>,
     /// The names that it changes.
     pub(crate) names: Vec<(TreeNodeId, Vec<u8>)>,
-    /// What it makes.
+    /// The new object.
     pub(crate) makes: Option<Made>,
     /// The file that it opens, and the open file that gets the server's fd.
     pub(crate) opens: Option<(TreeNodeId, crate::call::Handle)>,

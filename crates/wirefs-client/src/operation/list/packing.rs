@@ -17,8 +17,8 @@ pub(super) fn pack(
 ) -> Vec<Listed> {
     let now = (Freshness::since(client.now), client.now, BTreeSet::new());
     let open = client.files.directory_mut(handle);
-    let (listed, taken_at, doubted) =
-        open.map_or(now, |open| (open.listed, open.taken_at, open.doubted.clone()));
+    let (listed, taken_at, invalidated) =
+        open.map_or(now, |open| (open.listed, open.taken_at, open.invalidated.clone()));
     let mut room = wanted.bytes_max as usize;
     let mut listing = Vec::new();
     for (index, name) in [b".".as_slice(), b".."].into_iter().enumerate().skip(wanted.offset as usize) {
@@ -43,9 +43,9 @@ pub(super) fn pack(
         }
         room -= cost;
         let shown = client.present(&entry.stat);
-        let is_doubted = doubted.contains(&entry.name);
+        let is_invalidated = invalidated.contains(&entry.name);
         let shown_entry = (wanted.with_stats && current)
-            .then(|| entry_of(client, dir, entry, listed, is_doubted))
+            .then(|| entry_of(client, dir, entry, listed, is_invalidated))
             .flatten();
         listing.push(Listed {
             name: entry.name.clone(),
@@ -58,16 +58,16 @@ pub(super) fn pack(
     listing
 }
 
-/// What a lookup of a listed entry would answer.
+/// The answer to a lookup of a listed entry.
 fn entry_of(
     client: &mut Client,
     dir: TreeNodeId,
     entry: &DirEntry,
     listed: Freshness,
-    is_doubted: bool,
+    is_invalidated: bool,
 ) -> Option<Entry> {
     let mut known = client.directories.attributes_freshness(&entry.stat, listed.at);
-    known.leased &= !is_doubted;
+    known.leased &= !is_invalidated;
     let node = client.learn(&entry.stat, known);
     client.names.link(dir, &entry.name, node);
     if client.may_show(node) {

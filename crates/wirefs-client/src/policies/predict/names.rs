@@ -1,6 +1,6 @@
 //! Changes of names: create, mkdir, symlink, unlink, rmdir, rename, link.
 
-use super::{Foreseen, MADE, rights};
+use super::{MADE, Predicted, rights};
 use crate::core::Client;
 use wirefs_cache::{CachedLookup, ROOT, TreeNodeId};
 use wirefs_op::message::link::Rlink;
@@ -23,7 +23,7 @@ fn is_absent(client: &Client, dir: TreeNodeId, name: &[u8]) -> bool {
     matches!(client.directories.find(dir, name, &client.coherency()), CachedLookup::Negative(_))
 }
 
-/// What a name is, and the node that stands for it, where there is one.
+/// The attributes of a name, and its node, if there is one.
 fn entry(client: &Client, dir: TreeNodeId, name: &[u8]) -> Option<(Stat, Option<TreeNodeId>)> {
     let CachedLookup::Entry(found) = client.directories.find(dir, name, &client.coherency()) else {
         return None;
@@ -48,7 +48,7 @@ fn after(client: &Client, dir: &Stat, subdirectories: i32) -> Stat {
     Stat { mtime: now, ctime: now, nlink, leased: true, ..*dir }
 }
 
-pub(super) fn make(client: &Client, put: &Tput, place: Option<(TreeNodeId, Vec<u8>)>) -> Option<Foreseen> {
+pub(super) fn make(client: &Client, put: &Tput, place: Option<(TreeNodeId, Vec<u8>)>) -> Option<Predicted> {
     let (parent, name) = place?;
     let create = put.create.as_ref()?;
     let dir = directory(client, parent)?;
@@ -101,7 +101,7 @@ pub(super) fn make(client: &Client, put: &Tput, place: Option<(TreeNodeId, Vec<u
         stat: Some(stat),
         dir: Some(after(client, &dir, i32::from(is_directory))),
     };
-    Some(Foreseen {
+    Some(Predicted {
         reply: Reply::Put(reply),
         nodes: vec![parent],
         names: vec![(parent, name)],
@@ -120,7 +120,7 @@ pub(super) fn remove(
     client: &Client,
     (parent, name): (TreeNodeId, Vec<u8>),
     is_directory: bool,
-) -> Option<Foreseen> {
+) -> Option<Predicted> {
     let dir = directory(client, parent)?;
     let (stat, node) = entry(client, parent, &name)?;
     if is_directory != (stat.kind == Kind::Directory)
@@ -132,7 +132,7 @@ pub(super) fn remove(
         return None;
     }
     let besides = node.filter(|_| !is_directory).map(|node| (node, unlinked(client, &stat)));
-    Some(Foreseen {
+    Some(Predicted {
         reply: Reply::Remove(Rremove { dir: Some(after(client, &dir, -i32::from(is_directory))) }),
         nodes: [Some(parent), node].into_iter().flatten().collect(),
         names: vec![(parent, name)],
@@ -162,7 +162,7 @@ pub(super) fn rename(
     client: &Client,
     [from, to]: [(TreeNodeId, Vec<u8>); 2],
     flags: u32,
-) -> Option<Foreseen> {
+) -> Option<Predicted> {
     let (from_dir, to_dir) = (directory(client, from.0)?, directory(client, to.0)?);
     let (moved, node) = entry(client, from.0, &from.1)?;
     let node = node?;
@@ -205,7 +205,7 @@ pub(super) fn rename(
         [Some(from.0), Some(to.0), Some(node), replaced_node].into_iter().flatten().collect();
     nodes.sort_unstable();
     nodes.dedup();
-    Some(Foreseen { reply: Reply::Rename(reply), nodes, names: vec![from, to], besides, inodes: 0 })
+    Some(Predicted { reply: Reply::Rename(reply), nodes, names: vec![from, to], besides, inodes: 0 })
 }
 
 /// Whether all of them are on one file system: what is made is on its directory's.
@@ -233,7 +233,7 @@ pub(super) fn link(
     client: &Client,
     node: TreeNodeId,
     (parent, name): (TreeNodeId, Vec<u8>),
-) -> Option<Foreseen> {
+) -> Option<Predicted> {
     let dir = directory(client, parent)?;
     let known = client.names.node(node).filter(|_| client.is_fresh(node))?;
     let stat = client.ahead.shown(&known.stat);
@@ -249,7 +249,7 @@ pub(super) fn link(
         return None;
     }
     let linked = Stat { nlink: stat.nlink + 1, ctime: client.time_after(stat.ctime), leased: true, ..stat };
-    Some(Foreseen {
+    Some(Predicted {
         reply: Reply::Link(Rlink { stat: Some(linked), dir: Some(after(client, &dir, 0)) }),
         nodes: vec![parent, node],
         names: vec![(parent, name)],

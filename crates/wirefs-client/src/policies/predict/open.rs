@@ -1,6 +1,6 @@
 //! Opening a file that exists, to write to it.
 
-use super::{Foreseen, rights};
+use super::{Predicted, rights};
 use crate::core::Client;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::put::{PutMode, Rput, Tput};
@@ -8,7 +8,7 @@ use wirefs_op::message::target::NOFD;
 use wirefs_op::{Kind, Reply, Stat};
 
 /// The server opens what its user may open, but for a program that runs there: one that could be is asked for.
-pub(super) fn to_write(client: &Client, put: &Tput, node: TreeNodeId) -> Option<Foreseen> {
+pub(super) fn to_write(client: &Client, put: &Tput, node: TreeNodeId) -> Option<Predicted> {
     let is_usual = !client.config.mode.validates_at_open() && !client.config.mode.fetch.has_private_copies();
     let known = client.names.node(node).filter(|_| client.is_fresh(node) && is_usual)?;
     // One whose name is being taken away is reached by an fd alone.
@@ -22,7 +22,7 @@ pub(super) fn to_write(client: &Client, put: &Tput, node: TreeNodeId) -> Option<
     let now = client.time_of_day();
     let cut = put.set.size.map(|size| Stat { size, blocks: 0, mtime: now, ctime: now, leased: true, ..stat });
     let reply = Rput { fd: NOFD, count: 0, offset: 0, before: stat.version, stat: cut, dir: None };
-    Some(Foreseen {
+    Some(Predicted {
         reply: Reply::Put(reply),
         nodes: cut.map(|_| node).into_iter().collect(),
         names: Vec::new(),

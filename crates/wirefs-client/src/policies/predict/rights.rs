@@ -1,5 +1,5 @@
-//! Whether the server will let this be done: only what is beyond doubt. What the caller may do the kernel has checked on its side
-//! (`default_permissions`); here it is about the user that the server acts as.
+//! Permissions at the server, as far as they are certain. The kernel has checked the caller's permissions (`default_permissions`);
+//! these functions check those of the user that the server acts as.
 
 use crate::core::Client;
 use wirefs_op::{Cred, Kind, Stat};
@@ -29,7 +29,7 @@ pub(super) fn may_make(client: &Client, dir: &Stat, cred: &Cred) -> bool {
     is_plain && (!client.attachment.acts_for_callers || is_callers)
 }
 
-/// Who will own what is made in this directory for this caller.
+/// The owner of a new object in this directory for this caller.
 pub(super) fn owner(client: &Client, dir: &Stat, cred: &Cred) -> (u32, u32) {
     let (uid, gid) = if client.attachment.acts_for_callers {
         (cred.uid, cred.gid)

@@ -4,8 +4,8 @@
 //! dropped unused. A directory whose small files fit is asked for as a whole, as a stream; of a larger one the files that are listed
 //! next are asked for one by one.
 
-use crate::operation::{find, open};
 use super::Client;
+use crate::operation::{find, open};
 use crate::pending::FindBounds;
 use crate::view::prefetch::Place;
 use crate::view::prefetch::window::{Joined, SMALL_BYTES_MAX, WINDOW_BYTES_MIN};
@@ -13,7 +13,7 @@ use std::time::Duration;
 use wirefs_cache::{Fetch, Freshness, ROOT, TreeNodeId};
 use wirefs_op::{DirEntry, Errno, FileId, Kind, Time};
 
-/// What came so long ago and was not used is no longer waited for: it leaves the window, though not the memory.
+/// Contents that are unused for this long leave the window, though not the memory.
 const LATE: Duration = Duration::from_secs(2);
 
 /// A directory with so many bytes in small files is asked for as a whole.
@@ -22,7 +22,7 @@ const WHOLE_BYTES_MAX: u64 = 256 * 1024;
 /// Entries of a directory whose listing is not known, at most.
 const UNKNOWN_ENTRIES_MAX: u32 = 1024;
 
-/// What an entry takes in a stream beside its contents, in bytes, about.
+/// The approximate size of an entry in a stream beside its contents, in bytes.
 pub(super) const ENTRY_BYTES: u64 = 128;
 
 /// So it cannot have more entries of which half are to be asked for.
@@ -91,7 +91,7 @@ impl Client {
         self.names.node(node).is_some_and(|known| self.is_wholly_known(known.stat.id))
     }
 
-    /// What was asked for of this directory or file is here, or will not come.
+    /// Notes that the contents of this directory or file have arrived, or will not arrive.
     pub(crate) fn contents_came(&mut self, key: TreeNodeId) {
         if let Some(bytes) = self.streams.contents.coming.remove(&key) {
             self.streams.contents.coming_bytes -= bytes;
@@ -139,7 +139,7 @@ impl Client {
         } else if !is_walked
             && !std::mem::replace(&mut self.streams.walks.seen(dir, pace).is_looked_around, true)
         {
-            self.fetch_neighbours(dir, room);
+            self.fetch_nearby(dir, room);
         }
     }
 
@@ -278,7 +278,7 @@ impl Client {
             .collect()
     }
 
-    /// What a directory is called in the one that holds it, and which it is.
+    /// The name of a directory in its parent, and its id.
     fn place_of(&self, parent: TreeNodeId, node: TreeNodeId) -> Option<Place> {
         let id = self.names.node(node)?.stat.id;
         let (_, name) = self.names.links(node).into_iter().find(|(of, _)| *of == parent)?;

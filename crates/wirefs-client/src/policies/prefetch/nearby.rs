@@ -1,9 +1,9 @@
 //! A little of what is in the directories beside a file that is read out of turn: `.git` is used so, of which a program opens a file
 //! here and one there, each by what it found in the one before.
 
-use crate::operation::find;
 use super::Client;
 use super::contents::ENTRY_BYTES;
+use crate::operation::find;
 use crate::pending::FindBounds;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::{DirEntry, Kind};
 
 /// Directories that are looked at, at most.
-const NEIGHBOURS_MAX: usize = 24;
+const NEARBY_MAX: usize = 24;
 /// Those among them whose listing is not known, each of which takes a stream, at most.
 const UNKNOWN_MAX: usize = 8;
 /// How much of each.
@@ -28,10 +28,10 @@ const FILES_BYTES_MAX: u64 = 64 * 1024;
 
 impl Client {
     /// Asks for a little of what is in the directories in this one, and in those, level by level.
-    pub(super) fn fetch_neighbours(&mut self, dir: TreeNodeId, room: u64) {
+    pub(super) fn fetch_nearby(&mut self, dir: TreeNodeId, room: u64) {
         let mut left = Left { files: FILES_MAX, bytes: room.min(FILES_BYTES_MAX), unknown: UNKNOWN_MAX };
         let mut line: VecDeque<TreeNodeId> = self.directories_in(dir).into();
-        for _ in 0..NEIGHBOURS_MAX {
+        for _ in 0..NEARBY_MAX {
             let Some(next) = line.pop_front() else { break };
             let Some((listing, known)) = self.directories.snapshot(next, &self.coherency()) else {
                 if left.unknown > 0 && find::ask(self, next, UNKNOWN) {
@@ -58,8 +58,8 @@ impl Client {
         few.into_iter().filter_map(|entry| self.node_listed(dir, entry, known)).collect()
     }
 
-    /// The node of an entry of a listing. What is known has the name that it is known by, which may be newer; `None` where something
-    /// else has the entry's name by now.
+    /// The node of an entry of a listing. A known node keeps its name, which may be newer; `None` if another object has the entry's
+    /// name by now.
     fn node_listed(&mut self, dir: TreeNodeId, entry: &DirEntry, known: Freshness) -> Option<TreeNodeId> {
         if let Some(node) = self.names.of_file(entry.stat.id) {
             return Some(node);
@@ -93,7 +93,7 @@ impl Client {
     }
 }
 
-/// What may still be asked for.
+/// The remaining budget.
 struct Left {
     files: usize,
     bytes: u64,

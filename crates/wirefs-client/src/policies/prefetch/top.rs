@@ -1,8 +1,8 @@
 //! The top of the tree, which comes along with a mount before anybody asks: what a shell, `git status` or a walk looks at first, and
 //! small trees as a whole. One stream after the other, level by level, as far as a budget goes.
 
-use crate::operation::{find, statfs};
 use super::Client;
+use crate::operation::{find, statfs};
 use crate::pending::{FindBounds, FindTotals, Pending};
 use crate::view::prefetch::top::Top;
 use std::collections::VecDeque;
@@ -10,7 +10,7 @@ use wirefs_cache::{ROOT, TreeNodeId};
 use wirefs_op::message::ping::Tping;
 use wirefs_op::{Kind, Request, Time};
 
-/// What comes along at most: a fifth of a second of 10 Mbit/s, once a mount.
+/// Bytes that come with a mount, at most: a fifth of a second of 10 Mbit/s.
 const BYTES_MAX: u32 = 256 * 1024;
 
 /// The same in entries; one takes about 40 bytes, and 300 in memory.

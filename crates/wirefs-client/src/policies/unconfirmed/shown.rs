@@ -1,27 +1,27 @@
-//! What was shown of objects before the server had them goes on to be shown.
+//! Objects keep the attributes under which programs saw them before the server had them.
 
 use crate::core::Client;
-use crate::view::shown::Told;
+use crate::view::shown::ShownAs;
 use std::collections::BTreeMap;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::{FileId, Stat};
 
 impl Client {
-    /// The server's word on an object counts again: `stat`. What was shown before goes on to be shown where it differs in what nobody
-    /// changed.
+    /// Returns an object to the server's attributes, `stat`. Attributes that were shown before and that no change affects stay as
+    /// they were shown.
     pub(crate) fn caught_up(&mut self, before: &Stat, stat: &Stat) {
         let known = self.ahead.shown_ino(stat.id);
         let of = |stat: &Stat| (stat.atime, stat.mtime, stat.ctime, stat.blocks, stat.size);
         if known.is_some() || of(before) != of(stat) {
             let ino = known.unwrap_or_else(|| self.present(stat).id.ino);
-            self.ahead.shown.tell(stat.id, Told::of(ino, stat, before));
+            self.ahead.shown.tell(stat.id, ShownAs::of(ino, stat, before));
         }
     }
 
-    /// What the server calls the objects that it had confirmed, by the inode numbers that they are shown by: a server whose machine was
-    /// started again does not know them by the numbers of the changes that made them.
+    /// The server's ids of confirmed objects, by the inode numbers that the mount shows: a server whose machine has restarted does
+    /// not know them by the numbers of the changes that made them.
     pub(crate) fn confirmed_ids(&self) -> BTreeMap<u64, FileId> {
-        self.ahead.shown.told.iter().map(|(id, told)| (told.ino, *id)).collect()
+        self.ahead.shown.shown_as.iter().map(|(id, shown_as)| (shown_as.ino, *id)).collect()
     }
 
     /// The object that the node stands for has this number at the server.
@@ -40,7 +40,7 @@ impl Client {
             self.ahead.shown.forget(before.id);
         }
         for (node, before, ino, stat) in known {
-            self.ahead.shown.tell(stat.id, Told::of(ino, &stat, &before));
+            self.ahead.shown.tell(stat.id, ShownAs::of(ino, &stat, &before));
             self.names.identified(node, stat.id);
             self.files.identified(node, before.version, stat.version);
             for (dir, name) in self.names.links(node) {

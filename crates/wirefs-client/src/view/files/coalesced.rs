@@ -3,7 +3,7 @@
 use crate::call::Handle;
 use bytes::{Bytes, BytesMut};
 
-/// Stretches that are gathered at once, at most: whoever writes here and there gathers no more than that.
+/// Separate ranges that are coalesced, at most: random writes coalesce no more.
 const STRETCHES_MAX: usize = 256;
 
 /// Bytes that follow each other.
@@ -17,7 +17,7 @@ pub(crate) struct Stretch {
 }
 
 impl Stretch {
-    /// What one write brings.
+    /// The data of one write.
     pub(crate) fn new(handle: Handle, offset: u64, data: &Bytes, kills_privileges: bool) -> Stretch {
         Stretch { handle, offset, data: BytesMut::from(data.as_ref()), kills_privileges }
     }
@@ -31,14 +31,14 @@ impl Stretch {
     }
 }
 
-/// What is gathered, in the order in which it was written.
+/// Coalesced writes, in order.
 #[derive(Debug, Default)]
-pub(crate) struct Gathered {
+pub(crate) struct Coalesced {
     stretches: Vec<Stretch>,
     bytes: usize,
 }
 
-impl Gathered {
+impl Coalesced {
     pub(crate) fn is_empty(&self) -> bool {
         self.stretches.is_empty()
     }

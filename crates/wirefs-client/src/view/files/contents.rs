@@ -1,9 +1,9 @@
-//! What is known of one file's contents, and who waits for them.
+//! The cached contents of one file, and the calls that wait for them.
 
 use crate::call::{CallId, Handle};
-use crate::view::files::gathered::Gathered;
+use crate::view::files::coalesced::Coalesced;
 use crate::view::files::lockers::Lockers;
-use crate::view::files::uncommitted::Uncommitted;
+use crate::view::files::unstable::Uncommitted;
 use std::collections::BTreeMap;
 use wirefs_cache::{CachedRanges, Freshness};
 use wirefs_op::Time;
@@ -53,7 +53,7 @@ impl Drained {
     }
 }
 
-/// What is known of one file's contents.
+/// The cached contents of one file.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
     pub(crate) ranges: CachedRanges,
@@ -65,7 +65,7 @@ pub(crate) struct Contents {
     pub(crate) epoch: u32,
     /// Own changes of the file, writes among them, sent and not answered.
     pub(crate) writes: u32,
-    /// What is known of the file is what counts while they are on their way.
+    /// The cached attributes include the effects of these changes.
     pub(super) is_ahead: bool,
     /// Where the writes among them end, and how many end there.
     pub(super) ends: BTreeMap<u64, u32>,
@@ -75,8 +75,8 @@ pub(crate) struct Contents {
     pub(crate) unacknowledged: u64,
     /// Writes answered since the last commit, which a crash of the server's machine could undo.
     pub(crate) uncommitted: bool,
-    /// What is written and not sent yet.
-    pub(crate) gathered: Gathered,
+    /// Coalesced writes, not sent yet.
+    pub(crate) coalesced: Coalesced,
     /// Changes answered since the last commit, where they are to be sent again to a server that lost them.
     pub(crate) changes: Uncommitted,
     /// Ranges being fetched, with the epoch of their request.
@@ -91,7 +91,7 @@ pub(crate) struct Contents {
     pub(super) kernel_emptied: Option<Time>,
     /// The open file whose own copy was changed last.
     pub(crate) written_by: Option<Handle>,
-    /// Who locks it.
+    /// The owners of locks.
     pub(crate) lockers: Lockers,
     /// It was locked while others could change it. The disk cache is not used then: it goes by versions, and data that was read in the
     /// middle of a `write` at the server may be kept there under the version after it.

@@ -17,7 +17,7 @@ pub(crate) struct OpenDirectory {
     /// When the entries were taken: own changes since are not in them.
     pub(crate) taken_at: Time,
     /// Names that were taken back since, and with them what is said of what they mean.
-    pub(crate) doubted: BTreeSet<Vec<u8>>,
+    pub(crate) invalidated: BTreeSet<Vec<u8>>,
     /// The kernel keeps what it reads of it.
     pub(crate) is_kept: bool,
     pub(crate) complete: bool,
@@ -55,7 +55,7 @@ pub(crate) struct WaitingReaddir {
     pub(crate) thread: u32,
 }
 
-/// About how many bytes these listings take. What several of them share counts once, and not where it `counts` elsewhere.
+/// The approximate bytes in these listings. A shared listing counts once, and not if it `counts` elsewhere.
 pub(super) fn listing_bytes<'a>(
     listings: impl Iterator<Item = &'a OpenDirectory>,
     counts: impl Fn(TreeNodeId, &Arc<Vec<DirEntry>>) -> bool,

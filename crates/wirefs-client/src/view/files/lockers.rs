@@ -1,4 +1,4 @@
-//! Who locks a file through which open file: some of these are closed without a word.
+//! The owners of a file's locks, and the open files that they used: some of these are closed without a flush.
 
 use crate::call::Handle;
 use crate::view::files::Files;

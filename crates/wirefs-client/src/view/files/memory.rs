@@ -20,13 +20,13 @@ static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 /// How much is remembered, and in which order it is to be forgotten.
 #[derive(Debug)]
 pub(super) struct Remembered {
-    /// What was remembered, oldest first: node, start, end.
+    /// Cached ranges, oldest first: node, start, end.
     notes: VecDeque<(TreeNodeId, u64, u64)>,
     bytes: usize,
     bytes_max: usize,
-    /// What of `bytes_max` names and listings leave.
+    /// The part of `bytes_max` that names and listings leave.
     room: usize,
-    /// What was read since it was last asked for; `None`: nobody asks.
+    /// Ranges read since the last call of [`Files::take_read`]; `None`: not recorded.
     read: Option<Vec<(TreeNodeId, u64, u64)>>,
 }
 
@@ -109,7 +109,7 @@ impl Files {
         self.remembered.read.get_or_insert_default();
     }
 
-    /// What was read since the last time: node, start, end.
+    /// The ranges read since the last call: node, start, end.
     pub(crate) fn take_read(&mut self) -> Vec<(TreeNodeId, u64, u64)> {
         self.remembered.read.as_mut().map(std::mem::take).unwrap_or_default()
     }

@@ -21,7 +21,7 @@ pub(crate) struct Open {
     pub(crate) as_opened: Option<(CachedRanges, u64)>,
     /// The name by which it was opened, where it is published if the file has another by then; `None`: it lost that by our own doing.
     pub(crate) opened_by: Option<(TreeNodeId, Vec<u8>)>,
-    /// What it has to itself, in modes where each open file does.
+    /// Its private copy, in modes with private copies.
     pub(crate) copy: Option<Private>,
     /// A write that failed after its caller went on; told until an `fsync` has told it for good.
     pub(crate) error: Option<Errno>,

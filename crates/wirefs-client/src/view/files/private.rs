@@ -5,7 +5,7 @@ use wirefs_cache::CachedRanges;
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::{FileId, SetStat, Stat, Timestamp};
 
-/// What a copy was made from, as far as it can be told from attributes after it was moved: that changes the version.
+/// The file from which a copy was made, identified by attributes that a rename does not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Base {
     id: FileId,
@@ -36,10 +36,10 @@ impl Base {
 /// So many writes make as many pieces at most before they are put together.
 const PIECES_MAX: u32 = 1024;
 
-/// What the program sees, and writes.
+/// The contents that the program reads and writes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Private {
-    /// What is not in it, up to the size, is zeros.
+    /// Gaps up to the size are zeros.
     ranges: CachedRanges,
     size: u64,
     /// There is something to publish.
@@ -124,7 +124,7 @@ impl Private {
         self.times = SetStat { atime: set.atime.or(atime), mtime: set.mtime.or(mtime), ..self.times };
     }
 
-    /// What it holds, in pieces that fit into a message.
+    /// Its contents, in pieces that fit into a message.
     pub(crate) fn pieces(&self) -> Vec<(u64, Bytes)> {
         let mut pieces = Vec::new();
         let mut at = 0;

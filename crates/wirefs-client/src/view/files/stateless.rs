@@ -1,8 +1,8 @@
-//! Directories that the kernel reads without opening them, and what it may have gathered of their listings for itself.
+//! Stateless readdir: directories that the kernel reads without opening them, and the listings of them that it may have cached.
 //!
-//! Nobody says when a program begins to read such a directory or has done with it: a READDIR comes with a position, and position 0 is the
-//! beginning. What is read from there on is a *reading*: the listing as of then, which keeps its order however names come and go.
-//! Who reads goes on in the reading that the position names, and readers share one for as long as the directory stays as it is.
+//! No message tells when a program begins or ends to read such a directory: a READDIR carries a position, and position 0 is the
+//! beginning. A *reading* begins there: the listing as of that moment, whose order stays however names come and go. A reader
+//! continues in the reading that its position names. Readers share a reading for as long as the directory stays as it is.
 //!
 //! ```text
 //!   position   0              the beginning: the directory as it is now
@@ -10,32 +10,32 @@
 //!              age 0x3fffff   behind the last one
 //! ```
 //!
-//! The kernel (`fs/fuse/readdir.c`) appends each entry that it reads to what it has, if that one's position is the one behind the
-//! last that it has; and when it reads nothing at that very position it calls the listing whole, and asks no more. It begins anew where
-//! its own change of the directory came between, or a page of it is missing. So what is doubtful must be dropped after the last entry was
-//! read and before nothing is: dropped earlier, an answer on its way would be appended behind that.
+//! The kernel (`fs/fuse/readdir.c`) appends each entry that it reads to its cached listing, if the entry's position follows the last
+//! one. When a READDIR at that very position returns nothing, the kernel calls the listing complete, and asks no more. It starts
+//! again after its own change of the directory, or if a page of the listing is missing. So an outdated listing must be dropped after
+//! its last entry was read and before the empty answer: otherwise an answer in transit would be appended after the drop.
 //!
-//! A position behind the last entry names an *age* of the directory, which the readings of that age share, so that a listing that one
-//! reader has left is ended by the next one. Each age is ended once, and only when nobody has a beginning of it on its way: whatever
-//! becomes of the kernel's listing then, nothing leads to that age's end from its beginning any more, and an end that comes late
-//! changes nothing but what was gathered before it was told.
+//! A position behind the last entry names an *age* of the directory. All readings of one age share it, so a reader can end a listing
+//! that another reader has left. Each age ends once, and only when no answer with a beginning of it is in transit: afterwards no
+//! reading leads from the beginning to the end of that age, and a late end changes nothing but entries that were cached before.
 //!
-//! | the directory is doubted | | |
+//! | invalidation of a directory | kernel | age |
 //! |---|---|---|
-//! | the kernel's listing may be whole | it is dropped | |
-//! | something of this age was told | | this age is doubtful |
+//! | its listing in the kernel may be complete | the listing is dropped | |
+//! | entries of this age were sent | | becomes doubtful |
 //!
-//! | a reader comes to the end of | is told | |
+//! | a reader reaches the end of | answer | afterwards |
 //! |---|---|---|
-//! | this age, and another may have a beginning of it on its way | that it is the end, of which the kernel concludes nothing | the others are waited for |
-//! | this age | that nothing follows: it is whole | the age is another |
-//! | this age, which is doubtful | the same, once the kernel has dropped it | the age is another |
-//! | another age | that it is the end, of which the kernel concludes nothing | |
+//! | this age, while a beginning of it may be in transit to another reader | end, from which the kernel concludes nothing | the other readers are awaited |
+//! | this age | empty: the listing is complete | the age increments |
+//! | this age, doubtful | empty, after the kernel has dropped its listing | the age increments |
+//! | another age | end, from which the kernel concludes nothing | |
 //!
-//! A thread that asks for anything else has taken in what it was told before. A change of names here finds no reader at all: the kernel
-//! holds the directory alone then. So it does when it is told to forget a name there, which tells when those who left have taken it in.
+//! A thread that makes another call has received its earlier answers. A change of names in this mount meets no reader: the kernel
+//! holds the directory's lock exclusively. So it does for the invalidation of a name, which shows that earlier readers have received
+//! their answers.
 //!
-//! *Holds*: what the kernel calls whole and has all pages of was told since its age began, and was not doubted since.
+//! *Holds*: each page of a listing that the kernel calls complete was sent since its age began, and was not invalidated since.
 
 mod readings;
 
@@ -86,9 +86,9 @@ impl Position {
     }
 }
 
-/// What the kernel may have gathered of one directory.
+/// The kernel's listing of one directory.
 #[derive(Debug, Default)]
-struct Gathered {
+struct KernelListing {
     age: u64,
     /// Something of this age was told.
     is_told: bool,
@@ -103,7 +103,7 @@ struct Gathered {
     next: u64,
 }
 
-/// What a reader is told who comes to the end.
+/// The answer to a reader at the end of a listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// Nothing follows: the kernel may call what it has whole.
@@ -116,8 +116,8 @@ pub(crate) enum Ending {
 
 /// All of them.
 #[derive(Debug)]
-pub(crate) struct Unopened {
-    directories: BTreeMap<TreeNodeId, Gathered>,
+pub(crate) struct StatelessListings {
+    directories: BTreeMap<TreeNodeId, KernelListing>,
     readings: Readings,
     /// The threads among all beginners. Each waits for one answer at a time.
     threads: BTreeMap<u32, TreeNodeId>,
@@ -125,11 +125,11 @@ pub(crate) struct Unopened {
     told: u64,
 }
 
-impl Unopened {
+impl StatelessListings {
     /// For a client that may use so many bytes.
-    pub(crate) fn within(bytes_max: usize) -> Unopened {
+    pub(crate) fn within(bytes_max: usize) -> StatelessListings {
         let readings = Readings::within(bytes_max);
-        Unopened { directories: BTreeMap::new(), readings, threads: BTreeMap::new(), told: 0 }
+        StatelessListings { directories: BTreeMap::new(), readings, threads: BTreeMap::new(), told: 0 }
     }
 
     /// A listing is here, or its beginning, for who reads the directory.
@@ -160,7 +160,7 @@ impl Unopened {
         self.readings.all()
     }
 
-    /// What they take, in bytes, at most.
+    /// An upper bound of their bytes.
     ///
     /// # Cost
     /// None: it is counted as they change.
@@ -186,27 +186,27 @@ impl Unopened {
     }
 
     /// Entries of a listing are being told to a thread (0: it is not known).
-    pub(crate) fn tells(&mut self, handle: Handle, part: Part, now: Time) -> Option<Told> {
+    pub(crate) fn tells(&mut self, handle: Handle, part: Part, now: Time) -> Option<PartRead> {
         let Part { number, thread, is_last, is_promised } = part;
         let dir = self.directory(handle)?.node;
-        let gathered = self.directories.entry(dir).or_default();
-        let (begins, of_age) = (number.is_none(), self.readings.number_of(handle, gathered.age));
+        let cached = self.directories.entry(dir).or_default();
+        let (begins, of_age) = (number.is_none(), self.readings.number_of(handle, cached.age));
         let number = number.or(of_age).unwrap_or_else(|| {
-            gathered.next += 1;
-            self.readings.begins(handle, gathered.next - 1, gathered.age, now);
-            gathered.next - 1
+            cached.next += 1;
+            self.readings.begins(handle, cached.next - 1, cached.age, now);
+            cached.next - 1
         });
         let (_, age) = self.readings.find((dir, number))?;
         // One of another age is dropped at its end.
-        if age == gathered.age {
-            gathered.is_told = true;
-            gathered.is_doubtful |= !is_promised;
+        if age == cached.age {
+            cached.is_told = true;
+            cached.is_doubtful |= !is_promised;
             if begins {
                 self.begins(dir, thread);
             }
         }
         self.readings.tells((dir, number), thread, (begins, is_last), now);
-        Some(Told { number, age })
+        Some(PartRead { number, age })
     }
 
     /// The age of a reading.
@@ -229,17 +229,17 @@ impl Unopened {
         if thread != 0 {
             self.threads.insert(thread, dir);
         }
-        if let Some(gathered) = self.directories.get_mut(&dir) {
-            gathered.beginners.insert(thread, self.told);
+        if let Some(cached) = self.directories.get_mut(&dir) {
+            cached.beginners.insert(thread, self.told);
         }
     }
 
     /// A thread comes to the end of a listing of this age.
     pub(crate) fn ends(&mut self, dir: TreeNodeId, age: u64, thread: u32) -> Ending {
         self.readings.ended(dir, age, thread);
-        let gathered = self.directories.get_mut(&dir).filter(|gathered| gathered.age == age);
-        match gathered {
-            Some(gathered) if gathered.beginners.is_empty() => gathered.ends(),
+        let cached = self.directories.get_mut(&dir).filter(|cached| cached.age == age);
+        match cached {
+            Some(cached) if cached.beginners.is_empty() => cached.ends(),
             Some(_) | None => Ending::Plain,
         }
     }
@@ -247,46 +247,46 @@ impl Unopened {
     /// A thread asks for something: what it was told before it has taken in.
     pub(crate) fn goes_on(&mut self, thread: u32) {
         if let Some(dir) = self.threads.remove(&thread)
-            && let Some(gathered) = self.directories.get_mut(&dir)
+            && let Some(cached) = self.directories.get_mut(&dir)
         {
-            gathered.beginners.remove(&thread);
+            cached.beginners.remove(&thread);
         }
     }
 
     /// The kernel changes names in a directory: nobody reads it.
     pub(crate) fn is_alone(&mut self, dir: TreeNodeId) {
-        if let Some(gathered) = self.directories.get_mut(&dir) {
-            gathered.beginners.clear();
+        if let Some(cached) = self.directories.get_mut(&dir) {
+            cached.beginners.clear();
         }
     }
 
     /// Whether somebody is to be waited for who may have a beginning on its way, and is not: all that were told up to this moment.
     pub(crate) fn awaits(&mut self, dir: TreeNodeId) -> Option<u64> {
-        let gathered = self.directories.get_mut(&dir).filter(|gathered| !gathered.beginners.is_empty())?;
-        (!std::mem::replace(&mut gathered.is_awaited, true)).then_some(self.told)
+        let cached = self.directories.get_mut(&dir).filter(|cached| !cached.beginners.is_empty())?;
+        (!std::mem::replace(&mut cached.is_awaited, true)).then_some(self.told)
     }
 
-    /// Who was told something of a directory up to this moment has taken it in.
+    /// Notes that all readers up to this moment have received their answers.
     pub(crate) fn passed(&mut self, dir: TreeNodeId, until: u64) {
-        if let Some(gathered) = self.directories.get_mut(&dir) {
-            gathered.is_awaited = false;
-            gathered.beginners.retain(|_, told| *told > until);
+        if let Some(cached) = self.directories.get_mut(&dir) {
+            cached.is_awaited = false;
+            cached.beginners.retain(|_, told| *told > until);
         }
     }
 
-    /// What is known of the directory's names is not so, or not for sure: nothing promises its listings any more. Says whether the kernel is
+    /// Invalidates the listings of a directory: its names may have changed, and no lease covers them any more. Returns whether the kernel is
     /// to drop what it has.
-    pub(crate) fn doubt(&mut self, dir: TreeNodeId) -> bool {
+    pub(crate) fn invalidate(&mut self, dir: TreeNodeId) -> bool {
         self.of(dir, |open| open.listed.leased = false);
-        self.directories.get_mut(&dir).is_some_and(Gathered::doubt)
+        self.directories.get_mut(&dir).is_some_and(KernelListing::invalidate)
     }
 
     /// The same of all directories: those of which the kernel is to drop what it has.
-    pub(crate) fn doubt_all(&mut self) -> Vec<TreeNodeId> {
+    pub(crate) fn invalidate_all_listings(&mut self) -> Vec<TreeNodeId> {
         self.readings.all_mut().for_each(|open| open.listed.leased = false);
-        let doubted =
-            self.directories.iter_mut().filter_map(|(dir, gathered)| gathered.doubt().then_some(*dir));
-        doubted.collect()
+        let invalidated =
+            self.directories.iter_mut().filter_map(|(dir, cached)| cached.invalidate().then_some(*dir));
+        invalidated.collect()
     }
 
     /// Whether this directory was read without being opened.
@@ -303,7 +303,7 @@ impl Unopened {
     }
 }
 
-/// What is told of a reading.
+/// The part of a reading in one answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
     /// Of the reading of this number; `None`: from the beginning on.
@@ -317,12 +317,12 @@ pub(crate) struct Part {
 
 /// Which reading was told of, and of which age it is.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Told {
+pub(crate) struct PartRead {
     pub(crate) number: u64,
     pub(crate) age: u64,
 }
 
-impl Gathered {
+impl KernelListing {
     /// INVARIANT: nobody has a beginning of this age on its way, and nobody will.
     fn ends(&mut self) -> Ending {
         self.is_whole = !self.is_doubtful;
@@ -331,7 +331,7 @@ impl Gathered {
         if self.is_whole { Ending::Whole } else { Ending::Dropped }
     }
 
-    fn doubt(&mut self) -> bool {
+    fn invalidate(&mut self) -> bool {
         self.is_doubtful |= self.is_told;
         std::mem::take(&mut self.is_whole)
     }

@@ -76,9 +76,8 @@ impl Files {
         foreign
     }
 
-    /// What the kernel is to do with its pages when the file is opened by a request sent at `sent`. It keeps those that
-    /// are of the version that the file had then, or that it may be believed to have had: while own changes are under way,
-    /// that is what the last one answered told.
+    /// The kernel's treatment of its pages when the file is opened by a request sent at `sent`. It keeps pages of the version that
+    /// the file had then, or may be assumed to have had: with own changes in progress, the version in the last reply.
     pub(crate) fn page_cache(
         &mut self,
         node: TreeNodeId,
@@ -144,7 +143,7 @@ impl Files {
 
     /// A lock on the file was granted, and others may have changed it: all that is read from now on is asked for, of the server alone.
     pub(crate) fn locked(&mut self, node: TreeNodeId) {
-        self.doubt_contents(node);
+        self.invalidate_contents(node);
         self.contents(node).is_locked = true;
         for handle in self.handles_of(node).collect::<Vec<_>>() {
             if let Some(open) = self.open_mut(handle) {
@@ -153,8 +152,8 @@ impl Files {
         }
     }
 
-    /// What is known of a file's contents is not to be believed any more, nor are the kernel's pages.
-    pub(crate) fn doubt_contents(&mut self, node: TreeNodeId) {
+    /// Invalidates the cached contents of a file, and the kernel's pages.
+    pub(crate) fn invalidate_contents(&mut self, node: TreeNodeId) {
         if let Some(contents) = self.contents.get_mut(&node) {
             contents.valid = None;
             contents.kernel_version = None;

@@ -16,7 +16,7 @@ impl Files {
         self.contents.get(&node).is_some_and(|contents| contents.writes > 0 && contents.is_ahead)
     }
 
-    /// What is known of the object is what counts until all own changes of it are answered.
+    /// Keeps the cached attributes of the object valid until all own changes of it are answered.
     pub(crate) fn set_ahead(&mut self, node: TreeNodeId) {
         self.contents(node).is_ahead = true;
     }
@@ -38,24 +38,24 @@ impl Files {
     }
 
     /// Bytes that are written and not sent yet, over all files.
-    pub(crate) fn gathered_bytes(&self) -> usize {
-        self.gathered_bytes
+    pub(crate) fn coalesced_bytes(&self) -> usize {
+        self.coalesced_bytes
     }
 
     /// Takes in what was written to a file, to be sent later; tells whether that is enough by now, at `enough` bytes.
-    pub(crate) fn gather(&mut self, node: TreeNodeId, written: Stretch, enough: u32) -> bool {
-        let gathered = &mut self.contents.entry(node).or_default().gathered;
-        self.gathered_bytes -= gathered.bytes();
-        let is_enough = gathered.add(written, enough);
-        self.gathered_bytes += gathered.bytes();
+    pub(crate) fn coalesce(&mut self, node: TreeNodeId, written: Stretch, enough: u32) -> bool {
+        let coalesced = &mut self.contents.entry(node).or_default().coalesced;
+        self.coalesced_bytes -= coalesced.bytes();
+        let is_enough = coalesced.add(written, enough);
+        self.coalesced_bytes += coalesced.bytes();
         is_enough
     }
 
     /// Hands over what is to be sent.
-    pub(crate) fn take_gathered(&mut self, node: TreeNodeId) -> Vec<Stretch> {
-        let gathered = &mut self.contents.entry(node).or_default().gathered;
-        self.gathered_bytes -= gathered.bytes();
-        gathered.take()
+    pub(crate) fn take_coalesced(&mut self, node: TreeNodeId) -> Vec<Stretch> {
+        let coalesced = &mut self.contents.entry(node).or_default().coalesced;
+        self.coalesced_bytes -= coalesced.bytes();
+        coalesced.take()
     }
 
     /// Notes a write on its way.
@@ -95,7 +95,7 @@ impl Files {
     pub(crate) fn size_for_writers(&self, node: TreeNodeId, size: u64) -> u64 {
         let Some(contents) = self.contents.get(&node) else { return size };
         let sent = contents.ends.last_key_value().map_or(0, |(end, _)| *end);
-        size.max(sent).max(contents.gathered.reaches())
+        size.max(sent).max(contents.coalesced.reaches())
     }
 
     /// Each open file of the node that may write tells of this error until an `fsync` through it has told it for good. Where there is
@@ -130,7 +130,7 @@ impl Files {
         self.contents.iter().filter(|(_, contents)| contents.uncommitted).map(|(node, _)| *node).collect()
     }
 
-    /// What was not committed of a file may be lost, and must not be passed over.
+    /// Reports that unstable writes of a file may be lost.
     pub(crate) fn lost_uncommitted(&mut self, node: TreeNodeId) {
         self.write_failed(node, Errno::Io);
         self.forget_contents(node);

@@ -1,12 +1,14 @@
 //! The locks of one family on one file.
 
-use super::{CHANGED_FOR, IDLE, LENT_FOR, PAUSE, QUEUED_MAX, RANGES_MAX, REFUSED_FOR, WRITTEN_FOR, whole};
+use super::{
+    CHANGED_FOR, DELEGATED_FOR, IDLE, PAUSE, QUEUED_MAX, RANGES_MAX, REFUSED_FOR, WRITTEN_FOR, whole,
+};
 use crate::call::{CallId, Handle};
 use std::collections::{BTreeMap, VecDeque};
 use wirefs_op::lock_ranges::restoring;
 use wirefs_op::{LockKind, LockRange, LockRanges, Time};
 
-/// What somebody wants.
+/// A request of a program about locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     /// A lock; `waits`: until it can be had.
@@ -43,7 +45,7 @@ pub(crate) enum Refusal {
     Full,
 }
 
-/// What is to be done.
+/// The next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// The lock is had.
@@ -52,9 +54,9 @@ pub(crate) enum Step {
     Refused(CallId, Refusal),
     /// This is in the way, or nothing.
     Found(CallId, Option<LockRange>),
-    /// The server is asked for this lock on the whole file, in the owner's name, then [`FileLocks::lent`] or [`FileLocks::not_lent`] is
+    /// The server is asked for this lock on the whole file, in the owner's name, then [`FileLocks::delegated`] or [`FileLocks::not_delegated`] is
     /// told.
-    Lend { call: CallId, handle: Handle, owner: u64, range: LockRange, waits: bool, whole: LockRange },
+    Delegate { call: CallId, handle: Handle, owner: u64, range: LockRange, waits: bool, whole: LockRange },
     /// The server is asked for just this.
     Ask(Asked),
     /// The outcome of another request decides.
@@ -65,7 +67,7 @@ pub(crate) enum Step {
 
 /// A lock on the whole file that the server has for one owner.
 #[derive(Clone, Copy, Debug)]
-struct Lent {
+struct Delegated {
     owner: u64,
     kind: LockKind,
     since: Time,
@@ -76,36 +78,36 @@ struct Lent {
 enum State {
     #[default]
     Exact,
-    /// What was lent before, if anything, is of the same owner.
+    /// The former delegation, if any, is of the same owner.
     Asking {
         owner: u64,
         kind: LockKind,
-        before: Option<Lent>,
+        before: Option<Delegated>,
     },
-    Lent(Lent),
+    Delegated(Delegated),
 }
 
 /// A lock that the server is asked for.
 #[derive(Debug)]
-struct UnderWay {
+struct PendingLock {
     owner: u64,
-    /// What the same owner let go of since.
+    /// Ranges that the owner has released since.
     unlocked: Vec<LockRange>,
 }
 
-/// What this mount's programs hold of one file.
+/// The locks of this mount's programs on one file.
 #[derive(Debug, Default)]
 pub(crate) struct FileLocks {
     /// By owner; none without any.
     held: BTreeMap<u64, LockRanges>,
     state: State,
     queued: VecDeque<Asked>,
-    under_way: BTreeMap<CallId, UnderWay>,
-    /// No lock is lent before.
+    under_way: BTreeMap<CallId, PendingLock>,
+    /// No lock is delegated before.
     not_before: Time,
-    /// When an exclusive lock was lent the last time.
+    /// When an exclusive lock was delegated the last time.
     written: Option<Time>,
-    /// What the server is to be told first, by owner, in order.
+    /// Releases to send before anything else, by owner, in order.
     reductions: Vec<(u64, LockRange)>,
     /// Whole files, whose kind cannot be changed without a gap (`flock(2)`).
     is_flock: bool,
@@ -135,22 +137,22 @@ impl FileLocks {
         self.written.is_some_and(|at| now < at + WRITTEN_FOR)
     }
 
-    /// What the server is to be told before anything that came out of the same call: who lets go of what, or has it shared from now on.
+    /// The releases and downgrades to send before all other requests of the same call, by owner.
     pub(crate) fn take_reductions(&mut self) -> Vec<(u64, LockRange)> {
         std::mem::take(&mut self.reductions)
     }
 
-    /// Somebody wants something. `may_lend`: this mount is alone.
-    pub(crate) fn ask(&mut self, now: Time, may_lend: bool, asked: Asked) -> Step {
+    /// Somebody wants something. `may_delegate`: this mount is alone.
+    pub(crate) fn ask(&mut self, now: Time, may_delegate: bool, asked: Asked) -> Step {
         if matches!(self.state, State::Asking { .. }) {
             return self.queue(asked);
         }
         match asked {
             Asked::Lock { call, handle, owner, range, waits } => {
-                if let Some(step) = self.lock_lent(now, call, owner, range, waits) {
+                if let Some(step) = self.lock_delegated(now, call, owner, range, waits) {
                     return step;
                 }
-                self.lock_unlent(now, may_lend, (call, handle), owner, range, waits)
+                self.lock_undelegated(now, may_delegate, (call, handle), owner, range, waits)
             }
             Asked::Test { call, owner, range, .. } => match self.test(owner, range) {
                 Some(found) => Step::Found(call, found),
@@ -184,8 +186,8 @@ impl FileLocks {
         self.queued.len() < before
     }
 
-    /// What is decided by a lock that is lent.
-    fn lock_lent(
+    /// Decides by the delegation, if there is one.
+    fn lock_delegated(
         &mut self,
         now: Time,
         call: CallId,
@@ -193,34 +195,34 @@ impl FileLocks {
         range: LockRange,
         waits: bool,
     ) -> Option<Step> {
-        let State::Lent(lent) = &mut self.state else { return None };
-        if lent.owner != owner {
-            let conflict = self.held.get(&lent.owner).and_then(|held| held.conflict(range));
+        let State::Delegated(delegated) = &mut self.state else { return None };
+        if delegated.owner != owner {
+            let conflict = self.held.get(&delegated.owner).and_then(|held| held.conflict(range));
             return (conflict.is_some() && !waits).then_some(Step::Refused(call, Refusal::Held));
         }
-        let is_wider = lent.kind == LockKind::Write && !self.is_flock;
-        let is_covered = is_wider || range.kind == lent.kind;
+        let is_wider = delegated.kind == LockKind::Write && !self.is_flock;
+        let is_covered = is_wider || range.kind == delegated.kind;
         let held = self.held.entry(owner).or_default();
         if !is_covered || held.len() >= RANGES_MAX {
             return None;
         }
-        lent.used = now;
+        delegated.used = now;
         held.set(range);
         Some(Step::Granted(call))
     }
 
-    fn lock_unlent(
+    fn lock_undelegated(
         &mut self,
         now: Time,
-        may_lend: bool,
+        may_delegate: bool,
         (call, handle): (CallId, Handle),
         owner: u64,
         range: LockRange,
         waits: bool,
     ) -> Step {
         let before = match self.state {
-            State::Lent(lent) if lent.owner == owner => Some(lent),
-            State::Lent(_) => {
+            State::Delegated(delegated) if delegated.owner == owner => Some(delegated),
+            State::Delegated(_) => {
                 self.reduce();
                 None
             }
@@ -229,19 +231,19 @@ impl FileLocks {
         self.drop_empty();
         let is_only = self.held.keys().all(|holder| *holder == owner) && self.under_way.is_empty();
         let few = self.held.get(&owner).is_none_or(|held| held.len() < RANGES_MAX);
-        if may_lend && is_only && few && now >= self.not_before {
-            let kind = self.lent_as(now, owner, range.kind);
+        if may_delegate && is_only && few && now >= self.not_before {
+            let kind = self.delegation_kind(now, owner, range.kind);
             self.state = State::Asking { owner, kind, before };
-            return Step::Lend { call, handle, owner, range, waits, whole: whole(kind, range.pid) };
+            return Step::Delegate { call, handle, owner, range, waits, whole: whole(kind, range.pid) };
         }
         self.reduce();
-        self.under_way.insert(call, UnderWay { owner, unlocked: Vec::new() });
+        self.under_way.insert(call, PendingLock { owner, unlocked: Vec::new() });
         Step::Ask(Asked::Lock { call, handle, owner, range, waits })
     }
 
     /// As what the whole file is asked for on account of a lock of this kind. A shared one would take from the owner what it has
     /// exclusively.
-    fn lent_as(&self, now: Time, owner: u64, wanted: LockKind) -> LockKind {
+    fn delegation_kind(&self, now: Time, owner: u64, wanted: LockKind) -> LockKind {
         let writes = |held: &LockRanges| held.conflict(whole(LockKind::Read, 0)).is_some();
         let is_writer = self.is_written(now) || self.held.get(&owner).is_some_and(writes);
         if is_writer && !self.is_flock { LockKind::Write } else { wanted }
@@ -254,12 +256,12 @@ impl FileLocks {
         if conflict.is_some() {
             return Some(conflict);
         }
-        let State::Lent(lent) = self.state else { return None };
-        if lent.kind == LockKind::Write || range.kind == LockKind::Read {
+        let State::Delegated(delegated) = self.state else { return None };
+        if delegated.kind == LockKind::Write || range.kind == LockKind::Read {
             return Some(None);
         }
         // The request follows what this gives up, so the server finds what is held and no more.
-        if lent.owner != owner {
+        if delegated.owner != owner {
             self.reduce();
         }
         None
@@ -274,23 +276,23 @@ impl FileLocks {
         for under_way in self.under_way.values_mut().filter(|under_way| under_way.owner == owner) {
             under_way.unlocked.push(range);
         }
-        let State::Lent(lent) = &mut self.state else { return Step::Ask(asked) };
-        if lent.owner != owner {
+        let State::Delegated(delegated) = &mut self.state else { return Step::Ask(asked) };
+        if delegated.owner != owner {
             return Step::Ask(asked);
         }
-        lent.used = now;
-        if self.held.is_empty() && now >= lent.since + LENT_FOR {
-            self.lends_not_before(now + PAUSE);
+        delegated.used = now;
+        if self.held.is_empty() && now >= delegated.since + DELEGATED_FOR {
+            self.delegates_not_before(now + PAUSE);
             self.reduce();
         }
         Step::Released
     }
 
-    /// The server has lent the whole file. `wanted`: the lock that it was asked for on account of, if somebody still wants it.
-    pub(crate) fn lent(&mut self, now: Time, wanted: Option<LockRange>) {
+    /// The server has delegated the whole file. `wanted`: the lock that it was asked for on account of, if somebody still wants it.
+    pub(crate) fn delegated(&mut self, now: Time, wanted: Option<LockRange>) {
         let State::Asking { owner, kind, before } = self.state else { return };
-        let since = before.map_or(now, |lent| lent.since);
-        self.state = State::Lent(Lent { owner, kind, since, used: now });
+        let since = before.map_or(now, |delegated| delegated.since);
+        self.state = State::Delegated(Delegated { owner, kind, since, used: now });
         if kind == LockKind::Write && wanted.is_some_and(|range| range.kind == LockKind::Write) {
             self.written = Some(now);
         }
@@ -300,18 +302,23 @@ impl FileLocks {
     }
 
     /// It has not (`is_refused`), or nobody knows. `wanted` is to be asked for as it is.
-    pub(crate) fn not_lent(&mut self, now: Time, is_refused: bool, wanted: Option<Asked>) -> Option<Step> {
+    pub(crate) fn not_delegated(
+        &mut self,
+        now: Time,
+        is_refused: bool,
+        wanted: Option<Asked>,
+    ) -> Option<Step> {
         let State::Asking { owner, kind, before } = self.state else { return None };
-        // What was lent goes as well: others have a part of the file. Where nobody knows what became of the request, this makes it known.
-        let unknown = Lent { owner, kind, since: now, used: now };
-        let lent = if is_refused { before } else { Some(unknown) };
-        self.state = lent.map_or(State::Exact, State::Lent);
+        // What was delegated goes as well: others have a part of the file. Where nobody knows what became of the request, this makes it known.
+        let unknown = Delegated { owner, kind, since: now, used: now };
+        let delegated = if is_refused { before } else { Some(unknown) };
+        self.state = delegated.map_or(State::Exact, State::Delegated);
         self.reduce();
-        self.lends_not_before(now + REFUSED_FOR);
+        self.delegates_not_before(now + REFUSED_FOR);
         self.written = None;
         let asked = wanted?;
         if let Some(call) = asked.call() {
-            self.under_way.insert(call, UnderWay { owner, unlocked: Vec::new() });
+            self.under_way.insert(call, PendingLock { owner, unlocked: Vec::new() });
         }
         Some(Step::Ask(asked))
     }
@@ -319,7 +326,7 @@ impl FileLocks {
     /// The server has answered a lock that it was asked for as it is; `range`: it is had. `is_ordered`: what was let go of since was let
     /// go of behind it.
     pub(crate) fn asked(&mut self, call: CallId, range: Option<LockRange>, is_ordered: bool) {
-        let Some(UnderWay { owner, unlocked }) = self.under_way.remove(&call) else { return };
+        let Some(PendingLock { owner, unlocked }) = self.under_way.remove(&call) else { return };
         let Some(range) = range else { return };
         let held = self.held.entry(owner).or_default();
         held.set(range);
@@ -331,11 +338,11 @@ impl FileLocks {
 
     /// Time has passed.
     pub(crate) fn pass(&mut self, now: Time) {
-        let State::Lent(lent) = self.state else { return };
-        let is_long = now >= lent.since + LENT_FOR + IDLE;
-        if now >= lent.used + IDLE || is_long {
+        let State::Delegated(delegated) = self.state else { return };
+        let is_long = now >= delegated.since + DELEGATED_FOR + IDLE;
+        if now >= delegated.used + IDLE || is_long {
             if is_long {
-                self.lends_not_before(now + PAUSE);
+                self.delegates_not_before(now + PAUSE);
             }
             self.reduce();
         }
@@ -343,22 +350,22 @@ impl FileLocks {
 
     /// A program at the server changed the file: nothing is held for programs here that they do not hold.
     pub(crate) fn changed_at_server(&mut self, now: Time) {
-        self.lends_not_before(now + CHANGED_FOR);
+        self.delegates_not_before(now + CHANGED_FOR);
         self.reduce();
     }
 
-    fn lends_not_before(&mut self, at: Time) {
+    fn delegates_not_before(&mut self, at: Time) {
         self.not_before = self.not_before.max(at);
     }
 
-    /// All that is lent is let go of but what its owner holds.
+    /// All that is delegated is let go of but what its owner holds.
     pub(crate) fn reduce(&mut self) {
-        let State::Lent(Lent { owner, kind, .. }) = self.state else { return };
+        let State::Delegated(Delegated { owner, kind, .. }) = self.state else { return };
         self.state = State::Exact;
         self.drop_empty();
         let held = self.held.get(&owner).map(LockRanges::to_vec).unwrap_or_default();
         let changes = restoring(whole(kind, 0), &held);
-        // What is held as it is lent needs no word.
+        // What is held as it is delegated needs no word.
         let changes = changes.into_iter().filter(|range| range.kind != kind);
         self.reductions.extend(changes.map(|range| (owner, range)));
     }
@@ -368,7 +375,7 @@ impl FileLocks {
         self.held.clear();
         match &mut self.state {
             State::Asking { before, .. } => *before = None,
-            State::Exact | State::Lent(_) => self.state = State::Exact,
+            State::Exact | State::Delegated(_) => self.state = State::Exact,
         }
     }
 

@@ -25,7 +25,7 @@ pub(crate) struct Joined {
     pub(crate) how: OpenHow,
 }
 
-/// What is asked for.
+/// The window of requested contents.
 #[derive(Debug)]
 pub(crate) struct Contents {
     pub(crate) window: u64,
@@ -37,7 +37,7 @@ pub(crate) struct Contents {
     pub(crate) front: Option<(TreeNodeId, Time)>,
     /// Behind this directory nothing was left to ask for.
     pub(crate) exhausted: Option<TreeNodeId>,
-    /// What the last directory that was asked for as a whole has in small files, in bytes: the next may have as much.
+    /// Bytes in the small files of the last directory that was fetched as a whole: the next may have as much.
     pub(crate) whole_bytes: u64,
 }
 

@@ -24,13 +24,13 @@ use wirefs_op::Time;
 const READINGS_MAX: usize = 16_384;
 /// Those of them whose readers came to their end, at most.
 pub(super) const DONE_MAX: usize = 1024;
-/// Who has not read on for so long gives way when listings take much room.
+/// Readings without progress for this long are dropped when listings take much room.
 pub(super) const SLOW: Duration = Duration::from_secs(60);
 /// A directory with more readings than these gives up its own first.
 const FEW: usize = 16;
 /// Threads in the midst of a reading that are known singly, at most.
 const READERS_MAX: usize = 64;
-/// What a reading takes beside its listing, in bytes.
+/// Memory of a reading beside its listing, in bytes.
 const READING_BYTES: usize = 512;
 
 /// How many bytes all readings may take.
@@ -63,7 +63,7 @@ struct Listing {
     numbers: BTreeSet<u64>,
 }
 
-/// What a listing was counted as: its own bytes, and where the entries are that it may share.
+/// The counted memory of a listing: its own bytes, and the address of the entries that it may share.
 #[derive(Clone, Copy, Debug, Default)]
 struct Weight {
     own: usize,
@@ -112,7 +112,7 @@ impl Readings {
         }
     }
 
-    /// What all take, in bytes; what they share with others counts.
+    /// The bytes of all readings, shared entries included.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }

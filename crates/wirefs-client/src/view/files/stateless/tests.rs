@@ -15,7 +15,7 @@ fn open(entries: usize) -> OpenDirectory {
         entries: LongListing::from(Arc::new((0..entries).map(entry).collect::<Vec<_>>())),
         listed: Freshness { at: NOW, leased: true },
         taken_at: NOW,
-        doubted: BTreeSet::new(),
+        invalidated: BTreeSet::new(),
         is_kept: false,
         complete: true,
         error: None,
@@ -26,20 +26,20 @@ fn open(entries: usize) -> OpenDirectory {
 
 const ALL: Part = Part { number: None, thread: 1, is_last: true, is_promised: true };
 
-fn unopened() -> Unopened {
-    Unopened::within(64 * 1024 * 1024)
+fn stateless() -> StatelessListings {
+    StatelessListings::within(64 * 1024 * 1024)
 }
 
 /// A thread that was told something comes to the end of what is of this age.
-fn ends(unopened: &mut Unopened, age: u64, thread: u32) -> Ending {
-    unopened.goes_on(thread);
-    unopened.ends(DIR, age, thread)
+fn ends(stateless: &mut StatelessListings, age: u64, thread: u32) -> Ending {
+    stateless.goes_on(thread);
+    stateless.ends(DIR, age, thread)
 }
 
 /// A thread is told all of a listing; which age that is of.
-fn told(unopened: &mut Unopened, handle: u64, part: Part) -> u64 {
-    unopened.lists(Handle(handle), open(3));
-    unopened.tells(Handle(handle), part, NOW).unwrap().age
+fn told(stateless: &mut StatelessListings, handle: u64, part: Part) -> u64 {
+    stateless.lists(Handle(handle), open(3));
+    stateless.tells(Handle(handle), part, NOW).unwrap().age
 }
 
 #[test]
@@ -60,100 +60,100 @@ fn positions_are_told_apart_and_those_of_a_first_reading_are_small() {
 
 #[test]
 fn what_is_promised_is_whole_and_is_dropped_when_it_is_doubted() {
-    let mut unopened = unopened();
-    assert!(!unopened.doubt(DIR), "nothing was told");
-    let age = told(&mut unopened, 1, ALL);
-    assert_eq!(ends(&mut unopened, age, 1), Ending::Whole);
-    assert!(unopened.doubt(DIR));
-    assert!(!unopened.doubt(DIR), "once");
-    assert_eq!(ends(&mut unopened, age, 1), Ending::Plain, "of an age that is over");
-    assert_ne!(told(&mut unopened, 2, ALL), age);
+    let mut stateless = stateless();
+    assert!(!stateless.invalidate(DIR), "nothing was told");
+    let age = told(&mut stateless, 1, ALL);
+    assert_eq!(ends(&mut stateless, age, 1), Ending::Whole);
+    assert!(stateless.invalidate(DIR));
+    assert!(!stateless.invalidate(DIR), "once");
+    assert_eq!(ends(&mut stateless, age, 1), Ending::Plain, "of an age that is over");
+    assert_ne!(told(&mut stateless, 2, ALL), age);
 }
 
 #[test]
 fn what_was_doubted_while_it_was_read_is_dropped_at_its_end() {
-    let mut unopened = unopened();
-    let age = told(&mut unopened, 1, ALL);
-    assert!(!unopened.doubt(DIR), "the kernel does not call it whole");
-    assert_eq!(ends(&mut unopened, age, 1), Ending::Dropped);
-    assert_eq!(ends(&mut unopened, age, 1), Ending::Plain);
-    let age = told(&mut unopened, 2, Part { is_promised: false, ..ALL });
-    assert_eq!(ends(&mut unopened, age, 1), Ending::Dropped, "it was not promised");
+    let mut stateless = stateless();
+    let age = told(&mut stateless, 1, ALL);
+    assert!(!stateless.invalidate(DIR), "the kernel does not call it whole");
+    assert_eq!(ends(&mut stateless, age, 1), Ending::Dropped);
+    assert_eq!(ends(&mut stateless, age, 1), Ending::Plain);
+    let age = told(&mut stateless, 2, Part { is_promised: false, ..ALL });
+    assert_eq!(ends(&mut stateless, age, 1), Ending::Dropped, "it was not promised");
 }
 
 #[test]
 fn while_another_may_be_told_the_beginning_the_kernel_concludes_nothing() {
-    for is_doubted in [false, true] {
-        let mut unopened = unopened();
-        let age = told(&mut unopened, 1, ALL);
-        told(&mut unopened, 2, Part { thread: 2, ..ALL });
-        if is_doubted {
-            unopened.doubt(DIR);
+    for is_invalidated in [false, true] {
+        let mut stateless = stateless();
+        let age = told(&mut stateless, 1, ALL);
+        told(&mut stateless, 2, Part { thread: 2, ..ALL });
+        if is_invalidated {
+            stateless.invalidate(DIR);
         }
-        let end = if is_doubted { Ending::Dropped } else { Ending::Whole };
-        assert_eq!(ends(&mut unopened, age, 1), Ending::Plain);
+        let end = if is_invalidated { Ending::Dropped } else { Ending::Whole };
+        assert_eq!(ends(&mut stateless, age, 1), Ending::Plain);
         // The last one ends it.
-        assert_eq!(ends(&mut unopened, age, 2), end);
+        assert_eq!(ends(&mut stateless, age, 2), end);
         // Nobody reads while a name is changed here: who comes next ends what was left.
-        let age = told(&mut unopened, 3, Part { is_promised: !is_doubted, ..ALL });
-        unopened.is_alone(DIR);
-        assert_eq!(ends(&mut unopened, age, 3), end);
+        let age = told(&mut stateless, 3, Part { is_promised: !is_invalidated, ..ALL });
+        stateless.is_alone(DIR);
+        assert_eq!(ends(&mut stateless, age, 3), end);
     }
 }
 
 #[test]
 fn an_age_is_ended_once_and_nothing_of_it_begins_behind_that() {
-    let mut unopened = unopened();
-    let age = told(&mut unopened, 1, ALL);
-    told(&mut unopened, 2, Part { thread: 2, ..ALL });
-    unopened.goes_on(1);
-    assert_eq!(ends(&mut unopened, age, 2), Ending::Whole);
-    assert_eq!(ends(&mut unopened, age, 1), Ending::Plain, "that one's end may come late");
+    let mut stateless = stateless();
+    let age = told(&mut stateless, 1, ALL);
+    told(&mut stateless, 2, Part { thread: 2, ..ALL });
+    stateless.goes_on(1);
+    assert_eq!(ends(&mut stateless, age, 2), Ending::Whole);
+    assert_eq!(ends(&mut stateless, age, 1), Ending::Plain, "that one's end may come late");
     // The same listing from its beginning has other positions and another end; who is in its midst has not.
-    let again = unopened.tells(Handle(2), Part { thread: 3, ..ALL }, NOW).unwrap();
+    let again = stateless.tells(Handle(2), Part { thread: 3, ..ALL }, NOW).unwrap();
     assert_ne!(again.age, age);
     let on = Part { number: Some(1), thread: 4, ..ALL };
-    assert_eq!(unopened.tells(Handle(2), on, NOW).unwrap().age, age);
+    assert_eq!(stateless.tells(Handle(2), on, NOW).unwrap().age, age);
     assert_ne!(again.number, 1);
 }
 
 #[test]
 fn a_thread_that_is_not_known_may_be_any_and_is_waited_for() {
-    let mut unopened = unopened();
-    let age = told(&mut unopened, 1, Part { thread: 0, is_promised: false, ..ALL });
-    assert_eq!(ends(&mut unopened, age, 0), Ending::Plain);
-    let until = unopened.awaits(DIR).unwrap();
-    assert_eq!(unopened.awaits(DIR), None, "once");
-    told(&mut unopened, 2, Part { thread: 2, ..ALL });
-    unopened.passed(DIR, until);
-    assert_eq!(ends(&mut unopened, age, 0), Ending::Plain, "another was told since");
-    let until = unopened.awaits(DIR).unwrap();
-    unopened.passed(DIR, until);
-    assert_eq!(unopened.awaits(DIR), None);
-    assert_eq!(ends(&mut unopened, age, 0), Ending::Dropped);
+    let mut stateless = stateless();
+    let age = told(&mut stateless, 1, Part { thread: 0, is_promised: false, ..ALL });
+    assert_eq!(ends(&mut stateless, age, 0), Ending::Plain);
+    let until = stateless.awaits(DIR).unwrap();
+    assert_eq!(stateless.awaits(DIR), None, "once");
+    told(&mut stateless, 2, Part { thread: 2, ..ALL });
+    stateless.passed(DIR, until);
+    assert_eq!(ends(&mut stateless, age, 0), Ending::Plain, "another was told since");
+    let until = stateless.awaits(DIR).unwrap();
+    stateless.passed(DIR, until);
+    assert_eq!(stateless.awaits(DIR), None);
+    assert_eq!(ends(&mut stateless, age, 0), Ending::Dropped);
 }
 
 #[test]
 fn of_too_many_threads_some_are_not_known_any_more() {
-    let mut unopened = unopened();
-    let age = told(&mut unopened, 1, ALL);
+    let mut stateless = stateless();
+    let age = told(&mut stateless, 1, ALL);
     for thread in 2..2000 {
-        told(&mut unopened, u64::from(thread), Part { thread, ..ALL });
+        told(&mut stateless, u64::from(thread), Part { thread, ..ALL });
     }
-    assert_eq!(unopened.threads.len(), THREADS_MAX);
-    (1..2000).for_each(|thread| unopened.goes_on(thread));
-    assert_eq!(unopened.ends(DIR, age, 1), Ending::Plain);
-    unopened.is_alone(DIR);
-    assert_eq!(unopened.ends(DIR, age, 1), Ending::Whole);
+    assert_eq!(stateless.threads.len(), THREADS_MAX);
+    (1..2000).for_each(|thread| stateless.goes_on(thread));
+    assert_eq!(stateless.ends(DIR, age, 1), Ending::Plain);
+    stateless.is_alone(DIR);
+    assert_eq!(stateless.ends(DIR, age, 1), Ending::Whole);
 }
 
 #[test]
 fn what_is_whole_is_dropped_later_though_what_was_told_since_was_not_promised() {
-    let mut unopened = unopened();
-    let age = told(&mut unopened, 1, ALL);
-    assert_eq!(ends(&mut unopened, age, 1), Ending::Whole);
-    let age = told(&mut unopened, 2, Part { is_promised: false, ..ALL });
-    told(&mut unopened, 3, Part { thread: 2, is_promised: false, ..ALL });
-    assert_eq!(ends(&mut unopened, age, 1), Ending::Plain);
-    assert!(unopened.doubt(DIR));
+    let mut stateless = stateless();
+    let age = told(&mut stateless, 1, ALL);
+    assert_eq!(ends(&mut stateless, age, 1), Ending::Whole);
+    let age = told(&mut stateless, 2, Part { is_promised: false, ..ALL });
+    told(&mut stateless, 3, Part { thread: 2, is_promised: false, ..ALL });
+    assert_eq!(ends(&mut stateless, age, 1), Ending::Plain);
+    assert!(stateless.invalidate(DIR));
 }

@@ -19,14 +19,14 @@ const BYTES: u64 = 6;
 struct Message {
     owner: u64,
     range: LockRange,
-    /// Who waits for the reply.
+    /// The program that waits for the reply.
     call: Option<(CallId, For)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum For {
     /// All of the file.
-    Lend,
+    Delegate,
     /// A lock as it is.
     Lock,
     /// One that waits at the server.
@@ -35,7 +35,7 @@ enum For {
     Test,
 }
 
-/// What a program is about.
+/// The activity of a program.
 #[derive(Clone, Debug)]
 struct Call {
     owner: u64,
@@ -44,7 +44,7 @@ struct Call {
     is_withdrawn: bool,
     /// Somebody else held it at some moment.
     met_another: bool,
-    /// What its program held before.
+    /// The locks that its program held before.
     before: LockRanges,
 }
 
@@ -59,10 +59,10 @@ struct World {
     waiting: Vec<Message>,
     replies: VecDeque<(Message, bool)>,
     calls: BTreeMap<CallId, Call>,
-    /// What each program was told to hold.
+    /// The locks that each program was granted.
     held: BTreeMap<u64, LockRanges>,
     next: u64,
-    may_lend: bool,
+    may_delegate: bool,
     counted: [usize; 3],
 }
 
@@ -73,7 +73,7 @@ fn conflict(table: &BTreeMap<u64, LockRanges>, owner: u64, range: LockRange) -> 
 impl World {
     fn new(seed: u64) -> World {
         let now = Time(1_000_000_000_000 + seed);
-        World { now, may_lend: true, ..World::default() }
+        World { now, may_delegate: true, ..World::default() }
     }
 
     fn step(&mut self, dice: &mut Dice) {
@@ -87,10 +87,10 @@ impl World {
                 self.file.pass(self.now);
                 self.tell();
             }
-            _ if dice.chance(1, 12) => self.may_lend = !self.may_lend,
+            _ if dice.chance(1, 12) => self.may_delegate = !self.may_delegate,
             _ => self.withdraw(dice),
         }
-        if !self.may_lend {
+        if !self.may_delegate {
             self.file.reduce();
             self.tell();
         }
@@ -136,7 +136,7 @@ impl World {
         self.ask(asked);
     }
 
-    /// Who asks for a shared lock relies on what it has exclusively there no more.
+    /// A request for a shared lock gives up the exclusive lock there.
     fn weaken(&mut self, owner: u64, wanted: LockRange) {
         let held = self.held.entry(owner).or_default();
         for piece in held.to_vec() {
@@ -155,7 +155,7 @@ impl World {
     }
 
     fn ask(&mut self, asked: Asked) {
-        let step = self.file.ask(self.now, self.may_lend, asked);
+        let step = self.file.ask(self.now, self.may_delegate, asked);
         self.tell();
         self.go(step);
     }
@@ -178,8 +178,8 @@ impl World {
                 self.refused(call);
             }
             Step::Found(call, found) => self.found(call, found.is_some()),
-            Step::Lend { call, owner, whole, .. } => {
-                self.sent.push_back(Message { owner, range: whole, call: Some((call, For::Lend)) });
+            Step::Delegate { call, owner, whole, .. } => {
+                self.sent.push_back(Message { owner, range: whole, call: Some((call, For::Delegate)) });
             }
             Step::Ask(Asked::Lock { call, owner, range, waits, .. }) => {
                 let what = if waits { For::Wait } else { For::Lock };
@@ -265,7 +265,7 @@ impl World {
         let Some((message, is_had)) = self.replies.pop_front() else { return };
         let Some((call, what)) = message.call else { return };
         match what {
-            For::Lend => self.lend_answered(call, is_had),
+            For::Delegate => self.lend_answered(call, is_had),
             For::Test => self.found(call, !is_had),
             For::Lock | For::Wait => {
                 let range = is_had.then_some(message.range);
@@ -282,8 +282,8 @@ impl World {
         let of = self.calls[&call].clone();
         self.counted[1] += usize::from(is_had);
         if is_had {
-            self.file.lent(self.now, (!of.is_withdrawn).then_some(of.range));
-            if !self.may_lend {
+            self.file.delegated(self.now, (!of.is_withdrawn).then_some(of.range));
+            if !self.may_delegate {
                 self.file.reduce();
             }
             self.tell();
@@ -294,7 +294,7 @@ impl World {
         } else {
             let Call { owner, range, waits, .. } = of;
             let asked = Asked::Lock { call, handle: Handle(0), owner, range, waits };
-            let step = self.file.not_lent(self.now, true, (!of.is_withdrawn).then_some(asked));
+            let step = self.file.not_delegated(self.now, true, (!of.is_withdrawn).then_some(asked));
             self.tell();
             match step {
                 Some(step) => self.go(step),
@@ -319,7 +319,7 @@ impl World {
     }
 
     fn is_lending(&self, call: CallId) -> bool {
-        let is_it = |message: &Message| message.call == Some((call, For::Lend));
+        let is_it = |message: &Message| message.call == Some((call, For::Delegate));
         self.sent.iter().any(is_it) || self.replies.iter().any(|(message, _)| is_it(message))
     }
 
@@ -354,7 +354,7 @@ impl World {
 
     /// All that is under way comes to its end.
     fn settle(&mut self, dice: &mut Dice) {
-        self.may_lend = false;
+        self.may_delegate = false;
         for _ in 0..1000 {
             self.step_on(dice);
         }
@@ -412,6 +412,6 @@ fn whatever_programs_do_no_lock_is_granted_twice_and_none_stays_behind() {
             *sum += count;
         }
     }
-    let [answered_here, lent, found] = counted;
-    assert!(answered_here > 300 && lent > 300 && found > 30, "{counted:?}");
+    let [answered_here, delegated, found] = counted;
+    assert!(answered_here > 300 && delegated > 300 && found > 30, "{counted:?}");
 }

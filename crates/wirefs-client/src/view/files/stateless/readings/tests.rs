@@ -22,7 +22,7 @@ fn open(node: TreeNodeId, entries: Arc<Vec<DirEntry>>) -> OpenDirectory {
         entries: LongListing::from(entries),
         listed: Freshness { at: NOW, leased: true },
         taken_at: NOW,
-        doubted: BTreeSet::new(),
+        invalidated: BTreeSet::new(),
         is_kept: false,
         complete: true,
         error: None,
