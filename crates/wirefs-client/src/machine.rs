@@ -30,13 +30,13 @@ impl Client {
             self.calls.begin(id);
         }
         if stateless::goes_on(&call) {
-            self.files.stateless.goes_on(caller.pid);
+            self.view.files.stateless.goes_on(caller.pid);
         }
         // Also where nothing was listed yet: a listing may overtake the change.
         if self.config.mode.takes_leases()
             && let Some(dirs) = stateless::changes_names_in(&call)
         {
-            dirs.into_iter().flatten().for_each(|dir| self.files.stateless.is_alone(dir));
+            dirs.into_iter().flatten().for_each(|dir| self.view.files.stateless.is_alone(dir));
             self.calls.change_names(id, dirs);
         }
         operation::start(self, id, caller, call);
@@ -71,7 +71,7 @@ impl Client {
             return Err(self.blamed(error));
         }
         if let Reply::Recall(recall) = reply {
-            if tag != NOTAG || !self.leases.are_agreed() || over.is_some() {
+            if tag != NOTAG || !self.view.leases.are_agreed() || over.is_some() {
                 return Err(Malformed { what: "a recall of what was never leased", at: 1 });
             }
             self.recalled(recall);
@@ -79,7 +79,7 @@ impl Client {
         }
         if let Reply::Alone(alone) = reply {
             // Also behind the journal's back: who no longer may be ahead still has to say so.
-            if tag != NOTAG || !self.leases.are_agreed() || over.is_some() {
+            if tag != NOTAG || !self.view.leases.are_agreed() || over.is_some() {
                 return Err(Malformed { what: "of being alone where that was not agreed on", at: 1 });
             }
             self.exclusivity_changed(alone);
@@ -148,10 +148,10 @@ impl Client {
         self.watch_room();
         self.watch_durable();
         self.watch_locks();
-        let (coherency, names) = (self.coherency(), &self.names);
-        self.directories.expire(&coherency, |dir| names.node(dir).is_some());
+        let (coherency, names) = (self.coherency(), &self.view.names);
+        self.view.directories.expire(&coherency, |dir| names.node(dir).is_some());
         self.drop_unused();
-        self.names.expire(now);
+        self.view.names.expire(now);
         self.bound_readings();
         self.keep_within_bounds();
         let slept = self.watch_link();

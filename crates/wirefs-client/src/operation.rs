@@ -92,7 +92,7 @@ fn used(call: &Call<'_>) -> [Option<TreeNodeId>; 2] {
 /// Starts a call.
 pub(crate) fn start(client: &mut Client, id: CallId, caller: Caller, call: Call<'_>) {
     for node in used(&call).into_iter().flatten() {
-        client.names.used(node);
+        client.view.names.used(node);
         client.reactivate(node);
     }
     coalesce::before(client, &call);

@@ -70,7 +70,7 @@ impl Client {
                 confirm::finish(self, number, sent, &request, &reply)
             }
             (Pending::Room(_), Reply::Statfs(r)) => {
-                self.figures = Some((r.figures, sent));
+                self.view.figures = Some((r.figures, sent));
                 self.room_known(true);
             }
             (Pending::Durable(Syncing(below)), Reply::Commit(r)) => self.are_durable(below, Some(r.boot)),

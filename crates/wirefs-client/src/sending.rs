@@ -38,7 +38,7 @@ impl Client {
         if !matches!(request, Request::Lock(_)) {
             self.output(Output::Journal(number, request.encode(NOTAG)));
         }
-        self.ahead.changes();
+        self.exclusive.unconfirmed.changes();
         self.watch_syncs(&request);
         self.counters.count(&request);
         let issued = self.requests.issue(self.now, request, pending(number));
@@ -48,20 +48,20 @@ impl Client {
 
     /// Sends the requests that may be sent now.
     pub(crate) fn send_waiting(&mut self) {
-        let (names, files) = (&self.names, &self.files);
+        let (names, files) = (&self.view.names, &self.view.files);
         let is_settled = |id: FileId| {
             let known = names.of_file(id).and_then(|node| Some((node, names.node(node)?.stat.version)));
             known.is_some_and(|(node, version)| files.is_of(node, version))
         };
         if self.requests.send_waiting(self.now, is_settled, &mut self.counters, &mut self.outputs) {
-            self.leases.asked(self.now);
+            self.view.leases.asked(self.now);
         }
     }
 
     /// Sends a frame over the first connection.
     pub(crate) fn transmit(&mut self, frame: Frame, lane: Lane) {
         if self.requests.transmit(self.now, frame, lane, &mut self.counters, &mut self.outputs) {
-            self.leases.asked(self.now);
+            self.view.leases.asked(self.now);
         }
     }
 }

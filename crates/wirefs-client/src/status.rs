@@ -97,43 +97,43 @@ impl Client {
             rates: (self.requests.incoming.rate(), self.requests.outgoing.rate()),
             in_flight: self.requests.kinds(),
             calls_waiting: self.waiting(),
-            unacknowledged_bytes: self.files.unacknowledged(),
-            nodes: self.names.len(),
-            cached_bytes: self.files.cached_bytes(),
+            unacknowledged_bytes: self.view.files.unacknowledged(),
+            nodes: self.view.names.len(),
+            cached_bytes: self.view.files.cached_bytes(),
             memory: self.memory(),
-            leases: self.leases.are_agreed().then(|| self.lease_status()),
-            prefetch: self.streams.counted,
+            leases: self.view.leases.are_agreed().then(|| self.lease_status()),
+            prefetch: self.prefetch.counted,
             ahead: self.ahead_status(),
-            conflicts: self.replaced_files.conflicts.clone(),
+            conflicts: self.copies.replaced.conflicts.clone(),
             at: self.now,
         }
     }
 
     fn ahead_status(&self) -> AheadStatus {
         AheadStatus {
-            is_alone: self.ahead.is_alone(),
-            changes: self.ahead.outstanding(),
-            held: self.ahead.held(),
-            late: self.ahead.late().cloned().collect(),
-            late_count: self.ahead.late_count,
-            lent: self.locks.delegated(),
-            locks: self.locks.answered,
+            is_alone: self.exclusive.unconfirmed.is_alone(),
+            changes: self.exclusive.unconfirmed.outstanding(),
+            held: self.exclusive.unconfirmed.held(),
+            late: self.exclusive.unconfirmed.late().cloned().collect(),
+            late_count: self.exclusive.unconfirmed.late_count,
+            lent: self.view.locks.delegated(),
+            locks: self.view.locks.answered,
         }
     }
 
     fn lease_status(&self) -> LeaseStatus {
         let coherency = self.coherency();
         LeaseStatus {
-            objects: self.names.leased(&coherency),
-            names: self.directories.leased(&coherency),
+            objects: self.view.names.leased(&coherency),
+            names: self.view.directories.leased(&coherency),
             are_valid: coherency.leases_valid,
-            recalls: self.leases.recalls,
-            watch: self.leases.watch(),
+            recalls: self.view.leases.recalls,
+            watch: self.view.leases.watch(),
         }
     }
 
     /// Whether nothing is on its way to the server.
     pub fn is_settled(&self) -> bool {
-        self.requests.len() == 0 && self.files.unacknowledged() == 0
+        self.requests.len() == 0 && self.view.files.unacknowledged() == 0
     }
 }

@@ -41,12 +41,12 @@ impl Client {
         self.requests.link.losses += 1;
         self.requests.close_data(&mut self.outputs);
         self.leases_lost();
-        if self.ahead.is_alone() {
+        if self.exclusive.unconfirmed.is_alone() {
             self.note_unanswered();
         }
         self.alone_lost();
-        self.synced.forget();
-        self.rollback.forget();
+        self.exclusive.synced.forget();
+        self.exclusive.rollback.forget();
         self.end_delegations();
         for given_up in self.requests.interrupted(self.requests.link.is_blamed) {
             self.change_lost(given_up);
@@ -70,17 +70,17 @@ impl Client {
         self.requests.link.state = LinkState::Up(now);
         self.requests.link.received(now);
         // Who did changes again took up the session, and opened nothing.
-        let is_redone = std::mem::take(&mut self.is_redone);
+        let is_redone = std::mem::take(&mut self.exclusive.is_replayed);
         self.requests.release_numbers();
         let is_lost = attachment.boot != self.attachment.boot;
         let knows_ledger = is_redone || knows_ledger(&attachment, resumed, is_lost);
         let resumed = resumed && !is_redone && !is_lost;
         if !resumed {
-            self.files.forget_fds();
-            self.locks.forget_held();
+            self.view.files.forget_fds();
+            self.view.locks.forget_held();
         }
         // A number may stand for another open of the same file by now.
-        let files = &self.files;
+        let files = &self.view.files;
         self.requests.retain_waiting(
             |pending| !matches!(pending, Pending::Close(closing) if !resumed || files.is_used(closing.fd)),
         );
@@ -101,7 +101,7 @@ impl Client {
         self.leases_attached(attachment.leases.as_ref());
         self.requests.allow_data_connections(attachment.data_connections);
         self.attachment = attachment;
-        self.streams.attached();
+        self.prefetch.attached();
         self.send_waiting();
     }
 
@@ -109,7 +109,7 @@ impl Client {
     pub(crate) fn journal_again(&mut self) {
         for (number, frame) in self.requests.number_again() {
             self.output(Output::Journal(number, frame));
-            self.ahead.changes();
+            self.exclusive.unconfirmed.changes();
         }
     }
 
@@ -194,7 +194,7 @@ impl Client {
     /// Ends a call that has just begun and would wait past the deadline. A call that waits for this machine's disk is left to the
     /// next tick.
     pub(crate) fn end_past_deadline(&mut self, call: CallId) {
-        if self.is_past_deadline() && self.is_waiting(call) && !self.stored.is_loading() {
+        if self.is_past_deadline() && self.is_waiting(call) && !self.view.disk_cache.is_loading() {
             self.fail(call, Errno::HostDown);
         }
     }
@@ -242,11 +242,13 @@ impl Client {
     /// Whether a first reply over a data connection tells of no other version than the one that is known.
     pub(crate) fn is_no_news(&self, request: &Request, reply: &Reply) -> bool {
         let (Request::Get(get), Reply::Get(got)) = (request, reply) else { return false };
-        let node = get.target.id.and_then(|id| self.names.of_file(id));
-        let known = node.and_then(|node| Some((node, self.names.node(node)?.stat)));
+        let node = get.target.id.and_then(|id| self.view.names.of_file(id));
+        let known = node.and_then(|node| Some((node, self.view.names.node(node)?.stat)));
         match (known, got.stat) {
             (Some((node, known)), Some(told)) => {
-                told.id == known.id && told.version == known.version && self.files.is_of(node, told.version)
+                told.id == known.id
+                    && told.version == known.version
+                    && self.view.files.is_of(node, told.version)
             }
             (Some(_), None) | (None, _) => false,
         }

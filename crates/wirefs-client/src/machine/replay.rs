@@ -87,7 +87,7 @@ impl Client {
         self.now = now;
         let Redone { boot, next, made, mut again } = redone;
         self.attachment.boot = boot;
-        self.is_redone = true;
+        self.exclusive.is_replayed = true;
         let confirmed = self.confirmed_ids();
         self.made_again(&made);
         let id_of = |id: FileId| {
@@ -107,7 +107,7 @@ impl Client {
         self.forget_below(self.requests.next_number());
         self.journal_again();
         // The changes were sent again before what counts as asked for now, so that their times say nothing of the server's clock.
-        let server_clock = self.ahead.server_clock;
+        let server_clock = self.exclusive.unconfirmed.server_clock;
         for outstanding in settled {
             // INVARIANT: what is predicted and changes something was in the journal, and could be followed: else it is kept aside as what
             // failed.
@@ -116,7 +116,7 @@ impl Client {
             let reply = reply(&outstanding.request, fate);
             self.reply_arrived(outstanding, reply, true);
         }
-        self.ahead.server_clock = server_clock;
+        self.exclusive.unconfirmed.server_clock = server_clock;
         self.go_on_behind();
     }
 
@@ -125,21 +125,21 @@ impl Client {
     /// INVARIANT: the nodes of all of them are found before any gets its new id: that may be the id that another of them had.
     fn made_again(&mut self, made: &BTreeMap<FileId, Stat>) {
         let others = made.iter().filter(|(id, stat)| **id != stat.id);
-        let nodes = others.filter_map(|(id, stat)| Some((self.names.of_file(*id)?, *stat)));
+        let nodes = others.filter_map(|(id, stat)| Some((self.view.names.of_file(*id)?, *stat)));
         let nodes: BTreeMap<TreeNodeId, Stat> = nodes.collect();
         let is_same = |(node, stat): (&TreeNodeId, &Stat)| {
-            self.names.node(*node).is_some_and(|known| known.stat.size == stat.size)
+            self.view.names.node(*node).is_some_and(|known| known.stat.size == stat.size)
         };
         let changed: Vec<TreeNodeId> =
             nodes.iter().filter(|one| !is_same(*one)).map(|(node, _)| *node).collect();
         // Listings have the former ids too, also of files that no program uses, and by names that none has looked up.
         if made.iter().any(|(id, stat)| *id != stat.id) {
-            self.directories.invalidate_all();
+            self.view.directories.invalidate_all();
         }
         self.all_identified(&nodes);
         for node in changed {
-            if !self.files.is_writing(node) {
-                self.files.invalidate_contents(node);
+            if !self.view.files.is_writing(node) {
+                self.view.files.invalidate_contents(node);
             }
         }
     }

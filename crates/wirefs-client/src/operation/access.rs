@@ -17,7 +17,7 @@ pub(crate) fn start(
     node: TreeNodeId,
     mask: u32,
 ) -> Result<(), Errno> {
-    let known = client.names.node(node).ok_or(Errno::Stale)?;
+    let known = client.view.names.node(node).ok_or(Errno::Stale)?;
     let stat = client.present(&known.stat);
     if client.attachment.read_only && mask & 2 != 0 {
         return Err(Errno::ReadOnly);

@@ -11,7 +11,7 @@ use wirefs_op::{Errno, Request};
 pub(crate) fn note_known(client: &mut Client, pending: &Pending) {
     let Affected { names, mut nodes } = pending.affected();
     for (dir, name) in names {
-        nodes.extend([Some(dir), client.names.child(dir, &name)].into_iter().flatten());
+        nodes.extend([Some(dir), client.view.names.child(dir, &name)].into_iter().flatten());
     }
     nodes.into_iter().for_each(|node| client.note_known(node));
 }
@@ -72,22 +72,22 @@ pub(crate) fn invalidate(client: &mut Client, pending: &Pending) {
     let Affected { names, mut nodes } = pending.affected();
     for (parent, name) in names {
         nodes.push(parent);
-        nodes.extend(client.names.child(parent, &name));
-        client.directories.invalidate_name(parent, &name);
+        nodes.extend(client.view.names.child(parent, &name));
+        client.view.directories.invalidate_name(parent, &name);
         client.invalidate_listing(parent);
-        client.names.remove_negative(parent, &name);
+        client.view.names.remove_negative(parent, &name);
         client.invalidate_name(parent, name);
     }
     nodes.sort_unstable();
     nodes.dedup();
     for node in nodes {
-        client.names.invalidate(node);
-        client.files.invalidate_contents(node);
-        if let Some(id) = client.names.node(node).map(|known| known.stat.id) {
-            client.directories.outdate(id, client.now);
+        client.view.names.invalidate(node);
+        client.view.files.invalidate_contents(node);
+        if let Some(id) = client.view.names.node(node).map(|known| known.stat.id) {
+            client.view.directories.outdate(id, client.now);
         }
         // What the kernel coalesces of a listing is dropped at that one's end.
-        let offset = if client.files.stateless.knows(node) { -1 } else { 0 };
+        let offset = if client.view.files.stateless.knows(node) { -1 } else { 0 };
         client.invalidate(Invalidate::Node { node, offset, length: 0 });
     }
 }

@@ -32,15 +32,15 @@ pub(crate) fn start(
 
 pub(crate) fn finish(client: &mut Client, allocating: Allocating, sent: Time, reply: Rallocate) {
     let Allocating { call, node, kills_privileges } = allocating;
-    client.files.write_answered(node, 0);
-    client.files.forget_contents(node);
+    client.view.files.write_answered(node, 0);
+    client.view.files.forget_contents(node);
     attributes::took_effect(client, node, None, reply.stat.as_ref(), sent);
     client.answer_with_fallen(call, Answer::Done, node, kills_privileges);
     client.change_ended(node);
 }
 
 pub(crate) fn failed(client: &mut Client, allocating: Allocating, errno: Errno) {
-    client.files.write_answered(allocating.node, 0);
+    client.view.files.write_answered(allocating.node, 0);
     client.fail(allocating.call, errno);
     client.change_ended(allocating.node);
 }

@@ -21,32 +21,32 @@ pub(crate) fn add(
     kills_privileges: bool,
 ) {
     let enough = client.config.mode.publish.coalesced_bytes();
-    if client.files.contents(node).coalesced.is_empty() {
+    if client.view.files.contents(node).coalesced.is_empty() {
         client.change_begins(node, 0);
     }
     let written = Stretch::new(handle, offset, data, kills_privileges);
-    let is_enough = client.files.coalesce(node, written, enough);
+    let is_enough = client.view.files.coalesce(node, written, enough);
     // Whoever waits for the file's writes waits for these too.
-    let is_waited_for = !client.files.contents(node).drained.is_empty();
-    if is_enough || is_waited_for || client.files.coalesced_bytes() > COALESCED_BYTES_MAX {
+    let is_waited_for = !client.view.files.contents(node).drained.is_empty();
+    if is_enough || is_waited_for || client.view.files.coalesced_bytes() > COALESCED_BYTES_MAX {
         send(client, node);
     }
 }
 
 /// Sends the coalesced writes of a file.
 pub(crate) fn send(client: &mut Client, node: TreeNodeId) {
-    if client.files.known(node).is_none_or(|contents| contents.coalesced.is_empty()) {
+    if client.view.files.known(node).is_none_or(|contents| contents.coalesced.is_empty()) {
         return;
     }
-    for stretch in client.files.take_coalesced(node) {
+    for stretch in client.view.files.take_coalesced(node) {
         let (handle, offset, kills_privileges) = (stretch.handle, stretch.offset, stretch.kills_privileges);
         let data = stretch.into_data();
         if let Err(errno) = puts::behind(client, node, handle, offset, &data, kills_privileges) {
-            client.files.forget_contents(node);
-            client.files.write_failed(node, errno);
+            client.view.files.forget_contents(node);
+            client.view.files.write_failed(node, errno);
         }
     }
-    client.files.write_answered(node, 0);
+    client.view.files.write_answered(node, 0);
     client.change_ended(node);
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn before(client: &mut Client, call: &Call<'_>) {
     if client.config.mode.publish.coalesced_bytes() == 0 {
         return;
     }
-    let named = |parent: TreeNodeId, name: &[u8]| client.names.child(parent, name);
+    let named = |parent: TreeNodeId, name: &[u8]| client.view.names.child(parent, name);
     let nodes = match *call {
         Call::Write { .. } | Call::Read { .. } => return,
         Call::Unlink { parent, name } | Call::Create { parent, name, .. } => [named(parent, name), None],

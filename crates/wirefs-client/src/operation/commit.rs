@@ -43,7 +43,7 @@ fn is_answered_here(client: &Client) -> bool {
 /// # Cost
 /// The local disk. The server's is asked for within 5 s, so that the journal ends somewhere.
 pub(crate) fn here(client: &mut Client, call: CallId, handle: Option<Handle>) -> Result<(), Errno> {
-    if let Some(errno) = handle.and_then(|handle| client.files.take_error(handle)) {
+    if let Some(errno) = handle.and_then(|handle| client.view.files.take_error(handle)) {
         return Err(errno);
     }
     client.answer_journaled(call, Answer::Done);
@@ -125,7 +125,7 @@ pub(crate) fn finish(client: &mut Client, committing: Committing, order: u64, co
     if let Some(number) = synced {
         return client.directory_synced(number, if is_same { Ok(()) } else { Err(Errno::Io) });
     }
-    if is_same && client.files.known(node).is_some() {
+    if is_same && client.view.files.known(node).is_some() {
         unstable::committed(client, node, order);
     }
     if let Some(below) = below.filter(|_| is_same) {
@@ -139,15 +139,15 @@ pub(crate) fn finish(client: &mut Client, committing: Committing, order: u64, co
         return client.answer(call, Answer::Done);
     };
     if closes {
-        client.files.contents(node).uncommitted = client.files.is_writing(node);
-        let error = client.files.error(handle);
+        client.view.files.contents(node).uncommitted = client.view.files.is_writing(node);
+        let error = client.view.files.error(handle);
         return client.answer(call, error.map_or(Answer::Done, Answer::Fail));
     }
-    if client.files.is_writing(node) {
-        client.files.contents(node).drained.push(Drained::Fsync { call, handle });
+    if client.view.files.is_writing(node) {
+        client.view.files.contents(node).drained.push(Drained::Fsync { call, handle });
         return coalesce::send(client, node);
     }
-    client.files.contents(node).uncommitted = false;
+    client.view.files.contents(node).uncommitted = false;
     if let Err(errno) = drained(client, call, handle) {
         client.fail(call, errno);
     }
@@ -167,7 +167,7 @@ pub(crate) fn drained(client: &mut Client, call: CallId, handle: Handle) -> Resu
     if !client.is_waiting(call) {
         return Ok(());
     }
-    match client.files.take_error(handle) {
+    match client.view.files.take_error(handle) {
         Some(errno) => Err(errno),
         None => {
             client.answer(call, Answer::Done);

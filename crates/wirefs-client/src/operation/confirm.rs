@@ -10,8 +10,8 @@ use wirefs_op::{Errno, Reply, Request, Stat, Time};
 
 /// Confirms a change.
 pub(crate) fn finish(client: &mut Client, number: u64, sent: Time, request: &Request, reply: &Reply) {
-    let Some(unconfirmed) = client.ahead.unconfirmed.remove(&number) else { return };
-    client.ahead.answered();
+    let Some(unconfirmed) = client.exclusive.unconfirmed.unconfirmed.remove(&number) else { return };
+    client.exclusive.unconfirmed.answered();
     let written = answered(client, &unconfirmed);
     if let (Some(made), Reply::Put(put)) = (unconfirmed.makes, reply) {
         if let Some(stat) = &put.stat {
@@ -43,7 +43,7 @@ fn answered(client: &mut Client, unconfirmed: &Unconfirmed) -> Vec<TreeNodeId> {
     let made = unconfirmed.makes.map(|made| made.node);
     let nodes: Vec<TreeNodeId> = unconfirmed.nodes.iter().copied().chain(made).collect();
     for node in &nodes {
-        client.files.write_answered(*node, 0);
+        client.view.files.write_answered(*node, 0);
     }
     nodes
 }
@@ -66,7 +66,7 @@ fn stats_by_node(
             vec![(unconfirmed.nodes.last().copied(), linked.stat), (dir(0), linked.dir)]
         }
         (_, Reply::Rename(renamed)) => {
-            let moved = renamed.stat.and_then(|stat| client.names.of_file(stat.id));
+            let moved = renamed.stat.and_then(|stat| client.view.names.of_file(stat.id));
             vec![(moved, renamed.stat), (dir(0), renamed.from_dir), (dir(1), renamed.to_dir)]
         }
         _ => Vec::new(),
@@ -77,7 +77,7 @@ fn stats_by_node(
 /// One change less of the node is on its way. When it was the last, the server's word on it counts again; where the reply has none,
 /// it is asked for when it is wanted.
 fn caught_up(client: &mut Client, node: TreeNodeId, before: Option<u64>, stat: Option<&Stat>, sent: Time) {
-    if client.files.is_writing(node) {
+    if client.view.files.is_writing(node) {
         // The chain of versions goes on; what is shown is further than this.
         if let (Some(before), Some(stat)) = (before, stat) {
             attributes::took_effect(client, node, Some(before), Some(stat), sent);
@@ -85,7 +85,7 @@ fn caught_up(client: &mut Client, node: TreeNodeId, before: Option<u64>, stat: O
         return;
     }
     let Some(shown) =
-        client.names.node(node).filter(|known| known.freshness.is_some()).map(|known| known.stat)
+        client.view.names.node(node).filter(|known| known.freshness.is_some()).map(|known| known.stat)
     else {
         if let Some(stat) = stat {
             attributes::changed(client, node, Some(stat), sent);
@@ -108,34 +108,34 @@ fn caught_up(client: &mut Client, node: TreeNodeId, before: Option<u64>, stat: O
 /// Undoes an unconfirmed change that the server rejected, or whose outcome is unknown. Its program learns of it only through an open
 /// file.
 pub(crate) fn failed(client: &mut Client, number: u64, errno: Errno) {
-    let Some(unconfirmed) = client.ahead.unconfirmed.remove(&number) else { return };
-    client.ahead.answered();
+    let Some(unconfirmed) = client.exclusive.unconfirmed.unconfirmed.remove(&number) else { return };
+    client.exclusive.unconfirmed.answered();
     client.note_late(unconfirmed.what, unconfirmed.path.clone(), errno);
     let nodes = answered(client, &unconfirmed);
     if let Some((node, _)) = unconfirmed.opens {
-        client.files.write_failed(node, errno);
+        client.view.files.write_failed(node, errno);
     }
     if let Some(made) = unconfirmed.makes {
-        for (parent, name) in client.names.links(made.node) {
-            client.names.unlink(parent, &name);
-            client.directories.invalidate_name(parent, &name);
+        for (parent, name) in client.view.names.links(made.node) {
+            client.view.names.unlink(parent, &name);
+            client.view.directories.invalidate_name(parent, &name);
             client.invalidate_listing(parent);
             client.invalidate_name(parent, name);
         }
     }
     for (parent, name) in unconfirmed.names {
-        client.directories.invalidate_name(parent, &name);
+        client.view.directories.invalidate_name(parent, &name);
         client.invalidate_listing(parent);
-        client.names.remove_negative(parent, &name);
+        client.view.names.remove_negative(parent, &name);
         client.invalidate_name(parent, name);
     }
     let now = client.now;
     for node in nodes {
-        client.files.write_failed(node, errno);
-        client.files.invalidate_contents(node);
-        client.names.changed(node, None, Freshness::since(now), now);
-        if let Some(id) = client.names.node(node).map(|known| known.stat.id) {
-            client.directories.outdate(id, now);
+        client.view.files.write_failed(node, errno);
+        client.view.files.invalidate_contents(node);
+        client.view.names.changed(node, None, Freshness::since(now), now);
+        if let Some(id) = client.view.names.node(node).map(|known| known.stat.id) {
+            client.view.directories.outdate(id, now);
         }
         client.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
         client.change_ended(node);

@@ -31,7 +31,7 @@ pub(crate) fn start(
     let Ok(path) = client.entry_path(dir, &temporary) else { return };
     let target = Target { path, fd: NOFD, id: None };
     let get = Tget { target, mode: GetMode::STAT, nmsgs: 1, offset: 0, count: 0 };
-    *client.replaced_files.under_way.entry(dir).or_default() += 1;
+    *client.copies.replaced.under_way.entry(dir).or_default() += 1;
     let conflict_copies =
         ReplacedFile { dir, temporary, name, base, step: ReplacedStep::Look, kept_as: Vec::new(), tries: 0 };
     client.send(Request::Get(get), Pending::Replaced(conflict_copies));
@@ -60,7 +60,7 @@ pub(crate) fn removed(client: &mut Client, conflict_copies: ReplacedFile, sent: 
 /// The temporary name is gone.
 fn gone(client: &mut Client, conflict_copies: &ReplacedFile, dir: Option<&Stat>, sent: Time) {
     let known = client.known_own(conflict_copies.dir, &conflict_copies.temporary, dir, sent);
-    client.directories.removed(conflict_copies.dir, &conflict_copies.temporary, known, client.now);
+    client.view.directories.removed(conflict_copies.dir, &conflict_copies.temporary, known, client.now);
     client.invalidate_listing(conflict_copies.dir);
     attributes::changed(client, conflict_copies.dir, dir, sent);
 }
@@ -90,13 +90,19 @@ pub(crate) fn kept(client: &mut Client, conflict_copies: ReplacedFile, sent: Tim
         let there =
             client.known_own(conflict_copies.dir, &conflict_copies.kept_as, renamed.to_dir.as_ref(), sent);
         let stat = Stat { leased: client.known(&stat, sent).leased, ..stat };
-        client.directories.added(conflict_copies.dir, &conflict_copies.kept_as, &stat, there, client.now);
+        client.view.directories.added(
+            conflict_copies.dir,
+            &conflict_copies.kept_as,
+            &stat,
+            there,
+            client.now,
+        );
     }
     tell(client, conflict_copies.dir, &conflict_copies.kept_as);
 }
 
 pub(crate) fn failed(client: &mut Client, conflict_copies: ReplacedFile, errno: Errno) {
-    client.directories.invalidate(conflict_copies.dir);
+    client.view.directories.invalidate(conflict_copies.dir);
     client.invalidate_listing(conflict_copies.dir);
     match (conflict_copies.step, errno) {
         (ReplacedStep::Keep, Errno::Exists) if conflict_copies.tries < NAMES_MAX => {
@@ -115,20 +121,20 @@ pub(crate) fn failed(client: &mut Client, conflict_copies: ReplacedFile, errno: 
 
 fn tell(client: &mut Client, dir: TreeNodeId, name: &[u8]) {
     let path = client.entry_path(dir, name).map(|path| path.as_bytes().to_vec());
-    client.replaced_files.conflicts.add(path.unwrap_or_else(|_| name.to_vec()));
+    client.copies.replaced.conflicts.add(path.unwrap_or_else(|_| name.to_vec()));
     end(client, dir);
 }
 
 /// One is done with.
 fn end(client: &mut Client, dir: TreeNodeId) {
-    let under_way = &mut client.replaced_files.under_way;
+    let under_way = &mut client.copies.replaced.under_way;
     match under_way.get_mut(&dir) {
         Some(count) if *count > 1 => return *count -= 1,
         _ => under_way.remove(&dir),
     };
-    let rmdirs = std::mem::take(&mut client.replaced_files.rmdirs);
+    let rmdirs = std::mem::take(&mut client.copies.replaced.rmdirs);
     let (ready, waiting): (Vec<_>, Vec<_>) = rmdirs.into_iter().partition(|rmdir| rmdir.dir == dir);
-    client.replaced_files.rmdirs = waiting;
+    client.copies.replaced.rmdirs = waiting;
     for Rmdir { call, parent, name, .. } in ready {
         if let Err(errno) = remove::start(client, call, parent, &name, true) {
             client.fail(call, errno);
@@ -139,8 +145,8 @@ fn end(client: &mut Client, dir: TreeNodeId) {
 /// Whether the removal of a directory was put off until what was replaced in it has its place. Calls are bounded by the kernel, so
 /// these are.
 pub(crate) fn holds_up(client: &mut Client, call: CallId, parent: TreeNodeId, name: &[u8]) -> bool {
-    let dir = client.names.child(parent, name);
-    let dir = dir.filter(|dir| client.replaced_files.under_way.contains_key(dir));
-    client.replaced_files.rmdirs.extend(dir.map(|dir| Rmdir { call, dir, parent, name: name.to_vec() }));
+    let dir = client.view.names.child(parent, name);
+    let dir = dir.filter(|dir| client.copies.replaced.under_way.contains_key(dir));
+    client.copies.replaced.rmdirs.extend(dir.map(|dir| Rmdir { call, dir, parent, name: name.to_vec() }));
     dir.is_some()
 }

@@ -12,7 +12,7 @@ const PUNCH_HOLE: u32 = 2;
 
 /// Answers a read of a copy; `None` where the open file is none.
 pub(crate) fn read(client: &Client, handle: Handle, offset: u64, count: u32) -> Option<Answer> {
-    let copy = client.files.open(handle)?.copy.as_ref()?;
+    let copy = client.view.files.open(handle)?.copy.as_ref()?;
     Some(Answer::Data(copy.read(offset, u64::from(count))))
 }
 
@@ -24,11 +24,11 @@ pub(crate) fn write(
     data: WriteData<'_>,
     append: bool,
 ) -> Option<Result<Answer, Errno>> {
-    let size = client.files.open(handle)?.copy.as_ref()?.size();
+    let size = client.view.files.open(handle)?.copy.as_ref()?.size();
     let offset = if append { size } else { offset };
     let count = data.len() as u64;
     let Some(end) = offset.checked_add(count) else { return Some(Err(Errno::FileTooBig)) };
-    if client.files.private_bytes() + count > client.files.private_bytes_max() {
+    if client.view.files.private_bytes() + count > client.view.files.private_bytes_max() {
         return Some(Err(Errno::NoSpace));
     }
     debug_assert!(end >= offset);
@@ -37,26 +37,26 @@ pub(crate) fn write(
 }
 
 fn change(client: &mut Client, node: TreeNodeId, handle: Handle, change: impl FnOnce(&mut Private)) {
-    if client.files.change_copy(handle, change) {
-        client.files.contents(node).written_by = Some(handle);
+    if client.view.files.change_copy(handle, change) {
+        client.view.files.contents(node).written_by = Some(handle);
     }
 }
 
 /// The attributes of a file with a modified copy, for all programs: those of the copy that was written last.
 pub(crate) fn shown(client: &Client, node: TreeNodeId, stat: &Stat) -> Option<Stat> {
-    let handle = client.files.known(node)?.written_by?;
-    let copy = client.files.open(handle)?.copy.as_ref()?;
+    let handle = client.view.files.known(node)?.written_by?;
+    let copy = client.view.files.open(handle)?.copy.as_ref()?;
     copy.is_changed.then(|| Stat { size: copy.size(), ..*stat })
 }
 
 /// Attributes are being set: what concerns the copy is done here. Hands back what is left to be done at the server.
 pub(crate) fn set(client: &mut Client, node: TreeNodeId, handle: Option<Handle>, set: SetStat) -> SetStat {
-    for open in client.files.handles_of(node).collect::<Vec<_>>() {
-        if let Some(copy) = client.files.open_mut(open).and_then(|open| open.copy.as_mut()) {
+    for open in client.view.files.handles_of(node).collect::<Vec<_>>() {
+        if let Some(copy) = client.view.files.open_mut(open).and_then(|open| open.copy.as_mut()) {
             copy.set_times(&set);
         }
     }
-    let own = handle.filter(|handle| client.files.open(*handle).is_some_and(|open| open.copy.is_some()));
+    let own = handle.filter(|handle| client.view.files.open(*handle).is_some_and(|open| open.copy.is_some()));
     match (own, set.size) {
         (Some(handle), Some(size)) => {
             change(client, node, handle, |copy| copy.resize(size));
@@ -72,7 +72,7 @@ pub(crate) fn allocate(
     (node, handle): (TreeNodeId, Handle),
     (offset, length, mode): (u64, u64, u32),
 ) -> Option<Result<Answer, Errno>> {
-    let size = client.files.open(handle)?.copy.as_ref()?.size();
+    let size = client.view.files.open(handle)?.copy.as_ref()?.size();
     let Some(end) = offset.checked_add(length) else { return Some(Err(Errno::FileTooBig)) };
     match mode {
         0 if end > size => change(client, node, handle, |copy| copy.resize(end)),
@@ -90,7 +90,7 @@ pub(crate) fn seek(
     offset: u64,
     whence: u32,
 ) -> Option<Result<Answer, Errno>> {
-    let size = client.files.open(handle)?.copy.as_ref()?.size();
+    let size = client.view.files.open(handle)?.copy.as_ref()?.size();
     Some(match whence {
         _ if offset >= size => Err(Errno::NoSuchDevice),
         SEEK_DATA => Ok(Answer::Offset(offset)),
@@ -100,13 +100,13 @@ pub(crate) fn seek(
 
 /// Whether the open file is a copy.
 pub(crate) fn is_copy(client: &Client, handle: Handle) -> bool {
-    client.files.open(handle).is_some_and(|open| open.copy.is_some())
+    client.view.files.open(handle).is_some_and(|open| open.copy.is_some())
 }
 
 /// A program of this mount took the file's name away: nothing is published there.
 pub(crate) fn unnamed(client: &mut Client, node: TreeNodeId) {
-    for handle in client.files.handles_of(node).collect::<Vec<_>>() {
-        if let Some(open) = client.files.open_mut(handle) {
+    for handle in client.view.files.handles_of(node).collect::<Vec<_>>() {
+        if let Some(open) = client.view.files.open_mut(handle) {
             open.opened_by = None;
         }
     }

@@ -37,8 +37,8 @@ pub(crate) fn start(
 
 pub(crate) fn finish(client: &mut Client, copying: Copying, sent: Time, reply: Rcopy) {
     let Copying { call, to, kills_privileges } = copying;
-    client.files.write_answered(to, 0);
-    client.files.forget_contents(to);
+    client.view.files.write_answered(to, 0);
+    client.view.files.forget_contents(to);
     attributes::took_effect(client, to, None, reply.stat.as_ref(), sent);
     let count = u32::try_from(reply.count).unwrap_or(u32::MAX);
     client.answer_with_fallen(call, Answer::Count(count), to, kills_privileges);
@@ -46,7 +46,7 @@ pub(crate) fn finish(client: &mut Client, copying: Copying, sent: Time, reply: R
 }
 
 pub(crate) fn failed(client: &mut Client, copying: Copying, errno: Errno) {
-    client.files.write_answered(copying.to, 0);
+    client.view.files.write_answered(copying.to, 0);
     client.fail(copying.call, errno);
     client.change_ended(copying.to);
 }

@@ -53,7 +53,7 @@ pub(crate) fn ask(
     }
     // What is on its way brings the attributes too.
     let known =
-        client.files.known(node).is_some_and(|contents| contents.ranges.first_gap(start, end).is_none());
+        client.view.files.known(node).is_some_and(|contents| contents.ranges.first_gap(start, end).is_none());
     if validate && !asked && known {
         send(client, node, Some(handle), start, start)?;
     }
@@ -63,7 +63,7 @@ pub(crate) fn ask(
 /// How many bytes the reply to the opening of a file brings, which is to be read. As many as are here in no time; what is behind them
 /// ([`follow_opening`]) comes in the same round trip, and only who reads it waits for it.
 pub(crate) fn first_bytes(client: &Client, node: TreeNodeId) -> u64 {
-    let size = client.names.node(node).map_or(0, |known| known.stat.size);
+    let size = client.view.names.node(node).map_or(0, |known| known.stat.size);
     let fast = client.requests.incoming.bytes_within(client.now, OPENING_SPAN);
     // Of a version that may have changed, all that is asked for before the reply might have to be asked for again.
     let is_whole = size <= KERNEL_READ_BYTES || fast >= OPENING_BYTES_MAX / 2 || !client.is_fresh(node);
@@ -73,13 +73,13 @@ pub(crate) fn first_bytes(client: &Client, node: TreeNodeId) -> u64 {
 /// A file is being opened to be read, and the reply brings it up to `first`. Asks for what is behind that of the first block, and of all
 /// that is behind this one where it is little: who reads on does not wait for it as well.
 pub(crate) fn follow_opening(client: &mut Client, node: TreeNodeId, first: u64) {
-    let size = client.names.node(node).map_or(0, |known| known.stat.size);
+    let size = client.view.names.node(node).map_or(0, |known| known.stat.size);
     let block = OPENING_BYTES_MAX;
     let goes_on = size > block && size - block <= FOLLOWING_BYTES_MAX && !client.may_be_stored(node, block);
     // To the end of a block, so that a read that goes past the end of the file waits for the same.
     let end = if goes_on { size.next_multiple_of(block) } else { block };
     if first < end.min(size) {
-        client.files.contents(node);
+        client.view.files.contents(node);
     }
     let mut at = first;
     while at < end.min(size) {
@@ -94,7 +94,7 @@ pub(crate) fn follow_opening(client: &mut Client, node: TreeNodeId, first: u64) 
 
 /// The first stretch of `start..end` that is neither known nor being fetched.
 pub(crate) fn next_gap(client: &Client, node: TreeNodeId, start: u64, end: u64) -> Option<(u64, u64)> {
-    client.files.known(node)?.next_gap(start, end)
+    client.view.files.known(node)?.next_gap(start, end)
 }
 
 fn send(
@@ -105,21 +105,21 @@ fn send(
     end: u64,
 ) -> Result<(), Errno> {
     let target = client.target(node, handle)?;
-    let open = handle.and_then(|handle| client.files.open(handle));
+    let open = handle.and_then(|handle| client.view.files.open(handle));
     let asks_fd = open.is_some_and(|open| open.server == ServerHandle::None) && start < end;
     let keep = asks_fd || target.fd != NOFD;
     let mode = GetMode::STAT
         .and_if(start < end, GetMode::DATA)
         .and_if(keep, GetMode::MORE)
-        .and_if(client.files.is_writing(node), GetMode::ORDERED);
-    let open = handle.filter(|_| asks_fd).and_then(|handle| client.files.open_mut(handle));
+        .and_if(client.view.files.is_writing(node), GetMode::ORDERED);
+    let open = handle.filter(|_| asks_fd).and_then(|handle| client.view.files.open_mut(handle));
     if let Some(open) = open {
         open.server.request();
     }
-    let contents = client.files.contents(node);
+    let contents = client.view.files.contents(node);
     let epoch = contents.epoch;
     contents.fetching.push((start, end, epoch));
-    client.names.hold(node);
+    client.view.names.hold(node);
     let get = Tget { target, mode, nmsgs: 0, offset: start, count: (end - start) as u32 };
     let fetching = Fetching { node, handle, start, end, at: start, epoch, opens: asks_fd, is_known: false };
     client.send(Request::Get(get), Pending::Fetch(fetching));
@@ -137,7 +137,7 @@ pub(crate) fn finish(
     let node = fetching.node;
     if let Some(stat) = got.stat {
         client.refresh(&stat, sent);
-        fetching.is_known = client.files.is_of(node, stat.version);
+        fetching.is_known = client.view.files.is_of(node, stat.version);
     }
     let len = got.data.0.len() as u64;
     if fetching.at.saturating_add(len) > fetching.end {
@@ -145,14 +145,14 @@ pub(crate) fn finish(
             failed(client, fetching, Errno::Protocol)
         };
     }
-    let epoch = client.files.contents(node).epoch;
+    let epoch = client.view.files.contents(node).epoch;
     if got.mode.has(GotMode::DATA) && fetching.epoch == epoch && fetching.is_known {
-        client.files.remember_read(node, fetching.at, &got.data.0);
+        client.view.files.remember_read(node, fetching.at, &got.data.0);
     }
     fetching.at += len;
     if let Some(handle) = fetching.handle.filter(|_| fetching.opens && got.fd != NOFD) {
         fetching.opens = false;
-        let id = client.names.node(node).map(|known| known.stat.id);
+        let id = client.view.names.node(node).map(|known| known.stat.id);
         handles::take_fd(client, handle, id, got.fd);
     }
     if last {
@@ -169,8 +169,8 @@ pub(crate) fn finish(
 
 /// The file turned out to end at `at`.
 fn ends_at(client: &mut Client, node: TreeNodeId, at: u64, epoch: u32, sent: Time) {
-    let current = client.files.contents(node).epoch == epoch && !client.files.is_writing(node);
-    if let Some(known) = client.names.node_mut(node)
+    let current = client.view.files.contents(node).epoch == epoch && !client.view.files.is_writing(node);
+    if let Some(known) = client.view.names.node_mut(node)
         && current
         && sent >= known.changed_at
         && known.stat.size > at
@@ -180,29 +180,29 @@ fn ends_at(client: &mut Client, node: TreeNodeId, at: u64, epoch: u32, sent: Tim
 }
 
 fn done(client: &mut Client, fetching: &Fetching) {
-    let contents = client.files.contents(fetching.node);
+    let contents = client.view.files.contents(fetching.node);
     let this = (fetching.start, fetching.end, fetching.epoch);
     if let Some(index) = contents.fetching.iter().position(|other| *other == this) {
         contents.fetching.swap_remove(index);
     }
     let handle = fetching.handle.filter(|_| fetching.opens);
-    if let Some(open) = handle.and_then(|handle| client.files.open_mut(handle)) {
+    if let Some(open) = handle.and_then(|handle| client.view.files.open_mut(handle)) {
         open.server.request_failed();
     }
-    client.names.release(fetching.node);
+    client.view.names.release(fetching.node);
 }
 
 pub(crate) fn failed(client: &mut Client, fetching: Fetching, errno: Errno) {
     let node = fetching.node;
     done(client, &fetching);
-    let readers = std::mem::take(&mut client.files.contents(node).readers);
+    let readers = std::mem::take(&mut client.view.files.contents(node).readers);
     // What was asked for along with an opening may still be reached by what that opened.
     let is_readers = fetching.handle.is_some();
     let (hit, rest): (Vec<Reader>, Vec<Reader>) = readers.into_iter().partition(|reader| {
         let overlaps = reader.start < fetching.end.max(fetching.start + 1) && fetching.start < reader.end;
         reader.opens.is_some() || is_readers && overlaps
     });
-    client.files.contents(node).readers = rest;
+    client.view.files.contents(node).readers = rest;
     let errno = attributes::gone(client, node, errno);
     for reader in hit {
         client.reader_failed(&reader, errno);
@@ -213,9 +213,9 @@ pub(crate) fn failed(client: &mut Client, fetching: Fetching, errno: Errno) {
 
 /// The data for a read, if all of it is known and was valid when the read began, or later.
 pub(crate) fn try_read(client: &mut Client, node: TreeNodeId, reader: &Reader) -> Option<Answer> {
-    let size = client.names.node(node)?.stat.size;
+    let size = client.view.names.node(node)?.stat.size;
     let coherency = client.coherency();
-    let contents = client.files.known(node)?;
+    let contents = client.view.files.known(node)?;
     let is_valid =
         |valid: Freshness| valid.at >= reader.since || coherency.is_valid_since(valid, reader.since);
     if !contents.valid.is_some_and(is_valid) {

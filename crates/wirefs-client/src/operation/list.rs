@@ -32,7 +32,7 @@ pub(crate) fn note_miss(client: &mut Client, dir: TreeNodeId) {
         return;
     }
     let (now, span) = (client.now, client.config.mode.prefetch_window());
-    if client.misses.count(dir, now, span) == MISSES_BEFORE_LISTING && !client.streams_instead(dir) {
+    if client.prefetch.misses.count(dir, now, span) == MISSES_BEFORE_LISTING && !client.streams_instead(dir) {
         ask_unasked(client, dir, UNASKED_BYTES_MAX);
     }
 }
@@ -48,7 +48,7 @@ fn ask_unasked(client: &mut Client, dir: TreeNodeId, bytes_max: u32) {
 
 /// A directory is being worked in: a short listing is asked for again before it is too old, so that nobody waits for it.
 pub(crate) fn renew(client: &mut Client, dir: TreeNodeId) {
-    let Some((entries, known)) = client.directories.extent(dir) else { return };
+    let Some((entries, known)) = client.view.directories.extent(dir) else { return };
     let window = client.config.mode.window();
     let is_old = client.now.since(known.at) * 2 >= window;
     if window.is_zero() || client.coherency().is_leased(known) {
@@ -100,18 +100,18 @@ pub(crate) fn open(client: &mut Client, opening: ListingReader, node: TreeNodeId
 /// Opens a directory whose listing is known; false when it is not.
 fn open_known(client: &mut Client, opening: ListingReader, node: TreeNodeId) -> bool {
     let coherency = client.coherency();
-    let Some((entries, listed)) = client.directories.snapshot(node, &coherency) else { return false };
+    let Some((entries, listed)) = client.view.directories.snapshot(node, &coherency) else { return false };
     client.used_ahead(node);
     let opened = OpenDirectory { complete: true, ..begun(node, entries, listed, client.now) };
     match opening {
         ListingReader::Opendir(call) => {
-            let is_kept = coherency.is_leased(listed) && client.files.keeps_listing(node);
+            let is_kept = coherency.is_leased(listed) && client.view.files.keeps_listing(node);
             let handle = opened_with(client, OpenDirectory { is_kept, ..opened });
             let pages = if is_kept { PageCache::Keep } else { PageCache::Drop };
             client.answer(call, Answer::Opened(handle, pages));
         }
         ListingReader::Readdir(wanted) => {
-            let handle = client.files.reading_begins(opened);
+            let handle = client.view.files.reading_begins(opened);
             go_on(client, handle, wanted);
         }
     }
@@ -119,8 +119,8 @@ fn open_known(client: &mut Client, opening: ListingReader, node: TreeNodeId) -> 
 }
 
 fn opened_with(client: &mut Client, opened: OpenDirectory) -> Handle {
-    client.names.hold(opened.node);
-    client.files.directory_opened(opened)
+    client.view.names.hold(opened.node);
+    client.view.files.directory_opened(opened)
 }
 
 fn begun(node: TreeNodeId, entries: Arc<Vec<DirEntry>>, listed: Freshness, taken_at: Time) -> OpenDirectory {
@@ -171,10 +171,10 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
         open_with(client, &mut listing, opening, sent, listed);
     }
     let handle = listing.handle;
-    match handle.map(|handle| client.files.directory_mut(handle)) {
+    match handle.map(|handle| client.view.files.directory_mut(handle)) {
         Some(Some(open)) => {
             listing.fill(open, &mut new, listed, sent);
-            handle.into_iter().for_each(|handle| client.files.stateless.weigh(handle));
+            handle.into_iter().for_each(|handle| client.view.files.stateless.weigh(handle));
         }
         // Its reader closed early: the rest is not worth its way.
         Some(None) if !last => return client.send(Request::Flush(Tflush { oldtag: tag }), Pending::IGNORE),
@@ -191,18 +191,18 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
             return failed(client, listing, Errno::Overflow);
         }
         // Asked for ahead and then wanted: from the start once more, in the same order.
-        if let Some(open) = handle.and_then(|handle| client.files.directory_mut(handle)) {
+        if let Some(open) = handle.and_then(|handle| client.view.files.directory_mut(handle)) {
             open.entries = LongListing::default();
             open.invalidated.clear();
             (open.listed, open.taken_at) = (Freshness::since(client.now), client.now);
-            handle.into_iter().for_each(|handle| client.files.stateless.weigh(handle));
+            handle.into_iter().for_each(|handle| client.view.files.stateless.weigh(handle));
             if let Err(errno) = ask(client, node, handle, None) {
                 return failed(client, listing, errno);
             }
         }
     } else {
-        let (is_kept, most) = (client.config.mode.fetch.is_cached(), client.directories.entries_max());
-        let open = handle.and_then(|handle| client.files.directory_mut(handle));
+        let (is_kept, most) = (client.config.mode.fetch.is_cached(), client.view.directories.entries_max());
+        let open = handle.and_then(|handle| client.view.files.directory_mut(handle));
         let received = match open {
             Some(open) => {
                 open.complete = true;
@@ -230,8 +230,8 @@ fn open_with(
 ) {
     let node = listing.node;
     // Asked for before that, and not promised: it may be too old. Of what was changed here since it does not tell.
-    let is_old =
-        !client.coherency().is_valid_since(listed, since) || client.directories.has_changed_since(node, sent);
+    let is_old = !client.coherency().is_valid_since(listed, since)
+        || client.view.directories.has_changed_since(node, sent);
     if sent < since && is_old {
         if let Err(errno) = ask(client, node, None, Some((opening, since))) {
             client.fail(opening.call(), errno);
@@ -251,20 +251,20 @@ fn open_with(
         // Answered when this part of the listing is in it.
         ListingReader::Readdir(wanted) => {
             opened.waiting.push(wanted);
-            listing.handle = Some(client.files.reading_begins(opened));
+            listing.handle = Some(client.view.files.reading_begins(opened));
         }
     }
 }
 
 /// As of when a listing is known that was asked for at `sent`.
 fn listed(client: &mut Client, listing: &Listing, sent: Time) -> Freshness {
-    let id = client.names.node(listing.node).map(|dir| dir.stat.id);
+    let id = client.view.names.node(listing.node).map(|dir| dir.stat.id);
     id.map_or(Freshness::since(sent), |id| client.known_object(id, listing.is_leased, sent))
 }
 
 /// Remembers the listing of a directory that this client has just made.
 pub(crate) fn store_made(client: &mut Client, dir: TreeNodeId, known: Freshness) {
-    client.directories.store(dir, Vec::new(), known, &client.coherency());
+    client.view.directories.store(dir, Vec::new(), known, &client.coherency());
     client.directory_listed(dir);
 }
 
@@ -272,14 +272,14 @@ pub(crate) fn store_made(client: &mut Client, dir: TreeNodeId, known: Freshness)
 pub(crate) fn store(client: &mut Client, dir: TreeNodeId, mut entries: Vec<DirEntry>, known: Freshness) {
     client.note_listed(dir);
     for entry in &mut entries {
-        match client.names.changed_since(entry.stat.id, known.at) {
+        match client.view.names.changed_since(entry.stat.id, known.at) {
             Some(Some((stat, as_of))) => entry.stat = Stat { leased: as_of.leased, ..stat },
             Some(None) => entry.stat.leased = false,
             None => {}
         }
     }
     client.take_back(dir, &mut entries, known.at);
-    client.directories.store(dir, entries, known, &client.coherency());
+    client.view.directories.store(dir, entries, known, &client.coherency());
     client.directory_listed(dir);
 }
 
@@ -289,7 +289,7 @@ pub(crate) fn serve_openings(client: &mut Client, dir: TreeNodeId) {
         matches!(pending, Pending::List(listing)
             if listing.node == dir && listing.opening.is_some() && listing.received.is_empty())
     };
-    while client.directories.is_fresh(dir, &client.coherency()) {
+    while client.view.directories.is_fresh(dir, &client.coherency()) {
         let Some(tag) = client.requests.find(waits) else { return };
         let opening = match client.requests.pending_mut(tag) {
             Some(Pending::List(listing)) => listing.opening.take(),
@@ -306,7 +306,7 @@ pub(crate) fn failed(client: &mut Client, listing: Listing, errno: Errno) {
         client.fail(opening.call(), errno);
     }
     if let Some(handle) = listing.handle
-        && let Some(open) = client.files.directory_mut(handle)
+        && let Some(open) = client.view.files.directory_mut(handle)
     {
         open.complete = true;
         open.error = Some(errno);
@@ -321,12 +321,12 @@ pub(crate) fn read(
     wanted: WaitingReaddir,
 ) -> Result<(), Errno> {
     let coherency = client.coherency();
-    let open = client.files.directory_mut(handle).ok_or(Errno::BadDescriptor)?;
+    let open = client.view.files.directory_mut(handle).ok_or(Errno::BadDescriptor)?;
     let begins = wanted.offset == 0 && open.complete;
     let mut again = begins && !open.is_kept && open.read && !coherency.is_valid(open.listed);
     // The kernel keeps what it reads now: that must be the directory as it is, not as it was when it was opened.
     if begins && open.is_kept {
-        match client.directories.snapshot(node, &coherency) {
+        match client.view.directories.snapshot(node, &coherency) {
             Some((entries, listed)) => {
                 (open.entries, open.listed, open.taken_at) = (entries.into(), listed, client.now);
                 open.invalidated.clear();
@@ -344,7 +344,7 @@ pub(crate) fn read(
         open.error = None;
         (open.listed, open.taken_at) = (Freshness::since(client.now), client.now);
         if open.is_kept {
-            client.files.keeps_not(node);
+            client.view.files.keeps_not(node);
         }
         return ask(client, node, Some(handle), None);
     }
@@ -354,7 +354,7 @@ pub(crate) fn read(
 
 /// A readdir goes on where an earlier one ended.
 pub(crate) fn go_on(client: &mut Client, handle: Handle, wanted: WaitingReaddir) {
-    if let Some(open) = client.files.directory_mut(handle) {
+    if let Some(open) = client.view.files.directory_mut(handle) {
         open.waiting.push(wanted);
     }
     serve_waiting(client, handle);
@@ -362,7 +362,7 @@ pub(crate) fn go_on(client: &mut Client, handle: Handle, wanted: WaitingReaddir)
 
 /// Answers the readdirs that the listing reaches far enough for.
 fn serve_waiting(client: &mut Client, handle: Handle) {
-    let Some(open) = client.files.directory_mut(handle) else {
+    let Some(open) = client.view.files.directory_mut(handle) else {
         return;
     };
     let (node, complete, error) = (open.node, open.complete, open.error);
@@ -373,7 +373,7 @@ fn serve_waiting(client: &mut Client, handle: Handle) {
     for wanted in ready {
         let answer = match error {
             Some(errno) if wanted.offset >= past => Answer::Fail(errno),
-            _ => match client.files.page(handle, (wanted.offset as usize).saturating_sub(2)) {
+            _ => match client.view.files.page(handle, (wanted.offset as usize).saturating_sub(2)) {
                 Some(page) => Answer::Listing(pack(client, node, &page, handle, &wanted)),
                 None => Answer::Fail(Errno::Io),
             },

@@ -37,7 +37,7 @@ pub(crate) fn set(
         return client.answer(call, Answer::Done);
     }
     if family == LockFamily::Posix {
-        client.files.locks_through(node, owner, handle);
+        client.view.files.locks_through(node, owner, handle);
     }
     ask(client, Locks::key(node, family), Asked::Lock { call, handle, owner, range, waits: wait });
 }
@@ -57,7 +57,7 @@ fn release(client: &mut Client, node: TreeNodeId, handle: Handle, wanted: LockWa
 
 fn ask(client: &mut Client, key: Key, asked: Asked) {
     let (now, may_delegate) = (client.now, client.may_delegate());
-    let step = client.locks.file(key).ask(now, may_delegate, asked);
+    let step = client.view.locks.file(key).ask(now, may_delegate, asked);
     tell_reductions(client, key, Some(asked.handle()));
     go(client, key, step);
 }
@@ -67,13 +67,13 @@ fn go(client: &mut Client, key: Key, step: Step) {
     let (node, family) = (key.node(), key.family());
     match step {
         Step::Waits => {}
-        Step::Released => client.locks.answered += 1,
+        Step::Released => client.view.locks.answered += 1,
         Step::Granted(call) => {
-            client.locks.answered += 1;
+            client.view.locks.answered += 1;
             client.answer(call, Answer::Done);
         }
         Step::Found(call, conflict) => {
-            client.locks.answered += 1;
+            client.view.locks.answered += 1;
             client.answer(call, Answer::Lock(conflict));
         }
         Step::Refused(call, Refusal::Held) => client.fail(call, Errno::WouldBlock),
@@ -126,7 +126,7 @@ fn request(client: &mut Client, locking: Locking, range: LockRange) {
         Ok(lock) => {
             let is_copy = copies::is_copy(client, locking.handle);
             if let Some(id) = lock.target.id.filter(|_| is_copy && locking.action != LockAction::Test) {
-                client.locks.asks_of(locking.key(), wanted.owner, id);
+                client.view.locks.asks_of(locking.key(), wanted.owner, id);
             }
             client.send(Request::Lock(lock), Pending::Lock(locking));
         }
@@ -155,7 +155,7 @@ pub(crate) fn finish(client: &mut Client, locking: Locking, sent: Time, reply: R
     if delegates {
         return delegated(client, &locking);
     }
-    client.locks.file(key).asked(call, Some(wanted.range), action == LockAction::Set);
+    client.view.locks.file(key).asked(call, Some(wanted.range), action == LockAction::Set);
     if withdrawn {
         release(client, node, handle, LockWanted { range: everything(wanted.range), ..wanted });
         return client.fail(call, Errno::Interrupted);
@@ -167,18 +167,19 @@ pub(crate) fn finish(client: &mut Client, locking: Locking, sent: Time, reply: R
 /// before. All other data is dropped, here and in the kernel, before the caller goes on. Equal versions are not enough: a `write` at the
 /// server changes the file's times before its data.
 fn granted(client: &mut Client, node: TreeNodeId, sent: Time, stat: Option<Stat>) {
-    let stat = stat.filter(|stat| client.names.of_file(stat.id) == Some(node));
+    let stat = stat.filter(|stat| client.view.names.of_file(stat.id) == Some(node));
     let told = stat.map(|stat| (stat, client.known(&stat, sent)));
     if told.is_some_and(|(stat, known)| is_unchanged(client, node, &stat, known)) {
         return;
     }
-    let is_writing = client.files.is_writing(node);
+    let is_writing = client.view.files.is_writing(node);
     let told = told.filter(|_| !is_writing);
-    let counts = client.names.locked(node, told.as_ref().map(|(stat, known)| (stat, *known)), client.now);
-    client.files.locked(node);
+    let counts =
+        client.view.names.locked(node, told.as_ref().map(|(stat, known)| (stat, *known)), client.now);
+    client.view.files.locked(node);
     if let Some((stat, known)) = told.filter(|_| counts) {
         let coherency = client.coherency();
-        client.files.observe(node, stat.version, known, &coherency);
+        client.view.files.observe(node, stat.version, known, &coherency);
     }
     as_opened::outdated(client, node);
     client.invalidate_pages(node);
@@ -190,13 +191,13 @@ fn is_unchanged(client: &Client, node: TreeNodeId, stat: &Stat, told: Freshness)
     let is_leased = |known: Option<Freshness>| {
         known.is_some_and(|known| coherency.leases_valid && coherency.is_leased(known))
     };
-    let attributes = client.names.node(node).filter(|known| known.stat.version == stat.version);
-    let contents = client.files.known(node);
+    let attributes = client.view.names.node(node).filter(|known| known.stat.version == stat.version);
+    let contents = client.view.files.known(node);
     is_leased(Some(told))
-        && !client.files.is_writing(node)
+        && !client.view.files.is_writing(node)
         && attributes.is_some_and(|known| is_leased(known.freshness))
         && contents.is_some_and(|contents| is_leased(contents.valid))
-        && client.files.is_of(node, stat.version)
+        && client.view.files.is_of(node, stat.version)
 }
 
 /// The whole file is delegated.
@@ -205,14 +206,14 @@ fn delegated(client: &mut Client, locking: &Locking) {
     let (key, now) = (locking.key(), client.now);
     // One that is being killed lets go of nothing any more.
     let is_wanted = !withdrawn && client.is_waiting(call);
-    client.locks.file(key).delegated(now, is_wanted.then_some(wanted.range));
+    client.view.locks.file(key).delegated(now, is_wanted.then_some(wanted.range));
     if is_wanted {
         client.answer_after(call, Answer::Done);
     } else {
         client.fail(call, Errno::Interrupted);
     }
-    if !client.may_delegate() || client.files.handles_of(node).next().is_none() {
-        client.locks.file(key).reduce();
+    if !client.may_delegate() || client.view.files.handles_of(node).next().is_none() {
+        client.view.locks.file(key).reduce();
         tell_reductions(client, key, Some(handle));
     }
     go_on(client, key);
@@ -220,7 +221,7 @@ fn delegated(client: &mut Client, locking: &Locking) {
 
 /// Continues the requests that queued for the outcome of a delegation request.
 fn go_on(client: &mut Client, key: Key) {
-    while let Some(asked) = client.locks.file(key).next_queued() {
+    while let Some(asked) = client.view.locks.file(key).next_queued() {
         if asked.call().is_none_or(|call| client.is_waiting(call)) {
             ask(client, key, asked);
         }
@@ -234,7 +235,7 @@ pub(crate) fn failed(client: &mut Client, locking: Locking, errno: Errno) {
         let is_wanted = !withdrawn && client.is_waiting(call);
         let asked = is_wanted.then(|| locking.asked(then_waits));
         let is_refused = errno == Errno::WouldBlock;
-        let step = client.locks.file(key).not_delegated(now, is_refused, asked);
+        let step = client.view.locks.file(key).not_delegated(now, is_refused, asked);
         tell_reductions(client, key, Some(locking.handle));
         match step {
             Some(step) => go(client, key, step),
@@ -242,14 +243,14 @@ pub(crate) fn failed(client: &mut Client, locking: Locking, errno: Errno) {
         }
         return go_on(client, key);
     }
-    client.locks.file(key).asked(call, None, true);
+    client.view.locks.file(key).asked(call, None, true);
     client.fail(call, if withdrawn { Errno::Interrupted } else { errno });
 }
 
 /// Tells the server what is held no more of what was delegated.
 fn tell_reductions(client: &mut Client, key: Key, handle: Option<Handle>) {
     let (node, family) = (key.node(), key.family());
-    for (owner, range) in client.locks.file(key).take_reductions() {
+    for (owner, range) in client.view.locks.file(key).take_reductions() {
         unlock(client, node, handle, LockWanted { owner, family, range });
     }
 }
@@ -258,16 +259,16 @@ fn tell_reductions(client: &mut Client, key: Key, handle: Option<Handle>) {
 fn unlock(client: &mut Client, node: TreeNodeId, handle: Option<Handle>, wanted: LockWanted) {
     let LockWanted { owner, family, range } = wanted;
     let lock = tlock(client, node, handle, wanted, LockAction::Set);
-    let id = client.names.node(node).map(|known| known.stat.id);
+    let id = client.view.names.node(node).map(|known| known.stat.id);
     let is_all = (range.kind, range.start, range.end) == (ALL.kind, ALL.start, ALL.end);
-    let former = client.locks.former_files(Locks::key(node, family), owner, id, is_all);
+    let former = client.view.locks.former_files(Locks::key(node, family), owner, id, is_all);
     // A former file has no name, and needs none: the server finds locks by the file's id.
     let of_former = former.into_iter().map(|id| {
         let target = Target { path: TreePath::root(), fd: NOFD, id: Some(id) };
         Tlock { target, action: LockAction::Set, family, owner, range }
     });
     for lock in lock.into_iter().chain(of_former) {
-        client.names.hold(node);
+        client.view.names.hold(node);
         client.send(Request::Lock(lock), Pending::Unlock(Unlocking(node)));
     }
 }
@@ -278,15 +279,15 @@ pub(crate) fn given_up(client: &mut Client, locking: Locking) {
         return failed(client, Locking { withdrawn: true, ..locking }, Errno::Interrupted);
     }
     let Locking { call, node, handle, wanted, .. } = locking;
-    client.locks.file(locking.key()).asked(call, None, true);
+    client.view.locks.file(locking.key()).asked(call, None, true);
     release(client, node, handle, LockWanted { range: everything(wanted.range), ..wanted });
     client.fail(call, Errno::Interrupted);
 }
 
 /// The caller of a lock gives up that waits for the outcome of another one.
 pub(crate) fn withdraw(client: &mut Client, call: CallId) {
-    for key in client.locks.keys() {
-        if client.locks.file(key).withdraw(call) {
+    for key in client.view.locks.keys() {
+        if client.view.locks.file(key).withdraw(call) {
             return client.fail(call, Errno::Interrupted);
         }
     }
@@ -294,7 +295,7 @@ pub(crate) fn withdraw(client: &mut Client, call: CallId) {
 
 /// A release was answered.
 pub(crate) fn unlocked(client: &mut Client, node: TreeNodeId) {
-    client.names.release(node);
+    client.view.names.release(node);
     client.drop_if_gone(node);
 }
 
@@ -311,8 +312,8 @@ pub(crate) fn release_all(client: &mut Client, node: TreeNodeId, handle: Handle,
 
 /// An open file is gone. Whose last lock on the file was taken through it has closed it, though nobody may have said so.
 pub(crate) fn release_unheard(client: &mut Client, node: TreeNodeId, handle: Handle) {
-    for owner in client.files.lockers_through(node, handle) {
-        client.files.contents(node).lockers.leaves(owner);
+    for owner in client.view.files.lockers_through(node, handle) {
+        client.view.files.contents(node).lockers.leaves(owner);
         release_all(client, node, handle, owner);
     }
 }
@@ -324,22 +325,22 @@ pub(crate) fn release_flock(client: &mut Client, node: TreeNodeId, handle: Handl
 
 /// An open file is about to be gone: with the last one of a file goes what is delegated of it.
 pub(crate) fn closes(client: &mut Client, node: TreeNodeId, handle: Handle) {
-    if client.files.handles_of(node).all(|open| open == handle) {
-        for key in client.locks.keys_of(node) {
+    if client.view.files.handles_of(node).all(|open| open == handle) {
+        for key in client.view.locks.keys_of(node) {
             let now = client.now;
-            client.locks.file(key).reduce();
+            client.view.locks.file(key).reduce();
             tell_reductions(client, key, Some(handle));
-            client.locks.trim(key, now);
+            client.view.locks.trim(key, now);
         }
-        client.locks.forget_former_files(node);
+        client.view.locks.forget_former_files(node);
     }
 }
 
 /// A program at the server changed these files.
 pub(crate) fn changed_at_server(client: &mut Client, nodes: &[TreeNodeId]) {
     let now = client.now;
-    for key in nodes.iter().flat_map(|node| client.locks.keys_of(*node)).collect::<Vec<_>>() {
-        client.locks.file(key).changed_at_server(now);
+    for key in nodes.iter().flat_map(|node| client.view.locks.keys_of(*node)).collect::<Vec<_>>() {
+        client.view.locks.file(key).changed_at_server(now);
         tell_reductions(client, key, None);
     }
 }
@@ -349,15 +350,15 @@ impl Client {
     /// server, and those for a moment.
     fn may_delegate(&self) -> bool {
         self.config.journal
-            && self.ahead.is_alone()
+            && self.exclusive.unconfirmed.is_alone()
             && self.requests.link.is_up()
-            && self.leases.are_valid(self.now)
+            && self.view.leases.are_valid(self.now)
     }
 
     /// Ends all delegations, since the session is no longer exclusive or the connection is lost.
     pub(crate) fn end_delegations(&mut self) {
-        for key in self.locks.keys() {
-            self.locks.file(key).reduce();
+        for key in self.view.locks.keys() {
+            self.view.locks.file(key).reduce();
             tell_reductions(self, key, None);
         }
     }
@@ -365,10 +366,10 @@ impl Client {
     /// Lets the time of delegated locks pass.
     pub(crate) fn watch_locks(&mut self) {
         let now = self.now;
-        for key in self.locks.keys() {
-            self.locks.file(key).pass(now);
+        for key in self.view.locks.keys() {
+            self.view.locks.file(key).pass(now);
             tell_reductions(self, key, None);
-            self.locks.trim(key, now);
+            self.view.locks.trim(key, now);
         }
     }
 }

@@ -70,7 +70,7 @@ fn ask(
     node: TreeNodeId,
     how: OpenHow,
 ) -> Result<(), Errno> {
-    let is_whole = client.names.node(node).is_some_and(|known| client.is_wholly_known(known.stat.id));
+    let is_whole = client.view.names.node(node).is_some_and(|known| client.is_wholly_known(known.stat.id));
     let uncached = client.config.is_uncached(how) || (client.config.mode.validates_at_open() && is_whole);
     // What is a copy is cut as such.
     let cuts = how.truncate && !client.config.mode.fetch.has_private_copies();
@@ -78,12 +78,14 @@ fn ask(
         client.config.mode.fetch.has_private_copies().then(|| publish::place_of(client, node)).flatten();
     let mut target = client.target(node, None)?;
     // Another open file's fd may have other rights; it serves when there is no path any more.
-    if client.names.path(node).is_some() {
+    if client.view.names.path(node).is_some() {
         target.fd = NOFD;
     }
     let writes = how.write || how.truncate;
-    let is_followed =
-        !writes && !uncached && client.config.mode.fetch == Fetch::Blocks && !client.files.is_writing(node);
+    let is_followed = !writes
+        && !uncached
+        && client.config.mode.fetch == Fetch::Blocks
+        && !client.view.files.is_writing(node);
     let first = if is_followed { fetch::first_bytes(client, node) } else { DATA_BYTES_MAX as u64 };
     let request = if writes {
         let mode = make::open_mode(how)
@@ -94,7 +96,7 @@ fn ask(
     } else {
         let mode = GetMode::STAT
             .and(GetMode::MORE)
-            .and_if(client.files.is_writing(node), GetMode::ORDERED)
+            .and_if(client.view.files.is_writing(node), GetMode::ORDERED)
             .and_if(!uncached, GetMode::DATA);
         let count = if uncached { 0 } else { first as u32 };
         Request::Get(Tget { target, mode, nmsgs: 1, offset: 0, count })
@@ -111,7 +113,7 @@ fn loses_name(client: &Client, node: TreeNodeId) -> bool {
     if client.is_place_contended(node) {
         return true;
     }
-    let links = client.names.links(node);
+    let links = client.view.names.links(node);
     client.requests.any(|pending| match pending {
         Pending::Remove(removing) => links.contains(&removing.place()),
         Pending::Rename(renaming) => links.contains(&renaming.replaced()),
@@ -127,12 +129,12 @@ fn opened(
     fd: Fd,
     sent: Time,
 ) {
-    client.names.hold(node);
+    client.view.names.hold(node);
     // Whatever it is opened for: from now on its contents are held by whoever has it open, and are no longer those that came.
     client.used_ahead(node);
-    let handle = client.files.opened(node, how, fd);
+    let handle = client.view.files.opened(node, how, fd);
     if client.config.mode.fetch.has_private_copies() {
-        if let Some(open) = client.files.open_mut(handle) {
+        if let Some(open) = client.view.files.open_mut(handle) {
             open.opened_by = place;
         }
         return session::opened(client, call, node, handle, (how.truncate, sent));
@@ -143,9 +145,9 @@ fn opened(
     }
     let uncached = client.config.is_uncached(how);
     let coherency = client.coherency();
-    let pages = client.files.page_cache(node, uncached, sent, &coherency);
+    let pages = client.view.files.page_cache(node, uncached, sent, &coherency);
     let pages = match pages {
-        _ if !uncached && client.files.is_moving(node, client.now) => PageCache::Avoid,
+        _ if !uncached && client.view.files.is_moving(node, client.now) => PageCache::Avoid,
         PageCache::Keep if closes_quietly(client, node, how) => PageCache::Quiet,
         PageCache::Bypass if closes_quietly(client, node, how) => PageCache::QuietBypass,
         _ => pages,
@@ -155,7 +157,7 @@ fn opened(
 
 /// Whether nobody needs to hear of each descriptor that is closed: nothing is written through it, and nobody has locked the file.
 fn closes_quietly(client: &Client, node: TreeNodeId, how: OpenHow) -> bool {
-    how.only_reads() && client.config.mode.takes_leases() && !client.files.was_locked(node)
+    how.only_reads() && client.config.mode.takes_leases() && !client.view.files.was_locked(node)
 }
 
 pub(crate) fn finish_reading(client: &mut Client, opening: Opening, sent: Time, got: Rget, last: bool) {
@@ -163,24 +165,24 @@ pub(crate) fn finish_reading(client: &mut Client, opening: Opening, sent: Time, 
     if !last {
         return client.fail(call, Errno::Protocol);
     }
-    client.files.contents(node);
+    client.view.files.contents(node);
     if let Some(stat) = got.stat.as_ref() {
         client.refresh(stat, sent);
     }
-    let overtaken = client.names.node(node).is_none_or(|known| sent < known.changed_at);
-    let is_known = got.stat.is_some_and(|stat| client.files.is_of(node, stat.version));
+    let overtaken = client.view.names.node(node).is_none_or(|known| sent < known.changed_at);
+    let is_known = got.stat.is_some_and(|stat| client.view.files.is_of(node, stat.version));
     if got.mode.has(GotMode::DATA) && !overtaken && is_known {
-        client.files.remember_read(node, 0, &got.data.0);
+        client.view.files.remember_read(node, 0, &got.data.0);
     }
     opened(client, call, (node, place), how, got.fd, sent);
 }
 
 pub(crate) fn finish_writing(client: &mut Client, opening: Opening, sent: Time, put: Rput) {
     let Opening { call, node, how, cuts, place } = opening;
-    client.files.contents(node);
+    client.view.files.contents(node);
     if cuts {
-        client.files.write_answered(node, 0);
-        client.files.truncate_contents(node, 0);
+        client.view.files.write_answered(node, 0);
+        client.view.files.truncate_contents(node, 0);
         // As of a write: the kernel goes on to believe the mode that it knew.
         if puts::has_set_id(client, node) {
             client.invalidate(Invalidate::Node { node, offset: -1, length: 0 });
@@ -199,7 +201,7 @@ pub(crate) fn failed(client: &mut Client, opening: Opening, errno: Errno) {
     let Opening { call, node, cuts, .. } = opening;
     attributes::fail_gone(client, call, node, errno);
     if cuts {
-        client.files.write_answered(node, 0);
+        client.view.files.write_answered(node, 0);
         client.change_ended(node);
     }
 }
@@ -211,16 +213,16 @@ pub(crate) fn ask_ahead(
     entry: &DirEntry,
     known: Freshness,
 ) -> Option<TreeNodeId> {
-    let attributes = client.directories.attributes_freshness(&entry.stat, known.at);
+    let attributes = client.view.directories.attributes_freshness(&entry.stat, known.at);
     let node = client.learn(&entry.stat, attributes);
-    client.names.link(dir, &entry.name, node);
+    client.view.names.link(dir, &entry.name, node);
     // By its name: what is asked for by an open file's fd, and is not to be kept open, closes that.
     let Ok(target) = client.target(node, None).map(|target| Target { fd: NOFD, ..target }) else {
-        client.names.evict_if_unused(node);
+        client.view.names.evict_if_unused(node);
         return None;
     };
-    client.names.hold(node);
-    client.streams.counted.asked += 1;
+    client.view.names.hold(node);
+    client.prefetch.counted.asked += 1;
     let mode = GetMode::STAT.and(GetMode::DATA).and(GetMode::WHOLE);
     let get = Tget { target, mode, nmsgs: 1, offset: 0, count: SMALL_BYTES_MAX };
     client.send(Request::Get(get), Pending::Prefetch(Prefetching { node }));
@@ -230,13 +232,13 @@ pub(crate) fn ask_ahead(
 /// The contents that were asked for ahead are here.
 pub(crate) fn came_ahead(client: &mut Client, ahead: Prefetching, sent: Time, got: Rget, last: bool) {
     let (node, bytes) = (ahead.node, got.data.0.len() as u64);
-    client.streams.counted.bytes += bytes;
+    client.prefetch.counted.bytes += bytes;
     let is_whole = got.mode.has(GotMode::DATA) && last && !got.mode.has(GotMode::MORE);
     if let Some(stat) = got.stat.filter(|_| is_whole) {
         let was_known = client.is_wholly_known(stat.id);
         client.refresh(&stat, sent);
         let known = client.known(&stat, sent);
-        let is_it = client.names.of_file(stat.id) == Some(node);
+        let is_it = client.view.names.of_file(stat.id) == Some(node);
         let is_taken = is_it && !was_known && lookup::remember(client, node, &stat, &got.data.0, known);
         client.fetched_file(node, bytes, !is_taken);
     }
@@ -246,6 +248,6 @@ pub(crate) fn came_ahead(client: &mut Client, ahead: Prefetching, sent: Time, go
 /// They will not come.
 pub(crate) fn not_ahead(client: &mut Client, ahead: Prefetching) {
     client.contents_came(ahead.node);
-    client.names.release(ahead.node);
+    client.view.names.release(ahead.node);
     client.drop_if_gone(ahead.node);
 }

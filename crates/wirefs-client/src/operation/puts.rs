@@ -49,7 +49,7 @@ pub(crate) fn again(client: &mut Client, node: TreeNodeId, request: &Request) ->
     };
     client.change_begins(node, bytes);
     if let Some(end) = end {
-        client.files.reaches(node, end);
+        client.view.files.reaches(node, end);
     }
     Pending::Write(Writing { node, bytes, end, is_ahead: false, waits: None, passes_pages: false })
 }
@@ -62,7 +62,7 @@ pub(crate) fn kills_privileges(
     node: TreeNodeId,
     target: &Target,
 ) -> bool {
-    let mode = client.names.node(node).map(|known| known.stat.mode);
+    let mode = client.view.names.node(node).map(|known| known.stat.mode);
     if caller.uid == 0 || mode.is_some_and(|mode| mode & 0o6111 == 0) {
         return false;
     }
@@ -84,12 +84,12 @@ pub(crate) fn send(
     let mode = mode.and_if(target.fd != NOFD, PutMode::MORE);
     client.change_begins(node, bytes);
     if is_ahead {
-        client.files.set_ahead(node);
-        client.ahead.issued(bytes, 0);
+        client.view.files.set_ahead(node);
+        client.exclusive.unconfirmed.issued(bytes, 0);
     }
     let end = (!mode.has(PutMode::APPEND)).then_some(offset + bytes);
     if let Some(end) = end {
-        client.files.reaches(node, end);
+        client.view.files.reaches(node, end);
     }
     let put = Tput { target, mode, create: None, set: SetStat::default(), offset, data: Data(data) };
     client
@@ -98,5 +98,5 @@ pub(crate) fn send(
 
 /// Whether it is known to have set-id bits.
 pub(crate) fn has_set_id(client: &Client, node: TreeNodeId) -> bool {
-    client.names.node(node).is_some_and(|known| known.stat.mode & 0o6000 != 0)
+    client.view.names.node(node).is_some_and(|known| known.stat.mode & 0o6000 != 0)
 }

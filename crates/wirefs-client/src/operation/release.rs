@@ -29,8 +29,8 @@ pub(crate) fn file(
 
 /// Closes what was opened for a caller that is gone.
 pub(crate) fn unwanted(client: &mut Client, call: CallId, handle: Handle) {
-    let file = client.files.open(handle).map(|open| open.node());
-    let directory = client.files.directory_mut(handle).map(|open| open.node);
+    let file = client.view.files.open(handle).map(|open| open.node());
+    let directory = client.view.files.directory_mut(handle).map(|open| open.node);
     let closed = match (file, directory) {
         (Some(node), _) => self::file(client, call, node, handle, None),
         (None, Some(node)) => self::directory(client, call, node, handle),
@@ -47,8 +47,8 @@ pub(crate) fn directory(
     node: TreeNodeId,
     handle: Handle,
 ) -> Result<(), Errno> {
-    if let Some(open) = client.files.close_directory(handle) {
-        client.names.release(node);
+    if let Some(open) = client.view.files.close_directory(handle) {
+        client.view.names.release(node);
         // Their callers were killed.
         for waiting in open.waiting {
             client.fail(waiting.call, Errno::Interrupted);

@@ -22,7 +22,8 @@ pub(crate) fn start(
     }
     let place = client.place(parent, name)?;
     handles::keep_alive(client, parent, name);
-    let removing = Removing { call, parent, name: name.to_vec(), node: client.names.child(parent, name) };
+    let removing =
+        Removing { call, parent, name: name.to_vec(), node: client.view.names.child(parent, name) };
     client.send(Request::Remove(Tremove { place, directory }), Pending::Remove(removing));
     Ok(())
 }
@@ -30,21 +31,21 @@ pub(crate) fn start(
 pub(crate) fn finish(client: &mut Client, removing: Removing, sent: Time, removed: Rremove) {
     let Removing { call, parent, name, node } = removing;
     let now = client.now;
-    let meant = client.names.child(parent, &name);
+    let meant = client.view.names.child(parent, &name);
     if let Some(meant) = meant {
         // Link count and ctime changed; nobody said to what.
         attributes::changed(client, meant, None, sent);
-        client.directories.invalidate(meant);
+        client.view.directories.invalidate(meant);
     }
     if meant == node {
-        if let Some(node) = client.names.unlink(parent, &name) {
+        if let Some(node) = client.view.names.unlink(parent, &name) {
             copies::unnamed(client, node);
         }
         let known = client.known_own(parent, &name, removed.dir.as_ref(), sent);
-        client.directories.removed(parent, &name, known, now);
+        client.view.directories.removed(parent, &name, known, now);
     } else {
         // It was given anew meanwhile, before the removal or behind it: where the reply was lost, a lookup overtakes what was done long ago.
-        client.directories.changed(parent, now);
+        client.view.directories.changed(parent, now);
     }
     attributes::changed(client, parent, removed.dir.as_ref(), sent);
     list::renew(client, parent);
@@ -53,7 +54,7 @@ pub(crate) fn finish(client: &mut Client, removing: Removing, sent: Time, remove
 
 pub(crate) fn failed(client: &mut Client, removing: Removing, errno: Errno) {
     if matches!(errno, Errno::NotFound | Errno::Stale | Errno::IsDirectory | Errno::NotDirectory) {
-        client.directories.invalidate(removing.parent);
+        client.view.directories.invalidate(removing.parent);
     }
     let errno = attributes::gone_above(client, removing.parent, errno);
     client.fail(removing.call, errno);

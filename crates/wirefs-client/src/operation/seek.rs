@@ -31,8 +31,8 @@ pub(crate) fn start(
         client.answer(call, answer?);
         return Ok(());
     }
-    if client.files.is_writing(node) {
-        client.files.contents(node).drained.push(Drained::Seek { call, handle, offset, hole });
+    if client.view.files.is_writing(node) {
+        client.view.files.contents(node).drained.push(Drained::Seek { call, handle, offset, hole });
         return Ok(());
     }
     send(client, call, node, handle, offset, hole)

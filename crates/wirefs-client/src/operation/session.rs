@@ -21,8 +21,8 @@ pub(crate) fn opened(
     (cuts, sent): (bool, Time),
 ) {
     if cuts {
-        let from = client.names.node(node).map(|known| known.stat);
-        client.files.set_copy(handle, Private::cut(), from.as_ref());
+        let from = client.view.names.node(node).map(|known| known.stat);
+        client.view.files.set_copy(handle, Private::cut(), from.as_ref());
         return client.answer(call, Answer::Opened(handle, PageCache::Bypass));
     }
     let opening =
@@ -32,30 +32,30 @@ pub(crate) fn opened(
 
 /// Hands the open its copy, or asks for what is missing.
 pub(crate) fn go_on(client: &mut Client, node: TreeNodeId, mut opening: Reader) {
-    if client.files.is_writing(node) {
-        return client.files.contents(node).drained.push(Drained::Open(opening));
+    if client.view.files.is_writing(node) {
+        return client.view.files.contents(node).drained.push(Drained::Open(opening));
     }
     if come(client, node, &mut opening) {
         return;
     }
     let (handle, call, range) = (opening.handle, opening.call, (0, opening.end));
-    client.files.contents(node).readers.push(opening);
+    client.view.files.contents(node).readers.push(opening);
     if let Err(errno) = fetch::ask(client, node, handle, range, true) {
-        client.files.contents(node).readers.retain(|reader| reader.call != call);
+        client.view.files.contents(node).readers.retain(|reader| reader.call != call);
         failed(client, &opening, errno);
     }
 }
 
 /// Tells whether the open is answered.
 pub(crate) fn come(client: &mut Client, node: TreeNodeId, opening: &mut Reader) -> bool {
-    let size = client.names.node(node).map_or(0, |known| known.stat.size);
+    let size = client.view.names.node(node).map_or(0, |known| known.stat.size);
     opening.end = size;
     if let Err(errno) = has_room(client, size) {
         failed(client, opening, errno);
         return true;
     }
     let is_valid = |valid: Freshness| valid.at >= opening.since;
-    let whole = client.files.known(node).filter(|contents| contents.ranges.cached_to(0, size) >= size);
+    let whole = client.view.files.known(node).filter(|contents| contents.ranges.cached_to(0, size) >= size);
     let Some(whole) = whole else {
         opening.opens = Some(Opens::Fetching);
         return false;
@@ -70,17 +70,17 @@ pub(crate) fn come(client: &mut Client, node: TreeNodeId, opening: &mut Reader) 
     if !is_valid {
         return false;
     }
-    let from = client.names.node(node).map(|known| known.stat);
-    client.files.set_copy(opening.handle, Private::new(ranges, size), from.as_ref());
+    let from = client.view.names.node(node).map(|known| known.stat);
+    client.view.files.set_copy(opening.handle, Private::new(ranges, size), from.as_ref());
     client.answer(opening.call, Answer::Opened(opening.handle, PageCache::Bypass));
     true
 }
 
 fn has_room(client: &Client, size: u64) -> Result<(), Errno> {
-    let most = client.files.private_bytes_max();
+    let most = client.view.files.private_bytes_max();
     match size {
         _ if size > most => Err(Errno::FileTooBig),
-        _ if size + client.files.private_bytes() > most => Err(Errno::NoMemory),
+        _ if size + client.view.files.private_bytes() > most => Err(Errno::NoMemory),
         _ => Ok(()),
     }
 }
@@ -99,7 +99,7 @@ pub(crate) fn failed(client: &mut Client, opening: &Reader, errno: Errno) {
 
 /// Publishes what was changed in a copy; false where there is nothing to publish.
 pub(crate) fn publish(client: &mut Client, node: TreeNodeId, handle: Handle, then: AfterPublishing) -> bool {
-    let copy = client.files.open_mut(handle).and_then(|open| open.copy.as_mut());
+    let copy = client.view.files.open_mut(handle).and_then(|open| open.copy.as_mut());
     let Some(copy) = copy.filter(|copy| copy.is_changed) else { return false };
     copy.is_changed = false;
     let copy = copy.clone();

@@ -20,7 +20,7 @@ pub(crate) fn read(client: &mut Client, node: TreeNodeId, wanted: WaitingReaddir
             Ok(())
         }
         Position::At(number, offset) => {
-            let handle = client.files.stateless.reading(node, number);
+            let handle = client.view.files.stateless.reading(node, number);
             let wanted = WaitingReaddir { offset, number: Some(number), ..wanted };
             list::go_on(client, handle.ok_or(Errno::Stale)?, wanted);
             Ok(())
@@ -42,9 +42,9 @@ fn begin(client: &mut Client, node: TreeNodeId, wanted: WaitingReaddir) -> Resul
 /// The last reading of a directory that is still as it was then.
 fn shared(client: &mut Client, node: TreeNodeId) -> Option<Handle> {
     let coherency = client.coherency();
-    let handle = client.files.stateless.latest(node)?;
-    let snapshot = client.directories.snapshot(node, &coherency);
-    let open = client.files.directory_mut(handle)?;
+    let handle = client.view.files.stateless.latest(node)?;
+    let snapshot = client.view.directories.snapshot(node, &coherency);
+    let open = client.view.files.directory_mut(handle)?;
     if !open.complete || open.error.is_some() || !open.invalidated.is_empty() {
         return None;
     }
@@ -55,7 +55,7 @@ fn shared(client: &mut Client, node: TreeNodeId) -> Option<Handle> {
         }
         // Too long to be remembered in another way.
         None => {
-            let is_since = client.names.node(node).is_some_and(|known| open.taken_at > known.changed_at);
+            let is_since = client.view.names.node(node).is_some_and(|known| open.taken_at > known.changed_at);
             return (is_since && coherency.is_leased(open.listed)).then_some(handle);
         }
     }
@@ -65,7 +65,9 @@ fn shared(client: &mut Client, node: TreeNodeId) -> Option<Handle> {
 /// A part of a reading is here.
 pub(crate) fn answer(client: &mut Client, handle: Handle, wanted: &WaitingReaddir, answer: Answer) {
     let (call, number) = (wanted.call, wanted.number);
-    let Some(open) = client.files.stateless.directory(handle) else { return client.answer(call, answer) };
+    let Some(open) = client.view.files.stateless.directory(handle) else {
+        return client.answer(call, answer);
+    };
     // Who is not waited for is told nothing.
     let Answer::Listing(listed) = &answer else { return tells_nobody(client, handle, call, answer) };
     if !client.is_waiting(call) {
@@ -81,7 +83,7 @@ pub(crate) fn answer(client: &mut Client, handle: Handle, wanted: &WaitingReaddi
         return tells_nobody(client, handle, call, Answer::Fail(Errno::Stale));
     }
     if listed.is_empty() {
-        let age = number.and_then(|number| client.files.stateless.age(dir, number));
+        let age = number.and_then(|number| client.view.files.stateless.age(dir, number));
         return match age {
             Some(age) => ends(client, dir, age, wanted),
             None => client.answer(call, Answer::ListingEnd),
@@ -91,7 +93,7 @@ pub(crate) fn answer(client: &mut Client, handle: Handle, wanted: &WaitingReaddi
         open.complete && open.error.is_none() && listed.last().is_some_and(|last| last.next == past);
     let is_promised = client.coherency().is_leased(open.listed);
     let part = Part { number, thread: wanted.thread, is_last, is_promised };
-    let told = client.files.stateless.tells(handle, part, client.now);
+    let told = client.view.files.stateless.tells(handle, part, client.now);
     let Answer::Listing(mut listed) = answer else { return };
     let behind = |entry: &mut Listed| {
         let told = told?;
@@ -112,18 +114,18 @@ pub(crate) fn answer(client: &mut Client, handle: Handle, wanted: &WaitingReaddi
 
 fn tells_nobody(client: &mut Client, handle: Handle, call: CallId, answer: Answer) {
     client.answer(call, answer);
-    client.files.stateless.tells_nobody(handle);
+    client.view.files.stateless.tells_nobody(handle);
 }
 
 /// There is nothing behind what was read.
 fn ends(client: &mut Client, dir: TreeNodeId, age: u64, wanted: &WaitingReaddir) {
     let nothing = Answer::Listing(Vec::new());
-    match client.files.stateless.ends(dir, age, wanted.thread) {
+    match client.view.files.stateless.ends(dir, age, wanted.thread) {
         Ending::Whole => client.answer(wanted.call, nothing),
         Ending::Dropped => client.answer_dropped(Invalidate::Listing { node: dir }, wanted.call, nothing),
         Ending::Plain => {
             client.answer(wanted.call, Answer::ListingEnd);
-            if let Some(until) = client.files.stateless.awaits(dir) {
+            if let Some(until) = client.view.files.stateless.awaits(dir) {
                 client.output(Output::AwaitReaders(dir, until));
             }
         }
@@ -157,19 +159,19 @@ impl Client {
     /// Notes that the readers of this directory at the time of [`Output::AwaitReaders`] have their answers.
     pub fn readers_passed(&mut self, now: Time, dir: TreeNodeId, until: u64) {
         self.now = now;
-        self.files.stateless.passed(dir, until);
+        self.view.files.stateless.passed(dir, until);
     }
 
     /// Invalidates the kernel's listing of a directory, whose names may have changed.
     pub(crate) fn invalidate_listing(&mut self, dir: TreeNodeId) {
-        if self.files.stateless.invalidate(dir) {
+        if self.view.files.stateless.invalidate(dir) {
             self.invalidate(Invalidate::Listing { node: dir });
         }
     }
 
     /// The same of all directories.
     pub(crate) fn invalidate_listings(&mut self) {
-        for node in self.files.stateless.invalidate_all_listings() {
+        for node in self.view.files.stateless.invalidate_all_listings() {
             self.invalidate(Invalidate::Listing { node });
         }
     }

@@ -14,7 +14,7 @@ const BELIEVED_FOR: Duration = Duration::from_secs(10);
 /// # Cost
 /// 0 round trips while the figures may be believed, else 1.
 pub(crate) fn start(client: &mut Client, call: CallId, node: TreeNodeId) -> Result<(), Errno> {
-    if let Some((figures, at)) = client.figures
+    if let Some((figures, at)) = client.view.figures
         && is_usable(client, at)
     {
         client.answer(call, Answer::FsStat(figures));
@@ -31,7 +31,7 @@ pub(crate) fn start(client: &mut Client, call: CallId, node: TreeNodeId) -> Resu
 /// Asks for the figures on behalf of a program that begins to walk: it is going to ask for them in the first directory that it comes
 /// to.
 pub(crate) fn ask_ahead(client: &mut Client) {
-    let is_known = client.figures.is_some_and(|(_, at)| is_usable(client, at));
+    let is_known = client.view.figures.is_some_and(|(_, at)| is_usable(client, at));
     if is_known || !client.config.mode.takes_leases() || coming(client).is_some() {
         return;
     }
@@ -64,12 +64,12 @@ fn join(client: &mut Client, call: CallId) -> bool {
 /// leased of it.
 fn is_usable(client: &Client, at: Time) -> bool {
     let is_recent = client.config.mode.takes_leases() && client.now < at + BELIEVED_FOR;
-    let is_changed = client.names.is_changed_since(at) || client.files.unacknowledged() > 0;
+    let is_changed = client.view.names.is_changed_since(at) || client.view.files.unacknowledged() > 0;
     client.coherency().is_valid(Freshness::since(at)) || (is_recent && !is_changed)
 }
 
 pub(crate) fn finish(client: &mut Client, call: Option<CallId>, sent: Time, reply: Rstatfs) {
-    client.figures = Some((reply.figures, sent));
+    client.view.figures = Some((reply.figures, sent));
     if let Some(call) = call {
         client.answer(call, Answer::FsStat(reply.figures));
     }

@@ -31,16 +31,16 @@ pub(crate) fn note(client: &mut Client, pending: &Pending, request: &Request, or
         (Pending::Copy(copying), _) => (copying.to, None),
         _ => return,
     };
-    let before = client.files.kept_bytes();
+    let before = client.view.files.kept_bytes();
     let fits = before <= KEPT_BYTES_MAX;
-    let contents = client.files.contents(node);
+    let contents = client.view.files.contents(node);
     contents.uncommitted = true;
     match change.filter(|_| fits) {
         Some(change) => contents.changes.add(order, change),
         None => contents.changes.lose(),
     }
-    if before < KEPT_BYTES_MANY && client.files.kept_bytes() >= KEPT_BYTES_MANY {
-        for node in client.files.kept_nodes() {
+    if before < KEPT_BYTES_MANY && client.view.files.kept_bytes() >= KEPT_BYTES_MANY {
+        for node in client.view.files.kept_nodes() {
             commit::ahead(client, node);
         }
     }
@@ -58,8 +58,8 @@ fn change(put: &Tput) -> Option<Change> {
 /// The server's machine was started again: what it may have lost is sent once more, ahead of all that waits. Whether anything is.
 pub(crate) fn send_again(client: &mut Client) -> bool {
     let mut is_any = false;
-    for node in client.files.uncommitted() {
-        let changes = client.files.contents(node).changes.take();
+    for node in client.view.files.uncommitted() {
+        let changes = client.view.files.contents(node).changes.take();
         match (changes, client.target(node, None)) {
             (Some(changes), Ok(target)) => {
                 let again = changes.into_iter().map(|change| {
@@ -71,7 +71,7 @@ pub(crate) fn send_again(client: &mut Client) -> bool {
                 is_any |= !again.is_empty();
                 client.requests.wait_first(client.now, again);
             }
-            (None, _) | (_, Err(_)) => client.files.lost_uncommitted(node),
+            (None, _) | (_, Err(_)) => client.view.files.lost_uncommitted(node),
         }
     }
     is_any
@@ -97,5 +97,5 @@ fn put(target: &Target, change: Change) -> Tput {
 
 /// Everything up to a request, and the changes that were answered by then, is on the server's disk.
 pub(crate) fn committed(client: &mut Client, node: TreeNodeId, order: u64) {
-    client.files.contents(node).changes.committed(order);
+    client.view.files.contents(node).changes.committed(order);
 }

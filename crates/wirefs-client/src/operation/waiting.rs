@@ -18,17 +18,17 @@ impl Client {
     /// Continues after a change of the node was answered, once [`Files::write_answered`](crate::view::files::Files::write_answered) has
     /// counted that: throttled writers, then the calls that wait for all changes of the node.
     pub(crate) fn change_ended(&mut self, node: TreeNodeId) {
-        self.names.release(node);
-        while self.files.unacknowledged() <= self.unacknowledged_bytes_max() {
-            let Some((call, count)) = self.throttled.0.pop_front() else {
+        self.view.names.release(node);
+        while self.view.files.unacknowledged() <= self.unacknowledged_bytes_max() {
+            let Some((call, count)) = self.view.throttled.0.pop_front() else {
                 break;
             };
             self.answer(call, Answer::Count(count));
         }
-        if self.files.is_writing(node) {
+        if self.view.files.is_writing(node) {
             return;
         }
-        for drained in std::mem::take(&mut self.files.contents(node).drained) {
+        for drained in std::mem::take(&mut self.view.files.contents(node).drained) {
             let result = match drained {
                 Drained::Flush { call, handle, owner } => flush::drained(self, call, node, handle, owner),
                 Drained::Fsync { call, handle } => commit::drained(self, call, handle),
@@ -84,7 +84,7 @@ impl Client {
 }
 
 fn serve_readers(client: &mut Client, node: TreeNodeId) {
-    let readers = std::mem::take(&mut client.files.contents(node).readers);
+    let readers = std::mem::take(&mut client.view.files.contents(node).readers);
     for mut reader in readers {
         if reader.opens.is_some() {
             serve_open(client, node, reader);
@@ -95,8 +95,8 @@ fn serve_readers(client: &mut Client, node: TreeNodeId) {
             continue;
         }
         let nothing_comes = fetch::next_gap(client, node, reader.start, reader.end).is_some()
-            || client.files.contents(node).fetching.is_empty();
-        if nothing_comes && client.files.is_writing(node) {
+            || client.view.files.contents(node).fetching.is_empty();
+        if nothing_comes && client.view.files.is_writing(node) {
             reader_alone(client, node, &reader);
             continue;
         }
@@ -109,11 +109,11 @@ fn serve_readers(client: &mut Client, node: TreeNodeId) {
             }
         }
         // Among those who wait before anything is asked for: that may fail at once.
-        client.files.contents(node).readers.push(reader);
+        client.view.files.contents(node).readers.push(reader);
         if nothing_comes
             && let Err(errno) = fetch::ask(client, node, reader.handle, (reader.start, reader.end), true)
         {
-            client.files.contents(node).readers.retain(|other| other.call != reader.call);
+            client.view.files.contents(node).readers.retain(|other| other.call != reader.call);
             reader_failed(client, &reader, errno);
         }
     }
@@ -134,9 +134,9 @@ fn serve_open(client: &mut Client, node: TreeNodeId, mut opening: Reader) {
         return;
     }
     let is_coming = fetch::next_gap(client, node, 0, opening.end).is_none()
-        && !client.files.contents(node).fetching.is_empty();
+        && !client.view.files.contents(node).fetching.is_empty();
     if is_coming {
-        client.files.contents(node).readers.push(opening);
+        client.view.files.contents(node).readers.push(opening);
     } else if session::may_try_again(&mut opening) {
         session::go_on(client, node, opening);
     } else {

@@ -22,13 +22,13 @@ pub(crate) fn start(
     data: WriteData<'_>,
     (cached, kill_privileges): (bool, bool),
 ) -> Result<(), Errno> {
-    let how = client.files.open(handle).ok_or(Errno::BadDescriptor)?.how;
+    let how = client.view.files.open(handle).ok_or(Errno::BadDescriptor)?.how;
     if cached || !client.config.is_uncached(how) {
-        client.files.kernel_uses(node);
+        client.view.files.kernel_uses(node);
     }
     // Left for fsync or close to take: the kernel may cut one write into several, and shows an error of a later part as a
     // short count only.
-    if let Some(errno) = client.files.error(handle) {
+    if let Some(errno) = client.view.files.error(handle) {
         return Err(errno);
     }
     let own = copies::write(client, (node, handle), offset, data, how.append && !cached);
@@ -92,26 +92,26 @@ fn passes_pages(how: OpenHow, cached: bool) -> bool {
 
 /// Past the deadline no data is taken in, but for the kernel's own pages as long as there is room: what is refused of these is lost.
 fn take_in(client: &Client, cached: bool) -> Result<(), Errno> {
-    let may_wait = cached && client.files.unacknowledged() <= client.unacknowledged_bytes_max();
+    let may_wait = cached && client.view.files.unacknowledged() <= client.unacknowledged_bytes_max();
     if client.is_past_deadline() && !may_wait { Err(Errno::HostDown) } else { Ok(()) }
 }
 
 /// The server decides where an append goes: what is known does not have it, and must not answer its writer. Returns where it goes if nobody
 /// else changes the file, as far as this client can know.
 fn appends(client: &mut Client, node: TreeNodeId) -> Option<u64> {
-    let known = client.names.node(node).map(|known| known.stat.size);
-    let last = client.files.contents(node).appended.filter(|_| client.files.is_writing(node));
+    let known = client.view.names.node(node).map(|known| known.stat.size);
+    let last = client.view.files.contents(node).appended.filter(|_| client.view.files.is_writing(node));
     let expected = if may_go_ahead(client, node) { known } else { last.filter(|_| client.may_be_ahead()) };
-    client.files.contents(node).valid = None;
-    if client.files.is_ahead(node) {
-        client.names.invalidate(node);
+    client.view.files.contents(node).valid = None;
+    if client.view.files.is_ahead(node) {
+        client.view.names.invalidate(node);
     }
     expected
 }
 
 /// The append that was just sent under this number, if it has one, is expected to begin and end there.
 fn is_expected(client: &mut Client, node: TreeNodeId, number: u64, (start, end): (u64, u64)) {
-    client.files.contents(node).appended = Some(end);
+    client.view.files.contents(node).appended = Some(end);
     if client.config.journal && client.requests.next_number() == number + 1 {
         client.output(Output::JournalNote(Note::Said(number, Said::Expected(start))));
     }
@@ -119,8 +119,8 @@ fn is_expected(client: &mut Client, node: TreeNodeId, number: u64, (start, end):
 
 /// A writer goes on, or waits while too much is behind.
 fn go_behind(client: &mut Client, call: CallId, count: u32) {
-    if client.files.unacknowledged() > client.unacknowledged_bytes_max() {
-        client.throttled.0.push_back((call, count));
+    if client.view.files.unacknowledged() > client.unacknowledged_bytes_max() {
+        client.view.throttled.0.push_back((call, count));
     } else {
         client.answer(call, Answer::Count(count));
     }
@@ -128,15 +128,15 @@ fn go_behind(client: &mut Client, call: CallId, count: u32) {
 
 /// A writer that waits, and whose data was taken in, waits no longer.
 pub(crate) fn end_throttled(client: &mut Client, call: CallId) {
-    let waits = client.throttled.0.iter().position(|(waiting, _)| *waiting == call);
-    if let Some((call, count)) = waits.and_then(|at| client.throttled.0.remove(at)) {
+    let waits = client.view.throttled.0.iter().position(|(waiting, _)| *waiting == call);
+    if let Some((call, count)) = waits.and_then(|at| client.view.throttled.0.remove(at)) {
         client.answer(call, Answer::Count(count));
     }
 }
 
 /// Whether what a write makes of the file is known. With set-id bits the server decides whether they fall.
 fn may_go_ahead(client: &Client, node: TreeNodeId) -> bool {
-    let is_plain = client.names.node(node).is_some() && !puts::has_set_id(client, node);
+    let is_plain = client.view.names.node(node).is_some() && !puts::has_set_id(client, node);
     is_plain && (client.is_ahead(node) || client.can_be_ahead(node))
 }
 
@@ -148,9 +148,10 @@ fn took_local_effect(client: &mut Client, node: TreeNodeId, offset: u64, data: &
     if is_ahead {
         client.shows_own(node);
     }
-    let day = client.names.node(node).map(|known| client.time_after(known.stat.ctime)).unwrap_or_default();
-    let before = client.names.node(node).filter(|_| is_ahead).map(|known| known.stat.size);
-    if let Some(known) = client.names.node_mut(node) {
+    let day =
+        client.view.names.node(node).map(|known| client.time_after(known.stat.ctime)).unwrap_or_default();
+    let before = client.view.names.node(node).filter(|_| is_ahead).map(|known| known.stat.size);
+    if let Some(known) = client.view.names.node_mut(node) {
         known.stat.size = known.stat.size.max(end);
         if is_ahead {
             // Not more than what was written, so that holes show.
@@ -159,37 +160,38 @@ fn took_local_effect(client: &mut Client, node: TreeNodeId, offset: u64, data: &
             (known.stat.mtime, known.stat.ctime) = (day, day);
         }
     }
-    if !is_ahead && client.files.is_ahead(node) {
-        client.names.invalidate(node);
+    if !is_ahead && client.view.files.is_ahead(node) {
+        client.view.names.invalidate(node);
     }
-    client.names.changing(node, client.now);
+    client.view.names.changing(node, client.now);
     if client.config.mode.fetch.is_cached() {
         if let Some(size) = before {
-            client.files.remember_hole(node, size, offset);
+            client.view.files.remember_hole(node, size, offset);
         }
-        client.files.remember_written(node, offset, data.clone());
+        client.view.files.remember_written(node, offset, data.clone());
     }
 }
 
 /// Evicts data behind a sequential writer, as behind a reader. A read of it that misses the page cache goes to the server, ordered
 /// after these writes.
 fn forget_behind(client: &mut Client, node: TreeNodeId, handle: Handle, (start, end): (u64, u64)) {
-    let behind = client.files.open_mut(handle).and_then(|open| {
+    let behind = client.view.files.open_mut(handle).and_then(|open| {
         open.written.advance(start, end, 0);
         open.written.take_passed()
     });
     if let Some((from, to)) = behind {
-        client.files.forget_part(node, from, to);
+        client.view.files.forget_part(node, from, to);
     }
 }
 
 pub(crate) fn finish(client: &mut Client, writing: Writing, sent: Time, put: Rput) {
     let Writing { node, bytes, end, waits, passes_pages, .. } = writing;
     answered(client, &writing);
-    client.files.contents(node).uncommitted = true;
-    let shown = client.names.node(node).filter(|known| known.freshness.is_some()).map(|known| known.stat);
+    client.view.files.contents(node).uncommitted = true;
+    let shown =
+        client.view.names.node(node).filter(|known| known.freshness.is_some()).map(|known| known.stat);
     if let (true, Some(shown), Some(stat)) = (writing.is_ahead, shown, put.stat.as_ref())
-        && !client.files.is_writing(node)
+        && !client.view.files.is_writing(node)
     {
         client.caught_up(&shown, stat);
     }
@@ -209,14 +211,14 @@ pub(crate) fn finish(client: &mut Client, writing: Writing, sent: Time, put: Rpu
     attributes::took_effect(client, node, Some(put.before), put.stat.as_ref(), sent);
     if u64::from(put.count) < bytes {
         // The server's disk took a part: what it did not take is lost to us as well.
-        client.files.forget_contents(node);
+        client.view.files.forget_contents(node);
         client.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
         match waits {
             Some((call, before)) if before + put.count > 0 => {
                 client.answer(call, Answer::Count(before + put.count));
             }
             Some((call, _)) => client.fail(call, Errno::NoSpace),
-            None => client.files.write_failed(node, Errno::NoSpace),
+            None => client.view.files.write_failed(node, Errno::NoSpace),
         }
     } else if let Some((call, before)) = waits {
         let done = before + put.count;
@@ -233,12 +235,12 @@ pub(crate) fn finish(client: &mut Client, writing: Writing, sent: Time, put: Rpu
 }
 
 fn answered(client: &mut Client, writing: &Writing) {
-    client.files.write_answered(writing.node, writing.bytes);
+    client.view.files.write_answered(writing.node, writing.bytes);
     if writing.is_ahead {
-        client.ahead.answered();
+        client.exclusive.unconfirmed.answered();
     }
     if let Some(end) = writing.end {
-        client.files.reached(writing.node, end);
+        client.view.files.reached(writing.node, end);
     }
 }
 
@@ -249,12 +251,12 @@ fn is_part_of(pending: &Pending, call: CallId) -> bool {
 pub(crate) fn failed(client: &mut Client, writing: Writing, errno: Errno) {
     let Writing { node, waits, .. } = writing;
     answered(client, &writing);
-    client.files.forget_contents(node);
-    client.names.invalidate(node);
+    client.view.files.forget_contents(node);
+    client.view.names.invalidate(node);
     client.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
     match waits {
         Some((call, _)) => client.fail(call, errno),
-        None => client.files.write_failed(node, errno),
+        None => client.view.files.write_failed(node, errno),
     }
     client.change_ended(node);
 }

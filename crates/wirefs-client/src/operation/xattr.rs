@@ -65,7 +65,7 @@ pub(crate) fn remove(client: &mut Client, call: CallId, node: TreeNodeId, name: 
 }
 
 fn has_none(client: &Client, node: TreeNodeId) -> bool {
-    client.is_fresh(node) && client.names.node(node).is_some_and(|node| node.stat.without_xattrs)
+    client.is_fresh(node) && client.view.names.node(node).is_some_and(|node| node.stat.without_xattrs)
 }
 
 fn send(
@@ -94,7 +94,7 @@ pub(crate) fn finish(client: &mut Client, asking: XattrAsking, sent: Time, reply
         XattrUse::Value { size_max } => client.answer(call, value(reply.value.0, size_max)),
         XattrUse::Own { size_max } => client.answer_after(call, value(reply.value.0, size_max)),
         XattrUse::Change => {
-            client.files.write_answered(node, 0);
+            client.view.files.write_answered(node, 0);
             attributes::took_effect(client, node, None, reply.stat.as_ref(), sent);
             client.answer(call, Answer::Done);
             client.change_ended(node);
@@ -109,7 +109,7 @@ pub(crate) fn failed(client: &mut Client, asking: XattrAsking, errno: Errno) {
         XattrUse::Own { .. } => client.answer_after(call, Answer::Fail(errno)),
         XattrUse::Change => {
             client.fail(call, errno);
-            client.files.write_answered(node, 0);
+            client.view.files.write_answered(node, 0);
             client.change_ended(node);
         }
     }

@@ -27,18 +27,18 @@ const WORTH_RTT: Duration = Duration::from_millis(1);
 impl Client {
     /// There is a store: [`Output::Load`] and [`Output::Keep`] come from now on.
     pub fn use_store(&mut self) {
-        self.stored.is_on = true;
-        self.files.note_read();
+        self.view.disk_cache.is_on = true;
+        self.view.files.note_read();
     }
 
     /// Takes in a piece that [`Output::Load`] asked for.
     pub fn loaded(&mut self, now: Time, piece: CachePiece, loaded: Loaded) {
         self.now = now;
-        let Some(Loading { awaited, parked }) = self.stored.loading.remove(&piece) else { return };
-        if let Some(node) = self.names.of_file(piece.file) {
+        let Some(Loading { awaited, parked }) = self.view.disk_cache.loading.remove(&piece) else { return };
+        if let Some(node) = self.view.names.of_file(piece.file) {
             let is_short = matches!(&loaded, Loaded::Data(data) if data.len() != piece.length as usize);
             let loaded = if is_short { Loaded::Missing } else { loaded };
-            self.stored.note(node, &piece, &loaded);
+            self.view.disk_cache.note(node, &piece, &loaded);
             if let Loaded::Data(data) = loaded {
                 self.take_stored(node, &piece, &data);
             }
@@ -52,19 +52,19 @@ impl Client {
     }
 
     fn take_stored(&mut self, node: TreeNodeId, piece: &CachePiece, data: &Bytes) {
-        let known = self.names.node(node).filter(|known| known.stat.version == piece.version);
+        let known = self.view.names.node(node).filter(|known| known.stat.version == piece.version);
         let Some(known) = known.and_then(|known| known.freshness) else { return };
-        if self.files.is_writing(node) || self.files.contents(node).is_locked {
+        if self.view.files.is_writing(node) || self.view.files.contents(node).is_locked {
             return;
         }
-        if !self.files.is_of(node, piece.version) {
+        if !self.view.files.is_of(node, piece.version) {
             let coherency = self.coherency();
-            if self.files.observe(node, piece.version, known, &coherency) {
+            if self.view.files.observe(node, piece.version, known, &coherency) {
                 self.invalidate_pages(node);
             }
         }
-        if self.files.is_of(node, piece.version) {
-            self.files.remember_stored(node, piece.offset, data);
+        if self.view.files.is_of(node, piece.version) {
+            self.view.files.remember_stored(node, piece.offset, data);
             self.stored_bytes_read(data.len());
         }
     }
@@ -77,14 +77,14 @@ impl Client {
     /// A stretch waits for nothing from disk any more.
     fn go_on(&mut self, stretch: Awaited) {
         let Awaited { node, handle, start, end, epoch } = stretch;
-        let fetching = &mut self.files.contents(node).fetching;
+        let fetching = &mut self.view.files.contents(node).fetching;
         if let Some(index) = fetching.iter().position(|other| *other == (start, end, epoch)) {
             fetching.swap_remove(index);
         }
-        self.names.release(node);
+        self.view.names.release(node);
         self.serve_readers(node);
         // What is still unknown of it was wanted ahead of a reader, who finds out about errors by himself.
-        if self.files.contents(node).epoch == epoch && self.files.open(handle).is_some() {
+        if self.view.files.contents(node).epoch == epoch && self.view.files.open(handle).is_some() {
             let _ahead = fetch::ask(self, node, handle, (start, end), false);
         }
         self.drop_if_gone(node);
@@ -109,11 +109,11 @@ impl Client {
 
     /// The piece of the present version of a node's contents at `offset`, if it may be on disk.
     fn wanted_piece(&self, node: TreeNodeId, offset: u64) -> Option<CachePiece> {
-        let is_locked = self.files.known(node).is_some_and(|contents| contents.is_locked);
-        let may_load = self.stored.is_on && !is_locked && !self.files.is_writing(node);
-        let known = self.names.node(node).filter(|_| may_load)?;
+        let is_locked = self.view.files.known(node).is_some_and(|contents| contents.is_locked);
+        let may_load = self.view.disk_cache.is_on && !is_locked && !self.view.files.is_writing(node);
+        let known = self.view.names.node(node).filter(|_| may_load)?;
         let piece = CachePiece::at(known.stat.id, known.stat.version, known.stat.size, offset)?;
-        (!self.stored.lacks(node, &piece)).then_some(piece)
+        (!self.view.disk_cache.lacks(node, &piece)).then_some(piece)
     }
 
     /// Whether contents from `offset` on may be on disk.
@@ -122,10 +122,10 @@ impl Client {
     }
 
     fn load(&mut self, piece: CachePiece) -> &mut Loading {
-        if !self.stored.loading.contains_key(&piece) {
+        if !self.view.disk_cache.loading.contains_key(&piece) {
             self.output(Output::Load(piece));
         }
-        self.stored.loading.entry(piece).or_default()
+        self.view.disk_cache.loading.entry(piece).or_default()
     }
 
     /// Looks for unknown contents, from `start` on, on disk first. Tells up to where; none when they are to be asked for.
@@ -137,15 +137,15 @@ impl Client {
         end: u64,
     ) -> Option<u64> {
         let piece = self.wanted_piece(node, start)?;
-        if !self.files.is_of(node, piece.version) {
+        if !self.view.files.is_of(node, piece.version) {
             return None;
         }
         // One piece tells whether there is anything.
-        let end = if self.stored.has_any(node, piece.version) { end.min(piece.end()) } else { end };
-        let contents = self.files.contents(node);
+        let end = if self.view.disk_cache.has_any(node, piece.version) { end.min(piece.end()) } else { end };
+        let contents = self.view.files.contents(node);
         let epoch = contents.epoch;
         contents.fetching.push((start, end, epoch));
-        self.names.hold(node);
+        self.view.names.hold(node);
         self.load(piece).awaited.push(Awaited { node, handle, start, end, epoch });
         Some(end)
     }
@@ -169,14 +169,14 @@ impl Client {
     /// Whether what an open would bring is here, or on its way behind another; where there is a store, one piece is as much as that
     /// brings.
     pub(crate) fn has_first_piece(&self, node: TreeNodeId) -> bool {
-        let Some(size) = self.names.node(node).map(|known| known.stat.size) else { return false };
-        let first = if self.stored.is_on { size.min(PIECE_BYTES) } else { size };
-        size == 0 || self.files.known(node).is_some_and(|contents| contents.next_gap(0, first).is_none())
+        let Some(size) = self.view.names.node(node).map(|known| known.stat.size) else { return false };
+        let first = if self.view.disk_cache.is_on { size.min(PIECE_BYTES) } else { size };
+        size == 0 || self.view.files.known(node).is_some_and(|contents| contents.next_gap(0, first).is_none())
     }
 
     /// Hands out pieces that are complete since something was read.
     pub(crate) fn keep_read(&mut self) {
-        for (node, start, end) in self.files.take_read() {
+        for (node, start, end) in self.view.files.take_read() {
             let mut at = start;
             while at < end {
                 at = match self.complete_piece(node, at) {
@@ -192,21 +192,22 @@ impl Client {
 
     /// The piece of a node's contents at `offset`, if all of it is known and of a version that the server told.
     fn complete_piece(&self, node: TreeNodeId, offset: u64) -> Option<(CachePiece, Bytes)> {
-        let known = self.names.node(node)?;
+        let known = self.view.names.node(node)?;
         let (stat, is_far) = (known.stat, self.requests.incoming.rtt().is_some_and(|rtt| rtt >= WORTH_RTT));
-        if !self.files.is_of(node, stat.version) || (stat.size > PIECE_BYTES && !is_far) {
+        if !self.view.files.is_of(node, stat.version) || (stat.size > PIECE_BYTES && !is_far) {
             return None;
         }
         let piece = CachePiece::at(stat.id, stat.version, stat.size, offset)?;
-        let data = self.files.known(node)?.ranges.read(piece.offset, piece.end())?;
+        let data = self.view.files.known(node)?.ranges.read(piece.offset, piece.end())?;
         Some((piece, data))
     }
 
     /// All pieces in memory that are worth keeping: what was written is among them.
     pub fn pieces(&self) -> impl Iterator<Item = (CachePiece, Bytes)> {
-        self.files.known_nodes().flat_map(move |node| {
+        self.view.files.known_nodes().flat_map(move |node| {
             // By what is known, since a file of any size may be a hole.
-            let stretches = self.files.known(node).into_iter().flat_map(|contents| contents.ranges.extents());
+            let stretches =
+                self.view.files.known(node).into_iter().flat_map(|contents| contents.ranges.extents());
             let first = |start: u64| start - start % PIECE_BYTES;
             let pieces = stretches.flat_map(|(start, end)| (first(start)..end).step_by(PIECE_BYTES as usize));
             let pieces: BTreeSet<u64> = pieces.collect();

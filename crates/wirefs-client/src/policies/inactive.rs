@@ -25,19 +25,19 @@ impl Client {
     /// 1 round trip before they are believed, which nobody waits for.
     pub fn import(&mut self, listings: impl IntoIterator<Item = (FileId, Bytes)>) -> bool {
         let is_kept = self.attachment.leases.as_ref().is_some_and(|leases| leases.kept);
-        if !is_kept || !self.leases.are_agreed() {
+        if !is_kept || !self.view.leases.are_agreed() {
             return false;
         }
         // Later than what is not leased any more, and earlier than anything that is recalled.
-        let at = Time(self.leases.leased_since().0 + 1);
+        let at = Time(self.view.leases.leased_since().0 + 1);
         let root = self.attachment.root;
         self.learn(&root, Freshness { at, leased: root.leased });
         for (dir, data) in listings {
-            self.inactive.put(dir, PackedListing::from_data(data, at));
+            self.view.inactive.put(dir, PackedListing::from_data(data, at));
         }
-        if !self.inactive.is_empty() {
-            self.leases.hold_some();
-            self.streams.remembers();
+        if !self.view.inactive.is_empty() {
+            self.view.leases.hold_some();
+            self.prefetch.remembers();
             self.send(Request::Ping(Tping {}), Pending::IGNORE);
         }
         true
@@ -45,63 +45,63 @@ impl Client {
 
     /// Hands out all complete listings that are leased. Call it last: when the connection is gone, so that nothing is recalled after.
     pub fn export(&mut self) -> Vec<(FileId, Bytes)> {
-        for node in self.directories.cached() {
+        for node in self.view.directories.cached() {
             self.deactivate(node);
         }
         let data = |(dir, packed): (FileId, PackedListing)| Some((dir, packed.into_data()?));
-        self.inactive.drain().filter_map(data).collect()
+        self.view.inactive.drain().filter_map(data).collect()
     }
 
     /// Moves a directory's listing to the inactive list. Returns whether there was one.
     pub(crate) fn deactivate(&mut self, node: TreeNodeId) -> bool {
-        let Some(stat) = self.names.node(node).map(|known| known.stat) else { return false };
+        let Some(stat) = self.view.names.node(node).map(|known| known.stat) else { return false };
         // A reply that is still to come to a caller who is gone may tell of an own change. What is ahead of the server may have names in
         // it that the server does not know yet.
-        if stat.kind != Kind::Directory || self.has_abandoned() || self.files.is_ahead(node) {
+        if stat.kind != Kind::Directory || self.has_abandoned() || self.view.files.is_ahead(node) {
             return false;
         }
-        let (coherency, names) = (self.coherency(), &self.names);
+        let (coherency, names) = (self.coherency(), &self.view.names);
         // A node is told of what changes, sooner than the listings that name it.
         let fresh = |told: &Stat| {
             let known = names.of_file(told.id).and_then(|node| names.node(node))?;
             let leased = known.freshness.is_some_and(|known| coherency.is_leased(known));
             Some(Stat { leased, ..if leased { known.stat } else { *told } })
         };
-        let packed = self.directories.pack(node, &stat, &coherency, fresh);
+        let packed = self.view.directories.pack(node, &stat, &coherency, fresh);
         let is_any = packed.is_some();
         if let Some(packed) = packed {
-            self.inactive.put(stat.id, packed);
+            self.view.inactive.put(stat.id, packed);
         }
         is_any
     }
 
     /// An own change of a directory was answered, however long ago it was called.
     pub(crate) fn drop_inactive(&mut self, dir: FileId) {
-        if !self.inactive.is_empty() {
-            self.inactive.take(dir);
+        if !self.view.inactive.is_empty() {
+            self.view.inactive.take(dir);
         }
     }
 
     /// A node is used: what was put aside of a directory's names is taken back.
     pub(crate) fn reactivate(&mut self, node: TreeNodeId) {
-        if self.inactive.is_empty() {
+        if self.view.inactive.is_empty() {
             return;
         }
-        let Some(dir) = self.names.node(node).filter(|known| known.stat.kind == Kind::Directory) else {
+        let Some(dir) = self.view.names.node(node).filter(|known| known.stat.kind == Kind::Directory) else {
             return;
         };
-        if let Some(packed) = self.inactive.take(dir.stat.id) {
+        if let Some(packed) = self.view.inactive.take(dir.stat.id) {
             let coherency = self.coherency();
-            self.directories.unpack(node, &packed, &coherency);
+            self.view.directories.unpack(node, &packed, &coherency);
             self.note_listed(node);
-            self.trim.taken = Some(node);
+            self.view.bounds.taken = Some(node);
         }
     }
 
     /// Whether a directory's listing is known and believed, be it packed.
     pub(crate) fn is_listed(&self, node: TreeNodeId) -> bool {
         let coherency = self.coherency();
-        let is_packed = |known: &TreeNode| self.inactive.has_whole(known.stat.id, &coherency);
-        self.directories.is_fresh(node, &coherency) || self.names.node(node).is_some_and(is_packed)
+        let is_packed = |known: &TreeNode| self.view.inactive.has_whole(known.stat.id, &coherency);
+        self.view.directories.is_fresh(node, &coherency) || self.view.names.node(node).is_some_and(is_packed)
     }
 }

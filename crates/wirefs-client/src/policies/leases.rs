@@ -17,9 +17,9 @@ impl Client {
         Coherency {
             now: self.now,
             window: self.config.mode.window(),
-            requested_after: self.acquired,
-            leased_since: self.leases.holder.as_ref().map(|_| self.leases.since),
-            leases_valid: self.leases.are_valid(self.now),
+            requested_after: self.exclusive.acquired,
+            leased_since: self.view.leases.holder.as_ref().map(|_| self.view.leases.since),
+            leases_valid: self.view.leases.are_valid(self.now),
         }
     }
 
@@ -30,32 +30,32 @@ impl Client {
 
     /// The same of anything of an object of which the reply says whether it is leased.
     pub(crate) fn known_object(&mut self, id: FileId, leased: bool, sent: Time) -> Freshness {
-        let holder = self.leases.holder.as_ref().filter(|_| leased);
+        let holder = self.view.leases.holder.as_ref().filter(|_| leased);
         let leased = holder.is_some_and(|holder| !holder.is_overtaken(id, sent));
-        self.leases.holds_any |= leased;
+        self.view.leases.holds_any |= leased;
         Freshness { at: sent, leased }
     }
 
     /// Whether a name was taken back since a request was sent at `sent`.
     pub(crate) fn is_name_taken_back(&self, dir: TreeNodeId, name: &[u8], sent: Time) -> bool {
-        let id = self.names.node(dir).map(|dir| dir.stat.id);
+        let id = self.view.names.node(dir).map(|dir| dir.stat.id);
         let is_overtaken =
             |holder: &LeaseHolder| id.is_none_or(|id: FileId| holder.is_name_overtaken(id, name, sent));
-        self.leases.holder.as_ref().is_some_and(is_overtaken)
+        self.view.leases.holder.as_ref().is_some_and(is_overtaken)
     }
 
     /// As of when a name is known of which the reply to a request sent at `sent` tells, with a lease on the directory if
     /// `leased`.
     pub(crate) fn known_name(&mut self, dir: TreeNodeId, name: &[u8], leased: bool, sent: Time) -> Freshness {
-        let leased = leased && self.leases.are_agreed() && !self.is_name_taken_back(dir, name, sent);
-        self.leases.holds_any |= leased;
+        let leased = leased && self.view.leases.are_agreed() && !self.is_name_taken_back(dir, name, sent);
+        self.view.leases.holds_any |= leased;
         Freshness { at: sent, leased }
     }
 
     /// Of these entries of a listing asked for at `sent`, what the taken-back names among them mean is not leased either.
     pub(crate) fn take_back(&self, dir: TreeNodeId, entries: &mut [DirEntry], sent: Time) {
-        let id = self.names.node(dir).map(|dir| dir.stat.id);
-        let Some((holder, id)) = self.leases.holder.as_ref().zip(id) else { return };
+        let id = self.view.names.node(dir).map(|dir| dir.stat.id);
+        let Some((holder, id)) = self.view.leases.holder.as_ref().zip(id) else { return };
         for entry in entries.iter_mut().filter(|entry| entry.stat.leased) {
             entry.stat.leased = !holder.is_name_overtaken(id, &entry.name, sent);
         }
@@ -75,7 +75,7 @@ impl Client {
     /// A request that was sent at `sent` was answered.
     pub(crate) fn answered(&mut self, sent: Time) {
         let now = self.now;
-        if let Some(holder) = self.leases.holder_mut() {
+        if let Some(holder) = self.view.leases.holder_mut() {
             holder.reply_received(now, sent);
             self.empty();
         }
@@ -84,7 +84,7 @@ impl Client {
     /// The mount has ended, so nobody believes anything of what is leased until it is asked for anew.
     pub fn rest(&mut self, now: Time) {
         self.now = now;
-        if self.leases.are_agreed() && self.requests.link.is_up() {
+        if self.view.leases.are_agreed() && self.requests.link.is_up() {
             let told = Request::Recalled(Trecalled { serial: RELEASE_ALL }).encode(NOTAG);
             self.output(Output::Send(told, Lane::Changes));
         }
@@ -92,8 +92,8 @@ impl Client {
 
     /// The connection is gone.
     pub(crate) fn leases_lost(&mut self) {
-        self.leases.abandon_recalls();
-        if let Some(holder) = self.leases.holder_mut() {
+        self.view.leases.abandon_recalls();
+        if let Some(holder) = self.view.leases.holder_mut() {
             holder.disconnected();
         }
     }
@@ -101,49 +101,49 @@ impl Client {
     /// The tree is attached again.
     pub(crate) fn leases_attached(&mut self, terms: Option<&Terms>) {
         let now = self.now;
-        match (terms.filter(|_| self.config.mode.takes_leases()), self.leases.holder_mut()) {
+        match (terms.filter(|_| self.config.mode.takes_leases()), self.view.leases.holder_mut()) {
             (Some(terms), Some(holder)) => holder.attached(now, term(terms), terms.kept),
-            (Some(terms), None) => self.leases.holder = Some(LeaseHolder::new(now, term(terms))),
+            (Some(terms), None) => self.view.leases.holder = Some(LeaseHolder::new(now, term(terms))),
             (None, Some(_)) => {
-                self.leases.holder = None;
+                self.view.leases.holder = None;
                 self.forget_leased();
                 self.empty_kernel();
             }
             (None, None) => {}
         }
-        self.leases.watch = terms.map_or(Watch::None, |terms| terms.watch);
+        self.view.leases.watch = terms.map_or(Watch::None, |terms| terms.watch);
         self.empty();
     }
 
     /// Lets time pass: what is over is forgotten, what is to go on is renewed.
     pub(crate) fn watch_leases(&mut self) {
         let (now, oldest) = (self.now, self.requests.oldest());
-        let Some(holder) = self.leases.holder_mut() else { return };
+        let Some(holder) = self.view.leases.holder_mut() else { return };
         holder.tick(now);
         holder.prune(oldest);
         let is_due = holder.renewal_at().is_some_and(|at| now >= at);
         self.empty();
-        if is_due && self.leases.holds_any && self.requests.link.is_up() {
+        if is_due && self.view.leases.holds_any && self.requests.link.is_up() {
             self.send(Request::Ping(Tping {}), Pending::IGNORE);
         }
     }
 
     /// Nothing that was asked for up to now is leased any more.
     pub(crate) fn forget_leased(&mut self) {
-        self.leases.since = self.now;
-        self.leases.holds_any = false;
-        self.directories.invalidate_all();
-        drop(self.inactive.drain());
+        self.view.leases.since = self.now;
+        self.view.leases.holds_any = false;
+        self.view.directories.invalidate_all();
+        drop(self.view.inactive.drain());
         self.invalidate_listings();
     }
 
     fn empty(&mut self) {
-        while let Some(empty) = self.leases.holder_mut().and_then(LeaseHolder::poll) {
+        while let Some(empty) = self.view.leases.holder_mut().and_then(LeaseHolder::poll) {
             if empty.own_cache_too {
                 self.forget_leased();
             }
             self.empty_kernel();
-            if let Some(holder) = self.leases.holder_mut() {
+            if let Some(holder) = self.view.leases.holder_mut() {
                 holder.invalidated();
             }
         }

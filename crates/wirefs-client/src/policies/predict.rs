@@ -68,19 +68,19 @@ fn go(client: &mut Client, request: Request, pending: Pending, predicted: Predic
     let request = as_sent(request);
     let (what, path) = (request.name(), path_of(&request));
     let number = client.issue(request, |number| Pending::Confirm(Confirming(number)));
-    client.ahead.issued(0, predicted.inodes);
+    client.exclusive.unconfirmed.issued(0, predicted.inodes);
     for node in &predicted.nodes {
         client.note_known(*node);
         client.goes_ahead(*node);
     }
     let unconfirmed =
         Unconfirmed { nodes: predicted.nodes, names: predicted.names, makes: None, opens: None, path, what };
-    client.ahead.unconfirmed.insert(number, unconfirmed);
+    client.exclusive.unconfirmed.unconfirmed.insert(number, unconfirmed);
     if let Some(node) = pending.counted_node() {
         client.change_begins(node, 0);
     }
     let now = client.now;
-    client.ahead.is_predicted = true;
+    client.exclusive.unconfirmed.is_predicted = true;
     match (pending, predicted.reply) {
         (Pending::Make(making), Reply::Put(put)) => {
             let made = put.stat.map(|stat| stat.id);
@@ -102,30 +102,30 @@ fn go(client: &mut Client, request: Request, pending: Pending, predicted: Predic
     if let Some((node, stat)) = predicted.besides {
         attributes::changed(client, node, Some(&stat), now);
     }
-    client.ahead.is_predicted = false;
+    client.exclusive.unconfirmed.is_predicted = false;
     client.send_waiting();
 }
 
 /// The object is there from now on, and known by the number of its change.
 fn note_made(client: &mut Client, number: u64, made: Option<FileId>) {
-    let Some(node) = made.and_then(|id| client.names.of_file(id)) else { return };
+    let Some(node) = made.and_then(|id| client.view.names.of_file(id)) else { return };
     client.goes_ahead(node);
-    let handle = client.files.handles_of(node).next();
-    if let Some(handle) = handle.and_then(|handle| client.files.open_mut(handle)) {
+    let handle = client.view.files.handles_of(node).next();
+    if let Some(handle) = handle.and_then(|handle| client.view.files.open_mut(handle)) {
         handle.server.request();
     }
-    if let Some(unconfirmed) = client.ahead.unconfirmed.get_mut(&number) {
+    if let Some(unconfirmed) = client.exclusive.unconfirmed.unconfirmed.get_mut(&number) {
         unconfirmed.makes = Some(Made { node, handle });
     }
 }
 
 /// The file is open from now on; the server's fd comes later.
 fn note_opened(client: &mut Client, number: u64, node: TreeNodeId) {
-    let Some(handle) = client.files.handles_of(node).next_back() else { return };
-    if let Some(open) = client.files.open_mut(handle) {
+    let Some(handle) = client.view.files.handles_of(node).next_back() else { return };
+    if let Some(open) = client.view.files.open_mut(handle) {
         open.server.request();
     }
-    if let Some(unconfirmed) = client.ahead.unconfirmed.get_mut(&number) {
+    if let Some(unconfirmed) = client.exclusive.unconfirmed.unconfirmed.get_mut(&number) {
         unconfirmed.opens = Some((node, handle));
     }
 }
@@ -154,8 +154,8 @@ fn path_of(request: &Request) -> TreePath {
 
 /// Chmod, utimes, truncate, and chown to whom it belongs already.
 fn set(client: &Client, put: &Tput, node: TreeNodeId) -> Option<Predicted> {
-    let known = client.names.node(node).filter(|_| client.is_fresh(node))?;
-    let stat = client.ahead.shown(&known.stat);
+    let known = client.view.names.node(node).filter(|_| client.is_fresh(node))?;
+    let stat = client.exclusive.unconfirmed.shown(&known.stat);
     let now = client.time_after(stat.ctime);
     let set = put.set;
     let is_plain = matches!(stat.kind, Kind::File | Kind::Directory) && stat.mode & 0o7000 == 0;

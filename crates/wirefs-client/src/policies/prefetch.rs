@@ -49,14 +49,14 @@ impl Client {
 
     /// Whether what is asked for now may be expected to be believed for any time at all. Leases count once something was answered.
     pub(crate) fn may_fetch_ahead(&self) -> bool {
-        self.coherency().allows_caching() || (self.leases.are_agreed() && self.requests.link.is_up())
+        self.coherency().allows_caching() || (self.view.leases.are_agreed() && self.requests.link.is_up())
     }
 
     /// Whether anything is to be asked for ahead.
     fn may_stream(&self) -> bool {
         self.config.mode.fetch.prefetches()
-            && !self.streams.is_refused
-            && self.now >= self.streams.rests_until
+            && !self.prefetch.is_refused
+            && self.now >= self.prefetch.rests_until
             && self.requests.link.is_up()
             && self.may_fetch_ahead()
     }
@@ -64,14 +64,14 @@ impl Client {
     /// A directory's listing is known now.
     pub(crate) fn directory_listed(&mut self, dir: TreeNodeId) {
         let pace = self.pace();
-        self.streams.walks.listed(dir, pace);
+        self.prefetch.walks.listed(dir, pace);
     }
 
     /// A program lists a directory.
     pub(crate) fn directory_opened(&mut self, dir: TreeNodeId) {
         if self.config.mode.fetch.is_cached() {
             let pace = self.pace();
-            self.streams.walks.opened(dir, pace);
+            self.prefetch.walks.opened(dir, pace);
             self.note_order(dir);
         }
     }
@@ -81,8 +81,8 @@ impl Client {
         if dir == ROOT || !self.may_stream() || self.is_coming(dir) {
             return;
         }
-        let (pace, parent) = (self.pace(), self.names.parent(dir));
-        if self.streams.walks.enters(parent, dir, pace) {
+        let (pace, parent) = (self.pace(), self.view.names.parent(dir));
+        if self.prefetch.walks.enters(parent, dir, pace) {
             let top = self.walk_top(parent);
             self.stream(top, Some(dir));
         }
@@ -93,12 +93,12 @@ impl Client {
     fn walk_top(&mut self, dir: TreeNodeId) -> TreeNodeId {
         let pace = self.pace();
         let (mut top, mut at) = (dir, dir);
-        while at != ROOT && self.streams.walks.is_walked_now(at, pace) {
-            at = self.names.parent(at);
-            if !self.streams.walks.is_walked_now(at, pace) {
+        while at != ROOT && self.prefetch.walks.is_walked_now(at, pace) {
+            at = self.view.names.parent(at);
+            if !self.prefetch.walks.is_walked_now(at, pace) {
                 break;
             }
-            if !self.streams.walks.seen(at, pace).is_streamed {
+            if !self.prefetch.walks.seen(at, pace).is_streamed {
                 top = at;
             }
         }
@@ -109,7 +109,7 @@ impl Client {
     pub(crate) fn directory_found(&mut self, parent: TreeNodeId, dir: TreeNodeId) {
         if self.may_stream() && !self.is_coming(dir) {
             let pace = self.pace();
-            if self.streams.walks.enters(parent, dir, pace) {
+            if self.prefetch.walks.enters(parent, dir, pace) {
                 self.stream(parent, None);
             }
         }
@@ -125,7 +125,7 @@ impl Client {
         if self.is_coming(dir) {
             return true;
         }
-        if !self.streams.walks.is_entered(dir, pace) || self.streams.walks.seen(dir, pace).is_streamed {
+        if !self.prefetch.walks.is_entered(dir, pace) || self.prefetch.walks.seen(dir, pace).is_streamed {
             return false;
         }
         self.stream(dir, None);
@@ -142,7 +142,7 @@ impl Client {
             {
                 return true;
             }
-            let above = self.names.parent(at);
+            let above = self.view.names.parent(at);
             if at == ROOT || above == at {
                 return false;
             }
@@ -153,7 +153,7 @@ impl Client {
     /// Asks for all below `dir`; if that was done already and did not reach `missed`, for that one and the next.
     fn stream(&mut self, dir: TreeNodeId, missed: Option<TreeNodeId>) {
         let pace = self.pace();
-        let seen = self.streams.walks.seen(dir, pace);
+        let seen = self.prefetch.walks.seen(dir, pace);
         if !seen.is_streamed {
             seen.is_streamed = true;
             statfs::ask_ahead(self);
@@ -169,9 +169,9 @@ impl Client {
         seen.ahead = (seen.ahead * 2).clamp(AHEAD.0, AHEAD.1);
         let count = seen.ahead;
         let Some(missed) = missed else { return };
-        let names = self.names.links(missed);
+        let names = self.view.names.links(missed);
         let Some((_, name)) = names.iter().find(|(of, _)| *of == dir) else { return };
-        for next in self.names.directories_after(dir, name, count) {
+        for next in self.view.names.directories_after(dir, name, count) {
             if !self.is_listed(next) && !self.is_coming(next) {
                 let bounds = FindBounds {
                     depth: u16::MAX,
@@ -187,38 +187,38 @@ impl Client {
     /// A stream from `dir` has ended.
     pub(crate) fn stream_ended(&mut self, dir: TreeNodeId, told: FindTotals) {
         if told.directories > 1 && told.believed == 0 {
-            self.streams.rests_until = self.now + REST;
+            self.prefetch.rests_until = self.now + REST;
         }
         self.top_ended(dir, told);
     }
 
     /// The listing of a directory came ahead of who asks for it. `is_known`: it was known already.
     pub(crate) fn fetched_directory(&mut self, dir: TreeNodeId, is_known: bool) {
-        let fate = &mut self.streams.counted.directories;
+        let fate = &mut self.prefetch.counted.directories;
         fate.fetched += 1;
-        if is_known || !self.streams.unused.add(dir, Item::Directory, self.now) {
+        if is_known || !self.prefetch.unused.add(dir, Item::Directory, self.now) {
             fate.wasted += 1;
             return;
         }
-        self.names.hold(dir);
+        self.view.names.hold(dir);
     }
 
     /// The contents of a file came ahead of who asks for them.
     pub(crate) fn fetched_file(&mut self, node: TreeNodeId, bytes: u64, is_known: bool) {
-        let counted = &mut self.streams.counted;
+        let counted = &mut self.prefetch.counted;
         counted.files.fetched += 1;
         counted.contents.fetched += bytes;
-        if is_known || !self.streams.unused.add(node, Item::File(bytes), self.now) {
+        if is_known || !self.prefetch.unused.add(node, Item::File(bytes), self.now) {
             counted.files.wasted += 1;
             counted.contents.wasted += bytes;
             return;
         }
-        self.names.hold(node);
+        self.view.names.hold(node);
     }
 
     /// Contents came ahead that are of no use.
     pub(crate) fn fetched_known(&mut self, bytes: u64) {
-        let counted = &mut self.streams.counted;
+        let counted = &mut self.prefetch.counted;
         counted.files.fetched += 1;
         counted.files.wasted += 1;
         counted.contents.fetched += bytes;
@@ -227,8 +227,8 @@ impl Client {
 
     /// Notes the first use of a node's prefetched data. Returns whether there was any.
     pub(crate) fn used_ahead(&mut self, node: TreeNodeId) -> bool {
-        let Some(item) = self.streams.unused.remove(node) else { return false };
-        let counted = &mut self.streams.counted;
+        let Some(item) = self.prefetch.unused.remove(node) else { return false };
+        let counted = &mut self.prefetch.counted;
         match item {
             Item::Directory => {
                 counted.directories.used += 1;
@@ -238,10 +238,10 @@ impl Client {
             Item::File(bytes) => {
                 counted.files.used += 1;
                 counted.contents.used += bytes;
-                self.streams.contents.used(bytes);
+                self.prefetch.contents.used(bytes);
             }
         }
-        self.names.release(node);
+        self.view.names.release(node);
         true
     }
 
@@ -249,8 +249,9 @@ impl Client {
     pub(crate) fn drop_unused(&mut self) {
         let (bytes_max, most) = (self.ahead_bytes_max(), self.unused_max());
         for _ in 0..DROPPED_AT_ONCE {
-            let (coherency, names) = (self.coherency(), &self.names);
-            let (directories, inactive, files) = (&self.directories, &self.inactive, &self.files);
+            let (coherency, names) = (self.coherency(), &self.view.names);
+            let (directories, inactive, files) =
+                (&self.view.directories, &self.view.inactive, &self.view.files);
             let is_packed =
                 |node| names.node(node).is_some_and(|dir| inactive.has_whole(dir.stat.id, &coherency));
             let is_useless = |node: TreeNodeId, item: Item| match item {
@@ -261,25 +262,25 @@ impl Client {
                     contents < bytes || !is_known(node)
                 }
             };
-            let dropped = self.streams.unused.drop_oldest(bytes_max, most, is_useless);
+            let dropped = self.prefetch.unused.drop_oldest(bytes_max, most, is_useless);
             let Some((node, item)) = dropped else { return };
-            let counted = &mut self.streams.counted;
+            let counted = &mut self.prefetch.counted;
             match item {
                 Item::Directory => counted.directories.wasted += 1,
                 Item::File(bytes) => {
                     counted.files.wasted += 1;
                     counted.contents.wasted += bytes;
-                    self.streams.contents.wasted(bytes);
-                    self.files.forget_ahead(node);
+                    self.prefetch.contents.wasted(bytes);
+                    self.view.files.forget_ahead(node);
                 }
             }
-            self.names.release(node);
+            self.view.names.release(node);
             self.drop_if_gone(node);
         }
     }
 
     /// How many bytes of contents may be known ahead and unused.
     fn ahead_bytes_max(&self) -> u64 {
-        self.files.read_ahead_bytes_max() / 2
+        self.view.files.read_ahead_bytes_max() / 2
     }
 }

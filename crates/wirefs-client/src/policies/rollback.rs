@@ -34,7 +34,7 @@ impl Client {
             Request::Put(put) if put.mode.has(PutMode::CREATE) => {
                 // A file that is there already is cut with it.
                 if put.mode.has(PutMode::STAT) && put.set.size.is_some() {
-                    self.rollback.forget();
+                    self.exclusive.rollback.forget();
                 }
                 return;
             }
@@ -48,45 +48,48 @@ impl Client {
             Request::Copy(copy) => (copy.to.id, None),
             _ => return,
         };
-        let Some(node) = id.and_then(|id: FileId| self.names.of_file(id)) else {
-            return self.rollback.forget();
+        let Some(node) = id.and_then(|id: FileId| self.view.names.of_file(id)) else {
+            return self.exclusive.rollback.forget();
         };
-        let is_begun = self.rollback.begun.contains(&node);
+        let is_begun = self.exclusive.rollback.begun.contains(&node);
         if !put.is_some_and(|put| begins(put, is_begun)) {
-            self.rollback.begun.remove(&node);
+            self.exclusive.rollback.begun.remove(&node);
         } else if !is_begun && self.database_of(node).is_some() {
-            if self.rollback.begun.len() >= BEGUN_MAX {
-                self.rollback.forget();
+            if self.exclusive.rollback.begun.len() >= BEGUN_MAX {
+                self.exclusive.rollback.forget();
             }
-            self.rollback.begun.insert(node);
+            self.exclusive.rollback.begun.insert(node);
         }
     }
 
     /// The database that a file is the journal of, going by its one name.
     fn database_of(&self, node: TreeNodeId) -> Option<TreeNodeId> {
-        let [(parent, name)] = self.names.links(node).try_into().ok()?;
+        let [(parent, name)] = self.view.names.links(node).try_into().ok()?;
         let name: Vec<u8> = name;
         let of = name.strip_suffix(SUFFIX)?;
-        self.names.child(parent, of)
+        self.view.names.child(parent, of)
     }
 
     /// Whether a sync of this file only says that what is written later is to come later: the database that must wait for it.
     pub(crate) fn orders_for(&mut self, node: TreeNodeId) -> Option<TreeNodeId> {
-        if !self.attachment.has_barriers || !self.may_be_ahead() || !self.rollback.begun.contains(&node) {
+        if !self.attachment.has_barriers
+            || !self.may_be_ahead()
+            || !self.exclusive.rollback.begun.contains(&node)
+        {
             return None;
         }
         let database = self.database_of(node)?;
         let key = crate::view::locks::Locks::key(database, LockFamily::Posix);
         let is_held = |byte| {
             let wanted = LockRange { kind: LockKind::Read, start: byte, end: byte, pid: 0 };
-            self.locks.is_excluded(key, wanted)
+            self.view.locks.is_excluded(key, wanted)
         };
         (is_held(RESERVED) && is_held(EXCLUSIVE)).then_some(database)
     }
 
     /// The same of a directory in which no other name has changed than this one, since the server's disk has it.
     pub(crate) fn orders_name(&mut self, dir: TreeNodeId, name: &[u8]) -> Option<(TreeNodeId, TreeNodeId)> {
-        let journal = self.names.child(dir, name)?;
+        let journal = self.view.names.child(dir, name)?;
         Some((journal, self.orders_for(journal)?))
     }
 }

@@ -41,21 +41,21 @@ impl Client {
         self.watch_rollback(request);
         if may_concern_directory(request) {
             match journal_of(request) {
-                Some(journal) => self.synced.journal_changed(journal),
-                None => self.synced.forget(),
+                Some(journal) => self.exclusive.synced.journal_changed(journal),
+                None => self.exclusive.synced.forget(),
             }
         }
     }
 
     /// The rollback journals of a directory that were made, changed or removed since it was brought to the server's disk.
     fn journals_since(&self, dir: TreeNodeId) -> Vec<TreePath> {
-        let path = self.names.path(dir);
-        path.map(|path| self.synced.journals_of(dir, &path)).unwrap_or_default()
+        let path = self.view.names.path(dir);
+        path.map(|path| self.exclusive.synced.journals_of(dir, &path)).unwrap_or_default()
     }
 
     /// Sends a barrier for a directory in which nothing has changed but one rollback journal's name, if that is enough.
     fn order_directory(&mut self, dir: TreeNodeId, journals: &[TreePath]) -> bool {
-        let ([journal], Some(Current::Done)) = (journals, self.synced.current.get(&dir)) else {
+        let ([journal], Some(Current::Done)) = (journals, self.exclusive.synced.current.get(&dir)) else {
             return false;
         };
         let name = journal.names().next_back().map(<[u8]>::to_vec);
@@ -68,21 +68,21 @@ impl Client {
         if !self.can_be_ahead(dir) {
             return false;
         }
-        self.synced.want(dir);
+        self.exclusive.synced.want(dir);
         let journals = self.journals_since(dir);
         if self.order_directory(dir, &journals) {
             self.answer_journaled(call, Answer::Done);
             return true;
         }
-        match self.synced.current.get(&dir).copied().filter(|_| journals.is_empty()) {
+        match self.exclusive.synced.current.get(&dir).copied().filter(|_| journals.is_empty()) {
             Some(Current::Done) => self.answer(call, Answer::Done),
             Some(Current::Asked(number)) => {
-                if let Some((_, calls)) = self.synced.under_way.get_mut(&number) {
+                if let Some((_, calls)) = self.exclusive.synced.under_way.get_mut(&number) {
                     calls.push(call);
                 }
             }
             None => {
-                let number = self.synced.begins(dir, Some(call));
+                let number = self.exclusive.synced.begins(dir, Some(call));
                 if let Err(errno) = commit::of_directory(self, dir, number) {
                     self.directory_synced(number, Err(errno));
                 }
@@ -93,17 +93,17 @@ impl Client {
 
     /// A file is being synced: so is its directory, if that is likely to be next.
     pub(crate) fn sync_directory_of(&mut self, node: TreeNodeId) {
-        let has_name = !self.names.links(node).is_empty();
-        let dir = self.names.parent(node);
-        let is_wanted = has_name && self.synced.wanted.contains(&dir);
-        let is_current = self.synced.current.contains_key(&dir) && {
-            let own = self.names.path(node);
+        let has_name = !self.view.names.links(node).is_empty();
+        let dir = self.view.names.parent(node);
+        let is_wanted = has_name && self.exclusive.synced.wanted.contains(&dir);
+        let is_current = self.exclusive.synced.current.contains_key(&dir) && {
+            let own = self.view.names.path(node);
             !self.journals_since(dir).iter().any(|journal| Some(journal) == own.as_ref())
         };
         if !is_wanted || is_current || !self.can_be_ahead(dir) {
             return;
         }
-        let number = self.synced.begins(dir, None);
+        let number = self.exclusive.synced.begins(dir, None);
         if let Err(errno) = commit::of_directory(self, dir, number) {
             self.directory_synced(number, Err(errno));
         }
@@ -111,7 +111,7 @@ impl Client {
 
     /// A request of these was answered.
     pub(crate) fn directory_synced(&mut self, number: u64, outcome: Result<(), Errno>) {
-        for call in self.synced.ended(number, outcome.is_ok()) {
+        for call in self.exclusive.synced.ended(number, outcome.is_ok()) {
             match outcome {
                 Ok(()) => self.answer(call, Answer::Done),
                 Err(errno) => self.fail(call, errno),

@@ -49,25 +49,34 @@ impl Client {
     /// Whether a change whose outcome is certain may be answered now.
     pub(crate) fn may_be_ahead(&self) -> bool {
         self.config.journal
-            && self.ahead.is_alone
+            && self.exclusive.unconfirmed.is_alone
             && !self.attachment.read_only
-            && self.leases.are_valid(self.now)
+            && self.view.leases.are_valid(self.now)
             && self.requests.len() < ISSUED_MAX
             && self.has_room()
     }
 
     /// Whether the server's disk will surely take what is on its way, and more.
     fn has_room(&self) -> bool {
-        let Some((figures, _)) = self.figures else { return false };
+        let Some((figures, _)) = self.view.figures else { return false };
         let bytes = figures.blocks_available.saturating_mul(u64::from(figures.block_bytes));
         let is_unlimited = figures.files == 0;
-        bytes >= self.ahead.taken.0.saturating_add(self.files.unacknowledged()).saturating_add(ROOM_BYTES)
-            && (is_unlimited || figures.files_free >= self.ahead.taken.1.saturating_add(ROOM_FILES))
+        bytes
+            >= self
+                .exclusive
+                .unconfirmed
+                .taken
+                .0
+                .saturating_add(self.view.files.unacknowledged())
+                .saturating_add(ROOM_BYTES)
+            && (is_unlimited
+                || figures.files_free >= self.exclusive.unconfirmed.taken.1.saturating_add(ROOM_FILES))
     }
 
     /// Whether what this client knows of the node is what counts: own changes of it are on their way, and nobody else's can be.
     pub(crate) fn is_ahead(&self, node: TreeNodeId) -> bool {
-        self.files.is_ahead(node) && self.names.node(node).is_some_and(|known| known.freshness.is_some())
+        self.view.files.is_ahead(node)
+            && self.view.names.node(node).is_some_and(|known| known.freshness.is_some())
     }
 
     /// Whether an own change of the node may be shown before the server has it.
@@ -77,17 +86,17 @@ impl Client {
 
     /// An own change of the node is about to be shown: what is shown of it is what is known from now on.
     pub(crate) fn shows_own(&mut self, node: TreeNodeId) {
-        if let Some(known) = self.names.node_mut(node) {
-            known.stat = self.ahead.shown(&known.stat);
+        if let Some(known) = self.view.names.node_mut(node) {
+            known.stat = self.exclusive.unconfirmed.shown(&known.stat);
         }
     }
 
     /// An own change of the node is on its way whose outcome is known.
     pub(crate) fn goes_ahead(&mut self, node: TreeNodeId) {
         self.shows_own(node);
-        self.files.write_sent(node, 0);
-        self.files.set_ahead(node);
-        self.names.hold(node);
+        self.view.files.write_sent(node, 0);
+        self.view.files.set_ahead(node);
+        self.view.names.hold(node);
     }
 
     /// The time of day.
@@ -111,14 +120,15 @@ impl Client {
     pub(crate) fn exclusivity_changed(&mut self, told: Ralone) {
         self.note_alone(told.alone);
         if told.alone {
-            (self.ahead.is_alone, self.ahead.shares) = (true, None);
+            (self.exclusive.unconfirmed.is_alone, self.exclusive.unconfirmed.shares) = (true, None);
             self.ask_room();
             // Who was here before that, nobody knows: what was changed until then is soon to be what no loss of power takes away.
-            self.ahead.durable.is_urgent = self.ahead.durable.is_due;
+            self.exclusive.unconfirmed.durable.is_urgent = self.exclusive.unconfirmed.durable.is_due;
             self.watch_durable();
         } else {
-            (self.ahead.is_alone, self.ahead.shares) = (false, Some(told.serial));
-            self.rollback.forget();
+            (self.exclusive.unconfirmed.is_alone, self.exclusive.unconfirmed.shares) =
+                (false, Some(told.serial));
+            self.exclusive.rollback.forget();
             self.end_delegations();
             self.share();
         }
@@ -134,23 +144,23 @@ impl Client {
 
     /// Somebody at the server has changed something.
     pub(crate) fn note_others(&mut self) {
-        if self.ahead.is_alone {
+        if self.exclusive.unconfirmed.is_alone {
             self.note_alone(true);
         }
     }
 
     /// The server tells when an object was changed by a change of this client's.
     pub(crate) fn note_seen(&mut self, at: Timestamp) {
-        if self.config.journal && at > self.ahead.seen {
-            self.ahead.seen = at;
+        if self.config.journal && at > self.exclusive.unconfirmed.seen {
+            self.exclusive.unconfirmed.seen = at;
             self.output(Output::JournalNote(Note::Seen(at)));
         }
     }
 
     /// The reply to a change that was asked for then tells when something was changed.
     pub(crate) fn note_changed(&mut self, at: Timestamp, asked: Time) {
-        if at > self.ahead.seen {
-            self.ahead.server_clock = Some((at, asked));
+        if at > self.exclusive.unconfirmed.seen {
+            self.exclusive.unconfirmed.server_clock = Some((at, asked));
         }
         self.note_seen(at);
     }
@@ -158,7 +168,7 @@ impl Client {
     /// The connection of a client that is alone ends. The server would have told of changes by others until now, so what was changed until
     /// now was changed by this client, also where the reply is lost.
     pub(crate) fn note_unanswered(&mut self) {
-        let now = match self.ahead.server_clock {
+        let now = match self.exclusive.unconfirmed.server_clock {
             Some((at, asked)) => at.after(self.now.since(asked)),
             None => self.time_of_day(),
         };
@@ -167,7 +177,7 @@ impl Client {
 
     /// An own change of the node is about to be issued: what the server has told of it was told before.
     pub(crate) fn note_known(&mut self, node: TreeNodeId) {
-        let known = self.names.node(node).filter(|_| !self.files.is_ahead(node));
+        let known = self.view.names.node(node).filter(|_| !self.view.files.is_ahead(node));
         if let Some(at) = known.map(|known| known.stat.ctime) {
             self.note_seen(at);
         }
@@ -175,11 +185,15 @@ impl Client {
 
     /// Others wait for what this client has changed: they are let on once all of it is answered.
     pub(crate) fn share(&mut self) {
-        let Some(serial) = self.ahead.shares.filter(|_| !self.ahead.is_any() && !self.requests.any_change())
+        let Some(serial) = self
+            .exclusive
+            .unconfirmed
+            .shares
+            .filter(|_| !self.exclusive.unconfirmed.is_any() && !self.requests.any_change())
         else {
             return;
         };
-        self.ahead.shares = None;
+        self.exclusive.unconfirmed.shares = None;
         let request = Request::Recalled(Trecalled { serial });
         let frame = request.encode(NOTAG);
         self.counters.count(&request);
@@ -188,21 +202,25 @@ impl Client {
 
     /// The connection is lost, or another one is there.
     pub(crate) fn alone_lost(&mut self) {
-        (self.ahead.is_alone, self.ahead.shares) = (false, None);
-        self.ahead.asks_room = false;
+        (self.exclusive.unconfirmed.is_alone, self.exclusive.unconfirmed.shares) = (false, None);
+        self.exclusive.unconfirmed.asks_room = false;
     }
 
     /// Asks how much room there is, where that is not known well enough.
     pub(crate) fn watch_room(&mut self) {
-        let is_old = self.figures.is_none_or(|(_, at)| self.now >= at + ROOM_FOR);
-        if self.ahead.is_alone && self.config.journal && is_old && self.ahead.taken != (0, 0) {
+        let is_old = self.view.figures.is_none_or(|(_, at)| self.now >= at + ROOM_FOR);
+        if self.exclusive.unconfirmed.is_alone
+            && self.config.journal
+            && is_old
+            && self.exclusive.unconfirmed.taken != (0, 0)
+        {
             self.ask_room();
         }
     }
 
     fn ask_room(&mut self) {
-        if !self.ahead.asks_room && self.requests.link.is_up() && self.config.journal {
-            self.ahead.asks_room = true;
+        if !self.exclusive.unconfirmed.asks_room && self.requests.link.is_up() && self.config.journal {
+            self.exclusive.unconfirmed.asks_room = true;
             let target = Target::at(TreePath::root());
             self.send(Request::Statfs(Tstatfs { target }), Pending::Room(RoomAsking));
         }
@@ -210,16 +228,16 @@ impl Client {
 
     /// The server has said how much room there is, all that it has by then counted.
     pub(crate) fn room_known(&mut self, is_told: bool) {
-        self.ahead.asks_room = false;
+        self.exclusive.unconfirmed.asks_room = false;
         if is_told {
-            self.ahead.taken = (0, 0);
+            self.exclusive.unconfirmed.taken = (0, 0);
         }
     }
 
     /// Requests that are not changes go behind those that are on their way: what they tell must have them in it. Hands it back where it
     /// may be sent.
     pub(crate) fn behind(&mut self, mut request: Request, pending: Pending) -> Option<(Request, Pending)> {
-        if !self.ahead.is_any() {
+        if !self.exclusive.unconfirmed.is_any() {
             return Some((request, pending));
         }
         let waits = match &mut request {
@@ -249,22 +267,32 @@ impl Client {
         if !waits {
             return Some((request, pending));
         }
-        let until = self.ahead.issued;
-        self.ahead.held.push_back(Held { request, pending, until, asked: self.now });
+        let until = self.exclusive.unconfirmed.issued;
+        self.exclusive.unconfirmed.held.push_back(Held { request, pending, until, asked: self.now });
         None
     }
 
     /// Objects that what is held is about have other ids by now.
     pub(crate) fn rename_held_ids(&mut self, id_of: impl Fn(FileId) -> FileId) {
-        for id in self.ahead.held.iter_mut().flat_map(|held| held.request.ids_mut()).flatten() {
+        for id in self.exclusive.unconfirmed.held.iter_mut().flat_map(|held| held.request.ids_mut()).flatten()
+        {
             *id = id_of(*id);
         }
     }
 
     /// Sends what waited for changes that are answered by now.
     pub(crate) fn release_held(&mut self) {
-        while self.ahead.held.front().is_some_and(|held| held.until <= self.ahead.answered) {
-            let Some(Held { request, pending, asked, .. }) = self.ahead.held.pop_front() else { return };
+        while self
+            .exclusive
+            .unconfirmed
+            .held
+            .front()
+            .is_some_and(|held| held.until <= self.exclusive.unconfirmed.answered)
+        {
+            let Some(Held { request, pending, asked, .. }) = self.exclusive.unconfirmed.held.pop_front()
+            else {
+                return;
+            };
             self.requests.wait(asked, request, pending);
         }
     }
@@ -276,10 +304,10 @@ impl Client {
     }
 
     pub(crate) fn note_late(&mut self, what: &'static str, path: TreePath, errno: Errno) {
-        if self.ahead.late.len() >= LATE_MAX {
-            self.ahead.late.pop_front();
+        if self.exclusive.unconfirmed.late.len() >= LATE_MAX {
+            self.exclusive.unconfirmed.late.pop_front();
         }
-        self.ahead.late_count += 1;
-        self.ahead.late.push_back(LateError { what, path, errno, at: self.now });
+        self.exclusive.unconfirmed.late_count += 1;
+        self.exclusive.unconfirmed.late.push_back(LateError { what, path, errno, at: self.now });
     }
 }

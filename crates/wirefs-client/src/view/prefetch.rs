@@ -6,6 +6,7 @@ mod unused;
 mod walks;
 pub(crate) mod window;
 
+use crate::view::misses::Misses;
 pub(crate) use order::Place;
 use top::Top;
 pub use unused::Fate;
@@ -44,6 +45,7 @@ pub(crate) struct Streams {
     pub(crate) contents: Contents,
     pub(crate) unused: Unused,
     pub(crate) counted: PrefetchStatus,
+    pub(crate) misses: Misses,
 }
 
 impl Streams {

@@ -15,25 +15,31 @@ const LINKS_MAX: u32 = 30_000;
 
 /// A directory all of whose names are known, and its attributes.
 fn directory(client: &Client, dir: TreeNodeId) -> Option<Stat> {
-    let known = client.names.node(dir).filter(|_| client.is_fresh(dir))?;
-    client.directories.is_fresh(dir, &client.coherency()).then(|| client.ahead.shown(&known.stat))
+    let known = client.view.names.node(dir).filter(|_| client.is_fresh(dir))?;
+    client
+        .view
+        .directories
+        .is_fresh(dir, &client.coherency())
+        .then(|| client.exclusive.unconfirmed.shown(&known.stat))
 }
 
 fn is_absent(client: &Client, dir: TreeNodeId, name: &[u8]) -> bool {
-    matches!(client.directories.find(dir, name, &client.coherency()), CachedLookup::Negative(_))
+    matches!(client.view.directories.find(dir, name, &client.coherency()), CachedLookup::Negative(_))
 }
 
 /// The attributes of a name, and its node, if there is one.
 fn entry(client: &Client, dir: TreeNodeId, name: &[u8]) -> Option<(Stat, Option<TreeNodeId>)> {
-    let CachedLookup::Entry(found) = client.directories.find(dir, name, &client.coherency()) else {
+    let CachedLookup::Entry(found) = client.view.directories.find(dir, name, &client.coherency()) else {
         return None;
     };
-    let node = client.names.of_file(found.stat.id);
+    let node = client.view.names.of_file(found.stat.id);
     match node {
         // Its attributes are the node's.
-        Some(node) if client.is_fresh(node) => {
-            client.names.node(node).map(|known| (client.ahead.shown(&known.stat), Some(node)))
-        }
+        Some(node) if client.is_fresh(node) => client
+            .view
+            .names
+            .node(node)
+            .map(|known| (client.exclusive.unconfirmed.shown(&known.stat), Some(node))),
         Some(_) => None,
         None => (found.attributes.leased && client.coherency().is_valid(found.attributes))
             .then_some((found.stat, None)),
@@ -113,7 +119,7 @@ pub(super) fn make(client: &Client, put: &Tput, place: Option<(TreeNodeId, Vec<u
 /// Whether a directory is known to have nothing in it.
 fn is_empty(client: &Client, stat: &Stat, node: Option<TreeNodeId>) -> bool {
     let Some(node) = node.filter(|_| stat.kind == Kind::Directory) else { return false };
-    client.directories.is_fresh(node, &client.coherency()) && client.directories.appears_empty(node)
+    client.view.directories.is_fresh(node, &client.coherency()) && client.view.directories.appears_empty(node)
 }
 
 pub(super) fn remove(
@@ -143,13 +149,18 @@ pub(super) fn remove(
 
 /// Whether its open files reach it without a name: by an fd, which one that was opened from memory does not have.
 fn is_reachable(client: &Client, stat: &Stat, node: Option<TreeNodeId>) -> bool {
-    let handles: Vec<_> = node.into_iter().flat_map(|node| client.files.handles_of(node)).collect();
+    let handles: Vec<_> = node.into_iter().flat_map(|node| client.view.files.handles_of(node)).collect();
     let has_fd =
-        |handle: &crate::call::Handle| client.files.open(*handle).is_some_and(|open| open.fd() != NOFD);
+        |handle: &crate::call::Handle| client.view.files.open(*handle).is_some_and(|open| open.fd() != NOFD);
     // Of one that the server does not have yet, it is the fd that it is made with.
     let is_made = stat.id.provisional_number().is_some()
         && handles.len() == 1
-        && !client.ahead.unconfirmed.values().any(|change| change.opens.map(|(opened, _)| opened) == node);
+        && !client
+            .exclusive
+            .unconfirmed
+            .unconfirmed
+            .values()
+            .any(|change| change.opens.map(|(opened, _)| opened) == node);
     is_made || handles.iter().all(has_fd)
 }
 
@@ -167,7 +178,7 @@ pub(super) fn rename(
     let (moved, node) = entry(client, from.0, &from.1)?;
     let node = node?;
     let is_directory = moved.kind == Kind::Directory;
-    let replaced = match client.directories.find(to.0, &to.1, &client.coherency()) {
+    let replaced = match client.view.directories.find(to.0, &to.1, &client.coherency()) {
         CachedLookup::Negative(_) => None,
         CachedLookup::Entry(_) if flags == 0 => Some(entry(client, to.0, &to.1)?),
         CachedLookup::Entry(_) | CachedLookup::Miss => return None,
@@ -220,7 +231,7 @@ fn one_file_system(stats: &[&Stat]) -> bool {
 fn is_below(client: &Client, dir: TreeNodeId, node: TreeNodeId) -> bool {
     let mut at = dir;
     while at != ROOT && at != node {
-        let parent = client.names.parent(at);
+        let parent = client.view.names.parent(at);
         if parent == at {
             return true;
         }
@@ -235,8 +246,8 @@ pub(super) fn link(
     (parent, name): (TreeNodeId, Vec<u8>),
 ) -> Option<Predicted> {
     let dir = directory(client, parent)?;
-    let known = client.names.node(node).filter(|_| client.is_fresh(node))?;
-    let stat = client.ahead.shown(&known.stat);
+    let known = client.view.names.node(node).filter(|_| client.is_fresh(node))?;
+    let stat = client.exclusive.unconfirmed.shown(&known.stat);
     // `fs.protected_hardlinks` leaves alone only what the user owns.
     let may_link = rights::may_change_names(client, &dir) && rights::owns(client, &stat);
     if stat.kind == Kind::Directory

@@ -43,11 +43,12 @@ const FIRST_BYTES_MAX: u64 = 128 * 1024;
 impl Client {
     /// Whether all contents of an object are known that may be believed.
     pub(crate) fn is_wholly_known(&self, id: FileId) -> bool {
-        let Some(node) = self.names.of_file(id) else { return false };
-        let Some(known) = self.names.node(node).filter(|known| known.is_fresh(&self.coherency())) else {
+        let Some(node) = self.view.names.of_file(id) else { return false };
+        let Some(known) = self.view.names.node(node).filter(|known| known.is_fresh(&self.coherency())) else {
             return false;
         };
-        self.files
+        self.view
+            .files
             .known(node)
             .is_some_and(|contents| contents.ranges.cached_to(0, known.stat.size) >= known.stat.size)
     }
@@ -56,22 +57,22 @@ impl Client {
     pub(crate) fn joins(&mut self, joined: Joined) -> bool {
         let node = joined.node;
         let is_small = |size: u64| size <= u64::from(SMALL_BYTES_MAX);
-        if self.streams.contents.coming.is_empty()
-            || self.files.is_writing(node)
-            || !self.names.node(node).is_some_and(|known| is_small(known.stat.size))
+        if self.prefetch.contents.coming.is_empty()
+            || self.view.files.is_writing(node)
+            || !self.view.names.node(node).is_some_and(|known| is_small(known.stat.size))
         {
             return false;
         }
-        let dir = self.names.parent(node);
-        let key = [node, dir].into_iter().find(|key| self.streams.contents.coming.contains_key(key));
+        let dir = self.view.names.parent(node);
+        let key = [node, dir].into_iter().find(|key| self.prefetch.contents.coming.contains_key(key));
         let Some(key) = key else { return false };
-        self.streams.contents.joined.entry(key).or_default().push(joined);
+        self.prefetch.contents.joined.entry(key).or_default().push(joined);
         true
     }
 
     /// Contents came: those who wait for them go on. `all`: no more of them comes.
     pub(crate) fn serve_joined(&mut self, key: TreeNodeId, all: bool) {
-        let Some(joined) = self.streams.contents.joined.remove(&key) else { return };
+        let Some(joined) = self.prefetch.contents.joined.remove(&key) else { return };
         let mut left = Vec::new();
         for joined in joined {
             if !self.is_waiting(joined.call) {
@@ -83,33 +84,33 @@ impl Client {
             }
         }
         if !left.is_empty() {
-            self.streams.contents.joined.entry(key).or_default().append(&mut left);
+            self.prefetch.contents.joined.entry(key).or_default().append(&mut left);
         }
     }
 
     fn is_known_node(&self, node: TreeNodeId) -> bool {
-        self.names.node(node).is_some_and(|known| self.is_wholly_known(known.stat.id))
+        self.view.names.node(node).is_some_and(|known| self.is_wholly_known(known.stat.id))
     }
 
     /// Notes that the contents of this directory or file have arrived, or will not arrive.
     pub(crate) fn contents_came(&mut self, key: TreeNodeId) {
-        if let Some(bytes) = self.streams.contents.coming.remove(&key) {
-            self.streams.contents.coming_bytes -= bytes;
+        if let Some(bytes) = self.prefetch.contents.coming.remove(&key) {
+            self.prefetch.contents.coming_bytes -= bytes;
             self.serve_joined(key, true);
         }
     }
 
     /// A file is opened for reading, whose contents were not known, or were fetched ahead: more of the kind may follow.
     pub(crate) fn file_opened(&mut self, node: TreeNodeId) {
-        let Some(stat) = self.names.node(node).map(|known| known.stat) else { return };
+        let Some(stat) = self.view.names.node(node).map(|known| known.stat) else { return };
         if stat.size > u64::from(SMALL_BYTES_MAX)
             || self.config.mode.fetch != Fetch::Blocks
             || !self.may_stream()
         {
             return;
         }
-        let (pace, dir) = (self.pace(), self.names.parent(node));
-        let walks = &mut self.streams.walks;
+        let (pace, dir) = (self.pace(), self.view.names.parent(node));
+        let walks = &mut self.prefetch.walks;
         let files = walks.reads(dir, pace);
         let is_walked = walks.is_being_walked(dir, pace);
         if files < 2 && !is_walked && !walks.is_new(dir, pace) {
@@ -118,11 +119,11 @@ impl Client {
         // A single file of a directory says nothing of other directories: git reads so, here an object and there one.
         let is_alone = files < 2 && !is_walked;
         let is_first = !is_alone && !std::mem::replace(&mut walks.seen(dir, pace).is_read, true);
-        let parent = self.names.parent(dir);
-        let others = self.streams.walks.reads_in(parent, is_first, pace);
+        let parent = self.view.names.parent(dir);
+        let others = self.prefetch.walks.reads_in(parent, is_first, pace);
         let goes_on = dir != ROOT && !is_alone && (is_walked || others >= 2);
         let mut room = self.room();
-        if room < self.streams.contents.window / 4 {
+        if room < self.prefetch.contents.window / 4 {
             return;
         }
         if is_alone {
@@ -130,14 +131,14 @@ impl Client {
         }
         let name = self.place_of(dir, node).map(|(name, _)| name);
         self.fetch_contents(dir, name.as_deref(), &mut room);
-        self.streams.contents.front = goes_on.then_some((dir, self.now));
+        self.prefetch.contents.front = goes_on.then_some((dir, self.now));
         if goes_on {
             // Once for all files of the directory, where it turns out that there is nothing.
-            if self.streams.contents.exhausted != Some(dir) {
+            if self.prefetch.contents.exhausted != Some(dir) {
                 self.fetch_behind(dir, room);
             }
         } else if !is_walked
-            && !std::mem::replace(&mut self.streams.walks.seen(dir, pace).is_looked_around, true)
+            && !std::mem::replace(&mut self.prefetch.walks.seen(dir, pace).is_looked_around, true)
         {
             self.fetch_nearby(dir, room);
         }
@@ -146,10 +147,10 @@ impl Client {
     /// Directories became known: a reader that came to the last one that was known goes on.
     pub(crate) fn directories_came(&mut self) {
         let pace = self.pace();
-        self.streams.contents.exhausted = None;
-        let Some((dir, since)) = self.streams.contents.front else { return };
+        self.prefetch.contents.exhausted = None;
+        let Some((dir, since)) = self.prefetch.contents.front else { return };
         let room = self.room();
-        if pace.is_speedy(Some(since)) && room >= self.streams.contents.window / 4 && self.may_stream() {
+        if pace.is_speedy(Some(since)) && room >= self.prefetch.contents.window / 4 && self.may_stream() {
             self.fetch_behind(dir, room);
         }
     }
@@ -163,15 +164,15 @@ impl Client {
             }
             self.fetch_contents(next, None, &mut room);
         }
-        self.streams.contents.exhausted = (room == before).then_some(dir);
+        self.prefetch.contents.exhausted = (room == before).then_some(dir);
     }
 
     /// How many bytes more may be asked for.
     fn room(&mut self) -> u64 {
-        let window = self.streams.contents.window.min(self.ahead_bytes_max());
+        let window = self.prefetch.contents.window.min(self.ahead_bytes_max());
         let late = Time(self.now.0.saturating_sub(LATE.as_nanos() as u64));
-        let unused = self.streams.unused.bytes_since(late);
-        window.saturating_sub(self.streams.contents.coming_bytes + unused)
+        let unused = self.prefetch.unused.bytes_since(late);
+        window.saturating_sub(self.prefetch.contents.coming_bytes + unused)
     }
 
     /// Whether it is a small file of which no contents are known.
@@ -200,19 +201,19 @@ impl Client {
     /// Asks for contents of a directory's files, those behind `name` first.
     fn fetch_contents(&mut self, dir: TreeNodeId, name: Option<&[u8]>, room: &mut u64) {
         let pace = self.pace();
-        if self.streams.contents.coming.contains_key(&dir) {
+        if self.prefetch.contents.coming.contains_key(&dir) {
             return;
         }
-        let Some((listing, known)) = self.directories.snapshot(dir, &self.coherency()) else {
+        let Some((listing, known)) = self.view.directories.snapshot(dir, &self.coherency()) else {
             return self.fetch_unknown(dir, room);
         };
-        let was_fetched = self.streams.walks.seen(dir, pace).is_fetched;
+        let was_fetched = self.prefetch.walks.seen(dir, pace).is_fetched;
         let whole = if was_fetched { None } else { self.missing_whole(&listing) };
         if let Some(bytes) = whole {
             let all = bytes + ENTRY_BYTES * (listing.len() as u64 + 1);
             let entries = u32::try_from(listing.len()).unwrap_or(u32::MAX).saturating_add(64);
             if self.fetch_whole(dir, entries, all * 2, bytes) {
-                self.streams.contents.whole_bytes = bytes;
+                self.prefetch.contents.whole_bytes = bytes;
                 *room = room.saturating_sub(bytes);
             }
             return;
@@ -233,13 +234,13 @@ impl Client {
 
     /// Asks for the contents of one file. Tells whether that was possible, and not done already.
     pub(super) fn fetch_single(&mut self, dir: TreeNodeId, entry: &DirEntry, known: Freshness) -> bool {
-        let coming = self.names.of_file(entry.stat.id);
-        if coming.is_some_and(|node| self.streams.contents.coming.contains_key(&node)) {
+        let coming = self.view.names.of_file(entry.stat.id);
+        if coming.is_some_and(|node| self.prefetch.contents.coming.contains_key(&node)) {
             return false;
         }
         let asked = open::ask_ahead(self, dir, entry, known);
         if let Some(node) = asked {
-            self.streams.contents.comes(node, entry.stat.size + ENTRY_BYTES);
+            self.prefetch.contents.comes(node, entry.stat.size + ENTRY_BYTES);
         }
         asked.is_some()
     }
@@ -250,8 +251,8 @@ impl Client {
         let is_asked = find::ask(self, dir, FindBounds { depth: 0, entries, bytes, inline: SMALL_BYTES_MAX });
         if is_asked {
             let pace = self.pace();
-            self.streams.walks.seen(dir, pace).is_fetched = true;
-            self.streams.contents.comes(dir, expected);
+            self.prefetch.walks.seen(dir, pace).is_fetched = true;
+            self.prefetch.contents.comes(dir, expected);
         }
         is_asked
     }
@@ -259,8 +260,8 @@ impl Client {
     /// Asks for the contents of a directory whose listing is not known yet, and for the listing with them. It is taken to be like
     /// the one before; of a larger one the rest is asked for when it is known.
     fn fetch_unknown(&mut self, dir: TreeNodeId, room: &mut u64) {
-        let (pace, expected) = (self.pace(), self.streams.contents.whole_bytes);
-        let may_ask = expected > 0 && *room >= expected && !self.streams.walks.seen(dir, pace).is_fetched;
+        let (pace, expected) = (self.pace(), self.prefetch.contents.whole_bytes);
+        let may_ask = expected > 0 && *room >= expected && !self.prefetch.walks.seen(dir, pace).is_fetched;
         if may_ask && self.fetch_whole(dir, UNKNOWN_ENTRIES_MAX, expected * 2, expected) {
             *room -= expected;
         }
@@ -268,35 +269,37 @@ impl Client {
 
     /// The directories in one, as far as they are known, in the order in which they are walked; those behind one of them.
     fn children(&mut self, dir: TreeNodeId, behind: Option<TreeNodeId>) -> Vec<TreeNodeId> {
-        let Some((listing, _)) = self.directories.snapshot(dir, &self.coherency()) else { return Vec::new() };
+        let Some((listing, _)) = self.view.directories.snapshot(dir, &self.coherency()) else {
+            return Vec::new();
+        };
         let behind = behind.and_then(|node| self.place_of(dir, node));
-        let order = self.streams.walks.order();
+        let order = self.prefetch.walks.order();
         order
             .children(&listing, behind.as_ref())
             .into_iter()
-            .filter_map(|id| self.names.of_file(id))
+            .filter_map(|id| self.view.names.of_file(id))
             .collect()
     }
 
     /// The name of a directory in its parent, and its id.
     fn place_of(&self, parent: TreeNodeId, node: TreeNodeId) -> Option<Place> {
-        let id = self.names.node(node)?.stat.id;
-        let (_, name) = self.names.links(node).into_iter().find(|(of, _)| *of == parent)?;
+        let id = self.view.names.node(node)?.stat.id;
+        let (_, name) = self.view.names.links(node).into_iter().find(|(of, _)| *of == parent)?;
         Some((name, id))
     }
 
     /// A program lists a directory: tells in which order it goes through those of its parent.
     pub(super) fn note_order(&mut self, dir: TreeNodeId) {
-        let parent = self.names.parent(dir);
+        let parent = self.view.names.parent(dir);
         let pace = self.pace();
-        let before = self.streams.walks.seen(parent, pace).listed_child.replace(dir);
+        let before = self.prefetch.walks.seen(parent, pace).listed_child.replace(dir);
         if dir == ROOT || before == Some(dir) {
             return;
         }
-        let Some((listing, _)) = self.directories.snapshot(parent, &self.coherency()) else { return };
-        let Some(id) = self.names.node(dir).map(|known| known.stat.id) else { return };
+        let Some((listing, _)) = self.view.directories.snapshot(parent, &self.coherency()) else { return };
+        let Some(id) = self.view.names.node(dir).map(|known| known.stat.id) else { return };
         let before = before.and_then(|node| self.place_of(parent, node));
-        self.streams.walks.note_order(&listing, before.as_ref(), id);
+        self.prefetch.walks.note_order(&listing, before.as_ref(), id);
     }
 
     /// The directories that a walk comes to after this one, as far as they are known: those in it, those behind it, and so on up to
@@ -314,9 +317,9 @@ impl Client {
                 }
                 waiting.extend(self.children(directory, None).into_iter().rev());
             }
-            let parent = self.names.parent(at);
+            let parent = self.view.names.parent(at);
             // The first step is the caller's to allow; higher ones are a walk's that came from there.
-            if at == ROOT || (at != dir && !self.streams.walks.was_listed_by_program(parent, pace)) {
+            if at == ROOT || (at != dir && !self.prefetch.walks.was_listed_by_program(parent, pace)) {
                 return next;
             }
             waiting = self.children(parent, Some(at)).into_iter().rev().collect();

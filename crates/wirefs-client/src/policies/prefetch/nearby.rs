@@ -33,11 +33,11 @@ impl Client {
         let mut line: VecDeque<TreeNodeId> = self.directories_in(dir).into();
         for _ in 0..NEARBY_MAX {
             let Some(next) = line.pop_front() else { break };
-            let Some((listing, known)) = self.directories.snapshot(next, &self.coherency()) else {
+            let Some((listing, known)) = self.view.directories.snapshot(next, &self.coherency()) else {
                 if left.unknown > 0 && find::ask(self, next, UNKNOWN) {
                     left.unknown -= 1;
                 }
-                self.names.evict_if_unused(next);
+                self.view.names.evict_if_unused(next);
                 continue;
             };
             if is_little(&listing) {
@@ -45,12 +45,12 @@ impl Client {
                 line.extend(self.directories_in(next));
             }
         }
-        line.into_iter().for_each(|node| self.names.evict_if_unused(node));
+        line.into_iter().for_each(|node| self.view.names.evict_if_unused(node));
     }
 
     /// The directories in one that holds few of them, known to the kernel or not.
     fn directories_in(&mut self, dir: TreeNodeId) -> Vec<TreeNodeId> {
-        let Some((listing, known)) = self.directories.snapshot(dir, &self.coherency()) else {
+        let Some((listing, known)) = self.view.directories.snapshot(dir, &self.coherency()) else {
             return Vec::new();
         };
         let directories = listing.iter().filter(|entry| entry.stat.kind == Kind::Directory);
@@ -61,15 +61,15 @@ impl Client {
     /// The node of an entry of a listing. A known node keeps its name, which may be newer; `None` if another object has the entry's
     /// name by now.
     fn node_listed(&mut self, dir: TreeNodeId, entry: &DirEntry, known: Freshness) -> Option<TreeNodeId> {
-        if let Some(node) = self.names.of_file(entry.stat.id) {
+        if let Some(node) = self.view.names.of_file(entry.stat.id) {
             return Some(node);
         }
-        if self.names.child(dir, &entry.name).is_some() {
+        if self.view.names.child(dir, &entry.name).is_some() {
             return None;
         }
-        let attributes = self.directories.attributes_freshness(&entry.stat, known.at);
+        let attributes = self.view.directories.attributes_freshness(&entry.stat, known.at);
         let node = self.learn(&entry.stat, attributes);
-        self.names.link(dir, &entry.name, node);
+        self.view.names.link(dir, &entry.name, node);
         Some(node)
     }
 

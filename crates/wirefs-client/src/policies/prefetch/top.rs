@@ -35,26 +35,26 @@ impl Client {
     /// KiB.
     pub fn greet(&mut self, now: Time) {
         self.now = now;
-        if !self.leases.are_agreed() || !self.requests.link.is_up() {
+        if !self.view.leases.are_agreed() || !self.requests.link.is_up() {
             return;
         }
         self.send(Request::Ping(Tping {}), Pending::IGNORE);
         if self.may_stream()
-            && !self.streams.has_memory
-            && !self.directories.is_fresh(ROOT, &self.coherency())
+            && !self.prefetch.has_memory
+            && !self.view.directories.is_fresh(ROOT, &self.coherency())
         {
             statfs::ask_ahead(self);
             let bounds = FindBounds { depth: DEPTH, entries: ENTRIES_MAX, bytes: BYTES_MAX, inline: 0 };
             if find::ask(self, ROOT, bounds) {
                 let top = Top { bytes: BYTES_MAX, entries: ENTRIES_MAX, streams: STREAMS_MAX, at: ROOT };
-                self.streams.top = Some(top);
+                self.prefetch.top = Some(top);
             }
         }
     }
 
     /// A stream from `dir` has told of so much and is over. If it was one of the top, and `is_whole`, the next one begins.
     pub(super) fn top_ended(&mut self, dir: TreeNodeId, told: FindTotals) {
-        let Some(mut top) = self.streams.top.take_if(|top| top.at == dir) else { return };
+        let Some(mut top) = self.prefetch.top.take_if(|top| top.at == dir) else { return };
         top.bytes = top.bytes.saturating_sub(told.bytes);
         top.entries = top.entries.saturating_sub(told.entries);
         if !told.is_whole || top.bytes < BYTES_MIN || top.entries == 0 || top.streams == 0 {
@@ -67,7 +67,7 @@ impl Client {
         let bounds = FindBounds { depth: u16::MAX, entries: top.entries, bytes: top.bytes, inline: 0 };
         if !self.is_coming(next) && find::ask(self, next, bounds) {
             (top.streams, top.at) = (top.streams - 1, next);
-            self.streams.top = Some(top);
+            self.prefetch.top = Some(top);
         }
     }
 
@@ -76,9 +76,9 @@ impl Client {
         let coherency = self.coherency();
         let mut line = VecDeque::from([ROOT]);
         while let Some(dir) = line.pop_front() {
-            let Some((listing, _)) = self.directories.snapshot(dir, &coherency) else { continue };
+            let Some((listing, _)) = self.view.directories.snapshot(dir, &coherency) else { continue };
             for entry in listing.iter().filter(|entry| entry.stat.kind == Kind::Directory) {
-                let node = self.names.of_file(entry.stat.id);
+                let node = self.view.names.of_file(entry.stat.id);
                 match node.filter(|node| self.is_listed(*node)) {
                     Some(node) => line.push_back(node),
                     None => return Some(dir),

@@ -19,11 +19,11 @@ impl Client {
     /// not keep it.
     pub(crate) fn watch_durable(&mut self) {
         let next = self.requests.next_number();
-        let awaits_room = self.ahead.awaits_room;
+        let awaits_room = self.exclusive.unconfirmed.awaits_room;
         if !self.has_journal() || !self.requests.is_numbered() || !self.requests.link.is_up() {
             return;
         }
-        let durable = &mut self.ahead.durable;
+        let durable = &mut self.exclusive.unconfirmed.durable;
         if next != durable.seen {
             (durable.seen, durable.seen_at) = (next, self.now);
         }
@@ -45,9 +45,9 @@ impl Client {
 
     /// The server's disk has all changes below a number; `boot` is the server's then, `None` where it failed.
     pub(crate) fn are_durable(&mut self, below: u64, boot: Option<BootId>) {
-        self.ahead.durable.asked = false;
+        self.exclusive.unconfirmed.durable.asked = false;
         let is_same = boot == Some(self.attachment.boot);
-        self.ahead.durable.is_due |= !is_same;
+        self.exclusive.unconfirmed.durable.is_due |= !is_same;
         if is_same {
             self.forget_below(below);
         }
@@ -57,10 +57,10 @@ impl Client {
     pub(crate) fn forget_below(&mut self, below: u64) {
         // Nothing that would have to be asked for was issued since.
         if below >= self.requests.next_number() {
-            self.ahead.durable.is_due = false;
+            self.exclusive.unconfirmed.durable.is_due = false;
         }
-        if self.config.journal && below > self.ahead.durable.below {
-            self.ahead.durable.below = below;
+        if self.config.journal && below > self.exclusive.unconfirmed.durable.below {
+            self.exclusive.unconfirmed.durable.below = below;
             self.output(Output::JournalForget(below));
         }
         self.look_for_room(below);
