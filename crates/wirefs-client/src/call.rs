@@ -88,7 +88,7 @@ impl Deref for WriteData<'_> {
     }
 }
 
-/// Equal bytes, whoever owns them.
+/// Equal bytes, in either form.
 impl PartialEq for WriteData<'_> {
     fn eq(&self, other: &WriteData<'_>) -> bool {
         **self == **other

@@ -1,4 +1,4 @@
-//! The machine: its inputs, its outputs, and what they share.
+//! The client: its rooms, and access to them.
 
 use crate::call::{CallId, Invalidate};
 use crate::config::{Attachment, Config};

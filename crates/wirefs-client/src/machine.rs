@@ -78,7 +78,7 @@ impl Client {
             return Ok(());
         }
         if let Reply::Alone(alone) = reply {
-            // Also behind the journal's back: who no longer may be ahead still has to say so.
+            // Also without a journal: the server waits for the answer of a session that is no longer exclusive.
             if tag != NOTAG || !self.view.leases.are_agreed() || over.is_some() {
                 return Err(Malformed { what: "of being alone where that was not agreed on", at: 1 });
             }

@@ -32,7 +32,7 @@ impl Client {
     }
 
     /// Whether the kernel may be told of the node what is known of it. With leases a name may be known for long whose attributes are
-    /// not: their asking costs nothing more, since whoever looks a name up wants them next.
+    /// not: fetching them costs nothing more, since a program that looks a name up wants them next.
     pub(crate) fn may_show(&self, node: TreeNodeId) -> bool {
         !self.config.mode.takes_leases() || self.view.files.is_writing(node) || self.is_fresh(node)
     }

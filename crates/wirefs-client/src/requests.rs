@@ -23,7 +23,7 @@ use wirefs_op::message::lock::LockAction;
 use wirefs_op::wire::Malformed;
 use wirefs_op::{Frame, NOTAG, Order, Request, Tag, Time};
 
-/// A request that was under way over so many connections of which the server says that this client broke the protocol is given up.
+/// A request that was in progress on this many connections for which the server blames this client is given up.
 const BLAMES_MAX: u32 = 3;
 
 /// One request that was sent.
@@ -36,8 +36,8 @@ pub(crate) struct Outstanding {
     over: Option<DataKey>,
     /// When it was sent, the last time.
     pub(crate) sent: Time,
-    /// From when on what its reply tells may be: since it was asked for. Until it was sent, own changes may have been answered that go
-    /// behind it; sent again, a change gets the reply that it got first, and a look may be carried out before changes that followed it.
+    /// The earliest time that the reply may describe: when the request was made. Own changes may have been answered before it was sent. A
+    /// change that is sent again gets its first reply, and a query that is sent again may run before changes that followed it.
     pub(crate) told_since: Time,
     pub(crate) arrival: RateSample,
     pub(crate) departure: RateSample,
@@ -45,7 +45,7 @@ pub(crate) struct Outstanding {
     pub(crate) first_reply: bool,
     /// Bytes of data that its replies brought.
     received: u64,
-    /// Which one it was, of all that were sent.
+    /// Its position among all requests that were sent.
     pub(crate) order: u64,
     /// A change's, where they are numbered.
     pub(crate) number: Option<u64>,
@@ -53,7 +53,7 @@ pub(crate) struct Outstanding {
     blames: u32,
 }
 
-/// A request of which nobody will know what became of it.
+/// A request whose outcome will stay unknown.
 #[derive(Debug)]
 pub(crate) struct GivenUp {
     pub(crate) request: Request,
@@ -70,9 +70,9 @@ struct Waiting {
     number: Option<u64>,
     /// As of [`Outstanding`].
     told_since: Time,
-    /// Connections over which it was under way, and of which the server says that this client broke the protocol.
+    /// Connections on which it was in progress, and for which the server blames this client.
     blames: u32,
-    /// It goes over the first connection, though it is a read of much data.
+    /// Whether a large read must take the first connection.
     is_for_first: bool,
 }
 
@@ -147,7 +147,7 @@ impl Requests {
         }
     }
 
-    /// Queues a request that was asked for at `asked`.
+    /// Queues a request that was made at `asked`.
     pub(crate) fn wait(&mut self, asked: Time, request: Request, pending: Pending) {
         self.waiting.push_back(Waiting::new(asked, request, pending));
     }
@@ -167,7 +167,7 @@ impl Requests {
         self.numbers.answered_below()
     }
 
-    /// A barrier has failed, and what is sent from now on does not rely on it: says so.
+    /// The statement that a barrier has failed, and that changes from now on do not depend on it.
     pub(crate) fn barrier_failed(&mut self) -> Option<Request> {
         let next = self.waiting.iter().find(|waiting| waiting.request.is_change());
         let given = next.and_then(|waiting| waiting.number);
@@ -253,8 +253,8 @@ impl Requests {
         }
     }
 
-    /// The request that a reply with so many bytes of data belongs to. It stays known until its last reply; what it is
-    /// for is handed out, and put back by whoever waits for more.
+    /// The request of a reply with this many bytes of data. It stays known until its last reply. Its
+    /// continuation is handed out; an operation that expects more replies puts it back.
     ///
     /// # Errors
     /// There is no such request over this connection, or it did not ask for so much.
@@ -351,8 +351,8 @@ impl Requests {
         kinds
     }
 
-    /// The connection is gone: hands back what must not be sent again and what is of no more use; the rest waits, in
-    /// the order in which it was sent.
+    /// Handles the loss of the connection. Returns the requests that must not be sent again, or need not; the others wait, in the order in
+    /// which they were sent.
     pub(crate) fn interrupted(&mut self, is_blamed: bool) -> Vec<GivenUp> {
         let mut sent: Vec<Outstanding> = std::mem::take(&mut self.sent).into_values().collect();
         sent.sort_unstable_by_key(|outstanding| outstanding.order);
@@ -373,8 +373,8 @@ impl Requests {
         given_up
     }
 
-    /// There is a connection again, to a server that numbers changes from here on or not at all, and that knows the session's
-    /// earlier ones or not. Where it does not, hands back what must not be sent again.
+    /// Handles a new connection, to a server that numbers changes from `ledger` on, or not at all. `is_known`: the server knows the
+    /// session's earlier changes; if not, returns the changes that must not be sent again.
     pub(crate) fn attached(&mut self, ledger: Option<u64>, is_known: bool) -> Vec<GivenUp> {
         self.numbers.attached(ledger, is_known);
         let mut given_up = Vec::new();

@@ -1,4 +1,4 @@
-//! Whether the server is there, and what happens to those who wait when it is not.
+//! Connections: their loss and return, silence, and the deadline of calls.
 
 use crate::call::{Answer, CallId};
 use crate::config::Attachment;
@@ -15,11 +15,11 @@ use wirefs_op::message::ping::Tping;
 use wirefs_op::wire::Malformed;
 use wirefs_op::{Errno, Reply, Request, Time};
 
-/// The number of a session's first change: a ledger that goes on there has seen none.
+/// The number of a session's first change: a ledger that continues there has seen none.
 const FIRST: u64 = 1;
 
-/// Whether the server knows what became of the session's changes. `is_rebooted`: its machine was started again since the last attachment, so
-/// only a ledger that had been closed in order is left of that time, and an empty one was begun since, by a handshake that broke.
+/// Whether the server knows the outcomes of the session's changes. `is_rebooted`: its machine has restarted since the last attachment. Then
+/// only a properly closed ledger is left; an empty one was begun since, by a handshake that broke.
 fn knows_ledger(attachment: &Attachment, resumed: bool, is_rebooted: bool) -> bool {
     match attachment.ledger {
         Some(number) if is_rebooted => number > FIRST,
@@ -53,15 +53,15 @@ impl Client {
         }
     }
 
-    /// The server says that this client broke the protocol. Client and server disagree about the session's changes, so that sending them
-    /// again as they are would end the next connection too ([`Client::connected`]).
+    /// Takes in the server's statement that this client violated the protocol. Client and server disagree about the session's changes, so
+    /// sending them again unchanged would end the next connection too ([`Client::connected`]).
     pub(crate) fn blamed(&mut self, error: &Rerror) -> Malformed {
         self.requests.link.is_blamed = true;
         self.output(Output::Blamed(error.ename.to_string()));
         Malformed { what: "the server says that this client broke the protocol", at: 1 }
     }
 
-    /// There is a connection again. `resumed`: the server still knows the session's open files and locks.
+    /// Takes in a new connection. `resumed`: the server still knows the session's open files and locks.
     ///
     /// After the server has blamed this client, its ledger counts as unknown: what may be done twice is sent again under new numbers, above
     /// all that the server may have seen, and the outcome of the other changes is unknown.
@@ -69,7 +69,7 @@ impl Client {
         self.now = now;
         self.requests.link.state = LinkState::Up(now);
         self.requests.link.received(now);
-        // Who did changes again took up the session, and opened nothing.
+        // The replay resumed the session, and opened no files.
         let is_redone = std::mem::take(&mut self.exclusive.is_replayed);
         self.requests.release_numbers();
         let is_lost = attachment.boot != self.attachment.boot;
@@ -105,7 +105,7 @@ impl Client {
         self.send_waiting();
     }
 
-    /// Gives new numbers to the changes that wait, and has the journal take them under these.
+    /// Gives new numbers to the waiting changes, and journals them under these.
     pub(crate) fn journal_again(&mut self) {
         for (number, frame) in self.requests.number_again() {
             self.output(Output::Journal(number, frame));
@@ -137,7 +137,7 @@ impl Client {
         }
     }
 
-    /// Tells how long the machine slept, if it did.
+    /// Watches the first connection. Returns how long the machine slept.
     pub(crate) fn watch_link(&mut self) -> Duration {
         let slept = self.requests.link.ticked(self.now);
         match self.requests.link.state {
@@ -165,7 +165,7 @@ impl Client {
         }
     }
 
-    /// Nobody waits longer than the deadline.
+    /// Ends all calls that wait past the deadline.
     fn give_up(&mut self) {
         for pending in self.requests.give_up_waiting() {
             self.request_lost(pending, Errno::HostDown);
@@ -175,7 +175,7 @@ impl Client {
         }
     }
 
-    /// Whether there is no connection, or one over which nothing has come for a while though a reply is due.
+    /// Whether there is no connection, or a silent one although a reply is due.
     pub fn is_unresponsive(&self, now: Time) -> bool {
         match self.requests.link.state {
             LinkState::Up(since) => {

@@ -1,4 +1,4 @@
-//! Recalls: what the server takes back is forgotten here and in the kernel, and then it is told so.
+//! Recalls: recalled data is invalidated here and in the kernel, and then the recall is acknowledged.
 
 use crate::call::Invalidate;
 use crate::core::Client;
@@ -12,7 +12,7 @@ use wirefs_op::message::recall::{OWN_CHANGE, RecallItem, Rrecall, Trecalled};
 use wirefs_op::message::target::NOFD;
 use wirefs_op::{Kind, NOTAG, Request};
 
-/// Recalls that wait for fds, at most; past it they are answered without.
+/// Recalls that wait for fds, at most; further ones are acknowledged without.
 const WAITING_MAX: usize = 4096;
 
 /// Invalidations for the kernel.
@@ -23,7 +23,7 @@ struct Forgotten {
 }
 
 impl Client {
-    /// The server takes something back.
+    /// Takes in a recall.
     pub(crate) fn recalled(&mut self, recall: Rrecall) {
         // What this client did itself to an object that it may know by another name is nobody else's doing.
         if recall.serial & OWN_CHANGE == 0 {
@@ -80,7 +80,7 @@ impl Client {
         }
     }
 
-    /// Forgets here what an item names.
+    /// Invalidates the cached data of an item.
     fn forget(&mut self, item: &RecallItem, forgotten: &mut Forgotten) {
         self.view.names.invalidate_file(item.id);
         self.view.directories.outdate(item.id, self.now);
@@ -110,7 +110,7 @@ impl Client {
         }
     }
 
-    /// Forgets what a recalled name means: who watches a directory hears of what is in it by its names alone.
+    /// Invalidates the object of a recalled name: a server that watches a directory reports changes of its entries by name only.
     fn forget_meant(&mut self, node: TreeNodeId, forgotten: &mut Forgotten) {
         let Some(known) = self.view.names.node(node) else { return };
         let (id, is_held) = (known.stat.id, known.is_held_by_kernel());
@@ -135,7 +135,8 @@ impl Client {
         forgotten.names.extend(self.view.names.remove_negatives(dir).into_iter().map(|name| (dir, name)));
     }
 
-    /// Names first: an answer on its way brings attributes with a name, and is waited for by who forgets that.
+    /// Queues the invalidations, names first: an answer in transit brings attributes with a name, and the invalidation of a name waits
+    /// for it.
     fn forget_in_kernel(&mut self, forgotten: Forgotten) {
         for (parent, name) in forgotten.names {
             self.invalidate_name(parent, name);
@@ -148,15 +149,14 @@ impl Client {
         }
     }
 
-    /// Tells the kernel to forget what a name means.
+    /// Invalidates a name in the kernel.
     pub(crate) fn invalidate_name(&mut self, parent: TreeNodeId, name: Vec<u8>) {
         let meant = self.view.names.child(parent, &name).and_then(|child| self.view.names.node(child));
         let is_directory = meant.is_some_and(|meant| meant.stat.kind == Kind::Directory);
         self.invalidate(Invalidate::Entry { parent, name, is_directory });
     }
 
-    /// Tells the kernel to forget all names and attributes. Its pages are compared with those by their times when they are read
-    /// again.
+    /// Invalidates all names and attributes in the kernel, which compares its pages by their times when they are read again.
     pub(crate) fn empty_kernel(&mut self) {
         // First: nothing that a call holds keeps these.
         self.invalidate_listings();
@@ -200,7 +200,7 @@ impl Client {
     }
 
     /// Asks for an fd of an open file that has none, before it is out of reach; false when that is not possible, or the answer to the
-    /// recall must not wait for it: it goes behind own changes, and these may wait for who waits for the answer.
+    /// recall must not wait for it: the request follows own changes, which may be blocked on this very recall.
     fn asks_fd(&mut self, node: TreeNodeId, serial: Serial) -> bool {
         if self.view.leases.waiting.len() >= WAITING_MAX || self.view.files.fd_for(node, None) != NOFD {
             return false;
@@ -215,7 +215,7 @@ impl Client {
         true
     }
 
-    /// The fd that was asked for is here, or cannot be had.
+    /// Continues the recalls that wait for the fd of a file, which has arrived or cannot be had.
     pub(crate) fn fd_acquired(&mut self, node: TreeNodeId) {
         for serial in self.view.leases.acquiring.remove(&node).unwrap_or_default() {
             let Some((forgetting, left)) = self.view.leases.waiting.get_mut(&serial) else { continue };

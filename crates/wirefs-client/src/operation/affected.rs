@@ -7,7 +7,7 @@ use crate::pending::{Affected, Continuation, Pending};
 use wirefs_op::message::put::PutMode;
 use wirefs_op::{Errno, Request};
 
-/// A change is about to be issued: what the server has told of its objects was told before.
+/// Notes the server's change times of objects before a change of them is issued.
 pub(crate) fn note_known(client: &mut Client, pending: &Pending) {
     let Affected { names, mut nodes } = pending.affected();
     for (dir, name) in names {
@@ -16,8 +16,8 @@ pub(crate) fn note_known(client: &mut Client, pending: &Pending) {
     nodes.into_iter().for_each(|node| client.note_known(node));
 }
 
-/// Whether some of a change may be done that has failed with this error. The server tells nobody of own changes but who made
-/// them, and that one hears of attributes only from a reply that is no error.
+/// Whether a part of a change that failed with this error may have been done. The server sends no recall to the client that made a
+/// change, and an error brings no attributes.
 pub(crate) fn may_be_done(request: &Request, errno: Errno) -> bool {
     let is_refusal = matches!(
         errno,
@@ -63,7 +63,7 @@ fn steps(request: &Request) -> usize {
         + attributes.into_iter().filter(|is_set| *is_set && put.mode.has(PutMode::STAT)).count()
 }
 
-/// Nobody knows whether this was done.
+/// Invalidates the objects of a change whose outcome is unknown.
 pub(crate) fn invalidate(client: &mut Client, pending: &Pending) {
     // Without leases it all is asked for again soon.
     if !client.config.mode.takes_leases() {

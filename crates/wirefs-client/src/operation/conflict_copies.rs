@@ -1,8 +1,8 @@
 //! Files that published copies replaced. If such a file is not the one from which the copy was made, others have written it
 //! meanwhile: the last close wins, and the replaced file stays beside it as a conflict copy.
 //!
-//! The copy and the file change places in one step (`RENAME_EXCHANGE`), so whatever is looked at afterwards is what was replaced,
-//! however late it came. Nobody waits for this but who removes the directory, which is not empty before.
+//! The copy and the file change places in one step (`RENAME_EXCHANGE`), so the file under the temporary name afterwards is the replaced one,
+//! however late it came. Only a removal of the directory, which is not empty before, waits for this.
 
 use crate::call::CallId;
 use crate::core::Client;

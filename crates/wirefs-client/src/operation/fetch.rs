@@ -61,7 +61,7 @@ pub(crate) fn ask(
 }
 
 /// How many bytes the reply to the opening of a file brings, which is to be read. As many as are here in no time; what is behind them
-/// ([`follow_opening`]) comes in the same round trip, and only who reads it waits for it.
+/// ([`follow_opening`]) comes in the same round trip, and only its readers wait for it.
 pub(crate) fn first_bytes(client: &Client, node: TreeNodeId) -> u64 {
     let size = client.view.names.node(node).map_or(0, |known| known.stat.size);
     let fast = client.requests.incoming.bytes_within(client.now, OPENING_SPAN);
@@ -71,7 +71,7 @@ pub(crate) fn first_bytes(client: &Client, node: TreeNodeId) -> u64 {
 }
 
 /// A file is being opened to be read, and the reply brings it up to `first`. Asks for what is behind that of the first block, and of all
-/// that is behind this one where it is little: who reads on does not wait for it as well.
+/// that is behind this one where it is little: so a sequential reader does not wait for it.
 pub(crate) fn follow_opening(client: &mut Client, node: TreeNodeId, first: u64) {
     let size = client.view.names.node(node).map_or(0, |known| known.stat.size);
     let block = OPENING_BYTES_MAX;

@@ -1,4 +1,4 @@
-//! Tfind: what is below a directory, told ahead of who asks for it.
+//! Tfind: prefetch of the listings below a directory.
 
 use crate::core::Client;
 use crate::operation::{list, lookup};
@@ -10,7 +10,7 @@ use wirefs_op::message::find::{FindMode, Rfind, Tfind};
 use wirefs_op::message::flush::Tflush;
 use wirefs_op::{DirEntry, Errno, Kind, Request, Stat, Tag, Time, TreePath};
 
-/// Asks for a stream that nobody waits for. Tells whether that was possible.
+/// Requests a stream in the background. Returns whether that was possible.
 ///
 /// # Cost
 /// 1 round trip and as many bytes as the bounds say.
@@ -71,7 +71,7 @@ pub(crate) fn finish(
     }
 }
 
-/// A directory's record: what follows is in it.
+/// Begins a directory: the next entries are in it.
 fn begin(client: &mut Client, stream: &mut FindStream, sent: Time, record: FindDirectory) {
     let FindDirectory { path, stat, begins, ends } = record;
     if let Some(current) = stream.current.as_mut()
@@ -107,7 +107,7 @@ fn add(stream: &mut FindStream, entry: FindEntry) {
     current.entries.push(DirEntry { name, next: 1, stat });
 }
 
-/// No more of the current directory comes.
+/// Ends the current directory.
 fn complete(client: &mut Client, stream: &mut FindStream, sent: Time) {
     let Some(current) = stream.current.take() else { return };
     let ArrivingListing { node: Some(node), stat, is_whole, ends, entries, contents, .. } = current else {
@@ -136,7 +136,7 @@ fn complete(client: &mut Client, stream: &mut FindStream, sent: Time) {
     client.drop_if_gone(node);
 }
 
-/// The node of a directory that the stream tells of; made if there is none and nothing newer is known of its name.
+/// The node of a directory in the stream, new if there is none. `None` if the cached name is newer.
 fn node_at(
     client: &mut Client,
     top: TreeNodeId,
@@ -166,7 +166,7 @@ fn node_at(
     node_of(client, parent, name, stat, sent)
 }
 
-/// The node of what has this name; made if there is none. `None` where something newer is known of the name.
+/// The node of this name, new if there is none. `None` if the cached name is newer.
 pub(crate) fn node_of(
     client: &mut Client,
     parent: TreeNodeId,
@@ -204,7 +204,7 @@ fn take_contents(client: &mut Client, dir: TreeNodeId, entry: &DirEntry, content
     }
 }
 
-/// The stream is over: nothing is under way any more that it held.
+/// Ends a stream, and releases the nodes that it held.
 fn ended(client: &mut Client, mut stream: FindStream) {
     if let Some(node) = stream.current.take().and_then(|current| current.node) {
         client.view.names.release(node);

@@ -26,7 +26,7 @@ const LISTING_BYTES_MAX: u32 = 256 * 1024 * 1024;
 const RENEWED_BYTES_MAX: u32 = 64 * 1024;
 /// A listing is renewed before it is too old when it has so many entries at most: about 32 KiB.
 const RENEWED_ENTRIES_MAX: usize = 256;
-/// Counts a name that had to be asked for; from the second on, its directory's listing is worth having.
+/// Counts a lookup that missed the cache. From the second miss on, the client fetches the directory's listing.
 pub(crate) fn note_miss(client: &mut Client, dir: TreeNodeId) {
     if !client.config.mode.fetch.prefetches() || !client.may_fetch_ahead() {
         return;
@@ -37,7 +37,7 @@ pub(crate) fn note_miss(client: &mut Client, dir: TreeNodeId) {
     }
 }
 
-/// Fetches a listing that nobody waits for.
+/// Fetches a listing in the background.
 fn ask_unasked(client: &mut Client, dir: TreeNodeId, bytes_max: u32) {
     if let Ok(target) = client.target(dir, None) {
         let mode = GetMode::DATA.and(GetMode::STAT);
@@ -46,7 +46,7 @@ fn ask_unasked(client: &mut Client, dir: TreeNodeId, bytes_max: u32) {
     }
 }
 
-/// A directory is being worked in: a short listing is asked for again before it is too old, so that nobody waits for it.
+/// Renews a short listing of a directory in use before it expires, so that no call waits for it.
 pub(crate) fn renew(client: &mut Client, dir: TreeNodeId) {
     let Some((entries, known)) = client.view.directories.extent(dir) else { return };
     let window = client.config.mode.window();
@@ -60,7 +60,7 @@ pub(crate) fn renew(client: &mut Client, dir: TreeNodeId) {
     }
 }
 
-/// Takes the listing for who wants one that is on its way already, if it was asked for within the window, or may turn out to be leased.
+/// Lets a reader wait for a listing that is in transit, if its request is within the window, or may bring a lease.
 fn join(client: &mut Client, opening: ListingReader, node: TreeNodeId) -> bool {
     let is_free = |pending: &Pending| {
         matches!(pending, Pending::List(listing)
@@ -220,7 +220,7 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
     }
 }
 
-/// The beginning of a listing is here that an opendir waits for, since then.
+/// Continues the call that waits for the beginning of a listing since `since`.
 fn open_with(
     client: &mut Client,
     listing: &mut Listing,
@@ -256,19 +256,19 @@ fn open_with(
     }
 }
 
-/// As of when a listing is known that was asked for at `sent`.
+/// The freshness of a listing that was requested at `sent`.
 fn listed(client: &mut Client, listing: &Listing, sent: Time) -> Freshness {
     let id = client.view.names.node(listing.node).map(|dir| dir.stat.id);
     id.map_or(Freshness::since(sent), |id| client.known_object(id, listing.is_leased, sent))
 }
 
-/// Remembers the listing of a directory that this client has just made.
+/// Caches the listing of a directory that this client has just made.
 pub(crate) fn store_made(client: &mut Client, dir: TreeNodeId, known: Freshness) {
     client.view.directories.store(dir, Vec::new(), known, &client.coherency());
     client.directory_listed(dir);
 }
 
-/// Remembers a listing. Of objects that this client changed since it was asked for, it may tell what was before.
+/// Caches a listing. Its attributes may be older than this client's changes since the request.
 pub(crate) fn store(client: &mut Client, dir: TreeNodeId, mut entries: Vec<DirEntry>, known: Freshness) {
     client.note_listed(dir);
     for entry in &mut entries {
@@ -283,7 +283,7 @@ pub(crate) fn store(client: &mut Client, dir: TreeNodeId, mut entries: Vec<DirEn
     client.directory_listed(dir);
 }
 
-/// The listing of a directory came by another way than was asked: those who wait for it go on.
+/// Continues the calls that wait for a listing, which a stream has brought.
 pub(crate) fn serve_openings(client: &mut Client, dir: TreeNodeId) {
     let waits = |pending: &Pending| {
         matches!(pending, Pending::List(listing)
@@ -360,7 +360,7 @@ pub(crate) fn go_on(client: &mut Client, handle: Handle, wanted: WaitingReaddir)
     serve_waiting(client, handle);
 }
 
-/// Answers the readdirs that the listing reaches far enough for.
+/// Answers the readdirs whose entries have arrived.
 fn serve_waiting(client: &mut Client, handle: Handle) {
     let Some(open) = client.view.files.directory_mut(handle) else {
         return;

@@ -171,8 +171,8 @@ pub(crate) fn remember(
 }
 
 fn absent(client: &mut Client, looking: Looking, known: Freshness) {
-    // It was absent while the call waited. It is what we made it now; or it may be there, and who was told so would have an object without
-    // a path if its name went.
+    // The name was absent while the call waited, and this client, or another one, may have made it since. An entry for it would be an
+    // object without a path if the name were removed again.
     if is_overtaken(client, &looking, None) || is_beside(client, &looking, None) {
         return client.answer(looking.call, Answer::NoEntry(Duration::ZERO));
     }

@@ -130,7 +130,7 @@ fn opened(
     sent: Time,
 ) {
     client.view.names.hold(node);
-    // Whatever it is opened for: from now on its contents are held by whoever has it open, and are no longer those that came.
+    // From now on the open file keeps the contents, which no longer count as prefetched.
     client.used_ahead(node);
     let handle = client.view.files.opened(node, how, fd);
     if client.config.mode.fetch.has_private_copies() {

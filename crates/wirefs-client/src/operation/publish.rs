@@ -279,7 +279,7 @@ pub(crate) fn was_moved(client: &mut Client, publishing: Publishing, sent: Time,
     if let Some(copy) = client.view.files.open_mut(handle).and_then(|open| open.copy.as_mut()) {
         copy.base = Some(Base::of(&stat));
     }
-    // Who looked it up by its new number meanwhile has made a node of it, which goes on to stand for it.
+    // A lookup of the new file meanwhile has made a node for it, which stays its node.
     let known_as = client.view.names.of_file(stat.id).filter(|other| *other != node);
     match known_as {
         Some(_) => {

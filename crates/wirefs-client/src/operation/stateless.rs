@@ -39,7 +39,7 @@ fn begin(client: &mut Client, node: TreeNodeId, wanted: WaitingReaddir) -> Resul
     Ok(())
 }
 
-/// The last reading of a directory that is still as it was then.
+/// The last reading of a directory that has not changed since.
 fn shared(client: &mut Client, node: TreeNodeId) -> Option<Handle> {
     let coherency = client.coherency();
     let handle = client.view.files.stateless.latest(node)?;
@@ -62,13 +62,13 @@ fn shared(client: &mut Client, node: TreeNodeId) -> Option<Handle> {
     Some(handle)
 }
 
-/// A part of a reading is here.
+/// Answers a readdir with a part of a reading.
 pub(crate) fn answer(client: &mut Client, handle: Handle, wanted: &WaitingReaddir, answer: Answer) {
     let (call, number) = (wanted.call, wanted.number);
     let Some(open) = client.view.files.stateless.directory(handle) else {
         return client.answer(call, answer);
     };
-    // Who is not waited for is told nothing.
+    // A call without a waiting caller gets no entries.
     let Answer::Listing(listed) = &answer else { return tells_nobody(client, handle, call, answer) };
     if !client.is_waiting(call) {
         return tells_nobody(client, handle, call, answer);
@@ -117,7 +117,7 @@ fn tells_nobody(client: &mut Client, handle: Handle, call: CallId, answer: Answe
     client.view.files.stateless.tells_nobody(handle);
 }
 
-/// There is nothing behind what was read.
+/// Answers a readdir at the end of a reading.
 fn ends(client: &mut Client, dir: TreeNodeId, age: u64, wanted: &WaitingReaddir) {
     let nothing = Answer::Listing(Vec::new());
     match client.view.files.stateless.ends(dir, age, wanted.thread) {
@@ -132,8 +132,8 @@ fn ends(client: &mut Client, dir: TreeNodeId, age: u64, wanted: &WaitingReaddir)
     }
 }
 
-/// Whether who asks this has come back from what it asked before. A call for contents may come from the midst of it: when the buffer that it
-/// is answered in is a file of this mount.
+/// Whether the calling thread has received the answers to its earlier calls. A call for contents proves nothing: the buffer of a readdir
+/// may be mapped from a file of this mount.
 pub(crate) fn goes_on(call: &Call<'_>) -> bool {
     let looks =
         matches!(call, Call::Readdir { .. } | Call::Lookup { .. } | Call::Getattr { .. } | Call::Open { .. });

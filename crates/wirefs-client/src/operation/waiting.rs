@@ -108,7 +108,7 @@ fn serve_readers(client: &mut Client, node: TreeNodeId) {
                 continue;
             }
         }
-        // Among those who wait before anything is asked for: that may fail at once.
+        // The reader queues before the request, which may fail at once.
         client.view.files.contents(node).readers.push(reader);
         if nothing_comes
             && let Err(errno) = fetch::ask(client, node, reader.handle, (reader.start, reader.end), true)

@@ -143,7 +143,7 @@ fn may_go_ahead(client: &Client, node: TreeNodeId) -> bool {
 /// Makes a write visible to programs at once: the data, and the size.
 fn took_local_effect(client: &mut Client, node: TreeNodeId, offset: u64, data: &Bytes, is_ahead: bool) {
     let end = offset + data.len() as u64;
-    // What came ahead of who reads it, of a file that was open already, is not what it is kept for from now on.
+    // A write is a use of prefetched contents, also of a file that was open before they came.
     client.used_ahead(node);
     if is_ahead {
         client.shows_own(node);

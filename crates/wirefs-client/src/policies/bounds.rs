@@ -61,7 +61,7 @@ impl Client {
         self.view.bounds.unused = bytes;
     }
 
-    /// Bounds what is remembered for who reads directories without opening them.
+    /// Bounds the memory of stateless readings.
     pub(crate) fn bound_readings(&mut self) {
         let View { names, files, .. } = &mut self.view;
         files.stateless.bound(self.now, |dir| names.node(dir).is_some());

@@ -83,7 +83,7 @@ impl Client {
         }
         self.view.names.release(node);
         self.serve_readers(node);
-        // What is still unknown of it was wanted ahead of a reader, who finds out about errors by himself.
+        // The missing part was wanted ahead of a reader, which meets errors itself.
         if self.view.files.contents(node).epoch == epoch && self.view.files.open(handle).is_some() {
             let _ahead = fetch::ask(self, node, handle, (start, end), false);
         }

@@ -55,8 +55,8 @@ impl Client {
     /// Moves a directory's listing to the inactive list. Returns whether there was one.
     pub(crate) fn deactivate(&mut self, node: TreeNodeId) -> bool {
         let Some(stat) = self.view.names.node(node).map(|known| known.stat) else { return false };
-        // A reply that is still to come to a caller who is gone may tell of an own change. What is ahead of the server may have names in
-        // it that the server does not know yet.
+        // The reply to a killed caller's call may still report an own change, and a directory with unconfirmed changes may have names
+        // that the server does not know yet.
         if stat.kind != Kind::Directory || self.has_abandoned() || self.view.files.is_ahead(node) {
             return false;
         }

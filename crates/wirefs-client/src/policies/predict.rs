@@ -152,7 +152,7 @@ fn path_of(request: &Request) -> TreePath {
     }
 }
 
-/// Chmod, utimes, truncate, and chown to whom it belongs already.
+/// Chmod, utimes, truncate, and chown to the present owner.
 fn set(client: &Client, put: &Tput, node: TreeNodeId) -> Option<Predicted> {
     let known = client.view.names.node(node).filter(|_| client.is_fresh(node))?;
     let stat = client.exclusive.unconfirmed.shown(&known.stat);

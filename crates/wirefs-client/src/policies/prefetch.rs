@@ -192,7 +192,7 @@ impl Client {
         self.top_ended(dir, told);
     }
 
-    /// The listing of a directory came ahead of who asks for it. `is_known`: it was known already.
+    /// Notes a prefetched listing. `is_known`: it was known already.
     pub(crate) fn fetched_directory(&mut self, dir: TreeNodeId, is_known: bool) {
         let fate = &mut self.prefetch.counted.directories;
         fate.fetched += 1;
@@ -203,7 +203,7 @@ impl Client {
         self.view.names.hold(dir);
     }
 
-    /// The contents of a file came ahead of who asks for them.
+    /// Notes prefetched contents.
     pub(crate) fn fetched_file(&mut self, node: TreeNodeId, bytes: u64, is_known: bool) {
         let counted = &mut self.prefetch.counted;
         counted.files.fetched += 1;
@@ -232,7 +232,7 @@ impl Client {
         match item {
             Item::Directory => {
                 counted.directories.used += 1;
-                // To who uses it now it is as if it had come now.
+                // For the walk that uses the listing, it arrives now.
                 self.directory_listed(node);
             }
             Item::File(bytes) => {

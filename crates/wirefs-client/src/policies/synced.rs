@@ -1,4 +1,4 @@
-//! Directories that the server's disk has: who makes a file, syncs it and then syncs its directory, as databases do, waits once.
+//! Directories on the server's disk: a program that makes a file, syncs it and then syncs its directory, as databases do, waits once.
 //!
 //! A directory that programs sync is brought to the server's disk along with the next file in it that is synced. The sync of the directory
 //! that follows joins that, unless a name was made, moved or removed in between, by whomever.

@@ -1,13 +1,13 @@
-//! Being ahead of the server: changes that were answered before it has them (`docs/design/0015-optimistic-execution.md`).
+//! Optimistic execution: changes that are answered before the server has them (`docs/design/0015-optimistic-execution.md`).
 //!
 //! ```text
-//!   alone, a change whose outcome is certain  ->  journal, answer; the request follows in order      (ahead)
-//!   its reply comes, and it was the last      ->  the server's word counts again
-//!   others come                               ->  nothing new; once all is answered, the server is told
+//!   exclusive session, certain outcome   ->  journal, answer; the request follows in order
+//!   reply to the last change of a node   ->  the server's attributes count again
+//!   another session comes                ->  no new ones; once all are answered, the server may admit it
 //! ```
 //!
-//! INVARIANT: what a mount that is ahead shows of an object is what its own changes made of the last that the server told under a
-//! lease; nobody else sees or changes the tree before all of those changes are there.
+//! INVARIANT: an object with unconfirmed changes appears as these changes leave its last leased state; no other session sees or changes
+//! the tree before the server has all of them.
 
 mod durable;
 mod full;
@@ -27,7 +27,7 @@ use wirefs_op::message::target::Target;
 use wirefs_op::message::xattr::XattrAction;
 use wirefs_op::{Errno, FileId, NOTAG, Request, Time, Timestamp, TreePath};
 
-/// Changes that were issued and are not answered, at most: past it a change waits for the server, as if nobody were ahead.
+/// Unconfirmed changes, at most: further ones wait for the server.
 const ISSUED_MAX: usize = 16 * 1024;
 
 /// Free room on the server's disk beyond all changes in progress, in bytes and in inodes, that optimistic execution requires: a call
@@ -36,17 +36,17 @@ const ROOM_BYTES: u64 = 64 * 1024 * 1024;
 
 const ROOM_FILES: u64 = 1024;
 
-/// Clocks that keep time are together within so many seconds.
+/// Synchronized clocks differ by at most this many seconds.
 const CLOCKS_APART_SECS: i64 = 10;
 
-/// For how long what the server said of its room counts.
+/// Validity of the figures of the server's room.
 const ROOM_FOR: Duration = Duration::from_secs(5);
 
 /// A file's time of change is behind the clock by up to a tick of the server's kernel.
 const CTIME_TICK: Duration = Duration::from_millis(10);
 
 impl Client {
-    /// Whether a change whose outcome is certain may be answered now.
+    /// Whether a change with a certain outcome may be answered now.
     pub(crate) fn may_be_ahead(&self) -> bool {
         self.config.journal
             && self.exclusive.unconfirmed.is_alone
@@ -56,7 +56,7 @@ impl Client {
             && self.has_room()
     }
 
-    /// Whether the server's disk will surely take what is on its way, and more.
+    /// Whether the server's disk has room for all changes in progress, and more.
     fn has_room(&self) -> bool {
         let Some((figures, _)) = self.view.figures else { return false };
         let bytes = figures.blocks_available.saturating_mul(u64::from(figures.block_bytes));
@@ -73,25 +73,25 @@ impl Client {
                 || figures.files_free >= self.exclusive.unconfirmed.taken.1.saturating_add(ROOM_FILES))
     }
 
-    /// Whether what this client knows of the node is what counts: own changes of it are on their way, and nobody else's can be.
+    /// Whether the cached attributes of a node count although changes of it are in progress: all of these are this client's own.
     pub(crate) fn is_ahead(&self, node: TreeNodeId) -> bool {
         self.view.files.is_ahead(node)
             && self.view.names.node(node).is_some_and(|known| known.freshness.is_some())
     }
 
-    /// Whether an own change of the node may be shown before the server has it.
+    /// Whether a change of the node may become visible before the server has it.
     pub(crate) fn can_be_ahead(&self, node: TreeNodeId) -> bool {
         self.may_be_ahead() && self.is_fresh(node)
     }
 
-    /// An own change of the node is about to be shown: what is shown of it is what is known from now on.
+    /// Makes the shown attributes of a node its cached ones, before an unconfirmed change of it.
     pub(crate) fn shows_own(&mut self, node: TreeNodeId) {
         if let Some(known) = self.view.names.node_mut(node) {
             known.stat = self.exclusive.unconfirmed.shown(&known.stat);
         }
     }
 
-    /// An own change of the node is on its way whose outcome is known.
+    /// Notes an unconfirmed change of a node.
     pub(crate) fn goes_ahead(&mut self, node: TreeNodeId) {
         self.shows_own(node);
         self.view.files.write_sent(node, 0);
@@ -116,13 +116,13 @@ impl Client {
         if is_near { now.max(ctime.next()) } else { now }
     }
 
-    /// The server says whether others are there.
+    /// Takes in the server's statement whether the session is exclusive.
     pub(crate) fn exclusivity_changed(&mut self, told: Ralone) {
         self.note_alone(told.alone);
         if told.alone {
             (self.exclusive.unconfirmed.is_alone, self.exclusive.unconfirmed.shares) = (true, None);
             self.ask_room();
-            // Who was here before that, nobody knows: what was changed until then is soon to be what no loss of power takes away.
+            // Other sessions may have been there before: earlier changes are made durable soon.
             self.exclusive.unconfirmed.durable.is_urgent = self.exclusive.unconfirmed.durable.is_due;
             self.watch_durable();
         } else {
@@ -134,7 +134,7 @@ impl Client {
         }
     }
 
-    /// Changes from now on are those of a client that is alone, or not.
+    /// Notes in the journal whether changes from now on are those of an exclusive session.
     pub(crate) fn note_alone(&mut self, is_alone: bool) {
         if self.config.journal {
             let from = is_alone.then(|| self.requests.next_number());
@@ -142,14 +142,14 @@ impl Client {
         }
     }
 
-    /// Somebody at the server has changed something.
+    /// Notes in the journal that a server program has changed something.
     pub(crate) fn note_others(&mut self) {
         if self.exclusive.unconfirmed.is_alone {
             self.note_alone(true);
         }
     }
 
-    /// The server tells when an object was changed by a change of this client's.
+    /// Notes the time that a change of this client has got at the server.
     pub(crate) fn note_seen(&mut self, at: Timestamp) {
         if self.config.journal && at > self.exclusive.unconfirmed.seen {
             self.exclusive.unconfirmed.seen = at;
@@ -157,7 +157,7 @@ impl Client {
         }
     }
 
-    /// The reply to a change that was asked for then tells when something was changed.
+    /// Takes in the change time in the reply to a change that was requested at `asked`.
     pub(crate) fn note_changed(&mut self, at: Timestamp, asked: Time) {
         if at > self.exclusive.unconfirmed.seen {
             self.exclusive.unconfirmed.server_clock = Some((at, asked));
@@ -165,8 +165,8 @@ impl Client {
         self.note_seen(at);
     }
 
-    /// The connection of a client that is alone ends. The server would have told of changes by others until now, so what was changed until
-    /// now was changed by this client, also where the reply is lost.
+    /// Notes the end of an exclusive session's connection. The server would have reported changes by others until now, so all changes until
+    /// now are this client's, also those whose reply is lost.
     pub(crate) fn note_unanswered(&mut self) {
         let now = match self.exclusive.unconfirmed.server_clock {
             Some((at, asked)) => at.after(self.now.since(asked)),
@@ -175,7 +175,7 @@ impl Client {
         self.note_seen(now.after(CTIME_TICK));
     }
 
-    /// An own change of the node is about to be issued: what the server has told of it was told before.
+    /// Notes the server's change time of a node, before the first own change of it.
     pub(crate) fn note_known(&mut self, node: TreeNodeId) {
         let known = self.view.names.node(node).filter(|_| !self.view.files.is_ahead(node));
         if let Some(at) = known.map(|known| known.stat.ctime) {
@@ -183,7 +183,7 @@ impl Client {
         }
     }
 
-    /// Others wait for what this client has changed: they are let on once all of it is answered.
+    /// Lets the server admit other sessions, once all changes of this one are answered.
     pub(crate) fn share(&mut self) {
         let Some(serial) = self
             .exclusive
@@ -200,13 +200,13 @@ impl Client {
         self.transmit(frame, Lane::Changes);
     }
 
-    /// The connection is lost, or another one is there.
+    /// Ends the exclusive session, since its connection is lost or replaced.
     pub(crate) fn alone_lost(&mut self) {
         (self.exclusive.unconfirmed.is_alone, self.exclusive.unconfirmed.shares) = (false, None);
         self.exclusive.unconfirmed.asks_room = false;
     }
 
-    /// Asks how much room there is, where that is not known well enough.
+    /// Asks for the room on the server's disk, if the figures are old.
     pub(crate) fn watch_room(&mut self) {
         let is_old = self.view.figures.is_none_or(|(_, at)| self.now >= at + ROOM_FOR);
         if self.exclusive.unconfirmed.is_alone
@@ -226,7 +226,7 @@ impl Client {
         }
     }
 
-    /// The server has said how much room there is, all that it has by then counted.
+    /// Takes in the room on the server's disk, which includes all changes that the server has.
     pub(crate) fn room_known(&mut self, is_told: bool) {
         self.exclusive.unconfirmed.asks_room = false;
         if is_told {
@@ -234,8 +234,7 @@ impl Client {
         }
     }
 
-    /// Requests that are not changes go behind those that are on their way: what they tell must have them in it. Hands it back where it
-    /// may be sent.
+    /// Orders a query after the unconfirmed changes, which its reply must include. Returns it if it may be sent now.
     pub(crate) fn behind(&mut self, mut request: Request, pending: Pending) -> Option<(Request, Pending)> {
         if !self.exclusive.unconfirmed.is_any() {
             return Some((request, pending));
@@ -272,7 +271,7 @@ impl Client {
         None
     }
 
-    /// Objects that what is held is about have other ids by now.
+    /// Replaces the ids of objects in the held requests.
     pub(crate) fn rename_held_ids(&mut self, id_of: impl Fn(FileId) -> FileId) {
         for id in self.exclusive.unconfirmed.held.iter_mut().flat_map(|held| held.request.ids_mut()).flatten()
         {
@@ -280,7 +279,7 @@ impl Client {
         }
     }
 
-    /// Sends what waited for changes that are answered by now.
+    /// Queues the held requests whose changes are answered by now.
     pub(crate) fn release_held(&mut self) {
         while self
             .exclusive
@@ -297,8 +296,7 @@ impl Client {
         }
     }
 
-    /// Whether `close` need not wait for the server to have what was written: the journal has it, and nobody else sees the file before the
-    /// server does.
+    /// Whether `close` need not wait for the server: the journal has the data, and no other session sees the file before the server has it.
     pub(crate) fn closes_ahead(&self, node: TreeNodeId) -> bool {
         self.is_ahead(node) && self.may_be_ahead() && self.config.mode.publish.is_write_back()
     }

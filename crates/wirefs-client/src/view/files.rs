@@ -40,7 +40,7 @@ pub(crate) struct Files {
     /// Directories of which the kernel may have kept a listing that is not promised.
     kept_without_lease: BTreeSet<TreeNodeId>,
     contents: BTreeMap<TreeNodeId, Contents>,
-    /// Changes of objects that failed when nobody had these open any more who could be told.
+    /// Errors of changes that failed when no open file was left to report them.
     unheard: BTreeMap<TreeNodeId, Errno>,
     next_handle: u64,
     remembered: Remembered,

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   Exact    the server has of each owner what that owner holds            nothing is answered here
-//!   Asking   the whole file is asked for, in one owner's name              who comes meanwhile waits for the outcome
+//!   Asking   the whole file is asked for, in one owner's name              other requests wait for the outcome
 //!   Delegated     the server has the whole file for this owner                  its locks, and looks for what is in the way, cost nothing
 //! ```
 //!
@@ -29,9 +29,9 @@ use wirefs_op::{FileId, LockFamily, LockKind, LockRange, Time};
 
 /// With nothing done under a delegated lock for so long, what is not held of it is let go of.
 const IDLE: Duration = Duration::from_secs(1);
-/// For how long a lock is delegated, at most until its owner holds nothing: who asks again and again at the server gets a turn then.
+/// The longest delegation, until its owner holds nothing: then a process at the server that polls for the lock can get it.
 const DELEGATED_FOR: Duration = Duration::from_secs(4);
-/// For how long none is delegated after that: who waits at the server looks again within 100 ms, as databases do.
+/// The pause between two delegations: a process at the server that polls for the lock, as databases do, tries again within 100 ms.
 const PAUSE: Duration = Duration::from_millis(100);
 /// For how long none is asked for after one was refused.
 const REFUSED_FOR: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! Contents of small files, ahead of who opens them one after the other.
+//! Prefetch of small files for programs that open them one after the other.
 //!
 //! How much may be asked for and not used yet is a window, as in a transfer: it grows by what is used of it and shrinks by what is
 //! dropped unused. A directory whose small files fit is asked for as a whole, as a stream; of a larger one the files that are listed
@@ -70,7 +70,7 @@ impl Client {
         true
     }
 
-    /// Contents came: those who wait for them go on. `all`: no more of them comes.
+    /// Continues the opens that wait for contents. `all`: no more contents arrive.
     pub(crate) fn serve_joined(&mut self, key: TreeNodeId, all: bool) {
         let Some(joined) = self.prefetch.contents.joined.remove(&key) else { return };
         let mut left = Vec::new();

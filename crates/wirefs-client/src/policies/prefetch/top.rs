@@ -27,7 +27,7 @@ const STREAMS_MAX: u8 = 16;
 const BYTES_MIN: u32 = 4096;
 
 impl Client {
-    /// The mount is made: leases count from the first answer on, so that who comes first need not wait for that; and where nothing
+    /// The mount is made: leases count from the first answer on, so that the first call need not wait for that; and where nothing
     /// is known of the tree, its top comes along.
     ///
     /// # Cost

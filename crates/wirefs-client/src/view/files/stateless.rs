@@ -96,7 +96,7 @@ struct KernelListing {
     is_doubtful: bool,
     /// The kernel's listing may be whole.
     is_whole: bool,
-    /// To whom a beginning of this age may be on its way, and when it was told. 0: to anybody.
+    /// The threads to which a beginning of this age may be in transit, and the serial number of the answer. Thread 0: any thread.
     beginners: BTreeMap<u32, u64>,
     /// These are waited for.
     is_awaited: bool,
@@ -132,7 +132,7 @@ impl StatelessListings {
         StatelessListings { directories: BTreeMap::new(), readings, threads: BTreeMap::new(), told: 0 }
     }
 
-    /// A listing is here, or its beginning, for who reads the directory.
+    /// Adds a listing, or its beginning, for the readers of a directory.
     pub(crate) fn lists(&mut self, handle: Handle, open: OpenDirectory) {
         self.readings.lists(handle, open);
     }
@@ -260,7 +260,8 @@ impl StatelessListings {
         }
     }
 
-    /// Whether somebody is to be waited for who may have a beginning on its way, and is not: all that were told up to this moment.
+    /// Begins to wait for the readers to which a beginning may be in transit. Returns the serial number up to which answers count; `None`
+    /// if there are no such readers, or they are awaited already.
     pub(crate) fn awaits(&mut self, dir: TreeNodeId) -> Option<u64> {
         let cached = self.directories.get_mut(&dir).filter(|cached| !cached.beginners.is_empty())?;
         (!std::mem::replace(&mut cached.is_awaited, true)).then_some(self.told)

@@ -174,7 +174,7 @@ impl FileLocks {
         }
     }
 
-    /// The next of those who waited for the outcome of a request that is there by now.
+    /// The next queued request, once the outcome of the delegation request is known.
     pub(crate) fn next_queued(&mut self) -> Option<Asked> {
         if matches!(self.state, State::Asking { .. }) { None } else { self.queued.pop_front() }
     }

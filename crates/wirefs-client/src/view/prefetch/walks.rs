@@ -95,8 +95,8 @@ impl Walks {
         self.seen(dir, pace).opened = Some(pace.now);
     }
 
-    /// A directory in `parent` is asked for. Tells whether whoever does it walks: it has asked for another one in it, or has just
-    /// listed `parent`.
+    /// Notes a request for a directory in `parent`. Returns whether it is part of a walk: another directory in `parent` was requested
+    /// before, or `parent` was just listed.
     pub(crate) fn enters(&mut self, parent: TreeNodeId, child: TreeNodeId, pace: Pace) -> bool {
         let seen = self.seen(parent, pace);
         if seen.child != Some(child) {

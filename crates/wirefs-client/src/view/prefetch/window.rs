@@ -33,7 +33,7 @@ pub(crate) struct Contents {
     pub(crate) coming: BTreeMap<TreeNodeId, u64>,
     pub(crate) coming_bytes: u64,
     pub(crate) joined: BTreeMap<TreeNodeId, Vec<Joined>>,
-    /// Where who reads one directory after the other was last seen, and when.
+    /// The last position of a program that reads one directory after the other, and its time.
     pub(crate) front: Option<(TreeNodeId, Time)>,
     /// Behind this directory nothing was left to ask for.
     pub(crate) exhausted: Option<TreeNodeId>,

@@ -1,4 +1,4 @@
-//! The listings that are being read of directories that were not opened, who is in the midst of them, and how much of that is remembered.
+//! Stateless readings: their listings, their readers, and their bounds.
 //!
 //! A *reading* has a number in its directory and goes through one listing; several may go through the same. Nobody says that a reader left,
 //! so a reading is known until
