@@ -201,6 +201,50 @@ pub enum Call<'a> {
     Interrupt { call: CallId },
 }
 
+impl Call<'_> {
+    /// The nodes that the kernel names in the call, and therefore knows.
+    pub(crate) fn nodes(&self) -> [Option<TreeNodeId>; 2] {
+        match *self {
+            Call::Forget { .. } | Call::Interrupt { .. } => [None, None],
+            Call::Rename { parent, to_parent, .. } => [Some(parent), Some(to_parent)],
+            Call::Link { node, parent, .. } => [Some(node), Some(parent)],
+            Call::CopyRange { from, to, .. } => [Some(from), Some(to)],
+            Call::Lookup { parent, .. }
+            | Call::Mknod { parent, .. }
+            | Call::Mkdir { parent, .. }
+            | Call::Symlink { parent, .. }
+            | Call::Create { parent, .. }
+            | Call::Tmpfile { parent, .. }
+            | Call::Unlink { parent, .. }
+            | Call::Rmdir { parent, .. } => [Some(parent), None],
+            Call::Getattr { node, .. }
+            | Call::Setattr { node, .. }
+            | Call::Readlink { node }
+            | Call::Open { node, .. }
+            | Call::Read { node, .. }
+            | Call::Write { node, .. }
+            | Call::Flush { node, .. }
+            | Call::Release { node, .. }
+            | Call::Fsync { node, .. }
+            | Call::Opendir { node }
+            | Call::Readdir { node, .. }
+            | Call::Releasedir { node, .. }
+            | Call::Fsyncdir { node, .. }
+            | Call::Syncfs { node }
+            | Call::Statfs { node }
+            | Call::Setxattr { node, .. }
+            | Call::Getxattr { node, .. }
+            | Call::Listxattr { node, .. }
+            | Call::Removexattr { node, .. }
+            | Call::Access { node, .. }
+            | Call::Getlk { node, .. }
+            | Call::Setlk { node, .. }
+            | Call::Fallocate { node, .. }
+            | Call::Lseek { node, .. } => [Some(node), None],
+        }
+    }
+}
+
 /// A node that a name was found to be, and how long that may be believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {

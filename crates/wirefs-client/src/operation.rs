@@ -44,54 +44,11 @@ use crate::call::{Call, CallId, Caller, UNOPENED};
 use crate::core::Client;
 use crate::pending::{ListingReader, LockWanted};
 
-use wirefs_cache::TreeNodeId;
 use wirefs_op::Errno;
-
-/// The nodes that the kernel uses by a call: it knows them.
-fn used(call: &Call<'_>) -> [Option<TreeNodeId>; 2] {
-    match *call {
-        Call::Forget { .. } | Call::Interrupt { .. } => [None, None],
-        Call::Rename { parent, to_parent, .. } => [Some(parent), Some(to_parent)],
-        Call::Link { node, parent, .. } => [Some(node), Some(parent)],
-        Call::CopyRange { from, to, .. } => [Some(from), Some(to)],
-        Call::Lookup { parent, .. }
-        | Call::Mknod { parent, .. }
-        | Call::Mkdir { parent, .. }
-        | Call::Symlink { parent, .. }
-        | Call::Create { parent, .. }
-        | Call::Tmpfile { parent, .. }
-        | Call::Unlink { parent, .. }
-        | Call::Rmdir { parent, .. } => [Some(parent), None],
-        Call::Getattr { node, .. }
-        | Call::Setattr { node, .. }
-        | Call::Readlink { node }
-        | Call::Open { node, .. }
-        | Call::Read { node, .. }
-        | Call::Write { node, .. }
-        | Call::Flush { node, .. }
-        | Call::Release { node, .. }
-        | Call::Fsync { node, .. }
-        | Call::Opendir { node }
-        | Call::Readdir { node, .. }
-        | Call::Releasedir { node, .. }
-        | Call::Fsyncdir { node, .. }
-        | Call::Syncfs { node }
-        | Call::Statfs { node }
-        | Call::Setxattr { node, .. }
-        | Call::Getxattr { node, .. }
-        | Call::Listxattr { node, .. }
-        | Call::Removexattr { node, .. }
-        | Call::Access { node, .. }
-        | Call::Getlk { node, .. }
-        | Call::Setlk { node, .. }
-        | Call::Fallocate { node, .. }
-        | Call::Lseek { node, .. } => [Some(node), None],
-    }
-}
 
 /// Starts a call.
 pub(crate) fn start(client: &mut Client, id: CallId, caller: Caller, call: Call<'_>) {
-    for node in used(&call).into_iter().flatten() {
+    for node in call.nodes().into_iter().flatten() {
         client.view.names.used(node);
         client.reactivate(node);
     }

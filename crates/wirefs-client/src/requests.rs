@@ -4,6 +4,7 @@ mod again;
 mod bulk;
 pub(crate) mod connection;
 pub(crate) mod data;
+mod held;
 mod numbers;
 mod sending;
 pub(crate) mod shares;
@@ -13,6 +14,7 @@ use crate::output::Lane;
 use crate::pending::{Continuation, Pending};
 use connection::Link;
 use data::DataConnections;
+use held::Held;
 use numbers::{Numbers, Turn};
 use std::collections::{BTreeMap, VecDeque};
 use wirefs_cache::PathEstimator;
@@ -111,6 +113,7 @@ pub(crate) struct Requests {
     numbers: Numbers,
     /// Changes are not numbered for now.
     are_numbers_held: bool,
+    held: VecDeque<Held>,
     next_tag: u16,
     next_order: u64,
     /// The first connection.
@@ -138,6 +141,7 @@ impl Requests {
             waiting: VecDeque::new(),
             numbers: Numbers::default(),
             are_numbers_held: false,
+            held: VecDeque::new(),
             next_tag: 0,
             next_order: 0,
             link: Link::new(now),

@@ -113,7 +113,7 @@ impl Client {
         AheadStatus {
             is_alone: self.exclusive.unconfirmed.is_alone(),
             changes: self.exclusive.unconfirmed.outstanding(),
-            held: self.exclusive.unconfirmed.held(),
+            held: self.requests.held(),
             late: self.exclusive.unconfirmed.late().cloned().collect(),
             late_count: self.exclusive.unconfirmed.late_count,
             lent: self.view.locks.delegated(),

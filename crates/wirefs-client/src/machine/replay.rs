@@ -96,7 +96,6 @@ impl Client {
             made.get(&id).map_or(id, |stat| stat.id)
         };
         self.requests.rename_ids(id_of);
-        self.rename_held_ids(id_of);
         // Nothing is given up: the server, as far as it knows the session, knows it by these changes.
         self.requests.attached(Some(next), true);
         let is_settled = |number: u64, pending: &Pending| {

@@ -62,7 +62,7 @@ pub(crate) fn before(client: &mut Client, call: &Call<'_>) {
         Call::Rename { parent, name, to_parent, to_name, .. } => {
             [named(parent, name), named(to_parent, to_name)]
         }
-        _ => super::used(call),
+        _ => call.nodes(),
     };
     for node in nodes.into_iter().flatten() {
         send(client, node);

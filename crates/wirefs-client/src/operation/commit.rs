@@ -3,8 +3,9 @@
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
 use crate::operation::{barrier, coalesce, session, unstable};
-use crate::pending::{AfterPublishing, Committing, Pending};
+use crate::pending::{Committing, Pending};
 use crate::view::files::Drained;
+use crate::view::publications::AfterPublishing;
 use wirefs_cache::{ROOT, TreeNodeId};
 use wirefs_op::message::commit::{CommitScope, Rcommit, Tcommit};
 use wirefs_op::{Errno, Request};

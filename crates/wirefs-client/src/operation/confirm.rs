@@ -145,7 +145,7 @@ pub(crate) fn failed(client: &mut Client, number: u64, errno: Errno) {
 impl Client {
     /// A change was answered: what waited for that goes on.
     pub(crate) fn go_on_behind(&mut self) {
-        self.release_held();
+        self.requests.release_held(self.exclusive.unconfirmed.answered_count());
         self.share();
     }
 }

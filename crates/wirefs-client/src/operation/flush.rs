@@ -3,8 +3,8 @@
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
 use crate::operation::{commit, lock, session};
-use crate::pending::AfterPublishing;
 use crate::view::files::Drained;
+use crate::view::publications::AfterPublishing;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::Errno;
 

@@ -4,8 +4,9 @@
 use crate::call::{Handle, Invalidate};
 use crate::core::Client;
 use crate::operation::{attributes, conflict_copies, handles};
-use crate::pending::{AfterPublishing, Pending, PublishStep, Publishing};
+use crate::pending::{Pending, PublishStep, Publishing};
 use crate::view::files::{Base, Private};
+use crate::view::publications::AfterPublishing;
 use crate::view::publications::Publication;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::limits::NAME_BYTES_MAX;

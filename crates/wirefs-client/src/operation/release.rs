@@ -3,7 +3,7 @@
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
 use crate::operation::{handles, lock, session};
-use crate::pending::AfterPublishing;
+use crate::view::publications::AfterPublishing;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::Errno;
 

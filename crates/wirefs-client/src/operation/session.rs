@@ -3,8 +3,8 @@
 use crate::call::{Answer, CallId, Handle, PageCache};
 use crate::core::Client;
 use crate::operation::{fetch, handles, publish};
-use crate::pending::AfterPublishing;
 use crate::view::files::{Drained, Opens, Private, Reader};
+use crate::view::publications::AfterPublishing;
 use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::{Errno, Time};

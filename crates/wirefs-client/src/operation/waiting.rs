@@ -5,9 +5,9 @@ use crate::call::Answer;
 use crate::call::Handle;
 use crate::core::Client;
 use crate::operation::{as_opened, commit, fetch, flush, read, seek, session};
-use crate::pending::AfterPublishing;
 use crate::view::files::Drained;
 use crate::view::files::Reader;
+use crate::view::publications::AfterPublishing;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::Errno;
 

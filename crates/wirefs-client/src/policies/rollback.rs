@@ -22,7 +22,7 @@ use wirefs_cache::TreeNodeId;
 use wirefs_op::message::put::PutMode;
 use wirefs_op::{FileId, LockFamily, LockKind, LockRange, Request};
 
-/// Bytes of a database that are locked by who is about to write, and by who writes and lets nobody read.
+/// Bytes of a database that a process locks before it writes, and while it writes and excludes readers.
 const RESERVED: u64 = 0x4000_0001;
 
 const EXCLUSIVE: u64 = 0x4000_0002;

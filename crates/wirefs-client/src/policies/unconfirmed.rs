@@ -16,7 +16,7 @@ mod shown;
 use crate::core::Client;
 use crate::output::{Lane, Note, Output};
 use crate::pending::{Pending, RoomAsking};
-use crate::view::unconfirmed::{Held, LATE_MAX, LateError};
+use crate::view::unconfirmed::{LATE_MAX, LateError};
 use std::time::Duration;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::alone::Ralone;
@@ -25,7 +25,7 @@ use wirefs_op::message::recall::Trecalled;
 use wirefs_op::message::statfs::Tstatfs;
 use wirefs_op::message::target::Target;
 use wirefs_op::message::xattr::XattrAction;
-use wirefs_op::{Errno, FileId, NOTAG, Request, Time, Timestamp, TreePath};
+use wirefs_op::{Errno, NOTAG, Request, Time, Timestamp, TreePath};
 
 /// Unconfirmed changes, at most: further ones wait for the server.
 const ISSUED_MAX: usize = 16 * 1024;
@@ -266,34 +266,8 @@ impl Client {
         if !waits {
             return Some((request, pending));
         }
-        let until = self.exclusive.unconfirmed.issued;
-        self.exclusive.unconfirmed.held.push_back(Held { request, pending, until, asked: self.now });
+        self.requests.hold(self.now, self.exclusive.unconfirmed.issued, request, pending);
         None
-    }
-
-    /// Replaces the ids of objects in the held requests.
-    pub(crate) fn rename_held_ids(&mut self, id_of: impl Fn(FileId) -> FileId) {
-        for id in self.exclusive.unconfirmed.held.iter_mut().flat_map(|held| held.request.ids_mut()).flatten()
-        {
-            *id = id_of(*id);
-        }
-    }
-
-    /// Queues the held requests whose changes are answered by now.
-    pub(crate) fn release_held(&mut self) {
-        while self
-            .exclusive
-            .unconfirmed
-            .held
-            .front()
-            .is_some_and(|held| held.until <= self.exclusive.unconfirmed.answered)
-        {
-            let Some(Held { request, pending, asked, .. }) = self.exclusive.unconfirmed.held.pop_front()
-            else {
-                return;
-            };
-            self.requests.wait(asked, request, pending);
-        }
     }
 
     /// Whether `close` need not wait for the server: the journal has the data, and no other session sees the file before the server has it.

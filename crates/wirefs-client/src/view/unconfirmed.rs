@@ -1,11 +1,10 @@
 //! Changes that were answered before the server has confirmed them.
 
-use crate::pending::Pending;
 use crate::view::durable::Durable;
 use crate::view::shown::Shown;
 use std::collections::{BTreeMap, VecDeque};
-pub(crate) use wirefs_cache::TreeNodeId;
-use wirefs_op::{Errno, Request, Time, Timestamp, TreePath};
+use wirefs_cache::TreeNodeId;
+use wirefs_op::{Errno, Time, Timestamp, TreePath};
 
 /// Late errors that are remembered for `wirefs status`.
 pub(crate) const LATE_MAX: usize = 64;
@@ -23,16 +22,6 @@ pub struct LateError {
     pub at: Time,
 }
 
-/// A request that waits for the changes before it.
-#[derive(Debug)]
-pub(crate) struct Held {
-    pub(crate) request: Request,
-    pub(crate) pending: Pending,
-    /// How many changes have to be answered first.
-    pub(crate) until: u64,
-    pub(crate) asked: Time,
-}
-
 /// How far this client is ahead.
 #[derive(Debug, Default)]
 pub(crate) struct Ahead {
@@ -47,8 +36,6 @@ pub(crate) struct Ahead {
     /// Changes issued while ahead, and how many of them are answered, over the life of the mount.
     pub(crate) issued: u64,
     pub(crate) answered: u64,
-    /// Requests that would overtake them.
-    pub(crate) held: VecDeque<Held>,
     pub(crate) shown: Shown,
     /// Bytes and inodes taken since the server said how much room there is.
     pub(crate) taken: (u64, u64),
@@ -81,6 +68,11 @@ impl Ahead {
         self.answered += 1;
     }
 
+    /// How many unconfirmed changes were answered over the life of the mount.
+    pub(crate) fn answered_count(&self) -> u64 {
+        self.answered
+    }
+
     /// Whether any is on its way.
     pub(crate) fn is_any(&self) -> bool {
         self.answered < self.issued
@@ -96,10 +88,6 @@ impl Ahead {
 
     pub(crate) fn late(&self) -> impl Iterator<Item = &LateError> {
         self.late.iter()
-    }
-
-    pub(crate) fn held(&self) -> usize {
-        self.held.len()
     }
 }
 
