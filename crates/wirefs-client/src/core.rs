@@ -61,7 +61,7 @@ impl Client {
         self.calls.is_waiting(id)
     }
 
-    /// Whether answers are to come for which nobody waits any more.
+    /// Whether results are to come whose callers are gone.
     pub(crate) fn has_abandoned(&self) -> bool {
         self.calls.has_abandoned()
     }

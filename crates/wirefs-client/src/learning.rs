@@ -19,7 +19,7 @@ impl Client {
     /// Takes in attributes: of names, and of the contents that they vouch for.
     pub(crate) fn learn(&mut self, stat: &Stat, known: Freshness) -> TreeNodeId {
         match self.view.names.of_file(stat.id) {
-            // INVARIANT: while own writes are under way, what the server says is older than what the caller knows.
+            // INVARIANT: while own writes are in progress, what the server says is older than what the caller knows.
             Some(node) if self.view.files.is_writing(node) => node,
             _ => {
                 let coherency = self.coherency();

@@ -47,7 +47,7 @@ impl Client {
     /// Takes a message from the server.
     ///
     /// # Errors
-    /// The server broke the protocol; the connection is of no use any more.
+    /// The server broke the protocol; the connection is useless now.
     pub fn receive(&mut self, now: Time, body: Bytes) -> Result<(), Malformed> {
         self.now = now;
         self.requests.link.received(now);
@@ -57,7 +57,7 @@ impl Client {
     /// Takes a message that came over a data connection.
     ///
     /// # Errors
-    /// The server broke the protocol; that connection is of no use any more.
+    /// The server broke the protocol; that connection is useless now.
     pub fn receive_data(&mut self, now: Time, key: DataKey, body: Bytes) -> Result<(), Malformed> {
         self.now = now;
         if self.requests.data_replied(now, key) { self.take_in(Some(key), body) } else { Ok(()) }

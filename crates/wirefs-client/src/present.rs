@@ -10,16 +10,16 @@ use wirefs_op::message::target::{NOFD, Place, Target};
 use wirefs_op::{Cred, Errno, SetStat, Stat, TreePath};
 
 impl Client {
-    /// For how long the kernel may believe a name.
+    /// The validity of a name in the kernel.
     fn name_ttl(&self, known: Freshness) -> Duration {
         let ttl = self.coherency().ttl(known);
         self.config.name_ttl_max.map_or(ttl, |max| ttl.min(max))
     }
 
-    /// For how long the kernel may believe that `name` is not in `parent`.
+    /// The validity of the absence of `name` in the kernel.
     pub(crate) fn absent_ttl(&mut self, parent: TreeNodeId, name: &[u8], known: Freshness) -> Duration {
         let ttl = self.name_ttl(known);
-        // What is promised has to be taken back: it must be remembered that it was told.
+        // A recall of the name must reach the kernel, so the answer must be remembered.
         if known.leased && !ttl.is_zero() && !self.view.names.add_negative(parent, name) {
             return Duration::ZERO;
         }

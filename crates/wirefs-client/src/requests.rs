@@ -1,4 +1,4 @@
-//! The requests under way: tags, what each is for, and those that wait for a tag.
+//! The requests in progress: their tags and continuations, and the requests that wait for a tag.
 
 mod again;
 mod bulk;
@@ -190,7 +190,7 @@ impl Requests {
         self.waiting.is_empty()
     }
 
-    /// Whether any change is under way, sent or waiting.
+    /// Whether any change is in progress, sent or waiting.
     pub(crate) fn any_change(&self) -> bool {
         self.sent.values().any(|outstanding| outstanding.request.is_change())
             || self.waiting.iter().any(|waiting| waiting.request.is_change())
@@ -312,7 +312,7 @@ impl Requests {
         self.sent.get(&tag).map(|outstanding| outstanding.sent)
     }
 
-    /// From when on the replies to what is under way may tell.
+    /// The earliest time that a reply to a request in progress may describe.
     pub(crate) fn oldest(&self) -> Option<Time> {
         let sent = self.sent.values().map(|outstanding| outstanding.told_since);
         sent.chain(self.waiting.iter().map(|waiting| waiting.told_since)).min()
@@ -330,12 +330,12 @@ impl Requests {
         sent.chain(self.waiting.iter().map(|waiting| &waiting.pending)).find_map(wanted)
     }
 
-    /// How many are under way.
+    /// How many are in progress.
     pub(crate) fn len(&self) -> usize {
         self.sent.len() + self.waiting.len()
     }
 
-    /// Whether any but waiting locks are under way over the first connection: a reply is due there.
+    /// Whether any but waiting locks are in progress over the first connection: a reply is due there.
     pub(crate) fn is_reply_due(&self) -> bool {
         self.sent.values().filter(|outstanding| outstanding.over.is_none()).any(|outstanding| {
             match &outstanding.request {
@@ -345,7 +345,7 @@ impl Requests {
         })
     }
 
-    /// The requests under way by kind.
+    /// The requests in progress by kind.
     pub(crate) fn kinds(&self) -> BTreeMap<&'static str, u64> {
         let mut kinds = BTreeMap::new();
         let waiting = self.waiting.iter().map(|waiting| &waiting.request);

@@ -1,4 +1,4 @@
-//! Requests on their way out: predicted, held back, numbered and journaled, or queued.
+//! Sending of requests: predicted, held back, numbered and journaled, or queued.
 
 use crate::core::Client;
 use crate::operation::{affected, handles};
@@ -12,7 +12,7 @@ impl Client {
     pub(crate) fn send(&mut self, request: Request, pending: Pending) {
         debug_assert!(!handles::closes_used(self, &request), "{request:?}");
         let Some((request, pending)) = predict::predict(self, request, pending) else { return };
-        // Not before: what is known of an object counts no more while a change of unknown outcome is on its way.
+        // Not before: cached data of an object is invalid while a change with an unknown outcome is in progress.
         if let Some(node) = pending.counted_node() {
             self.change_begins(node, 0);
         }

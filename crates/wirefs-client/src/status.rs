@@ -19,7 +19,7 @@ pub struct LeaseStatus {
     pub objects: usize,
     /// Names in listings that are leased.
     pub names: usize,
-    /// Whether that counts at the moment: the server was heard of late.
+    /// Whether they are valid at the moment.
     pub are_valid: bool,
     /// Recalls answered since the mount began.
     pub recalls: u64,
@@ -30,7 +30,7 @@ pub struct LeaseStatus {
 /// How far a mount is ahead of its server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AheadStatus {
-    /// Whether nobody else uses the tree, so that changes are answered before the server has them.
+    /// Whether the session is exclusive, so that changes are answered before the server has them.
     pub is_alone: bool,
     /// Changes that were answered and that the server has not confirmed.
     pub changes: u64,
@@ -61,7 +61,7 @@ pub struct Snapshot {
     pub rtt: Option<Duration>,
     /// The greatest rate of late, in bytes per second, in and out.
     pub rates: (Option<u64>, Option<u64>),
-    /// Requests under way, by kind.
+    /// Requests in progress, by kind.
     pub in_flight: BTreeMap<&'static str, u64>,
     /// Calls that wait for an answer.
     pub calls_waiting: usize,
@@ -132,7 +132,7 @@ impl Client {
         }
     }
 
-    /// Whether nothing is on its way to the server.
+    /// Whether no request is in progress, and no data unacknowledged.
     pub fn is_settled(&self) -> bool {
         self.requests.len() == 0 && self.view.files.unacknowledged() == 0
     }

@@ -25,7 +25,7 @@ struct Forgotten {
 impl Client {
     /// Takes in a recall.
     pub(crate) fn recalled(&mut self, recall: Rrecall) {
-        // What this client did itself to an object that it may know by another name is nobody else's doing.
+        // A recall because of an own change, of an object that may have another name here, is no change by others.
         if recall.serial & OWN_CHANGE == 0 {
             self.note_others();
             self.note_contended(&recall.items);
@@ -104,7 +104,7 @@ impl Client {
             return;
         };
         forgotten.nodes.insert(node);
-        // An answer that brings the node may be on its way: the kernel forgets its names behind that.
+        // An answer that brings the node may be in transit: the kernel invalidates its names behind that.
         if !known.is_used() {
             forgotten.names.extend(self.view.names.links(node));
         }
@@ -215,7 +215,7 @@ impl Client {
         true
     }
 
-    /// Continues the recalls that wait for the fd of a file, which has arrived or cannot be had.
+    /// Continues the recalls that wait for the fd of a file, which has arrived or is unavailable.
     pub(crate) fn fd_acquired(&mut self, node: TreeNodeId) {
         for serial in self.view.leases.acquiring.remove(&node).unwrap_or_default() {
             let Some((forgetting, left)) = self.view.leases.waiting.get_mut(&serial) else { continue };

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   begin_redo     changes are not numbered from now on                 (the driver reads the journal, and sends it)
-//!   redone         objects have other ids; what was under way is done; the rest is numbered anew, and journaled
+//!   redone         objects have other ids; what was in progress is done; the rest is numbered anew, and journaled
 //!   connected      as ever
 //! ```
 //! INVARIANT: a change that is in the journal by [`Client::begin_redo`] is never sent under its number again, and none that comes later is
@@ -61,7 +61,7 @@ impl Client {
         self.requests.hold_numbers()
     }
 
-    /// The server is there and busy with that: nobody is told that it does not answer.
+    /// Notes that the server is busy with the replay: calls wait, and do not fail.
     pub fn is_being_redone(&mut self, now: Time) {
         if !self.requests.link.is_up() {
             self.requests.link.state = LinkState::Down(now);
@@ -108,7 +108,7 @@ impl Client {
         // The changes were sent again before what counts as asked for now, so that their times say nothing of the server's clock.
         let server_clock = self.exclusive.unconfirmed.server_clock;
         for outstanding in settled {
-            // INVARIANT: what is predicted and changes something was in the journal, and could be followed: else it is kept aside as what
+            // INVARIANT: what is predicted and changes something was in the journal, and could be followed: else it is kept as what
             // failed.
             let fate = outstanding.number.and_then(|number| again.remove(&number));
             let fate = fate.unwrap_or_else(|| unfollowed(&outstanding));

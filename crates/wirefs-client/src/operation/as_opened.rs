@@ -1,5 +1,5 @@
-//! Files that were opened from memory, without a word to the server. Others may take away such a file's last name, and then nobody
-//! reaches it any more: what it held when it was opened is kept aside until the server has an fd of it.
+//! Files that were opened from memory, without a request. If another client removes such a file's last name, the file is out of reach:
+//! its contents as of the open are kept until the server has an fd of it.
 
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
@@ -19,7 +19,7 @@ pub(crate) fn keep(client: &mut Client, node: TreeNodeId, handle: Handle) {
     }
 }
 
-/// The file changes, or was found changed: what is kept aside is not what it holds any more. Files without an fd get one.
+/// Requests fds for open files with kept contents, since the file has changed and the kept contents are outdated.
 pub(crate) fn outdated(client: &mut Client, node: TreeNodeId) {
     if !client.view.files.keeps_any() {
         return;
@@ -39,7 +39,7 @@ fn read(client: &Client, handle: Handle, offset: u64, count: u64) -> Option<Answ
     ranges.read(offset.min(end), end).map(Answer::Data)
 }
 
-/// A read failed. It is answered from what is kept aside, where its file is gone.
+/// Answers a failed read from the kept contents, if its file is gone.
 pub(crate) fn read_failed(
     client: &mut Client,
     call: CallId,

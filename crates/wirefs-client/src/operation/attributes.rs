@@ -80,7 +80,7 @@ pub(crate) fn got(client: &mut Client, getting: Getting, sent: Time, got: Rget) 
     let newer = client.view.names.node(node).filter(|_| client.view.files.is_known_since(node, sent));
     let (stat, known) = newer.map_or((stat, Some(told)), |newer| (newer.stat, newer.freshness));
     let mut shown = client.present(&stat);
-    // Ordered behind the writes that were on their way then; later ones may have made the file longer since.
+    // Ordered behind the writes in progress then; later ones may have made the file longer since.
     shown.size = client.view.files.size_for_writers(node, shown.size);
     let overtaken = client.view.names.node(node).is_none_or(|known| sent < known.changed_at);
     let known = known.filter(|_| !overtaken && !client.view.files.is_writing(node));
@@ -157,9 +157,9 @@ pub(crate) fn not_set(client: &mut Client, setting: Setting, errno: Errno) {
     client.change_ended(setting.node);
 }
 
-/// Takes in what an own change of `node` left behind. `before` is the version that the reply says it had; where it does
-/// not, the change left the contents alone, and their time tells whether somebody else did not. Tells whether somebody else came
-/// between: then the kernel is being told to forget the file.
+/// Takes in the attributes of `node` after an own change. `before` is the version before the change, according to the reply; without
+/// it, the change left the contents alone, and their mtime shows changes by others. Returns whether a change by another client came
+/// between: then the file is being invalidated in the kernel.
 pub(crate) fn took_effect(
     client: &mut Client,
     node: TreeNodeId,
@@ -206,8 +206,8 @@ pub(crate) fn took_effect(
     foreign
 }
 
-/// Takes in what an own change of a node left behind as far as its attributes go: those of a directory in which a name changed, or of
-/// what lost one, of which nobody says what they are.
+/// Takes in the attributes of `node` after an own change of names: of a directory in which a name changed, or of an object that lost
+/// a name, whose attributes no reply brings.
 pub(crate) fn changed(client: &mut Client, node: TreeNodeId, stat: Option<&Stat>, sent: Time) {
     let as_of = stat.map_or(Freshness::since(sent), |stat| client.known(stat, sent));
     let is_further = client.view.files.is_ahead(node) && !client.exclusive.unconfirmed.is_predicted;
@@ -221,7 +221,7 @@ pub(crate) fn changed(client: &mut Client, node: TreeNodeId, stat: Option<&Stat>
     tell_listings(client, node, sent);
 }
 
-/// The listings that name a node say what it is since an own change.
+/// Updates the listings that name a node after an own change.
 fn tell_listings(client: &mut Client, node: TreeNodeId, sent: Time) {
     let Some(known) = client.view.names.node(node) else { return };
     let stat = Stat { leased: known.freshness.is_some_and(|known| known.leased), ..known.stat };

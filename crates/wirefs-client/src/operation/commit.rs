@@ -11,7 +11,7 @@ use wirefs_op::message::commit::{CommitScope, Rcommit, Tcommit};
 use wirefs_op::{Errno, Request};
 
 /// # Cost
-/// 1 round trip, behind the writes that are on their way, and the server's disk. Of a rollback journal that is not committed, the local disk
+/// 1 round trip, behind the writes in progress, and the server's disk. Of a rollback journal that is not committed, the local disk
 /// alone ([`crate::view::rollback`]).
 pub(crate) fn file(
     client: &mut Client,
@@ -112,7 +112,7 @@ pub(crate) fn closing(
     Ok(())
 }
 
-/// Asks for the server's disk; nobody waits for it.
+/// Syncs a file to the server's disk in the background.
 pub(crate) fn ahead(client: &mut Client, node: TreeNodeId) {
     let Ok(target) = client.target(node, None) else { return };
     let commit = Tcommit { target, scope: CommitScope::Data };

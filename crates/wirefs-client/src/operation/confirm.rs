@@ -74,7 +74,7 @@ fn stats_by_node(
     stats.into_iter().filter_map(|(node, stat)| Some((node?, stat?))).collect()
 }
 
-/// One change less of the node is on its way. When it was the last, the server's word on it counts again; where the reply has none,
+/// Ends one change of the node. After the last one the server's attributes count again; if the reply has none,
 /// it is asked for when it is wanted.
 fn caught_up(client: &mut Client, node: TreeNodeId, before: Option<u64>, stat: Option<&Stat>, sent: Time) {
     if client.view.files.is_writing(node) {

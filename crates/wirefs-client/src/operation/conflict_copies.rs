@@ -110,7 +110,7 @@ pub(crate) fn failed(client: &mut Client, conflict_copies: ReplacedFile, errno: 
             let kept_as = numbered(&conflict_copies.kept_as, conflict_copies.tries, tries);
             keep_as(client, ReplacedFile { kept_as, tries, ..conflict_copies });
         }
-        // Somebody took it away; or nothing is lost with it.
+        // Another client removed it, or its loss does not matter.
         (_, Errno::NotFound) | (ReplacedStep::Remove, _) => end(client, conflict_copies.dir),
         // It stays where it is.
         (ReplacedStep::Look | ReplacedStep::Keep, _) => {

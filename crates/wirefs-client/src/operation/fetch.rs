@@ -13,7 +13,7 @@ use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
 use wirefs_op::message::target::NOFD;
 use wirefs_op::{Errno, Request, Tag, Time};
 
-/// Bytes that one request asks for, at most. Several requests are under way at once.
+/// Bytes that one request asks for, at most. Several requests are in progress at once.
 const REQUEST_BYTES_MAX: u64 = 8 * DATA_BYTES_MAX as u64;
 /// Bytes that an open fetches at most, with the request right behind it.
 const OPENING_BYTES_MAX: u64 = DATA_BYTES_MAX as u64;
@@ -51,7 +51,7 @@ pub(crate) fn ask(
         };
         asked = true;
     }
-    // What is on its way brings the attributes too.
+    // Requests in progress bring the attributes too.
     let known =
         client.view.files.known(node).is_some_and(|contents| contents.ranges.first_gap(start, end).is_none());
     if validate && !asked && known {

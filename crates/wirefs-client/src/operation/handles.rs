@@ -20,7 +20,7 @@ pub(crate) fn keep_alive(client: &mut Client, parent: TreeNodeId, name: &[u8]) {
     }
 }
 
-/// Asks for an fd of a file that was opened without one, behind own changes; nobody waits for it.
+/// Asks for an fd of a file that was opened without one, behind own changes; no call waits for it.
 pub(crate) fn ask_fd(client: &mut Client, node: TreeNodeId, handle: Handle) {
     let Ok(target) = client.target(node, Some(handle)) else { return };
     let open = client.view.files.open_mut(handle);

@@ -21,7 +21,7 @@ pub(crate) fn test(client: &mut Client, call: CallId, node: TreeNodeId, handle: 
 
 /// # Cost
 /// 0 round trips where the lock is delegated; else 1, and as long as another holds it. A release: 0, since it takes its turn behind what was
-/// written under the lock, and nobody can refuse it.
+/// written under the lock, and the server cannot refuse it.
 pub(crate) fn set(
     client: &mut Client,
     call: CallId,
@@ -204,7 +204,7 @@ fn is_unchanged(client: &Client, node: TreeNodeId, stat: &Stat, told: Freshness)
 fn delegated(client: &mut Client, locking: &Locking) {
     let Locking { call, node, handle, wanted, withdrawn, .. } = *locking;
     let (key, now) = (locking.key(), client.now);
-    // One that is being killed lets go of nothing any more.
+    // A killed caller releases no lock any more.
     let is_wanted = !withdrawn && client.is_waiting(call);
     client.view.locks.file(key).delegated(now, is_wanted.then_some(wanted.range));
     if is_wanted {
@@ -255,7 +255,7 @@ fn tell_reductions(client: &mut Client, key: Key, handle: Option<Handle>) {
     }
 }
 
-/// Releases, or has shared from now on what was held exclusively: nobody can refuse it, and nobody waits for it.
+/// Releases or downgrades a lock. The server cannot refuse it, and no call waits for it.
 fn unlock(client: &mut Client, node: TreeNodeId, handle: Option<Handle>, wanted: LockWanted) {
     let LockWanted { owner, family, range } = wanted;
     let lock = tlock(client, node, handle, wanted, LockAction::Set);
@@ -310,7 +310,7 @@ pub(crate) fn release_all(client: &mut Client, node: TreeNodeId, handle: Handle,
     release(client, node, handle, LockWanted { owner, family: LockFamily::Posix, range: ALL });
 }
 
-/// An open file is gone. Whose last lock on the file was taken through it has closed it, though nobody may have said so.
+/// Releases the locks of owners that used a released open file last: they have closed it, possibly without a flush.
 pub(crate) fn release_unheard(client: &mut Client, node: TreeNodeId, handle: Handle) {
     for owner in client.view.files.lockers_through(node, handle) {
         client.view.files.contents(node).lockers.leaves(owner);
@@ -346,8 +346,7 @@ pub(crate) fn changed_at_server(client: &mut Client, nodes: &[TreeNodeId]) {
 }
 
 impl Client {
-    /// Whether the server may be asked for more of a lock than a program wants: nobody else is kept out by that but programs at the
-    /// server, and those for a moment.
+    /// Whether the client may request a delegation: it keeps out only server programs, and these for a moment.
     fn may_delegate(&self) -> bool {
         self.config.journal
             && self.exclusive.unconfirmed.is_alone()

@@ -69,8 +69,8 @@ fn ask(client: &mut Client, path: TreePath, looking: Looking) {
     client.send(Request::Get(get), Pending::Lookup(looking));
 }
 
-/// Whether this client made the name what it is after this was asked for, or heard so of something that it asked for later, and what
-/// came, `found`, is something else: it may be older or newer than that.
+/// Whether the reply, with the object `found`, is overtaken: this client has changed the name after the request, or a later request has
+/// brought another object. The reply may then be older or newer than the known object.
 fn is_overtaken(client: &Client, looking: &Looking, found: Option<FileId>) -> bool {
     let Looking { parent, name, asked, .. } = looking;
     let known = client.view.names.child(*parent, name).and_then(|node| client.view.names.node(node));
@@ -80,8 +80,8 @@ fn is_overtaken(client: &Client, looking: &Looking, found: Option<FileId>) -> bo
         || known.freshness.is_some_and(|known| *asked < known.at)
 }
 
-/// Whether the object that the name was up to now was heard of while this was under way, and what came, `found`, is something else: servers
-/// answer in any order, so that either may be the older one.
+/// Whether a reply about the known object of this name arrived during the lookup, which has found another one. Servers answer in any
+/// order, so either of them may be the older one.
 fn is_beside(client: &Client, looking: &Looking, found: Option<FileId>) -> bool {
     let known =
         client.view.names.child(looking.parent, &looking.name).and_then(|node| client.view.names.node(node));
@@ -105,7 +105,7 @@ pub(crate) fn finish(client: &mut Client, looking: Looking, sent: Time, got: Rge
     let Some(mut stat) = got.stat else {
         return client.fail(looking.call, Errno::Protocol);
     };
-    // A name that was taken back takes along what is said of its object.
+    // The recall of a name also covers the attributes of its object.
     stat.leased &= !client.is_name_taken_back(looking.parent, &looking.name, sent);
     let found = Some(stat.id);
     let is_first = looking.tries == 0;

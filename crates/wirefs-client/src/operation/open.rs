@@ -108,7 +108,7 @@ fn ask(
     Ok(())
 }
 
-/// Whether an own change that may remove a name of the node is under way, or a program at the server may have removed one.
+/// Whether an own change that may remove a name of the node is in progress, or a program at the server may have removed one.
 fn loses_name(client: &Client, node: TreeNodeId) -> bool {
     if client.is_place_contended(node) {
         return true;
@@ -155,7 +155,7 @@ fn opened(
     client.answer(call, Answer::Opened(handle, pages));
 }
 
-/// Whether nobody needs to hear of each descriptor that is closed: nothing is written through it, and nobody has locked the file.
+/// Whether the kernel may close descriptors without a flush: nothing is written through the file, and no program has locked it.
 fn closes_quietly(client: &Client, node: TreeNodeId, how: OpenHow) -> bool {
     how.only_reads() && client.config.mode.takes_leases() && !client.view.files.was_locked(node)
 }

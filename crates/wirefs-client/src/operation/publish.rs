@@ -39,7 +39,7 @@ pub(crate) fn start(
         Publication { node, handle, copy, then, stat, opened_by, temporary, tries, left, error };
     client.copies.publications.under_way.insert(number, publication);
     if place(client, number).is_none() {
-        // Nobody reaches it any more.
+        // The file is out of reach.
         end(client, number);
     } else if is_replaceable(client, &stat) || !is_named(client, node) {
         make(client, number);
@@ -187,7 +187,7 @@ fn take_place(client: &mut Client, number: u64, how: PublishStep) {
     }
 }
 
-/// The new file is of no use.
+/// Removes the new file, which is useless.
 fn undo(client: &mut Client, number: u64) {
     let publication = client.copies.publications.under_way.get_mut(&number);
     let temporary = publication.and_then(|publication| publication.temporary.take());

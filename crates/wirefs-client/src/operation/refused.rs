@@ -74,7 +74,7 @@ pub(crate) fn keep(
     };
     let Some(number) = number.filter(|_| is_journaled) else { return };
     client.output(Output::Refused(number, request.encode(NOTAG), errno));
-    // Of the others it is noted where what they have shown is taken back.
+    // For the others, their undoing notes it.
     if let (Pending::Write(_), Request::Put(put)) = (pending, request) {
         client.note_late(request.name(), put.target.path.clone(), errno.unwrap_or(Errno::Io));
     }

@@ -33,7 +33,7 @@ pub(crate) fn finish(client: &mut Client, removing: Removing, sent: Time, remove
     let now = client.now;
     let meant = client.view.names.child(parent, &name);
     if let Some(meant) = meant {
-        // Link count and ctime changed; nobody said to what.
+        // Link count and ctime changed; the reply does not bring them.
         attributes::changed(client, meant, None, sent);
         client.view.directories.invalidate(meant);
     }

@@ -90,8 +90,8 @@ pub(crate) fn finish(client: &mut Client, renaming: Renaming, sent: Time, rename
     }
 }
 
-/// The kernel goes on to believe of a name that took another's place what it was told of that one: not where nobody promised it, or
-/// where others had put something else there. Within a window it may have been told so before they did.
+/// Invalidates names that took another's place: the kernel keeps the validity of the replaced entry. This is wrong without a lease, or if
+/// others had replaced the entry. Within a window the kernel may have got it before that.
 fn forget_carried(client: &mut Client, names: &[((TreeNodeId, Vec<u8>), Freshness)], is_another: bool) {
     let takes_leases = client.config.mode.takes_leases();
     if !takes_leases && client.config.mode.window().is_zero() {

@@ -40,12 +40,12 @@ pub(crate) fn ask_ahead(client: &mut Client) {
     }
 }
 
-/// The figures that are on their way.
+/// The request in progress for the figures.
 fn coming(client: &Client) -> Option<Tag> {
     client.requests.find(|pending| matches!(pending, Pending::Statfs(Figures(None))))
 }
 
-/// Lets a call wait for figures that are on their way; false when there are none.
+/// Lets a call wait for figures in transit. Returns false if there are none.
 fn join(client: &mut Client, call: CallId) -> bool {
     let Some(tag) = coming(client) else { return false };
     if !client.requests.sent_at(tag).is_some_and(|at| is_usable(client, at)) {
@@ -60,7 +60,7 @@ fn join(client: &mut Client, call: CallId) -> bool {
     }
 }
 
-/// Whether figures as of then will do. Programs that walk a tree ask in each directory what kind of file system it is, and nothing is
+/// Whether figures as of that time may be used. Programs that walk a tree ask in each directory what kind of file system it is, and nothing is
 /// leased of it.
 fn is_usable(client: &Client, at: Time) -> bool {
     let is_recent = client.config.mode.takes_leases() && client.now < at + BELIEVED_FOR;

@@ -13,7 +13,7 @@ use wirefs_op::{Request, SetStat};
 
 /// Bytes that are kept, over all files, at most. Of what is more, a crash of the server's machine is told as an error.
 const KEPT_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// With so many, the server's disk is asked for, which nobody waits for.
+/// With this many kept bytes, the files are synced in the background.
 const KEPT_BYTES_MANY: usize = KEPT_BYTES_MAX / 2;
 
 /// A change was answered that had this place in the order of requests.

@@ -96,7 +96,7 @@ impl Client {
     }
 
     /// Moves a quarter of the listings, the oldest first, to the inactive list. Listings without a lease stay, as they expire soon. So
-    /// does the listing that a call has just taken back, since the next call will use it too.
+    /// does the listing that a call has just activated, since the next call will use it too.
     fn deactivate_oldest(&mut self) {
         for node in self.view.directories.oldest_first() {
             if self.view.directories.entries() <= self.view.bounds.entries_max / 4 * 3 {
@@ -108,7 +108,7 @@ impl Client {
         }
     }
 
-    /// The kernel is told to let go of the oldest nodes, all but directories: those go when nothing of theirs is used.
+    /// Asks the kernel to release the oldest nodes, except directories, which it releases when nothing in them is used.
     fn forget_oldest(&mut self) {
         let surplus = self.view.names.len().saturating_sub(self.view.bounds.nodes_max / 4 * 3);
         let behind = (Bound::Excluded(self.view.bounds.last), Bound::Unbounded);

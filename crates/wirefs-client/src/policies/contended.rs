@@ -42,7 +42,7 @@ impl Client {
         self.view.leases.watch() != Watch::None && (is_lock_name(name) || is_contended)
     }
 
-    /// The server has carried out a request. With a lock by a name, what others did before they let go of it is to be seen. Where names are
+    /// The server has carried out a request. After a lock by a name, changes that others made before they released it must be visible. Where names are
     /// leased the server has recalled that; within a window it is asked for again.
     pub(crate) fn note_acquired(&mut self, request: &Request) {
         if exclusive_name(request).is_some_and(is_lock_name) {

@@ -166,7 +166,7 @@ impl Client {
         true
     }
 
-    /// Whether what an open would bring is here, or on its way behind another; where there is a store, one piece is as much as that
+    /// Whether the data that an open would bring is cached, or requested by another open; with a disk cache, an open brings one piece
     /// brings.
     pub(crate) fn has_first_piece(&self, node: TreeNodeId) -> bool {
         let Some(size) = self.view.names.node(node).map(|known| known.stat.size) else { return false };

@@ -22,7 +22,7 @@ impl Client {
     /// else. Tells whether they are of use: the server has kept the session's leases.
     ///
     /// # Cost
-    /// 1 round trip before they are believed, which nobody waits for.
+    /// 1 round trip in the background before they are used.
     pub fn import(&mut self, listings: impl IntoIterator<Item = (FileId, Bytes)>) -> bool {
         let is_kept = self.attachment.leases.as_ref().is_some_and(|leases| leases.kept);
         if !is_kept || !self.view.leases.are_agreed() {
@@ -82,7 +82,7 @@ impl Client {
         }
     }
 
-    /// A node is used: what was put aside of a directory's names is taken back.
+    /// Activates the listing of a directory that is used.
     pub(crate) fn reactivate(&mut self, node: TreeNodeId) {
         if self.view.inactive.is_empty() {
             return;

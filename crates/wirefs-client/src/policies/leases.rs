@@ -23,12 +23,12 @@ impl Client {
         }
     }
 
-    /// As of when attributes are known that the reply to a request sent at `sent` tells.
+    /// The freshness of attributes in the reply to a request sent at `sent`.
     pub(crate) fn known(&mut self, stat: &Stat, sent: Time) -> Freshness {
         self.known_object(stat.id, stat.leased, sent)
     }
 
-    /// The same of anything of an object of which the reply says whether it is leased.
+    /// The freshness of data about an object, whose reply says whether it is leased.
     pub(crate) fn known_object(&mut self, id: FileId, leased: bool, sent: Time) -> Freshness {
         let holder = self.view.leases.holder.as_ref().filter(|_| leased);
         let leased = holder.is_some_and(|holder| !holder.is_overtaken(id, sent));
@@ -36,7 +36,7 @@ impl Client {
         Freshness { at: sent, leased }
     }
 
-    /// Whether a name was taken back since a request was sent at `sent`.
+    /// Whether a name was recalled since a request was sent at `sent`.
     pub(crate) fn is_name_taken_back(&self, dir: TreeNodeId, name: &[u8], sent: Time) -> bool {
         let id = self.view.names.node(dir).map(|dir| dir.stat.id);
         let is_overtaken =
@@ -44,15 +44,14 @@ impl Client {
         self.view.leases.holder.as_ref().is_some_and(is_overtaken)
     }
 
-    /// As of when a name is known of which the reply to a request sent at `sent` tells, with a lease on the directory if
-    /// `leased`.
+    /// The freshness of a name in the reply to a request sent at `sent`, with a lease on the directory if `leased`.
     pub(crate) fn known_name(&mut self, dir: TreeNodeId, name: &[u8], leased: bool, sent: Time) -> Freshness {
         let leased = leased && self.view.leases.are_agreed() && !self.is_name_taken_back(dir, name, sent);
         self.view.leases.holds_any |= leased;
         Freshness { at: sent, leased }
     }
 
-    /// Of these entries of a listing asked for at `sent`, what the taken-back names among them mean is not leased either.
+    /// Removes the leases of entries, in a listing requested at `sent`, whose names were recalled since.
     pub(crate) fn take_back(&self, dir: TreeNodeId, entries: &mut [DirEntry], sent: Time) {
         let id = self.view.names.node(dir).map(|dir| dir.stat.id);
         let Some((holder, id)) = self.view.leases.holder.as_ref().zip(id) else { return };
@@ -61,7 +60,7 @@ impl Client {
         }
     }
 
-    /// The same of a name that this client changed, where the reply tells what the directory is then.
+    /// The freshness of a name that this client changed, if the reply brings the directory's attributes.
     pub(crate) fn known_own(
         &mut self,
         dir: TreeNodeId,
@@ -72,7 +71,7 @@ impl Client {
         self.known_name(dir, name, stat.is_some_and(|stat| stat.leased), sent)
     }
 
-    /// A request that was sent at `sent` was answered.
+    /// Notes the reply to a request that was sent at `sent`.
     pub(crate) fn answered(&mut self, sent: Time) {
         let now = self.now;
         if let Some(holder) = self.view.leases.holder_mut() {
@@ -81,7 +80,7 @@ impl Client {
         }
     }
 
-    /// The mount has ended, so nobody believes anything of what is leased until it is asked for anew.
+    /// Returns all leases, since the mount has ended.
     pub fn rest(&mut self, now: Time) {
         self.now = now;
         if self.view.leases.are_agreed() && self.requests.link.is_up() {
@@ -115,7 +114,7 @@ impl Client {
         self.empty();
     }
 
-    /// Lets time pass: what is over is forgotten, what is to go on is renewed.
+    /// Lets time pass: invalidates expired leases, and renews the others.
     pub(crate) fn watch_leases(&mut self) {
         let (now, oldest) = (self.now, self.requests.oldest());
         let Some(holder) = self.view.leases.holder_mut() else { return };
@@ -128,7 +127,7 @@ impl Client {
         }
     }
 
-    /// Nothing that was asked for up to now is leased any more.
+    /// Ends all leases.
     pub(crate) fn forget_leased(&mut self) {
         self.view.leases.since = self.now;
         self.view.leases.holds_any = false;

@@ -24,7 +24,7 @@ use crate::view::prefetch::{Item, Pace};
 use std::time::Duration;
 use wirefs_cache::{ROOT, TreeNodeId};
 
-/// A stream that turned out to be of no use is not tried again for so long.
+/// After a useless stream, no stream begins for this long.
 const REST: Duration = Duration::from_secs(10);
 
 /// A stream of all below one directory has so many bytes at most: about 25,000 entries.
@@ -132,7 +132,7 @@ impl Client {
         true
     }
 
-    /// Whether a stream is under way that will tell of a directory.
+    /// Whether a stream in progress will list a directory.
     fn is_coming(&self, dir: TreeNodeId) -> bool {
         let (mut at, mut levels) = (dir, 0);
         loop {
@@ -216,7 +216,7 @@ impl Client {
         self.view.names.hold(node);
     }
 
-    /// Contents came ahead that are of no use.
+    /// Notes useless prefetched contents.
     pub(crate) fn fetched_known(&mut self, bytes: u64) {
         let counted = &mut self.prefetch.counted;
         counted.files.fetched += 1;

@@ -9,8 +9,8 @@ pub(crate) const SILENCE_BEFORE_PING: Duration = Duration::from_secs(2);
 /// Silence, while a reply is due, after which the connection is given up and another is dialled.
 pub(crate) const SILENCE_BEFORE_HANG_UP: Duration = Duration::from_secs(8);
 
-/// More than this between two ticks, which come twice a second, and the machine slept, or was stopped as virtual machines are. Nobody
-/// could dial meanwhile, so nobody has waited either.
+/// A longer pause between two ticks, which come twice a second, means that the machine slept, or was a paused virtual machine. No
+/// connection was possible meanwhile, so the pause is no waiting time.
 pub(crate) const SLEEP: Duration = Duration::from_secs(5);
 
 /// Whether there is a connection.

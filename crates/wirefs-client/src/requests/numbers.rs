@@ -65,7 +65,7 @@ impl Numbers {
         self.next
     }
 
-    /// All changes with lower numbers are answered, or nobody wants their replies.
+    /// The number below which all changes are answered, or given up.
     pub(super) fn answered_below(&self) -> u64 {
         self.unanswered.first().map_or(self.next, |lowest| *lowest)
     }
@@ -109,7 +109,7 @@ impl Numbers {
         Tnumber { number, answered }
     }
 
-    /// The reply has come, or nobody wants it any more.
+    /// Notes that a change was answered, or given up.
     pub(super) fn answered(&mut self, number: Option<u64>) {
         if let Some(number) = number {
             self.unanswered.remove(&number);

@@ -1,4 +1,4 @@
-//! Frames on their way out.
+//! Sending of frames.
 
 use super::Requests;
 use crate::counters::Counters;

@@ -138,7 +138,7 @@ impl Files {
         self.directories.get_mut(&handle).or_else(|| self.stateless.directory_mut(handle))
     }
 
-    /// The entries of an open directory around this one. `None`: they cannot be had.
+    /// The entries of an open directory around this one. `None`: they are unavailable.
     pub(crate) fn page(&mut self, handle: Handle, index: usize) -> Option<ListingPage> {
         let page = self.directory_mut(handle)?.entries.page(index);
         self.stateless.weigh(handle);
@@ -199,7 +199,7 @@ impl Files {
         self.contents.get(&node)
     }
 
-    /// The node is gone for the kernel: so are its contents, unless something is under way.
+    /// Drops the contents of a node that the kernel has forgotten, unless requests about it are in progress.
     pub(crate) fn node_forgotten(&mut self, node: TreeNodeId) {
         self.unheard.remove(&node);
         self.kept_without_lease.remove(&node);

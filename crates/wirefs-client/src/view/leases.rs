@@ -78,7 +78,7 @@ impl Leases {
         self.holds_any = true;
     }
 
-    /// Recalls were answered by nobody: the connection is lost.
+    /// Drops the unanswered recalls of a lost connection.
     pub(crate) fn abandon_recalls(&mut self) {
         self.acquiring.clear();
         self.waiting.clear();

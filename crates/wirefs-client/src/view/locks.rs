@@ -13,7 +13,7 @@
 //! | Asking | it is granted | Delegated |
 //! | Asking | it is refused | Exact, and the lock is asked for as it is |
 //! | Delegated, shared | an exclusive lock of the same owner | Asking |
-//! | Delegated | another owner; a pause; delegated for long; no longer alone; the last close; a change of the file at the server | Exact: what is not held is let go of |
+//! | Delegated | another owner; a pause; delegated for long; no longer alone; the last close; a change of the file at the server | Exact: the rest is released |
 //!
 //! INVARIANT: what the server has of an owner covers what the owner holds here. It is only ever made smaller without asking, in the order
 //! in which it was asked for, so no moment comes in which others could have what is held here.
@@ -27,7 +27,7 @@ use std::time::Duration;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::{FileId, LockFamily, LockKind, LockRange, Time};
 
-/// With nothing done under a delegated lock for so long, what is not held of it is let go of.
+/// An unused delegation is reduced to the held locks after this time.
 const IDLE: Duration = Duration::from_secs(1);
 /// The longest delegation, until its owner holds nothing: then a process at the server that polls for the lock can get it.
 const DELEGATED_FOR: Duration = Duration::from_secs(4);
@@ -126,7 +126,7 @@ impl Locks {
         self.asked_of.retain(|(key, _), _| key.node != node);
     }
 
-    /// Whether somebody here holds what keeps others from `wanted`.
+    /// Whether a program here holds a lock that conflicts with `wanted`.
     pub(crate) fn is_excluded(&self, key: Key, wanted: LockRange) -> bool {
         self.files.get(&key).is_some_and(|file| file.is_excluded(wanted))
     }

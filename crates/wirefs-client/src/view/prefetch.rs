@@ -18,7 +18,7 @@ use wirefs_op::Time;
 /// Prefetching since the mount began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PrefetchStatus {
-    /// Requests that nobody waited for when they were made.
+    /// Background requests.
     pub asked: u64,
     /// Bytes that they brought.
     pub bytes: u64,

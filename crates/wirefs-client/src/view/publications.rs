@@ -14,7 +14,7 @@ pub(crate) enum AfterPublishing {
     Fsync { call: CallId },
 }
 
-/// One copy that is on its way.
+/// One copy that is being published.
 #[derive(Debug)]
 pub(crate) struct Publication {
     pub(crate) node: TreeNodeId,

@@ -20,7 +20,7 @@ pub(crate) enum Current {
     Done,
 }
 
-/// The directories that were brought to the server's disk of late, or are on their way.
+/// The directories that were synced recently, or are being synced.
 #[derive(Debug, Default)]
 pub(crate) struct Synced {
     pub(crate) wanted: BTreeSet<TreeNodeId>,

@@ -25,7 +25,7 @@ pub struct LateError {
 /// How far this client is ahead.
 #[derive(Debug, Default)]
 pub(crate) struct Ahead {
-    /// Nobody else sees or changes the tree before this client was asked.
+    /// Whether the session is exclusive: the server admits no other before this one agrees.
     pub(crate) is_alone: bool,
     /// Others wait: to be told once everything is answered.
     pub(crate) shares: Option<u64>,
@@ -73,7 +73,7 @@ impl Ahead {
         self.answered
     }
 
-    /// Whether any is on its way.
+    /// Whether there are unconfirmed changes.
     pub(crate) fn is_any(&self) -> bool {
         self.answered < self.issued
     }

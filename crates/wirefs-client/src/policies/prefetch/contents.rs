@@ -53,7 +53,7 @@ impl Client {
             .is_some_and(|contents| contents.ranges.cached_to(0, known.stat.size) >= known.stat.size)
     }
 
-    /// Lets an open wait for contents that are on their way; false when there are none.
+    /// Lets an open wait for contents in transit. Returns false if there are none.
     pub(crate) fn joins(&mut self, joined: Joined) -> bool {
         let node = joined.node;
         let is_small = |size: u64| size <= u64::from(SMALL_BYTES_MAX);

@@ -17,7 +17,7 @@ const UNKNOWN_MAX: usize = 8;
 /// How much of each.
 const UNKNOWN: FindBounds =
     FindBounds { depth: u16::MAX, entries: 512, bytes: 16 * 1024, inline: FILE_BYTES_MAX as u32 };
-/// A directory with more entries, or more bytes in them, holds many things of a kind: which of them will be read nobody knows.
+/// A directory with more entries or bytes holds many objects of a kind: it is unknown which of them will be read.
 const ENTRIES_MAX: usize = 64;
 const BYTES_MAX: u64 = 16 * 1024;
 /// No file of more bytes is asked for.

@@ -31,7 +31,7 @@ impl Client {
     /// is known of the tree, its top comes along.
     ///
     /// # Cost
-    /// 1 round trip that nobody waits for, where leases are agreed. For the top at most 17 requests, one after the other, and 256
+    /// 1 round trip in the background, with leases. For the top at most 17 requests, one after the other, and 256
     /// KiB.
     pub fn greet(&mut self, now: Time) {
         self.now = now;

@@ -5,7 +5,7 @@ use crate::output::Output;
 use wirefs_op::Time;
 
 impl Client {
-    /// The journal can take no more: from now on no change is answered before the server has it. Those that were are on their way.
+    /// Notes that the journal has failed: from now on no change is answered before the server has it.
     pub fn journal_failed(&mut self, now: Time) {
         self.now = now;
         (self.config.journal, self.exclusive.unconfirmed.awaits_room) = (false, false);

@@ -16,7 +16,7 @@ pub(crate) struct OpenDirectory {
     pub(crate) listed: Freshness,
     /// When the entries were taken: own changes since are not in them.
     pub(crate) taken_at: Time,
-    /// Names that were taken back since, and with them what is said of what they mean.
+    /// Names that were recalled since, with the attributes of their objects.
     pub(crate) invalidated: BTreeSet<Vec<u8>>,
     /// The kernel keeps what it reads of it.
     pub(crate) is_kept: bool,

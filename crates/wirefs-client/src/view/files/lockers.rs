@@ -10,12 +10,12 @@ use wirefs_cache::TreeNodeId;
 pub(crate) struct Lockers {
     /// Each with the open file through which it did so the last time.
     owners: BTreeMap<u64, Handle>,
-    /// Somebody did, be it long ago.
+    /// Whether an owner ever did.
     were_any: bool,
 }
 
 impl Lockers {
-    /// An owner lets go of all that it holds. Tells whether it may hold something.
+    /// Removes an owner, which releases all its locks. Returns whether it may hold some.
     pub(crate) fn leaves(&mut self, owner: u64) -> bool {
         self.owners.remove(&owner).is_some()
     }

@@ -69,7 +69,7 @@ impl Files {
         self.change_ranges(node, |ranges| ranges.remove(from, to));
     }
 
-    /// Forgets contents that were fetched ahead, unless somebody has come to use them.
+    /// Evicts prefetched contents, unless they are in use.
     pub(crate) fn forget_ahead(&mut self, node: TreeNodeId) {
         if !self.open.is_open(node) && !self.is_writing(node) {
             self.forget_contents(node);
@@ -137,7 +137,7 @@ impl Files {
         self.shrink();
     }
 
-    /// Whether anything may be kept aside.
+    /// Whether open files may have kept contents.
     pub(crate) fn keeps_any(&self) -> bool {
         self.open.is_any_without_fd()
     }

@@ -19,7 +19,7 @@ pub(crate) struct Open {
     pub(crate) written: ReadAhead,
     /// All that it held when it was opened, and its size then, as long as it has no fd.
     pub(crate) as_opened: Option<(CachedRanges, u64)>,
-    /// The name by which it was opened, where it is published if the file has another by then; `None`: it lost that by our own doing.
+    /// The name by which it was opened, where it is published if the file has another by then; `None`: it lost that by an own change.
     pub(crate) opened_by: Option<(TreeNodeId, Vec<u8>)>,
     /// Its private copy, in modes with private copies.
     pub(crate) copy: Option<Private>,
@@ -37,7 +37,7 @@ impl Open {
         self.server.fd()
     }
 
-    /// Bytes kept aside.
+    /// Bytes of the kept contents.
     fn kept(&self) -> usize {
         self.as_opened.as_ref().map_or(0, |(ranges, _)| ranges.bytes())
     }
@@ -62,7 +62,7 @@ pub(super) struct OpenFiles {
     by_node: BTreeMap<TreeNodeId, OfNode>,
     by_fd: BTreeMap<Fd, usize>,
     with_fd: usize,
-    /// Bytes kept aside for files without an fd.
+    /// Bytes of kept contents of files without an fd.
     kept: usize,
     /// Bytes that open files have to themselves.
     private: u64,

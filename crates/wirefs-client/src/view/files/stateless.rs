@@ -52,7 +52,7 @@ const INDEX_BITS: u32 = 22;
 const END: u64 = (1 << INDEX_BITS) - 1;
 /// Numbers and ages are below that: a position has 63 bits.
 const NUMBERS_MAX: u64 = 1 << (63 - INDEX_BITS);
-/// Threads that may have the beginning of a listing on its way to them and are known, at most.
+/// Threads that may have the beginning of a listing in transit to them and are known, at most.
 const THREADS_MAX: usize = 1024;
 
 /// Where a READDIR goes on.
@@ -150,7 +150,7 @@ impl StatelessListings {
         self.readings.weigh(handle);
     }
 
-    /// Nobody was told of this listing, for now.
+    /// Drops a listing of which no entry was sent, and for which no call waits.
     pub(crate) fn tells_nobody(&mut self, handle: Handle) {
         self.readings.drop_vain(handle);
     }
@@ -253,7 +253,7 @@ impl StatelessListings {
         }
     }
 
-    /// The kernel changes names in a directory: nobody reads it.
+    /// Notes a change of names in a directory by the kernel, which has no readers then.
     pub(crate) fn is_alone(&mut self, dir: TreeNodeId) {
         if let Some(cached) = self.directories.get_mut(&dir) {
             cached.beginners.clear();
@@ -295,7 +295,7 @@ impl StatelessListings {
         self.directories.contains_key(&dir)
     }
 
-    /// Forgets the directories that the kernel does not know any more, and what nobody has read on in for long.
+    /// Drops directories that the kernel does not know any more, and readings without progress.
     pub(crate) fn bound(&mut self, now: Time, is_there: impl Fn(TreeNodeId) -> bool) {
         self.directories.retain(|dir, _| is_there(*dir));
         self.threads.retain(|_, dir| is_there(*dir));
@@ -324,7 +324,7 @@ pub(crate) struct PartRead {
 }
 
 impl KernelListing {
-    /// INVARIANT: nobody has a beginning of this age on its way, and nobody will.
+    /// INVARIANT: no beginning of this age is in transit, and none will be.
     fn ends(&mut self) -> Ending {
         self.is_whole = !self.is_doubtful;
         self.age += 1;

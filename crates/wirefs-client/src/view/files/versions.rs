@@ -24,8 +24,7 @@ impl Files {
         valid.is_some_and(|valid| valid.at >= at)
     }
 
-    /// Takes in that the file is known to be at this version, when nothing of our own was on its way. Tells whether
-    /// somebody else changed it since.
+    /// Takes in the version of the file at a time without own changes in progress. Returns whether another client has changed it.
     pub(crate) fn observe(
         &mut self,
         node: TreeNodeId,
@@ -48,8 +47,7 @@ impl Files {
         changed
     }
 
-    /// Takes in that an own change led from version `before` to `after`, which is known so. Tells whether somebody else came
-    /// between.
+    /// Takes in that an own change led from version `before` to `after`. Returns whether a change of another client came between.
     pub(crate) fn advance(
         &mut self,
         node: TreeNodeId,
@@ -96,7 +94,7 @@ impl Files {
         if is_recent && is_same { PageCache::Keep } else { PageCache::Drop }
     }
 
-    /// The kernel is told to forget the file. It does that behind what is on its way to it: pages that wait for an answer are
+    /// The kernel is told to forget the file. It does that behind what is in transit to it: pages that wait for an answer are
     /// locked, and waited for.
     pub(crate) fn kernel_emptied(&mut self, node: TreeNodeId, now: Time) {
         if let Some(contents) = self.contents.get_mut(&node) {

@@ -1,4 +1,4 @@
-//! Own changes of files that are on their way, and what becomes known of them to their writers.
+//! Own changes of files in progress, and the errors that their writers get.
 
 use crate::call::Handle;
 use crate::view::files::{Files, Stretch};
@@ -6,7 +6,7 @@ use wirefs_cache::TreeNodeId;
 use wirefs_op::Errno;
 
 impl Files {
-    /// Whether own changes of the file are on their way.
+    /// Whether own changes of the file are in progress.
     pub(crate) fn is_writing(&self, node: TreeNodeId) -> bool {
         self.contents.get(&node).is_some_and(|contents| contents.writes > 0)
     }
@@ -32,7 +32,7 @@ impl Files {
         }
     }
 
-    /// Bytes on their way, over all files.
+    /// Unacknowledged bytes, over all files.
     pub(crate) fn unacknowledged(&self) -> u64 {
         self.unacknowledged
     }
@@ -58,7 +58,7 @@ impl Files {
         coalesced.take()
     }
 
-    /// Notes a write on its way.
+    /// Counts a write that is being sent.
     pub(crate) fn write_sent(&mut self, node: TreeNodeId, bytes: u64) {
         self.unacknowledged += bytes;
         let contents = self.contents(node);
@@ -75,7 +75,7 @@ impl Files {
         contents.unacknowledged = contents.unacknowledged.saturating_sub(bytes);
     }
 
-    /// Notes that a write on its way makes the file reach to `end` at least.
+    /// Notes that a write in progress extends the file to `end` at least.
     pub(crate) fn reaches(&mut self, node: TreeNodeId, end: u64) {
         *self.contents(node).ends.entry(end).or_default() += 1;
     }

@@ -11,11 +11,11 @@ use wirefs_op::{LockKind, LockRange, LockRanges, Time};
 /// A request of a program about locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
-    /// A lock; `waits`: until it can be had.
+    /// A lock; `waits`: until it is granted.
     Lock { call: CallId, handle: Handle, owner: u64, range: LockRange, waits: bool },
     /// Which lock is in the way.
     Test { call: CallId, handle: Handle, owner: u64, range: LockRange },
-    /// A release, for which nobody waits.
+    /// A release, for which no call waits.
     Unlock { handle: Handle, owner: u64, range: LockRange },
 }
 
@@ -36,7 +36,7 @@ impl Asked {
     }
 }
 
-/// Why a lock cannot be had.
+/// The reason of a refused lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// Another program of this mount holds it.
@@ -48,9 +48,9 @@ pub(crate) enum Refusal {
 /// The next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// The lock is had.
+    /// The lock is granted.
     Granted(CallId),
-    /// It cannot be had now.
+    /// The lock is refused.
     Refused(CallId, Refusal),
     /// This is in the way, or nothing.
     Found(CallId, Option<LockRange>),
@@ -142,7 +142,7 @@ impl FileLocks {
         std::mem::take(&mut self.reductions)
     }
 
-    /// Somebody wants something. `may_delegate`: this mount is alone.
+    /// Handles a request. `may_delegate`: the session is exclusive.
     pub(crate) fn ask(&mut self, now: Time, may_delegate: bool, asked: Asked) -> Step {
         if matches!(self.state, State::Asking { .. }) {
             return self.queue(asked);
@@ -288,7 +288,7 @@ impl FileLocks {
         Step::Released
     }
 
-    /// The server has delegated the whole file. `wanted`: the lock that it was asked for on account of, if somebody still wants it.
+    /// Takes in a delegation. `wanted`: the lock that led to its request, if a program still wants it.
     pub(crate) fn delegated(&mut self, now: Time, wanted: Option<LockRange>) {
         let State::Asking { owner, kind, before } = self.state else { return };
         let since = before.map_or(now, |delegated| delegated.since);
@@ -301,7 +301,7 @@ impl FileLocks {
         }
     }
 
-    /// It has not (`is_refused`), or nobody knows. `wanted` is to be asked for as it is.
+    /// Takes in that the server refused the delegation (`is_refused`), or that the outcome is unknown. `wanted` is requested by itself.
     pub(crate) fn not_delegated(
         &mut self,
         now: Time,
@@ -309,7 +309,7 @@ impl FileLocks {
         wanted: Option<Asked>,
     ) -> Option<Step> {
         let State::Asking { owner, kind, before } = self.state else { return None };
-        // What was delegated goes as well: others have a part of the file. Where nobody knows what became of the request, this makes it known.
+        // The former delegation ends as well, since others hold a part of the file. After an unknown outcome, this makes the state known.
         let unknown = Delegated { owner, kind, since: now, used: now };
         let delegated = if is_refused { before } else { Some(unknown) };
         self.state = delegated.map_or(State::Exact, State::Delegated);
@@ -323,8 +323,8 @@ impl FileLocks {
         Some(Step::Ask(asked))
     }
 
-    /// The server has answered a lock that it was asked for as it is; `range`: it is had. `is_ordered`: what was let go of since was let
-    /// go of behind it.
+    /// Takes in the reply to a lock without delegation. `range`: the range that was granted. `is_ordered`: releases since then were ordered
+    /// after it.
     pub(crate) fn asked(&mut self, call: CallId, range: Option<LockRange>, is_ordered: bool) {
         let Some(PendingLock { owner, unlocked }) = self.under_way.remove(&call) else { return };
         let Some(range) = range else { return };
@@ -358,7 +358,7 @@ impl FileLocks {
         self.not_before = self.not_before.max(at);
     }
 
-    /// All that is delegated is let go of but what its owner holds.
+    /// Reduces the delegation to the locks that its owner holds.
     pub(crate) fn reduce(&mut self) {
         let State::Delegated(Delegated { owner, kind, .. }) = self.state else { return };
         self.state = State::Exact;

@@ -16,7 +16,7 @@ pub(crate) const WINDOW_BYTES_MIN: u64 = 128 * 1024;
 
 pub(crate) const WINDOW_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
-/// An open that waits for contents that are on their way.
+/// An open that waits for contents in transit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Joined {
     pub(crate) call: CallId,
@@ -29,7 +29,7 @@ pub(crate) struct Joined {
 #[derive(Debug)]
 pub(crate) struct Contents {
     pub(crate) window: u64,
-    /// Directories as a whole, and files, whose contents are on their way: so many bytes.
+    /// Directories as a whole, and files, whose contents are in transit, with the expected bytes.
     pub(crate) coming: BTreeMap<TreeNodeId, u64>,
     pub(crate) coming_bytes: u64,
     pub(crate) joined: BTreeMap<TreeNodeId, Vec<Joined>>,

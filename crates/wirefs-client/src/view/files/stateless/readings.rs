@@ -1,6 +1,6 @@
 //! Stateless readings: their listings, their readers, and their bounds.
 //!
-//! A *reading* has a number in its directory and goes through one listing; several may go through the same. Nobody says that a reader left,
+//! A *reading* has a number in its directory and goes through one listing; several may go through the same. No message says that a reader has left,
 //! so a reading is known until
 //!
 //! | its readers | it is ended |
@@ -28,7 +28,7 @@ pub(super) const DONE_MAX: usize = 1024;
 pub(super) const SLOW: Duration = Duration::from_secs(60);
 /// A directory with more readings than these gives up its own first.
 const FEW: usize = 16;
-/// Threads in the midst of a reading that are known singly, at most.
+/// Threads in the middle of a reading that are known singly, at most.
 const READERS_MAX: usize = 64;
 /// Memory of a reading beside its listing, in bytes.
 const READING_BYTES: usize = 512;
@@ -284,13 +284,13 @@ impl Readings {
         first.or_else(|| self.by_use.iter().map(|(_, id)| *id).find(may_go))
     }
 
-    /// Nobody waits for more of it.
+    /// Whether no call waits for more of it.
     fn is_idle(&self, id: Id) -> bool {
         let listing = self.readings.get(&id).and_then(|reading| self.listings.get(&reading.handle));
         listing.is_none_or(|listing| listing.open.waiting.is_empty())
     }
 
-    /// A listing that nobody was told of, nor waits for, is of no use.
+    /// Drops a listing of which no entry was sent, and for which no call waits.
     pub(super) fn drop_vain(&mut self, handle: Handle) {
         let is_vain = |listing: &Listing| listing.numbers.is_empty() && listing.open.waiting.is_empty();
         if self.listings.get(&handle).is_some_and(is_vain) {
@@ -298,7 +298,7 @@ impl Readings {
         }
     }
 
-    /// Ends those that nobody has gone on with for a while, where they take much room, and listings that nobody began to read.
+    /// Ends readings without progress, if they take much room, and listings without readers.
     pub(super) fn end_slow(&mut self, now: Time) {
         while self.bytes > self.limits.slow {
             let slow = self.by_use.iter().take_while(|(used, _)| now.since(*used) >= SLOW);
