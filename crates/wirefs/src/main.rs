@@ -18,6 +18,7 @@ mod manual;
 mod mount;
 mod mountpoint;
 mod node;
+mod progress;
 mod quarantine;
 mod recover;
 mod serve;
@@ -26,6 +27,7 @@ mod sync;
 mod sys;
 mod terminal;
 mod umount;
+mod unsent;
 mod user_dirs;
 
 use std::ffi::OsString;

@@ -17,6 +17,7 @@ use crate::control::{self, ControlClient, ControlReply, ControlRequest};
 use crate::failure::failure;
 use crate::mountpoint;
 use crate::terminal::say;
+use crate::unsent;
 
 /// The kernel's name of the directory of nodes.
 const NET: &str = "wirefs-net";
@@ -78,7 +79,11 @@ fn all(json: bool) -> Result<()> {
             path.display()
         );
     }
-    if reports.is_empty() && silent.is_empty() {
+    let left = unsent::left();
+    for (source, unsent) in &left {
+        say!("{}", unsent::line(source, unsent));
+    }
+    if reports.is_empty() && silent.is_empty() && left.is_empty() {
         say!("nothing is mounted; `wirefs mount SOURCE MOUNTPOINT` mounts a directory");
     }
     Ok(())
@@ -125,11 +130,11 @@ impl NetPath {
     }
 }
 
-fn request_status(line: &mut ControlClient) -> std::io::Result<Report> {
+pub(crate) fn request_status(line: &mut ControlClient) -> std::io::Result<Report> {
     line.send(ControlRequest::Status)?;
     match line.answer()? {
         ControlReply::Status(report) => Ok(*report),
-        ControlReply::Echo(_) | ControlReply::Progress { .. } | ControlReply::Done => {
+        ControlReply::Echo(_) | ControlReply::Progress(_) | ControlReply::Ended(_) | ControlReply::Done => {
             Err(std::io::Error::other("it sent an unexpected answer"))
         }
         ControlReply::Failed { message } => Err(std::io::Error::other(message)),

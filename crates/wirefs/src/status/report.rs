@@ -28,6 +28,9 @@ pub(crate) struct Report {
     pub(crate) mountpoint: String,
     pub(crate) version: String,
     pub(crate) process: u32,
+    /// Whether it is unmounted, and its process still sends changes to the server.
+    #[serde(default)]
+    pub(crate) unmounted: bool,
     pub(crate) peer: Peer,
     /// The kind of carrier: `unix`, `tcp+tls`, `tcp+plain`, `ether` or `ssh`.
     pub(crate) carrier: String,
@@ -270,6 +273,7 @@ impl Report {
             mountpoint: mountpoint.to_string_lossy().into_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             process: std::process::id(),
+            unmounted: wirefs_fuse::is_read_only(mountpoint).is_none(),
             peer: Peer {
                 address: peer.address.clone(),
                 key: peer.identity.map(|key| key.fingerprint().to_string()),

@@ -8,7 +8,8 @@ use super::report::{Cache, Counts, Disk, Journal, Leases, Prefetch};
 
 /// Returns the status as lines of a name and a value.
 pub(super) fn of(report: &Report) -> String {
-    let head = format!("{} on {}", report.source, report.mountpoint);
+    let state = if report.unmounted { ": UNMOUNTED, still sends its last changes" } else { "" };
+    let head = format!("{} on {}{state}", report.source, report.mountpoint);
     let rows = rows(report).into_iter().map(|(name, value)| format!("  {name:<10} {value}"));
     std::iter::once(head).chain(rows).collect::<Vec<_>>().join("\n")
 }

@@ -33,3 +33,4 @@ mod readme;
 mod semantics;
 mod server_restart;
 mod session_restore;
+mod unsent;
