@@ -68,6 +68,15 @@ impl SshOptions {
         self.program.to_string_lossy().into_owned()
     }
 
+    /// Returns the command line that a user can type to reach the same host, for messages.
+    pub(super) fn shown(&self, login: &Login) -> String {
+        let words = std::iter::once(&self.program).chain(&self.arguments);
+        let mut line: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+        line.extend(login.port.map(|port| format!("-p {port}")));
+        line.push(destination(login));
+        line.join(" ")
+    }
+
     /// Returns the command that runs `remote` on the login's machine. `is_interactive`: a user can answer ssh.
     pub(super) fn command(&self, login: &Login, is_interactive: bool, remote: &OsStr) -> Command {
         let mut command = Command::new("/bin/sh");
@@ -78,12 +87,19 @@ impl SshOptions {
         if !is_interactive {
             command.args(["-o", "BatchMode=yes"]);
         }
-        let destination = match &login.user {
-            Some(user) => format!("{user}@{}", login.host),
-            None => login.host.clone(),
-        };
-        command.arg("--").arg(destination).arg(remote);
+        if let Some(port) = login.port {
+            command.arg("-p").arg(port.to_string());
+        }
+        command.arg("--").arg(destination(login)).arg(remote);
         command
+    }
+}
+
+/// Returns the login as ssh takes it, without brackets.
+fn destination(login: &Login) -> String {
+    match &login.user {
+        Some(user) => format!("{user}@{}", login.host),
+        None => login.host.clone(),
     }
 }
 

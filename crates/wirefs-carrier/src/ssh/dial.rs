@@ -26,6 +26,10 @@ use crate::stream::{Stream, StreamSink, StreamSource, shut, wait};
 const BANNER_BYTES_MAX: usize = 64 * 1024;
 /// Time of a background dial beyond the connect timeout: key exchange and the start of the remote wirefs.
 const BACKGROUND_EXTRA: Duration = Duration::from_secs(20);
+/// Bytes of a login's output that an error shows.
+const OUTPUT_BYTES_MAX: usize = 1024;
+/// The words of OpenSSH's `internal-sftp` to a client that starts a program.
+const SFTP_ONLY: &str = "allows sftp connections only";
 /// The time for the child to end after the end of its output.
 const EXIT_TIME: Duration = Duration::from_secs(5);
 
@@ -95,15 +99,17 @@ impl SshDial {
                 String::new(),
             ),
             Failure::Io(error) => DialError::Resources(error),
-            Failure::Ended => {
+            Failure::Ended(output) => {
                 let (exit, stderr) = remote.await_exit(EXIT_TIME);
+                let command = self.options.shown(&self.login);
                 match exit.as_ref().and_then(ExitStatus::code) {
-                    Some(255) => DialError::SshFailed { login, stderr },
-                    Some(127) => DialError::RemoteMissing { login },
+                    Some(255) => DialError::SshFailed { login, command, stderr },
+                    Some(127) => DialError::RemoteMissing { login, command },
                     Some(EXIT_NO_PROGRAM) => {
                         DialError::SshMissing { program: self.options.program(), error: io::ErrorKind::NotFound.into() }
                     }
-                    Some(code) => failed(format!("ended with status {code}"), stderr),
+                    Some(_) if output.contains(SFTP_ONLY) => DialError::SftpOnly { login, output },
+                    Some(code) => failed(format!("ended with status {code}"), format!("{output}\n{stderr}")),
                     None => failed("ended unexpectedly".into(), stderr),
                 }
             }
@@ -122,7 +128,8 @@ impl Dial for SshDial {
 }
 
 enum Failure {
-    Ended,
+    /// The stream ended; with the end of what the login printed.
+    Ended(String),
     Late,
     Noisy,
     Io(io::Error),
@@ -138,7 +145,7 @@ fn await_greeting(socket: &OwnedFd, deadline: Instant) -> Result<Assembly, Failu
             return Err(Failure::Late);
         }
         match rustix::net::recv(socket, &mut chunk, RecvFlags::DONTWAIT) {
-            Ok((_, 0)) => return Err(Failure::Ended),
+            Ok((_, 0)) => return Err(Failure::Ended(end_of(&received))),
             Ok((_, count)) => {
                 received.extend_from_slice(chunk.get(..count).unwrap_or_default());
                 if let Some(at) = received.windows(GREETING.len()).position(|window| window == GREETING) {
@@ -151,8 +158,14 @@ fn await_greeting(socket: &OwnedFd, deadline: Instant) -> Result<Assembly, Failu
                 }
             }
             Err(Errno::INTR | Errno::AGAIN) => {}
-            Err(Errno::CONNRESET) => return Err(Failure::Ended),
+            Err(Errno::CONNRESET) => return Err(Failure::Ended(end_of(&received))),
             Err(errno) => return Err(Failure::Io(errno.into())),
         }
     }
+}
+
+/// Returns the end of a login's output, as text.
+fn end_of(received: &[u8]) -> String {
+    let from = received.len().saturating_sub(OUTPUT_BYTES_MAX);
+    String::from_utf8_lossy(received.get(from..).unwrap_or_default()).into_owned()
 }

@@ -7,7 +7,7 @@ use wirefs_carrier::ether::{EtherDial, drop_net_raw};
 use wirefs_carrier::limits::CONNECT_TIMEOUT;
 use wirefs_carrier::ssh::{SshDial, SshOptions, install_remote};
 use wirefs_carrier::tls::{Identity, KnownHosts, TlsDial};
-use wirefs_carrier::{Address, Dial, DialError, Source, TcpDial, UnixDial};
+use wirefs_carrier::{Address, Dial, DialError, Login, Source, TcpDial, UnixDial};
 use wirefs_mount::{ConnectError, Connected, MountPlan};
 
 use super::settings::MountSettings;
@@ -41,7 +41,7 @@ pub(super) fn of(source: &Source, settings: &MountSettings) -> Result<Arc<dyn Di
             Arc::new(dial)
         }
         Address::Ssh(login) => {
-            Arc::new(SshDial::new(login.clone(), source.path.clone(), ssh_options(settings)))
+            Arc::new(SshDial::new(login_of(login, settings), source.path.clone(), ssh_options(settings)))
         }
     })
 }
@@ -69,11 +69,12 @@ pub(super) fn path_below(source: &Source) -> Vec<u8> {
 }
 
 fn ssh_options(settings: &MountSettings) -> SshOptions {
-    let command = settings.ssh_command.as_deref().unwrap_or("ssh");
-    match settings.port {
-        Some(port) => SshOptions::default().with_command(format!("{command} -p {port}")),
-        None => SshOptions::default().with_command(command),
-    }
+    SshOptions::default().with_command(settings.ssh_command.as_deref().unwrap_or("ssh"))
+}
+
+/// Returns the login with the port of `-o port=`, which counts more than the one of the source.
+fn login_of(login: &Login, settings: &MountSettings) -> Login {
+    Login { port: settings.port.or(login.port), ..login.clone() }
 }
 
 /// Connects. If the login works and only wirefs is missing there, copies it first.
@@ -85,7 +86,8 @@ pub(super) fn connect(plan: MountPlan, source: &Source, settings: &MountSettings
     match (wirefs_mount::connect(plan), &source.address) {
         (Err(ConnectError::Dial(missing @ DialError::RemoteMissing { .. })), Address::Ssh(login)) => {
             let program = std::env::current_exe().context("cannot find this program's executable")?;
-            let copy = install_remote(login, &ssh_options(settings), &program).map_err(|error| {
+            let login = login_of(login, settings);
+            let copy = install_remote(&login, &ssh_options(settings), &program).map_err(|error| {
                 anyhow::anyhow!("{missing}\n  copying this one there did not work: {error}")
             })?;
             note!("wirefs was not installed on {login}; copied this one there, to ~/{copy}");

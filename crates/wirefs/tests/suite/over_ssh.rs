@@ -48,6 +48,31 @@ fn output_of_a_failed_login_is_shown() {
 }
 
 #[test]
+fn failed_login_names_the_command_that_was_used() {
+    let home = TestHome::new();
+    let refused = fake_ssh(&home, "#!/bin/sh\nexit 255\n");
+    let program = home.text("fake-ssh");
+    home.wirefs(&["mount", "ssh://me@host:2222/srv", "mnt", "-o", &refused])
+        .fails_with(&[&format!("`{program} -p 2222 me@host`")]);
+    home.wirefs(&["mount", "me@host:", "mnt", "-o", &format!("{refused} -4,port=33")])
+        .fails_with(&[&format!("`{program} -4 -p 33 me@host`")]);
+}
+
+#[test]
+fn host_that_allows_sftp_only_is_named_as_such() {
+    let home = TestHome::new();
+    let sftp = fake_ssh(&home, "#!/bin/sh\necho 'This service allows sftp connections only.'\nexit 1\n");
+    home.wirefs(&["mount", "sftp://me@host/srv", "mnt", "-o", &sftp]).fails_with(&[
+        "me@host",
+        "allows sftp connections only",
+        "starts no programs",
+    ]);
+    let closed = fake_ssh(&home, "#!/bin/sh\necho 'This account is currently not available.'\nexit 1\n");
+    home.wirefs(&["mount", "me@host:", "mnt", "-o", &closed])
+        .fails_with(&["This account is currently not available."]);
+}
+
+#[test]
 fn login_without_wirefs_gets_a_copy() {
     let home = TestHome::new();
     home.write("export/a", "far away\n");
