@@ -12,7 +12,7 @@ use super::clock::Clock;
 use super::data_connection::DataConnection;
 use super::handshake::Attached;
 use super::invalidation_queue::InvalidationQueue;
-use super::journal::{FsyncWaits, Journal, DeferredAnswer};
+use super::journal::{DeferredAnswer, FsyncWaits, Journal};
 use super::pause::Wakeups;
 use super::previous_mount::MountNote;
 use super::status::MountStatus;
@@ -111,6 +111,7 @@ impl Engine {
                 data: BTreeMap::new(),
                 wanted_data: Vec::new(),
                 peer: attached.carrier.peer.clone(),
+                dial_error: None,
             }),
             session,
             dial: Arc::clone(&plan.dial),
@@ -356,6 +357,7 @@ impl Engine {
         MountStatus {
             mountpoint: mountpoint.to_path_buf(),
             peer: state.peer.clone(),
+            dial_error: state.dial_error.clone(),
             paths: Vec::new(),
             mode: self.config.mode,
             deadline: self.config.deadline,

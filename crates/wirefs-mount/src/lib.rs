@@ -29,6 +29,8 @@ mod invalidation;
 mod invalidation_queue;
 mod journal;
 mod kernel_calls;
+pub mod log;
+mod loss;
 mod mounted;
 mod pause;
 mod plan;
@@ -51,8 +53,9 @@ pub use automount::{AutomountTrigger, TriggerPlan};
 pub use connect::{Connected, connect, recover_journals};
 pub use handshake::ConnectError;
 pub use journal::{
-    ReplayedJournal, FsyncWaits, JournalPlan, JournalStatus, QuarantineCount, QuarantinedChange, PendingJournal, PendingJournalState, ReplayProgress,
-    JournalRecovery, RecoveryError, quarantined_changes, count_quarantined, pending_journals,
+    FsyncWaits, JournalPlan, JournalRecovery, JournalStatus, PendingJournal, PendingJournalState,
+    QuarantineCount, QuarantinedChange, RecoveryError, ReplayProgress, ReplayedJournal, count_quarantined,
+    pending_journals, quarantined_changes,
 };
 pub use mounted::{MountControl, MountError, Mounted};
 pub use plan::{CONNECTIONS_MAX, MountPlan};

@@ -37,7 +37,12 @@ use anyhow::Result;
 use arguments::{Arguments, Command};
 use clap::Parser;
 
+/// The name in `ps` and `top`.
+const PROCESS_NAME: &std::ffi::CStr = c"wirefs";
+
 fn main() -> ExitCode {
+    // A background process is started from /proc/self/exe, and would be called so.
+    let _unnamed = rustix::thread::set_name(PROCESS_NAME);
     let words = arguments::with_command(std::env::args_os());
     let arguments = Arguments::parse_from(&words);
     run(&arguments.command, &words).unwrap_or_else(|error| {

@@ -40,7 +40,10 @@ fn outcome(reply: ControlReply, arguments: &arguments::Sync) -> Result<()> {
                 arguments.mountpoint.display()
             ),
         )),
-        ControlReply::Status(_) | ControlReply::Echo(_) | ControlReply::Progress(_) | ControlReply::Ended(_) => {
+        ControlReply::Status(_)
+        | ControlReply::Echo(_)
+        | ControlReply::Progress(_)
+        | ControlReply::Ended(_) => {
             Err(anyhow!("the process that serves the mount sent an unexpected answer"))
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use wirefs_mount::{LeftState, left_journals};
+use wirefs_mount::{PendingJournalState, pending_journals};
 
 use crate::failure::failure;
 use crate::mount::JOURNALS;
@@ -66,8 +66,8 @@ impl Unsent {
 pub(crate) fn left() -> BTreeMap<String, Unsent> {
     let mut left: BTreeMap<String, Unsent> = BTreeMap::new();
     let Ok(state) = user_dirs::state_dir() else { return left };
-    for journal in left_journals(&state.join(JOURNALS)) {
-        let LeftState::Left { source, changes, bytes, .. } = journal.state else { continue };
+    for journal in pending_journals(&state.join(JOURNALS)) {
+        let PendingJournalState::Pending { source, changes, bytes, .. } = journal.state else { continue };
         if changes > 0 {
             let of_source = left.entry(source).or_default();
             of_source.changes += changes;

@@ -129,7 +129,7 @@ impl JournalSender {
                 continue;
             }
             bring.handle(DeliveryInput::Received(body))?;
-            self.tell(bring.progress());
+            self.log_line(bring.progress());
         }
     }
 

@@ -57,6 +57,8 @@ fn rows(report: &Report) -> Vec<(&'static str, String)> {
             ),
         ),
     ];
+    let failed = report.connect_error.as_ref().map(|why| ("failed", why.clone()));
+    rows.splice(2..2, failed);
     let paths = report.paths.iter().map(|path| ("path", path.to_string()));
     rows.splice(2..2, paths);
     if report.prefetch.asked > 0 {
