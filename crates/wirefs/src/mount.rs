@@ -21,7 +21,7 @@ use wirefs_mount::{Connected, JournalRecovery, MountControl, MountPlan, MountSte
 use crate::arguments;
 use crate::control::ControlSocket;
 use crate::failure::print_error;
-use crate::mountpoint;
+use crate::mountpoint::{self, TableMount};
 use crate::status::Constants;
 use crate::terminal::note;
 use crate::unsent::Unsent;
@@ -109,8 +109,10 @@ fn examine(path: &Path) -> Result<PathBuf> {
         Ok(_) => {
             let resolved =
                 mountpoint::resolve(path).with_context(|| format!("cannot use {}", path.display()))?;
-            match mountpoint::mounted().into_iter().find(|(known, _)| *known == resolved) {
-                Some((_, what)) => Err(MountError::Mounted { mountpoint: mountpoint(), what }.into()),
+            match mountpoint::mounted().into_iter().find(|mount| mount.mountpoint == resolved) {
+                Some(TableMount { source, .. }) => {
+                    Err(MountError::Mounted { mountpoint: mountpoint(), what: source }.into())
+                }
                 None => Ok(resolved),
             }
         }

@@ -68,16 +68,22 @@ fn all(json: bool) -> Result<()> {
         say!("nodes (`wirefs node list` shows all):\n{}", nodes.join("\n"));
     }
     let mut silent = mountpoint::mounted();
-    silent.retain(|(path, _)| !reports.iter().any(|report| std::path::Path::new(&report.mountpoint) == path));
+    silent.retain(|mount| !reports.iter().any(|report| mount.mountpoint == *report.mountpoint));
     // Mounts by this user's node are listed above, if connected.
     let ours = node_directories();
-    silent.retain(|(path, _)| !ours.iter().any(|net_path| path.starts_with(net_path)));
-    for (path, source) in &silent {
-        say!(
-            "{source} on {}: no process of this user answers for it; another user's, or dead (`wirefs umount -f {}` clears it)",
-            path.display(),
-            path.display()
-        );
+    silent.retain(|mount| !ours.iter().any(|net_path| mount.mountpoint.starts_with(net_path)));
+    for mount in &silent {
+        let (source, path) = (&mount.source, mount.mountpoint.display());
+        if mount.is_foreign() {
+            say!(
+                "{source} on {path}: a mount of the user with id {}, whose `wirefs status` shows it",
+                mount.user
+            );
+        } else {
+            say!(
+                "{source} on {path}: no process answers; if it has ended, `wirefs umount -f {path}` clears the mount"
+            );
+        }
     }
     let left = unsent::left();
     for (source, unsent) in &left {
@@ -91,8 +97,11 @@ fn all(json: bool) -> Result<()> {
 
 /// Returns the directories of this user's node: the directory of nodes, and that of their mounts. Empty without a node.
 fn node_directories() -> Vec<PathBuf> {
-    let mut directories: Vec<PathBuf> =
-        mountpoint::mounted().into_iter().filter(|(_, source)| source == NET).map(|(path, _)| path).collect();
+    let mut directories: Vec<PathBuf> = mountpoint::mounted()
+        .into_iter()
+        .filter(|mount| mount.source == NET)
+        .map(|mount| mount.mountpoint)
+        .collect();
     if directories.is_empty() || !crate::node::is_local() {
         return Vec::new();
     }
@@ -162,14 +171,16 @@ pub(crate) fn connect(path: &std::path::Path) -> Result<ControlClient> {
                 ),
             );
         }
-        let is_mounted = mountpoint::mounted().iter().any(|(known, _)| *known == resolved);
-        if is_mounted {
+        let mount = mountpoint::mounted().into_iter().find(|mount| mount.mountpoint == resolved);
+        if let Some(mount) = mount.as_ref().filter(|mount| mount.is_foreign()) {
             failure(
-                format!("no process of this user answers for the mount at {}", path.display()),
-                format!(
-                    "ask as the user who mounted it; if the mount is dead, `wirefs umount -f {}` clears it",
-                    path.display()
-                ),
+                format!("{} is a mount of the user with id {}", path.display(), mount.user),
+                "that user's commands reach it",
+            )
+        } else if mount.is_some() {
+            failure(
+                format!("no process answers for the mount at {}", path.display()),
+                format!("if its process has ended, `wirefs umount -f {}` clears the mount", path.display()),
             )
         } else {
             failure(

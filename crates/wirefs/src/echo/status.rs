@@ -55,7 +55,7 @@ fn show(report: &EchoReport, arguments: &EchoStatus) {
 
 /// Returns the only PingFS mount of this user.
 fn only() -> Result<ControlClient> {
-    let mounted = mountpoint::mounted().into_iter().map(|(path, _)| path);
+    let mounted = mountpoint::mounted().into_iter().map(|mount| mount.mountpoint);
     let ours = mounted.filter(|path| super::is_echo(path));
     let mut found: Vec<(PathBuf, ControlClient)> =
         ours.filter_map(|path| control::find(&path).map(|line| (path, line))).collect();
