@@ -20,6 +20,7 @@ mod listings;
 mod locks;
 mod lost_power;
 mod lost_power_alive;
+mod make_run;
 mod modes;
 mod nodes;
 mod nodes_journal;
