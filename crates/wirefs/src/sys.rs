@@ -25,7 +25,7 @@ pub(crate) struct Signals {
 
 impl Signals {
     /// Blocks these signals in this thread and the threads that it starts, except ignored ones (as with `nohup`). Must
-    /// be called before any thread is started. Child programs get their signals back.
+    /// be called before any thread is started. Child programs inherit the block.
     ///
     /// # Errors
     /// The system has no file descriptor left.

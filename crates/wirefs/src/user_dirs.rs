@@ -25,6 +25,11 @@ pub(crate) fn cache_dir() -> Result<PathBuf> {
     user_dir("XDG_CACHE_HOME", ".cache", "cached data")
 }
 
+/// Returns the directory of data that this user has installed.
+pub(crate) fn data_dir() -> Option<PathBuf> {
+    user_dir("XDG_DATA_HOME", ".local/share", "installed programs").ok()
+}
+
 /// Returns this user's home directory: `$HOME`, or the one of the password database if `$HOME` belongs to another user.
 /// The helpers of mount(8) set it to root's.
 pub(crate) fn home() -> Option<PathBuf> {

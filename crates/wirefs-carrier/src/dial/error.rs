@@ -123,6 +123,16 @@ pub enum DialError {
         /// The output of the host.
         output: String,
     },
+    /// The login works, but this program could not be copied there.
+    #[error("wirefs is not installed on {login}, and cannot be copied there: {what}{}", indented(.stderr))]
+    NotCopied {
+        /// `[user@]host`.
+        login: String,
+        /// The cause.
+        what: String,
+        /// The end of the host's error output.
+        stderr: String,
+    },
     /// The remote wirefs ended with an error.
     #[error("wirefs on {login} {what}{}", indented(.stderr))]
     RemoteFailed {

@@ -29,9 +29,7 @@ fn plain_paths_are_not_quoted() {
 
 #[test]
 fn the_scripts_survive_shells_that_quote_differently() {
-    for text in [SERVE, super::super::install::INSTALL] {
-        assert!(!text.contains(['\'', '\\', '\n', '!']), "{text}");
-    }
+    assert!(!SERVE.contains(['\'', '\\', '\n', '!']), "{SERVE}");
 }
 
 #[test]
