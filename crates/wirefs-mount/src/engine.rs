@@ -12,7 +12,7 @@ use super::clock::Clock;
 use super::data_connection::DataConnection;
 use super::handshake::Attached;
 use super::invalidation_queue::InvalidationQueue;
-use super::journal::{FsyncWaits, Journal, DeferredAnswer};
+use super::journal::{DeferredAnswer, FsyncWaits, Journal};
 use super::pause::Wakeups;
 use super::previous_mount::MountNote;
 use super::status::MountStatus;

@@ -7,35 +7,35 @@
 //!
 //! If the disk fails, the mount goes on without a journal, and answers changes when the server has them.
 
-mod reboot_replay;
-mod findings_file;
-mod disk;
-mod group;
-mod quarantined;
 mod deferred;
+mod disk;
+mod findings_file;
+mod group;
 mod pending;
 mod place;
-mod sender;
 mod quarantine;
+mod quarantined;
+mod reboot_replay;
 mod recover;
 mod running_replay;
+mod sender;
 mod writer;
 
-pub use quarantined::{QuarantineCount, QuarantinedChange, quarantined_changes, count_quarantined};
 pub(super) use deferred::DeferredAnswer;
 pub use pending::{PendingJournal, PendingJournalState, pending_journals};
 pub use place::{FsyncWaits, JournalPlan};
+pub use quarantined::{QuarantineCount, QuarantinedChange, count_quarantined, quarantined_changes};
 pub(super) use recover::recover_all;
-pub use recover::{ReplayedJournal, ReplayProgress, JournalRecovery, RecoveryError};
+pub use recover::{JournalRecovery, RecoveryError, ReplayProgress, ReplayedJournal};
 pub(super) use running_replay::ReplayState;
 
 use super::engine::Shared;
 use super::handshake::Attached;
 use super::previous_mount::{MountNote, wait_for_previous};
 use super::slow_step::MountStep;
-use disk::Local;
-use group::{Group, Point, GroupThread};
 use deferred::{Queue, Work};
+use disk::Local;
+use group::{Group, GroupThread, Point};
 use place::{Claim, hex, identity};
 use quarantine::Quarantine;
 use std::io;
@@ -275,7 +275,8 @@ impl Journal {
         };
         let mut refused = self.refused();
         if refused.count() == 0 {
-            log_line("THE SERVER REFUSES changes whose programs were told that they are done: `wirefs quarantine list`",
+            log_line(
+                "THE SERVER REFUSES changes whose programs were told that they are done: `wirefs quarantine list`",
             );
         }
         let kept = refused.keep(&Record { number, body: frame.to_body() }, &why);

@@ -50,10 +50,11 @@ pub use automount::{AutomountTrigger, TriggerPlan};
 pub use connect::{Connected, connect, recover_journals};
 pub use handshake::ConnectError;
 pub use journal::{
-    ReplayedJournal, FsyncWaits, JournalPlan, JournalStatus, QuarantineCount, QuarantinedChange, PendingJournal, PendingJournalState, ReplayProgress,
-    JournalRecovery, RecoveryError, quarantined_changes, count_quarantined, pending_journals,
+    FsyncWaits, JournalPlan, JournalRecovery, JournalStatus, PendingJournal, PendingJournalState,
+    QuarantineCount, QuarantinedChange, RecoveryError, ReplayProgress, ReplayedJournal, count_quarantined,
+    pending_journals, quarantined_changes,
 };
-pub use mounted::{MountControl, MountError, Mounted};
+pub use mounted::{MountControl, MountStartError, Mounted};
 pub use plan::{CONNECTIONS_MAX, MountPlan};
 pub use slow_step::MountStep;
 pub use status::MountStatus;

@@ -16,7 +16,7 @@ use anyhow::{Context, Result};
 use wirefs_carrier::{Dial, PeerInfo};
 use wirefs_client::Attachment;
 use wirefs_fuse::{MountError, MountOptions};
-use wirefs_mount::{Connected, MountControl, MountPlan, MountStep, Mounted, JournalRecovery};
+use wirefs_mount::{Connected, JournalRecovery, MountControl, MountPlan, MountStep, Mounted};
 
 use crate::arguments;
 use crate::control::ControlSocket;

@@ -10,7 +10,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
-use wirefs_mount::{PendingJournalState, ReplayProgress, JournalRecovery, count_quarantined, pending_journals};
+use wirefs_mount::{
+    JournalRecovery, PendingJournalState, ReplayProgress, count_quarantined, pending_journals,
+};
 
 use crate::arguments;
 use crate::failure::{failure, print_error};
@@ -92,7 +94,10 @@ fn list(json: bool) -> Result<()> {
     let state = user_dirs::state_dir()?;
     let report = Report {
         journals: pending_journals(&state.join(JOURNALS)).iter().map(JournalEntry::of).collect(),
-        quarantine: count_quarantined(&state.join(QUARANTINE)).iter().map(report::QuarantinedChanges::of).collect(),
+        quarantine: count_quarantined(&state.join(QUARANTINE))
+            .iter()
+            .map(report::QuarantinedChanges::of)
+            .collect(),
     };
     if json {
         say!("{}", serde_json::to_string_pretty(&report)?);

@@ -107,7 +107,9 @@ impl SurveyedJournal {
                     claim.remove()?;
                     return Ok(None);
                 }
-                Ok(claim) => return Ok(Some(SurveyedJournal { claim: Some(claim), ..SurveyedJournal::own(dir)? })),
+                Ok(claim) => {
+                    return Ok(Some(SurveyedJournal { claim: Some(claim), ..SurveyedJournal::own(dir)? }));
+                }
                 // A mount has left its note.
                 Err(SourceDirectoryError::Busy { note, .. }) if !note.is_empty() => return Ok(None),
                 Err(SourceDirectoryError::Busy { .. }) => std::thread::sleep(LOOK_MAX),

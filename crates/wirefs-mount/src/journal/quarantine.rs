@@ -150,7 +150,8 @@ pub(super) fn sync_files(dir: &Path, unsynced: &Unsynced) -> io::Result<()> {
     if unsynced.is_more {
         return present(File::open(dir))?.map_or(Ok(()), |dir| Ok(rustix::fs::syncfs(dir)?));
     }
-    let files = unsynced.numbers.iter().flat_map(|number| [DATA, CHANGE].map(|kind| file(dir, *number, kind)));
+    let files =
+        unsynced.numbers.iter().flat_map(|number| [DATA, CHANGE].map(|kind| file(dir, *number, kind)));
     // The directories of the source and of all sources may be new as well.
     let directories = dir.ancestors().take(3).map(Path::to_path_buf).filter(|_| !unsynced.numbers.is_empty());
     for path in files.chain(directories) {

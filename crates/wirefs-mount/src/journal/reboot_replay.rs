@@ -1,7 +1,7 @@
 //! Reads the journal of a mount whose server's machine has rebooted, for a replay.
 
 use super::findings_file;
-use super::pending::{SurveyedJournal, JournalError};
+use super::pending::{JournalError, SurveyedJournal};
 use super::recover::RecoveryError;
 use wirefs_journal::{Record, Replay, ReplayFault, SessionTerms, SuspendedReplay, Undeliverable};
 use wirefs_op::FileId;
@@ -27,7 +27,10 @@ pub(super) fn noted(left: &SurveyedJournal, root: FileId, terms: SessionTerms) -
 }
 
 /// Visits all changes in order.
-fn each(left: &SurveyedJournal, mut take: impl FnMut(&Record) -> Result<(), ReplayFault>) -> Result<(), RecoveryError> {
+fn each(
+    left: &SurveyedJournal,
+    mut take: impl FnMut(&Record) -> Result<(), ReplayFault>,
+) -> Result<(), RecoveryError> {
     let mut segments = left.segments().map_err(JournalError::from)?;
     while let Some(taken) = segments.next()? {
         taken.records.iter().try_for_each(&mut take).map_err(unlike)?;

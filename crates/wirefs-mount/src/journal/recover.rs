@@ -4,10 +4,10 @@
 //! the journal is removed. Rejected changes, and those that must not be sent, are quarantined first. A broken
 //! connection is made again a few times; after that the journal stays for the next mount.
 
-use super::pending::{SurveyedJournal, JournalError, journals_of};
+use super::pending::{JournalError, SurveyedJournal, journals_of};
 use super::place::Claim;
-use super::sender::JournalSender;
 use super::quarantine::Quarantine;
+use super::sender::JournalSender;
 use super::{JournalPlan, kernel_run, log_line, reboot_replay};
 use crate::MountPlan;
 use crate::handshake::{Attached, ConnectError, shake_hands_as};

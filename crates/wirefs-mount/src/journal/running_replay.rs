@@ -4,9 +4,9 @@
 //! objects, and the outcomes of the changes that it waits for.
 
 use super::pending::SurveyedJournal;
-use super::sender::JournalSender;
 use super::quarantine::Quarantine;
 use super::recover::{RecoveryError, quarantine_undeliverable};
+use super::sender::JournalSender;
 use super::{Journal, findings_file, log_line, reboot_replay};
 use crate::handshake::Attached;
 use std::path::PathBuf;

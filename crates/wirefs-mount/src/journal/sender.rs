@@ -1,9 +1,9 @@
 //! Sends the changes of a journal to the server, over a connection of their own.
 
 use super::findings_file::FindingsFile;
-use super::pending::{SurveyedJournal, Segments};
+use super::pending::{Segments, SurveyedJournal};
 use super::quarantine::Quarantine;
-use super::recover::{ReplayProgress, RecoveryError};
+use super::recover::{RecoveryError, ReplayProgress};
 use crate::handshake::Attached;
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -50,7 +50,11 @@ impl JournalSender {
     }
 
     /// For the changes of a mount that has ended.
-    pub(super) fn for_ended_mount(attached: Attached, left: &SurveyedJournal, tell: fn(ReplayProgress)) -> io::Result<JournalSender> {
+    pub(super) fn for_ended_mount(
+        attached: Attached,
+        left: &SurveyedJournal,
+        tell: fn(ReplayProgress),
+    ) -> io::Result<JournalSender> {
         let early = attached.early.clone();
         let sender = JournalSender::new(attached, left, tell, true)?;
         for body in &early {
@@ -59,7 +63,12 @@ impl JournalSender {
         Ok(sender)
     }
 
-    fn new(attached: Attached, left: &SurveyedJournal, tell: fn(ReplayProgress), is_over: bool) -> io::Result<JournalSender> {
+    fn new(
+        attached: Attached,
+        left: &SurveyedJournal,
+        tell: fn(ReplayProgress),
+        is_over: bool,
+    ) -> io::Result<JournalSender> {
         let (segments, notes) = (left.segments()?, FindingsFile::of(left.dir()));
         let (of, _) = left.survey.needed_from(0);
         let Carrier { source, sink, closer, .. } = attached.carrier;
@@ -115,7 +124,11 @@ impl JournalSender {
                     DeliveryOutput::Answered(below) => self.notes.answered(below),
                     DeliveryOutput::Quarantine(record, why) => quarantine.keep(&record, &why)?,
                     DeliveryOutput::Done(outcome) => {
-                        (self.tell)(ReplayProgress { done: self.of, of: self.of, since: self.begun.elapsed() });
+                        (self.tell)(ReplayProgress {
+                            done: self.of,
+                            of: self.of,
+                            since: self.begun.elapsed(),
+                        });
                         return Ok(outcome);
                     }
                     DeliveryOutput::SyncFailed(errno) => {
@@ -129,7 +142,7 @@ impl JournalSender {
                 continue;
             }
             bring.handle(DeliveryInput::Received(body))?;
-            self.tell(bring.progress());
+            self.report(bring.progress());
         }
     }
 
@@ -178,7 +191,7 @@ impl JournalSender {
         Ok(())
     }
 
-    fn log_line(&mut self, done: u64) {
+    fn report(&mut self, done: u64) {
         if self.told.elapsed() >= REPORT_INTERVAL {
             self.told = Instant::now();
             (self.tell)(ReplayProgress { done, of: self.of, since: self.begun.elapsed() });

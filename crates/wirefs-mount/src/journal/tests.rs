@@ -1,7 +1,7 @@
 //! Journals on a real disk, and a scripted server.
 
-mod scripted_server;
 mod recovering;
+mod scripted_server;
 mod writing;
 
 use super::*;

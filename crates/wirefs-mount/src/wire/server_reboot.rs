@@ -3,7 +3,7 @@
 
 use crate::engine::Shared;
 use crate::handshake::Attached;
-use crate::journal::{ReplayState, Journal};
+use crate::journal::{Journal, ReplayState};
 use std::sync::atomic::Ordering;
 use wirefs_journal::SessionTerms;
 use wirefs_op::message::version::BootId;
@@ -45,7 +45,8 @@ impl ServerReboot {
     fn replay(&mut self, engine: &Shared, journal: &Journal, attached: Attached) -> ConnectionUse {
         let boot = attached.attachment.boot;
         let begun = self.begun.get_or_insert_with(|| {
-            engine.drive(|state, _| ReplayState::new(state.client.begin_redo(), state.client.answered_below()))
+            engine
+                .drive(|state, _| ReplayState::new(state.client.begin_redo(), state.client.answered_below()))
         });
         match journal.redo(attached, begun) {
             Ok(redone) => {

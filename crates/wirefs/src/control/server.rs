@@ -154,14 +154,14 @@ fn sync(writer: &mut UnixStream, mount: &MountControl) -> io::Result<()> {
             Ok(Ok(())) => ControlReply::Done,
             Ok(Err(errno)) => ControlReply::Failed { message: errno.to_string() },
             Err(mpsc::RecvTimeoutError::Timeout) => {
-                ControlReply::ReplayProgress { unacknowledged_bytes: mount.status().snapshot.unacknowledged_bytes }
+                ControlReply::Progress { unacknowledged_bytes: mount.status().snapshot.unacknowledged_bytes }
             }
             Err(mpsc::RecvTimeoutError::Disconnected) => {
                 ControlReply::Failed { message: "the sync ended early".to_owned() }
             }
         };
         send_reply(writer, &reply)?;
-        if !matches!(reply, ControlReply::ReplayProgress { .. }) {
+        if !matches!(reply, ControlReply::Progress { .. }) {
             return Ok(());
         }
     }

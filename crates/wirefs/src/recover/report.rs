@@ -56,7 +56,9 @@ impl JournalEntry {
     pub(super) fn of(journal: &PendingJournal) -> JournalEntry {
         let dir = journal.dir.display().to_string();
         match &journal.state {
-            PendingJournalState::InUse => JournalEntry { dir, state: "in use".to_owned(), ..JournalEntry::default() },
+            PendingJournalState::InUse => {
+                JournalEntry { dir, state: "in use".to_owned(), ..JournalEntry::default() }
+            }
             PendingJournalState::Pending { source, changes, bytes, behind, damage } => JournalEntry {
                 dir,
                 state: "left".to_owned(),

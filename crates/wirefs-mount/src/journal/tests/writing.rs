@@ -12,7 +12,9 @@ use wirefs_op::message::version::BootId;
 /// The changes and bytes of a journal of an earlier mount.
 fn left(stage: &Stage) -> (u64, u64) {
     match &pending_journals(&stage.dir.join("journal"))[..] {
-        [PendingJournal { state: PendingJournalState::Pending { changes, bytes, .. }, .. }] => (*changes, *bytes),
+        [PendingJournal { state: PendingJournalState::Pending { changes, bytes, .. }, .. }] => {
+            (*changes, *bytes)
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -48,7 +50,9 @@ fn two_processes_never_use_one_journal() {
     let stage = Stage::new();
     let journal = stage.begin(1);
     assert!(journal.record(1, write_to("one")) && journal.write(|| 0));
-    let [PendingJournal { state: PendingJournalState::InUse, .. }] = &pending_journals(&stage.dir.join("journal"))[..] else {
+    let [PendingJournal { state: PendingJournalState::InUse, .. }] =
+        &pending_journals(&stage.dir.join("journal"))[..]
+    else {
         panic!("it is in use")
     };
     assert!(stage.recover().is_empty());
@@ -165,7 +169,7 @@ fn failure_of_the_disk_is_reported_before_the_next_write() {
 fn only_changes_wait_for_a_slow_disk_without_the_core_lock() {
     let stage = Stage::new();
     let mut journal = stage.begin(1);
-    let disk = group::tests::Played::default();
+    let disk = group::tests::ScriptedDisk::default();
     disk.hold(true);
     journal.group = GroupThread::start(disk.clone()).unwrap();
     for number in 1..=BACKLOG_SEGMENTS_MAX as u64 + 2 {
@@ -201,7 +205,9 @@ fn acknowledged_replies_are_noted_first() {
     drop(journal);
     // The replies to numbers 6 to 8 were not received, and are requested.
     stage.server.with(|state| state.seen = 9);
-    let [JournalRecovery { result: Ok(brought), .. }] = &stage.recover()[..] else { panic!("it was brought") };
+    let [JournalRecovery { result: Ok(brought), .. }] = &stage.recover()[..] else {
+        panic!("it was brought")
+    };
     assert_eq!((brought.outcome.skipped, brought.outcome.sent), (8, 1));
     assert_eq!(stage.server.numbers(), [9]);
 }
