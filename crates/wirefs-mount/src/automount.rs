@@ -61,7 +61,7 @@ impl AutomountTrigger {
     ///
     /// # Errors
     /// The kernel's refusal, with advice.
-    pub fn mount(trigger: TriggerPlan) -> Result<AutomountTrigger, super::MountError> {
+    pub fn mount(trigger: TriggerPlan) -> Result<AutomountTrigger, super::MountStartError> {
         let TriggerPlan { mountpoint, options, acts_for_callers, plan } = trigger;
         let threads = plan.threads.max(1);
         let has_journal = plan.journal.as_ref().is_some_and(|journal| journal.has_any());

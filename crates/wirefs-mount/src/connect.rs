@@ -11,7 +11,7 @@ use wirefs_op::message::version::SessionId;
 use super::engine::{self, Engine};
 use super::handshake::{self, Attached, ConnectError};
 use super::journal::{self, Journal, JournalRecovery};
-use super::mounted::{MountError, Mounted};
+use super::mounted::{MountStartError, Mounted};
 use super::plan::MountPlan;
 use super::previous_mount::MountNote;
 use super::store::{self, SavedSession, Store};
@@ -136,7 +136,7 @@ impl Connected {
         mountpoint: &Path,
         options: &MountOptions,
         posix_acl: bool,
-    ) -> Result<Mounted, MountError> {
+    ) -> Result<Mounted, MountStartError> {
         let Connected { plan, engine, attached, .. } = self;
         // Once mounted, the status reports the connection.
         let plan = MountPlan { tell: |_| {}, ..plan };
@@ -160,7 +160,7 @@ impl Connected {
         };
         let front = Arc::clone(&engine);
         let started = start_threads(&engine, attached, plan)
-            .map_err(MountError::Thread)
+            .map_err(MountStartError::Thread)
             .and_then(|()| Ok(Session::start(device, front, session_options)?))
             .and_then(|session| {
                 invalidation::start(&engine, session.notifier())?;

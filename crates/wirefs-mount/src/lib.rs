@@ -57,7 +57,7 @@ pub use journal::{
     QuarantineCount, QuarantinedChange, RecoveryError, ReplayProgress, ReplayedJournal, count_quarantined,
     pending_journals, quarantined_changes,
 };
-pub use mounted::{MountControl, MountError, Mounted};
+pub use mounted::{MountControl, MountStartError, Mounted};
 pub use plan::{CONNECTIONS_MAX, MountPlan};
 pub use slow_step::MountStep;
 pub use status::MountStatus;

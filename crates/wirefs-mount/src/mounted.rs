@@ -14,7 +14,7 @@ use super::unsent::Unsent;
 
 /// The reason why an attached tree could not be mounted.
 #[derive(Debug, thiserror::Error)]
-pub enum MountError {
+pub enum MountStartError {
     /// The kernel refuses the mount.
     #[error(transparent)]
     Mount(#[from] wirefs_fuse::MountError),

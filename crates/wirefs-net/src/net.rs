@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wirefs_fuse::{MountOptions, Session, SessionOptions};
-use wirefs_mount::{MountError, MountPlan};
+use wirefs_mount::{MountPlan, MountStartError};
 use wirefs_node::NodeRecord;
 use wirefs_nodehost::NodeHost;
 
@@ -36,7 +36,7 @@ impl Net {
     ///
     /// # Errors
     /// The kernel's refusal, with advice.
-    pub fn start(plan: NetPlan, host: &Arc<NodeHost>) -> Result<Net, MountError> {
+    pub fn start(plan: NetPlan, host: &Arc<NodeHost>) -> Result<Net, MountStartError> {
         let options = options("wirefs-net", plan.mounts.is_none());
         let root = Arc::new(NetRoot::new());
         let device = wirefs_fuse::mount(&plan.at, &options)?;
@@ -44,7 +44,7 @@ impl Net {
         let served: Arc<NetRoot> = Arc::clone(&root);
         let session_options = SessionOptions { threads: 2, ..SessionOptions::default() };
         let started =
-            Session::start(device, served, session_options).map_err(MountError::from).and_then(|_| {
+            Session::start(device, served, session_options).map_err(MountStartError::from).and_then(|_| {
                 let updater = NetUpdater::new(plan, root, Arc::clone(host));
                 let thread = std::thread::Builder::new().name("wirefs-net".into());
                 Ok(thread.spawn(move || updater.run())?)

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wirefs_fuse::MountOptions;
-use wirefs_mount::{AutomountTrigger, MountError, TriggerPlan};
+use wirefs_mount::{AutomountTrigger, MountStartError, TriggerPlan};
 use wirefs_node::{NodeKey, NodeName, NodeRecord};
 use wirefs_nodehost::{NodeHost, NodeInfo};
 
@@ -107,7 +107,7 @@ impl NetUpdater {
         }
     }
 
-    fn try_add(&self, name: &str, record: &NodeRecord) -> Result<Option<AutomountTrigger>, MountError> {
+    fn try_add(&self, name: &str, record: &NodeRecord) -> Result<Option<AutomountTrigger>, MountStartError> {
         let Some(plan) = (self.plan.reach)(record) else { return Ok(None) };
         let export = record.exports.first();
         let is_root = self.plan.mounts.is_none();
@@ -176,10 +176,12 @@ fn end_in_thread(
 }
 
 /// Creates a directory to mount on. Unmounts what a killed process left there.
-fn make_place(place: &Path) -> Result<(), MountError> {
-    clear(place).map_err(MountError::Thread)?;
+fn make_place(place: &Path) -> Result<(), MountStartError> {
+    clear(place).map_err(MountStartError::Thread)?;
     match std::fs::create_dir(place) {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(MountError::Thread(error)),
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+            Err(MountStartError::Thread(error))
+        }
         Ok(()) | Err(_) => Ok(()),
     }
 }

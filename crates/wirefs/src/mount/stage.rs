@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use anyhow::{Context, Result};
-use wirefs_mount::{MountControl, MountError, Mounted};
+use wirefs_mount::{MountControl, MountStartError, Mounted};
 
 use crate::sys::{self, Signals};
 use crate::terminal::note;
@@ -44,8 +44,8 @@ impl Stage {
     /// As `mount`.
     pub(super) fn mount(
         &self,
-        mount: impl FnOnce() -> Result<Mounted, MountError>,
-    ) -> Result<Mounted, MountError> {
+        mount: impl FnOnce() -> Result<Mounted, MountStartError>,
+    ) -> Result<Mounted, MountStartError> {
         let mut control = self.lock();
         let mounted = mount()?;
         *control = Some(mounted.control());

@@ -21,7 +21,7 @@ fn open(group: &Group, number: u64) {
 }
 
 /// Waits until the thread is idle.
-fn release_leases(group: &Group) {
+fn await_idle(group: &Group) {
     let until = Instant::now() + PATIENCE;
     let mut state = group.lock();
     while state.is_busy || state.durable.has_background_job() || state.durable.is_syncing() {
@@ -48,7 +48,7 @@ fn close_waits_for_one_segment_however_large_the_file_is() {
             room -= bytes;
             group.wrote(bytes).unwrap();
         }
-        rest(&group);
+        await_idle(&group);
         assert_eq!((group.waits(), disk.own()), (0, vec![]), "who writes waits for nothing");
         let early: Vec<DiskJob> =
             disk.others().into_iter().filter(|job| matches!(job, DiskJob::SyncSegment(_))).collect();
@@ -64,7 +64,7 @@ fn close_waits_for_one_segment_however_large_the_file_is() {
 fn one_sync_serves_all_waiting_callers() {
     let (group, disk) = group();
     open(&group, 1);
-    rest(&group);
+    await_idle(&group);
     disk.hold(true);
     group.wrote(1).unwrap();
     let waiters: Vec<_> = (0..8).map(|_| syncs(&group)).collect();
@@ -87,7 +87,7 @@ fn one_sync_serves_all_waiting_callers() {
 fn caller_waits_for_a_sync_in_progress() {
     let (group, disk) = group();
     open(&group, 1);
-    rest(&group);
+    await_idle(&group);
     disk.hold(true);
     open(&group, 2);
     disk.wait_until(|does| does.doing.len() == 1);
@@ -115,7 +115,7 @@ fn failed_early_sync_fails_all_later_waits_writes_and_opens() {
     let first = group.written();
     open(&group, 2);
     disk.wait_until(|does| does.done.iter().any(|(_, job)| *job == DiskJob::SyncSegment(1)));
-    rest(&group);
+    await_idle(&group);
     for point in [first, group.written()] {
         let error = group.sync_to(point).unwrap_err();
         assert!(error.to_string().contains("the disk has failed: "), "{error}");
@@ -129,7 +129,7 @@ fn failed_early_sync_fails_all_later_waits_writes_and_opens() {
 fn failed_sync_fails_its_waiting_caller() {
     let (group, disk) = group();
     open(&group, 1);
-    rest(&group);
+    await_idle(&group);
     disk.hold(true);
     disk.lock().fails = Some((DiskJob::SyncSegment(1), io::ErrorKind::Other));
     group.wrote(1).unwrap();
@@ -154,7 +154,7 @@ fn error_of_an_early_write_out_is_ignored() {
     let begin = DiskJob::WriteOut(1, 0..WRITE_OUT_BYTES);
     disk.lock().fails = Some((begin.clone(), io::ErrorKind::PermissionDenied));
     group.wrote(WRITE_OUT_BYTES).unwrap();
-    rest(&group);
+    await_idle(&group);
     assert!(disk.others().contains(&begin));
     group.sync_to(group.written()).unwrap();
     group.wrote(1).unwrap();
@@ -166,11 +166,11 @@ fn full_disk_is_used_again_after_everything_was_given_up() {
     for (kind, is_over) in [(io::ErrorKind::StorageFull, true), (io::ErrorKind::Other, false)] {
         let (group, disk) = group();
         open(&group, 1);
-        rest(&group);
+        await_idle(&group);
         disk.lock().fails = Some((DiskJob::Remove(1), kind));
         open(&group, 2);
         group.forget(2);
-        rest(&group);
+        await_idle(&group);
         assert_eq!(group.check().unwrap_err().kind(), kind, "before anybody asks for anything");
         assert_eq!(group.sync_to(group.written()).unwrap_err().kind(), kind);
         group.give_up();
@@ -199,7 +199,7 @@ fn unneeded_segment_is_not_synced_and_the_thread_removes_it() {
     disk.hold(false);
     group.tidy();
     assert_eq!(files(), [4]);
-    rest(&group);
+    await_idle(&group);
     assert_eq!(are_open(), [false, false, false, true]);
     let others = disk.others();
     assert_eq!(others.iter().filter(|job| matches!(job, DiskJob::Remove(_))).count(), 3);
@@ -228,7 +228,7 @@ fn wait_for_a_removal_returns_although_the_segment_is_being_synced() {
     for fails in [None, Some((DiskJob::SyncSegment(1), io::ErrorKind::Other))] {
         let (group, disk) = group();
         open(&group, 1);
-        rest(&group);
+        await_idle(&group);
         disk.hold(true);
         disk.lock().fails = fails.clone();
         group.wrote(1).unwrap();
@@ -254,7 +254,7 @@ fn wait_for_a_removal_returns_although_the_segment_is_being_synced() {
 fn waiting_caller_removes_segments_after_the_end() {
     let (group, disk) = group();
     open(&group, 1);
-    rest(&group);
+    await_idle(&group);
     group.stop();
     group.wrote(1).unwrap();
     open(&group, 2);
@@ -289,7 +289,7 @@ fn segment_without_space_uses_that_of_unneeded_ones() {
     let (group, disk) = group();
     open(&group, 1);
     open(&group, 2);
-    rest(&group);
+    await_idle(&group);
     disk.hold(true);
     disk.lock().is_full = true;
     group.forget(2);
@@ -323,7 +323,7 @@ fn fast_writer_waits_for_the_disk_and_the_journal_does_not() {
     disk.wait_until(|does| !does.doing.is_empty());
     disk.hold(false);
     assert_eq!(waits.recv_timeout(PATIENCE), Ok(true), "as much as it was behind");
-    rest(&group);
+    await_idle(&group);
     assert_eq!((group.is_behind(), group.lock().files.len()), (false, 1));
 }
 
@@ -354,7 +354,7 @@ fn give_up_closes_all_descriptors_and_the_next_segment_follows() {
     group.sync_to(group.written()).unwrap();
     assert_eq!(disk.own(), []);
     open(&group, 4);
-    rest(&group);
+    await_idle(&group);
     group.sync_to(group.written()).unwrap();
     assert_eq!(disk.own(), [DiskJob::SyncSegment(4)]);
 }
@@ -373,7 +373,7 @@ fn missing_directory_is_a_failed_disk() {
     group.forget(2);
     group.tidy();
     assert!(!path(1).exists() && path(2).exists());
-    rest(&group);
+    await_idle(&group);
     std::fs::remove_dir_all(&dir).unwrap();
     let unnamed = group.opened(3, &segment(3));
     assert!(unnamed.is_ok() && group.sync_to(group.written()).is_err());

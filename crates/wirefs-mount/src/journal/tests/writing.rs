@@ -169,7 +169,7 @@ fn failure_of_the_disk_is_reported_before_the_next_write() {
 fn only_changes_wait_for_a_slow_disk_without_the_core_lock() {
     let stage = Stage::new();
     let mut journal = stage.begin(1);
-    let disk = group::tests::Played::default();
+    let disk = group::tests::ScriptedDisk::default();
     disk.hold(true);
     journal.group = GroupThread::start(disk.clone()).unwrap();
     for number in 1..=BACKLOG_SEGMENTS_MAX as u64 + 2 {
