@@ -4,8 +4,8 @@ use crate::ahead::AheadPlan;
 use std::time::Duration;
 use wirefs_cache::Mode;
 use wirefs_client::{Config, HostName};
-use wirefs_model::Dice;
 use wirefs_op::Timestamp;
+use wirefs_virtual::Dice;
 
 /// At least and at most, in microseconds.
 pub(crate) type Span = (u64, u64);

@@ -13,11 +13,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use wirefs_cache::Mode;
 use wirefs_client::call::{Answer, Call, CallId, Entry, Handle, OpenHow, ROOT, TreeNodeId};
-use wirefs_model::Dice;
 use wirefs_op::message::remove::Tremove;
 use wirefs_op::message::target::Place;
 use wirefs_op::{Kind, Reply, Request, Time, TreePath, is_lock_name};
 use wirefs_server::Tree;
+use wirefs_virtual::Dice;
 
 /// Names of locks, and names that are none: those are used where the server's program was at work.
 const NAMES: [&[u8]; 4] = [b"lock", b"a.lock", b"a", b"b"];

@@ -14,10 +14,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use wirefs_client::call::{Answer, CallId, TreeNodeId};
 use wirefs_journal::DiskJob;
-use wirefs_model::{Dice, ModelTree};
+use wirefs_model::ModelTree;
 use wirefs_op::message::version::BootId;
 use wirefs_op::{Reply, Time};
 use wirefs_server::{ConnectionKey, Job, Outside};
+use wirefs_virtual::Dice;
 
 /// When a run begins, on the world's clock: late enough that nothing subtracts below zero.
 const BEGIN: Time = Time(1_000_000_000_000);

@@ -21,13 +21,14 @@ use std::time::Duration;
 use wirefs_cache::CachePiece;
 use wirefs_client::call::{Answer, Call, CallId, Caller, Invalidate, TreeNodeId};
 use wirefs_client::{Client, Config, Lane, Output};
-use wirefs_model::{Dice, ModelTree};
+use wirefs_model::ModelTree;
 use wirefs_op::Order;
 use wirefs_op::message::attach::Watch;
 use wirefs_op::message::error::Rerror;
 use wirefs_op::message::version::{BootId, SessionId};
 use wirefs_op::{Errno, FileId, Reply, Request, Tag, Time};
 use wirefs_server::{ConnectionKey, Input, Job, JobKey, Replies, Sessions, Stopped, Terms, Tree};
+use wirefs_virtual::Dice;
 
 const BOOT: BootId = BootId(7);
 /// A call that is not answered after so much time is stuck.

@@ -1,7 +1,6 @@
 //! The simulation: events in the order of their times, determined by a seed.
 
 use crate::mutations::Mutation;
-use crate::rng::Rng;
 use crate::server::Server;
 use crate::sim_client::SimClient;
 use crate::store::{Fact, Store};
@@ -10,6 +9,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use wirefs_lease::{LeaseConfig, PendingRecall};
 use wirefs_op::Time;
+use wirefs_virtual::Dice;
 
 /// The time for which programs act.
 const BUSY: Duration = Duration::from_secs(150);
@@ -62,7 +62,7 @@ pub(crate) enum Changer {
 pub(crate) struct LeaseSimulation {
     pub(crate) now: Time,
     pub(crate) mutation: Option<Mutation>,
-    pub(crate) rng: Rng,
+    pub(crate) dice: Dice,
     pub(crate) store: Store,
     /// The origin and time of the last change of each fact.
     pub(crate) changers: BTreeMap<Fact, (Changer, Time)>,
@@ -93,15 +93,15 @@ pub(crate) struct Record {
 
 impl LeaseSimulation {
     pub(crate) fn new(seed: u64, mutation: Option<Mutation>) -> LeaseSimulation {
-        let mut rng = Rng::new(seed);
-        let clients = rng.between(2, 4) as usize;
+        let mut dice = Dice::new(seed);
+        let clients = dice.between(2, 4) as usize;
         let mut config = LeaseConfig::default();
         if mutation == Some(Mutation::FencesEarly) {
             config.term = Duration::from_secs(3);
             config.margin = Duration::from_secs(1);
         }
-        if rng.percent(25) {
-            config.leases_max = rng.between(4, 12) as usize;
+        if dice.chance(25, 100) {
+            config.leases_max = dice.between(4, 12) as usize;
         }
         LeaseSimulation {
             now: Time(0),
@@ -109,7 +109,7 @@ impl LeaseSimulation {
             store: Store::new(),
             changers: BTreeMap::new(),
             server: Server::new(config, clients),
-            clients: (0..clients).map(|_| SimClient::new(&mut rng)).collect(),
+            clients: (0..clients).map(|_| SimClient::new(&mut dice)).collect(),
             failure: None,
             log: Vec::new(),
             wires: vec![Wires::default(); clients],
@@ -119,7 +119,7 @@ impl LeaseSimulation {
             requests: 0,
             connections: 0,
             tick_at: None,
-            rng,
+            dice,
         }
     }
 
@@ -170,7 +170,7 @@ impl LeaseSimulation {
     }
 
     pub(crate) fn later(&mut self, least_us: u64, most_us: u64, event: Event) {
-        let delay = self.rng.between(least_us * 1000, most_us * 1000);
+        let delay = self.dice.between(least_us * 1000, most_us * 1000);
         self.at(Time(self.now.0 + delay), event);
     }
 
@@ -183,13 +183,13 @@ impl LeaseSimulation {
     pub(crate) fn down(&mut self, client: usize, down: Down) {
         let Some(connection) = self.server.connections[client] else { return };
         let overtakes = self.mutation == Some(Mutation::OvertakesRecalls);
-        let at = self.wires[client].down(self.now, &mut self.rng, &down, overtakes);
+        let at = self.wires[client].down(self.now, &mut self.dice, &down, overtakes);
         self.at(at, Event::Down(client, connection, down));
     }
 
     pub(crate) fn up(&mut self, client: usize, up: Up) {
         let Some(connection) = self.clients[client].connection else { return };
-        let at = self.wires[client].up(self.now, &mut self.rng, &up);
+        let at = self.wires[client].up(self.now, &mut self.dice, &up);
         self.at(at, Event::Up(client, connection, up));
     }
 
@@ -198,7 +198,7 @@ impl LeaseSimulation {
         if let Some(at) = deadline.filter(|at| self.tick_at.is_none_or(|tick| *at < tick || tick < self.now))
         {
             // The server is busy with other work.
-            let late = self.rng.between(0, 50_000_000);
+            let late = self.dice.between(0, 50_000_000);
             self.tick_at = Some(at);
             self.at(Time(at.0 + late), Event::Tick);
         }

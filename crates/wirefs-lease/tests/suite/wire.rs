@@ -1,9 +1,9 @@
 //! Messages and their delays.
 
-use crate::rng::Rng;
 use crate::store::{Fact, Value};
 use wirefs_lease::{LeaseItem, Serial};
 use wirefs_op::Time;
+use wirefs_virtual::Dice;
 
 /// A connection between a client and the server; never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -108,14 +108,14 @@ impl Wires {
         Wires { stalled_until, ..Wires::default() }
     }
 
-    fn late(&self, now: Time, rng: &mut Rng) -> Time {
-        let micros = if rng.percent(5) { rng.between(0, 3_000_000) } else { rng.between(100, 60_000) };
+    fn late(&self, now: Time, dice: &mut Dice) -> Time {
+        let micros = if dice.chance(5, 100) { dice.between(0, 3_000_000) } else { dice.between(100, 60_000) };
         Time(now.0 + micros * 1000).max(self.stalled_until)
     }
 
     /// Returns the arrival time. Requests stay in order, and so do answers to recalls.
-    pub(crate) fn up(&mut self, now: Time, rng: &mut Rng, up: &Up) -> Time {
-        let at = self.late(now, rng);
+    pub(crate) fn up(&mut self, now: Time, dice: &mut Dice, up: &Up) -> Time {
+        let at = self.late(now, dice);
         let last = match up {
             Up::Attach | Up::Request(..) => &mut self.requests,
             Up::Recalled(_) => &mut self.answers,
@@ -126,8 +126,8 @@ impl Wires {
 
     /// Returns the arrival time. Recalls stay in order; replies arrive in any order, but not before a recall
     /// that was queued earlier.
-    pub(crate) fn down(&mut self, now: Time, rng: &mut Rng, down: &Down, overtakes: bool) -> Time {
-        let at = self.late(now, rng);
+    pub(crate) fn down(&mut self, now: Time, dice: &mut Dice, down: &Down, overtakes: bool) -> Time {
+        let at = self.late(now, dice);
         match down {
             Down::Recall(..) => {
                 self.recalls = at.max(self.recalls);

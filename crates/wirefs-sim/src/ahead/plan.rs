@@ -2,7 +2,7 @@
 
 use crate::plan::{Plan, Span, Troubles};
 use wirefs_cache::Mode;
-use wirefs_model::Dice;
+use wirefs_virtual::Dice;
 
 /// What only such runs have.
 #[derive(Clone, Debug)]

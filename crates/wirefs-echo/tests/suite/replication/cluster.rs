@@ -8,6 +8,7 @@ use wirefs_echo::replication::{
     NewRoot, Replica, ReplicaId, ReplicaInput, ReplicaOutput, ReplicationTimers, wire,
 };
 use wirefs_echo::{EchoBlockId, Time};
+use wirefs_virtual::Dice;
 
 pub(super) const fn ms(count: u64) -> Duration {
     Duration::from_millis(count)
@@ -61,7 +62,7 @@ pub(super) struct SimNode {
 
 pub(super) struct Cluster {
     pub(super) now: Time,
-    seed: u64,
+    pub(super) dice: Dice,
     pub(super) nodes: BTreeMap<ReplicaId, SimNode>,
     pub(super) all: Vec<ReplicaId>,
     events: BTreeMap<(Time, u64), (ReplicaId, Event)>,
@@ -91,7 +92,7 @@ impl Cluster {
         let all: Vec<ReplicaId> = (1..=count).map(ReplicaId).collect();
         Cluster {
             now: Time::default(),
-            seed,
+            dice: Dice::new(seed),
             nodes: BTreeMap::new(),
             all,
             events: BTreeMap::new(),
@@ -108,16 +109,8 @@ impl Cluster {
         }
     }
 
-    pub(super) fn roll(&mut self, below: u64) -> u64 {
-        // SplitMix64.
-        self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.seed ^ (self.seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % below
-    }
-
     fn chance(&mut self, part: f64) -> bool {
-        (self.roll(1_000_000) as f64) < part * 1e6
+        (self.dice.below(1_000_000) as f64) < part * 1e6
     }
 
     pub(super) fn start(&mut self, id: ReplicaId, is_first: bool) {
@@ -163,7 +156,7 @@ impl Cluster {
         let copies = if self.chance(self.loss / 2.0) { 2 } else { 1 };
         for _ in 0..copies {
             if !self.chance(self.loss) {
-                let wait = Duration::from_micros(5_000 + self.roll(35_000));
+                let wait = Duration::from_micros(5_000 + self.dice.below(35_000));
                 self.later(wait + far.unwrap_or_default(), to, event.clone());
             }
         }
@@ -279,7 +272,7 @@ impl Cluster {
                 ReplicaOutput::RunChange { base } => {
                     assert!(node.making.is_none(), "one at a time");
                     node.making = Some(base);
-                    let wait = Duration::from_micros(200 + self.roll(3_000));
+                    let wait = Duration::from_micros(200 + self.dice.below(3_000));
                     self.later(wait, id, Event::ChangeMade);
                 }
                 ReplicaOutput::Check { root, new_blocks } => {
