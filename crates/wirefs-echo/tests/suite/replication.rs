@@ -175,10 +175,10 @@ fn returned_member_restores_the_quorum_after_another_died() {
 fn new_instance_that_rejoined_before_all_know_it_stays_a_member() {
     for seed in seeds(20) {
         let (mut cluster, [_, two, three]) = two_of_three(seed, ReplicaId(1));
-        cluster.cut = [(two, three), (three, two)].into();
+        cluster.net.partition(two, three);
         cluster.start(three, false);
         until(&mut cluster, |cluster| cluster.nodes[&two].replica.members().contains(&three));
-        cluster.cut.clear();
+        cluster.net.heal();
         concurrent(&mut cluster, 30);
         cluster.run(ms(30_000));
         cluster.check(&format!("seed {seed}"));
@@ -192,15 +192,16 @@ fn new_instance_is_not_mistaken_for_the_former_member() {
         let (mut cluster, [one, two, three]) = two_of_three(seed, ReplicaId(2));
         cluster.start(three, false);
         until(&mut cluster, |cluster| cluster.nodes[&two].replica.members().contains(&three));
-        cluster.cut = [(two, one), (three, one)].into();
+        cluster.net.cut(two, one);
+        cluster.net.cut(three, one);
         // Before or after it has accepted the root.
         cluster.run(ms(seed % 2 * 100));
         cluster.start(three, false);
         cluster.run(ms(50));
-        cluster.cut.remove(&(three, one));
+        cluster.net.restore(three, one);
         cluster.run(ms(150));
         assert!(!cluster.nodes[&one].replica.members().contains(&three), "seed {seed}");
-        cluster.cut.clear();
+        cluster.net.heal();
         concurrent(&mut cluster, 30);
         cluster.run(ms(30_000));
         cluster.check(&format!("seed {seed}"));

@@ -65,7 +65,7 @@ fn disturb(cluster: &mut Cluster, stopped_nodes: &mut Vec<StoppedNode>) {
     }
     stop_left_nodes(cluster, stopped_nodes);
     if cluster.dice.below(2) == 0 {
-        cluster.cut.clear();
+        cluster.net.heal();
     }
     let in_order = cluster.nodes.iter().filter(|(_, node)| is_in_order(cluster, node));
     let in_order: Vec<ReplicaId> = in_order.map(|(id, _)| *id).collect();
@@ -82,7 +82,11 @@ fn disturb(cluster: &mut Cluster, stopped_nodes: &mut Vec<StoppedNode>) {
         1 => node.paused_until = now + ms(100 + wait),
         3 => {
             let (other, is_one_way) = (random_node(cluster), cluster.dice.below(2) == 0);
-            cluster.cut = [(id, other), (other, id)].into_iter().skip(usize::from(is_one_way)).collect();
+            cluster.net.heal();
+            cluster.net.cut(other, id);
+            if !is_one_way {
+                cluster.net.cut(id, other);
+            }
         }
         _ => {
             node.is_leaving = true;
@@ -95,7 +99,7 @@ fn disturb(cluster: &mut Cluster, stopped_nodes: &mut Vec<StoppedNode>) {
 /// Restores all nodes.
 fn restore_all(cluster: &mut Cluster, mut stopped_nodes: Vec<StoppedNode>, label: &str) {
     let limit = cluster.now + ms(40_000);
-    cluster.cut.clear();
+    cluster.net.heal();
     loop {
         stopped_nodes.drain(..).for_each(|stopped| restart(cluster, stopped));
         cluster.run(ms(100));
