@@ -39,9 +39,14 @@ impl<E> EventQueue<E> {
         self.pop()
     }
 
-    /// Returns all events, in order.
-    pub fn iter(&self) -> impl Iterator<Item = &E> {
-        self.events.values()
+    /// Returns all events with their times, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (Time, &E)> {
+        self.events.iter().map(|((at, _), event)| (*at, event))
+    }
+
+    /// Removes the events for which `keeps` returns `false`.
+    pub fn retain(&mut self, mut keeps: impl FnMut(&E) -> bool) {
+        self.events.retain(|_, event| keeps(event));
     }
 }
 

@@ -35,7 +35,7 @@ impl LeaseSimulation {
     /// wakes, in the same order.
     pub(crate) fn wakes_at(&self, client: usize) -> Time {
         let wakes = |event: &Event| matches!(event, Event::Wake(owner, _) if *owner == client);
-        self.events.iter().find(|(_, event)| wakes(event)).map_or(self.now, |((at, _), _)| *at)
+        self.events.iter().find(|(_, event)| wakes(event)).map_or(self.now, |(at, _)| at)
     }
 
     pub(crate) fn handle_client_event(&mut self, client: usize, event: Event) {
@@ -105,10 +105,8 @@ impl LeaseSimulation {
         let next = deadline.into_iter().chain(seat_now.renewal_at()).min();
         if let Some(next) = next {
             let wait = seat_now.clock.until(now, next);
-            let is_new = !self.events.iter().any(|((at, _), event)| {
-                *at <= now + wait
-                    && *at > now
-                    && matches!(event, Event::ClientTick(owner) if *owner == client)
+            let is_new = !self.events.iter().any(|(at, event)| {
+                at <= now + wait && at > now && matches!(event, Event::ClientTick(owner) if *owner == client)
             });
             if is_new {
                 self.at(now + wait, Event::ClientTick(client));

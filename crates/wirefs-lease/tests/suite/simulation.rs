@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use wirefs_lease::{LeaseConfig, PendingRecall};
 use wirefs_op::Time;
-use wirefs_virtual::Dice;
+use wirefs_virtual::{Dice, EventQueue};
 
 /// The time for which programs act.
 const BUSY: Duration = Duration::from_secs(150);
@@ -73,8 +73,7 @@ pub(crate) struct LeaseSimulation {
     pub(crate) wires: Vec<Wires>,
     /// Connections that deliver nothing any more.
     pub(crate) dead: Vec<Connection>,
-    pub(crate) events: BTreeMap<(Time, u64), Event>,
-    serial: u64,
+    pub(crate) events: EventQueue<Event>,
     pub(crate) requests: u64,
     pub(crate) connections: u64,
     pub(crate) tick_at: Option<Time>,
@@ -114,8 +113,7 @@ impl LeaseSimulation {
             log: Vec::new(),
             wires: vec![Wires::default(); clients],
             dead: Vec::new(),
-            events: BTreeMap::new(),
-            serial: 0,
+            events: EventQueue::default(),
             requests: 0,
             connections: 0,
             tick_at: None,
@@ -134,10 +132,7 @@ impl LeaseSimulation {
         }
         self.later(2_000_000, 10_000_000, Event::Fault);
         let mut record = Record::default();
-        while let Some(((at, _), event)) = self.events.pop_first() {
-            if at > Time(0) + BUSY + REST {
-                break;
-            }
+        while let Some((at, event)) = self.events.pop_until(Time(0) + BUSY + REST) {
             self.now = at;
             record.events += 1;
             self.log.push(format!("{:>13} {event:?}", at.0));
@@ -175,8 +170,7 @@ impl LeaseSimulation {
     }
 
     pub(crate) fn at(&mut self, at: Time, event: Event) {
-        self.serial += 1;
-        self.events.insert((at.max(self.now), self.serial), event);
+        self.events.push(at.max(self.now), event);
     }
 
     /// Sends a message over the server's connection to a client.
@@ -235,7 +229,7 @@ impl LeaseSimulation {
                 // An overdue invalidation takes place before any program runs.
                 let is_invalidation =
                     |event: &Event| matches!(event, Event::FullyInvalidated(owner) if *owner == client);
-                if self.events.values().any(is_invalidation) {
+                if self.events.iter().any(|(_, event)| is_invalidation(event)) {
                     self.clients[client].kernel.clear();
                 }
             }
