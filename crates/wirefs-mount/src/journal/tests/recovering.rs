@@ -65,7 +65,7 @@ fn rejected_change_is_quarantined_with_the_reason() {
     let [change] = &quarantined_changes(&brought.quarantine)[..] else { panic!("one change") };
     assert_eq!((change.number, change.bytes, &change.source[..]), (2, 7, "unix:///here"));
     assert_eq!((&change.what[..], &change.path[..]), ("write 7 bytes at 0", "no room"));
-    assert!(change.why.contains("refused"), "{}", change.why);
+    assert!(change.why.contains("rejected"), "{}", change.why);
     let taken = stage.dir.join("taken");
     assert_eq!(change.take(&taken).unwrap(), 7);
     assert_eq!(std::fs::read(&taken).unwrap(), b"no room");
