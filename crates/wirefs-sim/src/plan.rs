@@ -5,10 +5,7 @@ use std::time::Duration;
 use wirefs_cache::Mode;
 use wirefs_client::{Config, HostName};
 use wirefs_op::Timestamp;
-use wirefs_virtual::Dice;
-
-/// A minimum and a maximum, in microseconds.
-pub(crate) type Span = (u64, u64);
+use wirefs_virtual::{Dice, Span};
 
 /// The time of day of a mount before its server reports one.
 const DAY: Timestamp = Timestamp { secs: 1_700_000_000, nanos: 0 };

@@ -9,11 +9,12 @@ use wirefs_client::Lane;
 use wirefs_op::message::recall::Trecalled;
 use wirefs_op::{NOTAG, Reply, Request, Tag, Time};
 use wirefs_server::ConnectionKey;
+use wirefs_virtual::{Span, TwoLanes};
 
 /// The time until a side that receives nothing closes a connection: the other machine is gone, or all packets are lost.
-const UNNOTICED: (u64, u64) = (0, 30_000_000);
+const UNNOTICED: Span = (0, 30_000_000);
 /// The usual time.
-const NOTICED: (u64, u64) = (0, 1_000_000);
+const NOTICED: Span = (0, 1_000_000);
 
 /// An item on a connection.
 #[derive(Clone, Debug)]
@@ -31,25 +32,6 @@ pub(crate) enum Direction {
     Down,
 }
 
-/// The last arrival of each lane. The first lane may overtake the second, never the reverse.
-#[derive(Clone, Copy, Debug, Default)]
-struct Lanes {
-    first: Time,
-    second: Time,
-}
-
-impl Lanes {
-    fn arrives(&mut self, at: Time, is_first: bool) -> Time {
-        let at = if is_first { at.max(self.first) } else { at.max(self.first).max(self.second) };
-        if is_first {
-            self.first = at;
-        } else {
-            self.second = at;
-        }
-        at
-    }
-}
-
 /// One connection.
 #[derive(Debug)]
 pub(crate) struct Wire {
@@ -62,8 +44,8 @@ pub(crate) struct Wire {
     pub(crate) at_server: bool,
     /// Later arrivals are lost.
     lost_from: Option<Time>,
-    up: Lanes,
-    down: Lanes,
+    up: TwoLanes,
+    down: TwoLanes,
     held_up: VecDeque<Packet>,
     held_down: VecDeque<Packet>,
 }
@@ -77,8 +59,8 @@ impl Wire {
             at_host: true,
             at_server: true,
             lost_from: None,
-            up: Lanes::default(),
-            down: Lanes::default(),
+            up: TwoLanes::default(),
+            down: TwoLanes::default(),
             held_up: VecDeque::new(),
             held_down: VecDeque::new(),
         }
@@ -93,12 +75,12 @@ impl Wire {
 
     /// Returns the arrival of the server's last message.
     pub(crate) fn last_down(&self) -> Time {
-        self.down.second
+        self.down.last_other()
     }
 
     /// Returns the arrival of the server's last recall.
     pub(crate) fn last_recall(&self) -> Time {
-        self.down.first
+        self.down.last_urgent()
     }
 
     /// Returns whether neither side has it open.

@@ -4,7 +4,7 @@ use crate::Scene;
 use crate::ahead::Ahead;
 use crate::flaw::Flaw;
 use crate::host::Host;
-use crate::plan::{Plan, Span};
+use crate::plan::Plan;
 use crate::record::Record;
 use crate::rivals::Rivals;
 use crate::server::{Server, time_of_day};
@@ -18,7 +18,7 @@ use wirefs_model::ModelTree;
 use wirefs_op::message::version::BootId;
 use wirefs_op::{Reply, Time};
 use wirefs_server::{ConnectionKey, Job, Outside};
-use wirefs_virtual::Dice;
+use wirefs_virtual::{Dice, EventQueue, Span, delay};
 
 /// The start of a run on the simulation's clock: late enough that no subtraction goes below zero.
 const BEGIN: Time = Time(1_000_000_000_000);
@@ -85,8 +85,7 @@ pub(crate) struct World {
     pub(crate) is_ticking: bool,
     /// The number of writes.
     pub(crate) written: u64,
-    events: BTreeMap<(Time, u64), Event>,
-    serial: u64,
+    events: EventQueue<Event>,
     failure: Option<String>,
     /// Descriptions of events, if requested.
     history: Option<Vec<String>>,
@@ -125,8 +124,7 @@ impl World {
             is_healed: false,
             is_ticking: false,
             written: 0,
-            events: BTreeMap::new(),
-            serial: 0,
+            events: EventQueue::default(),
             failure: None,
             history: has_history.then(Vec::new),
         };
@@ -222,12 +220,11 @@ impl World {
     }
 
     pub(crate) fn when(&mut self, at: Time, event: Event) {
-        self.serial += 1;
-        self.events.insert((at, self.serial), event);
+        self.events.push(at, event);
     }
 
-    pub(crate) fn delay(&mut self, (least, most): Span) -> Duration {
-        Duration::from_micros(least + self.dice.below(most - least + 1))
+    pub(crate) fn delay(&mut self, span: Span) -> Duration {
+        delay(&mut self.dice, span)
     }
 
     /// Executes the next event. Returns `false` after a violation.
@@ -235,7 +232,7 @@ impl World {
         if self.has_failed() {
             return false;
         }
-        let Some(((at, _), event)) = self.events.pop_first() else {
+        let Some((at, event)) = self.events.pop() else {
             self.fail("no event is left".into());
             return false;
         };
@@ -276,7 +273,7 @@ impl World {
     /// Advances the time.
     pub(crate) fn pass(&mut self, span: Duration) {
         let until = self.now + span;
-        while self.events.first_key_value().is_some_and(|((at, _), _)| *at <= until) && self.step() {}
+        while self.events.next_at().is_some_and(|at| at <= until) && self.step() {}
         self.now = self.now.max(until);
     }
 }

@@ -1,8 +1,8 @@
 //! The parameters of a run with an exclusive mount, by seed.
 
-use crate::plan::{Faults, Plan, Span};
+use crate::plan::{Faults, Plan};
 use wirefs_cache::Mode;
-use wirefs_virtual::Dice;
+use wirefs_virtual::{Dice, Span};
 
 /// Parameters of such runs only.
 #[derive(Clone, Debug)]
