@@ -205,7 +205,7 @@ impl World {
         let (mut kept_steps, mut is_broken) = (None, false);
         if loses_power {
             ahead.kernel_run += 1;
-            self.record.cut_early += u64::from(journal.is_early);
+            self.counts.cut_early += u64::from(journal.is_early);
             (kept_steps, is_broken) = journal.loses_power(lost);
         }
         ahead.would_fail = ahead.believed.client_is_gone(kept_steps, begins);
@@ -215,6 +215,6 @@ impl World {
             self.fail(format!("the client's disk lacks promised entries: {is_broken}, {damage:?}"));
         }
         self.note(|| format!("  with its machine: {loses_power}, which loses steps from {kept_steps:?} on"));
-        self.record.client_power_cuts += u64::from(loses_power);
+        self.counts.client_power_cuts += u64::from(loses_power);
     }
 }

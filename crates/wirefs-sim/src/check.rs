@@ -50,7 +50,7 @@ impl World {
         meaning: Option<FileId>,
         how: &str,
     ) {
-        self.record.checks += 1;
+        self.counts.checks += 1;
         let observation = self.observation(index, from);
         let possible = self.truth.meanings(&observation, place.dir, place.name);
         if !possible.contains(&meaning) {
@@ -73,7 +73,7 @@ impl World {
         place: &Place,
         is_it: impl Fn(Option<FileId>) -> bool,
     ) {
-        self.record.checks += 1;
+        self.counts.checks += 1;
         let observation = Observation { from: busy.began, ..self.observation(index, busy.began) };
         let meanings = self.truth.meanings(&observation, place.dir, place.name);
         if !meanings.into_iter().any(is_it) {
@@ -138,7 +138,7 @@ impl World {
         shown: &str,
         is_so: impl Fn(&View) -> bool,
     ) {
-        self.record.checks += 1;
+        self.counts.checks += 1;
         let mut observation = self.observation(index, from);
         // The last known version of an unreachable file may be read.
         if self.truth.is_unsteady(file) {
@@ -194,7 +194,7 @@ impl World {
 
     /// Checks that data written before a successful sync is at the server, unless the program got an error.
     pub(crate) fn check_synced(&mut self, index: usize, from: Time, node: TreeNodeId, handle: Handle) {
-        self.record.checks += 1;
+        self.counts.checks += 1;
         let Some(host) = self.hosts.get(index).filter(|host| host.program.writes(handle)) else { return };
         let Some((file, _)) = host.program.nodes.get(&node).copied() else { return };
         let is_missing = |own: &&OwnChange| {

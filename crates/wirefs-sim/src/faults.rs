@@ -35,7 +35,7 @@ impl World {
         match self.dice.below(100) {
             0..45 if faults.cuts => {
                 if let Some(connection) = self.hosts.get(host).and_then(|host| host.connection()) {
-                    self.record.cuts += 1;
+                    self.counts.cuts += 1;
                     self.note(|| format!("the line of client {host} breaks: connection {}", connection.0));
                     self.cut(connection);
                 }
@@ -62,7 +62,7 @@ impl World {
             1 => &[Direction::Down],
             _ => &[Direction::Up, Direction::Down],
         };
-        self.record.stalls += 1;
+        self.counts.stalls += 1;
         let long = until.since(self.now).as_millis();
         self.note(|| format!("no packets to or from client {host} for {long} ms: {directions:?}"));
         for direction in directions {

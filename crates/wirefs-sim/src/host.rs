@@ -212,7 +212,7 @@ impl World {
         host.boot = None;
         host.last_unknown = None;
         self.note(|| format!("client {index} crashes{}", if says_so { "" } else { ", silently" }));
-        self.record.client_crashes += 1;
+        self.counts.client_crashes += 1;
         self.client_is_gone();
         let own = self.wires.iter().filter(|(_, wire)| wire.host == index && wire.at_host);
         for connection in own.map(|(key, _)| *key).collect::<Vec<ConnectionKey>>() {
@@ -297,7 +297,7 @@ impl World {
                 Output::Blamed(why) => self.fail(format!("client {index} broke the protocol: {why}")),
                 Output::HangUp => {
                     if let Some(connection) = connection {
-                        self.record.hang_ups += 1;
+                        self.counts.hang_ups += 1;
                         self.note(|| format!("client {index} closes its connection"));
                         self.host_loses(connection);
                     }

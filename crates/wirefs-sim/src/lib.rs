@@ -26,13 +26,13 @@
 mod ahead;
 mod check;
 mod end;
+mod event_counts;
 mod faults;
 mod flaw;
 mod host;
 mod kernel;
 mod plan;
 mod program;
-mod record;
 mod rivals;
 mod scene;
 mod server;
@@ -40,8 +40,8 @@ mod truth;
 mod wire;
 mod world;
 
+pub use event_counts::EventCounts;
 pub use flaw::Flaw;
-pub use record::Record;
 pub use scene::Scene;
 
 use std::fmt;
@@ -81,7 +81,7 @@ impl std::error::Error for Failure {}
 ///
 /// # Errors
 /// Fails with the first violation; the run is then repeated for its history.
-pub fn run(scene: Scene, seed: u64, flaw: Option<Flaw>) -> Result<Record, Failure> {
+pub fn run(scene: Scene, seed: u64, flaw: Option<Flaw>) -> Result<EventCounts, Failure> {
     World::new(scene, seed, flaw, false).run().map_err(|what| {
         let history = tell(scene, seed, flaw);
         Failure { scene, seed, what, history }

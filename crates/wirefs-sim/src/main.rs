@@ -1,7 +1,7 @@
 //! `wirefs-sim`: executes runs one after the other until one fails, for `make sim`.
 
 use std::process::ExitCode;
-use wirefs_sim::{Record, Scene, run, tell};
+use wirefs_sim::{EventCounts, Scene, run, tell};
 
 /// Parses the kind of runs, the first seed and the number of runs.
 fn parse() -> Result<(Scene, u64, u64), String> {
@@ -35,7 +35,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let mut total = Record::default();
+    let mut total = EventCounts::default();
     for seed in from..from.saturating_add(seeds) {
         match run(scene, seed, None) {
             Ok(record) => total += record,

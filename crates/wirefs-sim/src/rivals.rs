@@ -107,7 +107,7 @@ impl World {
             None => {}
         }
         self.operations_left -= 1;
-        self.record.operations += 1;
+        self.counts.operations += 1;
         let name = self.dice.one_of(&NAMES);
         let lists = self.dice.chance(1, 4);
         let Some(rivals) = &mut self.rivals else { return };
@@ -188,7 +188,7 @@ impl World {
                     .fail(format!("client {index} cannot remove {name:?}, which it holds: {errno:?}"));
             }
             (Step::Make(_), Answer::Fail(_)) => {
-                self.record.lost += 1;
+                self.counts.lost += 1;
                 None
             }
             (Step::Remove(_), Answer::Done) | (_, Answer::Fail(_)) | (Step::Look, Answer::Entry(_)) => None,
@@ -222,10 +222,10 @@ impl World {
 
     /// Records a created name.
     fn gets(&mut self, name: &'static [u8], by: Option<usize>, kind: Kind) {
-        self.record.checks += 1;
+        self.counts.checks += 1;
         let is_outside = by.is_none();
-        self.record.gained_outside += u64::from(is_outside);
-        self.record.gained += u64::from(!is_outside);
+        self.counts.gained_outside += u64::from(is_outside);
+        self.counts.gained += u64::from(!is_outside);
         let Some(rivals) = &mut self.rivals else { return };
         rivals.kinds.insert(name, kind);
         if let Some(holder) = rivals.held.insert(name, by) {
@@ -252,7 +252,7 @@ impl World {
             if self.rival_serves(crate::server::outside::make(path, kind)) {
                 self.gets(name, None, kind);
             } else {
-                self.record.lost_outside += 1;
+                self.counts.lost_outside += 1;
             }
         }
         let is_left = self.rivals.as_ref().is_some_and(|rivals| rivals.held.values().any(Option::is_none));

@@ -177,7 +177,7 @@ impl World {
                 self.after(delay, Event::Outside(life, outside));
             }
             Output::Close { connection, why } => {
-                self.record.closes += 1;
+                self.counts.closes += 1;
                 self.note(|| format!("server closes connection {}: {why}", connection.0));
                 self.close(connection, crate::wire::Direction::Down);
                 self.tidy_wire(connection);
@@ -214,14 +214,14 @@ impl World {
     /// Sends a reply of the core itself.
     fn reply(&mut self, connection: ConnectionKey, tag: Tag, reply: &Reply) {
         match reply {
-            Reply::Recall(_) => self.record.recalls += 1,
+            Reply::Recall(_) => self.counts.recalls += 1,
             Reply::Error(error) if tag == NOTAG => {
                 // Only for lack of room for a former session's state.
                 let text = error.ename.to_string();
                 self.note(|| format!("server refuses connection {}: {text}", connection.0));
             }
             Reply::Put(_) | Reply::Remove(_) | Reply::Rename(_) | Reply::Link(_) => {
-                self.record.replayed += u64::from(self.server.answering.is_none());
+                self.counts.replayed += u64::from(self.server.answering.is_none());
             }
             _ => {}
         }
@@ -281,7 +281,7 @@ impl World {
         let Granting { replies, is_parked, .. } = granting;
         self.follow_server();
         if is_parked {
-            self.record.parked += u64::from(!job.is_again);
+            self.counts.parked += u64::from(!job.is_again);
             self.server.waiting.entry(key).or_insert(self.now);
             self.note(|| format!("server parks {key:?}"));
             return self.tell_server(Input::Parked(key, job.request.clone()));
@@ -296,7 +296,7 @@ impl World {
     fn resume_job(&mut self, key: JobKey) {
         let Some(since) = self.server.waiting.remove(&key) else { return };
         let waited = self.now.since(since);
-        self.record.waited_out += u64::from(waited > WAITED_OUT);
+        self.counts.waited_out += u64::from(waited > WAITED_OUT);
         self.note(|| format!("server goes on with {key:?}, which waited for {} ms", waited.as_millis()));
         self.check_wait(key, waited);
     }
@@ -335,7 +335,7 @@ impl World {
         } else if job.order == Order::Free {
             return None;
         }
-        self.record.changes += u64::from(job.order == Order::Change);
+        self.counts.changes += u64::from(job.order == Order::Change);
         let facts = self.truth.look(&self.server.tree, self.now, by);
         self.note(|| format!("server has changed {facts:?} by {by:?}"));
         if let Some(change) = change {

@@ -2,10 +2,10 @@
 
 use crate::Scene;
 use crate::ahead::Ahead;
+use crate::event_counts::EventCounts;
 use crate::flaw::Flaw;
 use crate::host::Host;
 use crate::plan::Plan;
-use crate::record::Record;
 use crate::rivals::Rivals;
 use crate::server::{Server, time_of_day};
 use crate::truth::Truth;
@@ -76,7 +76,7 @@ pub(crate) struct World {
     pub(crate) truth: Truth,
     pub(crate) ahead: Option<Ahead>,
     pub(crate) rivals: Option<Rivals>,
-    pub(crate) record: Record,
+    pub(crate) counts: EventCounts,
     /// The number of operations that programs have not started.
     pub(crate) operations_left: u64,
     /// Faults have ended.
@@ -119,7 +119,7 @@ impl World {
             truth,
             ahead: None,
             rivals: None,
-            record: Record { runs: 1, ..Record::default() },
+            counts: EventCounts { runs: 1, ..EventCounts::default() },
             operations_left,
             is_healed: false,
             is_ticking: false,
@@ -168,7 +168,7 @@ impl World {
     ///
     /// # Errors
     /// Fails with a description of the first violation.
-    pub(crate) fn run(&mut self) -> Result<Record, String> {
+    pub(crate) fn run(&mut self) -> Result<EventCounts, String> {
         while !self.is_at_rest() && self.step() {}
         match (&self.ahead, &self.rivals) {
             (Some(_), _) => self.end_ahead(),
@@ -177,7 +177,7 @@ impl World {
         }
         match self.failure.take() {
             Some(failure) => Err(failure),
-            None => Ok(self.record),
+            None => Ok(self.counts),
         }
     }
 

@@ -33,7 +33,7 @@ impl World {
     pub(super) fn step_is_answered(&mut self, answer: Answer) {
         let task = self.ahead.as_mut().and_then(|ahead| ahead.task.as_mut());
         let Some(step) = task.and_then(|task| task.steps.pop_front()) else { return };
-        self.record.checks += 1;
+        self.counts.checks += 1;
         self.note(|| {
             format!("the program gets {} for {step:?}", cut_short(&answer)).chars().take(400).collect()
         });
@@ -78,12 +78,12 @@ impl World {
                     ahead.believed.is_on_disk(tree, id)?;
                 }
                 ahead.believed.is_safe(Some(id));
-                self.record.syncs += 1;
+                self.counts.syncs += 1;
                 Ok(())
             }
             (Step::Syncfs, Answer::Done) => {
                 ahead.believed.is_safe(None);
-                self.record.syncs += 1;
+                self.counts.syncs += 1;
                 Ok(())
             }
             (Step::Release | Step::ListEnd(..), Answer::Done) => Ok(()),

@@ -41,11 +41,11 @@ impl ActiveDelivery {
 fn learned(journal: &Journal, root: FileId, end: Option<u64>) -> Result<(Replay, u64), DeliveryFault> {
     let (survey, records) = journal.survey();
     let end = end.unwrap_or(survey.end());
-    let mut redo = Replay::of(&survey, root, end).map_err(Undeliverable::Replay)?;
+    let mut replay = Replay::of(&survey, root, end).map_err(Undeliverable::Replay)?;
     for record in &records {
-        redo.learn_from(&survey, record).map_err(Undeliverable::Replay)?;
+        replay.learn_from(&survey, record).map_err(Undeliverable::Replay)?;
     }
-    Ok((redo, survey.latest_time))
+    Ok((replay, survey.latest_time))
 }
 
 impl World {
@@ -101,9 +101,9 @@ impl World {
             (DeliveryPlan::Nothing(unfit), _) => Err(unfit.into()),
             (DeliveryPlan::ReplayAll, Some(decided)) => Delivery::continue_replay(decided, terms),
             (DeliveryPlan::ReplayAll, None) => {
-                let (redo, seen) = learned(dead_journal, root, None)?;
-                self.record.redone += 1;
-                Delivery::replay_all(redo, seen, terms, None)
+                let (replay, seen) = learned(dead_journal, root, None)?;
+                self.counts.redone += 1;
+                Delivery::replay_all(replay, seen, terms, None)
             }
         }
     }
@@ -123,13 +123,13 @@ impl World {
         match live_replay.decided.take() {
             Some(decided) if decided.is_at(terms.boot) => Delivery::continue_replay(decided, terms),
             elsewhere => {
-                let (mut redo, seen) = learned(journal, root, Some(live_replay.end))?;
+                let (mut replay, seen) = learned(journal, root, Some(live_replay.end))?;
                 if let Some(elsewhere) = &elsewhere {
-                    elsewhere.hand_over_to(&mut redo);
+                    elsewhere.hand_over_to(&mut replay);
                 }
                 live_replay.decided = elsewhere;
-                self.record.redone_live += 1;
-                Delivery::replay_all(redo, seen, terms, Some(live_replay.answered))
+                self.counts.redone_live += 1;
+                Delivery::replay_all(replay, seen, terms, Some(live_replay.answered))
             }
         }
     }
@@ -259,7 +259,7 @@ impl World {
             self.drive(HOST, |client: &mut Client, now| client.redone(now, redone));
         } else {
             ahead.dead_journal = None;
-            self.record.recovered += 1;
+            self.counts.recovered += 1;
             if let Err(why) = ahead.believed.is_recovered(&self.server.tree)
                 && !ahead.is_over
             {
@@ -281,7 +281,7 @@ impl World {
     pub(crate) fn delivery_lost(&mut self) {
         let Some(ahead) = &mut self.ahead else { return };
         let Some(ActiveDelivery { machine, is_live, .. }) = ahead.delivery.take() else { return };
-        self.record.broken += 1;
+        self.counts.broken += 1;
         let decided = machine.suspend();
         let has_sent = match (is_live, &mut ahead.live_replay, &mut ahead.dead_journal) {
             (true, Some(live_replay), _) => {
@@ -326,7 +326,7 @@ impl World {
     /// Ends the run: the server will not get changes that the program believes in.
     fn end_quarantined(&mut self) {
         if let Some(ahead) = &mut self.ahead {
-            self.record.kept_aside += u64::from(!ahead.is_over);
+            self.counts.kept_aside += u64::from(!ahead.is_over);
             ahead.is_over = true;
         }
     }

@@ -35,7 +35,7 @@ impl World {
         match kinds.get(at) {
             Some(Fault::Cut) => {
                 if let Some(connection) = self.hosts.get(HOST).and_then(|host| host.connection()) {
-                    self.record.cuts += 1;
+                    self.counts.cuts += 1;
                     self.note(|| format!("the line breaks: connection {}", connection.0));
                     self.cut(connection);
                 }

@@ -274,11 +274,11 @@ impl Journal {
     pub(super) fn noted(&self, root: FileId, terms: SessionTerms, run: u64) -> Option<SuspendedReplay> {
         let decision = Findings::decode(&self.noted, run).filter(|decision| decision.is_begun_at(terms))?;
         let (survey, records) = self.survey();
-        let mut redo = Replay::new(root, decision.next);
+        let mut replay = Replay::new(root, decision.next);
         for record in &records {
-            redo.learn_from(&survey, record).ok()?;
+            replay.learn_from(&survey, record).ok()?;
         }
-        let mut decided = SuspendedReplay::from_findings(&decision, redo).ok()?;
+        let mut decided = SuspendedReplay::from_findings(&decision, replay).ok()?;
         records.iter().try_for_each(|record| decided.take(record, terms)).ok()?;
         Some(decided)
     }

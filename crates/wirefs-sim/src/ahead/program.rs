@@ -36,7 +36,7 @@ impl World {
             return;
         }
         self.operations_left -= 1;
-        self.record.operations += 1;
+        self.counts.operations += 1;
         match self.choose_act() {
             Some((steps, open)) if !steps.is_empty() => {
                 let now = self.now;

@@ -8,7 +8,7 @@ use wirefs_op::Errno;
 impl World {
     /// Checks a failed operation.
     pub(crate) fn failed(&mut self, index: usize, busy: &Busy, errno: Errno) {
-        self.record.checks += 1;
+        self.counts.checks += 1;
         if !self.may_fail(index, busy, errno) {
             self.fail(format!("client {index}: {:?} fails with {errno:?}", busy.operation));
         }

@@ -16,7 +16,7 @@ impl World {
                     }
                     Fact::Object(id) => self.wrong_attributes(index, *id),
                 };
-                self.record.checks += 1;
+                self.counts.checks += 1;
                 if let Some(wrong) = wrong {
                     return self.fail(wrong);
                 }

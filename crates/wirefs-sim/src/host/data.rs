@@ -36,7 +36,7 @@ impl World {
         if !is_data || self.dice.chance(5, 6) {
             return self.tell_server(Input::Limited(connection));
         }
-        self.record.data_lost += 1;
+        self.counts.data_lost += 1;
         self.note(|| format!("client {host} loses data connection {}", connection.0));
         if self.plan.faults.cuts && self.dice.chance(1, 2) {
             self.cut(connection);
@@ -71,7 +71,7 @@ impl World {
         let mut wire = Wire::new(index, life);
         wire.data = data;
         self.wires.insert(connection, wire);
-        self.record.data_made += 1;
+        self.counts.data_made += 1;
         self.note(|| format!("client {index} makes data connection {}", connection.0));
         self.tell_server(Input::Connected(connection));
         let (msize, version) = (MESSAGE_BYTES_MAX as u32, Text::new(VERSION));
@@ -91,7 +91,7 @@ impl World {
     pub(super) fn data_receives(&mut self, connection: ConnectionKey, index: usize, data: Data, body: Bytes) {
         let key = data.key;
         if data.is_joined {
-            self.record.data_replies += 1;
+            self.counts.data_replies += 1;
             let received = self.drive(index, |client, now| client.receive_data(now, key, body));
             if let Some(Err(blamed)) = received {
                 self.fail(format!("client {index} blames an honest server: {blamed}"));
@@ -128,11 +128,11 @@ impl World {
         if is_recall {
             let is_late = |wire: &Wire| wire.data.is_some() && wire.last_down() > at;
             let is_overtaken = self.wires_of(host).any(|key| self.wires.get(&key).is_some_and(is_late));
-            self.record.data_behind += u64::from(is_overtaken);
+            self.counts.data_behind += u64::from(is_overtaken);
         } else if is_data {
             let first = self.hosts.get(host).and_then(super::Host::connection);
             let recalled = first.and_then(|first| self.wires.get(&first)).map(Wire::last_recall);
-            self.record.data_before += u64::from(recalled.is_some_and(|recalled| recalled > at));
+            self.counts.data_before += u64::from(recalled.is_some_and(|recalled| recalled > at));
         }
     }
 }

@@ -61,7 +61,7 @@ impl World {
         let (own, takes_leases) = (host.session, host.takes_leases());
         let session = self.ahead.as_ref().map_or(own, |ahead| ahead.session(own));
         if !self.server.is_up || self.is_line_stalled(index) {
-            self.record.refused += 1;
+            self.counts.refused += 1;
             return self.dials_again(index);
         }
         let connection = self.server.new_connection();
@@ -168,10 +168,10 @@ impl World {
                 self.begin_programs(index);
             }
             Some(_) => {
-                self.record.resumed += u64::from(resumed);
-                self.record.unknown += u64::from(!resumed);
-                self.record.kept += u64::from(kept == Some(true));
-                self.record.unkept += u64::from(kept == Some(false));
+                self.counts.resumed += u64::from(resumed);
+                self.counts.unknown += u64::from(!resumed);
+                self.counts.kept += u64::from(kept == Some(true));
+                self.counts.unkept += u64::from(kept == Some(false));
                 self.truth.outcomes_known_at(index, life, known_at);
                 self.drive(index, |client, now| client.connected(now, attachment, resumed));
             }

@@ -31,8 +31,8 @@ impl World {
 
     fn counts(&mut self, answer: &Answer) {
         match answer {
-            Answer::Fail(Errno::Io) => self.record.unknown_outcomes += 1,
-            Answer::Fail(Errno::HostDown) => self.record.hosts_down += 1,
+            Answer::Fail(Errno::Io) => self.counts.unknown_outcomes += 1,
+            Answer::Fail(Errno::HostDown) => self.counts.hosts_down += 1,
             _ => {}
         }
     }
@@ -133,7 +133,7 @@ impl World {
                     self.check_stat(index, busy.began, &entry.stat);
                 }
                 if self.may_be_as_it_was(index, busy, &entry) {
-                    self.record.hosts_down += 1;
+                    self.counts.hosts_down += 1;
                     return;
                 }
                 Some(entry.stat.id)

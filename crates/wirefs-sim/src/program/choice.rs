@@ -46,7 +46,7 @@ impl World {
             return;
         }
         self.operations_left -= 1;
-        self.record.operations += 1;
+        self.counts.operations += 1;
         match self.choose(index) {
             Some(operation) => self.start(index, thread, operation),
             None => self.schedule_operation(index, thread),

@@ -57,7 +57,7 @@ impl World {
         let from = if *offset == 0 { now } else { began };
         listed.extend(rest.into_iter().map(|(name, id, _)| (name, id)));
         let (dir, listed) = (*dir, std::mem::take(listed));
-        self.record.listings += u64::from(from == now);
+        self.counts.listings += u64::from(from == now);
         self.check_listing(index, from, dir, &listed);
         true
     }

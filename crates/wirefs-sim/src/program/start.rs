@@ -32,7 +32,7 @@ impl World {
         let began = self.now;
         let mut busy = Busy { operation, began, call: None };
         if self.is_answered_from_memory(index, &mut busy) {
-            self.record.kernel_hits += 1;
+            self.counts.kernel_hits += 1;
             return self.schedule_operation(index, thread);
         }
         self.proceed(index, thread, busy);

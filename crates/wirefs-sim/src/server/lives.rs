@@ -21,9 +21,9 @@ impl World {
             return;
         }
         self.note(|| format!("the server{} crashes", if with_machine { "'s machine" } else { "" }));
-        self.record.server_crashes += 1;
+        self.counts.server_crashes += 1;
         if with_machine {
-            self.record.boots += 1;
+            self.counts.boots += 1;
             self.server.boot = BootId(self.server.boot.0 + 1);
             self.server.notes.clear();
         }
@@ -48,14 +48,14 @@ impl World {
         self.server.tree = tree;
         ahead.believed.server_lost_power();
         ahead.is_torn_for_dead();
-        self.record.server_power_cuts += 1;
+        self.counts.server_power_cuts += 1;
     }
 
     /// Drains the server: it recalls leases, finishes jobs, and ends.
     pub(crate) fn drain_server(&mut self) {
         if self.server.is_up && !self.server.is_draining {
             self.note(|| "the server drains".into());
-            self.record.server_ends += 1;
+            self.counts.server_ends += 1;
             self.server.is_draining = true;
             self.server.drains_until = self.ahead.as_ref().map(|_| self.now + DRAIN_MAX);
             self.tell_server(Input::Drain);

@@ -43,7 +43,7 @@ impl World {
         self.note(|| format!("a program at the server: {request:?}"));
         self.serve_outside(request);
         let facts = self.truth.look(&self.server.tree, self.now, By::Outside);
-        self.record.outside += u64::from(!facts.is_empty());
+        self.counts.outside += u64::from(!facts.is_empty());
         self.note(|| format!("which changes {facts:?}"));
         self.watch(&facts);
     }

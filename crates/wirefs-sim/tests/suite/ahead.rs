@@ -2,7 +2,7 @@
 
 use crate::workers::first;
 use std::sync::{Mutex, PoisonError};
-use wirefs_sim::{Flaw, Record, Scene, run, tell};
+use wirefs_sim::{EventCounts, Flaw, Scene, run, tell};
 
 /// Runs without a flaw. `make sim AHEAD=1` has more.
 const SEEDS: u64 = 600;
@@ -12,7 +12,7 @@ const FLAWED: u64 = 200;
 // S-89 S-86 S-103 S-95 S-102 S-105 S-106 S-107 S-108
 #[test]
 fn server_finally_has_all_changes_that_programs_believe_in() {
-    let total = Mutex::new(Record::default());
+    let total = Mutex::new(EventCounts::default());
     let wrong = first(SEEDS, |seed| match run(Scene::Ahead, seed, None) {
         Ok(record) => {
             *total.lock().unwrap_or_else(PoisonError::into_inner) += record;

@@ -2,7 +2,7 @@
 
 use crate::workers::first;
 use std::sync::{Mutex, PoisonError};
-use wirefs_sim::{Record, Scene, run, tell};
+use wirefs_sim::{EventCounts, Scene, run, tell};
 
 /// Runs. `make sim RIVALS=1` has more.
 const SEEDS: u64 = 400;
@@ -10,7 +10,7 @@ const SEEDS: u64 = 400;
 // S-50 S-51
 #[test]
 fn each_name_has_one_holder_on_all_machines() {
-    let total = Mutex::new(Record::default());
+    let total = Mutex::new(EventCounts::default());
     let wrong = first(SEEDS, |seed| match run(Scene::Rivals, seed, None) {
         Ok(record) => {
             *total.lock().unwrap_or_else(PoisonError::into_inner) += record;

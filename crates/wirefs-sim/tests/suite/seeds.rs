@@ -2,7 +2,7 @@
 
 use crate::workers::first;
 use std::sync::{Mutex, PoisonError};
-use wirefs_sim::{Record, Scene, run, tell};
+use wirefs_sim::{EventCounts, Scene, run, tell};
 
 /// Runs of each test.
 const SEEDS: u64 = 2000;
@@ -10,7 +10,7 @@ const SEEDS: u64 = 2000;
 // S-1 S-8 S-9 S-4 S-6
 #[test]
 fn observations_are_possible_and_all_calls_end() {
-    let total = Mutex::new(Record::default());
+    let total = Mutex::new(EventCounts::default());
     let wrong = first(SEEDS, |seed| match run(Scene::Beside, seed, None) {
         Ok(record) => {
             *total.lock().unwrap_or_else(PoisonError::into_inner) += record;

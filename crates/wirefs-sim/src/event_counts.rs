@@ -3,21 +3,21 @@
 use crate::Scene;
 use std::ops::AddAssign;
 
-macro_rules! record {
+macro_rules! event_counts {
     ($($scenes:pat => {$($(#[$doc:meta])* $field:ident: $word:literal,)*})*) => {
         /// Counts of events.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        pub struct Record {
+        pub struct EventCounts {
             $($($(#[$doc])* pub $field: u64,)*)*
         }
 
-        impl AddAssign for Record {
-            fn add_assign(&mut self, other: Record) {
+        impl AddAssign for EventCounts {
+            fn add_assign(&mut self, other: EventCounts) {
                 $($(self.$field += other.$field;)*)*
             }
         }
 
-        impl Record {
+        impl EventCounts {
             /// Returns the events of a scene with their counts.
             pub fn counts(&self, scene: Scene) -> Vec<(&'static str, u64)> {
                 let mut counts = Vec::new();
@@ -30,7 +30,7 @@ macro_rules! record {
     };
 }
 
-impl Record {
+impl EventCounts {
     /// Returns the events that never happened.
     pub fn missing(&self, scene: Scene) -> Vec<&'static str> {
         self.counts(scene).into_iter().filter(|(_, count)| *count == 0).map(|(word, _)| word).collect()
@@ -43,7 +43,7 @@ impl Record {
     }
 }
 
-record! {
+event_counts! {
     Scene::Beside | Scene::Ahead | Scene::Rivals => {
         /// Runs.
         runs: "runs",
