@@ -9,7 +9,8 @@
 //! the changes of names up to there are done and those behind it are not; where none fits, somebody else was at work, nothing is sent,
 //! and all of it is kept. Data and attributes reach the disk in any order, and doing them again in order leaves what the last one made.
 //!
-//! INVARIANT: of several moments that fit, the last is taken only if all of them give the same names to the same objects.
+//! INVARIANT: of several moments that fit, the last is taken if all of them give the same names to the same objects. Else the first is taken if
+//! the names differ only by files that later changes remove, and by those that were made in their place since.
 
 mod afterwards;
 mod cut;
@@ -34,6 +35,9 @@ use wirefs_op::{Errno, FileId, Kind, Request, TreePath};
 
 /// Why a change is kept aside whose object, or whose name, somebody else may have used since.
 const CHANGED_LATER: &str = "the server's machine was started again, and what it has there was changed later";
+
+/// Why a copy is kept aside whose source is not what it was then.
+const COPIED_LATER: &str = "the server's machine lost power, and what was copied was changed later";
 
 /// Why it cannot be told what the server's disk has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -266,7 +270,8 @@ impl Redo {
         };
         let (_, request) = Request::decode(record.body.clone())?;
         let Some(request) = change::replayed(request) else { return Ok(Redone::Nothing) };
-        if known.deed.is_void {
+        let is_gone = known.deed.of.or(known.deed.makes).is_some_and(|node| cut.is_gone(node));
+        if known.deed.is_void || is_gone {
             return Ok(Redone::Nothing);
         }
         // Nobody's data, so nothing to keep.
@@ -327,10 +332,11 @@ impl Redo {
             }
             Request::Copy(_) => {
                 let from = known.deed.reads.filter(|node| !is_rebuilt(*node))?;
+                if cut.is_gone(from) {
+                    return Some(COPIED_LATER);
+                }
                 let mut later = self.deeds.range(number + 1..).map(|(_, known)| known.deed.of);
-                later
-                    .any(|of| of == Some(from))
-                    .then_some("the server's machine lost power, and what was copied was changed later")
+                later.any(|of| of == Some(from)).then_some(COPIED_LATER)
             }
             _ => None,
         }

@@ -20,12 +20,19 @@ pub(super) struct Cut {
     paths: BTreeMap<FileId, TreePath>,
     /// When what has a name was changed last.
     changed: BTreeMap<Key, u64>,
+    /// Files that changes behind this moment remove, and that the server's disk may lack already: another file may be in their place.
+    gone: BTreeSet<Node>,
 }
 
 impl Cut {
     /// The number that the object was found to have.
     pub(super) fn id(&self, node: Node) -> Option<FileId> {
         self.ids.get(&node).copied()
+    }
+
+    /// Whether nobody has a use for the contents of an object, nor knows whether it is still there.
+    pub(super) fn is_gone(&self, node: Node) -> bool {
+        self.gone.contains(&node)
     }
 
     /// More paths at which objects were found.
@@ -110,12 +117,13 @@ struct Fitting {
     step: usize,
     state: State,
     ids: BTreeMap<Node, FileId>,
+    gone: BTreeSet<Node>,
 }
 
-/// Whether two moments that fit are the same but for what nobody knows. What was made, and its number never told, is not taken for what
+/// Whether a name means the same at two moments that fit but for what nobody knows. What was made, and its number never told, is not taken for what
 /// was there before.
-fn agree(names: &Names, one: &Fitting, other: &Fitting, keys: &BTreeSet<Key>) -> bool {
-    keys.iter().all(|key| match (one.state.holder(key), other.state.holder(key)) {
+fn agree(names: &Names, one: &Fitting, other: &Fitting, key: &Key) -> bool {
+    match (one.state.holder(key), other.state.holder(key)) {
         (Holder::Unknown, Holder::Object(node)) | (Holder::Object(node), Holder::Unknown) => {
             names.id(node).is_some() || !names.of(node).is_new
         }
@@ -125,7 +133,46 @@ fn agree(names: &Names, one: &Fitting, other: &Fitting, keys: &BTreeSet<Key>) ->
             a == b || one.ids.contains_key(&a) && one.ids.get(&a) == one.ids.get(&b)
         }
         (one, other) => one == other,
-    })
+    }
+}
+
+/// The first of the moments that fit, where all changes behind it can be done again whichever of them it was.
+///
+/// # Errors
+/// They cannot.
+fn first_of(
+    names: &Names,
+    fitting: Vec<Fitting>,
+    last: &Fitting,
+    keys: &BTreeSet<Key>,
+) -> Result<Fitting, Unlike> {
+    let mut fitting = fitting.into_iter();
+    let mut first = fitting.next().ok_or(Unlike::Several)?;
+    for later in fitting.as_slice().iter().chain([last]) {
+        for key in keys {
+            if !agree(names, &first, later, key) {
+                first.gone.extend(remade(names, &first, later, key).ok_or(Unlike::Several)?);
+            }
+        }
+    }
+    Ok(first)
+}
+
+/// The file that has a name at one moment and is gone at a later one, where what has the name then was made in between: changes that are done
+/// again remove whichever of the two is there, and make the later one, all of whose contents are in the journal. The former may not be known.
+/// `None`: something else came between.
+fn remade(names: &Names, first: &Fitting, later: &Fitting, key: &Key) -> Option<Option<Node>> {
+    let Holder::Object(made) = later.state.holder(key) else { return None };
+    let is_file = |node: Node| !names.directories.contains(&node) && !names.of(node).is_directory;
+    let gone = match first.state.holder(key) {
+        Holder::Object(gone) => Some(gone),
+        // No change moved it.
+        Holder::Unknown => None,
+        Holder::Nobody => return None,
+    };
+    let is_gone = gone.is_none_or(|gone| is_file(gone) && later.state.path(gone).is_none());
+    let is_made = is_file(made) && names.of(made).is_new && first.state.path(made).is_none();
+    (is_gone && is_made).then_some(gone)
 }
 
 /// Whether what the server has fits what a name would mean at a moment.
@@ -147,15 +194,25 @@ fn ids(
     found: &BTreeMap<TreePath, Found>,
 ) -> Option<BTreeMap<Node, FileId>> {
     let (mut ids, mut nodes) = (BTreeMap::new(), BTreeMap::new());
+    let mut unknown = BTreeSet::new();
     for key in keys {
-        let Holder::Object(node) = state.holder(key) else { continue };
         let Some(found) = path(state, key).and_then(|path| found.get(&path)) else { continue };
-        let is_one_id = *ids.entry(node).or_insert(found.id) == found.id;
-        if !is_one_id || !names.may_be_one(node, *nodes.entry(found.id).or_insert(node)) {
-            return None;
+        match state.holder(key) {
+            Holder::Object(node) => {
+                let is_one_id = *ids.entry(node).or_insert(found.id) == found.id;
+                if !is_one_id || !names.may_be_one(node, *nodes.entry(found.id).or_insert(node)) {
+                    return None;
+                }
+            }
+            Holder::Unknown => {
+                unknown.insert(found.id);
+            }
+            Holder::Nobody => {}
         }
     }
-    Some(ids)
+    // A name of which no change has spoken yet is none of what the changes made.
+    let is_made = |id: &FileId| nodes.get(id).is_some_and(|node| names.of(*node).is_new);
+    (!unknown.iter().any(is_made)).then_some(ids)
 }
 
 /// The moment, after the first `least` changes of names or later.
@@ -178,7 +235,7 @@ pub(super) fn find(
     let mut look = |step: usize, state: &State| {
         taken += 1;
         let ids = ids(names, state, &keys, found);
-        fitting.extend(ids.map(|ids| Fitting { step, state: state.clone(), ids }));
+        fitting.extend(ids.map(|ids| Fitting { step, state: state.clone(), ids, gone: BTreeSet::new() }));
         if taken > MOMENTS_MAX { Err(Unlike::Large) } else { Ok(()) }
     };
     if wrong.is_empty() && least == 0 {
@@ -203,10 +260,9 @@ pub(super) fn find(
         }
     }
     let last = fitting.pop().ok_or(Unlike::Server)?;
-    if !fitting.iter().all(|other| agree(names, &last, other, &keys)) {
-        return Err(Unlike::Several);
-    }
-    let Fitting { step, state, ids } = last;
+    let is_certain = fitting.iter().all(|other| keys.iter().all(|key| agree(names, &last, other, key)));
+    let chosen = if is_certain { last } else { first_of(names, fitting, &last, &keys)? };
+    let Fitting { step, state, ids, gone } = chosen;
     let (mut paths, mut changed) = (BTreeMap::new(), BTreeMap::new());
     for key in &keys {
         let Some((path, found)) = path(&state, key).and_then(|path| found.get_key_value(&path)) else {
@@ -215,5 +271,5 @@ pub(super) fn find(
         changed.insert(key.clone(), found.changed);
         paths.insert(found.id, path.clone());
     }
-    Ok(Cut { step, state, ids, paths, changed })
+    Ok(Cut { step, state, ids, paths, changed, gone })
 }

@@ -5,7 +5,7 @@ use super::names::{Holder, Key, Names, Node, ROOT};
 use wirefs_op::message::put::{PutMode, Tput};
 use wirefs_op::message::rename::{EXCHANGE, NOREPLACE, Trename};
 use wirefs_op::message::target::{Place, Target};
-use wirefs_op::{FileId, Request, TreePath};
+use wirefs_op::{FileId, Kind, Request, TreePath};
 
 /// One change, without its data.
 #[derive(Clone, Debug, Default)]
@@ -53,8 +53,11 @@ pub(super) fn read(
         }
         Request::Remove(remove) => {
             let (key, removed) = held(names, &remove.place)?;
-            if remove.directory && names.now.has_names_in(removed) {
-                return Err(Unlike::Journal);
+            if remove.directory {
+                names.is_directory(removed);
+                if names.now.has_names_in(removed) {
+                    return Err(Unlike::Journal);
+                }
             }
             let dir = key.0;
             Ok(Deed { names: vec![(key, Holder::Nobody)], ids: [Some(dir), None], ..Deed::default() })
@@ -156,6 +159,9 @@ fn create(names: &mut Names, number: u64, put: &Tput, made: Option<FileId>) -> R
     let node = names.object(made, Some(number));
     if put.mode.has(PutMode::EXCLUSIVE) {
         names.is_new(node);
+    }
+    if put.create.as_ref().is_some_and(|create| create.kind == Kind::Directory) {
+        names.is_directory(node);
     }
     Ok(Deed { names: vec![(key, Holder::Object(node))], ids, makes: Some(node), ..Deed::default() })
 }

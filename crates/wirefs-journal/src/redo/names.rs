@@ -31,6 +31,8 @@ pub(super) struct Object {
     pub(super) made: Option<u64>,
     /// It was not there before that.
     pub(super) is_new: bool,
+    /// A change that makes or removes it says that it is a directory.
+    pub(super) is_directory: bool,
     /// The object that this one turned out to be.
     same: Option<Node>,
 }
@@ -128,6 +130,13 @@ impl Names {
     pub(super) fn is_new(&mut self, node: Node) {
         if let Some(object) = self.objects.get_mut(node.0) {
             object.is_new = true;
+        }
+    }
+
+    pub(super) fn is_directory(&mut self, node: Node) {
+        let node = self.same(node);
+        if let Some(object) = self.objects.get_mut(node.0) {
+            object.is_directory = true;
         }
     }
 

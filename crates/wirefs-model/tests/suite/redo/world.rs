@@ -53,6 +53,8 @@ pub(super) struct World {
     again: BTreeMap<u64, FileId>,
     /// The ledger.
     sent: BTreeSet<u64>,
+    /// Random changes are of few names, and of files.
+    is_crowded: bool,
 }
 
 struct One(Vec<Reply>);
@@ -95,12 +97,17 @@ impl World {
         World::with(seed, &[&["mkdir old", "create old/a", "write old/a", "create k"], &links[..]].concat())
     }
 
+    /// A directory of few names, each of many files in turn.
+    pub(super) fn crowded(seed: u64) -> World {
+        World { is_crowded: true, ..World::new(seed) }
+    }
+
     fn with(seed: u64, texts: &[&'static str]) -> World {
         let tree = ModelTree::new(BootId(1));
         let root = tree.attach(SESSION, &TreePath::root()).unwrap().root.id;
         let (made, again, sent) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
         let begun = texts.to_vec();
-        let mut world = World { tree, dice: Dice::new(0), begun, root, made, again, sent };
+        let mut world = World { tree, dice: Dice::new(0), begun, root, made, again, sent, is_crowded: false };
         for text in texts {
             let request = world.request(text).unwrap();
             world.ask(request).unwrap();
@@ -236,17 +243,17 @@ impl World {
             "link",
             "link",
         ];
-        let answered = self.dice.below(count + 1);
+        let answered = if self.is_crowded { 0 } else { self.dice.below(count + 1) };
+        let (names, what) = if self.is_crowded { (&NAMES[..2], &WHAT[2..]) } else { (&NAMES[..], &WHAT[..]) };
         let mut changes = Vec::new();
         for number in 1..=count {
             let mut name = || {
-                let depth = 1 + self.dice.below(3);
-                let names: Vec<&str> =
-                    (0..depth).map(|_| NAMES[self.dice.below(NAMES.len() as u64) as usize]).collect();
-                names.join("/")
+                let depth = if self.is_crowded { 1 } else { 1 + self.dice.below(3) };
+                let one = |_| names[self.dice.below(names.len() as u64) as usize];
+                (0..depth).map(one).collect::<Vec<_>>().join("/")
             };
             let (from, to) = (name(), name());
-            let what = WHAT[self.dice.below(WHAT.len() as u64) as usize];
+            let what = what[self.dice.below(what.len() as u64) as usize];
             let flags = if self.dice.below(8) == 0 { " 2" } else { "" };
             let by_number = self.dice.below(2) == 0;
             changes.extend(self.one(
