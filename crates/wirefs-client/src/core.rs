@@ -120,6 +120,8 @@ pub enum Note {
     Seen(Timestamp),
     /// What is known of this change.
     Said(u64, Said),
+    /// The server's disk has the contents that the changes below this number have left in this file.
+    Synced(u64, FileId),
 }
 
 /// What the driver is to do.

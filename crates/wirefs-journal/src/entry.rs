@@ -10,11 +10,14 @@ use crate::limits::BODY_BYTES_MAX;
 use crate::sum::Sum;
 use crate::told::Told;
 use bytes::{Buf, Bytes};
+use wirefs_op::FileId;
 
 /// What an entry begins with.
 pub(crate) const MARK: [u8; 4] = [0xa7, b'J', 0x0d, 0x9c];
 /// Bytes of an entry before its body.
 pub const HEAD_BYTES: usize = 21;
+/// Bytes of the id of a file.
+const SYNCED_BYTES: usize = 16;
 
 /// A change: its number, and its message without size word, with the tag NOTAG.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +43,8 @@ pub enum Entry {
     Alone(u64),
     /// The latest time of change that the server has told of what these changes did, in nanoseconds since 1970, by its clock.
     Seen(u64),
+    /// The server's disk has the contents that the changes below this number have left in this file.
+    Synced(u64, FileId),
 }
 
 /// To [`Entry::Alone`].
@@ -61,13 +66,33 @@ pub enum EntryKind {
     Alone = 5,
     /// [`Entry::Seen`].
     Seen = 6,
+    /// [`Entry::Synced`].
+    Synced = 7,
 }
 
 impl EntryKind {
     fn of(code: u8) -> Option<EntryKind> {
-        use EntryKind::{Alone, Answered, Forget, Record, Seen, Told};
-        [Record, Answered, Forget, Told, Alone, Seen].into_iter().find(|kind| *kind as u8 == code)
+        use EntryKind::{Alone, Answered, Forget, Record, Seen, Synced, Told};
+        [Record, Answered, Forget, Told, Alone, Seen, Synced].into_iter().find(|kind| *kind as u8 == code)
     }
+}
+
+/// The body of [`Entry::Synced`].
+pub fn synced(file: FileId) -> [u8; SYNCED_BYTES] {
+    let mut bytes = [0; SYNCED_BYTES];
+    let fields = file.fs.to_le_bytes().into_iter().chain(file.ino.to_le_bytes());
+    bytes.iter_mut().zip(fields.chain(file.generation.to_le_bytes())).for_each(|(to, from)| *to = from);
+    bytes
+}
+
+/// `None`: these are not the bytes of any.
+fn file(mut body: &[u8]) -> Option<FileId> {
+    let file = FileId {
+        fs: body.try_get_u32_le().ok()?,
+        ino: body.try_get_u64_le().ok()?,
+        generation: body.try_get_u32_le().ok()?,
+    };
+    body.is_empty().then_some(file)
 }
 
 /// Where in which segment an entry stands.
@@ -124,6 +149,7 @@ pub(crate) fn at(segment: &Bytes, spot: Spot) -> Option<(Entry, usize)> {
         EntryKind::Told => Entry::Told(number, Told::decode(segment.get(begin..end)?)?),
         EntryKind::Alone if bytes == 0 => Entry::Alone(number),
         EntryKind::Seen if bytes == 0 => Entry::Seen(number),
+        EntryKind::Synced => Entry::Synced(number, file(segment.get(begin..end)?)?),
         EntryKind::Answered | EntryKind::Forget | EntryKind::Alone | EntryKind::Seen => return None,
     };
     Some((entry, HEAD_BYTES + bytes))

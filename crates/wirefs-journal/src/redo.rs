@@ -30,8 +30,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use wirefs_op::message::put::{PutMode, Tput};
 use wirefs_op::message::target::{NOFD, Target};
 use wirefs_op::message::xattr::XattrAction;
-use wirefs_op::wire::Malformed;
-use wirefs_op::{Errno, FileId, Kind, Request, TreePath};
+use wirefs_op::wire::{Data, Malformed};
+use wirefs_op::{Errno, FileId, Kind, Request, SetStat, TreePath};
 
 /// Why a change is kept aside whose object, or whose name, somebody else may have used since.
 const CHANGED_LATER: &str = "the server's machine was started again, and what it has there was changed later";
@@ -112,6 +112,8 @@ pub struct Redo {
     renewed: BTreeMap<Node, Option<FileId>>,
     /// So many changes of names the disk had then.
     least: usize,
+    /// The files whose contents the disk has, as the changes below these numbers left them.
+    synced: BTreeMap<FileId, u64>,
 }
 
 /// What is known of one change.
@@ -138,7 +140,14 @@ impl Redo {
             remade: BTreeSet::new(),
             renewed: BTreeMap::new(),
             least: 0,
+            synced: BTreeMap::new(),
         }
+    }
+
+    /// The server's disk has the contents of these files, as the changes below these numbers left them.
+    #[must_use]
+    pub fn with_synced(self, synced: BTreeMap<FileId, u64>) -> Redo {
+        Redo { synced, ..self }
     }
 
     /// Takes the next change, in their order, and what the client was told of it.
@@ -274,6 +283,9 @@ impl Redo {
         if known.deed.is_void || is_gone {
             return Ok(Redone::Nothing);
         }
+        let request =
+            if self.is_synced(cut, record.number, known) { unsynced(request) } else { Some(request) };
+        let Some(request) = request else { return Ok(Redone::Nothing) };
         // Nobody's data, so nothing to keep.
         let of = known.deed.of.filter(|_| matches!(&request, Request::Put(put) if put.is_barrier()));
         if of.is_some_and(|node| self.foreign.contains(&node)) {
@@ -312,6 +324,14 @@ impl Redo {
         }
         self.next += 1;
         Ok(Redone::Send(number, Box::new(request)))
+    }
+
+    /// Whether a sync has acknowledged the contents that a change left in a file.
+    fn is_synced(&self, cut: &Cut, number: u64, known: &Known) -> bool {
+        known.deed.of.or(known.deed.makes).is_some_and(|node| {
+            let below = self.names.id(node).and_then(|id| self.synced.get(&id));
+            below.is_some_and(|below| number < *below) && (cut.is_there(node) || !self.names.of(node).is_new)
+        })
     }
 
     /// Whether the server's answer says that there was nothing left to be done.
@@ -365,6 +385,21 @@ impl Known {
 
     fn steps(&self) -> usize {
         usize::from(!self.deed.names.is_empty())
+    }
+}
+
+/// The rest of a change whose contents the disk has: they would bring older ones back until those behind them are sent.
+fn unsynced(request: Request) -> Option<Request> {
+    match request {
+        Request::Put(put) => {
+            let set = SetStat { size: None, ..put.set };
+            let is_set = set != SetStat::default();
+            let dropped = PutMode::DATA.and(PutMode::APPEND).and_if(!is_set, PutMode::STAT);
+            let mode = put.mode.without(dropped);
+            (mode != PutMode::NONE).then(|| Request::Put(Tput { mode, set, data: Data::default(), ..put }))
+        }
+        Request::Allocate(_) | Request::Copy(_) => None,
+        other => Some(other),
     }
 }
 

@@ -5,6 +5,7 @@ use crate::header::{Header, HeaderFault};
 use crate::segment::{Rest, Scan};
 use crate::told::Told;
 use std::collections::{BTreeMap, BTreeSet};
+use wirefs_op::FileId;
 
 /// Where a journal is damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +44,8 @@ pub struct Survey {
     pub alone_from: Option<u64>,
     /// The latest time of change that the server has told, in nanoseconds since 1970.
     pub seen: u64,
+    /// The files whose contents the server's disk has, as the changes below these numbers left them.
+    pub synced: BTreeMap<FileId, u64>,
     /// Numbers and bytes of the changes before any damage.
     records: Vec<(u64, u64)>,
     next: Option<u64>,
@@ -136,9 +139,14 @@ impl Survey {
             Entry::Forget(below) => {
                 self.forget = self.forget.max(below);
                 self.told = self.told.split_off(&self.forget);
+                self.synced.retain(|_, synced| *synced > self.forget);
             }
             Entry::Alone(from) => self.alone_from = Some(from).filter(|from| *from != NOT_ALONE),
             Entry::Seen(nanos) => self.seen = self.seen.max(nanos),
+            Entry::Synced(below, file) => {
+                let known = self.synced.entry(file).or_insert(below);
+                *known = below.max(*known);
+            }
             Entry::Told(number, told) => {
                 self.told.insert(number, told);
             }

@@ -17,8 +17,10 @@ pub(crate) struct Committing {
     handle: Option<Handle>,
     /// For a close, which leaves an error to be taken by fsync.
     closes: bool,
-    /// Of the whole file system: the changes below this number are in it.
+    /// The changes below this number are in it.
     below: Option<u64>,
+    /// It is of the whole file system.
+    is_all: bool,
     /// Of a directory, on behalf of those that [`crate::synced`] knows by this number.
     synced: Option<u64>,
 }
@@ -26,7 +28,7 @@ pub(crate) struct Committing {
 impl Committing {
     /// Of an object, for nobody.
     fn of(node: TreeNodeId) -> Committing {
-        Committing { call: None, node, handle: None, closes: false, below: None, synced: None }
+        Committing { call: None, node, handle: None, closes: false, below: None, is_all: false, synced: None }
     }
 }
 
@@ -110,9 +112,9 @@ fn send(
 ) -> Result<(), Errno> {
     let target = client.target(node, handle)?;
     let commit = Tcommit { target, scope };
-    let is_all = scope == CommitScope::Filesystem && client.requests.is_numbered();
-    let below = is_all.then(|| client.requests.next_number());
-    let committing = Committing { call: Some(call), handle, below, ..Committing::of(node) };
+    let is_all = scope == CommitScope::Filesystem;
+    let below = client.requests.is_numbered().then(|| client.requests.next_number());
+    let committing = Committing { call: Some(call), handle, below, is_all, ..Committing::of(node) };
     client.send(Request::Commit(commit), Pending::Commit(committing));
     Ok(())
 }
@@ -141,7 +143,7 @@ pub(crate) fn ahead(client: &mut Client, node: TreeNodeId) {
 }
 
 pub(crate) fn finish(client: &mut Client, committing: Committing, order: u64, committed: Rcommit) {
-    let Committing { call, node, handle, closes, below, synced } = committing;
+    let Committing { call, node, handle, closes, below, is_all, synced } = committing;
     let is_same = committed.boot == client.attachment.boot;
     if let Some(number) = synced {
         return client.directory_synced(number, if is_same { Ok(()) } else { Err(Errno::Io) });
@@ -149,8 +151,10 @@ pub(crate) fn finish(client: &mut Client, committing: Committing, order: u64, co
     if is_same && client.files.known(node).is_some() {
         uncommitted::committed(client, node, order);
     }
-    if let Some(below) = below.filter(|_| is_same) {
-        client.forget_below(below);
+    match below.filter(|_| is_same) {
+        Some(below) if is_all => client.forget_below(below),
+        Some(below) => client.note_synced(node, below),
+        None => {}
     }
     let Some(call) = call else { return };
     if !is_same {

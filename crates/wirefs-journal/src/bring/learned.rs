@@ -12,7 +12,12 @@ impl Redo {
     /// Others were there.
     pub fn of(survey: &Survey, root: FileId, end: u64) -> Result<Redo, Unlike> {
         // One number is left out, so that the server's ledger tells the first that was done again from the last that was not.
-        if survey.is_of_one_alone() { Ok(Redo::new(root, end + 1)) } else { Err(Unlike::Others) }
+        if survey.is_of_one_alone() { Ok(Redo::after(survey, root, end + 1)) } else { Err(Unlike::Others) }
+    }
+
+    /// The same; what is sent has numbers from `next` on, whoever was there.
+    pub fn after(survey: &Survey, root: FileId, next: u64) -> Redo {
+        Redo::new(root, next).with_synced(survey.synced.clone())
     }
 
     /// Takes the next of its changes, in their order.

@@ -41,6 +41,16 @@ fn what_is_no_segment_is_told_apart() {
     assert_eq!(Header::decode(&[0; 4096]), Err(HeaderFault::Blank));
     assert_eq!(Header::decode(b"a text that somebody else wrote"), Err(HeaderFault::Foreign));
     let mut later = header(1).encode();
-    later[16] = 3;
-    assert_eq!(Header::decode(&later), Err(HeaderFault::Version(3)));
+    later[16] = 4;
+    assert_eq!(Header::decode(&later), Err(HeaderFault::Version(4)));
+}
+
+#[test]
+fn a_journal_of_the_version_before_is_read() {
+    let mut bytes = header(3).encode();
+    bytes[16] = 2;
+    let end = bytes.len() - 4;
+    let sum = sum(&[&bytes[..end]]);
+    bytes[end..].copy_from_slice(&sum.to_le_bytes());
+    assert_eq!(Header::decode(&bytes), Ok((header(3), bytes.len(), sum)));
 }

@@ -1,8 +1,9 @@
 use super::*;
-use crate::entry::{EntryKind, Record, head};
+use crate::entry::{EntryKind, Record, head, synced};
 use crate::header::tests::header;
 use crate::told::Told;
 use proptest::prelude::*;
+use wirefs_op::FileId;
 
 /// The bytes of a segment with these entries, and where each of them begins; the last is where they end.
 pub(crate) fn written(number: u64, entries: &[Entry]) -> (Vec<u8>, Vec<usize>) {
@@ -16,6 +17,7 @@ pub(crate) fn written(number: u64, entries: &[Entry]) -> (Vec<u8>, Vec<usize>) {
             Entry::Forget(below) => (EntryKind::Forget, *below, Bytes::new()),
             Entry::Alone(number) => (EntryKind::Alone, *number, Bytes::new()),
             Entry::Seen(nanos) => (EntryKind::Seen, *nanos, Bytes::new()),
+            Entry::Synced(below, file) => (EntryKind::Synced, *below, Bytes::copy_from_slice(&synced(*file))),
             Entry::Told(number, told) => (EntryKind::Told, *number, Bytes::copy_from_slice(&told.encode())),
         };
         let spot = Spot { salt, offset: segment.len() as u64 };
@@ -48,6 +50,7 @@ fn what_is_written_is_read_also_where_more_room_was_made() {
         told(1),
         Entry::Alone(3),
         Entry::Seen(77),
+        Entry::Synced(3, FileId { fs: 1, ino: 0x0102_0304_0506, generation: 9 }),
         Entry::Forget(2),
         record(9, vec![0; 5000]),
     ];

@@ -13,7 +13,7 @@ fn is_whole_again(mut world: World, seed: u64, attempts: usize) -> bool {
     let mut changes = world.change(40);
     let Some(mut lost) = world.lose_power(&changes) else { return false };
     changes.retain(|change| change.is_journaled);
-    let mut decided = Redo::new(lost.root(), 1000);
+    let mut decided = Redo::new(lost.root(), 1000).with_synced(world.synced.clone());
     for change in &changes {
         let learned = decided.learn(&change.record, change.told);
         learned.unwrap_or_else(|unlike| panic!("seed {seed}: {unlike}: {changes:#?}"));
@@ -88,6 +88,20 @@ fn an_attempt_that_did_not_end_is_made_again() {
 fn names_that_many_files_had_in_turn_are_whole_again_though_no_change_was_answered() {
     let whole = (0..1000).filter(|seed| is_whole_again(World::crowded(*seed), *seed, 2)).count();
     assert!(whole > 600, "too many say nothing: {whole}");
+}
+
+// S-100
+#[test]
+fn contents_that_a_sync_acknowledged_are_not_sent_again() {
+    let mut world = World::new(1);
+    let changes = world.changes(&["write k", "cut k", "append k", "attribute k", "write old/a", "write k"]);
+    let mut redo = Redo::new(world.root(), 1000).with_synced([(world.id_of("k"), 6)].into());
+    changes.iter().for_each(|change| redo.learn(&change.record, change.told).unwrap());
+    redo.decide(&world.found(redo.probes().unwrap())).unwrap();
+    redo.compare(&world.found(redo.targets()), u64::MAX);
+    let redone: Vec<Redone> = changes.iter().map(|change| redo.redo(&change.record).unwrap()).collect();
+    assert_eq!(redone[..3], [Redone::Nothing, Redone::Nothing, Redone::Nothing]);
+    assert!(redone[3..].iter().all(|redone| matches!(redone, Redone::Send(..))), "{redone:?}");
 }
 
 #[test]

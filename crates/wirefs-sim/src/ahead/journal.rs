@@ -135,12 +135,13 @@ impl Journal {
         match note {
             Note::Alone(from) => self.alone = Some(from.unwrap_or(NOT_ALONE)),
             Note::Seen(at) => self.seen = nanos(at),
-            Note::Said(..) => {}
+            Note::Said(..) | Note::Synced(..) => {}
         }
         self.push(match note {
             Note::Alone(from) => Entry::Alone(from.unwrap_or(NOT_ALONE)),
             Note::Seen(at) => Entry::Seen(nanos(at)),
             Note::Said(number, said) => Entry::Told(number, told_of(said)),
+            Note::Synced(below, file) => Entry::Synced(below, file),
         });
     }
 
@@ -274,7 +275,7 @@ impl Journal {
     pub(super) fn noted(&self, root: FileId, terms: Terms, run: u64) -> Option<Decided> {
         let decision = Decision::decode(&self.noted, run).filter(|decision| decision.is_begun_at(terms))?;
         let (survey, records) = self.survey();
-        let mut redo = Redo::new(root, decision.next);
+        let mut redo = Redo::after(&survey, root, decision.next);
         for record in &records {
             redo.learn_of(&survey, record).ok()?;
         }

@@ -19,7 +19,7 @@ pub(super) fn learned(left: &Left, root: FileId, end: u64) -> Result<Redo, Stays
 /// What another process was doing again at the server, and did not come to its end, where that can be gone on with.
 pub(super) fn noted(left: &Left, root: FileId, terms: Terms) -> Option<Decided> {
     let decision = decided::noted(left.dir()).filter(|decision| decision.is_begun_at(terms))?;
-    let mut redo = Redo::new(root, decision.next);
+    let mut redo = Redo::after(&left.survey, root, decision.next);
     each(left, |record| redo.learn_of(&left.survey, record)).ok()?;
     let mut decided = Decided::noted(&decision, redo).ok()?;
     each(left, |record| decided.take(record, terms)).ok()?;

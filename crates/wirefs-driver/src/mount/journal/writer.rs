@@ -9,11 +9,11 @@ use std::fs::File;
 use std::io::{self, IoSlice, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use wirefs_journal::entry::{EntryKind, HEAD_BYTES, NOT_ALONE, Spot, head};
+use wirefs_journal::entry::{self, EntryKind, HEAD_BYTES, NOT_ALONE, Spot, head};
 use wirefs_journal::limits::SEGMENT_BYTES;
 use wirefs_journal::{Figures, Header, Live, Misuse, Told};
-use wirefs_op::Frame;
 use wirefs_op::message::version::BootId;
+use wirefs_op::{FileId, Frame};
 
 /// Entries that are written with one call, at most: the kernel takes 1024 pieces, and each has three.
 const GATHERED_MAX: usize = 300;
@@ -145,6 +145,12 @@ impl Writer {
     pub(super) fn seen(&mut self, nanos: u64, group: &Group) -> Result<(), AppendError> {
         self.seen = nanos;
         self.note(EntryKind::Seen, nanos, Frame::default(), group)
+    }
+
+    /// Notes a file whose contents the server's disk has, as the changes below a number left them.
+    pub(super) fn synced(&mut self, below: u64, file: FileId, group: &Group) -> Result<(), AppendError> {
+        let frame = Frame { data: Bytes::copy_from_slice(&entry::synced(file)), ..Frame::default() };
+        self.note(EntryKind::Synced, below, frame, group)
     }
 
     /// Whether none was noted to be answered yet.

@@ -1,6 +1,11 @@
 //! A tree, and a client that changes it and is alone.
 
+mod change;
+mod disk;
+
 use bytes::Bytes;
+pub(super) use change::Change;
+use change::changes_names;
 use std::collections::{BTreeMap, BTreeSet};
 use wirefs_journal::{Found, Record, Told};
 use wirefs_model::{Dice, ModelTree};
@@ -20,25 +25,6 @@ use wirefs_server::{Replies, SessionKey, Stopped, Tree};
 const ATTRIBUTE: &[u8] = b"user.n";
 const SESSION: SessionKey = SessionKey(1);
 
-/// What was changed, as it is in the journal, and as the server was asked.
-#[derive(Clone)]
-pub(super) struct Change {
-    text: String,
-    pub(super) record: Record,
-    pub(super) told: Told,
-    asked: Request,
-    is_done: bool,
-    /// What it has made.
-    made: Option<FileId>,
-    pub(super) is_journaled: bool,
-}
-
-impl std::fmt::Debug for Change {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {} done: {} {:?}", self.record.number, self.text, self.is_done, self.told)
-    }
-}
-
 /// The object at a path: kind, permissions, links, contents, the attribute, and the first path of the same object.
 type Seen = (Kind, u32, u32, Bytes, Bytes, String);
 
@@ -55,6 +41,10 @@ pub(super) struct World {
     sent: BTreeSet<u64>,
     /// Random changes are of few names, and of files.
     is_crowded: bool,
+    /// Names that changes have removed.
+    removed: BTreeSet<String>,
+    /// Files that were synced behind the changes below these numbers.
+    pub(super) synced: BTreeMap<FileId, u64>,
 }
 
 struct One(Vec<Reply>);
@@ -78,13 +68,6 @@ fn put(target: Target, mode: PutMode) -> Tput {
     Tput { target, mode, create: None, set: SetStat::default(), offset: 0, data: Data(Bytes::new()) }
 }
 
-fn changes_names(request: &Request) -> bool {
-    match request {
-        Request::Put(put) => put.mode.has(PutMode::CREATE),
-        other => matches!(other, Request::Remove(_) | Request::Rename(_) | Request::Link(_)),
-    }
-}
-
 impl World {
     /// A tree with a directory and two files, which are on the disk.
     pub(super) fn new(seed: u64) -> World {
@@ -106,8 +89,19 @@ impl World {
         let tree = ModelTree::new(BootId(1));
         let root = tree.attach(SESSION, &TreePath::root()).unwrap().root.id;
         let (made, again, sent) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
-        let begun = texts.to_vec();
-        let mut world = World { tree, dice: Dice::new(0), begun, root, made, again, sent, is_crowded: false };
+        let (begun, synced, removed) = (texts.to_vec(), BTreeMap::new(), BTreeSet::new());
+        let mut world = World {
+            tree,
+            dice: Dice::new(0),
+            begun,
+            root,
+            made,
+            again,
+            sent,
+            is_crowded: false,
+            removed,
+            synced,
+        };
         for text in texts {
             let request = world.request(text).unwrap();
             world.ask(request).unwrap();
@@ -169,6 +163,16 @@ impl World {
         Some(match what {
             "mkdir" => create(Kind::Directory, self.place(name)?, Bytes::new()),
             "create" => create(Kind::File, self.place(name)?, Bytes::new()),
+            // `open` without `O_EXCL`, of a name that a change has removed.
+            "open"
+                if name.contains('/') || self.id(&path(name)).is_some() || !self.removed.contains(name) =>
+            {
+                return None;
+            }
+            "open" => match create(Kind::File, self.place(name)?, Bytes::new()) {
+                Request::Put(put) => Request::Put(Tput { mode: put.mode.without(PutMode::EXCLUSIVE), ..put }),
+                other => other,
+            },
             "spill" => create(Kind::File, self.place(name)?, bytes),
             "symlink" => create(Kind::Symlink, self.place(name)?, bytes),
             "write" => {
@@ -281,6 +285,9 @@ impl World {
         let record = Record { number, body: noted.encode(NOTAG).to_body() };
         let reply = self.ask(asked.clone());
         let is_done = reply.is_ok();
+        if let (true, Request::Remove(_), Some(name)) = (is_done, &asked, text.split(' ').nth(1)) {
+            self.removed.insert(name.to_owned());
+        }
         // Who does not wait for the reply knows that there is no error.
         let is_journaled = is_done || is_answered;
         let mut made = None;
@@ -295,80 +302,6 @@ impl World {
             told.offset = Some(*offset).filter(|_| put.mode.has(PutMode::APPEND));
         }
         Some(Change { text: text.to_owned(), record, told, asked, is_done, made, is_journaled })
-    }
-
-    /// The tree as a disk has it that lost power: all changes of names up to one, and of the others some. `None`: objects would have
-    /// other numbers.
-    pub(super) fn lose_power(&mut self, changes: &[Change]) -> Option<World> {
-        let lost = World::with(self.dice.below(1 << 40), &self.begun);
-        let named = changes.iter().filter(|change| changes_names(&change.asked)).count();
-        let mut kept = self.below(named);
-        for change in changes {
-            if changes_names(&change.asked) {
-                if kept > 0 {
-                    kept -= 1;
-                    if !lost.wait_for(change.made) {
-                        return None;
-                    }
-                    // Data that comes with a creation may be lost.
-                    let mut asked = change.asked.clone();
-                    if let Request::Put(put) = &mut asked
-                        && put.mode.has(PutMode::DATA)
-                        && self.dice.below(2) == 0
-                    {
-                        (put.mode, put.data) = (put.mode.without(PutMode::DATA), Data(Bytes::new()));
-                    }
-                    assert_eq!(lost.ask(asked).is_ok(), change.is_done);
-                }
-            } else if change.is_done && self.dice.below(2) == 0 {
-                lost.somewhere(change);
-            }
-        }
-        Some(lost)
-    }
-
-    /// Lets as many other things happen as have happened before an object of this number was made; false: more have.
-    fn wait_for(&self, made: Option<FileId>) -> bool {
-        let Some(made) = made else { return true };
-        let known = self.get(&path("k"), GetMode::STAT).unwrap().stat.unwrap();
-        let since = known.mtime.secs - known.id.ino as i64;
-        loop {
-            let next = self.idle() - since + 1;
-            if next >= made.ino as i64 {
-                return next == made.ino as i64;
-            }
-        }
-    }
-
-    /// Something else happens; tells when, in the tree's time.
-    fn idle(&self) -> i64 {
-        let set = SetStat { mode: Some(0o755), ..SetStat::default() };
-        let idle = Tput { set, ..put(Target::at(TreePath::root()), PutMode::STAT) };
-        match self.ask(Request::Put(idle)) {
-            Ok(Reply::Put(Rput { stat: Some(root), .. })) => root.ctime.secs,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    /// Does a change of contents or attributes wherever its object is by now.
-    fn somewhere(&self, change: &Change) {
-        let mut request = change.asked.clone();
-        let target = match &mut request {
-            Request::Put(put) => {
-                // The bytes of an append have a place in the file.
-                if let Some(offset) = change.told.offset {
-                    (put.mode, put.offset) = (PutMode::DATA, offset);
-                }
-                &mut put.target
-            }
-            Request::Xattr(xattr) => &mut xattr.target,
-            _ => return,
-        };
-        let found = self.walk().into_iter().find(|(_, id, _)| Some(*id) == target.id);
-        if let Some((path, ..)) = found {
-            target.path = path;
-            self.ask(request).unwrap();
-        }
     }
 
     /// The value of the one attribute that is set, or nothing.
