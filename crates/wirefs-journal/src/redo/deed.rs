@@ -141,6 +141,8 @@ fn create(names: &mut Names, number: u64, put: &Tput, made: Option<FileId>) -> R
     }
     let key = names.key(&put.target.path, put.target.id)?;
     let ids = [Some(key.0), None];
+    // Only a client that was alone is followed: a name that it knows to be absent is that.
+    let is_new = put.mode.has(PutMode::EXCLUSIVE) || names.now.holder(&key) == Holder::Nobody;
     if !put.mode.has(PutMode::EXCLUSIVE) {
         match names.now.holder(&key) {
             // It opened what was there.
@@ -157,7 +159,7 @@ fn create(names: &mut Names, number: u64, put: &Tput, made: Option<FileId>) -> R
         absent(names, &key)?;
     }
     let node = names.object(made, Some(number));
-    if put.mode.has(PutMode::EXCLUSIVE) {
+    if is_new {
         names.is_new(node);
     }
     if put.create.as_ref().is_some_and(|create| create.kind == Kind::Directory) {

@@ -228,9 +228,10 @@ impl World {
     /// Random changes, the last of them not answered.
     pub(super) fn change(&mut self, count: u64) -> Vec<Change> {
         const NAMES: [&str; 6] = ["a", "b", "old", "new", "c", "e"];
-        const WHAT: [&str; 17] = [
+        const WHAT: [&str; 18] = [
             "mkdir",
             "mkdir",
+            "open",
             "create",
             "create",
             "spill",
