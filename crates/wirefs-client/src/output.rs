@@ -43,6 +43,8 @@ pub enum Note {
     Seen(Timestamp),
     /// A fact about the change with this number.
     Said(u64, Said),
+    /// The server's disk has the contents that the changes below this number left in this file.
+    Synced(u64, FileId),
 }
 
 /// An action for the driver.

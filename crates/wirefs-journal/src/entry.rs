@@ -10,11 +10,14 @@ use crate::limits::BODY_BYTES_MAX;
 use crate::outcome::ChangeOutcome;
 use crate::sum::Sum;
 use bytes::{Buf, Bytes};
+use wirefs_op::FileId;
 
 /// The first bytes of an entry.
 pub(crate) const MARK: [u8; 4] = [0xa7, b'J', 0x0d, 0x9c];
 /// The length of an entry before its body, in bytes.
 pub const HEAD_BYTES: usize = 21;
+/// Bytes of the id of a file.
+const SYNCED_BYTES: usize = 16;
 
 /// A change: its number, and its message without size word, with the tag NOTAG.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +43,8 @@ pub enum Entry {
     Exclusive(u64),
     /// The latest change time that the server reported of objects of these changes, in nanoseconds since 1970, by its clock.
     LatestTime(u64),
+    /// The server's disk has the contents that the changes below this number left in this file.
+    Synced(u64, FileId),
 }
 
 /// The number in [`Entry::Exclusive`] when the session is not exclusive.
@@ -61,15 +66,35 @@ pub enum EntryKind {
     Exclusive = 5,
     /// [`Entry::LatestTime`].
     LatestTime = 6,
+    /// [`Entry::Synced`].
+    Synced = 7,
 }
 
 impl EntryKind {
     fn of(code: u8) -> Option<EntryKind> {
-        use EntryKind::{Answered, Change, Durable, Exclusive, LatestTime, Outcome};
-        [Change, Answered, Durable, Outcome, Exclusive, LatestTime]
+        use EntryKind::{Answered, Change, Durable, Exclusive, LatestTime, Outcome, Synced};
+        [Change, Answered, Durable, Outcome, Exclusive, LatestTime, Synced]
             .into_iter()
             .find(|kind| *kind as u8 == code)
     }
+}
+
+/// Returns the body of an [`Entry::Synced`].
+pub fn synced(file: FileId) -> [u8; SYNCED_BYTES] {
+    let mut bytes = [0; SYNCED_BYTES];
+    let fields = file.fs.to_le_bytes().into_iter().chain(file.ino.to_le_bytes());
+    bytes.iter_mut().zip(fields.chain(file.generation.to_le_bytes())).for_each(|(to, from)| *to = from);
+    bytes
+}
+
+/// Decodes the body of an [`Entry::Synced`]; `None` if it has another length.
+fn synced_file(mut body: &[u8]) -> Option<FileId> {
+    let file = FileId {
+        fs: body.try_get_u32_le().ok()?,
+        ino: body.try_get_u64_le().ok()?,
+        generation: body.try_get_u32_le().ok()?,
+    };
+    body.is_empty().then_some(file)
 }
 
 /// The position of an entry.
@@ -126,6 +151,7 @@ pub(crate) fn at(segment: &Bytes, spot: Spot) -> Option<(Entry, usize)> {
         EntryKind::Outcome => Entry::Outcome(number, ChangeOutcome::decode(segment.get(begin..end)?)?),
         EntryKind::Exclusive if bytes == 0 => Entry::Exclusive(number),
         EntryKind::LatestTime if bytes == 0 => Entry::LatestTime(number),
+        EntryKind::Synced => Entry::Synced(number, synced_file(segment.get(begin..end)?)?),
         EntryKind::Answered | EntryKind::Durable | EntryKind::Exclusive | EntryKind::LatestTime => {
             return None;
         }

@@ -16,7 +16,9 @@ use wirefs_op::message::version::{BootId, SessionId};
 
 const MAGIC: [u8; 16] = *b"wirefs journal\r\n";
 /// The version that is written.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
+/// The oldest version that is read: it has no notes of synced files.
+const VERSION_MIN: u32 = 2;
 /// Magic, version and length.
 const FRONT_BYTES: usize = 24;
 /// The longest header, in bytes.
@@ -53,7 +55,7 @@ pub enum HeaderFault {
     #[error("it is no journal")]
     Foreign,
     /// Another version wrote it.
-    #[error("it is of version {0}, and this program reads version {VERSION}")]
+    #[error("it is of version {0}, and this program reads versions {VERSION_MIN} to {VERSION}")]
     Version(u32),
     /// Its header is damaged.
     #[error("its header is damaged")]
@@ -99,7 +101,7 @@ impl Header {
         }
         front.advance(MAGIC.len());
         let version = front.get_u32_le();
-        if version != VERSION {
+        if !(VERSION_MIN..=VERSION).contains(&version) {
             return Err(HeaderFault::Version(version));
         }
         let length = usize::try_from(front.get_u32_le()).map_err(|_| HeaderFault::Damaged)?;

@@ -9,7 +9,8 @@
 //! before it are done and those after it are not. If none fits, another program has changed names, and all changes go to the quarantine.
 //! Data and attributes reach the disk in any order; repeating all of them in order leaves the result of the last one.
 //!
-//! INVARIANT: if several positions fit, the last one counts, and only if all of them bind the same names to the same objects.
+//! INVARIANT: if several positions fit and all of them bind the same names to the same objects, the last one counts. Otherwise the first one
+//! counts, and only if the names differ in nothing but files that later changes remove, and files that were created in their place since.
 
 mod effect;
 mod names;
@@ -29,11 +30,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use wirefs_op::message::put::{PutMode, Tput};
 use wirefs_op::message::target::{NOFD, Target};
 use wirefs_op::message::xattr::XattrAction;
-use wirefs_op::wire::Malformed;
-use wirefs_op::{Errno, FileId, Kind, Request, TreePath};
+use wirefs_op::wire::{Data, Malformed};
+use wirefs_op::{Errno, FileId, Kind, Request, SetStat, TreePath};
 
 /// The reason for a quarantined change whose object or name another program may have changed.
 const CHANGED_LATER: &str = "the server's machine was started again, and what it has there was changed later";
+
+/// The reason for a quarantined copy whose source is not what it was then.
+const COPIED_LATER: &str = "the server's machine lost power, and what was copied was changed later";
 
 /// The reason why the position of the server's disk cannot be determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -108,6 +112,8 @@ pub struct Replay {
     recreated_before: BTreeMap<Inode, Option<FileId>>,
     /// The number of name changes that the disk had at the last restart.
     position_min: usize,
+    /// The files whose contents the disk has, as the changes below these numbers left them.
+    synced: BTreeMap<FileId, u64>,
 }
 
 /// A change of the journal.
@@ -134,7 +140,14 @@ impl Replay {
             maybe_recreated: BTreeSet::new(),
             recreated_before: BTreeMap::new(),
             position_min: 0,
+            synced: BTreeMap::new(),
         }
+    }
+
+    /// Adds the files whose contents the server's disk has, as the changes below these numbers left them.
+    #[must_use]
+    pub fn with_synced(self, synced: BTreeMap<FileId, u64>) -> Replay {
+        Replay { synced, ..self }
     }
 
     /// Learns the next change, in order, with its outcome.
@@ -271,9 +284,13 @@ impl Replay {
         };
         let (_, request) = Request::decode(record.body.clone())?;
         let Some(request) = change::replayed(request) else { return Ok(ReplayStep::Skip) };
-        if known.effect.is_void {
+        let is_gone = known.effect.of.or(known.effect.makes).is_some_and(|inode| position.is_gone(inode));
+        if known.effect.is_void || is_gone {
             return Ok(ReplayStep::Skip);
         }
+        let request =
+            if self.is_synced(position, record.number, known) { unsynced(request) } else { Some(request) };
+        let Some(request) = request else { return Ok(ReplayStep::Skip) };
         // A barrier has no data to keep.
         let of = known.effect.of.filter(|_| matches!(&request, Request::Put(put) if put.is_barrier()));
         if of.is_some_and(|inode| self.foreign.contains(&inode)) {
@@ -314,6 +331,15 @@ impl Replay {
         Ok(ReplayStep::Send(number, Box::new(request)))
     }
 
+    /// Returns whether an acknowledged sync covers the contents that a change left in a file.
+    fn is_synced(&self, position: &Position, number: u64, known: &LearnedChange) -> bool {
+        known.effect.of.or(known.effect.makes).is_some_and(|inode| {
+            let below = self.names.id(inode).and_then(|id| self.synced.get(&id));
+            let is_there = position.is_there(inode) || !self.names.of(inode).is_new;
+            is_there && below.is_some_and(|below| number < *below)
+        })
+    }
+
     /// Returns whether a rejection says that the change is done already.
     pub fn is_done(request: &Request, errno: Errno) -> bool {
         matches!(request, Request::Xattr(xattr) if xattr.action == XattrAction::Remove)
@@ -338,10 +364,11 @@ impl Replay {
             }
             Request::Copy(_) => {
                 let from = known.effect.reads.filter(|inode| !is_rebuilt(*inode))?;
+                if position.is_gone(from) {
+                    return Some(COPIED_LATER);
+                }
                 let mut changed_later = self.effects.range(number + 1..).map(|(_, known)| known.effect.of);
-                changed_later
-                    .any(|of| of == Some(from))
-                    .then_some("the server's machine lost power, and what was copied was changed later")
+                changed_later.any(|of| of == Some(from)).then_some(COPIED_LATER)
             }
             _ => None,
         }
@@ -370,6 +397,21 @@ impl LearnedChange {
 
     fn steps(&self) -> usize {
         usize::from(!self.effect.names.is_empty())
+    }
+}
+
+/// Returns the rest of a change whose contents the disk has. Sent again, they would bring back older contents until the later changes follow.
+fn unsynced(request: Request) -> Option<Request> {
+    match request {
+        Request::Put(put) => {
+            let set = SetStat { size: None, ..put.set };
+            let is_set = set != SetStat::default();
+            let dropped = PutMode::DATA.and(PutMode::APPEND).and_if(!is_set, PutMode::STAT);
+            let mode = put.mode.without(dropped);
+            (mode != PutMode::NONE).then(|| Request::Put(Tput { mode, set, data: Data::default(), ..put }))
+        }
+        Request::Allocate(_) | Request::Copy(_) => None,
+        other => Some(other),
     }
 }
 

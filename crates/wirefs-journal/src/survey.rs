@@ -5,6 +5,7 @@ use crate::header::{Header, HeaderFault};
 use crate::outcome::ChangeOutcome;
 use crate::segment::{Scan, Tail};
 use std::collections::{BTreeMap, BTreeSet};
+use wirefs_op::FileId;
 
 /// The first damage of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +44,8 @@ pub struct Survey {
     pub exclusive_from: Option<u64>,
     /// The latest change time that the server has reported, in nanoseconds since 1970.
     pub latest_time: u64,
+    /// The files whose contents the server's disk has, as the changes below these numbers left them.
+    pub synced: BTreeMap<FileId, u64>,
     /// Numbers and bytes of the changes before any damage.
     records: Vec<(u64, u64)>,
     progress: Progress,
@@ -148,9 +151,14 @@ impl Survey {
             Entry::Durable(below) => {
                 self.durable = self.durable.max(below);
                 self.outcomes = self.outcomes.split_off(&self.durable);
+                self.synced.retain(|_, synced| *synced > self.durable);
             }
             Entry::Exclusive(from) => self.exclusive_from = Some(from).filter(|from| *from != NOT_EXCLUSIVE),
             Entry::LatestTime(nanos) => self.latest_time = self.latest_time.max(nanos),
+            Entry::Synced(below, file) => {
+                let known = self.synced.entry(file).or_insert(below);
+                *known = below.max(*known);
+            }
             Entry::Outcome(number, outcome) => {
                 self.outcomes.insert(number, outcome);
             }

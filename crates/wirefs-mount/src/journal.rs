@@ -238,6 +238,7 @@ impl Journal {
             Note::Alone(from) => writer.alone(from, group),
             Note::Seen(at) => writer.seen(nanos(at), group),
             Note::Said(number, said) => writer.told(number, &answer_of(said), group),
+            Note::Synced(below, file) => writer.synced(below, file, group),
         })
     }
 

@@ -90,9 +90,9 @@ fn send(
 ) -> Result<(), Errno> {
     let target = client.target(node, handle)?;
     let commit = Tcommit { target, scope };
-    let is_all = scope == CommitScope::Filesystem && client.requests.is_numbered();
-    let below = is_all.then(|| client.requests.next_number());
-    let committing = Committing { call: Some(call), handle, below, ..Committing::of(node) };
+    let is_all = scope == CommitScope::Filesystem;
+    let below = client.requests.is_numbered().then(|| client.requests.next_number());
+    let committing = Committing { call: Some(call), handle, below, is_all, ..Committing::of(node) };
     client.send(Request::Commit(commit), Pending::Commit(committing));
     Ok(())
 }
@@ -121,7 +121,7 @@ pub(crate) fn ahead(client: &mut Client, node: TreeNodeId) {
 }
 
 pub(crate) fn finish(client: &mut Client, committing: Committing, order: u64, committed: Rcommit) {
-    let Committing { call, node, handle, closes, below, synced } = committing;
+    let Committing { call, node, handle, closes, below, is_all, synced } = committing;
     let is_same = committed.boot == client.attachment.boot;
     if let Some(number) = synced {
         return client.directory_synced(number, if is_same { Ok(()) } else { Err(Errno::Io) });
@@ -129,8 +129,10 @@ pub(crate) fn finish(client: &mut Client, committing: Committing, order: u64, co
     if is_same && client.view.files.known(node).is_some() {
         unstable::committed(client, node, order);
     }
-    if let Some(below) = below.filter(|_| is_same) {
-        client.forget_below(below);
+    match below.filter(|_| is_same) {
+        Some(below) if is_all => client.forget_below(below),
+        Some(below) => client.note_synced(node, below),
+        None => {}
     }
     let Some(call) = call else { return };
     if !is_same {

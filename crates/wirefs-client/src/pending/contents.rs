@@ -148,8 +148,10 @@ pub(crate) struct Committing {
     pub(crate) handle: Option<Handle>,
     /// For a close, which leaves an error for a later fsync.
     pub(crate) closes: bool,
-    /// For the whole file system: it includes the changes below this number.
+    /// It includes the changes below this number.
     pub(crate) below: Option<u64>,
+    /// It is for the whole file system.
+    pub(crate) is_all: bool,
     /// For a directory: the number of the sync in [`crate::view::synced`].
     pub(crate) synced: Option<u64>,
 }
@@ -157,7 +159,7 @@ pub(crate) struct Committing {
 impl Committing {
     /// A sync that no call waits for.
     pub(crate) fn of(node: TreeNodeId) -> Committing {
-        Committing { call: None, node, handle: None, closes: false, below: None, synced: None }
+        Committing { call: None, node, handle: None, closes: false, below: None, is_all: false, synced: None }
     }
 }
 

@@ -5,7 +5,9 @@ use crate::config;
 use crate::deeds::{create, entry, handle, write};
 use crate::world::World;
 use std::time::Duration;
+use wirefs_client::Note;
 use wirefs_client::call::{Answer, Call, Handle, ROOT, TreeNodeId};
+use wirefs_op::FileId;
 
 fn made(world: &mut World, name: &[u8]) -> (TreeNodeId, Handle) {
     let answer = world.ask(0, create(ROOT, name));
@@ -95,4 +97,19 @@ fn a_save_waits_for_one_round_trip_the_first_one_too() {
         at_once(&mut world, |world| assert_eq!(world.ask(0, rename), Answer::Done));
     }
     assert_eq!(world.now.since(began), Duration::from_millis(100) * 20);
+}
+
+// S-100
+#[test]
+fn an_fsync_notes_the_file_and_the_changes_that_the_servers_disk_has() {
+    let mut world = lone();
+    let file = made(&mut world, b"f");
+    let last = *world.seats[0].journal.last().unwrap();
+    sync(&mut world, file);
+    let is_it = |below: u64, file: FileId| below == last + 1 && file.provisional_number().is_none();
+    let notes = &world.seats[0].notes;
+    assert!(
+        notes.iter().any(|note| matches!(note, Note::Synced(below, file) if is_it(*below, *file))),
+        "{notes:?}"
+    );
 }

@@ -20,7 +20,7 @@ use std::ops::Range;
 use std::time::Duration;
 use wirefs_cache::CachePiece;
 use wirefs_client::call::{Answer, Call, CallId, Caller, Invalidate, TreeNodeId};
-use wirefs_client::{Client, Config, Lane, Output};
+use wirefs_client::{Client, Config, Lane, Note, Output};
 use wirefs_model::ModelTree;
 use wirefs_op::Order;
 use wirefs_op::message::attach::Watch;
@@ -62,6 +62,8 @@ pub(crate) struct Seat {
     pub(crate) awaited: Vec<(TreeNodeId, u64)>,
     /// The numbers of the changes in its journal.
     pub(crate) journal: Vec<u64>,
+    /// The other notes in its journal.
+    pub(crate) notes: Vec<Note>,
     /// How often it was to be begun anew.
     pub(crate) anew: u32,
     /// The numbers of the changes that are to be kept, and why.
@@ -383,7 +385,7 @@ impl World {
                     self.answered(seat, id, answer);
                 }
                 Output::Journal(number, _) => self.seats[seat].journal.push(number),
-                Output::JournalNote(_) => {}
+                Output::JournalNote(note) => self.seats[seat].notes.push(note),
                 Output::JournalAnew(below) => {
                     let journal = &self.seats[seat].journal;
                     assert!(

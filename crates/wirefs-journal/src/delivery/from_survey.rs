@@ -12,7 +12,16 @@ impl Replay {
     /// Fails if the session was not exclusive.
     pub fn of(survey: &Survey, root: FileId, end: u64) -> Result<Replay, ReplayFault> {
         // One number stays unused: the ledger then shows whether the first replayed change was applied.
-        if survey.is_exclusive() { Ok(Replay::new(root, end + 1)) } else { Err(ReplayFault::OtherClients) }
+        if survey.is_exclusive() {
+            Ok(Replay::after(survey, root, end + 1))
+        } else {
+            Err(ReplayFault::OtherClients)
+        }
+    }
+
+    /// Starts a replay also if the session was not exclusive. Changes are sent under numbers from `next` on.
+    pub fn after(survey: &Survey, root: FileId, next: u64) -> Replay {
+        Replay::new(root, next).with_synced(survey.synced.clone())
     }
 
     /// Learns the next change, in order.

@@ -41,6 +41,16 @@ fn other_files_are_recognized() {
     assert_eq!(Header::decode(&[0; 4096]), Err(HeaderFault::Blank));
     assert_eq!(Header::decode(b"the text of another program"), Err(HeaderFault::Foreign));
     let mut changed_later = header(1).encode();
-    changed_later[16] = 3;
-    assert_eq!(Header::decode(&changed_later), Err(HeaderFault::Version(3)));
+    changed_later[16] = 4;
+    assert_eq!(Header::decode(&changed_later), Err(HeaderFault::Version(4)));
+}
+
+#[test]
+fn journal_of_the_version_before_is_read() {
+    let mut bytes = header(3).encode();
+    bytes[16] = 2;
+    let end = bytes.len() - 4;
+    let sum = sum(&[&bytes[..end]]);
+    bytes[end..].copy_from_slice(&sum.to_le_bytes());
+    assert_eq!(Header::decode(&bytes), Ok((header(3), bytes.len(), sum)));
 }

@@ -5,7 +5,7 @@ use super::names::{Binding, Inode, Key, Namespace, ROOT};
 use wirefs_op::message::put::{PutMode, Tput};
 use wirefs_op::message::rename::{EXCHANGE, NOREPLACE, Trename};
 use wirefs_op::message::target::{Place, Target};
-use wirefs_op::{FileId, Request, TreePath};
+use wirefs_op::{FileId, Kind, Request, TreePath};
 
 /// The effect of one change, without its data.
 #[derive(Clone, Debug, Default)]
@@ -53,8 +53,11 @@ pub(super) fn read(
         }
         Request::Remove(remove) => {
             let (key, removed) = held(names, &remove.place)?;
-            if remove.directory && names.now.has_names_in(removed) {
-                return Err(ReplayFault::Contradiction);
+            if remove.directory {
+                names.is_directory(removed);
+                if names.now.has_names_in(removed) {
+                    return Err(ReplayFault::Contradiction);
+                }
             }
             let dir = key.0;
             Ok(Effect { names: vec![(key, Binding::Absent)], ids: [Some(dir), None], ..Effect::default() })
@@ -143,6 +146,8 @@ fn create(
     }
     let key = names.key(&put.target.path, put.target.id)?;
     let ids = [Some(key.0), None];
+    // Only changes of an exclusive session are replayed: a name that it knows to be absent is absent.
+    let is_new = put.mode.has(PutMode::EXCLUSIVE) || names.now.binding(&key) == Binding::Absent;
     if !put.mode.has(PutMode::EXCLUSIVE) {
         match names.now.binding(&key) {
             // It opened the existing file.
@@ -159,8 +164,11 @@ fn create(
         absent(names, &key)?;
     }
     let inode = names.object(made, Some(number));
-    if put.mode.has(PutMode::EXCLUSIVE) {
+    if is_new {
         names.is_new(inode);
+    }
+    if put.create.as_ref().is_some_and(|create| create.kind == Kind::Directory) {
+        names.is_directory(inode);
     }
     Ok(Effect { names: vec![(key, Binding::Object(inode))], ids, makes: Some(inode), ..Effect::default() })
 }

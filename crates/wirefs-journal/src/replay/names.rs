@@ -31,6 +31,8 @@ pub(super) struct Object {
     pub(super) made: Option<u64>,
     /// Whether it did not exist before that change.
     pub(super) is_new: bool,
+    /// Whether a change that creates or removes it says that it is a directory.
+    pub(super) is_directory: bool,
     /// The object that this one turned out to be.
     same: Option<Inode>,
 }
@@ -128,6 +130,14 @@ impl Namespace {
     pub(super) fn is_new(&mut self, inode: Inode) {
         if let Some(object) = self.objects.get_mut(inode.0) {
             object.is_new = true;
+        }
+    }
+
+    /// Records that the object is a directory.
+    pub(super) fn is_directory(&mut self, inode: Inode) {
+        let inode = self.same(inode);
+        if let Some(object) = self.objects.get_mut(inode.0) {
+            object.is_directory = true;
         }
     }
 

@@ -20,12 +20,19 @@ pub(super) struct Position {
     paths: BTreeMap<FileId, TreePath>,
     /// The change time of the object at each name.
     changed: BTreeMap<Key, u64>,
+    /// Files that changes after the position remove, and that the server's disk may lack already: another file may be in their place.
+    gone: BTreeSet<Inode>,
 }
 
 impl Position {
     /// Returns the id that the object was found to have.
     pub(super) fn id(&self, inode: Inode) -> Option<FileId> {
         self.ids.get(&inode).copied()
+    }
+
+    /// Returns whether later changes remove the object, so that its contents are useless and it may be absent already.
+    pub(super) fn is_gone(&self, inode: Inode) -> bool {
+        self.gone.contains(&inode)
     }
 
     /// Adds paths at which objects were found.
@@ -116,11 +123,13 @@ struct Candidate {
     step: usize,
     state: NameTable,
     ids: BTreeMap<Inode, FileId>,
+    gone: BTreeSet<Inode>,
 }
 
-/// Returns whether two positions agree on all known names. An object whose id was never reported does not count as one that existed before.
-fn agree(names: &Namespace, one: &Candidate, other: &Candidate, keys: &BTreeSet<Key>) -> bool {
-    keys.iter().all(|key| match (one.state.binding(key), other.state.binding(key)) {
+/// Returns whether a name means the same at two positions, as far as it is known. An object whose id was never reported does not count as one
+/// that existed before.
+fn agree(names: &Namespace, one: &Candidate, other: &Candidate, key: &Key) -> bool {
+    match (one.state.binding(key), other.state.binding(key)) {
         (Binding::Unknown, Binding::Object(inode)) | (Binding::Object(inode), Binding::Unknown) => {
             names.id(inode).is_some() || !names.of(inode).is_new
         }
@@ -130,7 +139,46 @@ fn agree(names: &Namespace, one: &Candidate, other: &Candidate, keys: &BTreeSet<
             a == b || one.ids.contains_key(&a) && one.ids.get(&a) == one.ids.get(&b)
         }
         (one, other) => one == other,
-    })
+    }
+}
+
+/// Returns the first of the positions that fit, if all later changes can be repeated from it whichever of them is the true one.
+///
+/// # Errors
+/// Fails if they cannot.
+fn first_of(
+    names: &Namespace,
+    fitting: Vec<Candidate>,
+    last: &Candidate,
+    keys: &BTreeSet<Key>,
+) -> Result<Candidate, ReplayFault> {
+    let mut fitting = fitting.into_iter();
+    let mut first = fitting.next().ok_or(ReplayFault::Ambiguous)?;
+    for later in fitting.as_slice().iter().chain([last]) {
+        for key in keys {
+            if !agree(names, &first, later, key) {
+                first.gone.extend(recreated(names, &first, later, key).ok_or(ReplayFault::Ambiguous)?);
+            }
+        }
+    }
+    Ok(first)
+}
+
+/// Returns the file that has a name at one position and is removed at a later one, if the file that has the name then was created in between.
+/// Repeated changes remove whichever of the two exists, and create the later one; the journal has all contents of it. The former may be unknown.
+/// `None`: something else came between.
+fn recreated(names: &Namespace, first: &Candidate, later: &Candidate, key: &Key) -> Option<Option<Inode>> {
+    let Binding::Object(made) = later.state.binding(key) else { return None };
+    let is_file = |inode: Inode| !names.directories.contains(&inode) && !names.of(inode).is_directory;
+    let gone = match first.state.binding(key) {
+        Binding::Object(gone) => Some(gone),
+        // No change moved it.
+        Binding::Unknown => None,
+        Binding::Absent => return None,
+    };
+    let is_gone = gone.is_none_or(|gone| is_file(gone) && later.state.path(gone).is_none());
+    let is_made = is_file(made) && names.of(made).is_new && first.state.path(made).is_none();
+    (is_gone && is_made).then_some(gone)
 }
 
 /// Returns whether the server has the object that a name means at a position.
@@ -152,15 +200,25 @@ fn ids(
     found: &BTreeMap<TreePath, ObjectStat>,
 ) -> Option<BTreeMap<Inode, FileId>> {
     let (mut ids, mut inodes) = (BTreeMap::new(), BTreeMap::new());
+    let mut unknown = BTreeSet::new();
     for key in keys {
-        let Binding::Object(inode) = state.binding(key) else { continue };
         let Some(found) = path(state, key).and_then(|path| found.get(&path)) else { continue };
-        let is_one_id = *ids.entry(inode).or_insert(found.id) == found.id;
-        if !is_one_id || !names.may_be_one(inode, *inodes.entry(found.id).or_insert(inode)) {
-            return None;
+        match state.binding(key) {
+            Binding::Object(inode) => {
+                let is_one_id = *ids.entry(inode).or_insert(found.id) == found.id;
+                if !is_one_id || !names.may_be_one(inode, *inodes.entry(found.id).or_insert(inode)) {
+                    return None;
+                }
+            }
+            Binding::Unknown => {
+                unknown.insert(found.id);
+            }
+            Binding::Absent => {}
         }
     }
-    Some(ids)
+    // A name that no change has mentioned yet means none of the objects that the changes created.
+    let is_made = |id: &FileId| inodes.get(id).is_some_and(|inode| names.of(*inode).is_new);
+    (!unknown.iter().any(is_made)).then_some(ids)
 }
 
 /// Finds the position, after at least `position_min` name changes.
@@ -183,7 +241,7 @@ pub(super) fn find(
     let mut look = |step: usize, state: &NameTable| {
         taken += 1;
         let ids = ids(names, state, &keys, found);
-        fitting.extend(ids.map(|ids| Candidate { step, state: state.clone(), ids }));
+        fitting.extend(ids.map(|ids| Candidate { step, state: state.clone(), ids, gone: BTreeSet::new() }));
         if taken > CANDIDATES_MAX { Err(ReplayFault::TooLarge) } else { Ok(()) }
     };
     if wrong.is_empty() && position_min == 0 {
@@ -208,10 +266,9 @@ pub(super) fn find(
         }
     }
     let last = fitting.pop().ok_or(ReplayFault::Server)?;
-    if !fitting.iter().all(|other| agree(names, &last, other, &keys)) {
-        return Err(ReplayFault::Ambiguous);
-    }
-    let Candidate { step, state, ids } = last;
+    let is_certain = fitting.iter().all(|other| keys.iter().all(|key| agree(names, &last, other, key)));
+    let chosen = if is_certain { last } else { first_of(names, fitting, &last, &keys)? };
+    let Candidate { step, state, ids, gone } = chosen;
     let (mut paths, mut changed) = (BTreeMap::new(), BTreeMap::new());
     for key in &keys {
         let Some((path, found)) = path(&state, key).and_then(|path| found.get_key_value(&path)) else {
@@ -220,5 +277,5 @@ pub(super) fn find(
         changed.insert(key.clone(), found.changed);
         paths.insert(found.id, path.clone());
     }
-    Ok(Position { step, state, ids, paths, changed })
+    Ok(Position { step, state, ids, paths, changed, gone })
 }

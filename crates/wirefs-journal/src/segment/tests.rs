@@ -1,8 +1,9 @@
 use super::*;
-use crate::entry::{EntryKind, Record, head};
+use crate::entry::{EntryKind, Record, head, synced};
 use crate::header::tests::header;
 use crate::outcome::ChangeOutcome;
 use proptest::prelude::*;
+use wirefs_op::FileId;
 
 /// The bytes of a segment with these entries, and the offset of each; the last offset is their end.
 pub(crate) fn written(number: u64, entries: &[Entry]) -> (Vec<u8>, Vec<usize>) {
@@ -19,6 +20,7 @@ pub(crate) fn written(number: u64, entries: &[Entry]) -> (Vec<u8>, Vec<usize>) {
             Entry::Outcome(number, outcome) => {
                 (EntryKind::Outcome, *number, Bytes::copy_from_slice(&outcome.encode()))
             }
+            Entry::Synced(below, file) => (EntryKind::Synced, *below, Bytes::copy_from_slice(&synced(*file))),
         };
         let spot = Spot { salt, offset: segment.len() as u64 };
         segment.extend_from_slice(&head(kind, number, &[&body], spot));
@@ -50,6 +52,7 @@ fn preallocated_segment_is_decoded_again() {
         outcome(1),
         Entry::Exclusive(3),
         Entry::LatestTime(77),
+        Entry::Synced(3, FileId { fs: 1, ino: 0x0102_0304_0506, generation: 9 }),
         Entry::Durable(2),
         record(9, vec![0; 5000]),
     ];

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use wirefs_journal::entry::{self, Entry, EntryKind, HEAD_BYTES, Record, Spot};
 use wirefs_journal::{ChangeOutcome, Header, Tail, scan};
-use wirefs_op::Request;
+use wirefs_op::{FileId, Request};
 
 const PAGE: &str = include_str!("../../../../docs/FORMAT.md");
 
@@ -25,6 +25,7 @@ fn parts(entry: &Entry) -> (EntryKind, u64, Vec<u8>) {
         Entry::Durable(number) => (EntryKind::Durable, *number, Vec::new()),
         Entry::Exclusive(number) => (EntryKind::Exclusive, *number, Vec::new()),
         Entry::LatestTime(number) => (EntryKind::LatestTime, *number, Vec::new()),
+        Entry::Synced(number, file) => (EntryKind::Synced, *number, entry::synced(*file).to_vec()),
     }
 }
 
@@ -33,10 +34,12 @@ fn segment_of_the_format_page_is_decoded_and_encoded_again() {
     let segment = Bytes::from(example("journal"));
     let read = scan(&segment).unwrap();
     assert_eq!(read.rest, Tail::Blank);
-    let [Entry::Change(change), Entry::Outcome(9, outcome), Entry::Durable(10)] = &read.entries[..] else {
+    let [Entry::Change(change), Entry::Outcome(9, outcome), Entry::Synced(9, file), Entry::Durable(10)] =
+        &read.entries[..]
+    else {
         panic!("{:?}", read.entries)
     };
-    assert_eq!(change.number, 9);
+    assert_eq!((change.number, *file), (9, FileId { fs: 0, ino: 5, generation: 1 }));
     assert!(matches!(Request::decode(change.body.clone()), Ok((_, Request::Remove(_)))));
     assert_eq!(*outcome, ChangeOutcome { is_answered: true, is_rejected: true, made: None, offset: None });
 

@@ -19,7 +19,7 @@ pub(super) fn learned(left: &SurveyedJournal, root: FileId, end: u64) -> Result<
 /// Returns the suspended replay of another process, if it can be continued.
 pub(super) fn noted(left: &SurveyedJournal, root: FileId, terms: SessionTerms) -> Option<SuspendedReplay> {
     let decision = findings_file::noted(left.dir()).filter(|decision| decision.is_begun_at(terms))?;
-    let mut redo = Replay::new(root, decision.next);
+    let mut redo = Replay::after(&left.survey, root, decision.next);
     each(left, |record| redo.learn_from(&left.survey, record)).ok()?;
     let mut decided = SuspendedReplay::from_findings(&decision, redo).ok()?;
     each(left, |record| decided.take(record, terms)).ok()?;

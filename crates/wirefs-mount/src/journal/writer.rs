@@ -9,11 +9,11 @@ use std::fs::File;
 use std::io::{self, IoSlice, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use wirefs_journal::entry::{EntryKind, HEAD_BYTES, NOT_EXCLUSIVE, Spot, head};
+use wirefs_journal::entry::{self, EntryKind, HEAD_BYTES, NOT_EXCLUSIVE, Spot, head};
 use wirefs_journal::limits::SEGMENT_BYTES;
 use wirefs_journal::{ChangeOutcome, Figures, Header, Layout, Misuse};
-use wirefs_op::Frame;
 use wirefs_op::message::version::BootId;
+use wirefs_op::{FileId, Frame};
 
 /// The maximum number of entries per write: the kernel accepts 1024 pieces, and each entry has three.
 const GATHERED_MAX: usize = 300;
@@ -150,6 +150,12 @@ impl Writer {
     pub(super) fn seen(&mut self, nanos: u64, group: &Group) -> Result<(), AppendError> {
         self.seen = nanos;
         self.note(EntryKind::LatestTime, nanos, Frame::default(), group)
+    }
+
+    /// Notes a file whose contents the server's disk has, as the changes below a number left them.
+    pub(super) fn synced(&mut self, below: u64, file: FileId, group: &Group) -> Result<(), AppendError> {
+        let frame = Frame { data: Bytes::copy_from_slice(&entry::synced(file)), ..Frame::default() };
+        self.note(EntryKind::Synced, below, frame, group)
     }
 
     /// Returns whether no answer is noted yet.

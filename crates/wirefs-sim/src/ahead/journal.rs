@@ -135,12 +135,13 @@ impl Journal {
         match note {
             Note::Alone(from) => self.alone = Some(from.unwrap_or(NOT_EXCLUSIVE)),
             Note::Seen(at) => self.seen = nanos(at),
-            Note::Said(..) => {}
+            Note::Said(..) | Note::Synced(..) => {}
         }
         self.push(match note {
             Note::Alone(from) => Entry::Exclusive(from.unwrap_or(NOT_EXCLUSIVE)),
             Note::Seen(at) => Entry::LatestTime(nanos(at)),
             Note::Said(number, said) => Entry::Outcome(number, outcome_of(said)),
+            Note::Synced(below, file) => Entry::Synced(below, file),
         });
     }
 
@@ -274,7 +275,7 @@ impl Journal {
     pub(super) fn noted(&self, root: FileId, terms: SessionTerms, run: u64) -> Option<SuspendedReplay> {
         let decision = Findings::decode(&self.noted, run).filter(|decision| decision.is_begun_at(terms))?;
         let (survey, records) = self.survey();
-        let mut replay = Replay::new(root, decision.next);
+        let mut replay = Replay::after(&survey, root, decision.next);
         for record in &records {
             replay.learn_from(&survey, record).ok()?;
         }

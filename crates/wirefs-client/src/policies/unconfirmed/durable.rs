@@ -1,12 +1,13 @@
 //! How far the server's disk has what was changed, so that the journal need not keep it.
 
 use crate::core::Client;
-use crate::output::Output;
+use crate::output::{Note, Output};
 use crate::pending::{Pending, Syncing};
+use wirefs_cache::TreeNodeId;
 use wirefs_op::message::commit::{CommitScope, Tcommit};
 use wirefs_op::message::target::Target;
 use wirefs_op::message::version::BootId;
-use wirefs_op::{Request, TreePath};
+use wirefs_op::{Kind, Request, TreePath};
 
 /// With so long nothing issued, the server's disk is asked for.
 const DURABLE_IDLE: std::time::Duration = std::time::Duration::from_secs(1);
@@ -50,6 +51,15 @@ impl Client {
         self.exclusive.unconfirmed.durable.is_due |= !is_same;
         if is_same {
             self.forget_below(below);
+        }
+    }
+
+    /// The contents of a file were brought to the server's disk, behind all changes below a number.
+    pub(crate) fn note_synced(&mut self, node: TreeNodeId, below: u64) {
+        let file = self.view.names.node(node).map(|known| known.stat);
+        let file = file.filter(|stat| stat.kind == Kind::File && stat.id.provisional_number().is_none());
+        if let Some(stat) = file.filter(|_| self.has_journal()) {
+            self.output(Output::JournalNote(Note::Synced(below, stat.id)));
         }
     }
 

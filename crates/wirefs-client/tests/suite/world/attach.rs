@@ -105,6 +105,7 @@ impl World {
             hang_ups: 0,
             let_go: Vec::new(),
             awaited: Vec::new(),
+            notes: Vec::new(),
             anew: 0,
             journal: Vec::new(),
             refused: Vec::new(),

@@ -1,6 +1,11 @@
 //! A tree, and the only client that changes it.
 
+mod change;
+mod disk;
+
 use bytes::Bytes;
+pub(super) use change::Change;
+use change::changes_names;
 use std::collections::{BTreeMap, BTreeSet};
 use wirefs_journal::{ChangeOutcome, ObjectStat, Record};
 use wirefs_model::ModelTree;
@@ -21,25 +26,6 @@ use wirefs_virtual::Dice;
 const ATTRIBUTE: &[u8] = b"user.n";
 const SESSION: SessionKey = SessionKey(1);
 
-/// A change: its journal record, and its request to the server.
-#[derive(Clone)]
-pub(super) struct Change {
-    text: String,
-    pub(super) record: Record,
-    pub(super) outcome: ChangeOutcome,
-    asked: Request,
-    is_done: bool,
-    /// The object that it created.
-    made: Option<FileId>,
-    pub(super) is_journaled: bool,
-}
-
-impl std::fmt::Debug for Change {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {} done: {} {:?}", self.record.number, self.text, self.is_done, self.outcome)
-    }
-}
-
 /// An object at a path: kind, permissions, links, contents, the attribute, and the first path of the same object.
 type Seen = (Kind, u32, u32, Bytes, Bytes, String);
 
@@ -54,6 +40,12 @@ pub(super) struct World {
     again: BTreeMap<u64, FileId>,
     /// The ledger.
     sent: BTreeSet<u64>,
+    /// Random changes are of few names, and of files.
+    is_crowded: bool,
+    /// Names that changes have removed.
+    removed: BTreeSet<String>,
+    /// Files that were synced behind the changes below these numbers.
+    pub(super) synced: BTreeMap<FileId, u64>,
 }
 
 struct One(Vec<Reply>);
@@ -77,13 +69,6 @@ fn put(target: Target, mode: PutMode) -> Tput {
     Tput { target, mode, create: None, set: SetStat::default(), offset: 0, data: Data(Bytes::new()) }
 }
 
-fn changes_names(request: &Request) -> bool {
-    match request {
-        Request::Put(put) => put.mode.has(PutMode::CREATE),
-        other => matches!(other, Request::Remove(_) | Request::Rename(_) | Request::Link(_)),
-    }
-}
-
 impl World {
     /// Returns a durable tree of a directory and two files.
     pub(super) fn new(seed: u64) -> World {
@@ -96,12 +81,28 @@ impl World {
         World::with(seed, &[&["mkdir old", "create old/a", "write old/a", "create k"], &links[..]].concat())
     }
 
+    /// A directory of few names, each of many files in turn.
+    pub(super) fn crowded(seed: u64) -> World {
+        World { is_crowded: true, ..World::new(seed) }
+    }
+
     fn with(seed: u64, texts: &[&'static str]) -> World {
         let tree = ModelTree::new(BootId(1));
         let root = tree.attach(SESSION, &TreePath::root()).unwrap().root.id;
         let (made, again, sent) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
-        let begun = texts.to_vec();
-        let mut world = World { tree, dice: Dice::new(0), begun, root, made, again, sent };
+        let (begun, synced, removed) = (texts.to_vec(), BTreeMap::new(), BTreeSet::new());
+        let mut world = World {
+            tree,
+            dice: Dice::new(0),
+            begun,
+            root,
+            made,
+            again,
+            sent,
+            is_crowded: false,
+            removed,
+            synced,
+        };
         for text in texts {
             let request = world.request(text).unwrap();
             world.ask(request).unwrap();
@@ -163,6 +164,16 @@ impl World {
         Some(match what {
             "mkdir" => create(Kind::Directory, self.place(name)?, Bytes::new()),
             "create" => create(Kind::File, self.place(name)?, Bytes::new()),
+            // `open` without `O_EXCL`, of a name that a change has removed.
+            "open"
+                if name.contains('/') || self.id(&path(name)).is_some() || !self.removed.contains(name) =>
+            {
+                return None;
+            }
+            "open" => match create(Kind::File, self.place(name)?, Bytes::new()) {
+                Request::Put(put) => Request::Put(Tput { mode: put.mode.without(PutMode::EXCLUSIVE), ..put }),
+                other => other,
+            },
             "spill" => create(Kind::File, self.place(name)?, bytes),
             "symlink" => create(Kind::Symlink, self.place(name)?, bytes),
             "write" => {
@@ -218,9 +229,10 @@ impl World {
     /// Makes random changes, the last of them without replies.
     pub(super) fn change(&mut self, count: u64) -> Vec<Change> {
         const NAMES: [&str; 6] = ["a", "b", "old", "new", "c", "e"];
-        const WHAT: [&str; 17] = [
+        const WHAT: [&str; 18] = [
             "mkdir",
             "mkdir",
+            "open",
             "create",
             "create",
             "spill",
@@ -237,17 +249,17 @@ impl World {
             "link",
             "link",
         ];
-        let answered = self.dice.below(count + 1);
+        let answered = if self.is_crowded { 0 } else { self.dice.below(count + 1) };
+        let (names, what) = if self.is_crowded { (&NAMES[..2], &WHAT[2..]) } else { (&NAMES[..], &WHAT[..]) };
         let mut changes = Vec::new();
         for number in 1..=count {
             let mut name = || {
-                let depth = 1 + self.dice.below(3);
-                let names: Vec<&str> =
-                    (0..depth).map(|_| NAMES[self.dice.below(NAMES.len() as u64) as usize]).collect();
-                names.join("/")
+                let depth = if self.is_crowded { 1 } else { 1 + self.dice.below(3) };
+                let one = |_| names[self.dice.below(names.len() as u64) as usize];
+                (0..depth).map(one).collect::<Vec<_>>().join("/")
             };
             let (from, to) = (name(), name());
-            let what = WHAT[self.dice.below(WHAT.len() as u64) as usize];
+            let what = what[self.dice.below(what.len() as u64) as usize];
             let flags = if self.dice.below(8) == 0 { " 2" } else { "" };
             let by_number = self.dice.below(2) == 0;
             changes.extend(self.one(
@@ -275,6 +287,9 @@ impl World {
         let record = Record { number, body: noted.encode(NOTAG).to_body() };
         let reply = self.ask(asked.clone());
         let is_done = reply.is_ok();
+        if let (true, Request::Remove(_), Some(name)) = (is_done, &asked, text.split(' ').nth(1)) {
+            self.removed.insert(name.to_owned());
+        }
         // A client that does not wait for the reply has predicted success.
         let is_journaled = is_done || is_answered;
         let mut made = None;
@@ -289,80 +304,6 @@ impl World {
             outcome.offset = Some(*offset).filter(|_| put.mode.has(PutMode::APPEND));
         }
         Some(Change { text: text.to_owned(), record, outcome, asked, is_done, made, is_journaled })
-    }
-
-    /// Returns the tree after a power loss: the changes of names up to a position, and some of the others. `None`: inode numbers would
-    /// differ.
-    pub(super) fn lose_power(&mut self, changes: &[Change]) -> Option<World> {
-        let lost = World::with(self.dice.below(1 << 40), &self.begun);
-        let named = changes.iter().filter(|change| changes_names(&change.asked)).count();
-        let mut kept = self.below(named);
-        for change in changes {
-            if changes_names(&change.asked) {
-                if kept > 0 {
-                    kept -= 1;
-                    if !lost.wait_for(change.made) {
-                        return None;
-                    }
-                    // Data in a creation may be lost.
-                    let mut asked = change.asked.clone();
-                    if let Request::Put(put) = &mut asked
-                        && put.mode.has(PutMode::DATA)
-                        && self.dice.below(2) == 0
-                    {
-                        (put.mode, put.data) = (put.mode.without(PutMode::DATA), Data(Bytes::new()));
-                    }
-                    assert_eq!(lost.ask(asked).is_ok(), change.is_done);
-                }
-            } else if change.is_done && self.dice.below(2) == 0 {
-                lost.somewhere(change);
-            }
-        }
-        Some(lost)
-    }
-
-    /// Uses up inode numbers until the next object gets this one; `false`: it is used already.
-    fn wait_for(&self, made: Option<FileId>) -> bool {
-        let Some(made) = made else { return true };
-        let known = self.get(&path("k"), GetMode::STAT).unwrap().stat.unwrap();
-        let since = known.mtime.secs - known.id.ino as i64;
-        loop {
-            let next = self.idle() - since + 1;
-            if next >= made.ino as i64 {
-                return next == made.ino as i64;
-            }
-        }
-    }
-
-    /// Uses up one step of the tree's time. Returns the time.
-    fn idle(&self) -> i64 {
-        let set = SetStat { mode: Some(0o755), ..SetStat::default() };
-        let idle = Tput { set, ..put(Target::at(TreePath::root()), PutMode::STAT) };
-        match self.ask(Request::Put(idle)) {
-            Ok(Reply::Put(Rput { stat: Some(root), .. })) => root.ctime.secs,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    /// Applies a change of contents or attributes at the present path of its object.
-    fn somewhere(&self, change: &Change) {
-        let mut request = change.asked.clone();
-        let target = match &mut request {
-            Request::Put(put) => {
-                // An append becomes a write at its offset.
-                if let Some(offset) = change.outcome.offset {
-                    (put.mode, put.offset) = (PutMode::DATA, offset);
-                }
-                &mut put.target
-            }
-            Request::Xattr(xattr) => &mut xattr.target,
-            _ => return,
-        };
-        let found = self.walk().into_iter().find(|(_, id, _)| Some(*id) == target.id);
-        if let Some((path, ..)) = found {
-            target.path = path;
-            self.ask(request).unwrap();
-        }
     }
 
     /// Returns the value of the only extended attribute, if it is set.
