@@ -10,12 +10,10 @@
 //!
 //! *Proved by*: `tests/suite`, where it talks to the reference tree without a wire.
 
-pub mod automount;
 pub mod call;
 mod config;
 mod counters;
 mod host;
-pub mod invalidation_queue;
 mod output;
 
 mod kernel;
@@ -39,6 +37,7 @@ pub use config::{Attachment, Config};
 pub use core::Client;
 pub use counters::{Counters, RequestCount};
 pub use host::HostName;
+pub use kernel::{automount, invalidation_queue};
 pub use machine::{Again, Redone};
 pub use output::{DataKey, Lane, Note, Output, Said};
 pub use requests::connection::LinkState;

@@ -10,7 +10,6 @@ pub(crate) mod coalesce;
 pub(crate) mod commit;
 pub(crate) mod confirm;
 pub(crate) mod conflict_copies;
-pub(crate) mod copies;
 pub(crate) mod copy;
 pub(crate) mod fetch;
 pub(crate) mod find;

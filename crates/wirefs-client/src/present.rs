@@ -2,7 +2,6 @@
 
 use crate::call::{Caller, Entry};
 use crate::core::Client;
-use crate::operation::copies;
 use crate::view::shown::ino_of;
 use std::time::Duration;
 use wirefs_cache::{Freshness, TreeNodeId};
@@ -73,7 +72,7 @@ impl Client {
     /// The node's attributes and their remaining time.
     pub(crate) fn shown_attr(&self, node: TreeNodeId) -> Option<(Stat, Duration)> {
         let known = self.view.names.node(node)?;
-        if let Some(stat) = copies::shown(self, node, &known.stat) {
+        if let Some(stat) = self.view.files.attributes_by_copy(node, &known.stat) {
             return Some((self.present(&stat), Duration::ZERO));
         }
         let ttl = if self.view.files.is_writing(node) && !self.view.files.is_ahead(node) {

@@ -20,7 +20,6 @@ use std::collections::{BTreeMap, VecDeque};
 use wirefs_cache::PathEstimator;
 use wirefs_cache::path_estimator::RateSample;
 use wirefs_op::limits::REQUESTS_MAX;
-use wirefs_op::message::get::GetMode;
 use wirefs_op::message::lock::LockAction;
 use wirefs_op::wire::Malformed;
 use wirefs_op::{Frame, NOTAG, Order, Request, Tag, Time};
@@ -81,27 +80,6 @@ struct Waiting {
 impl Waiting {
     fn new(asked: Time, request: Request, pending: Pending) -> Waiting {
         Waiting { request, pending, number: None, told_since: asked, blames: 0, is_for_first: false }
-    }
-}
-
-impl Outstanding {
-    /// Whether its first reply comes as soon as the wire allows, so that the time to it may be the round trip's: the
-    /// least of many is.
-    pub(crate) fn is_prompt(&self) -> bool {
-        match &self.request {
-            Request::Ping(_) | Request::Statfs(_) => true,
-            Request::Get(get) => !get.mode.has(GetMode::ORDERED),
-            _ => false,
-        }
-    }
-
-    /// Bytes of data that it asked for.
-    pub(crate) fn asked_bytes(&self) -> u32 {
-        match &self.request {
-            Request::Get(get) => get.count,
-            Request::Find(find) => find.bytes,
-            _ => 0,
-        }
     }
 }
 

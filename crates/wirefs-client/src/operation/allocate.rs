@@ -2,7 +2,7 @@
 
 use crate::call::{Answer, CallId, Caller, Handle};
 use crate::core::Client;
-use crate::operation::{attributes, copies, puts};
+use crate::operation::{attributes, puts};
 use crate::pending::{Allocating, Pending};
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::allocate::{Rallocate, Tallocate};
@@ -17,7 +17,7 @@ pub(crate) fn start(
     (node, handle): (TreeNodeId, Handle),
     (offset, length, mode): (u64, u64, u32),
 ) -> Result<(), Errno> {
-    if let Some(answer) = copies::allocate(client, (node, handle), (offset, length, mode)) {
+    if let Some(answer) = client.view.files.allocate_in_copy((node, handle), (offset, length, mode)) {
         client.answer(call, answer?);
         return Ok(());
     }

@@ -2,7 +2,7 @@
 
 use crate::call::{Answer, CallId, Handle, Invalidate};
 use crate::core::Client;
-use crate::operation::{as_opened, copies};
+use crate::operation::as_opened;
 use crate::pending::{Getting, Pending, Setting};
 use std::time::Duration;
 use wirefs_cache::{Freshness, ROOT, TreeNodeId};
@@ -19,8 +19,11 @@ pub(crate) fn get(
     node: TreeNodeId,
     handle: Option<Handle>,
 ) -> Result<(), Errno> {
-    let is_own =
-        client.view.names.node(node).is_some_and(|known| copies::shown(client, node, &known.stat).is_some());
+    let is_own = client
+        .view
+        .names
+        .node(node)
+        .is_some_and(|known| client.view.files.attributes_by_copy(node, &known.stat).is_some());
     if (is_own || client.is_fresh(node))
         && let Some((stat, ttl)) = client.shown_attr(node)
     {
@@ -99,7 +102,7 @@ pub(crate) fn set(
     kill_privileges: bool,
 ) -> Result<(), Errno> {
     let asked = set;
-    let set = copies::set(client, node, handle, asked);
+    let set = client.view.files.set_by_copy(node, handle, asked);
     if set.is_empty()
         && !asked.is_empty()
         && let Some((stat, ttl)) = client.shown_attr(node)

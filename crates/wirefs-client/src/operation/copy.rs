@@ -2,7 +2,7 @@
 
 use crate::call::{Answer, CallId, Caller, Handle};
 use crate::core::Client;
-use crate::operation::{attributes, copies, puts};
+use crate::operation::{attributes, puts};
 use crate::pending::{Copying, Pending};
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::copy::{Rcopy, Tcopy};
@@ -22,7 +22,7 @@ pub(crate) fn start(
     length: u64,
 ) -> Result<(), Errno> {
     // The kernel copies then.
-    if copies::is_copy(client, from_handle) || copies::is_copy(client, to_handle) {
+    if client.view.files.is_copy(from_handle) || client.view.files.is_copy(to_handle) {
         return Err(Errno::NotSupported);
     }
     let source = client.target(from, Some(from_handle))?;

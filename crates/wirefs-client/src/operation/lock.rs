@@ -4,7 +4,7 @@
 
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
-use crate::operation::{as_opened, copies};
+use crate::operation::as_opened;
 use crate::pending::{LockWanted, Locking, Pending, Unlocking};
 use crate::view::locks::{Asked, Key, Locks, Refusal, Step};
 use wirefs_cache::{Freshness, TreeNodeId};
@@ -124,7 +124,7 @@ fn request(client: &mut Client, locking: Locking, range: LockRange) {
     let wanted = LockWanted { range, ..locking.wanted };
     match tlock(client, locking.node, Some(locking.handle), wanted, locking.action) {
         Ok(lock) => {
-            let is_copy = copies::is_copy(client, locking.handle);
+            let is_copy = client.view.files.is_copy(locking.handle);
             if let Some(id) = lock.target.id.filter(|_| is_copy && locking.action != LockAction::Test) {
                 client.view.locks.asks_of(locking.key(), wanted.owner, id);
             }

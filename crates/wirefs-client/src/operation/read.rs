@@ -2,7 +2,7 @@
 
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
-use crate::operation::{as_opened, coalesce, copies, fetch};
+use crate::operation::{as_opened, coalesce, fetch};
 use crate::pending::{Exact, Pending};
 use crate::view::files::Reader;
 use bytes::{Bytes, BytesMut};
@@ -45,7 +45,7 @@ fn read(
     offset: u64,
     count: u32,
 ) -> Result<(), Errno> {
-    if let Some(answer) = copies::read(client, handle, offset, count) {
+    if let Some(answer) = client.view.files.read_copy(handle, offset, count) {
         client.answer(call, answer);
         return Ok(());
     }

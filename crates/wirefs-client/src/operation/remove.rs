@@ -2,7 +2,7 @@
 
 use crate::call::{Answer, CallId};
 use crate::core::Client;
-use crate::operation::{attributes, conflict_copies, copies, handles, list};
+use crate::operation::{attributes, conflict_copies, handles, list};
 use crate::pending::{Pending, Removing};
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::remove::{Rremove, Tremove};
@@ -39,7 +39,7 @@ pub(crate) fn finish(client: &mut Client, removing: Removing, sent: Time, remove
     }
     if meant == node {
         if let Some(node) = client.view.names.unlink(parent, &name) {
-            copies::unnamed(client, node);
+            client.view.files.publish_nowhere(node);
         }
         let known = client.known_own(parent, &name, removed.dir.as_ref(), sent);
         client.view.directories.removed(parent, &name, known, now);

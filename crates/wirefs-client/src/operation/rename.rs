@@ -2,7 +2,7 @@
 
 use crate::call::{Answer, CallId};
 use crate::core::Client;
-use crate::operation::{attributes, copies, handles};
+use crate::operation::{attributes, handles};
 use crate::pending::{Pending, Renaming};
 use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::message::rename::{EXCHANGE, Rrename, Trename};
@@ -59,7 +59,7 @@ pub(crate) fn finish(client: &mut Client, renaming: Renaming, sent: Time, rename
     }
     if let Some(replaced) = replaced {
         attributes::changed(client, replaced, None, sent);
-        copies::unnamed(client, replaced);
+        client.view.files.publish_nowhere(replaced);
     }
     if let (Some(moved), Some(stat)) = (moved, renamed.stat.as_ref()) {
         let is_it = client.view.names.node(moved).is_some_and(|node| node.stat.id == stat.id);

@@ -2,7 +2,6 @@
 
 use crate::call::{CallId, Handle};
 use crate::core::Client;
-use crate::operation::copies;
 use crate::pending::{Pending, Seeking};
 use crate::view::files::Drained;
 use wirefs_cache::TreeNodeId;
@@ -27,7 +26,7 @@ pub(crate) fn start(
         SEEK_HOLE => true,
         _ => return Err(Errno::Invalid),
     };
-    if let Some(answer) = copies::seek(client, handle, offset, whence) {
+    if let Some(answer) = client.view.files.seek_in_copy(handle, offset, whence) {
         client.answer(call, answer?);
         return Ok(());
     }

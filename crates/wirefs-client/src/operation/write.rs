@@ -2,7 +2,7 @@
 
 use crate::call::{Answer, CallId, Handle, Invalidate, OpenHow, WriteData};
 use crate::core::Client;
-use crate::operation::{attributes, coalesce, copies, puts};
+use crate::operation::{attributes, coalesce, puts};
 use crate::output::{Note, Output, Said};
 use crate::pending::{Pending, Writing};
 use bytes::Bytes;
@@ -31,7 +31,7 @@ pub(crate) fn start(
     if let Some(errno) = client.view.files.error(handle) {
         return Err(errno);
     }
-    let own = copies::write(client, (node, handle), offset, data, how.append && !cached);
+    let own = client.view.files.write_copy((node, handle), offset, data, how.append && !cached);
     if let Some(answer) = own {
         client.answer(call, answer?);
         return Ok(());

@@ -161,12 +161,13 @@ fn set(client: &Client, put: &Tput, node: TreeNodeId) -> Option<Predicted> {
     let is_plain = matches!(stat.kind, Kind::File | Kind::Directory) && stat.mode & 0o7000 == 0;
     let keeps_owner = set.uid.is_none_or(|uid| uid == stat.uid) && set.gid.is_none_or(|gid| gid == stat.gid);
     let is_simple = set.mode.is_none_or(|mode| mode & !0o777 == 0);
-    let may_cut = set.size.is_none() || (stat.kind == Kind::File && rights::may(client, &stat, 0o200));
+    let may_cut =
+        set.size.is_none() || (stat.kind == Kind::File && rights::may(&client.attachment, &stat, 0o200));
     if !is_plain
         || !keeps_owner
         || !is_simple
         || !may_cut
-        || !rights::owns(client, &stat)
+        || !rights::owns(&client.attachment, &stat)
         || !stat.without_xattrs
     {
         return None;

@@ -1,4 +1,4 @@
-//! Reads of much data, which may go over a data connection.
+//! The size of requested data, and large reads, which may go over a data connection.
 
 use super::{Outstanding, Requests, Waiting};
 use crate::output::DataKey;
@@ -15,6 +15,25 @@ fn as_bulk(request: &Request) -> Option<&Tget> {
 }
 
 impl Outstanding {
+    /// Whether its first reply comes as soon as the wire allows, so that the time to it may be the round trip's: the
+    /// least of many is.
+    pub(crate) fn is_prompt(&self) -> bool {
+        match &self.request {
+            Request::Ping(_) | Request::Statfs(_) => true,
+            Request::Get(get) => !get.mode.has(GetMode::ORDERED),
+            _ => false,
+        }
+    }
+
+    /// Bytes of data that it asked for.
+    pub(crate) fn asked_bytes(&self) -> u32 {
+        match &self.request {
+            Request::Get(get) => get.count,
+            Request::Find(find) => find.bytes,
+            _ => 0,
+        }
+    }
+
     /// Whether it may go over a data connection.
     pub(crate) fn is_bulk(&self) -> bool {
         as_bulk(&self.request).is_some()

@@ -2,6 +2,7 @@
 
 mod coalesced;
 mod contents;
+mod copies;
 mod directory;
 mod lockers;
 mod memory;

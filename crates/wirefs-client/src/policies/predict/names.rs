@@ -63,7 +63,7 @@ pub(super) fn make(client: &Client, put: &Tput, place: Option<(TreeNodeId, Vec<u
         !put.mode.has(PutMode::NAMELESS) && !put.mode.has(PutMode::SYNC) && create.mode & 0o7000 == 0;
     if !is_kind
         || !is_simple
-        || !rights::may_make(client, &dir, &create.cred)
+        || !rights::may_make(&client.attachment, &dir, &create.cred)
         || !is_absent(client, parent, &name)
     {
         return None;
@@ -74,7 +74,7 @@ pub(super) fn make(client: &Client, put: &Tput, place: Option<(TreeNodeId, Vec<u
         Kind::Symlink => 0o777,
         _ => create.mode & !create.cred.umask & 0o777 | inherited,
     };
-    let (uid, gid) = rights::owner(client, &dir, &create.cred);
+    let (uid, gid) = rights::owner(&client.attachment, &dir, &create.cred);
     let (now, number) = (client.time_after(dir.ctime), client.requests.next_number());
     let (size, blocks) = match create.kind {
         Kind::Directory => (u64::from(dir.blksize), u64::from(dir.blksize) / 512),
@@ -130,7 +130,7 @@ pub(super) fn remove(
     let dir = directory(client, parent)?;
     let (stat, node) = entry(client, parent, &name)?;
     if is_directory != (stat.kind == Kind::Directory)
-        || !rights::may_change_names(client, &dir)
+        || !rights::may_change_names(&client.attachment, &dir)
         || !one_file_system(&[&dir, &stat])
         || (is_directory && !is_empty(client, &stat, node))
         || !is_reachable(client, &stat, node)
@@ -191,9 +191,9 @@ pub(super) fn rename(
     };
     let is_plain = flags == 0 || flags == NOREPLACE;
     let is_one_place = one_file_system(&[&from_dir, &to_dir, &moved]);
-    let may_move = rights::may_change_names(client, &from_dir)
-        && rights::may_change_names(client, &to_dir)
-        && (!is_directory || from.0 == to.0 || rights::may(client, &moved, 0o200));
+    let may_move = rights::may_change_names(&client.attachment, &from_dir)
+        && rights::may_change_names(&client.attachment, &to_dir)
+        && (!is_directory || from.0 == to.0 || rights::may(&client.attachment, &moved, 0o200));
     if !goes || !is_plain || !is_one_place || !may_move || is_directory && is_below(client, to.0, node) {
         return None;
     }
@@ -249,7 +249,8 @@ pub(super) fn link(
     let known = client.view.names.node(node).filter(|_| client.is_fresh(node))?;
     let stat = client.exclusive.unconfirmed.shown(&known.stat);
     // `fs.protected_hardlinks` leaves alone only what the user owns.
-    let may_link = rights::may_change_names(client, &dir) && rights::owns(client, &stat);
+    let may_link =
+        rights::may_change_names(&client.attachment, &dir) && rights::owns(&client.attachment, &stat);
     if stat.kind == Kind::Directory
         || stat.nlink == 0
         || stat.nlink >= LINKS_MAX

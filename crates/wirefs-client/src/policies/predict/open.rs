@@ -16,7 +16,11 @@ pub(super) fn to_write(client: &Client, put: &Tput, node: TreeNodeId) -> Option<
     let stat = client.exclusive.unconfirmed.shown(&known.stat);
     let is_plain = stat.kind == Kind::File && stat.mode & 0o7111 == 0 && stat.without_xattrs;
     let reads = if put.mode.has(PutMode::READ) { 0o400 } else { 0 };
-    if !put.mode.has(PutMode::WRITE) || !has_name || !is_plain || !rights::may(client, &stat, 0o200 | reads) {
+    if !put.mode.has(PutMode::WRITE)
+        || !has_name
+        || !is_plain
+        || !rights::may(&client.attachment, &stat, 0o200 | reads)
+    {
         return None;
     }
     let now = client.time_of_day();
