@@ -47,10 +47,11 @@ pub(crate) fn run(arguments: &arguments::Umount) -> Result<()> {
     wirefs_fuse::unmount(path, false)?;
     let source = source.unwrap_or_else(|| "the server".to_owned());
     let unsent = if is_asked { await_end(&mut line, &source) } else { None };
+    let has_ended = line.wait_for_exit(END_MAX);
     if let Some(unsent) = unsent.filter(|unsent| !unsent.is_empty()) {
         return Err(unsent.error(&path.to_string_lossy(), &source));
     }
-    if !line.wait_for_exit(END_MAX) {
+    if !has_ended {
         note!("wirefs: {} is unmounted, but its process goes on; `wirefs status` shows it", path.display());
     }
     Ok(())

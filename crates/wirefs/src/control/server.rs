@@ -122,7 +122,8 @@ fn serve_client(stream: UnixStream, host: &Host) -> io::Result<()> {
                 send_reply(&mut writer, &ControlReply::Status(Box::new(report)))?;
             }
             Ok(ControlRequest::Sync) => sync(&mut writer, &host.mount)?,
-            Ok(ControlRequest::AwaitEnd) => return await_end(&mut writer, host),
+            // The line stays open until the process ends, which the client waits for.
+            Ok(ControlRequest::AwaitEnd) => await_end(&mut writer, host)?,
             Ok(ControlRequest::Echo) => send_reply(
                 &mut writer,
                 &EchoReport::here().map_or_else(no_echo, |report| ControlReply::Echo(Box::new(report))),

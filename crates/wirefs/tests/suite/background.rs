@@ -42,16 +42,17 @@ fn log_has_the_time_and_names_each_loss_of_the_connection_and_its_end() {
     assert!(status.contains("cannot connect to"), "{status}");
     let _again = home.serve(&["--listen", &home.url()]);
     wait_for("the connection", || home.status()["connected"] == true);
-    assert!(home.status()["connect_error"].is_null());
+    wait_for("the reason to go", || home.status()["connect_error"].is_null());
     home.wirefs(&["umount", "mnt"]).succeeds();
     let dir = std::fs::read_dir(home.path("home/.local/state/wirefs")).unwrap().flatten();
     let log = dir.map(|entry| entry.path()).find(|path| path.extension().is_some_and(|e| e == "log"));
     let log = std::fs::read_to_string(log.unwrap()).unwrap();
     let lines: Vec<&str> = log.lines().collect();
-    let words = ["lost the connection to", "cannot connect again", "again after"];
-    assert_eq!(lines.len(), words.len(), "{log}");
-    for (line, word) in lines.iter().zip(words) {
-        assert!(line.contains(word), "no `{word}` in {line}");
+    let (Some((first, rest)), true) = (lines.split_first(), lines.len() >= 3) else { panic!("{log}") };
+    let (last, attempts) = rest.split_last().unwrap();
+    assert!(first.contains("lost the connection to") && last.contains("again after"), "{log}");
+    assert!(attempts.iter().all(|line| line.contains("cannot connect again")), "{log}");
+    for line in lines {
         let (time, _) = line.split_once(' ').unwrap();
         assert!(time.len() == 20 && time.ends_with('Z') && time.contains('T'), "{line}");
     }

@@ -98,7 +98,7 @@ fn login_without_wirefs_gets_a_copy_over_one_connection() {
     assert_eq!(home.read("mnt/a"), "far away\n");
     home.wirefs(&["umount", "mnt"]).succeeds();
     let again = home.wirefs(&["mount", "host:", "mnt", "-o", &option]);
-    assert_eq!(again.stderr, "");
+    assert!(!again.stderr.contains("copying"), "{again:?}");
     home.wirefs(&["umount", "mnt"]).succeeds();
 }
 
