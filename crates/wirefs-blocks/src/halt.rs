@@ -58,6 +58,11 @@ impl Wants {
         }
     }
 
+    /// Adds a block that is likely to be required next. It is requested only together with required blocks.
+    pub(crate) fn hint(&mut self, id: BlockId) {
+        self.0.hints.insert(id);
+    }
+
     /// The number of blocks requested so far.
     pub(crate) fn len(&self) -> usize {
         self.0.ids.len()

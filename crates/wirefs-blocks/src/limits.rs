@@ -44,6 +44,8 @@ pub const BACKLOG_MAX: usize = 1024;
 pub const SWEEP_BATCH: usize = 256;
 /// The file data that one request holds in memory, in bytes.
 pub const WINDOW_BYTES_MAX: usize = 1024 * 1024;
+/// A sequential reader requests blocks ahead once in each such part of a file, in bytes.
+pub const READ_AHEAD_STEP_BYTES: u64 = 64 * 1024;
 /// The directory entries that one step of a listing reads.
 pub const LISTING_ENTRIES_MAX: usize = 1024;
 /// The adjacent head blocks that a scan retrieves in parallel.

@@ -82,6 +82,11 @@ pub trait BlockStore: Send + Sync + 'static {
     /// The maximum size of a block, in bytes. Constant for the lifetime of the store.
     fn payload_bytes(&self) -> usize;
 
+    /// The file data beyond a read to request as hints, in bytes. 0: a hint costs as much as a later request.
+    fn read_ahead_bytes(&self) -> u64 {
+        0
+    }
+
     /// Stores new blocks, each with an id that was never used before.
     ///
     /// # Errors

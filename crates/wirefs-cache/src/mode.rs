@@ -82,7 +82,7 @@ pub const MODES: [Mode; 7] = [
     row("lazy", Validate::Window(WINDOW), Publish::Coalesced(COALESCED_BYTES), Fetch::Blocks),
     row("commit", Validate::Window(WINDOW), Publish::Committed, Fetch::Blocks),
     row("direct", Validate::Lease, Publish::EachCall, Fetch::Exact),
-    row("strict", Validate::EachCall, Publish::EachCall, Fetch::Exact),
+    Mode::STRICT,
 ];
 
 impl Publish {
@@ -153,6 +153,9 @@ impl Default for Mode {
 }
 
 impl Mode {
+    /// Mode `strict`: each call asks the server, and nothing is kept.
+    pub const STRICT: Mode = row("strict", Validate::EachCall, Publish::EachCall, Fetch::Exact);
+
     /// Returns the window of validity after a request; zero if the mode has none.
     pub fn window(&self) -> Duration {
         match self.validate {

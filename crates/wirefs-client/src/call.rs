@@ -1,4 +1,4 @@
-//! What a file system front end asks and what it is told: the vocabulary between the kernel's side and the core.
+//! Calls and answers: the vocabulary between a file system front end and the core.
 //! Shaped after the low-level FUSE operations, but free of its numbers, so that other front ends can speak it.
 
 use bytes::Bytes;
@@ -18,7 +18,7 @@ pub const UNOPENED: Handle = Handle(0);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallId(pub u64);
 
-/// Who calls.
+/// The calling process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Caller {
     /// User id.
@@ -88,7 +88,7 @@ impl Deref for WriteData<'_> {
     }
 }
 
-/// Equal bytes, whoever owns them.
+/// Equal bytes, in either form.
 impl PartialEq for WriteData<'_> {
     fn eq(&self, other: &WriteData<'_>) -> bool {
         **self == **other
@@ -97,7 +97,7 @@ impl PartialEq for WriteData<'_> {
 
 impl Eq for WriteData<'_> {}
 
-/// What the kernel asks. Names and data are borrowed from the request's buffer.
+/// A call of the kernel. Names and data are borrowed from the request's buffer.
 #[expect(missing_docs, reason = "the fields are the operands of the operation that the variant documents")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call<'a> {
@@ -201,6 +201,50 @@ pub enum Call<'a> {
     Interrupt { call: CallId },
 }
 
+impl Call<'_> {
+    /// The nodes that the kernel names in the call, and therefore knows.
+    pub(crate) fn nodes(&self) -> [Option<TreeNodeId>; 2] {
+        match *self {
+            Call::Forget { .. } | Call::Interrupt { .. } => [None, None],
+            Call::Rename { parent, to_parent, .. } => [Some(parent), Some(to_parent)],
+            Call::Link { node, parent, .. } => [Some(node), Some(parent)],
+            Call::CopyRange { from, to, .. } => [Some(from), Some(to)],
+            Call::Lookup { parent, .. }
+            | Call::Mknod { parent, .. }
+            | Call::Mkdir { parent, .. }
+            | Call::Symlink { parent, .. }
+            | Call::Create { parent, .. }
+            | Call::Tmpfile { parent, .. }
+            | Call::Unlink { parent, .. }
+            | Call::Rmdir { parent, .. } => [Some(parent), None],
+            Call::Getattr { node, .. }
+            | Call::Setattr { node, .. }
+            | Call::Readlink { node }
+            | Call::Open { node, .. }
+            | Call::Read { node, .. }
+            | Call::Write { node, .. }
+            | Call::Flush { node, .. }
+            | Call::Release { node, .. }
+            | Call::Fsync { node, .. }
+            | Call::Opendir { node }
+            | Call::Readdir { node, .. }
+            | Call::Releasedir { node, .. }
+            | Call::Fsyncdir { node, .. }
+            | Call::Syncfs { node }
+            | Call::Statfs { node }
+            | Call::Setxattr { node, .. }
+            | Call::Getxattr { node, .. }
+            | Call::Listxattr { node, .. }
+            | Call::Removexattr { node, .. }
+            | Call::Access { node, .. }
+            | Call::Getlk { node, .. }
+            | Call::Setlk { node, .. }
+            | Call::Fallocate { node, .. }
+            | Call::Lseek { node, .. } => [Some(node), None],
+        }
+    }
+}
+
 /// A node that a name was found to be, and how long that may be believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
@@ -216,7 +260,7 @@ pub struct Entry {
     pub is_held: bool,
 }
 
-/// What the kernel should do with its own cache of an opened file.
+/// Instructions for the kernel's page cache of an opened file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageCache {
     /// Keep what it has: nothing changed since.
@@ -248,7 +292,7 @@ pub struct Listed {
     pub entry: Option<Entry>,
 }
 
-/// What the kernel is told.
+/// The answer to a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// Failed.
@@ -289,8 +333,8 @@ pub enum Answer {
 pub enum Invalidate {
     /// A node's attributes and, from `offset` on for `length` bytes (0: to the end), its pages. `offset` < 0: attributes only.
     Node { node: TreeNodeId, offset: i64, length: i64 },
-    /// All that it gathered of the listing of a directory that it reads without opening it. No call under way holds what this takes.
+    /// The cached listing of a directory that the kernel reads without opening it. No call in progress holds the locks that this takes.
     Listing { node: TreeNodeId },
-    /// What a name means. What is a directory may be where a program works: if the name means the same still, that must not notice.
+    /// The meaning of a name. A directory may be the working directory of a program, which must not notice if the name keeps its meaning.
     Entry { parent: TreeNodeId, name: Vec<u8>, is_directory: bool },
 }

@@ -1,5 +1,6 @@
 //! The user's choices, and the server's part of the agreement.
 
+use crate::call::OpenHow;
 use crate::host::HostName;
 use std::time::Duration;
 use wirefs_cache::Mode;
@@ -31,6 +32,13 @@ pub struct Config {
     pub day: Timestamp,
     /// This machine, for the names of conflict copies.
     pub host: HostName,
+}
+
+impl Config {
+    /// Whether the kernel must keep no pages of a file that is opened so: appended data would land in the wrong place in them.
+    pub(crate) fn is_uncached(&self, how: OpenHow) -> bool {
+        how.direct || how.append || !self.mode.fetch.is_cached()
+    }
 }
 
 /// The server's reply when the tree was attached.

@@ -1,38 +1,22 @@
-//! The machine: its inputs, its outputs, and what they share.
+//! The client: its rooms, and access to them.
 
-use crate::call::{Answer, Call, CallId, Caller, Invalidate};
+use crate::call::{CallId, Invalidate};
 use crate::config::{Attachment, Config};
-use crate::files::Files;
-use crate::locks::Locks;
-use crate::operation;
-use crate::output::{DataKey, Lane, Output, Outputs};
-use crate::pending::{Continuation, Pending};
-use crate::predict;
-use crate::requests::connection::Link;
-use crate::requests::data::DataConnections;
-use crate::requests::{Outstanding, Requests};
-use crate::view::bounds;
-use crate::view::bounds::Trim;
-use crate::view::conflicts::Displacing;
-use crate::view::contended::Contended;
-use crate::view::counters::Counters;
-use crate::view::disk_cache::Stored;
-use crate::view::leases::Leases;
-use crate::view::misses::Misses;
+use crate::counters::Counters;
+use crate::kernel::CallsInProgress;
+use crate::output::{Output, Outputs};
+use crate::requests::Requests;
+use crate::view::View;
+use crate::view::copies::PrivateCopies;
+use crate::view::exclusive::ExclusiveState;
 use crate::view::prefetch::Streams;
-use crate::view::publications::Publications;
-use crate::view::rollback::Rollback;
-use crate::view::synced::Synced;
-use crate::view::throttled::Throttled;
-use crate::view::unconfirmed::Ahead;
-use bytes::Bytes;
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
-use wirefs_cache::{DirectoryCache, Freshness, InactiveListings, NameTree, PathEstimator, TreeNodeId};
-use wirefs_op::message::find::FindMode;
-use wirefs_op::message::get::GotMode;
-use wirefs_op::wire::Malformed;
-use wirefs_op::{Errno, FileId, Frame, FsStat, NOTAG, Reply, Request, Stat, Time};
+use wirefs_cache::TreeNodeId;
+use wirefs_op::{FileId, Time};
+
+/// Unacknowledged bytes that writers may leave behind before the network path is measured, and at least.
+const BEHIND_BYTES_MIN: u64 = 4 * 1024 * 1024;
+/// Unacknowledged bytes that writers may leave behind at most.
+const BEHIND_BYTES_MAX: u64 = 48 * 1024 * 1024;
 
 /// The client of one mounted tree.
 #[derive(Debug)]
@@ -40,263 +24,55 @@ pub struct Client {
     pub(crate) config: Config,
     pub(crate) attachment: Attachment,
     pub(crate) now: Time,
-    pub(crate) names: NameTree,
-    pub(crate) directories: DirectoryCache,
-    pub(crate) files: Files,
-    pub(crate) stored: Stored,
-    pub(crate) shelf: InactiveListings,
-    pub(crate) trim: Trim,
+    pub(crate) view: View,
+    pub(crate) exclusive: ExclusiveState,
+    pub(crate) prefetch: Streams,
+    pub(crate) copies: PrivateCopies,
     pub(crate) requests: Requests,
-    pub(crate) leases: Leases,
-    pub(crate) link: Link,
-    pub(crate) data: DataConnections,
-    /// Measures what comes in.
-    pub(crate) incoming: PathEstimator,
-    /// Measures what goes out.
-    pub(crate) outgoing: PathEstimator,
     pub(crate) counters: Counters,
-    pub(crate) throttled: Throttled,
-    pub(crate) publications: Publications,
-    pub(crate) displacing: Displacing,
-    pub(crate) misses: Misses,
-    pub(crate) streams: Streams,
-    pub(crate) ahead: Ahead,
-    pub(crate) contended: Contended,
-    /// When a program last got a lock by creating a name exclusively at the server.
-    pub(crate) acquired: Option<Time>,
-    /// What the server's machine lost is there again, and no connection was made since.
-    pub(crate) is_redone: bool,
-    pub(crate) locks: Locks,
-    pub(crate) synced: Synced,
-    pub(crate) rollback: Rollback,
-    /// The file system's figures, and as of when.
-    pub(crate) figures: Option<(FsStat, Time)>,
-    calls: BTreeSet<CallId>,
-    abandoned: BTreeSet<CallId>,
-    /// The directories in which calls change names, that the kernel may have gathered listings of.
-    changing: BTreeMap<CallId, [Option<TreeNodeId>; 2]>,
-    outputs: Outputs,
+    pub(crate) calls: CallsInProgress,
+    pub(crate) outputs: Outputs,
 }
 
 impl Client {
     /// A client whose tree is attached and whose connection is up.
     pub fn new(config: Config, attachment: Attachment, now: Time) -> Client {
-        let leases = Leases::new(&config.mode, &attachment, now);
-        let root = Freshness { at: now, leased: attachment.root.leased && leases.are_agreed() };
-        let mut requests = Requests::default();
-        // Nothing waits yet that could be given up.
+        let mut requests = Requests::new(now);
+        // No request waits yet that could be given up.
         requests.attached(attachment.ledger, false);
+        requests.allow_data_connections(attachment.data_connections);
         Client {
             config,
             now,
-            names: bounds::names_within(config.cache_bytes_max, attachment.root, root),
-            leases,
+            view: View::new(&config, &attachment, now),
             attachment,
-            directories: bounds::directories_within(config.cache_bytes_max),
-            files: Files::new(config.cache_bytes_max),
-            stored: Stored::default(),
-            shelf: bounds::shelf_within(config.cache_bytes_max),
-            trim: Trim::within(config.cache_bytes_max),
+            exclusive: ExclusiveState::default(),
+            prefetch: Streams::default(),
+            copies: PrivateCopies::default(),
             requests,
-            link: Link::new(now),
-            data: DataConnections::default(),
-            incoming: PathEstimator::default(),
-            outgoing: PathEstimator::default(),
             counters: Counters::default(),
-            throttled: Throttled::default(),
-            publications: Publications::default(),
-            displacing: Displacing::default(),
-            misses: Misses::default(),
-            streams: Streams::default(),
-            ahead: Ahead::default(),
-            contended: Contended::default(),
-            acquired: None,
-            is_redone: false,
-            locks: Locks::default(),
-            synced: Synced::default(),
-            rollback: Rollback::default(),
-            figures: None,
-            calls: BTreeSet::new(),
-            abandoned: BTreeSet::new(),
-            changing: BTreeMap::new(),
+            calls: CallsInProgress::default(),
             outputs: Outputs::default(),
         }
     }
 
-    /// Takes a call. Its answer is among the outputs, now or after later inputs.
-    ///
-    /// # Cost
-    /// 0 round trips for what may be believed; else as the operation's file says.
-    pub fn call(&mut self, now: Time, id: CallId, caller: Caller, call: Call<'_>) {
-        self.now = now;
-        self.counters.calls += 1;
-        if !matches!(call, Call::Forget { .. } | Call::Interrupt { .. }) {
-            self.calls.insert(id);
-        }
-        if operation::unopened::goes_on(&call) {
-            self.files.unopened.goes_on(caller.pid);
-        }
-        // Also where nothing was listed yet: a listing may overtake the change.
-        if self.config.mode.takes_leases()
-            && let Some(dirs) = operation::unopened::changes_names_in(&call)
-        {
-            dirs.into_iter().flatten().for_each(|dir| self.files.unopened.is_alone(dir));
-            self.changing.insert(id, dirs);
-        }
-        operation::start(self, id, caller, call);
-        self.end_past_deadline(id);
-        self.keep_within_bounds();
-    }
-
-    /// Takes a message from the server.
-    ///
-    /// # Errors
-    /// The server broke the protocol; the connection is of no use any more.
-    pub fn receive(&mut self, now: Time, body: Bytes) -> Result<(), Malformed> {
-        self.now = now;
-        self.link.heard(now);
-        self.take_in(None, body)
-    }
-
-    /// Takes a message that came over a data connection.
-    ///
-    /// # Errors
-    /// The server broke the protocol; that connection is of no use any more.
-    pub fn receive_data(&mut self, now: Time, key: DataKey, body: Bytes) -> Result<(), Malformed> {
-        self.now = now;
-        if self.data_heard(key) { self.take_in(Some(key), body) } else { Ok(()) }
-    }
-
-    fn take_in(&mut self, over: Option<DataKey>, body: Bytes) -> Result<(), Malformed> {
-        self.counters.bytes_in += body.len() as u64 + 4;
-        self.counters.frames_in += 1;
-        let (tag, reply) = Reply::decode(body)?;
-        if let (NOTAG, Reply::Error(error), None) = (tag, &reply, over) {
-            return Err(self.blamed(error));
-        }
-        if let Reply::Recall(recall) = reply {
-            if tag != NOTAG || !self.leases.are_agreed() || over.is_some() {
-                return Err(Malformed { what: "a recall of what was never leased", at: 1 });
-            }
-            self.recalled(recall);
-            return Ok(());
-        }
-        if let Reply::Alone(alone) = reply {
-            // Also behind the journal's back: who no longer may be ahead still has to say so.
-            if tag != NOTAG || !self.leases.are_agreed() || over.is_some() {
-                return Err(Malformed { what: "of being alone where that was not agreed on", at: 1 });
-            }
-            self.alone_told(alone);
-            return Ok(());
-        }
-        if let Reply::Limited(_) = reply {
-            if tag != NOTAG || self.attachment.data_connections == 0 || over.is_some() {
-                return Err(Malformed { what: "of a limit where that was not agreed on", at: 1 });
-            }
-            self.data_limited();
-            return Ok(());
-        }
-        let last = match &reply {
-            Reply::Get(got) => got.mode.has(GotMode::LAST),
-            Reply::Find(found) => found.mode.has(FindMode::LAST),
-            _ => true,
-        };
-        let bytes = match &reply {
-            Reply::Get(got) => got.data.0.len(),
-            Reply::Find(found) => found.data.0.len(),
-            _ => 0,
-        };
-        self.incoming.data_received(bytes as u64);
-        let outstanding = self.requests.reply(tag, over, last, bytes)?;
-        if outstanding.is_bulk() {
-            self.data.brings(self.now, over, bytes, self.requests.bytes_to_come(over));
-        }
-        self.measure(&outstanding, &reply, last);
-        if over.is_none() {
-            self.answered(outstanding.sent);
-        }
-        let before = self.outputs.len();
-        if over.is_some() && outstanding.first_reply && !self.is_no_news(&outstanding.request, &reply) {
-            self.ask_first(outstanding);
-        } else {
-            operation::finish(self, outstanding, reply, last);
-        }
-        self.outputs.put_answers_first(before);
-        self.go_on_behind();
-        self.keep_read();
-        self.send_waiting();
-        self.keep_within_bounds();
-        Ok(())
-    }
-
-    fn measure(&mut self, outstanding: &Outstanding, reply: &Reply, last: bool) {
-        let now = self.now;
-        if outstanding.first_reply && outstanding.is_prompt() {
-            self.incoming.rtt_sample(outstanding.arrival, now);
-            self.outgoing.rtt_sample(outstanding.departure, now);
-        }
-        let has_data = matches!(reply, Reply::Get(_) | Reply::Find(_));
-        if last && has_data && outstanding.asked_bytes() >= 64 * 1024 {
-            self.incoming.reply_received(outstanding.arrival, now);
-        }
-        if let (Request::Put(put), Reply::Put(_)) = (&outstanding.request, reply) {
-            self.outgoing.data_received(put.data.0.len() as u64);
-            self.outgoing.reply_received(outstanding.departure, now);
-        }
-    }
-
-    /// Lets time pass: deadlines, signs of life, what is too old to be kept.
-    pub fn tick(&mut self, now: Time) {
-        self.now = now;
-        self.watch_leases();
-        self.watch_room();
-        self.watch_durable();
-        self.watch_locks();
-        let (coherency, names) = (self.coherency(), &self.names);
-        self.directories.expire(&coherency, |dir| names.node(dir).is_some());
-        self.drop_unused();
-        self.names.expire(now);
-        self.bound_readings();
-        self.keep_within_bounds();
-        let slept = self.watch_link();
-        self.watch_data(slept);
-    }
-
-    /// When [`Client::tick`] is due.
-    pub fn deadline(&self) -> Option<Time> {
-        Some(self.now + Duration::from_millis(500))
-    }
-
-    /// Gives up waiting for a call: its caller is being killed. Tells whether it was waiting.
-    pub fn abandon(&mut self, now: Time, id: CallId) -> bool {
-        self.now = now;
-        let waits = self.calls.contains(&id);
-        if waits {
-            let changing = self.changing.get(&id).copied();
-            self.answer(id, Answer::Fail(Errno::Interrupted));
-            self.abandoned.insert(id);
-            self.changing.extend(changing.map(|dirs| (id, dirs)));
-        }
-        waits
-    }
-
     /// Whether a call waits for its answer.
     pub fn is_waiting(&self, id: CallId) -> bool {
-        self.calls.contains(&id)
+        self.calls.is_waiting(id)
     }
 
-    /// Whether answers are to come for which nobody waits any more.
+    /// Whether results are to come whose callers are gone.
     pub(crate) fn has_abandoned(&self) -> bool {
-        !self.abandoned.is_empty()
+        self.calls.has_abandoned()
     }
 
     /// How many calls wait.
     pub fn waiting(&self) -> usize {
-        self.calls.len()
+        self.calls.waiting().len()
     }
 
-    /// All changes with lower numbers are answered: what the journal notes, since whoever sends its changes again needs to know
-    /// which replies the server has been told to forget.
+    /// The number below which all changes are answered. The journal notes it: a replay needs to know which replies the server was told to
+    /// forget.
     pub fn answered_below(&self) -> u64 {
         self.requests.answered_below()
     }
@@ -311,72 +87,6 @@ impl Client {
         self.outputs.pop()
     }
 
-    pub(crate) fn answer(&mut self, id: CallId, answer: Answer) {
-        self.changed_names(id, !matches!(answer, Answer::Fail(_)));
-        if self.calls.remove(&id) {
-            self.outputs.push(Output::Answer(id, answer));
-        } else {
-            self.abandoned.remove(&id);
-            operation::undo(self, id, answer);
-        }
-    }
-
-    /// Answers once the kernel has forgotten what it is being told to forget.
-    pub(crate) fn answer_after(&mut self, id: CallId, answer: Answer) {
-        if self.calls.remove(&id) {
-            self.outputs.push(Output::AnswerAfter(id, answer));
-        } else {
-            self.abandoned.remove(&id);
-        }
-    }
-
-    /// Answers; where set-id bits of `node` may have fallen, once the kernel has forgotten the mode that it knew.
-    pub(crate) fn answer_with_fallen(
-        &mut self,
-        id: CallId,
-        answer: Answer,
-        node: TreeNodeId,
-        may_have_fallen: bool,
-    ) {
-        if !may_have_fallen {
-            return self.answer(id, answer);
-        }
-        self.answer_dropped(Invalidate::Node { node, offset: -1, length: 0 }, id, answer);
-    }
-
-    /// Answers once the kernel has forgotten this, which is no name.
-    pub(crate) fn answer_dropped(&mut self, what: Invalidate, id: CallId, answer: Answer) {
-        if self.calls.remove(&id) {
-            self.outputs.push(Output::AnswerDropped(what, id, answer));
-        } else {
-            self.abandoned.remove(&id);
-            self.invalidate(what);
-        }
-    }
-
-    /// Answers once the journal is on the local disk.
-    pub(crate) fn answer_journaled(&mut self, id: CallId, answer: Answer) {
-        self.changed_names(id, true);
-        if self.calls.remove(&id) {
-            self.outputs.push(Output::AnswerJournaled(id, answer));
-        } else {
-            self.abandoned.remove(&id);
-        }
-    }
-
-    /// A call has its answer: the kernel knows by that of its own changes of names, unless nobody waits for it, or it says that there were
-    /// none.
-    fn changed_names(&mut self, id: CallId, is_told: bool) {
-        let Some(dirs) = self.changing.remove(&id) else { return };
-        if !is_told || !self.calls.contains(&id) {
-            dirs.into_iter().flatten().for_each(|dir| self.doubt_listing(dir));
-        }
-    }
-
-    pub(crate) fn fail(&mut self, id: CallId, errno: Errno) {
-        self.answer(id, Answer::Fail(errno));
-    }
-
     pub(crate) fn invalidate(&mut self, what: Invalidate) {
         self.outputs.push(Output::Invalidate(what));
     }
@@ -385,82 +95,35 @@ impl Client {
         self.outputs.push(output);
     }
 
-    /// Sends a request; `pending` says what its reply is for.
-    pub(crate) fn send(&mut self, request: Request, pending: Pending) {
-        debug_assert!(!operation::release::closes_used(self, &request), "{request:?}");
-        let Some((request, pending)) = predict::foresee(self, request, pending) else { return };
-        // Not before: what is known of an object counts no more while a change of unknown outcome is on its way.
-        if let Some(node) = pending.counted_node() {
-            operation::write::begins(self, node, 0);
-        }
-        let Some((request, pending)) = self.behind(request, pending) else { return };
-        if self.is_past_deadline() && !pending.outlives_deadline() {
-            operation::fail(self, pending, Errno::HostDown);
-            return;
-        }
-        if self.config.journal && self.requests.is_numbered() && request.is_change() {
-            operation::concerned::note_known(self, &pending);
-            self.issue(request, |_| pending);
-        } else {
-            self.watch_syncs(&request);
-            self.counters.count(&request);
-            self.requests.wait(self.now, request, pending);
-        }
-        self.send_waiting();
-    }
-
-    pub(crate) fn send_waiting(&mut self) {
-        while self.link.is_up() {
-            let over = self.next_goes_over();
-            let (arrival, departure) =
-                (self.incoming.request_sent(self.now), self.outgoing.request_sent(self.now));
-            let Some((frame, lane)) = self.requests.next(self.now, over, arrival, departure) else {
-                break;
-            };
-            self.transmit(frame, lane);
-        }
-    }
-
-    pub(crate) fn transmit(&mut self, frame: Frame, lane: Lane) {
-        self.counters.bytes_out += frame.wire_len() as u64;
-        self.counters.frames_out += 1;
-        if !matches!(lane, Lane::Data(_)) {
-            self.link.spoke(self.now);
-            self.leases.asked(self.now);
-        }
-        self.output(Output::Send(frame, lane));
-    }
-
     /// The calls that wait.
     pub(crate) fn waiting_calls(&self) -> Vec<CallId> {
-        self.calls.iter().copied().collect()
+        self.calls.waiting().collect()
     }
 
-    /// As [`Client::learn`], of an object that was known when they were asked for.
-    pub(crate) fn refresh(&mut self, stat: &Stat, sent: Time) {
-        let known = self.names.of_file(stat.id).and_then(|node| self.names.node(node));
-        if known.is_some_and(|known| known.stat.kind == stat.kind) {
-            let known = self.known(stat, sent);
-            self.learn(stat, known);
+    /// Subtracts lookups of a node by the kernel.
+    pub(crate) fn forget_lookups(&mut self, node: TreeNodeId, count: u64) {
+        if self.view.names.node(node).is_some_and(|known| known.is_last_lookup(count)) {
+            self.deactivate(node);
+        }
+        self.view.names.forget(node, count);
+        self.drop_if_gone(node);
+    }
+
+    /// Drops the contents of a node that no longer exists.
+    pub(crate) fn drop_if_gone(&mut self, node: TreeNodeId) {
+        if self.view.names.node(node).is_none() {
+            self.view.files.node_forgotten(node);
+            self.view.disk_cache.node_forgotten(node);
         }
     }
 
-    /// Takes in attributes: of names, and of the contents that they vouch for.
-    pub(crate) fn learn(&mut self, stat: &Stat, known: Freshness) -> TreeNodeId {
-        match self.names.of_file(stat.id) {
-            // INVARIANT: while own writes are under way, what the server says is older than what the caller knows.
-            Some(node) if self.files.is_writing(node) => node,
-            _ => {
-                let coherency = self.coherency();
-                let (node, counts) = self.names.learn(stat, known, &coherency);
-                if counts && self.files.observe(node, stat.version, known, &coherency) {
-                    if self.files.may_kernel_have(node) {
-                        self.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
-                    }
-                    operation::as_opened::outdated(self, node);
-                }
-                node
-            }
-        }
+    /// Invalidates the kernel's pages of a file that others have changed.
+    pub(crate) fn invalidate_pages(&mut self, node: TreeNodeId) {
+        self.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
+    }
+
+    /// The number of unacknowledged bytes above which writers wait.
+    pub(crate) fn unacknowledged_bytes_max(&self) -> u64 {
+        (2 * self.requests.outgoing.bdp_bytes()).clamp(BEHIND_BYTES_MIN, BEHIND_BYTES_MAX)
     }
 }

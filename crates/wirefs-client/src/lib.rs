@@ -10,47 +10,42 @@
 //!
 //! *Proved by*: `tests/suite`, where it talks to the reference tree without a wire.
 
-mod ahead;
 pub mod automount;
 pub mod call;
 mod config;
-mod contended;
-mod core;
-mod data_connections;
-mod files;
+mod counters;
 mod host;
 pub mod invalidation_queue;
-mod leases;
-mod link;
-mod locks;
-mod operation;
 mod output;
+
+mod kernel;
 mod pending;
-mod predict;
-mod present;
-mod recall;
-mod redone;
 mod requests;
-mod rollback;
-mod shelved;
-mod status;
-mod stored;
-mod streams;
-mod synced;
-mod trim;
 mod view;
+
+mod answering;
+mod core;
+mod learning;
+mod operation;
+mod policies;
+mod present;
+mod replies;
+mod sending;
+
+mod machine;
+mod status;
 
 pub use config::{Attachment, Config};
 pub use core::Client;
+pub use counters::{Counters, RequestCount};
 pub use host::HostName;
+pub use machine::{Again, Redone};
 pub use output::{DataKey, Lane, Note, Output, Said};
-pub use redone::{Again, Redone};
 pub use requests::connection::LinkState;
 pub use requests::data::DATA_RETRY_AFTER;
 pub use status::{AheadStatus, LeaseStatus, Snapshot};
 pub use view::bounds::MemoryStatus;
 pub use view::conflicts::Conflicts;
-pub use view::counters::{Counters, RequestCount};
 pub use view::disk_cache::Loaded;
 pub use view::prefetch::{Fate, PrefetchStatus};
 pub use view::unconfirmed::LateError;

@@ -17,7 +17,7 @@ pub(crate) use handles::{Acquiring, Closing, Opening, Prefetching};
 pub(crate) use listing::{ArrivingListing, FindBounds, FindStream, FindTotals, Listing, ListingReader};
 pub(crate) use locks::{LockWanted, Locking, Unlocking};
 pub(crate) use names::{Linking, Looking, Making, Removing, Renaming};
-pub(crate) use publishing::{AfterPublishing, PublishStep, Publishing, ReplacedFile, ReplacedStep};
+pub(crate) use publishing::{PublishStep, Publishing, ReplacedFile, ReplacedStep};
 
 use crate::call::CallId;
 use wirefs_cache::TreeNodeId;

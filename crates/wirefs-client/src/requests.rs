@@ -1,17 +1,23 @@
-//! The requests under way: tags, what each is for, and those that wait for a tag.
+//! The requests in progress: their tags and continuations, and the requests that wait for a tag.
 
 mod again;
 mod bulk;
 pub(crate) mod connection;
 pub(crate) mod data;
+mod held;
 mod numbers;
+mod sending;
 pub(crate) mod shares;
 
 use crate::output::DataKey;
 use crate::output::Lane;
 use crate::pending::{Continuation, Pending};
+use connection::Link;
+use data::DataConnections;
+use held::Held;
 use numbers::{Numbers, Turn};
 use std::collections::{BTreeMap, VecDeque};
+use wirefs_cache::PathEstimator;
 use wirefs_cache::path_estimator::RateSample;
 use wirefs_op::limits::REQUESTS_MAX;
 use wirefs_op::message::get::GetMode;
@@ -19,7 +25,7 @@ use wirefs_op::message::lock::LockAction;
 use wirefs_op::wire::Malformed;
 use wirefs_op::{Frame, NOTAG, Order, Request, Tag, Time};
 
-/// A request that was under way over so many connections of which the server says that this client broke the protocol is given up.
+/// A request that was in progress on this many connections for which the server blames this client is given up.
 const BLAMES_MAX: u32 = 3;
 
 /// One request that was sent.
@@ -32,8 +38,8 @@ pub(crate) struct Outstanding {
     over: Option<DataKey>,
     /// When it was sent, the last time.
     pub(crate) sent: Time,
-    /// From when on what its reply tells may be: since it was asked for. Until it was sent, own changes may have been answered that go
-    /// behind it; sent again, a change gets the reply that it got first, and a look may be carried out before changes that followed it.
+    /// The earliest time that the reply may describe: when the request was made. Own changes may have been answered before it was sent. A
+    /// change that is sent again gets its first reply, and a query that is sent again may run before changes that followed it.
     pub(crate) told_since: Time,
     pub(crate) arrival: RateSample,
     pub(crate) departure: RateSample,
@@ -41,7 +47,7 @@ pub(crate) struct Outstanding {
     pub(crate) first_reply: bool,
     /// Bytes of data that its replies brought.
     received: u64,
-    /// Which one it was, of all that were sent.
+    /// Its position among all requests that were sent.
     pub(crate) order: u64,
     /// A change's, where they are numbered.
     pub(crate) number: Option<u64>,
@@ -49,7 +55,7 @@ pub(crate) struct Outstanding {
     blames: u32,
 }
 
-/// A request of which nobody will know what became of it.
+/// A request whose outcome will stay unknown.
 #[derive(Debug)]
 pub(crate) struct GivenUp {
     pub(crate) request: Request,
@@ -66,9 +72,9 @@ struct Waiting {
     number: Option<u64>,
     /// As of [`Outstanding`].
     told_since: Time,
-    /// Connections over which it was under way, and of which the server says that this client broke the protocol.
+    /// Connections on which it was in progress, and for which the server blames this client.
     blames: u32,
-    /// It goes over the first connection, though it is a read of much data.
+    /// Whether a large read must take the first connection.
     is_for_first: bool,
 }
 
@@ -99,16 +105,24 @@ impl Outstanding {
     }
 }
 
-/// All of them.
-#[derive(Debug, Default)]
+/// The requests in progress, and the connections that carry them.
+#[derive(Debug)]
 pub(crate) struct Requests {
     sent: BTreeMap<Tag, Outstanding>,
     waiting: VecDeque<Waiting>,
     numbers: Numbers,
     /// Changes are not numbered for now.
     are_numbers_held: bool,
+    held: VecDeque<Held>,
     next_tag: u16,
     next_order: u64,
+    /// The first connection.
+    pub(crate) link: Link,
+    pub(crate) data: DataConnections,
+    /// The path from the server: round trips and rates.
+    pub(crate) incoming: PathEstimator,
+    /// The path to the server.
+    pub(crate) outgoing: PathEstimator,
 }
 
 /// The lane of a request: the server executes it in the same order (PROTOCOL.md, "Order").
@@ -120,7 +134,24 @@ pub(crate) fn lane(request: &Request) -> Lane {
 }
 
 impl Requests {
-    /// Queues a request that was asked for at `asked`.
+    /// No requests, over a connection that is up.
+    pub(crate) fn new(now: Time) -> Requests {
+        Requests {
+            sent: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            numbers: Numbers::default(),
+            are_numbers_held: false,
+            held: VecDeque::new(),
+            next_tag: 0,
+            next_order: 0,
+            link: Link::new(now),
+            data: DataConnections::default(),
+            incoming: PathEstimator::default(),
+            outgoing: PathEstimator::default(),
+        }
+    }
+
+    /// Queues a request that was made at `asked`.
     pub(crate) fn wait(&mut self, asked: Time, request: Request, pending: Pending) {
         self.waiting.push_back(Waiting::new(asked, request, pending));
     }
@@ -140,8 +171,8 @@ impl Requests {
         self.numbers.answered_below()
     }
 
-    /// A barrier has failed, and what is sent from now on does not rely on it: says so.
-    pub(crate) fn heard(&mut self) -> Option<Request> {
+    /// The statement that a barrier has failed, and that changes from now on do not depend on it.
+    pub(crate) fn barrier_failed(&mut self) -> Option<Request> {
         let next = self.waiting.iter().find(|waiting| waiting.request.is_change());
         let given = next.and_then(|waiting| waiting.number);
         self.numbers.is_agreed().then(|| Request::Number(self.numbers.tell(given)))
@@ -159,7 +190,7 @@ impl Requests {
         self.waiting.is_empty()
     }
 
-    /// Whether any change is under way, sent or waiting.
+    /// Whether any change is in progress, sent or waiting.
     pub(crate) fn any_change(&self) -> bool {
         self.sent.values().any(|outstanding| outstanding.request.is_change())
             || self.waiting.iter().any(|waiting| waiting.request.is_change())
@@ -226,8 +257,8 @@ impl Requests {
         }
     }
 
-    /// The request that a reply with so many bytes of data belongs to. It stays known until its last reply; what it is
-    /// for is handed out, and put back by whoever waits for more.
+    /// The request of a reply with this many bytes of data. It stays known until its last reply. Its
+    /// continuation is handed out; an operation that expects more replies puts it back.
     ///
     /// # Errors
     /// There is no such request over this connection, or it did not ask for so much.
@@ -281,7 +312,7 @@ impl Requests {
         self.sent.get(&tag).map(|outstanding| outstanding.sent)
     }
 
-    /// From when on the replies to what is under way may tell.
+    /// The earliest time that a reply to a request in progress may describe.
     pub(crate) fn oldest(&self) -> Option<Time> {
         let sent = self.sent.values().map(|outstanding| outstanding.told_since);
         sent.chain(self.waiting.iter().map(|waiting| waiting.told_since)).min()
@@ -293,18 +324,18 @@ impl Requests {
             || self.waiting.iter().any(|waiting| wanted(&waiting.pending))
     }
 
-    /// What `wanted` finds in the first in which it finds anything, sent or waiting.
+    /// The first result of `wanted` over all requests, sent or waiting.
     pub(crate) fn find_map<T>(&self, wanted: impl Fn(&Pending) -> Option<T>) -> Option<T> {
         let sent = self.sent.values().map(|outstanding| &outstanding.pending);
         sent.chain(self.waiting.iter().map(|waiting| &waiting.pending)).find_map(wanted)
     }
 
-    /// How many are under way.
+    /// How many are in progress.
     pub(crate) fn len(&self) -> usize {
         self.sent.len() + self.waiting.len()
     }
 
-    /// Whether any but waiting locks are under way over the first connection: a reply is due there.
+    /// Whether any but waiting locks are in progress over the first connection: a reply is due there.
     pub(crate) fn is_reply_due(&self) -> bool {
         self.sent.values().filter(|outstanding| outstanding.over.is_none()).any(|outstanding| {
             match &outstanding.request {
@@ -314,7 +345,7 @@ impl Requests {
         })
     }
 
-    /// The requests under way by kind.
+    /// The requests in progress by kind.
     pub(crate) fn kinds(&self) -> BTreeMap<&'static str, u64> {
         let mut kinds = BTreeMap::new();
         let waiting = self.waiting.iter().map(|waiting| &waiting.request);
@@ -324,8 +355,8 @@ impl Requests {
         kinds
     }
 
-    /// The connection is gone: hands back what must not be sent again and what is of no more use; the rest waits, in
-    /// the order in which it was sent.
+    /// Handles the loss of the connection. Returns the requests that must not be sent again, or need not; the others wait, in the order in
+    /// which they were sent.
     pub(crate) fn interrupted(&mut self, is_blamed: bool) -> Vec<GivenUp> {
         let mut sent: Vec<Outstanding> = std::mem::take(&mut self.sent).into_values().collect();
         sent.sort_unstable_by_key(|outstanding| outstanding.order);
@@ -346,8 +377,8 @@ impl Requests {
         given_up
     }
 
-    /// There is a connection again, to a server that numbers changes from here on or not at all, and that knows the session's
-    /// earlier ones or not. Where it does not, hands back what must not be sent again.
+    /// Handles a new connection, to a server that numbers changes from `ledger` on, or not at all. `is_known`: the server knows the
+    /// session's earlier changes; if not, returns the changes that must not be sent again.
     pub(crate) fn attached(&mut self, ledger: Option<u64>, is_known: bool) -> Vec<GivenUp> {
         self.numbers.attached(ledger, is_known);
         let mut given_up = Vec::new();
@@ -373,8 +404,8 @@ impl Requests {
         given_up
     }
 
-    /// Others were put ahead of what waits, and will get newer numbers than that has. What the server knows by its number is asked for
-    /// first, since numbers only go up; what it never saw gets a new one.
+    /// Renumbers the waiting changes after others with newer numbers were queued before them. Numbers only increase, so changes
+    /// that the server knows by their number go first, and the others get new numbers.
     pub(crate) fn renumber(&mut self, ledger: u64) {
         let is_known = |waiting: &Waiting| waiting.number.is_some_and(|number| number < ledger);
         let (known, mut new): (VecDeque<_>, VecDeque<_>) =

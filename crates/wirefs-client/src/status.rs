@@ -1,10 +1,10 @@
-//! What the client has done so far, for people.
+//! The status of the client, for people.
 
 use crate::core::Client;
+use crate::counters::Counters;
 use crate::requests::connection::LinkState;
 use crate::view::bounds::MemoryStatus;
 use crate::view::conflicts::Conflicts;
-use crate::view::counters::Counters;
 use crate::view::prefetch::PrefetchStatus;
 use crate::view::unconfirmed::LateError;
 use std::collections::BTreeMap;
@@ -12,14 +12,14 @@ use std::time::Duration;
 use wirefs_op::Time;
 use wirefs_op::message::attach::Watch;
 
-/// What the server has promised.
+/// The leases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseStatus {
     /// Objects known whose attributes are leased.
     pub objects: usize,
     /// Names in listings that are leased.
     pub names: usize,
-    /// Whether that counts at the moment: the server was heard of late.
+    /// Whether they are valid at the moment.
     pub are_valid: bool,
     /// Recalls answered since the mount began.
     pub recalls: u64,
@@ -30,7 +30,7 @@ pub struct LeaseStatus {
 /// How far a mount is ahead of its server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AheadStatus {
-    /// Whether nobody else uses the tree, so that changes are answered before the server has them.
+    /// Whether the session is exclusive, so that changes are answered before the server has them.
     pub is_alone: bool,
     /// Changes that were answered and that the server has not confirmed.
     pub changes: u64,
@@ -61,7 +61,7 @@ pub struct Snapshot {
     pub rtt: Option<Duration>,
     /// The greatest rate of late, in bytes per second, in and out.
     pub rates: (Option<u64>, Option<u64>),
-    /// Requests under way, by kind.
+    /// Requests in progress, by kind.
     pub in_flight: BTreeMap<&'static str, u64>,
     /// Calls that wait for an answer.
     pub calls_waiting: usize,
@@ -73,67 +73,67 @@ pub struct Snapshot {
     pub cached_bytes: usize,
     /// Bytes of names remembered.
     pub memory: MemoryStatus,
-    /// What is leased; `None` where the mode or the server does without.
+    /// The leases; `None` if the mode or the server has none.
     pub leases: Option<LeaseStatus>,
-    /// What was fetched ahead.
+    /// Prefetched data.
     pub prefetch: PrefetchStatus,
     /// How far this mount is ahead of the server.
     pub ahead: AheadStatus,
-    /// What others had written and a copy took the place of.
+    /// Conflict copies.
     pub conflicts: Conflicts,
     /// When this is.
     pub at: Time,
 }
 
 impl Client {
-    /// What the client has done and is doing.
+    /// The status at this moment.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
             counters: self.counters.clone(),
-            link: self.link.state,
-            losses: self.link.losses,
-            data_connections: self.data.open(),
-            rtt: self.incoming.rtt(),
-            rates: (self.incoming.rate(), self.outgoing.rate()),
+            link: self.requests.link.state,
+            losses: self.requests.link.losses,
+            data_connections: self.requests.data.open(),
+            rtt: self.requests.incoming.rtt(),
+            rates: (self.requests.incoming.rate(), self.requests.outgoing.rate()),
             in_flight: self.requests.kinds(),
             calls_waiting: self.waiting(),
-            unacknowledged_bytes: self.files.unacknowledged(),
-            nodes: self.names.len(),
-            cached_bytes: self.files.cached_bytes(),
+            unacknowledged_bytes: self.view.files.unacknowledged(),
+            nodes: self.view.names.len(),
+            cached_bytes: self.view.files.cached_bytes(),
             memory: self.memory(),
-            leases: self.leases.are_agreed().then(|| self.lease_status()),
-            prefetch: self.streams.counted,
+            leases: self.view.leases.are_agreed().then(|| self.lease_status()),
+            prefetch: self.prefetch.counted,
             ahead: self.ahead_status(),
-            conflicts: self.displacing.conflicts.clone(),
+            conflicts: self.copies.replaced.conflicts.clone(),
             at: self.now,
         }
     }
 
     fn ahead_status(&self) -> AheadStatus {
         AheadStatus {
-            is_alone: self.ahead.is_alone(),
-            changes: self.ahead.outstanding(),
-            held: self.ahead.held(),
-            late: self.ahead.late().cloned().collect(),
-            late_count: self.ahead.late_count,
-            lent: self.locks.lent(),
-            locks: self.locks.answered,
+            is_alone: self.exclusive.unconfirmed.is_alone(),
+            changes: self.exclusive.unconfirmed.outstanding(),
+            held: self.requests.held(),
+            late: self.exclusive.unconfirmed.late().cloned().collect(),
+            late_count: self.exclusive.unconfirmed.late_count,
+            lent: self.view.locks.delegated(),
+            locks: self.view.locks.answered,
         }
     }
 
     fn lease_status(&self) -> LeaseStatus {
         let coherency = self.coherency();
         LeaseStatus {
-            objects: self.names.leased(&coherency),
-            names: self.directories.leased(&coherency),
+            objects: self.view.names.leased(&coherency),
+            names: self.view.directories.leased(&coherency),
             are_valid: coherency.leases_valid,
-            recalls: self.leases.recalls,
-            watch: self.leases.watch(),
+            recalls: self.view.leases.recalls,
+            watch: self.view.leases.watch(),
         }
     }
 
-    /// Whether nothing is on its way to the server.
+    /// Whether no request is in progress, and no data unacknowledged.
     pub fn is_settled(&self) -> bool {
-        self.requests.len() == 0 && self.files.unacknowledged() == 0
+        self.requests.len() == 0 && self.view.files.unacknowledged() == 0
     }
 }

@@ -3,10 +3,13 @@
 pub(crate) mod bounds;
 pub(crate) mod conflicts;
 pub(crate) mod contended;
-pub(crate) mod counters;
+pub(crate) mod copies;
 pub(crate) mod disk_cache;
 pub(crate) mod durable;
+pub(crate) mod exclusive;
+pub(crate) mod files;
 pub(crate) mod leases;
+pub(crate) mod locks;
 pub(crate) mod misses;
 pub(crate) mod prefetch;
 pub(crate) mod publications;
@@ -15,3 +18,49 @@ pub(crate) mod shown;
 pub(crate) mod synced;
 pub(crate) mod throttled;
 pub(crate) mod unconfirmed;
+
+use crate::config::{Attachment, Config};
+use bounds::Trim;
+use disk_cache::Stored;
+use files::Files;
+use leases::Leases;
+use locks::Locks;
+use throttled::Throttled;
+use wirefs_cache::{DirectoryCache, Freshness, InactiveListings, NameTree};
+use wirefs_op::{FsStat, Time};
+
+/// The cached data of the tree, and the rights to use it.
+#[derive(Debug)]
+pub(crate) struct View {
+    pub(crate) names: NameTree,
+    pub(crate) directories: DirectoryCache,
+    pub(crate) inactive: InactiveListings,
+    pub(crate) files: Files,
+    pub(crate) disk_cache: Stored,
+    pub(crate) leases: Leases,
+    pub(crate) locks: Locks,
+    /// The file system's figures, and the time of the request that brought them.
+    pub(crate) figures: Option<(FsStat, Time)>,
+    pub(crate) bounds: Trim,
+    pub(crate) throttled: Throttled,
+}
+
+impl View {
+    /// The view of a tree that was just attached.
+    pub(crate) fn new(config: &Config, attachment: &Attachment, now: Time) -> View {
+        let leases = Leases::new(&config.mode, attachment, now);
+        let root = Freshness { at: now, leased: attachment.root.leased && leases.are_agreed() };
+        View {
+            names: bounds::names_within(config.cache_bytes_max, attachment.root, root),
+            directories: bounds::directories_within(config.cache_bytes_max),
+            inactive: bounds::inactive_within(config.cache_bytes_max),
+            files: Files::new(config.cache_bytes_max),
+            disk_cache: Stored::default(),
+            leases,
+            locks: Locks::default(),
+            figures: None,
+            bounds: Trim::within(config.cache_bytes_max),
+            throttled: Throttled::default(),
+        }
+    }
+}

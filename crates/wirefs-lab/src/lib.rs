@@ -49,6 +49,7 @@ pub mod homes;
 pub mod port;
 pub mod program;
 pub mod sshd;
+pub mod synthetic;
 mod sys;
 mod tap;
 

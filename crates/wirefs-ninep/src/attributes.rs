@@ -2,7 +2,7 @@
 
 use crate::qid::Qid;
 use wirefs_op::wire::{Malformed, Reader, Wire, Writer};
-use wirefs_op::{SetStat, SetTime, Stat, Timestamp};
+use wirefs_op::{FileId, Kind, SetStat, SetTime, Stat, Timestamp};
 
 macro_rules! fields_in_order {
     ($name:ident { $($field:ident),* $(,)? }) => {
@@ -129,6 +129,37 @@ impl Attributes {
     }
 }
 
+impl Attributes {
+    /// Returns Op's attributes; `None` if the mode has no type.
+    pub fn to_stat(&self) -> Option<Stat> {
+        let kind = Kind::from_mode(self.mode)?;
+        let narrow = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+        let times = [self.mtime, self.ctime].map(|time| time.secs ^ (time.nanos << 32));
+        let own = if self.valid & GETATTR_VERSION != 0 { self.version } else { u64::from(self.qid.version) };
+        Some(Stat {
+            version: version_of([own, self.sizes.size, times[0], times[1], u64::from(self.mode)]),
+            mode: self.mode & 0o7777,
+            nlink: narrow(self.sizes.nlink),
+            uid: self.uid,
+            gid: self.gid,
+            rdev: narrow(self.sizes.rdev),
+            size: self.sizes.size,
+            blocks: self.sizes.blocks,
+            blksize: narrow(self.sizes.blksize),
+            atime: self.atime.timestamp(),
+            mtime: self.mtime.timestamp(),
+            ctime: self.ctime.timestamp(),
+            ..Stat::blank(FileId { fs: 0, ino: self.qid.path, generation: 0 }, kind)
+        })
+    }
+}
+
+/// Mixes the values that differ when an object differs (FNV-1a): servers of synthetic files keep the qid's version at 0.
+pub(crate) fn version_of<const N: usize>(parts: [u64; N]) -> u64 {
+    let bytes = parts.into_iter().flat_map(u64::to_le_bytes);
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
 /// The fields of Tsetattr.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SetAttributes {
@@ -151,6 +182,33 @@ pub struct SetAttributes {
 fields_in_order!(SetAttributes { valid, mode, uid, gid, size, atime, mtime });
 
 impl SetAttributes {
+    /// Returns the fields for changes in Op's terms.
+    pub fn of(set: &SetStat) -> SetAttributes {
+        let bit = |is_set: bool, bit| if is_set { bit } else { 0 };
+        let time = |time: Option<SetTime>| match time {
+            Some(SetTime::At(time)) => NineTime::of(time),
+            Some(SetTime::Now) | None => NineTime::default(),
+        };
+        let is_given = |time| matches!(time, Some(SetTime::At(_)));
+        let valid = bit(set.mode.is_some(), 1)
+            | bit(set.uid.is_some(), 2)
+            | bit(set.gid.is_some(), 4)
+            | bit(set.size.is_some(), 8)
+            | bit(set.atime.is_some(), 16)
+            | bit(set.mtime.is_some(), 32)
+            | bit(is_given(set.atime), 128)
+            | bit(is_given(set.mtime), 256);
+        SetAttributes {
+            valid,
+            mode: set.mode.unwrap_or_default(),
+            uid: set.uid.unwrap_or_default(),
+            gid: set.gid.unwrap_or_default(),
+            size: set.size.unwrap_or_default(),
+            atime: time(set.atime),
+            mtime: time(set.mtime),
+        }
+    }
+
     /// Returns the changes in Op's terms. A change of ctime alone is none.
     pub fn to_set_stat(self) -> SetStat {
         let has = |bit: u32| self.valid & bit != 0;

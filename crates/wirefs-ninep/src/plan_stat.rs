@@ -1,9 +1,10 @@
 //! The stat of 9P2000: machine-independent directory entries, and the changes of Twstat.
 
+use crate::attributes::version_of;
 use crate::qid::{QID_DIRECTORY, Qid};
 use crate::text::NineString;
 use wirefs_op::wire::{Malformed, Reader, Wire, Writer};
-use wirefs_op::{Kind, Stat};
+use wirefs_op::{FileId, Kind, Stat, Timestamp};
 
 /// The mode bit of a directory.
 pub const DMDIR: u32 = 0x8000_0000;
@@ -58,6 +59,28 @@ impl PlanStat {
             uid: number(stat.uid),
             gid: number(stat.gid),
             muid: number(stat.uid),
+        }
+    }
+
+    /// Returns Op's attributes. The user and group of those whose names are not numbers are given.
+    pub fn to_stat(&self, uid: u32, gid: u32) -> Stat {
+        let number = |name: &NineString| std::str::from_utf8(&name.0).ok()?.parse::<u32>().ok();
+        let kind = if self.mode & DMDIR != 0 { Kind::Directory } else { Kind::File };
+        let time = |secs: u32| Timestamp { secs: i64::from(secs), nanos: 0 };
+        let [version, mode, mtime] = [self.qid.version, self.mode, self.mtime].map(u64::from);
+        Stat {
+            version: version_of([version, mode, mtime, self.length]),
+            mode: self.mode & 0o777,
+            nlink: if kind == Kind::Directory { 2 } else { 1 },
+            uid: number(&self.uid).unwrap_or(uid),
+            gid: number(&self.gid).unwrap_or(gid),
+            size: self.length,
+            blocks: self.length.div_ceil(512),
+            blksize: 4096,
+            atime: time(self.atime),
+            mtime: time(self.mtime),
+            ctime: time(self.mtime),
+            ..Stat::blank(FileId { fs: 0, ino: self.qid.path, generation: 0 }, kind)
         }
     }
 

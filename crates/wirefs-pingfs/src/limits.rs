@@ -67,13 +67,19 @@ pub const SURVEY_PACKETS: usize = 20;
 pub const SURVEY_STEP: Duration = Duration::from_millis(2);
 /// The largest acceptable loss in a survey.
 pub const SURVEY_LOSS_MAX: f64 = 0.5;
-/// Round trips for which a block that arrived for a reader is kept: the next needed block may just have
-/// passed.
-pub const RECENT_RTTS: u32 = 2;
+/// Cycles for which a block that arrived for a reader is kept: the next needed block may just have passed, and blocks
+/// that were requested ahead arrive in any order within a cycle.
+pub const RECENT_CYCLES: u32 = 2;
 /// The shortest time for which such a block is kept: the duration of the calls of one file read.
 pub const RECENT_MIN: Duration = Duration::from_millis(1);
-/// Contents of such blocks in bytes.
-pub const RECENT_BYTES_MAX: usize = 256 << 10;
+/// The longest time. While the store is quiet, cycles are longer than those that a reader meets.
+pub const RECENT_MAX: Duration = Duration::from_secs(1);
+/// File data that is requested ahead of a reader in bytes.
+pub const READ_AHEAD_BYTES: u64 = 4 << 20;
+/// How long a block that was requested ahead waits for its reader.
+pub const READ_AHEAD_TIME: Duration = Duration::from_secs(1);
+/// Contents of blocks that arrived for a reader in bytes: those requested ahead, and those of the read before.
+pub const RECENT_BYTES_MAX: usize = 6 << 20;
 /// A block missing for this long is gone: no packet lives longer (RFC 9293 uses two minutes).
 pub const GONE_AFTER: Duration = Duration::from_secs(120);
 /// Missing blocks whose times are recorded.
@@ -125,4 +131,6 @@ const _: () =
     assert!(HEARTBEAT.as_millis() * 10 <= DEAD_AFTER.as_millis(), "a dead node missed many heartbeats");
 const _: () =
     assert!(RETRY_MAX.as_millis() * 4 < DEAD_AFTER.as_millis(), "several retransmissions fit in the timeout");
+const _: () =
+    assert!(READ_AHEAD_BYTES < RECENT_BYTES_MAX as u64, "blocks requested ahead stay until they are read");
 const _: () = assert!(WAIT_MAX.as_millis() < 500, "a polling caller never counts as stopped");

@@ -40,13 +40,16 @@ impl PendingReads {
         self.reads.is_empty()
     }
 
-    /// Delivers a block, or its loss, to all reads that miss it.
-    pub(crate) fn deliver(&mut self, id: BlockId, block: &Result<Bytes, Lost>) {
+    /// Delivers a block, or its loss, to all reads that miss it. Returns whether there is one.
+    pub(crate) fn deliver(&mut self, id: BlockId, block: &Result<Bytes, Lost>) -> bool {
+        let mut is_missed = false;
         for read_state in self.reads.values_mut() {
             if read_state.missing.remove(&id) {
                 read_state.results.push((id, block.clone()));
+                is_missed = true;
             }
         }
+        is_missed
     }
 
     /// Makes a read wait for a block again.

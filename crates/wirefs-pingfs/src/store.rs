@@ -17,7 +17,7 @@ use wirefs_echo::{EchoOutput, HostId};
 
 use crate::ages::BlockAges;
 use crate::echo_driver::{EchoDriver, PollBudget};
-use crate::limits::{RECENT_MIN, RECENT_RTTS, SPIN_MAX};
+use crate::limits::{READ_AHEAD_TIME, RECENT_CYCLES, RECENT_MAX, RECENT_MIN, SPIN_MAX};
 use crate::missing_blocks::MissingBlocks;
 use crate::options::EchoOptions;
 use crate::pending_reads::{PendingReads, ReadId};
@@ -230,23 +230,24 @@ impl StoreCore {
 
     fn block_arrived(&mut self, id: wirefs_echo::EchoBlockId, block: Result<bytes::Bytes, Lost>) {
         let Some(id) = unpacked(id) else { return };
-        self.pending_reads.deliver(id, &block);
+        let is_read = self.pending_reads.deliver(id, &block);
         match block {
             Ok(block) => {
                 self.missing_blocks.settle(id);
-                self.recent.put(id, &block, self.recent_deadline());
+                // A block requested ahead waits for its reader.
+                let until = if is_read { self.recent_deadline() } else { Instant::now() + READ_AHEAD_TIME };
+                self.recent.put(id, &block, until);
             }
             Err(Lost) => self.missing_blocks.miss(id, Instant::now()),
         }
     }
 
-    /// Returns until when a block that passes now is kept: until its packet returns, and another one needed
-    /// with it.
+    /// Returns until when a block that passes now is kept: until its packet returns, and another one needed with it.
     fn recent_deadline(&self) -> Instant {
         let hosts =
             (0..self.driver.paths.len()).filter_map(|number| self.driver.echo.status(HostId(number as u8)));
-        let rtt = hosts.filter_map(|host| host.rtt_min).max().unwrap_or_default();
-        Instant::now() + (rtt * RECENT_RTTS).max(RECENT_MIN)
+        let cycle = hosts.filter_map(|host| host.cycle).max().unwrap_or_default();
+        Instant::now() + (cycle * RECENT_CYCLES).clamp(RECENT_MIN, RECENT_MAX)
     }
 
     /// Returns a block that passed recently.

@@ -47,6 +47,7 @@ SOURCE is one of
   tls://host[:port]/path      a `wirefs serve`, encrypted; default port 6440
   unix:///path/of/socket      a `wirefs serve` on this machine
   ether://MAC@card[,card]/path  a `wirefs serve` on the same Ethernet, encrypted, without IP
+  9p://host[:port]/tree       a server of 9P2000 or 9P2000.L; mode strict unless named; 9p+unix:///socket
   blocks:///DIR               a block tree in a directory of this machine
   blocks+memory:              a block tree in memory, lost at unmount
   tcp+plain://host:port/path  neither encrypted nor authenticated
@@ -139,7 +140,7 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 #[command(after_help = SERVE_EXAMPLES)]
 pub(crate) struct Serve {
-    /// The directory to export, or a block tree: blocks:///DIR, blocks+memory:
+    /// The directory to export, or a block tree (blocks:///DIR, blocks+memory:), or a 9P server's tree (9p://host:port/tree)
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
     /// The address to listen on: tls://host:port, unix:///path/of/socket, ether://card or tcp+plain://host:port [default: tls://0.0.0.0:6440]

@@ -17,6 +17,7 @@ mod identity;
 mod manual;
 mod mount;
 mod mountpoint;
+mod nine;
 mod node;
 mod quarantine;
 mod recover;

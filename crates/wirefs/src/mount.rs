@@ -48,7 +48,7 @@ pub(crate) fn run_origin(
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let mut settings = MountSettings::of(arguments)?;
+    let mut settings = MountSettings::of(arguments, origin.default_mode())?;
     // Without a server the kernel must check permissions.
     settings.default_permissions |= origin.is_local();
     let mountpoint = examine(&arguments.mountpoint)?;

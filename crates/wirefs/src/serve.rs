@@ -5,6 +5,7 @@ mod lease_marker;
 mod ledger;
 
 use std::collections::BTreeSet;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +18,9 @@ use wirefs_carrier::ether::{self, EtherAddress};
 use wirefs_carrier::tls::Identity;
 use wirefs_carrier::{Address, HostPort, ListenOptions, Listener, Stdio, TLS_PORT_DEFAULT};
 use wirefs_hostfs::{HostOptions, HostTree, Notice, WatchKind};
+use wirefs_ninefs::NineSource;
 use wirefs_op::message::attach::Watch;
+use wirefs_op::message::version::BootId;
 use wirefs_serve::{BeforeLeasing, Believers, ServeOptions, ServedPlace, Server};
 use wirefs_server::Tree;
 
@@ -25,6 +28,7 @@ use self::lease_marker::LeaseMarkers;
 use crate::arguments;
 use crate::blocks::Blocks;
 use crate::failure::failure;
+use crate::nine;
 use crate::sys::{self, Signals};
 use crate::terminal::{note, say};
 use crate::user_dirs;
@@ -39,6 +43,10 @@ pub(crate) fn run(arguments: &arguments::Serve) -> Result<()> {
     raise_descriptors();
     if let Some(blocks) = Blocks::parse(arguments.directory.as_os_str())? {
         return serve_blocks(arguments, &blocks, signals);
+    }
+    if let Some(source) = NineSource::parse(arguments.directory.as_os_str().as_bytes()) {
+        let (tree, boot) = nine::open(source?)?;
+        return serve_nine(arguments, tree, boot, signals);
     }
     let boot = boot::id_of(&arguments.directory);
     let notice = if arguments.exclusive { Notice::Exclusive } else { Notice::Watched(WatchKind::Filesystem) };
@@ -75,6 +83,26 @@ fn serve_blocks(arguments: &arguments::Serve, blocks: &Blocks, signals: Signals)
     // Unsynced data of such a tree ends with the process, and so does its ledger.
     let options = ServeOptions::new(boot);
     listen(arguments, Export { tree: Arc::new(tree), options, markers, has_local_programs: false }, signals)
+}
+
+/// Serves a 9P server's tree. Nothing is leased, since 9P reports no changes.
+fn serve_nine(
+    arguments: &arguments::Serve,
+    tree: Arc<dyn Tree>,
+    boot: BootId,
+    signals: Signals,
+) -> Result<()> {
+    if arguments.read_only {
+        return Err(failure(
+            "a 9P server's tree cannot be served read-only",
+            "have that server export it read-only",
+        ));
+    }
+    let options = ServeOptions::new(boot);
+    if arguments.stdio {
+        return serve_stdio(Server::start(tree, options)?, signals);
+    }
+    listen(arguments, Export { tree, options, markers: None, has_local_programs: false }, signals)
 }
 
 /// An export.

@@ -55,7 +55,9 @@ impl BlockTree {
         clock: Clock,
     ) -> Result<BlockTree, OpenFault> {
         let payload_bytes = store.payload_bytes();
-        let geometry = Geometry::new(payload_bytes).ok_or(OpenFault::Payload(payload_bytes))?;
+        let geometry = Geometry::new(payload_bytes)
+            .ok_or(OpenFault::Payload(payload_bytes))?
+            .with_read_ahead(store.read_ahead_bytes());
         let mut ids = IdAllocator::new(options.node);
         let cache = Cache::new(options.ram_bytes);
         let mut volume = match (store.transactions(), store.root()?) {

@@ -40,7 +40,8 @@ impl View<'_> {
     /// Reads up to `count` bytes from `offset`; fewer at the end of the file.
     ///
     /// # Cost
-    /// The retrievals of the runs, then one for all contents.
+    /// The retrievals of the runs, then one for all contents. If the store reads ahead, the runs of the read-ahead are
+    /// retrieved too, and its contents are hints.
     pub(crate) fn read(&self, ino: Ino, head: &Head, offset: u64, count: u64) -> Result<Bytes, Halt> {
         let count = count.min(head.size.saturating_sub(offset));
         if count == 0 {
@@ -58,14 +59,17 @@ impl View<'_> {
                 bytes.resize(len, 0);
                 Ok(Bytes::from(bytes))
             }
-            Body::Pieces => self.read_pieces(ino, offset, len),
+            Body::Pieces => self.read_pieces(ino, head.size, offset, len),
         }
     }
 
-    fn read_pieces(&self, ino: Ino, offset: u64, len: usize) -> Result<Bytes, Halt> {
+    fn read_pieces(&self, ino: Ino, size: u64, offset: u64, len: usize) -> Result<Bytes, Halt> {
         let piece_bytes = self.geometry.piece_bytes();
         let (first, last) = (offset / piece_bytes, (offset + len as u64 - 1) / piece_bytes);
-        let runs = self.runs(ino, first..=last, usize::MAX)?;
+        let ahead =
+            self.geometry.read_ahead_end(offset, len as u64).map(|end| end.min(size).div_ceil(piece_bytes));
+        let end = ahead.unwrap_or_default().max(last + 1);
+        let runs = self.runs(ino, first..=end - 1, usize::MAX)?;
         let mut bytes = vec![0; len];
         let mut wants = Wants::default();
         for piece in first..=last {
@@ -81,6 +85,12 @@ impl View<'_> {
             let part = wanted.len().min(room.len());
             if let (Some(room), Some(wanted)) = (room.get_mut(..part), wanted.get(..part)) {
                 room.copy_from_slice(wanted);
+            }
+        }
+        for piece in last + 1..end {
+            let (run, place) = Run::of(piece);
+            if let Some(id) = runs.get(&run).and_then(|run| run.get(place)) {
+                wants.hint(id);
             }
         }
         wants.settle()?;

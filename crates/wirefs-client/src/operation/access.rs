@@ -5,8 +5,8 @@ use crate::core::Client;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::{Errno, Stat};
 
-/// A first guess for programs that ask before they try: the server has the last word when they do. What its groups are
-/// is not known here, so the group's rights count as the user's.
+/// A first guess for programs that ask before they try; the server decides when they do. The groups of the caller are unknown
+/// here, so the group's rights count as the user's.
 ///
 /// # Cost
 /// 0 round trips.
@@ -17,7 +17,7 @@ pub(crate) fn start(
     node: TreeNodeId,
     mask: u32,
 ) -> Result<(), Errno> {
-    let known = client.names.node(node).ok_or(Errno::Stale)?;
+    let known = client.view.names.node(node).ok_or(Errno::Stale)?;
     let stat = client.present(&known.stat);
     if client.attachment.read_only && mask & 2 != 0 {
         return Err(Errno::ReadOnly);

@@ -2,7 +2,7 @@
 
 use crate::call::{Answer, CallId, Caller, Handle};
 use crate::core::Client;
-use crate::operation::{attributes, session};
+use crate::operation::{attributes, copies, puts};
 use crate::pending::{Allocating, Pending};
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::allocate::{Rallocate, Tallocate};
@@ -17,14 +17,14 @@ pub(crate) fn start(
     (node, handle): (TreeNodeId, Handle),
     (offset, length, mode): (u64, u64, u32),
 ) -> Result<(), Errno> {
-    if let Some(answer) = session::allocate(client, (node, handle), (offset, length, mode)) {
+    if let Some(answer) = copies::allocate(client, (node, handle), (offset, length, mode)) {
         client.answer(call, answer?);
         return Ok(());
     }
     let target = client.target(node, Some(handle))?;
-    let kills_privileges = super::write::kills_privileges(client, caller, node, &target);
+    let kills_privileges = puts::kills_privileges(client, caller, node, &target);
     let allocate = Tallocate { target, mode, offset, length };
-    super::write::begins(client, node, 0);
+    client.change_begins(node, 0);
     let allocating = Allocating { call, node, kills_privileges };
     client.send(Request::Allocate(allocate), Pending::Allocate(allocating));
     Ok(())
@@ -32,15 +32,15 @@ pub(crate) fn start(
 
 pub(crate) fn finish(client: &mut Client, allocating: Allocating, sent: Time, reply: Rallocate) {
     let Allocating { call, node, kills_privileges } = allocating;
-    client.files.write_answered(node, 0);
-    client.files.forget_contents(node);
+    client.view.files.write_answered(node, 0);
+    client.view.files.forget_contents(node);
     attributes::took_effect(client, node, None, reply.stat.as_ref(), sent);
     client.answer_with_fallen(call, Answer::Done, node, kills_privileges);
-    super::write::goes_on(client, node);
+    client.change_ended(node);
 }
 
 pub(crate) fn failed(client: &mut Client, allocating: Allocating, errno: Errno) {
-    client.files.write_answered(allocating.node, 0);
+    client.view.files.write_answered(allocating.node, 0);
     client.fail(allocating.call, errno);
-    super::write::goes_on(client, allocating.node);
+    client.change_ended(allocating.node);
 }

@@ -1,45 +1,45 @@
-//! Files that were opened from memory, without a word to the server. Others may take away such a file's last name, and then nobody
-//! reaches it any more: what it held when it was opened is kept aside until the server has an fd of it.
+//! Files that were opened from memory, without a request. If another client removes such a file's last name, the file is out of reach:
+//! its contents as of the open are kept until the server has an fd of it.
 
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
-use crate::operation::open;
+use crate::operation::handles;
 use std::time::Duration;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::{Errno, Stat};
 
-/// A file was just opened without an fd. What is leased is told of before it goes, in time for an fd. Of anything else the contents are
-/// kept aside as far as they are all here; if not, an fd is asked for, which nobody waits for.
+/// Prepares a file that was just opened without an fd for the loss of its name. A leased file is recalled in time to get an fd. The
+/// contents of any other file are kept if they are complete; otherwise an fd is requested in the background.
 pub(crate) fn keep(client: &mut Client, node: TreeNodeId, handle: Handle) {
-    let Some(known) = client.names.node(node) else { return };
+    let Some(known) = client.view.names.node(node) else { return };
     let size = known.stat.size;
     let is_leased = known.freshness.is_some_and(|known| client.coherency().is_leased(known));
-    if !client.files.keep_as_opened(handle, size) && !is_leased {
-        open::ask_fd(client, node, handle);
+    if !client.view.files.keep_as_opened(handle, size) && !is_leased {
+        handles::ask_fd(client, node, handle);
     }
 }
 
-/// The file changes, or was found changed: what is kept aside is not what it holds any more. Files without an fd get one.
+/// Requests fds for open files with kept contents, since the file has changed and the kept contents are outdated.
 pub(crate) fn outdated(client: &mut Client, node: TreeNodeId) {
-    if !client.files.keeps_any() {
+    if !client.view.files.keeps_any() {
         return;
     }
-    for handle in client.files.handles_of(node).collect::<Vec<_>>() {
-        if client.files.open(handle).is_some_and(|open| open.as_opened.is_some()) {
-            open::ask_fd(client, node, handle);
+    for handle in client.view.files.handles_of(node).collect::<Vec<_>>() {
+        if client.view.files.open(handle).is_some_and(|open| open.as_opened.is_some()) {
+            handles::ask_fd(client, node, handle);
         }
     }
 }
 
-/// What a read gets of a file that cannot be reached any more.
+/// The answer to a read of a file that cannot be reached any more.
 fn read(client: &Client, handle: Handle, offset: u64, count: u64) -> Option<Answer> {
-    let open = client.files.open(handle)?;
+    let open = client.view.files.open(handle)?;
     let (ranges, size) = open.as_opened.as_ref()?;
     let end = offset.checked_add(count)?.min(*size);
     ranges.read(offset.min(end), end).map(Answer::Data)
 }
 
-/// A read failed. It is answered from what is kept aside, where its file is gone.
+/// Answers a failed read from the kept contents, if its file is gone.
 pub(crate) fn read_failed(
     client: &mut Client,
     call: CallId,
@@ -52,9 +52,9 @@ pub(crate) fn read_failed(
 
 /// Attributes could not be asked for. Of a file that is open and gone they are those that it had, without a name.
 pub(crate) fn attributes_failed(client: &mut Client, call: CallId, node: TreeNodeId, errno: Errno) {
-    let size_of = |handle: Handle| Some(client.files.open(handle)?.as_opened.as_ref()?.1);
-    let size = client.files.handles_of(node).find_map(size_of);
-    let answer = match (client.names.node(node), size) {
+    let size_of = |handle: Handle| Some(client.view.files.open(handle)?.as_opened.as_ref()?.1);
+    let size = client.view.files.handles_of(node).find_map(size_of);
+    let answer = match (client.view.names.node(node), size) {
         (Some(known), Some(size)) if is_gone(errno) => {
             let stat = Stat { size, nlink: known.stat.nlink.saturating_sub(1), ..known.stat };
             Answer::Attr(client.present(&stat), Duration::ZERO)

@@ -2,7 +2,7 @@
 
 use crate::call::{Answer, CallId, Handle, Invalidate};
 use crate::core::Client;
-use crate::operation::{as_opened, session};
+use crate::operation::{as_opened, copies};
 use crate::pending::{Getting, Pending, Setting};
 use std::time::Duration;
 use wirefs_cache::{Freshness, ROOT, TreeNodeId};
@@ -20,7 +20,7 @@ pub(crate) fn get(
     handle: Option<Handle>,
 ) -> Result<(), Errno> {
     let is_own =
-        client.names.node(node).is_some_and(|known| session::shown(client, node, &known.stat).is_some());
+        client.view.names.node(node).is_some_and(|known| copies::shown(client, node, &known.stat).is_some());
     if (is_own || client.is_fresh(node))
         && let Some((stat, ttl)) = client.shown_attr(node)
     {
@@ -39,8 +39,9 @@ pub(crate) fn get(
         }
     };
     let keep = target.fd != wirefs_op::message::target::NOFD;
-    let mode =
-        GetMode::STAT.and_if(keep, GetMode::MORE).and_if(client.files.is_writing(node), GetMode::ORDERED);
+    let mode = GetMode::STAT
+        .and_if(keep, GetMode::MORE)
+        .and_if(client.view.files.is_writing(node), GetMode::ORDERED);
     let get = Tget { target, mode, nmsgs: 1, offset: 0, count: 0 };
     client.send(Request::Get(get), Pending::Getattr(Getting { call, node }));
     Ok(())
@@ -49,8 +50,11 @@ pub(crate) fn get(
 /// A directory that was removed here, and that a program still has open, has no fd at the server to ask by; nothing can
 /// change it any more.
 fn of_removed_directory(client: &mut Client, call: CallId, node: TreeNodeId) -> Option<()> {
-    let known =
-        client.names.node(node).filter(|known| known.stat.kind == Kind::Directory && !known.is_named())?;
+    let known = client
+        .view
+        .names
+        .node(node)
+        .filter(|known| known.stat.kind == Kind::Directory && !known.is_named())?;
     let stat = client.present(&Stat { nlink: 0, ..known.stat });
     client.answer(call, Answer::Attr(stat, Duration::ZERO));
     Some(())
@@ -67,19 +71,19 @@ pub(crate) fn got(client: &mut Client, getting: Getting, sent: Time, got: Rget) 
     let Some(stat) = got.stat else {
         return client.fail(call, Errno::Protocol);
     };
-    if client.names.node(node).is_some_and(|known| known.stat.id != stat.id) {
+    if client.view.names.node(node).is_some_and(|known| known.stat.id != stat.id) {
         return client.fail(call, Errno::Protocol);
     }
     client.refresh(&stat, sent);
     let told = client.known(&stat, sent);
     // An own change that was sent later and answered earlier left newer ones, of which these may know nothing.
-    let newer = client.names.node(node).filter(|_| client.files.is_known_since(node, sent));
+    let newer = client.view.names.node(node).filter(|_| client.view.files.is_known_since(node, sent));
     let (stat, known) = newer.map_or((stat, Some(told)), |newer| (newer.stat, newer.freshness));
     let mut shown = client.present(&stat);
-    // Ordered behind the writes that were on their way then; later ones may have made the file longer since.
-    shown.size = client.files.size_for_writers(node, shown.size);
-    let overtaken = client.names.node(node).is_none_or(|known| sent < known.changed_at);
-    let known = known.filter(|_| !overtaken && !client.files.is_writing(node));
+    // Ordered behind the writes in progress then; later ones may have made the file longer since.
+    shown.size = client.view.files.size_for_writers(node, shown.size);
+    let overtaken = client.view.names.node(node).is_none_or(|known| sent < known.changed_at);
+    let known = known.filter(|_| !overtaken && !client.view.files.is_writing(node));
     let ttl = known.map_or(Duration::ZERO, |known| client.coherency().ttl(known));
     client.answer(call, Answer::Attr(shown, ttl));
 }
@@ -95,7 +99,7 @@ pub(crate) fn set(
     kill_privileges: bool,
 ) -> Result<(), Errno> {
     let asked = set;
-    let set = session::set(client, node, handle, asked);
+    let set = copies::set(client, node, handle, asked);
     if set.is_empty()
         && !asked.is_empty()
         && let Some((stat, ttl)) = client.shown_attr(node)
@@ -114,20 +118,25 @@ pub(crate) fn set(
 
 pub(crate) fn was_set(client: &mut Client, setting: Setting, sent: Time, put: Rput) {
     let Setting { call, node, size } = setting;
-    client.files.write_answered(node, 0);
+    client.view.files.write_answered(node, 0);
     if let Some(size) = size {
-        client.files.truncate_contents(node, size);
-        let before = client.names.node(node).filter(|_| client.ahead.foresees).map(|known| known.stat.size);
+        client.view.files.truncate_contents(node, size);
+        let before = client
+            .view
+            .names
+            .node(node)
+            .filter(|_| client.exclusive.unconfirmed.is_predicted)
+            .map(|known| known.stat.size);
         if let Some(before) = before.filter(|_| client.config.mode.fetch.is_cached()) {
-            client.files.remember_hole(node, before, size);
+            client.view.files.remember_hole(node, before, size);
         }
     }
     let foreign = took_effect(client, node, Some(put.before), put.stat.as_ref(), sent);
     if let Some(stat) = put.stat.as_ref().filter(|_| size.is_none()) {
-        client.files.rebase(node, put.before, stat);
+        client.view.files.rebase(node, put.before, stat);
     }
     // The kernel takes what it is told here for newer than what it was told to forget since: it is told nothing for long.
-    let is_promised = client.leases.are_agreed();
+    let is_promised = client.view.leases.are_agreed();
     let shown =
         client.shown_attr(node).map(|(stat, ttl)| (stat, if is_promised { Duration::ZERO } else { ttl }));
     match shown {
@@ -139,18 +148,18 @@ pub(crate) fn was_set(client: &mut Client, setting: Setting, sent: Time, put: Rp
         Some((stat, ttl)) => client.answer(call, Answer::Attr(stat, ttl)),
         None => client.fail(call, Errno::Stale),
     }
-    super::write::goes_on(client, node);
+    client.change_ended(node);
 }
 
 pub(crate) fn not_set(client: &mut Client, setting: Setting, errno: Errno) {
-    client.files.write_answered(setting.node, 0);
+    client.view.files.write_answered(setting.node, 0);
     fail_gone(client, setting.call, setting.node, errno);
-    super::write::goes_on(client, setting.node);
+    client.change_ended(setting.node);
 }
 
-/// Takes in what an own change of `node` left behind. `before` is the version that the reply says it had; where it does
-/// not, the change left the contents alone, and their time tells whether somebody else did not. Tells whether somebody else came
-/// between: then the kernel is being told to forget the file.
+/// Takes in the attributes of `node` after an own change. `before` is the version before the change, according to the reply; without
+/// it, the change left the contents alone, and their mtime shows changes by others. Returns whether a change by another client came
+/// between: then the file is being invalidated in the kernel.
 pub(crate) fn took_effect(
     client: &mut Client,
     node: TreeNodeId,
@@ -160,20 +169,20 @@ pub(crate) fn took_effect(
 ) -> bool {
     let (now, coherency) = (client.now, client.coherency());
     // Others may have changed the object since, which a lock that was granted meanwhile has told.
-    let stat = stat.filter(|_| !client.names.is_overtaken(node, sent));
+    let stat = stat.filter(|_| !client.view.names.is_overtaken(node, sent));
     let as_of = stat.map_or(Freshness::since(sent), |stat| client.known(stat, sent));
-    if client.ahead.foresees {
-        client.names.changed(node, stat, as_of, now);
+    if client.exclusive.unconfirmed.is_predicted {
+        client.view.names.changed(node, stat, as_of, now);
         tell_listings(client, node, sent);
         return false;
     }
     let foreign = match stat {
         Some(stat) => {
-            let known = client.names.node(node).map(|known| known.stat);
+            let known = client.view.names.node(node).map(|known| known.stat);
             let untouched = known.filter(|known| known.mtime == stat.mtime).map(|known| known.version);
             // No object's version is 0.
             let before = before.or(untouched).unwrap_or(0);
-            client.files.advance(node, before, stat.version, as_of, &coherency)
+            client.view.files.advance(node, before, stat.version, as_of, &coherency)
         }
         None => false,
     };
@@ -181,62 +190,63 @@ pub(crate) fn took_effect(
     if client.is_ahead(node) && !foreign {
         return false;
     }
-    if client.files.is_writing(node) {
+    if client.view.files.is_writing(node) {
         // The size that later writes made it is not undone by this one's.
-        let stat = stat.map(|stat| Stat { size: client.files.size_for_writers(node, stat.size), ..*stat });
-        client.names.changed(node, stat.as_ref(), as_of, now);
-        client.names.invalidate(node);
+        let stat =
+            stat.map(|stat| Stat { size: client.view.files.size_for_writers(node, stat.size), ..*stat });
+        client.view.names.changed(node, stat.as_ref(), as_of, now);
+        client.view.names.invalidate(node);
     } else {
-        client.names.changed(node, stat, as_of, now);
+        client.view.names.changed(node, stat, as_of, now);
     }
     tell_listings(client, node, sent);
-    if foreign && client.files.may_kernel_have(node) {
+    if foreign && client.view.files.may_kernel_have(node) {
         client.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
     }
     foreign
 }
 
-/// Takes in what an own change of a node left behind as far as its attributes go: those of a directory in which a name changed, or of
-/// what lost one, of which nobody says what they are.
+/// Takes in the attributes of `node` after an own change of names: of a directory in which a name changed, or of an object that lost
+/// a name, whose attributes no reply brings.
 pub(crate) fn changed(client: &mut Client, node: TreeNodeId, stat: Option<&Stat>, sent: Time) {
     let as_of = stat.map_or(Freshness::since(sent), |stat| client.known(stat, sent));
-    let is_further = client.files.is_ahead(node) && !client.ahead.foresees;
-    client.names.changed(node, stat, as_of, client.now);
+    let is_further = client.view.files.is_ahead(node) && !client.exclusive.unconfirmed.is_predicted;
+    client.view.names.changed(node, stat, as_of, client.now);
     if is_further {
-        client.names.invalidate(node);
+        client.view.names.invalidate(node);
     }
-    if let Some(known) = client.names.node(node) {
-        client.unshelve_changed(known.stat.id);
+    if let Some(known) = client.view.names.node(node) {
+        client.drop_inactive(known.stat.id);
     }
     tell_listings(client, node, sent);
 }
 
-/// The listings that name a node say what it is since an own change.
+/// Updates the listings that name a node after an own change.
 fn tell_listings(client: &mut Client, node: TreeNodeId, sent: Time) {
-    let Some(known) = client.names.node(node) else { return };
+    let Some(known) = client.view.names.node(node) else { return };
     let stat = Stat { leased: known.freshness.is_some_and(|known| known.leased), ..known.stat };
-    let links = client.names.links(node);
+    let links = client.view.names.links(node);
     // A name that is not known here may be in a listing nevertheless.
     let others = stat.kind != Kind::Directory && stat.nlink as usize > links.len();
-    let is_shelved = |(dir, _): &(TreeNodeId, Vec<u8>)| !client.directories.is_cached(*dir);
-    if others || links.is_empty() || (!client.shelf.is_empty() && links.iter().any(is_shelved)) {
-        client.directories.outdate(stat.id, client.now);
+    let is_inactive = |(dir, _): &(TreeNodeId, Vec<u8>)| !client.view.directories.is_cached(*dir);
+    if others || links.is_empty() || (!client.view.inactive.is_empty() && links.iter().any(is_inactive)) {
+        client.view.directories.outdate(stat.id, client.now);
     }
     for (dir, name) in links {
-        client.directories.touched(dir, &name, &stat, sent);
+        client.view.directories.touched(dir, &name, &stat, sent);
     }
 }
 
-/// What a failure of a request that named a node means for its caller: a node that is no longer where it was is
-/// `Stale`, upon which the kernel looks the path up again.
+/// The errno for the caller of a failed request that named a node: if the node has moved, `Stale`, and the kernel looks the path
+/// up again.
 pub(crate) fn gone(client: &mut Client, node: TreeNodeId, errno: Errno) -> Errno {
     match errno {
         Errno::NotFound | Errno::Stale | Errno::NotDirectory => {
-            client.names.invalidate(node);
+            client.view.names.invalidate(node);
             // What is remembered of its names would lead there again.
-            for (parent, name) in client.names.links(node) {
-                client.directories.invalidate_name(parent, &name);
-                client.doubt_listing(parent);
+            for (parent, name) in client.view.names.links(node) {
+                client.view.directories.invalidate_name(parent, &name);
+                client.invalidate_listing(parent);
             }
             Errno::Stale
         }
@@ -250,11 +260,11 @@ pub(crate) fn gone_above(client: &mut Client, dir: TreeNodeId, errno: Errno) -> 
     if errno != Errno::Stale {
         return errno;
     }
-    client.directories.invalidate(dir);
+    client.view.directories.invalidate(dir);
     let mut at = dir;
     loop {
         gone(client, at, errno);
-        let parent = client.names.parent(at);
+        let parent = client.view.names.parent(at);
         if at == ROOT || parent == at {
             return errno;
         }

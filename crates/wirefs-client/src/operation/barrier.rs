@@ -24,25 +24,25 @@ pub(crate) fn send(
     let mode = PutMode::SYNC.and_if(target.fd != NOFD, PutMode::MORE);
     let (set, data) = (SetStat::default(), Data::default());
     let put = Tput { target, mode, create: None, set, offset: 0, data };
-    client.ahead.issued(0, 0);
+    client.exclusive.unconfirmed.issued(0, 0);
     client.send(Request::Put(put), Pending::Barrier(Barrier { journal, database }));
     Ok(())
 }
 
 pub(crate) fn finish(client: &mut Client) {
-    client.ahead.answered();
+    client.exclusive.unconfirmed.answered();
 }
 
 /// The server has refused what was sent behind it. Its program has gone on: it is told where it asks next whether the database is safe.
 pub(crate) fn failed(client: &mut Client, barrier: Barrier, errno: Errno) {
-    client.ahead.answered();
-    if let Some(heard) = client.requests.heard().filter(|_| client.link.is_up()) {
+    client.exclusive.unconfirmed.answered();
+    if let Some(heard) = client.requests.barrier_failed().filter(|_| client.requests.link.is_up()) {
         client.transmit(heard.encode(NOTAG), Lane::Changes);
     }
     for node in [barrier.journal, barrier.database] {
-        if let Some(path) = client.names.path(node) {
+        if let Some(path) = client.view.names.path(node) {
             client.note_late("sync", path, errno);
         }
-        client.files.write_failed(node, errno);
+        client.view.files.write_failed(node, errno);
     }
 }

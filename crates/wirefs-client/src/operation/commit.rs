@@ -2,16 +2,17 @@
 
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
-use crate::files::Drained;
-use crate::operation::{barrier, gather, session, uncommitted};
-use crate::pending::{AfterPublishing, Committing, Pending};
+use crate::operation::{barrier, coalesce, session, unstable};
+use crate::pending::{Committing, Pending};
+use crate::view::files::Drained;
+use crate::view::publications::AfterPublishing;
 use wirefs_cache::{ROOT, TreeNodeId};
 use wirefs_op::message::commit::{CommitScope, Rcommit, Tcommit};
 use wirefs_op::{Errno, Request};
 
 /// # Cost
-/// 1 round trip, behind the writes that are on their way, and the server's disk. Of a rollback journal that is not committed, the local disk
-/// alone ([`crate::rollback`]).
+/// 1 round trip, behind the writes in progress, and the server's disk. Of a rollback journal that is not committed, the local disk
+/// alone ([`crate::view::rollback`]).
 pub(crate) fn file(
     client: &mut Client,
     call: CallId,
@@ -43,7 +44,7 @@ fn is_answered_here(client: &Client) -> bool {
 /// # Cost
 /// The local disk. The server's is asked for within 5 s, so that the journal ends somewhere.
 pub(crate) fn here(client: &mut Client, call: CallId, handle: Option<Handle>) -> Result<(), Errno> {
-    if let Some(errno) = handle.and_then(|handle| client.files.take_error(handle)) {
+    if let Some(errno) = handle.and_then(|handle| client.view.files.take_error(handle)) {
         return Err(errno);
     }
     client.answer_journaled(call, Answer::Done);
@@ -111,7 +112,7 @@ pub(crate) fn closing(
     Ok(())
 }
 
-/// Asks for the server's disk; nobody waits for it.
+/// Syncs a file to the server's disk in the background.
 pub(crate) fn ahead(client: &mut Client, node: TreeNodeId) {
     let Ok(target) = client.target(node, None) else { return };
     let commit = Tcommit { target, scope: CommitScope::Data };
@@ -125,8 +126,8 @@ pub(crate) fn finish(client: &mut Client, committing: Committing, order: u64, co
     if let Some(number) = synced {
         return client.directory_synced(number, if is_same { Ok(()) } else { Err(Errno::Io) });
     }
-    if is_same && client.files.known(node).is_some() {
-        uncommitted::committed(client, node, order);
+    if is_same && client.view.files.known(node).is_some() {
+        unstable::committed(client, node, order);
     }
     if let Some(below) = below.filter(|_| is_same) {
         client.forget_below(below);
@@ -139,15 +140,15 @@ pub(crate) fn finish(client: &mut Client, committing: Committing, order: u64, co
         return client.answer(call, Answer::Done);
     };
     if closes {
-        client.files.contents(node).uncommitted = client.files.is_writing(node);
-        let error = client.files.error(handle);
+        client.view.files.contents(node).uncommitted = client.view.files.is_writing(node);
+        let error = client.view.files.error(handle);
         return client.answer(call, error.map_or(Answer::Done, Answer::Fail));
     }
-    if client.files.is_writing(node) {
-        client.files.contents(node).drained.push(Drained::Fsync { call, handle });
-        return gather::send(client, node);
+    if client.view.files.is_writing(node) {
+        client.view.files.contents(node).drained.push(Drained::Fsync { call, handle });
+        return coalesce::send(client, node);
     }
-    client.files.contents(node).uncommitted = false;
+    client.view.files.contents(node).uncommitted = false;
     if let Err(errno) = drained(client, call, handle) {
         client.fail(call, errno);
     }
@@ -167,7 +168,7 @@ pub(crate) fn drained(client: &mut Client, call: CallId, handle: Handle) -> Resu
     if !client.is_waiting(call) {
         return Ok(());
     }
-    match client.files.take_error(handle) {
+    match client.view.files.take_error(handle) {
         Some(errno) => Err(errno),
         None => {
             client.answer(call, Answer::Done);

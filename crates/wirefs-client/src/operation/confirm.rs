@@ -1,39 +1,40 @@
-//! The reply to a change that its program was told the outcome of long ago: the server's word counts again, or it was wrong.
+//! The reply to an unconfirmed change: the server's attributes count again, or the prediction was wrong.
 
 use crate::call::Invalidate;
 use crate::core::Client;
-use crate::operation::{attributes, open, release, write};
+use crate::operation::{attributes, handles};
 use crate::view::unconfirmed::Unconfirmed;
 use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::message::put::Rput;
 use wirefs_op::{Errno, Reply, Request, Stat, Time};
 
-/// It is as foreseen.
+/// Confirms a change.
 pub(crate) fn finish(client: &mut Client, number: u64, sent: Time, request: &Request, reply: &Reply) {
-    let Some(unconfirmed) = client.ahead.unconfirmed.remove(&number) else { return };
-    client.ahead.answered();
+    let Some(unconfirmed) = client.exclusive.unconfirmed.unconfirmed.remove(&number) else { return };
+    client.exclusive.unconfirmed.answered();
     let written = answered(client, &unconfirmed);
     if let (Some(made), Reply::Put(put)) = (unconfirmed.makes, reply) {
         if let Some(stat) = &put.stat {
             client.identified(made.node, stat);
         }
         match made.handle {
-            Some(handle) => open::take_fd(client, handle, put.stat.map(|stat| stat.id), put.fd),
-            None => release::give_back(client, put.stat.map(|stat| stat.id), put.fd, true),
+            Some(handle) => handles::take_fd(client, handle, put.stat.map(|stat| stat.id), put.fd),
+            None => handles::give_back(client, put.stat.map(|stat| stat.id), put.fd, true),
         }
     }
     if let (Some(opened), Reply::Put(put)) = (unconfirmed.opens, reply) {
-        open::take_written(client, opened, put.fd);
+        handles::take_written(client, opened, put.fd);
     }
-    let told = told(client, &unconfirmed, request, reply);
+    let stats_by_node = stats_by_node(client, &unconfirmed, request, reply);
     for node in written {
-        let stat = told.iter().find(|(told, _)| *told == node).map(|(_, stat)| stat);
+        let stat =
+            stats_by_node.iter().find(|(stats_by_node, _)| *stats_by_node == node).map(|(_, stat)| stat);
         let before = match reply {
             Reply::Put(put) if unconfirmed.makes.is_none() => Some(put.before),
             _ => None,
         };
         caught_up(client, node, before, stat, sent);
-        write::goes_on(client, node);
+        client.change_ended(node);
     }
 }
 
@@ -42,13 +43,13 @@ fn answered(client: &mut Client, unconfirmed: &Unconfirmed) -> Vec<TreeNodeId> {
     let made = unconfirmed.makes.map(|made| made.node);
     let nodes: Vec<TreeNodeId> = unconfirmed.nodes.iter().copied().chain(made).collect();
     for node in &nodes {
-        client.files.write_answered(*node, 0);
+        client.view.files.write_answered(*node, 0);
     }
     nodes
 }
 
-/// What the reply tells of which node.
-fn told(
+/// The attributes in the reply, by node.
+fn stats_by_node(
     client: &Client,
     unconfirmed: &Unconfirmed,
     request: &Request,
@@ -65,7 +66,7 @@ fn told(
             vec![(unconfirmed.nodes.last().copied(), linked.stat), (dir(0), linked.dir)]
         }
         (_, Reply::Rename(renamed)) => {
-            let moved = renamed.stat.and_then(|stat| client.names.of_file(stat.id));
+            let moved = renamed.stat.and_then(|stat| client.view.names.of_file(stat.id));
             vec![(moved, renamed.stat), (dir(0), renamed.from_dir), (dir(1), renamed.to_dir)]
         }
         _ => Vec::new(),
@@ -73,10 +74,10 @@ fn told(
     stats.into_iter().filter_map(|(node, stat)| Some((node?, stat?))).collect()
 }
 
-/// One change less of the node is on its way. When it was the last, the server's word on it counts again; where the reply has none,
+/// Ends one change of the node. After the last one the server's attributes count again; if the reply has none,
 /// it is asked for when it is wanted.
 fn caught_up(client: &mut Client, node: TreeNodeId, before: Option<u64>, stat: Option<&Stat>, sent: Time) {
-    if client.files.is_writing(node) {
+    if client.view.files.is_writing(node) {
         // The chain of versions goes on; what is shown is further than this.
         if let (Some(before), Some(stat)) = (before, stat) {
             attributes::took_effect(client, node, Some(before), Some(stat), sent);
@@ -84,7 +85,7 @@ fn caught_up(client: &mut Client, node: TreeNodeId, before: Option<u64>, stat: O
         return;
     }
     let Some(shown) =
-        client.names.node(node).filter(|known| known.freshness.is_some()).map(|known| known.stat)
+        client.view.names.node(node).filter(|known| known.freshness.is_some()).map(|known| known.stat)
     else {
         if let Some(stat) = stat {
             attributes::changed(client, node, Some(stat), sent);
@@ -104,46 +105,47 @@ fn caught_up(client: &mut Client, node: TreeNodeId, before: Option<u64>, stat: O
     }
 }
 
-/// The server refused it, or nobody knows: what was shown is not so. Its program cannot be told any more but by an open file.
+/// Undoes an unconfirmed change that the server rejected, or whose outcome is unknown. Its program learns of it only through an open
+/// file.
 pub(crate) fn failed(client: &mut Client, number: u64, errno: Errno) {
-    let Some(unconfirmed) = client.ahead.unconfirmed.remove(&number) else { return };
-    client.ahead.answered();
+    let Some(unconfirmed) = client.exclusive.unconfirmed.unconfirmed.remove(&number) else { return };
+    client.exclusive.unconfirmed.answered();
     client.note_late(unconfirmed.what, unconfirmed.path.clone(), errno);
     let nodes = answered(client, &unconfirmed);
     if let Some((node, _)) = unconfirmed.opens {
-        client.files.write_failed(node, errno);
+        client.view.files.write_failed(node, errno);
     }
     if let Some(made) = unconfirmed.makes {
-        for (parent, name) in client.names.links(made.node) {
-            client.names.unlink(parent, &name);
-            client.directories.invalidate_name(parent, &name);
-            client.doubt_listing(parent);
+        for (parent, name) in client.view.names.links(made.node) {
+            client.view.names.unlink(parent, &name);
+            client.view.directories.invalidate_name(parent, &name);
+            client.invalidate_listing(parent);
             client.invalidate_name(parent, name);
         }
     }
     for (parent, name) in unconfirmed.names {
-        client.directories.invalidate_name(parent, &name);
-        client.doubt_listing(parent);
-        client.names.remove_negative(parent, &name);
+        client.view.directories.invalidate_name(parent, &name);
+        client.invalidate_listing(parent);
+        client.view.names.remove_negative(parent, &name);
         client.invalidate_name(parent, name);
     }
     let now = client.now;
     for node in nodes {
-        client.files.write_failed(node, errno);
-        client.files.doubt_contents(node);
-        client.names.changed(node, None, Freshness::since(now), now);
-        if let Some(id) = client.names.node(node).map(|known| known.stat.id) {
-            client.directories.outdate(id, now);
+        client.view.files.write_failed(node, errno);
+        client.view.files.invalidate_contents(node);
+        client.view.names.changed(node, None, Freshness::since(now), now);
+        if let Some(id) = client.view.names.node(node).map(|known| known.stat.id) {
+            client.view.directories.outdate(id, now);
         }
         client.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
-        write::goes_on(client, node);
+        client.change_ended(node);
     }
 }
 
 impl Client {
     /// A change was answered: what waited for that goes on.
     pub(crate) fn go_on_behind(&mut self) {
-        self.release_held();
+        self.requests.release_held(self.exclusive.unconfirmed.answered_count());
         self.share();
     }
 }

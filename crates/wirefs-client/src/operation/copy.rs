@@ -2,7 +2,7 @@
 
 use crate::call::{Answer, CallId, Caller, Handle};
 use crate::core::Client;
-use crate::operation::{attributes, session};
+use crate::operation::{attributes, copies, puts};
 use crate::pending::{Copying, Pending};
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::copy::{Rcopy, Tcopy};
@@ -22,31 +22,31 @@ pub(crate) fn start(
     length: u64,
 ) -> Result<(), Errno> {
     // The kernel copies then.
-    if session::is_copy(client, from_handle) || session::is_copy(client, to_handle) {
+    if copies::is_copy(client, from_handle) || copies::is_copy(client, to_handle) {
         return Err(Errno::NotSupported);
     }
     let source = client.target(from, Some(from_handle))?;
     let target = client.target(to, Some(to_handle))?;
-    let kills_privileges = super::write::kills_privileges(client, caller, to, &target);
+    let kills_privileges = puts::kills_privileges(client, caller, to, &target);
     let length = length.min(COPY_BYTES_MAX);
     let copy = Tcopy { from: source, from_offset, to: target, to_offset, length };
-    super::write::begins(client, to, 0);
+    client.change_begins(to, 0);
     client.send(Request::Copy(copy), Pending::Copy(Copying { call, to, kills_privileges }));
     Ok(())
 }
 
 pub(crate) fn finish(client: &mut Client, copying: Copying, sent: Time, reply: Rcopy) {
     let Copying { call, to, kills_privileges } = copying;
-    client.files.write_answered(to, 0);
-    client.files.forget_contents(to);
+    client.view.files.write_answered(to, 0);
+    client.view.files.forget_contents(to);
     attributes::took_effect(client, to, None, reply.stat.as_ref(), sent);
     let count = u32::try_from(reply.count).unwrap_or(u32::MAX);
     client.answer_with_fallen(call, Answer::Count(count), to, kills_privileges);
-    super::write::goes_on(client, to);
+    client.change_ended(to);
 }
 
 pub(crate) fn failed(client: &mut Client, copying: Copying, errno: Errno) {
-    client.files.write_answered(copying.to, 0);
+    client.view.files.write_answered(copying.to, 0);
     client.fail(copying.call, errno);
-    super::write::goes_on(client, copying.to);
+    client.change_ended(copying.to);
 }

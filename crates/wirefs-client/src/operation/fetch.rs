@@ -1,10 +1,11 @@
 //! Fetching contents for readers, and ahead of them.
 
-use crate::call::{Answer, Handle, Invalidate};
+use crate::call::{Answer, Handle};
 use crate::core::Client;
-use crate::files::Reader;
-use crate::operation::{as_opened, attributes, session};
+use crate::operation::{attributes, handles};
 use crate::pending::{Fetching, Pending};
+use crate::view::files::Reader;
+use crate::view::files::ServerHandle;
 use std::time::Duration;
 use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::limits::DATA_BYTES_MAX;
@@ -12,23 +13,21 @@ use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
 use wirefs_op::message::target::NOFD;
 use wirefs_op::{Errno, Request, Tag, Time};
 
-/// Bytes that one request asks for, at most. Several requests are under way at once.
+/// Bytes that one request asks for, at most. Several requests are in progress at once.
 const REQUEST_BYTES_MAX: u64 = 8 * DATA_BYTES_MAX as u64;
-/// What an open brings at most, in bytes, with what is asked for right behind it.
+/// Bytes that an open fetches at most, with the request right behind it.
 const OPENING_BYTES_MAX: u64 = DATA_BYTES_MAX as u64;
-/// What its own reply brings at least, in bytes, where the file has them: with what goes with them, no more than TCP sends before it hears
-/// anything of its peer (RFC 6928).
+/// Bytes that the reply to an open brings at least, if the file has them. With the rest of the reply, they fit TCP's initial window
+/// (RFC 6928).
 const OPENING_BYTES_MIN: u64 = 8 * 1024;
 /// Beyond its round trip, an open waits for as many bytes as came in such a span of late.
 const OPENING_SPAN: Duration = Duration::from_millis(5);
-/// What a kernel asks for first when a program reads a few bytes.
+/// The kernel's first request when a program reads a few bytes.
 const KERNEL_READ_BYTES: u64 = 16 * 1024;
 const PAGE_BYTES: u64 = 4096;
-/// What is behind the first block of a file is asked for along with its opening where it is not more than this, in bytes: as much as a
-/// first sequential read would ask for ahead, a round trip later.
+/// The rest of a file behind its first block is fetched along with the open if it has at most this many bytes: as much as the first
+/// sequential read would prefetch a round trip later.
 const FOLLOWING_BYTES_MAX: u64 = 2 * DATA_BYTES_MAX as u64;
-/// How often one read asks again when what it got was overtaken by changes.
-const TRIES_MAX: u8 = 8;
 
 /// Asks for what is unknown of `start..end` and not being fetched already. With nothing unknown, and `validate`, asks
 /// for the attributes alone.
@@ -52,9 +51,9 @@ pub(crate) fn ask(
         };
         asked = true;
     }
-    // What is on its way brings the attributes too.
+    // Requests in progress bring the attributes too.
     let known =
-        client.files.known(node).is_some_and(|contents| contents.ranges.first_gap(start, end).is_none());
+        client.view.files.known(node).is_some_and(|contents| contents.ranges.first_gap(start, end).is_none());
     if validate && !asked && known {
         send(client, node, Some(handle), start, start)?;
     }
@@ -62,25 +61,25 @@ pub(crate) fn ask(
 }
 
 /// How many bytes the reply to the opening of a file brings, which is to be read. As many as are here in no time; what is behind them
-/// ([`follow_opening`]) comes in the same round trip, and only who reads it waits for it.
+/// ([`follow_opening`]) comes in the same round trip, and only its readers wait for it.
 pub(crate) fn first_bytes(client: &Client, node: TreeNodeId) -> u64 {
-    let size = client.names.node(node).map_or(0, |known| known.stat.size);
-    let fast = client.incoming.bytes_within(client.now, OPENING_SPAN);
+    let size = client.view.names.node(node).map_or(0, |known| known.stat.size);
+    let fast = client.requests.incoming.bytes_within(client.now, OPENING_SPAN);
     // Of a version that may have changed, all that is asked for before the reply might have to be asked for again.
     let is_whole = size <= KERNEL_READ_BYTES || fast >= OPENING_BYTES_MAX / 2 || !client.is_fresh(node);
     if is_whole { OPENING_BYTES_MAX } else { fast.next_multiple_of(PAGE_BYTES).max(OPENING_BYTES_MIN) }
 }
 
 /// A file is being opened to be read, and the reply brings it up to `first`. Asks for what is behind that of the first block, and of all
-/// that is behind this one where it is little: who reads on does not wait for it as well.
+/// that is behind this one where it is little: so a sequential reader does not wait for it.
 pub(crate) fn follow_opening(client: &mut Client, node: TreeNodeId, first: u64) {
-    let size = client.names.node(node).map_or(0, |known| known.stat.size);
+    let size = client.view.names.node(node).map_or(0, |known| known.stat.size);
     let block = OPENING_BYTES_MAX;
     let goes_on = size > block && size - block <= FOLLOWING_BYTES_MAX && !client.may_be_stored(node, block);
     // To the end of a block, so that a read that goes past the end of the file waits for the same.
     let end = if goes_on { size.next_multiple_of(block) } else { block };
     if first < end.min(size) {
-        client.files.contents(node);
+        client.view.files.contents(node);
     }
     let mut at = first;
     while at < end.min(size) {
@@ -95,7 +94,7 @@ pub(crate) fn follow_opening(client: &mut Client, node: TreeNodeId, first: u64) 
 
 /// The first stretch of `start..end` that is neither known nor being fetched.
 pub(crate) fn next_gap(client: &Client, node: TreeNodeId, start: u64, end: u64) -> Option<(u64, u64)> {
-    client.files.known(node)?.next_gap(start, end)
+    client.view.files.known(node)?.next_gap(start, end)
 }
 
 fn send(
@@ -106,21 +105,21 @@ fn send(
     end: u64,
 ) -> Result<(), Errno> {
     let target = client.target(node, handle)?;
-    let open = handle.and_then(|handle| client.files.open(handle));
-    let asks_fd = open.is_some_and(|open| open.fd() == NOFD && !open.fd_asked) && start < end;
+    let open = handle.and_then(|handle| client.view.files.open(handle));
+    let asks_fd = open.is_some_and(|open| open.server == ServerHandle::None) && start < end;
     let keep = asks_fd || target.fd != NOFD;
     let mode = GetMode::STAT
         .and_if(start < end, GetMode::DATA)
         .and_if(keep, GetMode::MORE)
-        .and_if(client.files.is_writing(node), GetMode::ORDERED);
-    let open = handle.filter(|_| asks_fd).and_then(|handle| client.files.open_mut(handle));
+        .and_if(client.view.files.is_writing(node), GetMode::ORDERED);
+    let open = handle.filter(|_| asks_fd).and_then(|handle| client.view.files.open_mut(handle));
     if let Some(open) = open {
-        open.fd_asked = true;
+        open.server.request();
     }
-    let contents = client.files.contents(node);
+    let contents = client.view.files.contents(node);
     let epoch = contents.epoch;
     contents.fetching.push((start, end, epoch));
-    client.names.hold(node);
+    client.view.names.hold(node);
     let get = Tget { target, mode, nmsgs: 0, offset: start, count: (end - start) as u32 };
     let fetching = Fetching { node, handle, start, end, at: start, epoch, opens: asks_fd, is_known: false };
     client.send(Request::Get(get), Pending::Fetch(fetching));
@@ -138,7 +137,7 @@ pub(crate) fn finish(
     let node = fetching.node;
     if let Some(stat) = got.stat {
         client.refresh(&stat, sent);
-        fetching.is_known = client.files.is_of(node, stat.version);
+        fetching.is_known = client.view.files.is_of(node, stat.version);
     }
     let len = got.data.0.len() as u64;
     if fetching.at.saturating_add(len) > fetching.end {
@@ -146,15 +145,15 @@ pub(crate) fn finish(
             failed(client, fetching, Errno::Protocol)
         };
     }
-    let epoch = client.files.contents(node).epoch;
+    let epoch = client.view.files.contents(node).epoch;
     if got.mode.has(GotMode::DATA) && fetching.epoch == epoch && fetching.is_known {
-        client.files.remember_read(node, fetching.at, &got.data.0);
+        client.view.files.remember_read(node, fetching.at, &got.data.0);
     }
     fetching.at += len;
     if let Some(handle) = fetching.handle.filter(|_| fetching.opens && got.fd != NOFD) {
         fetching.opens = false;
-        let id = client.names.node(node).map(|known| known.stat.id);
-        super::open::take_fd(client, handle, id, got.fd);
+        let id = client.view.names.node(node).map(|known| known.stat.id);
+        handles::take_fd(client, handle, id, got.fd);
     }
     if last {
         if !got.mode.has(GotMode::MORE) && fetching.at < fetching.end {
@@ -164,14 +163,14 @@ pub(crate) fn finish(
     } else if let Some(pending) = client.requests.pending_mut(tag) {
         *pending = Pending::Fetch(fetching);
     }
-    serve_readers(client, node);
-    super::gone(client, node);
+    client.serve_readers(node);
+    client.drop_if_gone(node);
 }
 
 /// The file turned out to end at `at`.
 fn ends_at(client: &mut Client, node: TreeNodeId, at: u64, epoch: u32, sent: Time) {
-    let current = client.files.contents(node).epoch == epoch && !client.files.is_writing(node);
-    if let Some(known) = client.names.node_mut(node)
+    let current = client.view.files.contents(node).epoch == epoch && !client.view.files.is_writing(node);
+    if let Some(known) = client.view.names.node_mut(node)
         && current
         && sent >= known.changed_at
         && known.stat.size > at
@@ -181,113 +180,42 @@ fn ends_at(client: &mut Client, node: TreeNodeId, at: u64, epoch: u32, sent: Tim
 }
 
 fn done(client: &mut Client, fetching: &Fetching) {
-    let contents = client.files.contents(fetching.node);
+    let contents = client.view.files.contents(fetching.node);
     let this = (fetching.start, fetching.end, fetching.epoch);
     if let Some(index) = contents.fetching.iter().position(|other| *other == this) {
         contents.fetching.swap_remove(index);
     }
     let handle = fetching.handle.filter(|_| fetching.opens);
-    if let Some(open) = handle.and_then(|handle| client.files.open_mut(handle)) {
-        open.fd_asked = open.fd() != NOFD;
+    if let Some(open) = handle.and_then(|handle| client.view.files.open_mut(handle)) {
+        open.server.request_failed();
     }
-    client.names.release(fetching.node);
+    client.view.names.release(fetching.node);
 }
 
 pub(crate) fn failed(client: &mut Client, fetching: Fetching, errno: Errno) {
     let node = fetching.node;
     done(client, &fetching);
-    let readers = std::mem::take(&mut client.files.contents(node).readers);
+    let readers = std::mem::take(&mut client.view.files.contents(node).readers);
     // What was asked for along with an opening may still be reached by what that opened.
     let is_readers = fetching.handle.is_some();
     let (hit, rest): (Vec<Reader>, Vec<Reader>) = readers.into_iter().partition(|reader| {
         let overlaps = reader.start < fetching.end.max(fetching.start + 1) && fetching.start < reader.end;
         reader.opens.is_some() || is_readers && overlaps
     });
-    client.files.contents(node).readers = rest;
+    client.view.files.contents(node).readers = rest;
     let errno = attributes::gone(client, node, errno);
     for reader in hit {
-        reader_failed(client, &reader, errno);
+        client.reader_failed(&reader, errno);
     }
-    serve_readers(client, node);
-    super::gone(client, node);
-}
-
-/// Answers the reads that can be answered; asks again for those whose data was overtaken.
-pub(crate) fn serve_readers(client: &mut Client, node: TreeNodeId) {
-    let readers = std::mem::take(&mut client.files.contents(node).readers);
-    for mut reader in readers {
-        if reader.opens.is_some() {
-            serve_open(client, node, reader);
-            continue;
-        }
-        if let Some(answer) = try_read(client, node, &reader) {
-            client.answer(reader.call, answer);
-            continue;
-        }
-        let nothing_comes = next_gap(client, node, reader.start, reader.end).is_some()
-            || client.files.contents(node).fetching.is_empty();
-        if nothing_comes && client.files.is_writing(node) {
-            reader_alone(client, node, &reader);
-            continue;
-        }
-        if nothing_comes {
-            reader.tries += 1;
-            // Others change the file faster than its pieces come.
-            if reader.tries > TRIES_MAX {
-                reader_alone(client, node, &reader);
-                continue;
-            }
-        }
-        // Among those who wait before anything is asked for: that may fail at once.
-        client.files.contents(node).readers.push(reader);
-        if nothing_comes
-            && let Err(errno) = ask(client, node, reader.handle, (reader.start, reader.end), true)
-        {
-            client.files.contents(node).readers.retain(|other| other.call != reader.call);
-            reader_failed(client, &reader, errno);
-        }
-    }
-}
-
-/// What comes answers this read, whole and behind own changes that are under way, and is not mixed with what is known: nobody can tell
-/// of which version it is.
-fn reader_alone(client: &mut Client, node: TreeNodeId, reader: &Reader) {
-    let count = u32::try_from(reader.end - reader.start).unwrap_or(u32::MAX);
-    let asked = super::read::exactly(client, reader.call, node, reader.handle, reader.start, count);
-    if let Err(errno) = asked {
-        reader_failed(client, reader, errno);
-    }
-}
-
-/// An open that waits for all of a file goes on, or asks for what is still missing.
-fn serve_open(client: &mut Client, node: TreeNodeId, mut opening: Reader) {
-    if session::come(client, node, &mut opening) {
-        return;
-    }
-    let is_coming =
-        next_gap(client, node, 0, opening.end).is_none() && !client.files.contents(node).fetching.is_empty();
-    if is_coming {
-        client.files.contents(node).readers.push(opening);
-    } else if session::may_try_again(&mut opening) {
-        session::go_on(client, node, opening);
-    } else {
-        session::failed(client, &opening, Errno::Io);
-    }
-}
-
-fn reader_failed(client: &mut Client, reader: &Reader, errno: Errno) {
-    if reader.opens.is_some() {
-        return session::failed(client, reader, errno);
-    }
-    let wanted = (reader.handle, reader.start, reader.end - reader.start);
-    as_opened::read_failed(client, reader.call, wanted, errno);
+    client.serve_readers(node);
+    client.drop_if_gone(node);
 }
 
 /// The data for a read, if all of it is known and was valid when the read began, or later.
 pub(crate) fn try_read(client: &mut Client, node: TreeNodeId, reader: &Reader) -> Option<Answer> {
-    let size = client.names.node(node)?.stat.size;
+    let size = client.view.names.node(node)?.stat.size;
     let coherency = client.coherency();
-    let contents = client.files.known(node)?;
+    let contents = client.view.files.known(node)?;
     let is_valid =
         |valid: Freshness| valid.at >= reader.since || coherency.is_valid_since(valid, reader.since);
     if !contents.valid.is_some_and(is_valid) {
@@ -295,9 +223,4 @@ pub(crate) fn try_read(client: &mut Client, node: TreeNodeId, reader: &Reader) -
     }
     let end = reader.end.min(size);
     contents.ranges.read(reader.start.min(end), end).map(Answer::Data)
-}
-
-/// Somebody else changed the file: the kernel must forget its pages.
-pub(crate) fn invalidate_pages(client: &mut Client, node: TreeNodeId) {
-    client.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
 }

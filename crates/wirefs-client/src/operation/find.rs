@@ -1,4 +1,4 @@
-//! Tfind: what is below a directory, told ahead of who asks for it.
+//! Tfind: prefetch of the listings below a directory.
 
 use crate::core::Client;
 use crate::operation::{list, lookup};
@@ -10,14 +10,14 @@ use wirefs_op::message::find::{FindMode, Rfind, Tfind};
 use wirefs_op::message::flush::Tflush;
 use wirefs_op::{DirEntry, Errno, Kind, Request, Stat, Tag, Time, TreePath};
 
-/// Asks for a stream that nobody waits for. Tells whether that was possible.
+/// Requests a stream in the background. Returns whether that was possible.
 ///
 /// # Cost
 /// 1 round trip and as many bytes as the bounds say.
 pub(crate) fn ask(client: &mut Client, top: TreeNodeId, bounds: FindBounds) -> bool {
     let Ok(target) = client.target(top, None) else { return false };
-    client.names.hold(top);
-    client.streams.counted.asked += 1;
+    client.view.names.hold(top);
+    client.prefetch.counted.asked += 1;
     let FindBounds { depth, entries, bytes, inline } = bounds;
     let stream = FindStream { top, bounds, current: None, totals: FindTotals::default() };
     client.send(Request::Find(Tfind { target, depth, entries, bytes, inline }), Pending::Find(stream));
@@ -33,7 +33,7 @@ pub(crate) fn finish(
     last: bool,
 ) {
     let bytes = found.data.0.len();
-    client.streams.counted.bytes += bytes as u64;
+    client.prefetch.counted.bytes += bytes as u64;
     stream.totals.bytes = stream.totals.bytes.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
     for record in FindReader::new(found.data.0) {
         match record {
@@ -71,7 +71,7 @@ pub(crate) fn finish(
     }
 }
 
-/// A directory's record: what follows is in it.
+/// Begins a directory: the next entries are in it.
 fn begin(client: &mut Client, stream: &mut FindStream, sent: Time, record: FindDirectory) {
     let FindDirectory { path, stat, begins, ends } = record;
     if let Some(current) = stream.current.as_mut()
@@ -85,7 +85,7 @@ fn begin(client: &mut Client, stream: &mut FindStream, sent: Time, record: FindD
     complete(client, stream, sent);
     let node = if begins { node_at(client, stream.top, &path, &stat, sent) } else { None };
     if let Some(node) = node {
-        client.names.hold(node);
+        client.view.names.hold(node);
     }
     stream.current = Some(ArrivingListing {
         path,
@@ -107,7 +107,7 @@ fn add(stream: &mut FindStream, entry: FindEntry) {
     current.entries.push(DirEntry { name, next: 1, stat });
 }
 
-/// No more of the current directory comes.
+/// Ends the current directory.
 fn complete(client: &mut Client, stream: &mut FindStream, sent: Time) {
     let Some(current) = stream.current.take() else { return };
     let ArrivingListing { node: Some(node), stat, is_whole, ends, entries, contents, .. } = current else {
@@ -123,20 +123,20 @@ fn complete(client: &mut Client, stream: &mut FindStream, sent: Time) {
         stream.totals.directories += 1;
         let is_known = client.is_listed(node);
         list::store(client, node, entries, known);
-        let is_believed = client.directories.is_fresh(node, &client.coherency());
+        let is_believed = client.view.directories.is_fresh(node, &client.coherency());
         stream.totals.believed += usize::from(is_believed);
         // Where it begins is known as a rule, and then comes along since it has to.
         if node != stream.top || !is_known {
             client.fetched_directory(node, is_known || !is_believed);
         }
         list::serve_openings(client, node);
-        client.shelve_surplus();
+        client.deactivate_surplus();
     }
-    client.names.release(node);
-    super::gone(client, node);
+    client.view.names.release(node);
+    client.drop_if_gone(node);
 }
 
-/// The node of a directory that the stream tells of; made if there is none and nothing newer is known of its name.
+/// The node of a directory in the stream, new if there is none. `None` if the cached name is newer.
 fn node_at(
     client: &mut Client,
     top: TreeNodeId,
@@ -145,7 +145,11 @@ fn node_at(
     sent: Time,
 ) -> Option<TreeNodeId> {
     let is_it = |client: &Client, node: TreeNodeId| {
-        client.names.node(node).is_some_and(|known| known.stat.id == stat.id && known.stat.kind == stat.kind)
+        client
+            .view
+            .names
+            .node(node)
+            .is_some_and(|known| known.stat.id == stat.id && known.stat.kind == stat.kind)
     };
     if stat.kind != Kind::Directory {
         return None;
@@ -154,15 +158,15 @@ fn node_at(
         client.refresh(stat, sent);
         return Some(top).filter(|top| is_it(client, *top));
     };
-    if let Some(node) = client.names.of_file(stat.id) {
+    if let Some(node) = client.view.names.of_file(stat.id) {
         client.refresh(stat, sent);
         return Some(node).filter(|node| is_it(client, *node));
     }
-    let parent = above.names().try_fold(top, |at, name| client.names.child(at, name))?;
+    let parent = above.names().try_fold(top, |at, name| client.view.names.child(at, name))?;
     node_of(client, parent, name, stat, sent)
 }
 
-/// The node of what has this name; made if there is none. `None` where something newer is known of the name.
+/// The node of this name, new if there is none. `None` if the cached name is newer.
 pub(crate) fn node_of(
     client: &mut Client,
     parent: TreeNodeId,
@@ -170,16 +174,16 @@ pub(crate) fn node_of(
     stat: &Stat,
     sent: Time,
 ) -> Option<TreeNodeId> {
-    let is_old = client.names.node(parent).is_none_or(|parent| sent <= parent.changed_at)
-        || client.directories.is_changed_since(parent, name, sent)
+    let is_old = client.view.names.node(parent).is_none_or(|parent| sent <= parent.changed_at)
+        || client.view.directories.is_changed_since(parent, name, sent)
         || client.is_name_taken_back(parent, name, sent);
-    let other = client.names.child(parent, name).and_then(|child| client.names.node(child));
+    let other = client.view.names.child(parent, name).and_then(|child| client.view.names.node(child));
     if is_old || other.is_some_and(|other| other.stat.id != stat.id) {
         return None;
     }
     let known = client.known(stat, sent);
     let node = client.learn(stat, known);
-    client.names.link(parent, name, node);
+    client.view.names.link(parent, name, node);
     Some(node)
 }
 
@@ -195,26 +199,26 @@ fn take_contents(client: &mut Client, dir: TreeNodeId, entry: &DirEntry, content
     let is_taken = lookup::remember(client, node, stat, &contents, known);
     client.fetched_file(node, bytes, !is_taken);
     if !is_taken {
-        client.names.evict_if_unused(node);
-        super::gone(client, node);
+        client.view.names.evict_if_unused(node);
+        client.drop_if_gone(node);
     }
 }
 
-/// The stream is over: nothing is under way any more that it held.
+/// Ends a stream, and releases the nodes that it held.
 fn ended(client: &mut Client, mut stream: FindStream) {
     if let Some(node) = stream.current.take().and_then(|current| current.node) {
-        client.names.release(node);
-        super::gone(client, node);
+        client.view.names.release(node);
+        client.drop_if_gone(node);
     }
     client.stream_ended(stream.top, stream.totals);
     client.contents_came(stream.top);
-    client.names.release(stream.top);
-    super::gone(client, stream.top);
+    client.view.names.release(stream.top);
+    client.drop_if_gone(stream.top);
 }
 
 pub(crate) fn failed(client: &mut Client, stream: FindStream, errno: Errno) {
     if errno == Errno::NotImplemented {
-        client.streams.refused();
+        client.prefetch.refused();
     }
     ended(client, stream);
 }

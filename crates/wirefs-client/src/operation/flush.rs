@@ -1,11 +1,10 @@
-//! Flush: `close(2)` of one descriptor. What was written is at the server before close returns; the journal will make
-//! that unnecessary.
+//! Flush: `close(2)` of one descriptor. Written data is at the server before close returns, or in the journal of an exclusive mount.
 
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
-use crate::files::Drained;
 use crate::operation::{commit, lock, session};
-use crate::pending::AfterPublishing;
+use crate::view::files::Drained;
+use crate::view::publications::AfterPublishing;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::Errno;
 
@@ -22,8 +21,8 @@ pub(crate) fn start(
     if session::publish(client, node, handle, AfterPublishing::Flush { call, owner }) {
         return Ok(());
     }
-    if client.files.is_writing(node) && !client.closes_ahead(node) {
-        client.files.contents(node).drained.push(Drained::Flush { call, handle, owner });
+    if client.view.files.is_writing(node) && !client.closes_ahead(node) {
+        client.view.files.contents(node).drained.push(Drained::Flush { call, handle, owner });
         return Ok(());
     }
     drained(client, call, node, handle, owner)
@@ -36,17 +35,17 @@ pub(crate) fn drained(
     handle: Handle,
     owner: u64,
 ) -> Result<(), Errno> {
-    if client.files.contents(node).lockers.leaves(owner) {
+    if client.view.files.contents(node).lockers.leaves(owner) {
         lock::release_all(client, node, handle, owner);
     }
     // Told and not taken: this may be the copy of a descriptor that a child closes when it executes a program, whose result
     // nobody looks at. (For the same reason `nfs_file_flush` leaves the error for fsync.)
-    match client.files.error(handle) {
+    match client.view.files.error(handle) {
         Some(errno) => Err(errno),
-        None if client.config.mode.publish.is_committed() && client.files.contents(node).uncommitted => {
+        None if client.config.mode.publish.is_committed() && client.view.files.contents(node).uncommitted => {
             commit::closing(client, call, node, handle)
         }
-        None if client.files.is_writing(node) => {
+        None if client.view.files.is_writing(node) => {
             client.answer_journaled(call, Answer::Done);
             Ok(())
         }

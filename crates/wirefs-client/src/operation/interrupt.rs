@@ -11,7 +11,7 @@
 
 use crate::call::CallId;
 use crate::core::Client;
-use crate::operation::{give_up, lock, write};
+use crate::operation::{lock, write};
 use crate::pending::{Continuation, Pending, Withdrawing};
 use crate::requests::connection::LinkState;
 use wirefs_op::message::flush::Tflush;
@@ -46,7 +46,7 @@ impl Client {
             }
         }
         while let Some(pending) = self.requests.take_waiting(|pending| pending.change_of() == Some(call)) {
-            give_up(self, pending, Errno::Interrupted);
+            self.request_lost(pending, Errno::Interrupted);
         }
         write::end_throttled(self, call);
         self.abandon(now, call);
@@ -65,6 +65,6 @@ fn not_sent(client: &mut Client, call: CallId) {
 /// The server will not answer the lock any more.
 pub(crate) fn finish(client: &mut Client, oldtag: Tag) {
     if let Some(pending) = client.requests.withdraw(oldtag) {
-        super::fail(client, pending, Errno::Interrupted);
+        client.request_failed(pending, Errno::Interrupted);
     }
 }

@@ -26,25 +26,25 @@ pub(crate) fn start(
 pub(crate) fn finish(client: &mut Client, linking: Linking, sent: Time, linked: Rlink) {
     let Linking { call, node, parent, name } = linking;
     let now = client.now;
-    client.files.write_answered(node, 0);
-    client.names.link(parent, &name, node);
+    client.view.files.write_answered(node, 0);
+    client.view.names.link(parent, &name, node);
     attributes::took_effect(client, node, None, linked.stat.as_ref(), sent);
     let known = client.known_own(parent, &name, linked.dir.as_ref(), sent);
     match linked.stat.as_ref() {
-        Some(stat) => client.directories.added(parent, &name, stat, known, now),
-        None => client.directories.changed(parent, now),
+        Some(stat) => client.view.directories.added(parent, &name, stat, known, now),
+        None => client.view.directories.changed(parent, now),
     }
     attributes::changed(client, parent, linked.dir.as_ref(), sent);
     match client.entry(node, known) {
         Ok(entry) => client.answer(call, Answer::Entry(entry)),
         Err(errno) => client.fail(call, errno),
     }
-    super::write::goes_on(client, node);
+    client.change_ended(node);
 }
 
 pub(crate) fn failed(client: &mut Client, linking: Linking, errno: Errno) {
-    client.files.write_answered(linking.node, 0);
+    client.view.files.write_answered(linking.node, 0);
     let errno = attributes::gone_above(client, linking.parent, errno);
     client.fail(linking.call, errno);
-    super::write::goes_on(client, linking.node);
+    client.change_ended(linking.node);
 }

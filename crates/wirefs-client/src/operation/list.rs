@@ -4,9 +4,9 @@ mod packing;
 
 use crate::call::{Answer, Handle, PageCache};
 use crate::core::Client;
-use crate::files::{OpenDirectory, WaitingReaddir};
-use crate::operation::{attributes, unopened};
+use crate::operation::{attributes, stateless};
 use crate::pending::{Listing, ListingReader, Pending};
+use crate::view::files::{OpenDirectory, WaitingReaddir};
 use packing::pack;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,18 +26,18 @@ const LISTING_BYTES_MAX: u32 = 256 * 1024 * 1024;
 const RENEWED_BYTES_MAX: u32 = 64 * 1024;
 /// A listing is renewed before it is too old when it has so many entries at most: about 32 KiB.
 const RENEWED_ENTRIES_MAX: usize = 256;
-/// Counts a name that had to be asked for; from the second on, its directory's listing is worth having.
+/// Counts a lookup that missed the cache. From the second miss on, the client fetches the directory's listing.
 pub(crate) fn note_miss(client: &mut Client, dir: TreeNodeId) {
     if !client.config.mode.fetch.prefetches() || !client.may_fetch_ahead() {
         return;
     }
     let (now, span) = (client.now, client.config.mode.prefetch_window());
-    if client.misses.count(dir, now, span) == MISSES_BEFORE_LISTING && !client.streams_instead(dir) {
+    if client.prefetch.misses.count(dir, now, span) == MISSES_BEFORE_LISTING && !client.streams_instead(dir) {
         ask_unasked(client, dir, UNASKED_BYTES_MAX);
     }
 }
 
-/// Fetches a listing that nobody waits for.
+/// Fetches a listing in the background.
 fn ask_unasked(client: &mut Client, dir: TreeNodeId, bytes_max: u32) {
     if let Ok(target) = client.target(dir, None) {
         let mode = GetMode::DATA.and(GetMode::STAT);
@@ -46,9 +46,9 @@ fn ask_unasked(client: &mut Client, dir: TreeNodeId, bytes_max: u32) {
     }
 }
 
-/// A directory is being worked in: a short listing is asked for again before it is too old, so that nobody waits for it.
+/// Renews a short listing of a directory in use before it expires, so that no call waits for it.
 pub(crate) fn renew(client: &mut Client, dir: TreeNodeId) {
-    let Some((entries, known)) = client.directories.extent(dir) else { return };
+    let Some((entries, known)) = client.view.directories.extent(dir) else { return };
     let window = client.config.mode.window();
     let is_old = client.now.since(known.at) * 2 >= window;
     if window.is_zero() || client.coherency().is_leased(known) {
@@ -60,7 +60,7 @@ pub(crate) fn renew(client: &mut Client, dir: TreeNodeId) {
     }
 }
 
-/// Takes the listing for who wants one that is on its way already, if it was asked for within the window, or may turn out to be leased.
+/// Lets a reader wait for a listing that is in transit, if its request is within the window, or may bring a lease.
 fn join(client: &mut Client, opening: ListingReader, node: TreeNodeId) -> bool {
     let is_free = |pending: &Pending| {
         matches!(pending, Pending::List(listing)
@@ -100,18 +100,18 @@ pub(crate) fn open(client: &mut Client, opening: ListingReader, node: TreeNodeId
 /// Opens a directory whose listing is known; false when it is not.
 fn open_known(client: &mut Client, opening: ListingReader, node: TreeNodeId) -> bool {
     let coherency = client.coherency();
-    let Some((entries, listed)) = client.directories.snapshot(node, &coherency) else { return false };
+    let Some((entries, listed)) = client.view.directories.snapshot(node, &coherency) else { return false };
     client.used_ahead(node);
     let opened = OpenDirectory { complete: true, ..begun(node, entries, listed, client.now) };
     match opening {
         ListingReader::Opendir(call) => {
-            let is_kept = coherency.is_leased(listed) && client.files.keeps_listing(node);
+            let is_kept = coherency.is_leased(listed) && client.view.files.keeps_listing(node);
             let handle = opened_with(client, OpenDirectory { is_kept, ..opened });
             let pages = if is_kept { PageCache::Keep } else { PageCache::Drop };
             client.answer(call, Answer::Opened(handle, pages));
         }
         ListingReader::Readdir(wanted) => {
-            let handle = client.files.reading_begins(opened);
+            let handle = client.view.files.reading_begins(opened);
             go_on(client, handle, wanted);
         }
     }
@@ -119,8 +119,8 @@ fn open_known(client: &mut Client, opening: ListingReader, node: TreeNodeId) -> 
 }
 
 fn opened_with(client: &mut Client, opened: OpenDirectory) -> Handle {
-    client.names.hold(opened.node);
-    client.files.directory_opened(opened)
+    client.view.names.hold(opened.node);
+    client.view.files.directory_opened(opened)
 }
 
 fn begun(node: TreeNodeId, entries: Arc<Vec<DirEntry>>, listed: Freshness, taken_at: Time) -> OpenDirectory {
@@ -129,7 +129,7 @@ fn begun(node: TreeNodeId, entries: Arc<Vec<DirEntry>>, listed: Freshness, taken
         entries: entries.into(),
         listed,
         taken_at,
-        doubted: BTreeSet::new(),
+        invalidated: BTreeSet::new(),
         is_kept: false,
         complete: false,
         error: None,
@@ -171,10 +171,10 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
         open_with(client, &mut listing, opening, sent, listed);
     }
     let handle = listing.handle;
-    match handle.map(|handle| client.files.directory_mut(handle)) {
+    match handle.map(|handle| client.view.files.directory_mut(handle)) {
         Some(Some(open)) => {
             listing.fill(open, &mut new, listed, sent);
-            handle.into_iter().for_each(|handle| client.files.unopened.weigh(handle));
+            handle.into_iter().for_each(|handle| client.view.files.stateless.weigh(handle));
         }
         // Its reader closed early: the rest is not worth its way.
         Some(None) if !last => return client.send(Request::Flush(Tflush { oldtag: tag }), Pending::IGNORE),
@@ -191,19 +191,19 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
             return failed(client, listing, Errno::Overflow);
         }
         // Asked for ahead and then wanted: from the start once more, in the same order.
-        if let Some(open) = handle.and_then(|handle| client.files.directory_mut(handle)) {
+        if let Some(open) = handle.and_then(|handle| client.view.files.directory_mut(handle)) {
             open.entries = LongListing::default();
-            open.doubted.clear();
+            open.invalidated.clear();
             (open.listed, open.taken_at) = (Freshness::since(client.now), client.now);
-            handle.into_iter().for_each(|handle| client.files.unopened.weigh(handle));
+            handle.into_iter().for_each(|handle| client.view.files.stateless.weigh(handle));
             if let Err(errno) = ask(client, node, handle, None) {
                 return failed(client, listing, errno);
             }
         }
     } else {
-        let (is_kept, most) = (client.config.mode.fetch.is_cached(), client.directories.entries_max());
-        let open = handle.and_then(|handle| client.files.directory_mut(handle));
-        let gathered = match open {
+        let (is_kept, most) = (client.config.mode.fetch.is_cached(), client.view.directories.entries_max());
+        let open = handle.and_then(|handle| client.view.files.directory_mut(handle));
+        let received = match open {
             Some(open) => {
                 open.complete = true;
                 listed = open.listed;
@@ -211,8 +211,8 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
             }
             None => Some(listing.received),
         };
-        if let Some(gathered) = gathered.filter(|_| is_kept) {
-            store(client, node, gathered, listed);
+        if let Some(received) = received.filter(|_| is_kept) {
+            store(client, node, received, listed);
         }
     }
     if let Some(handle) = handle {
@@ -220,7 +220,7 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
     }
 }
 
-/// The beginning of a listing is here that an opendir waits for, since then.
+/// Continues the call that waits for the beginning of a listing since `since`.
 fn open_with(
     client: &mut Client,
     listing: &mut Listing,
@@ -230,8 +230,8 @@ fn open_with(
 ) {
     let node = listing.node;
     // Asked for before that, and not promised: it may be too old. Of what was changed here since it does not tell.
-    let is_old =
-        !client.coherency().is_valid_since(listed, since) || client.directories.has_changed_since(node, sent);
+    let is_old = !client.coherency().is_valid_since(listed, since)
+        || client.view.directories.has_changed_since(node, sent);
     if sent < since && is_old {
         if let Err(errno) = ask(client, node, None, Some((opening, since))) {
             client.fail(opening.call(), errno);
@@ -251,45 +251,45 @@ fn open_with(
         // Answered when this part of the listing is in it.
         ListingReader::Readdir(wanted) => {
             opened.waiting.push(wanted);
-            listing.handle = Some(client.files.reading_begins(opened));
+            listing.handle = Some(client.view.files.reading_begins(opened));
         }
     }
 }
 
-/// As of when a listing is known that was asked for at `sent`.
+/// The freshness of a listing that was requested at `sent`.
 fn listed(client: &mut Client, listing: &Listing, sent: Time) -> Freshness {
-    let id = client.names.node(listing.node).map(|dir| dir.stat.id);
+    let id = client.view.names.node(listing.node).map(|dir| dir.stat.id);
     id.map_or(Freshness::since(sent), |id| client.known_object(id, listing.is_leased, sent))
 }
 
-/// Remembers the listing of a directory that this client has just made.
+/// Caches the listing of a directory that this client has just made.
 pub(crate) fn store_made(client: &mut Client, dir: TreeNodeId, known: Freshness) {
-    client.directories.store(dir, Vec::new(), known, &client.coherency());
+    client.view.directories.store(dir, Vec::new(), known, &client.coherency());
     client.directory_listed(dir);
 }
 
-/// Remembers a listing. Of objects that this client changed since it was asked for, it may tell what was before.
+/// Caches a listing. Its attributes may be older than this client's changes since the request.
 pub(crate) fn store(client: &mut Client, dir: TreeNodeId, mut entries: Vec<DirEntry>, known: Freshness) {
     client.note_listed(dir);
     for entry in &mut entries {
-        match client.names.changed_since(entry.stat.id, known.at) {
+        match client.view.names.changed_since(entry.stat.id, known.at) {
             Some(Some((stat, as_of))) => entry.stat = Stat { leased: as_of.leased, ..stat },
             Some(None) => entry.stat.leased = false,
             None => {}
         }
     }
     client.take_back(dir, &mut entries, known.at);
-    client.directories.store(dir, entries, known, &client.coherency());
+    client.view.directories.store(dir, entries, known, &client.coherency());
     client.directory_listed(dir);
 }
 
-/// The listing of a directory came by another way than was asked: those who wait for it go on.
+/// Continues the calls that wait for a listing, which a stream has brought.
 pub(crate) fn serve_openings(client: &mut Client, dir: TreeNodeId) {
     let waits = |pending: &Pending| {
         matches!(pending, Pending::List(listing)
             if listing.node == dir && listing.opening.is_some() && listing.received.is_empty())
     };
-    while client.directories.is_fresh(dir, &client.coherency()) {
+    while client.view.directories.is_fresh(dir, &client.coherency()) {
         let Some(tag) = client.requests.find(waits) else { return };
         let opening = match client.requests.pending_mut(tag) {
             Some(Pending::List(listing)) => listing.opening.take(),
@@ -306,7 +306,7 @@ pub(crate) fn failed(client: &mut Client, listing: Listing, errno: Errno) {
         client.fail(opening.call(), errno);
     }
     if let Some(handle) = listing.handle
-        && let Some(open) = client.files.directory_mut(handle)
+        && let Some(open) = client.view.files.directory_mut(handle)
     {
         open.complete = true;
         open.error = Some(errno);
@@ -321,15 +321,15 @@ pub(crate) fn read(
     wanted: WaitingReaddir,
 ) -> Result<(), Errno> {
     let coherency = client.coherency();
-    let open = client.files.directory_mut(handle).ok_or(Errno::BadDescriptor)?;
+    let open = client.view.files.directory_mut(handle).ok_or(Errno::BadDescriptor)?;
     let begins = wanted.offset == 0 && open.complete;
     let mut again = begins && !open.is_kept && open.read && !coherency.is_valid(open.listed);
     // The kernel keeps what it reads now: that must be the directory as it is, not as it was when it was opened.
     if begins && open.is_kept {
-        match client.directories.snapshot(node, &coherency) {
+        match client.view.directories.snapshot(node, &coherency) {
             Some((entries, listed)) => {
                 (open.entries, open.listed, open.taken_at) = (entries.into(), listed, client.now);
-                open.doubted.clear();
+                open.invalidated.clear();
             }
             None => again = true,
         }
@@ -339,12 +339,12 @@ pub(crate) fn read(
     // rewinddir: POSIX wants the directory as it is by then.
     if again {
         open.entries = LongListing::default();
-        open.doubted.clear();
+        open.invalidated.clear();
         open.complete = false;
         open.error = None;
         (open.listed, open.taken_at) = (Freshness::since(client.now), client.now);
         if open.is_kept {
-            client.files.keeps_not(node);
+            client.view.files.keeps_not(node);
         }
         return ask(client, node, Some(handle), None);
     }
@@ -354,15 +354,15 @@ pub(crate) fn read(
 
 /// A readdir goes on where an earlier one ended.
 pub(crate) fn go_on(client: &mut Client, handle: Handle, wanted: WaitingReaddir) {
-    if let Some(open) = client.files.directory_mut(handle) {
+    if let Some(open) = client.view.files.directory_mut(handle) {
         open.waiting.push(wanted);
     }
     serve_waiting(client, handle);
 }
 
-/// Answers the readdirs that the listing reaches far enough for.
+/// Answers the readdirs whose entries have arrived.
 fn serve_waiting(client: &mut Client, handle: Handle) {
-    let Some(open) = client.files.directory_mut(handle) else {
+    let Some(open) = client.view.files.directory_mut(handle) else {
         return;
     };
     let (node, complete, error) = (open.node, open.complete, open.error);
@@ -373,11 +373,11 @@ fn serve_waiting(client: &mut Client, handle: Handle) {
     for wanted in ready {
         let answer = match error {
             Some(errno) if wanted.offset >= past => Answer::Fail(errno),
-            _ => match client.files.page(handle, (wanted.offset as usize).saturating_sub(2)) {
+            _ => match client.view.files.page(handle, (wanted.offset as usize).saturating_sub(2)) {
                 Some(page) => Answer::Listing(pack(client, node, &page, handle, &wanted)),
                 None => Answer::Fail(Errno::Io),
             },
         };
-        unopened::answer(client, handle, &wanted, answer);
+        stateless::answer(client, handle, &wanted, answer);
     }
 }

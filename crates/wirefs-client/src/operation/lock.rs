@@ -1,27 +1,27 @@
-//! Locks: the server's, so that all clients see them, or answered here while the server has lent the whole file
-//! ([`crate::locks`]). A lock that the server grants drops what is known of the file unless that is leased; a release is
+//! Locks: the server's, so that all clients see them, or answered here while the server has delegated the whole file
+//! ([`crate::view::locks`]). A lock that the server grants drops what is known of the file unless that is leased; a release is
 //! ordered after the writes under the lock.
 
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
-use crate::locks::{Asked, Key, Locks, Refusal, Step};
-use crate::operation::session;
+use crate::operation::{as_opened, copies};
 use crate::pending::{LockWanted, Locking, Pending, Unlocking};
+use crate::view::locks::{Asked, Key, Locks, Refusal, Step};
 use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::message::lock::{LockAction, Rlock, Tlock};
 use wirefs_op::message::target::{NOFD, Target};
 use wirefs_op::{Errno, LockFamily, LockKind, LockRange, Request, Stat, Time, TreePath};
 
 /// # Cost
-/// 0 round trips where the lock is lent, else 1.
+/// 0 round trips where the lock is delegated, else 1.
 pub(crate) fn test(client: &mut Client, call: CallId, node: TreeNodeId, handle: Handle, wanted: LockWanted) {
     let LockWanted { owner, family, range } = wanted;
     ask(client, Locks::key(node, family), Asked::Test { call, handle, owner, range });
 }
 
 /// # Cost
-/// 0 round trips where the lock is lent; else 1, and as long as another holds it. A release: 0, since it takes its turn behind what was
-/// written under the lock, and nobody can refuse it.
+/// 0 round trips where the lock is delegated; else 1, and as long as another holds it. A release: 0, since it takes its turn behind what was
+/// written under the lock, and the server cannot refuse it.
 pub(crate) fn set(
     client: &mut Client,
     call: CallId,
@@ -37,7 +37,7 @@ pub(crate) fn set(
         return client.answer(call, Answer::Done);
     }
     if family == LockFamily::Posix {
-        client.files.locks_through(node, owner, handle);
+        client.view.files.locks_through(node, owner, handle);
     }
     ask(client, Locks::key(node, family), Asked::Lock { call, handle, owner, range, waits: wait });
 }
@@ -56,8 +56,8 @@ fn release(client: &mut Client, node: TreeNodeId, handle: Handle, wanted: LockWa
 }
 
 fn ask(client: &mut Client, key: Key, asked: Asked) {
-    let (now, may_lend) = (client.now, client.may_lend());
-    let step = client.locks.file(key).ask(now, may_lend, asked);
+    let (now, may_delegate) = (client.now, client.may_delegate());
+    let step = client.view.locks.file(key).ask(now, may_delegate, asked);
     tell_reductions(client, key, Some(asked.handle()));
     go(client, key, step);
 }
@@ -67,18 +67,18 @@ fn go(client: &mut Client, key: Key, step: Step) {
     let (node, family) = (key.node(), key.family());
     match step {
         Step::Waits => {}
-        Step::Released => client.locks.answered += 1,
+        Step::Released => client.view.locks.answered += 1,
         Step::Granted(call) => {
-            client.locks.answered += 1;
+            client.view.locks.answered += 1;
             client.answer(call, Answer::Done);
         }
         Step::Found(call, conflict) => {
-            client.locks.answered += 1;
+            client.view.locks.answered += 1;
             client.answer(call, Answer::Lock(conflict));
         }
         Step::Refused(call, Refusal::Held) => client.fail(call, Errno::WouldBlock),
         Step::Refused(call, Refusal::Full) => client.fail(call, Errno::NoLocks),
-        Step::Lend { call, handle, owner, range, waits, whole } => {
+        Step::Delegate { call, handle, owner, range, waits, whole } => {
             let wanted = LockWanted { owner, family, range };
             let locking = Locking {
                 call,
@@ -87,7 +87,7 @@ fn go(client: &mut Client, key: Key, step: Step) {
                 wanted,
                 action: LockAction::Set,
                 then_waits: waits,
-                lends: true,
+                delegates: true,
                 withdrawn: false,
             };
             request(client, locking, whole);
@@ -115,7 +115,7 @@ fn exactly(
 ) {
     let node = key.node();
     let locking =
-        Locking { call, node, handle, wanted, action, then_waits: false, lends: false, withdrawn: false };
+        Locking { call, node, handle, wanted, action, then_waits: false, delegates: false, withdrawn: false };
     request(client, locking, wanted.range);
 }
 
@@ -124,9 +124,9 @@ fn request(client: &mut Client, locking: Locking, range: LockRange) {
     let wanted = LockWanted { range, ..locking.wanted };
     match tlock(client, locking.node, Some(locking.handle), wanted, locking.action) {
         Ok(lock) => {
-            let is_copy = session::is_copy(client, locking.handle);
+            let is_copy = copies::is_copy(client, locking.handle);
             if let Some(id) = lock.target.id.filter(|_| is_copy && locking.action != LockAction::Test) {
-                client.locks.asks_of(locking.key(), wanted.owner, id);
+                client.view.locks.asks_of(locking.key(), wanted.owner, id);
             }
             client.send(Request::Lock(lock), Pending::Lock(locking));
         }
@@ -146,16 +146,16 @@ fn tlock(
 }
 
 pub(crate) fn finish(client: &mut Client, locking: Locking, sent: Time, reply: Rlock) {
-    let Locking { call, node, handle, wanted, action, withdrawn, lends, .. } = locking;
+    let Locking { call, node, handle, wanted, action, withdrawn, delegates, .. } = locking;
     let key = locking.key();
     if action == LockAction::Test {
         return client.answer(call, Answer::Lock(reply.conflict));
     }
     granted(client, node, sent, reply.stat);
-    if lends {
-        return lent(client, &locking);
+    if delegates {
+        return delegated(client, &locking);
     }
-    client.locks.file(key).asked(call, Some(wanted.range), action == LockAction::Set);
+    client.view.locks.file(key).asked(call, Some(wanted.range), action == LockAction::Set);
     if withdrawn {
         release(client, node, handle, LockWanted { range: everything(wanted.range), ..wanted });
         return client.fail(call, Errno::Interrupted);
@@ -167,21 +167,22 @@ pub(crate) fn finish(client: &mut Client, locking: Locking, sent: Time, reply: R
 /// before. All other data is dropped, here and in the kernel, before the caller goes on. Equal versions are not enough: a `write` at the
 /// server changes the file's times before its data.
 fn granted(client: &mut Client, node: TreeNodeId, sent: Time, stat: Option<Stat>) {
-    let stat = stat.filter(|stat| client.names.of_file(stat.id) == Some(node));
+    let stat = stat.filter(|stat| client.view.names.of_file(stat.id) == Some(node));
     let told = stat.map(|stat| (stat, client.known(&stat, sent)));
     if told.is_some_and(|(stat, known)| is_unchanged(client, node, &stat, known)) {
         return;
     }
-    let is_writing = client.files.is_writing(node);
+    let is_writing = client.view.files.is_writing(node);
     let told = told.filter(|_| !is_writing);
-    let counts = client.names.locked(node, told.as_ref().map(|(stat, known)| (stat, *known)), client.now);
-    client.files.locked(node);
+    let counts =
+        client.view.names.locked(node, told.as_ref().map(|(stat, known)| (stat, *known)), client.now);
+    client.view.files.locked(node);
     if let Some((stat, known)) = told.filter(|_| counts) {
         let coherency = client.coherency();
-        client.files.observe(node, stat.version, known, &coherency);
+        client.view.files.observe(node, stat.version, known, &coherency);
     }
-    super::as_opened::outdated(client, node);
-    super::fetch::invalidate_pages(client, node);
+    as_opened::outdated(client, node);
+    client.invalidate_pages(node);
 }
 
 /// Whether all that is known of the file is leased, and nothing was recalled when the lock was granted.
@@ -190,37 +191,37 @@ fn is_unchanged(client: &Client, node: TreeNodeId, stat: &Stat, told: Freshness)
     let is_leased = |known: Option<Freshness>| {
         known.is_some_and(|known| coherency.leases_valid && coherency.is_leased(known))
     };
-    let attributes = client.names.node(node).filter(|known| known.stat.version == stat.version);
-    let contents = client.files.known(node);
+    let attributes = client.view.names.node(node).filter(|known| known.stat.version == stat.version);
+    let contents = client.view.files.known(node);
     is_leased(Some(told))
-        && !client.files.is_writing(node)
+        && !client.view.files.is_writing(node)
         && attributes.is_some_and(|known| is_leased(known.freshness))
         && contents.is_some_and(|contents| is_leased(contents.valid))
-        && client.files.is_of(node, stat.version)
+        && client.view.files.is_of(node, stat.version)
 }
 
-/// The whole file is lent.
-fn lent(client: &mut Client, locking: &Locking) {
+/// The whole file is delegated.
+fn delegated(client: &mut Client, locking: &Locking) {
     let Locking { call, node, handle, wanted, withdrawn, .. } = *locking;
     let (key, now) = (locking.key(), client.now);
-    // One that is being killed lets go of nothing any more.
+    // A killed caller releases no lock any more.
     let is_wanted = !withdrawn && client.is_waiting(call);
-    client.locks.file(key).lent(now, is_wanted.then_some(wanted.range));
+    client.view.locks.file(key).delegated(now, is_wanted.then_some(wanted.range));
     if is_wanted {
         client.answer_after(call, Answer::Done);
     } else {
         client.fail(call, Errno::Interrupted);
     }
-    if !client.may_lend() || client.files.handles_of(node).next().is_none() {
-        client.locks.file(key).reduce();
+    if !client.may_delegate() || client.view.files.handles_of(node).next().is_none() {
+        client.view.locks.file(key).reduce();
         tell_reductions(client, key, Some(handle));
     }
     go_on(client, key);
 }
 
-/// Who waited for the outcome of a request goes on.
+/// Continues the requests that queued for the outcome of a delegation request.
 fn go_on(client: &mut Client, key: Key) {
-    while let Some(asked) = client.locks.file(key).next_queued() {
+    while let Some(asked) = client.view.locks.file(key).next_queued() {
         if asked.call().is_none_or(|call| client.is_waiting(call)) {
             ask(client, key, asked);
         }
@@ -228,13 +229,13 @@ fn go_on(client: &mut Client, key: Key) {
 }
 
 pub(crate) fn failed(client: &mut Client, locking: Locking, errno: Errno) {
-    let Locking { call, withdrawn, then_waits, lends, .. } = locking;
+    let Locking { call, withdrawn, then_waits, delegates, .. } = locking;
     let (key, now) = (locking.key(), client.now);
-    if lends {
+    if delegates {
         let is_wanted = !withdrawn && client.is_waiting(call);
         let asked = is_wanted.then(|| locking.asked(then_waits));
         let is_refused = errno == Errno::WouldBlock;
-        let step = client.locks.file(key).not_lent(now, is_refused, asked);
+        let step = client.view.locks.file(key).not_delegated(now, is_refused, asked);
         tell_reductions(client, key, Some(locking.handle));
         match step {
             Some(step) => go(client, key, step),
@@ -242,51 +243,51 @@ pub(crate) fn failed(client: &mut Client, locking: Locking, errno: Errno) {
         }
         return go_on(client, key);
     }
-    client.locks.file(key).asked(call, None, true);
+    client.view.locks.file(key).asked(call, None, true);
     client.fail(call, if withdrawn { Errno::Interrupted } else { errno });
 }
 
-/// Tells the server what is held no more of what was lent.
+/// Tells the server what is held no more of what was delegated.
 fn tell_reductions(client: &mut Client, key: Key, handle: Option<Handle>) {
     let (node, family) = (key.node(), key.family());
-    for (owner, range) in client.locks.file(key).take_reductions() {
+    for (owner, range) in client.view.locks.file(key).take_reductions() {
         unlock(client, node, handle, LockWanted { owner, family, range });
     }
 }
 
-/// Releases, or has shared from now on what was held exclusively: nobody can refuse it, and nobody waits for it.
+/// Releases or downgrades a lock. The server cannot refuse it, and no call waits for it.
 fn unlock(client: &mut Client, node: TreeNodeId, handle: Option<Handle>, wanted: LockWanted) {
     let LockWanted { owner, family, range } = wanted;
     let lock = tlock(client, node, handle, wanted, LockAction::Set);
-    let id = client.names.node(node).map(|known| known.stat.id);
+    let id = client.view.names.node(node).map(|known| known.stat.id);
     let is_all = (range.kind, range.start, range.end) == (ALL.kind, ALL.start, ALL.end);
-    let former = client.locks.former_files(Locks::key(node, family), owner, id, is_all);
+    let former = client.view.locks.former_files(Locks::key(node, family), owner, id, is_all);
     // A former file has no name, and needs none: the server finds locks by the file's id.
     let of_former = former.into_iter().map(|id| {
         let target = Target { path: TreePath::root(), fd: NOFD, id: Some(id) };
         Tlock { target, action: LockAction::Set, family, owner, range }
     });
     for lock in lock.into_iter().chain(of_former) {
-        client.names.hold(node);
+        client.view.names.hold(node);
         client.send(Request::Lock(lock), Pending::Unlock(Unlocking(node)));
     }
 }
 
 /// The caller of a waiting lock gives up before it is sent, or sent again: then the server may have it.
 pub(crate) fn given_up(client: &mut Client, locking: Locking) {
-    if locking.lends {
+    if locking.delegates {
         return failed(client, Locking { withdrawn: true, ..locking }, Errno::Interrupted);
     }
     let Locking { call, node, handle, wanted, .. } = locking;
-    client.locks.file(locking.key()).asked(call, None, true);
+    client.view.locks.file(locking.key()).asked(call, None, true);
     release(client, node, handle, LockWanted { range: everything(wanted.range), ..wanted });
     client.fail(call, Errno::Interrupted);
 }
 
 /// The caller of a lock gives up that waits for the outcome of another one.
 pub(crate) fn withdraw(client: &mut Client, call: CallId) {
-    for key in client.locks.keys() {
-        if client.locks.file(key).withdraw(call) {
+    for key in client.view.locks.keys() {
+        if client.view.locks.file(key).withdraw(call) {
             return client.fail(call, Errno::Interrupted);
         }
     }
@@ -294,8 +295,8 @@ pub(crate) fn withdraw(client: &mut Client, call: CallId) {
 
 /// A release was answered.
 pub(crate) fn unlocked(client: &mut Client, node: TreeNodeId) {
-    client.names.release(node);
-    super::gone(client, node);
+    client.view.names.release(node);
+    client.drop_if_gone(node);
 }
 
 fn everything(range: LockRange) -> LockRange {
@@ -309,10 +310,10 @@ pub(crate) fn release_all(client: &mut Client, node: TreeNodeId, handle: Handle,
     release(client, node, handle, LockWanted { owner, family: LockFamily::Posix, range: ALL });
 }
 
-/// An open file is gone. Whose last lock on the file was taken through it has closed it, though nobody may have said so.
+/// Releases the locks of owners that used a released open file last: they have closed it, possibly without a flush.
 pub(crate) fn release_unheard(client: &mut Client, node: TreeNodeId, handle: Handle) {
-    for owner in client.files.lockers_through(node, handle) {
-        client.files.contents(node).lockers.leaves(owner);
+    for owner in client.view.files.lockers_through(node, handle) {
+        client.view.files.contents(node).lockers.leaves(owner);
         release_all(client, node, handle, owner);
     }
 }
@@ -322,50 +323,52 @@ pub(crate) fn release_flock(client: &mut Client, node: TreeNodeId, handle: Handl
     release(client, node, handle, LockWanted { owner, family: LockFamily::Flock, range: ALL });
 }
 
-/// An open file is about to be gone: with the last one of a file goes what is lent of it.
+/// An open file is about to be gone: with the last one of a file goes what is delegated of it.
 pub(crate) fn closes(client: &mut Client, node: TreeNodeId, handle: Handle) {
-    if client.files.handles_of(node).all(|open| open == handle) {
-        for key in client.locks.keys_of(node) {
+    if client.view.files.handles_of(node).all(|open| open == handle) {
+        for key in client.view.locks.keys_of(node) {
             let now = client.now;
-            client.locks.file(key).reduce();
+            client.view.locks.file(key).reduce();
             tell_reductions(client, key, Some(handle));
-            client.locks.trim(key, now);
+            client.view.locks.trim(key, now);
         }
-        client.locks.forget_former_files(node);
+        client.view.locks.forget_former_files(node);
     }
 }
 
 /// A program at the server changed these files.
 pub(crate) fn changed_at_server(client: &mut Client, nodes: &[TreeNodeId]) {
     let now = client.now;
-    for key in nodes.iter().flat_map(|node| client.locks.keys_of(*node)).collect::<Vec<_>>() {
-        client.locks.file(key).changed_at_server(now);
+    for key in nodes.iter().flat_map(|node| client.view.locks.keys_of(*node)).collect::<Vec<_>>() {
+        client.view.locks.file(key).changed_at_server(now);
         tell_reductions(client, key, None);
     }
 }
 
 impl Client {
-    /// Whether the server may be asked for more of a lock than a program wants: nobody else is kept out by that but programs at the
-    /// server, and those for a moment.
-    fn may_lend(&self) -> bool {
-        self.config.journal && self.ahead.is_alone() && self.link.is_up() && self.leases.are_valid(self.now)
+    /// Whether the client may request a delegation: it keeps out only server programs, and these for a moment.
+    fn may_delegate(&self) -> bool {
+        self.config.journal
+            && self.exclusive.unconfirmed.is_alone()
+            && self.requests.link.is_up()
+            && self.view.leases.are_valid(self.now)
     }
 
-    /// What is lent is let go of: others come, or the connection is gone.
-    pub(crate) fn end_lent(&mut self) {
-        for key in self.locks.keys() {
-            self.locks.file(key).reduce();
+    /// Ends all delegations, since the session is no longer exclusive or the connection is lost.
+    pub(crate) fn end_delegations(&mut self) {
+        for key in self.view.locks.keys() {
+            self.view.locks.file(key).reduce();
             tell_reductions(self, key, None);
         }
     }
 
-    /// Lets the time of lent locks pass.
+    /// Lets the time of delegated locks pass.
     pub(crate) fn watch_locks(&mut self) {
         let now = self.now;
-        for key in self.locks.keys() {
-            self.locks.file(key).pass(now);
+        for key in self.view.locks.keys() {
+            self.view.locks.file(key).pass(now);
             tell_reductions(self, key, None);
-            self.locks.trim(key, now);
+            self.view.locks.trim(key, now);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Lookup: a name in a directory. What is found brings what will be asked for next: a small file its contents, a small
-//! directory its listing, a link its target.
+//! Lookup: a name in a directory. The reply also brings the data that programs ask for next: the contents of a small file, the
+//! listing of a small directory, the target of a link.
 
 use crate::call::{Answer, CallId, Entry};
 use crate::core::Client;
@@ -21,26 +21,26 @@ const TRIES_MAX: u8 = 8;
 /// 0 round trips when the parent's listing is known, else 1.
 pub(crate) fn start(client: &mut Client, call: CallId, parent: TreeNodeId, name: &[u8]) -> Result<(), Errno> {
     let path = client.entry_path(parent, name)?;
-    match client.directories.find(parent, name, &client.coherency()) {
+    match client.view.directories.find(parent, name, &client.coherency()) {
         CachedLookup::Entry(found) => {
-            super::list::renew(client, parent);
+            list::renew(client, parent);
             client.used_ahead(parent);
             let node = client.learn(&found.stat, found.attributes);
-            client.names.link(parent, name, node);
+            client.view.names.link(parent, name, node);
             if client.may_show(node) {
                 client.counters.name_hits += 1;
                 let entry = client.entry(node, found.name)?;
                 client.answer(call, Answer::Entry(entry));
                 return Ok(());
             }
-            client.names.evict_if_unused(node);
+            client.view.names.evict_if_unused(node);
             client.counters.name_misses += 1;
         }
         CachedLookup::Negative(known) => {
-            super::list::renew(client, parent);
+            list::renew(client, parent);
             client.used_ahead(parent);
             client.counters.name_hits += 1;
-            client.names.unlink(parent, name);
+            client.view.names.unlink(parent, name);
             let ttl = client.absent_ttl(parent, name, known);
             client.answer(call, Answer::NoEntry(ttl));
             return Ok(());
@@ -63,27 +63,28 @@ fn ask(client: &mut Client, path: TreePath, looking: Looking) {
         }
         Fetch::Exact => (GetMode::STAT, 0),
     };
-    let dir = client.names.node(looking.parent).map(|dir| dir.stat.id);
+    let dir = client.view.names.node(looking.parent).map(|dir| dir.stat.id);
     let target = Target { path, fd: NOFD, id: dir };
     let get = Tget { target, mode: mode.and(GetMode::ENTRY), nmsgs: 1, offset: 0, count };
     client.send(Request::Get(get), Pending::Lookup(looking));
 }
 
-/// Whether this client made the name what it is after this was asked for, or heard so of something that it asked for later, and what
-/// came, `found`, is something else: it may be older or newer than that.
+/// Whether the reply, with the object `found`, is overtaken: this client has changed the name after the request, or a later request has
+/// brought another object. The reply may then be older or newer than the known object.
 fn is_overtaken(client: &Client, looking: &Looking, found: Option<FileId>) -> bool {
     let Looking { parent, name, asked, .. } = looking;
-    let known = client.names.child(*parent, name).and_then(|node| client.names.node(node));
+    let known = client.view.names.child(*parent, name).and_then(|node| client.view.names.node(node));
     let Some(known) = known.filter(|known| found != Some(known.stat.id)) else { return false };
-    client.directories.is_changed_since(*parent, name, *asked)
-        || client.directories.is_fresher_than(*parent, name, *asked)
+    client.view.directories.is_changed_since(*parent, name, *asked)
+        || client.view.directories.is_fresher_than(*parent, name, *asked)
         || known.freshness.is_some_and(|known| *asked < known.at)
 }
 
-/// Whether the object that the name was up to now was heard of while this was under way, and what came, `found`, is something else: servers
-/// answer in any order, so that either may be the older one.
+/// Whether a reply about the known object of this name arrived during the lookup, which has found another one. Servers answer in any
+/// order, so either of them may be the older one.
 fn is_beside(client: &Client, looking: &Looking, found: Option<FileId>) -> bool {
-    let known = client.names.child(looking.parent, &looking.name).and_then(|node| client.names.node(node));
+    let known =
+        client.view.names.child(looking.parent, &looking.name).and_then(|node| client.view.names.node(node));
     known.is_some_and(|known| found != Some(known.stat.id) && looking.asked < known.observed_at)
 }
 
@@ -104,7 +105,7 @@ pub(crate) fn finish(client: &mut Client, looking: Looking, sent: Time, got: Rge
     let Some(mut stat) = got.stat else {
         return client.fail(looking.call, Errno::Protocol);
     };
-    // A name that was taken back takes along what is said of its object.
+    // The recall of a name also covers the attributes of its object.
     stat.leased &= !client.is_name_taken_back(looking.parent, &looking.name, sent);
     let found = Some(stat.id);
     let is_first = looking.tries == 0;
@@ -117,9 +118,9 @@ pub(crate) fn finish(client: &mut Client, looking: Looking, sent: Time, got: Rge
     let Looking { call, parent, name, .. } = looking;
     let known = client.known(&stat, sent);
     let node = client.learn(&stat, known);
-    client.names.link(parent, &name, node);
+    client.view.names.link(parent, &name, node);
     let found = Stat { leased: known.leased, ..stat };
-    client.directories.record_lookup(parent, &name, Some(&found), known_name, &client.coherency());
+    client.view.directories.record_lookup(parent, &name, Some(&found), known_name, &client.coherency());
     let whole = got.mode.has(GotMode::DATA) && last && !got.mode.has(GotMode::MORE);
     if whole {
         remember(client, node, &stat, &got.data.0, known);
@@ -144,25 +145,25 @@ pub(crate) fn remember(
     match told.kind {
         Kind::Directory => {
             let Ok(listing) = entries(data.clone()) else { return false };
-            super::list::store(client, node, listing, as_of);
+            list::store(client, node, listing, as_of);
         }
         Kind::File | Kind::Symlink => {
-            let Some(known) = client.names.node(node) else { return false };
+            let Some(known) = client.view.names.node(node) else { return false };
             let (version, size, overtaken) =
                 (known.stat.version, known.stat.size, as_of.at < known.changed_at);
             // What came later may have told of a newer version.
             let is_it = version == told.version && size == data.len() as u64;
-            if overtaken || client.files.is_writing(node) || !is_it {
+            if overtaken || client.view.files.is_writing(node) || !is_it {
                 return false;
             }
-            client.files.contents(node);
+            client.view.files.contents(node);
             let coherency = client.coherency();
-            client.files.observe(node, version, as_of, &coherency);
-            if !client.files.is_of(node, version) {
+            client.view.files.observe(node, version, as_of, &coherency);
+            if !client.view.files.is_of(node, version) {
                 return false;
             }
             // Small contents are copied so that they do not hold a whole receive buffer.
-            client.files.remember_read(node, 0, &bytes::Bytes::copy_from_slice(data));
+            client.view.files.remember_read(node, 0, &bytes::Bytes::copy_from_slice(data));
         }
         Kind::Fifo | Kind::Socket | Kind::CharDevice | Kind::BlockDevice => return false,
     }
@@ -170,27 +171,28 @@ pub(crate) fn remember(
 }
 
 fn absent(client: &mut Client, looking: Looking, known: Freshness) {
-    // It was absent while the call waited. It is what we made it now; or it may be there, and who was told so would have an object without
-    // a path if its name went.
+    // The name was absent while the call waited, and this client, or another one, may have made it since. An entry for it would be an
+    // object without a path if the name were removed again.
     if is_overtaken(client, &looking, None) || is_beside(client, &looking, None) {
         return client.answer(looking.call, Answer::NoEntry(Duration::ZERO));
     }
     let Looking { call, parent, name, .. } = looking;
-    client.names.unlink(parent, &name);
-    client.directories.record_lookup(parent, &name, None, known, &client.coherency());
+    client.view.names.unlink(parent, &name);
+    client.view.directories.record_lookup(parent, &name, None, known, &client.coherency());
     let ttl = client.absent_ttl(parent, &name, known);
     client.answer(call, Answer::NoEntry(ttl));
 }
 
-/// What a lookup is answered while the server cannot be asked. A directory that the kernel has by this name may be where programs stand: told of
-/// a failure, the kernel would drop it (`fuse_dentry_revalidate` in fs/fuse/dir.c), and they had no place any more when the server is
-/// back. So it is told as it was, for no time: whatever is done there is refused all the same.
+/// The answer to a lookup while the server is unreachable. A directory that the kernel has by this name may be the working directory
+/// of programs. After an error, the kernel would drop it (`fuse_dentry_revalidate` in fs/fuse/dir.c), and the programs would get
+/// ENOENT from getcwd() even after the server is back. So the answer is the known entry, without validity: calls on it fail all the
+/// same.
 pub(crate) fn unreachable(client: &mut Client, parent: TreeNodeId, name: &[u8]) -> Answer {
     let is_known = |node: &TreeNodeId| {
-        let known = client.names.node(*node);
+        let known = client.view.names.node(*node);
         known.is_some_and(|known| known.is_held_by_kernel() && known.stat.kind == Kind::Directory)
     };
-    let known = client.names.child(parent, name).filter(is_known);
+    let known = client.view.names.child(parent, name).filter(is_known);
     match known.map(|node| client.entry(node, Freshness::since(client.now))) {
         Some(Ok(entry)) => {
             Answer::Entry(Entry { entry_ttl: Duration::ZERO, attr_ttl: Duration::ZERO, ..entry })

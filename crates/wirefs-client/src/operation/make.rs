@@ -2,10 +2,10 @@
 
 use crate::call::{Answer, CallId, Caller, OpenHow};
 use crate::core::Client;
-use crate::files::Private;
-use crate::operation::attributes;
+use crate::operation::{attributes, handles, list};
 use crate::pending::{Making, Pending};
 use crate::requests::connection::LinkState;
+use crate::view::files::Private;
 use bytes::Bytes;
 use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::message::put::{Create, PutMode, Rput, Tput};
@@ -121,9 +121,9 @@ pub(crate) fn nameless(
 fn send(client: &mut Client, call: CallId, wanted: Wanted<'_>) -> Result<(), Errno> {
     let path = match wanted.name {
         Some(name) => client.entry_path(wanted.parent, name)?,
-        None => client.names.path(wanted.parent).ok_or(Errno::Stale)?,
+        None => client.view.names.path(wanted.parent).ok_or(Errno::Stale)?,
     };
-    let id = client.names.node(wanted.parent).map(|dir| dir.stat.id);
+    let id = client.view.names.node(wanted.parent).map(|dir| dir.stat.id);
     let put = Tput {
         target: Target { path, fd: NOFD, id },
         mode: wanted.mode.and(PutMode::CREATE).and_if(!wanted.data.is_empty(), PutMode::DATA),
@@ -152,26 +152,26 @@ pub(crate) fn finish(client: &mut Client, making: Making, sent: Time, put: Rput)
     if let Some(name) = &name {
         known_name = client.known_own(parent, name, put.dir.as_ref(), sent);
         if !(is_repeated && is_replaced(client, (parent, name), node)) {
-            client.names.link(parent, name, node);
-            client.directories.added(parent, name, &stat, known_name, now);
+            client.view.names.link(parent, name, node);
+            client.view.directories.added(parent, name, &stat, known_name, now);
         } else {
-            client.directories.invalidate(parent);
+            client.view.directories.invalidate(parent);
             client.invalidate_name(parent, name.clone());
         }
         attributes::changed(client, parent, put.dir.as_ref(), sent);
     }
     if created && stat.kind == Kind::Directory {
-        super::list::store_made(client, node, known);
+        list::store_made(client, node, known);
     }
     let is_private = open.is_some() && name.is_some() && client.config.mode.fetch.has_private_copies();
     if is_private && !created {
         // It was there, and all of it is to be fetched: the kernel opens it then.
-        super::release::give_back(client, Some(stat.id), put.fd, true);
-        client.names.evict_if_unused(node);
+        handles::give_back(client, Some(stat.id), put.fd, true);
+        client.view.names.evict_if_unused(node);
         return client.fail(call, Errno::Stale);
     }
     if !created {
-        client.files.truncate_contents(node, stat.size);
+        client.view.files.truncate_contents(node, stat.size);
     }
     attributes::took_effect(client, node, None, Some(&stat), sent);
     let entry = match client.entry(node, known_name) {
@@ -181,35 +181,35 @@ pub(crate) fn finish(client: &mut Client, making: Making, sent: Time, put: Rput)
     let Some(how) = open else {
         return client.answer(call, Answer::Entry(entry));
     };
-    client.names.hold(node);
-    let handle = client.files.opened(node, how, put.fd);
-    client.files.contents(node);
+    client.view.names.hold(node);
+    let handle = client.view.files.opened(node, how, put.fd);
+    client.view.files.contents(node);
     let coherency = client.coherency();
-    client.files.observe(node, stat.version, known, &coherency);
+    client.view.files.observe(node, stat.version, known, &coherency);
     if is_private {
-        client.files.set_copy(handle, Private::default(), Some(&stat));
-        if let Some(open) = client.files.open_mut(handle) {
+        client.view.files.set_copy(handle, Private::default(), Some(&stat));
+        if let Some(open) = client.view.files.open_mut(handle) {
             open.opened_by = name.map(|name| (parent, name));
         }
     }
-    let uncached = is_private || super::open::is_uncached(client, how);
-    let pages = client.files.page_cache(node, uncached, sent, &coherency);
+    let uncached = is_private || client.config.is_uncached(how);
+    let pages = client.view.files.page_cache(node, uncached, sent, &coherency);
     client.answer(call, Answer::Created(entry, handle, pages));
 }
 
 /// Whether a reply over this connection has said that a name is another object than `node`.
 fn is_replaced(client: &Client, (parent, name): (TreeNodeId, &[u8]), node: TreeNodeId) -> bool {
     let LinkState::Up(since) = client.link_state() else { return false };
-    let stands = client.names.child(parent, name).filter(|stands| *stands != node);
-    stands.and_then(|stands| client.names.node(stands)).is_some_and(|stands| since <= stands.observed_at)
+    let stands = client.view.names.child(parent, name).filter(|stands| *stands != node);
+    stands.and_then(|stands| client.view.names.node(stands)).is_some_and(|stands| since <= stands.observed_at)
 }
 
 pub(crate) fn failed(client: &mut Client, making: Making, errno: Errno) {
     if errno == Errno::Exists {
-        client.directories.invalidate(making.parent);
+        client.view.directories.invalidate(making.parent);
         if let Some(name) = making.name {
             // The kernel may have it that the name is absent.
-            client.names.remove_negative(making.parent, &name);
+            client.view.names.remove_negative(making.parent, &name);
             client.invalidate_name(making.parent, name);
         }
     }

@@ -1,9 +1,9 @@
 //! Open, and the server's fds behind open files.
 
-use crate::call::{Answer, CallId, Caller, Handle, Invalidate, OpenHow, PageCache};
+use crate::call::{Answer, CallId, Caller, Invalidate, OpenHow, PageCache};
 use crate::core::Client;
-use crate::operation::{as_opened, attributes, fetch, lookup, make, publish, session};
-use crate::pending::{Acquiring, Opening, Pending, Prefetching};
+use crate::operation::{as_opened, attributes, fetch, lookup, make, publish, puts, session};
+use crate::pending::{Opening, Pending, Prefetching};
 use crate::view::prefetch::window::Joined;
 use crate::view::prefetch::window::SMALL_BYTES_MAX;
 use wirefs_cache::{Fetch, Freshness, TreeNodeId};
@@ -12,12 +12,7 @@ use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
 use wirefs_op::message::put::{PutMode, Rput, Tput};
 use wirefs_op::message::target::{Fd, NOFD, Target};
 use wirefs_op::wire::Data;
-use wirefs_op::{DirEntry, Errno, FileId, Request, SetStat, Time};
-
-/// Whether the kernel is to keep no pages for a file opened so: appended data would land in the wrong place in them.
-pub(crate) fn is_uncached(client: &Client, how: OpenHow) -> bool {
-    how.direct || how.append || !client.config.mode.fetch.is_cached()
-}
+use wirefs_op::{DirEntry, Errno, Request, SetStat, Time};
 
 /// # Cost
 /// 0 round trips to read a file whose contents are known and valid, or to write to one where the outcome is certain on a mount that is
@@ -29,8 +24,10 @@ pub(crate) fn start(
     node: TreeNodeId,
     how: OpenHow,
 ) -> Result<(), Errno> {
-    let reads =
-        !how.write && !how.truncate && !is_uncached(client, how) && !client.config.mode.validates_at_open();
+    let reads = !how.write
+        && !how.truncate
+        && !client.config.is_uncached(how)
+        && !client.config.mode.validates_at_open();
     let cached = reads && client.is_fresh(node) && client.has_first_piece(node);
     // A name that is about to go takes a file without an fd with it.
     if cached && !loses_name(client, node) {
@@ -54,7 +51,7 @@ pub(crate) fn start(
     Ok(())
 }
 
-/// What an open waited for is here, or will not come.
+/// Continues an open whose contents have arrived, or will not arrive.
 pub(crate) fn go_on(client: &mut Client, joined: Joined) {
     let Joined { call, caller, node, how } = joined;
     if client.is_fresh(node) && client.has_first_piece(node) && !loses_name(client, node) {
@@ -73,20 +70,22 @@ fn ask(
     node: TreeNodeId,
     how: OpenHow,
 ) -> Result<(), Errno> {
-    let is_whole = client.names.node(node).is_some_and(|known| client.is_wholly_known(known.stat.id));
-    let uncached = is_uncached(client, how) || (client.config.mode.validates_at_open() && is_whole);
+    let is_whole = client.view.names.node(node).is_some_and(|known| client.is_wholly_known(known.stat.id));
+    let uncached = client.config.is_uncached(how) || (client.config.mode.validates_at_open() && is_whole);
     // What is a copy is cut as such.
     let cuts = how.truncate && !client.config.mode.fetch.has_private_copies();
     let place =
         client.config.mode.fetch.has_private_copies().then(|| publish::place_of(client, node)).flatten();
     let mut target = client.target(node, None)?;
     // Another open file's fd may have other rights; it serves when there is no path any more.
-    if client.names.path(node).is_some() {
+    if client.view.names.path(node).is_some() {
         target.fd = NOFD;
     }
     let writes = how.write || how.truncate;
-    let is_followed =
-        !writes && !uncached && client.config.mode.fetch == Fetch::Blocks && !client.files.is_writing(node);
+    let is_followed = !writes
+        && !uncached
+        && client.config.mode.fetch == Fetch::Blocks
+        && !client.view.files.is_writing(node);
     let first = if is_followed { fetch::first_bytes(client, node) } else { DATA_BYTES_MAX as u64 };
     let request = if writes {
         let mode = make::open_mode(how)
@@ -97,7 +96,7 @@ fn ask(
     } else {
         let mode = GetMode::STAT
             .and(GetMode::MORE)
-            .and_if(client.files.is_writing(node), GetMode::ORDERED)
+            .and_if(client.view.files.is_writing(node), GetMode::ORDERED)
             .and_if(!uncached, GetMode::DATA);
         let count = if uncached { 0 } else { first as u32 };
         Request::Get(Tget { target, mode, nmsgs: 1, offset: 0, count })
@@ -109,12 +108,12 @@ fn ask(
     Ok(())
 }
 
-/// Whether an own change that may remove a name of the node is under way, or a program at the server may have removed one.
+/// Whether an own change that may remove a name of the node is in progress, or a program at the server may have removed one.
 fn loses_name(client: &Client, node: TreeNodeId) -> bool {
     if client.is_place_contended(node) {
         return true;
     }
-    let links = client.names.links(node);
+    let links = client.view.names.links(node);
     client.requests.any(|pending| match pending {
         Pending::Remove(removing) => links.contains(&removing.place()),
         Pending::Rename(renaming) => links.contains(&renaming.replaced()),
@@ -130,12 +129,12 @@ fn opened(
     fd: Fd,
     sent: Time,
 ) {
-    client.names.hold(node);
-    // Whatever it is opened for: from now on its contents are held by whoever has it open, and are no longer those that came.
+    client.view.names.hold(node);
+    // From now on the open file keeps the contents, which no longer count as prefetched.
     client.used_ahead(node);
-    let handle = client.files.opened(node, how, fd);
+    let handle = client.view.files.opened(node, how, fd);
     if client.config.mode.fetch.has_private_copies() {
-        if let Some(open) = client.files.open_mut(handle) {
+        if let Some(open) = client.view.files.open_mut(handle) {
             open.opened_by = place;
         }
         return session::opened(client, call, node, handle, (how.truncate, sent));
@@ -144,11 +143,11 @@ fn opened(
     if fd == NOFD && !how.write {
         as_opened::keep(client, node, handle);
     }
-    let uncached = is_uncached(client, how);
+    let uncached = client.config.is_uncached(how);
     let coherency = client.coherency();
-    let pages = client.files.page_cache(node, uncached, sent, &coherency);
+    let pages = client.view.files.page_cache(node, uncached, sent, &coherency);
     let pages = match pages {
-        _ if !uncached && client.files.is_moving(node, client.now) => PageCache::Avoid,
+        _ if !uncached && client.view.files.is_moving(node, client.now) => PageCache::Avoid,
         PageCache::Keep if closes_quietly(client, node, how) => PageCache::Quiet,
         PageCache::Bypass if closes_quietly(client, node, how) => PageCache::QuietBypass,
         _ => pages,
@@ -156,9 +155,9 @@ fn opened(
     client.answer(call, Answer::Opened(handle, pages));
 }
 
-/// Whether nobody needs to hear of each descriptor that is closed: nothing is written through it, and nobody has locked the file.
+/// Whether the kernel may close descriptors without a flush: nothing is written through the file, and no program has locked it.
 fn closes_quietly(client: &Client, node: TreeNodeId, how: OpenHow) -> bool {
-    how.only_reads() && client.config.mode.takes_leases() && !client.files.was_locked(node)
+    how.only_reads() && client.config.mode.takes_leases() && !client.view.files.was_locked(node)
 }
 
 pub(crate) fn finish_reading(client: &mut Client, opening: Opening, sent: Time, got: Rget, last: bool) {
@@ -166,26 +165,26 @@ pub(crate) fn finish_reading(client: &mut Client, opening: Opening, sent: Time, 
     if !last {
         return client.fail(call, Errno::Protocol);
     }
-    client.files.contents(node);
+    client.view.files.contents(node);
     if let Some(stat) = got.stat.as_ref() {
         client.refresh(stat, sent);
     }
-    let overtaken = client.names.node(node).is_none_or(|known| sent < known.changed_at);
-    let is_known = got.stat.is_some_and(|stat| client.files.is_of(node, stat.version));
+    let overtaken = client.view.names.node(node).is_none_or(|known| sent < known.changed_at);
+    let is_known = got.stat.is_some_and(|stat| client.view.files.is_of(node, stat.version));
     if got.mode.has(GotMode::DATA) && !overtaken && is_known {
-        client.files.remember_read(node, 0, &got.data.0);
+        client.view.files.remember_read(node, 0, &got.data.0);
     }
     opened(client, call, (node, place), how, got.fd, sent);
 }
 
 pub(crate) fn finish_writing(client: &mut Client, opening: Opening, sent: Time, put: Rput) {
     let Opening { call, node, how, cuts, place } = opening;
-    client.files.contents(node);
+    client.view.files.contents(node);
     if cuts {
-        client.files.write_answered(node, 0);
-        client.files.truncate_contents(node, 0);
+        client.view.files.write_answered(node, 0);
+        client.view.files.truncate_contents(node, 0);
         // As of a write: the kernel goes on to believe the mode that it knew.
-        if super::write::has_set_id(client, node) {
+        if puts::has_set_id(client, node) {
             client.invalidate(Invalidate::Node { node, offset: -1, length: 0 });
         }
         attributes::took_effect(client, node, Some(put.before), put.stat.as_ref(), sent);
@@ -194,7 +193,7 @@ pub(crate) fn finish_writing(client: &mut Client, opening: Opening, sent: Time, 
     }
     opened(client, call, (node, place), how, put.fd, sent);
     if cuts {
-        super::write::goes_on(client, node);
+        client.change_ended(node);
     }
 }
 
@@ -202,8 +201,8 @@ pub(crate) fn failed(client: &mut Client, opening: Opening, errno: Errno) {
     let Opening { call, node, cuts, .. } = opening;
     attributes::fail_gone(client, call, node, errno);
     if cuts {
-        client.files.write_answered(node, 0);
-        super::write::goes_on(client, node);
+        client.view.files.write_answered(node, 0);
+        client.change_ended(node);
     }
 }
 
@@ -214,16 +213,16 @@ pub(crate) fn ask_ahead(
     entry: &DirEntry,
     known: Freshness,
 ) -> Option<TreeNodeId> {
-    let attributes = client.directories.attributes_freshness(&entry.stat, known.at);
+    let attributes = client.view.directories.attributes_freshness(&entry.stat, known.at);
     let node = client.learn(&entry.stat, attributes);
-    client.names.link(dir, &entry.name, node);
+    client.view.names.link(dir, &entry.name, node);
     // By its name: what is asked for by an open file's fd, and is not to be kept open, closes that.
     let Ok(target) = client.target(node, None).map(|target| Target { fd: NOFD, ..target }) else {
-        client.names.evict_if_unused(node);
+        client.view.names.evict_if_unused(node);
         return None;
     };
-    client.names.hold(node);
-    client.streams.counted.asked += 1;
+    client.view.names.hold(node);
+    client.prefetch.counted.asked += 1;
     let mode = GetMode::STAT.and(GetMode::DATA).and(GetMode::WHOLE);
     let get = Tget { target, mode, nmsgs: 1, offset: 0, count: SMALL_BYTES_MAX };
     client.send(Request::Get(get), Pending::Prefetch(Prefetching { node }));
@@ -233,13 +232,13 @@ pub(crate) fn ask_ahead(
 /// The contents that were asked for ahead are here.
 pub(crate) fn came_ahead(client: &mut Client, ahead: Prefetching, sent: Time, got: Rget, last: bool) {
     let (node, bytes) = (ahead.node, got.data.0.len() as u64);
-    client.streams.counted.bytes += bytes;
+    client.prefetch.counted.bytes += bytes;
     let is_whole = got.mode.has(GotMode::DATA) && last && !got.mode.has(GotMode::MORE);
     if let Some(stat) = got.stat.filter(|_| is_whole) {
         let was_known = client.is_wholly_known(stat.id);
         client.refresh(&stat, sent);
         let known = client.known(&stat, sent);
-        let is_it = client.names.of_file(stat.id) == Some(node);
+        let is_it = client.view.names.of_file(stat.id) == Some(node);
         let is_taken = is_it && !was_known && lookup::remember(client, node, &stat, &got.data.0, known);
         client.fetched_file(node, bytes, !is_taken);
     }
@@ -249,70 +248,6 @@ pub(crate) fn came_ahead(client: &mut Client, ahead: Prefetching, sent: Time, go
 /// They will not come.
 pub(crate) fn not_ahead(client: &mut Client, ahead: Prefetching) {
     client.contents_came(ahead.node);
-    client.names.release(ahead.node);
-    super::gone(client, ahead.node);
-}
-
-/// The name is about to go: files opened without an fd get one first, so that they outlive it.
-pub(crate) fn keep_alive(client: &mut Client, parent: TreeNodeId, name: &[u8]) {
-    let Some(node) = client.names.child(parent, name) else {
-        return;
-    };
-    for handle in client.files.handles_of(node).collect::<Vec<_>>() {
-        ask_fd(client, node, handle);
-    }
-}
-
-/// Asks for an fd of a file that was opened without one, behind own changes; nobody waits for it.
-pub(crate) fn ask_fd(client: &mut Client, node: TreeNodeId, handle: Handle) {
-    let Ok(target) = client.target(node, Some(handle)) else { return };
-    let open = client.files.open_mut(handle);
-    let open = open.filter(|open| open.fd() == NOFD && !open.fd_asked && open.copy.is_none());
-    let Some(open) = open else { return };
-    open.fd_asked = true;
-    let mode = GetMode::MORE.and(GetMode::ORDERED);
-    let id = target.id;
-    let get = Tget { target, mode, nmsgs: 1, offset: 0, count: 0 };
-    client.send(Request::Get(get), Pending::AcquireFd(Acquiring { handle, id, recalled: None }));
-}
-
-/// Others are about to change or move an open file that has no fd: one is asked for, ahead of own changes, which may wait for those
-/// others. False when it has no name to ask by.
-pub(crate) fn outlive(client: &mut Client, node: TreeNodeId) -> bool {
-    let Some(handle) = client.files.handles_of(node).next() else { return false };
-    let Ok(target) = client.target(node, Some(handle)) else { return false };
-    let id = target.id;
-    let get = Tget { target, mode: GetMode::MORE, nmsgs: 1, offset: 0, count: 0 };
-    client.send(Request::Get(get), Pending::AcquireFd(Acquiring { handle, id, recalled: Some(node) }));
-    true
-}
-
-pub(crate) fn acquired(client: &mut Client, acquiring: Acquiring, fd: Fd) {
-    take_fd(client, acquiring.handle, acquiring.id, fd);
-    if let Some(node) = acquiring.recalled {
-        client.fd_acquired(node);
-    }
-}
-
-/// Takes the fd of a file that is open for writing already. One that was asked for meanwhile, so that the file outlives its name, may be for
-/// reading alone.
-pub(crate) fn take_written(client: &mut Client, (node, handle): (TreeNodeId, Handle), fd: Fd) {
-    let id = client.names.node(node).map(|known| known.stat.id);
-    let before = client.files.open(handle).map(|open| open.fd());
-    match before {
-        Some(before) if fd != NOFD => {
-            client.files.set_fd(handle, fd);
-            super::release::give_back(client, id, before, true);
-        }
-        Some(_) => {}
-        None => super::release::give_back(client, id, fd, true),
-    }
-}
-
-/// Takes the fd that was asked for a file, `id`, opened without one.
-pub(crate) fn take_fd(client: &mut Client, handle: Handle, id: Option<FileId>, fd: Fd) {
-    match client.files.open(handle) {
-        Some(open) if open.fd() == NOFD => client.files.set_fd(handle, fd),
-        _ => super::release::give_back(client, id, fd, true),
-    }
+    client.view.names.release(ahead.node);
+    client.drop_if_gone(ahead.node);
 }

@@ -3,9 +3,10 @@
 
 use crate::call::{Handle, Invalidate};
 use crate::core::Client;
-use crate::files::{Base, Private};
-use crate::operation::{attributes, commit, displaced, flush, release, write};
-use crate::pending::{AfterPublishing, Pending, PublishStep, Publishing};
+use crate::operation::{attributes, conflict_copies, handles};
+use crate::pending::{Pending, PublishStep, Publishing};
+use crate::view::files::{Base, Private};
+use crate::view::publications::AfterPublishing;
 use crate::view::publications::Publication;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::limits::NAME_BYTES_MAX;
@@ -28,17 +29,17 @@ pub(crate) fn start(
     copy: Private,
     then: AfterPublishing,
 ) {
-    let Some(stat) = client.names.node(node).map(|known| known.stat) else { return };
-    write::begins(client, node, 0);
-    client.publications.next += 1;
-    let number = client.publications.next;
-    let opened_by = client.files.open(handle).and_then(|open| open.opened_by.clone());
+    let Some(stat) = client.view.names.node(node).map(|known| known.stat) else { return };
+    client.change_begins(node, 0);
+    client.copies.publications.next += 1;
+    let number = client.copies.publications.next;
+    let opened_by = client.view.files.open(handle).and_then(|open| open.opened_by.clone());
     let (temporary, tries, left, error) = (None, 0, 0, None);
     let publication =
         Publication { node, handle, copy, then, stat, opened_by, temporary, tries, left, error };
-    client.publications.under_way.insert(number, publication);
+    client.copies.publications.under_way.insert(number, publication);
     if place(client, number).is_none() {
-        // Nobody reaches it any more.
+        // The file is out of reach.
         end(client, number);
     } else if is_replaceable(client, &stat) || !is_named(client, node) {
         make(client, number);
@@ -55,19 +56,19 @@ fn is_replaceable(client: &Client, stat: &Stat) -> bool {
 
 /// Whether the file itself can still be reached. Else its name is another file's, which is replaced.
 fn is_named(client: &Client, node: TreeNodeId) -> bool {
-    client.names.node(node).is_some_and(wirefs_cache::TreeNode::is_named)
+    client.view.names.node(node).is_some_and(wirefs_cache::TreeNode::is_named)
 }
 
 /// The name that a file has.
 pub(crate) fn place_of(client: &Client, node: TreeNodeId) -> Option<(TreeNodeId, Vec<u8>)> {
-    client.names.links(node).into_iter().next()
+    client.view.names.links(node).into_iter().next()
 }
 
 /// The name that a copy is published by: the file's, else the one that it was opened by, which others gave to another file.
 fn place(client: &Client, number: u64) -> Option<(TreeNodeId, Vec<u8>)> {
-    let publication = client.publications.under_way.get(&number)?;
+    let publication = client.copies.publications.under_way.get(&number)?;
     let (node, handle) = (publication.node, publication.handle);
-    let opened_by = match client.files.open(handle) {
+    let opened_by = match client.view.files.open(handle) {
         Some(open) => open.opened_by.clone(),
         None => publication.opened_by.clone(),
     };
@@ -86,23 +87,23 @@ fn put(target: Target, mode: PutMode) -> Tput {
 }
 
 fn send(client: &mut Client, number: u64, step: PublishStep, request: Request) {
-    if let Some(publication) = client.publications.under_way.get_mut(&number) {
+    if let Some(publication) = client.copies.publications.under_way.get_mut(&number) {
         publication.left += 1;
     }
     client.send(request, Pending::Publish(Publishing { number, step }));
 }
 
 fn make(client: &mut Client, number: u64) {
-    client.publications.names += 1;
-    let serial = client.publications.names;
-    let Some(publication) = client.publications.under_way.get_mut(&number) else { return };
+    client.copies.publications.names += 1;
+    let serial = client.copies.publications.names;
+    let Some(publication) = client.copies.publications.under_way.get_mut(&number) else { return };
     let stat = publication.stat;
     publication.tries += 1;
     let first = publication.copy.pieces().into_iter().next();
     let Some((parent, name)) = place(client, number) else { return end(client, number) };
     let temporary = name_beside(&name, serial, stat.id.ino);
     let Ok(place) = client.place(parent, &temporary) else { return in_place(client, number) };
-    if let Some(publication) = client.publications.under_way.get_mut(&number) {
+    if let Some(publication) = client.copies.publications.under_way.get_mut(&number) {
         publication.temporary = Some((parent, temporary));
     }
     let cred = Cred { uid: stat.uid, gid: stat.gid, umask: 0 };
@@ -130,7 +131,7 @@ fn make(client: &mut Client, number: u64) {
 
 /// The new file is there, with its first data.
 fn fill(client: &mut Client, number: u64, made: &Rput) {
-    let Some(publication) = client.publications.under_way.get(&number) else { return };
+    let Some(publication) = client.copies.publications.under_way.get(&number) else { return };
     let Some((parent, temporary)) = publication.temporary.clone() else { return };
     let pieces = publication.copy.pieces();
     let set = SetStat { size: Some(publication.copy.size()), ..publication.copy.times };
@@ -147,7 +148,7 @@ fn fill(client: &mut Client, number: u64, made: &Rput) {
         let mode = PutMode::STAT.and_if(made.fd != NOFD, PutMode::MORE);
         send(client, number, PublishStep::Fill, Request::Put(Tput { set, ..put(target.clone(), mode) }));
     }
-    release::give_back(client, target.id, made.fd, true);
+    handles::give_back(client, target.id, made.fd, true);
     filled(client, number);
 }
 
@@ -164,14 +165,14 @@ impl PublishStep {
 
 /// Moves the new file to its place once all of it is there.
 fn filled(client: &mut Client, number: u64) {
-    let Some(publication) = client.publications.under_way.get(&number) else { return };
+    let Some(publication) = client.copies.publications.under_way.get(&number) else { return };
     if publication.left == 0 {
         take_place(client, number, PublishStep::Exchange);
     }
 }
 
 fn take_place(client: &mut Client, number: u64, how: PublishStep) {
-    let Some(publication) = client.publications.under_way.get(&number) else { return };
+    let Some(publication) = client.copies.publications.under_way.get(&number) else { return };
     let error = publication.error;
     let Some(temporary) = publication.temporary.clone() else { return end(client, number) };
     // Its name may have changed, or gone, while it was written.
@@ -186,9 +187,9 @@ fn take_place(client: &mut Client, number: u64, how: PublishStep) {
     }
 }
 
-/// The new file is of no use.
+/// Removes the new file, which is useless.
 fn undo(client: &mut Client, number: u64) {
-    let publication = client.publications.under_way.get_mut(&number);
+    let publication = client.copies.publications.under_way.get_mut(&number);
     let temporary = publication.and_then(|publication| publication.temporary.take());
     if let Some(Ok(place)) = temporary.map(|(parent, name)| client.place(parent, &name)) {
         client.send(Request::Remove(Tremove { place, directory: false }), Pending::IGNORE);
@@ -197,14 +198,14 @@ fn undo(client: &mut Client, number: u64) {
 }
 
 fn failed_for_good(client: &mut Client, number: u64, errno: Errno) {
-    if let Some(publication) = client.publications.under_way.get_mut(&number) {
+    if let Some(publication) = client.copies.publications.under_way.get_mut(&number) {
         publication.error.get_or_insert(errno);
     }
     undo(client, number);
 }
 
 fn in_place(client: &mut Client, number: u64) {
-    let Some(publication) = client.publications.under_way.get(&number) else { return };
+    let Some(publication) = client.copies.publications.under_way.get(&number) else { return };
     let (node, handle, times) = (publication.node, publication.handle, publication.copy.times);
     let (pieces, size) = (publication.copy.pieces(), publication.copy.size());
     let has_holes = publication.copy.ranges().first_gap(0, size).is_some();
@@ -212,7 +213,7 @@ fn in_place(client: &mut Client, number: u64) {
         Ok(target) => target,
         Err(errno) => return failed_for_good(client, number, errno),
     };
-    client.files.forget_contents(node);
+    client.view.files.forget_contents(node);
     let keeps = PutMode::NONE.and_if(target.fd != NOFD, PutMode::MORE);
     let cut = |size: u64, times: SetStat| {
         let set = SetStat { size: Some(size), ..times };
@@ -232,7 +233,7 @@ fn in_place(client: &mut Client, number: u64) {
 /// Carries on with a reply to a Tput.
 pub(crate) fn was_put(client: &mut Client, publishing: Publishing, sent: Time, asked: &Request, put: &Rput) {
     let Publishing { number, step } = publishing;
-    let Some(publication) = client.publications.under_way.get_mut(&number) else { return };
+    let Some(publication) = client.copies.publications.under_way.get_mut(&number) else { return };
     publication.left -= 1;
     let node = publication.node;
     if matches!(asked, Request::Put(asked) if (put.count as usize) < asked.data.0.len()) {
@@ -257,7 +258,7 @@ pub(crate) fn was_put(client: &mut Client, publishing: Publishing, sent: Time, a
 /// The new file has taken its place.
 pub(crate) fn was_moved(client: &mut Client, publishing: Publishing, sent: Time, renamed: &Rrename) {
     let Publishing { number, step } = publishing;
-    let Some(publication) = client.publications.under_way.get_mut(&number) else { return };
+    let Some(publication) = client.copies.publications.under_way.get_mut(&number) else { return };
     publication.left -= 1;
     let temporary = publication.temporary.take();
     let (handle, base) = (publication.handle, publication.copy.base);
@@ -265,50 +266,50 @@ pub(crate) fn was_moved(client: &mut Client, publishing: Publishing, sent: Time,
     let (ranges, size) = (publication.copy.ranges().clone(), publication.copy.size());
     let place = place(client, number);
     if let Some((parent, name)) = temporary {
-        client.names.unlink(parent, &name);
+        client.view.names.unlink(parent, &name);
         let gone = client.known_own(parent, &name, renamed.from_dir.as_ref(), sent);
-        client.directories.removed(parent, &name, gone, now);
+        client.view.directories.removed(parent, &name, gone, now);
         if let Some((_, replaced)) = place.as_ref().filter(|_| step == PublishStep::Exchange) {
-            displaced::start(client, parent, (name, replaced.clone()), base);
+            conflict_copies::start(client, parent, (name, replaced.clone()), base);
         }
     }
     let Some(stat) = renamed.stat.filter(|stat| stat.kind == Kind::File) else {
         return lost_place(client, number, (node, place), renamed, sent);
     };
     let known = client.known(&stat, sent);
-    if let Some(copy) = client.files.open_mut(handle).and_then(|open| open.copy.as_mut()) {
+    if let Some(copy) = client.view.files.open_mut(handle).and_then(|open| open.copy.as_mut()) {
         copy.base = Some(Base::of(&stat));
     }
-    // Who looked it up by its new number meanwhile has made a node of it, which goes on to stand for it.
-    let known_as = client.names.of_file(stat.id).filter(|other| *other != node);
+    // A lookup of the new file meanwhile has made a node for it, which stays its node.
+    let known_as = client.view.names.of_file(stat.id).filter(|other| *other != node);
     match known_as {
         Some(_) => {
             client.learn(&stat, known);
         }
         None => {
-            client.names.replaced(node, &stat, known, now);
-            for handle in client.files.handles_of(node).collect::<Vec<_>>() {
-                release::lose_fd(client, handle);
+            client.view.names.replaced(node, &stat, known, now);
+            for handle in client.view.files.handles_of(node).collect::<Vec<_>>() {
+                handles::lose_fd(client, handle);
             }
         }
     }
     let node = known_as.unwrap_or(node);
     if let Some((parent, name)) =
-        place.filter(|(dir, name)| !client.directories.is_changed_since(*dir, name, sent))
+        place.filter(|(dir, name)| !client.view.directories.is_changed_since(*dir, name, sent))
     {
         let there = client.known_own(parent, &name, renamed.to_dir.as_ref(), sent);
-        client.directories.added(parent, &name, &stat, there, now);
+        client.view.directories.added(parent, &name, &stat, there, now);
         attributes::changed(client, parent, renamed.to_dir.as_ref(), sent);
         // Others had given it to another file meanwhile.
-        if client.names.child(parent, &name) != Some(node) {
-            client.names.link(parent, &name, node);
+        if client.view.names.child(parent, &name) != Some(node) {
+            client.view.names.link(parent, &name, node);
             client.invalidate_name(parent, name);
         }
     }
     if ranges.cached_to(0, size) >= size && stat.size == size {
-        client.files.replaced(node, ranges, stat.version, known);
+        client.view.files.replaced(node, ranges, stat.version, known);
     } else {
-        client.files.doubt_contents(node);
+        client.view.files.invalidate_contents(node);
     }
     client.invalidate(Invalidate::Node { node, offset: -1, length: 0 });
     end(client, number);
@@ -323,10 +324,10 @@ fn lost_place(
     sent: Time,
 ) {
     attributes::changed(client, node, None, sent);
-    client.files.doubt_contents(node);
+    client.view.files.invalidate_contents(node);
     if let Some((parent, name)) = place {
         let now = client.now;
-        client.directories.changed(parent, now);
+        client.view.directories.changed(parent, now);
         attributes::changed(client, parent, renamed.to_dir.as_ref(), sent);
         client.invalidate_name(parent, name);
     }
@@ -337,11 +338,11 @@ fn lost_place(
 /// A request of it failed.
 pub(crate) fn failed(client: &mut Client, publishing: Publishing, errno: Errno) {
     let Publishing { number, step } = publishing;
-    let Some(publication) = client.publications.under_way.get_mut(&number) else { return };
+    let Some(publication) = client.copies.publications.under_way.get_mut(&number) else { return };
     publication.left -= 1;
     let node = publication.node;
     let is_named = is_named(client, node);
-    let Some(publication) = client.publications.under_way.get_mut(&number) else { return };
+    let Some(publication) = client.copies.publications.under_way.get_mut(&number) else { return };
     match (step, errno) {
         (PublishStep::Make, Errno::Exists) if publication.tries < NAMES_MAX => make(client, number),
         // The directory, or the owner, is not ours to make files in, or for.
@@ -371,29 +372,15 @@ pub(crate) fn failed(client: &mut Client, publishing: Publishing, errno: Errno) 
     }
 }
 
-/// It is done, or came to nothing: then its copy is still to be published.
+/// Ends a publication. A failed one leaves its copy to be published later.
 fn end(client: &mut Client, number: u64) {
-    let Some(publication) = client.publications.under_way.remove(&number) else { return };
+    let Some(publication) = client.copies.publications.under_way.remove(&number) else { return };
     let Publication { node, handle, then, error, .. } = publication;
-    client.files.write_answered(node, 0);
-    let copy = client.files.open_mut(handle).and_then(|open| open.copy.as_mut());
+    client.view.files.write_answered(node, 0);
+    let copy = client.view.files.open_mut(handle).and_then(|open| open.copy.as_mut());
     if let (Some(copy), Some(_)) = (copy, error) {
         copy.is_changed = true;
     }
-    let (call, result) = match (then, error) {
-        (AfterPublishing::Nobody, _) => (None, Ok(())),
-        (AfterPublishing::Flush { call, .. } | AfterPublishing::Fsync { call }, Some(errno)) => {
-            (Some(call), Err(errno))
-        }
-        (AfterPublishing::Flush { call, owner }, None) => {
-            (Some(call), flush::drained(client, call, node, handle, owner))
-        }
-        (AfterPublishing::Fsync { call }, None) => {
-            (Some(call), commit::file(client, call, node, handle, false))
-        }
-    };
-    if let (Some(call), Err(errno)) = (call, result) {
-        client.fail(call, errno);
-    }
-    write::goes_on(client, node);
+    client.publication_ended(node, handle, then, error);
+    client.change_ended(node);
 }

@@ -2,9 +2,9 @@
 
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
-use crate::files::Reader;
-use crate::operation::{as_opened, fetch, gather, open, session};
+use crate::operation::{as_opened, coalesce, copies, fetch};
 use crate::pending::{Exact, Pending};
+use crate::view::files::Reader;
 use bytes::{Bytes, BytesMut};
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::get::{GetMode, Rget, Tget};
@@ -27,9 +27,9 @@ pub(crate) fn start(
     count: u32,
 ) -> Result<(), Errno> {
     // Of an open file that goes past the pages none are there afterwards.
-    let how = client.files.open(handle).map(|open| open.how);
-    if how.is_none_or(|how| !open::is_uncached(client, how)) {
-        client.files.kernel_uses(node);
+    let how = client.view.files.open(handle).map(|open| open.how);
+    if how.is_none_or(|how| !client.config.is_uncached(how)) {
+        client.view.files.kernel_uses(node);
     }
     if let Err(errno) = read(client, call, node, handle, offset, count) {
         as_opened::read_failed(client, call, (handle, offset, u64::from(count)), errno);
@@ -45,21 +45,21 @@ fn read(
     offset: u64,
     count: u32,
 ) -> Result<(), Errno> {
-    if let Some(answer) = session::read(client, handle, offset, count) {
+    if let Some(answer) = copies::read(client, handle, offset, count) {
         client.answer(call, answer);
         return Ok(());
     }
-    let open = client.files.open(handle).ok_or(Errno::BadDescriptor)?;
+    let open = client.view.files.open(handle).ok_or(Errno::BadDescriptor)?;
     if open.how.direct || !client.config.mode.fetch.is_cached() {
         return exactly(client, call, node, handle, offset, count);
     }
     let end = offset.checked_add(u64::from(count)).ok_or(Errno::Invalid)?;
     let reader = Reader { call, handle, start: offset, end, since: client.now, tries: 0, opens: None };
-    client.files.contents(node);
+    client.view.files.contents(node);
     let answer = fetch::try_read(client, node, &reader);
     let missing = answer.is_none();
     if missing {
-        gather::send(client, node);
+        coalesce::send(client, node);
     }
     match answer {
         Some(answer) => {
@@ -68,14 +68,14 @@ fn read(
         }
         None => client.counters.data_misses += 1,
     }
-    if missing && client.files.is_writing(node) {
+    if missing && client.view.files.is_writing(node) {
         return exactly(client, call, node, handle, offset, count);
     }
-    let wire_bytes = client.incoming.bdp_bytes();
-    let size = client.names.node(node).map_or(0, |known| known.stat.size);
+    let wire_bytes = client.requests.incoming.bdp_bytes();
+    let size = client.view.names.node(node).map_or(0, |known| known.stat.size);
     let is_ahead = client.config.mode.fetch.prefetches();
-    let most = if is_ahead { client.files.read_ahead_bytes_max() } else { 0 };
-    let wanted = match client.files.open_mut(handle) {
+    let most = if is_ahead { client.view.files.read_ahead_bytes_max() } else { 0 };
+    let wanted = match client.view.files.open_mut(handle) {
         Some(open) => {
             open.ahead.advance(offset, end, wire_bytes).min(end.saturating_add(most)).min(size.max(end))
         }
@@ -83,10 +83,10 @@ fn read(
     };
     forget_behind(client, node, handle);
     if missing {
-        client.files.contents(node).readers.push(reader);
+        client.view.files.contents(node).readers.push(reader);
         let asked = fetch::ask(client, node, handle, (offset, end), true);
         if let Err(errno) = asked {
-            client.files.contents(node).readers.retain(|reader| reader.call != call);
+            client.view.files.contents(node).readers.retain(|reader| reader.call != call);
             return Err(errno);
         }
     }
@@ -98,14 +98,14 @@ fn read(
     Ok(())
 }
 
-/// What is read once from its beginning to its end would push out all else that is remembered, and takes fresh memory for each byte.
+/// Evicts data behind a sequential reader: a file that is read once would push all other contents out of memory.
 fn forget_behind(client: &mut Client, node: TreeNodeId, handle: Handle) {
-    if client.files.is_writing(node) || !client.files.may_kernel_have(node) {
+    if client.view.files.is_writing(node) || !client.view.files.may_kernel_have(node) {
         return;
     }
-    let behind = client.files.open_mut(handle).and_then(|open| open.ahead.take_passed());
+    let behind = client.view.files.open_mut(handle).and_then(|open| open.ahead.take_passed());
     if let Some((from, to)) = behind {
-        client.files.forget_part(node, from, to);
+        client.view.files.forget_part(node, from, to);
     }
 }
 
@@ -120,7 +120,7 @@ pub(crate) fn exactly(
     let target = client.target(node, Some(handle))?;
     let mode = GetMode::DATA
         .and_if(target.fd != NOFD, GetMode::MORE)
-        .and_if(client.files.is_writing(node), GetMode::ORDERED);
+        .and_if(client.view.files.is_writing(node), GetMode::ORDERED);
     let get = Tget { target, mode, nmsgs: 0, offset, count };
     let exact = Exact { call, handle, offset, count: count as usize, received: BytesMut::new() };
     client.send(Request::Get(get), Pending::ReadExactly(exact));

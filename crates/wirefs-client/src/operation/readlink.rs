@@ -12,8 +12,8 @@ use wirefs_op::{Errno, Request, Time};
 /// 0 round trips when the lookup brought the target, else 1.
 pub(crate) fn start(client: &mut Client, call: CallId, node: TreeNodeId) -> Result<(), Errno> {
     if client.is_fresh(node)
-        && let Some(size) = client.names.node(node).map(|node| node.stat.size).filter(|size| *size > 0)
-        && let Some(target) = client.files.known(node).and_then(|contents| contents.ranges.read(0, size))
+        && let Some(size) = client.view.names.node(node).map(|node| node.stat.size).filter(|size| *size > 0)
+        && let Some(target) = client.view.files.known(node).and_then(|contents| contents.ranges.read(0, size))
     {
         client.used_ahead(node);
         client.answer(call, Answer::Data(target));

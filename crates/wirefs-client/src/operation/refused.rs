@@ -1,15 +1,13 @@
-//! Changes that the server did not take though their programs have gone on: handed to the driver with their data, so that they can be
-//! kept.
+//! Changes that the server rejected although their calls had returned success: the driver quarantines them with their data.
 
 use crate::core::Client;
-use crate::operation::give_up;
 use crate::output::{Note, Output, Said};
 use crate::pending::Pending;
-use crate::requests::{GivenUp, Outstanding};
+use crate::requests::Outstanding;
 use wirefs_op::message::put::{PutMode, Rput};
 use wirefs_op::{Errno, NOTAG, Reply, Request, Timestamp};
 
-/// The server refused a change, or took only a part of what was to be written.
+/// Quarantines a change that the server rejected, or of whose data it wrote only a part.
 pub(crate) fn watch(client: &mut Client, outstanding: &Outstanding, reply: &Reply) {
     note(client, outstanding, reply);
     let errno = match (reply, &outstanding.request, &outstanding.pending) {
@@ -24,7 +22,7 @@ pub(crate) fn watch(client: &mut Client, outstanding: &Outstanding, reply: &Repl
     keep(client, &outstanding.pending, outstanding.number, &outstanding.request, Some(errno));
 }
 
-/// Should the server's machine lose power, the change may have to be done again by somebody who was not told.
+/// Notes facts about a change in the journal, for a replay by a process that has not seen the reply.
 fn note(client: &mut Client, outstanding: &Outstanding, reply: &Reply) {
     let Some(number) = outstanding.number.filter(|_| client.config.journal) else { return };
     if let Some(at) = latest(reply) {
@@ -46,7 +44,7 @@ fn note(client: &mut Client, outstanding: &Outstanding, reply: &Reply) {
     }
 }
 
-/// The latest time of change that the reply to a change tells.
+/// The latest change time in the reply to a change.
 fn latest(reply: &Reply) -> Option<Timestamp> {
     let stats = match reply {
         Reply::Put(put) => [put.stat, put.dir, None],
@@ -61,14 +59,7 @@ fn latest(reply: &Reply) -> Option<Timestamp> {
     stats.into_iter().flatten().map(|stat| stat.ctime).max()
 }
 
-/// Nobody will tell any more whether the server has done it.
-pub(crate) fn given_up(client: &mut Client, given_up: GivenUp) {
-    let GivenUp { request, pending, number } = given_up;
-    keep(client, &pending, number, &request, None);
-    give_up(client, pending, Errno::Io);
-}
-
-fn keep(
+pub(crate) fn keep(
     client: &mut Client,
     pending: &Pending,
     number: Option<u64>,
@@ -83,7 +74,7 @@ fn keep(
     };
     let Some(number) = number.filter(|_| is_journaled) else { return };
     client.output(Output::Refused(number, request.encode(NOTAG), errno));
-    // Of the others it is noted where what they have shown is taken back.
+    // For the others, their undoing notes it.
     if let (Pending::Write(_), Request::Put(put)) = (pending, request) {
         client.note_late(request.name(), put.target.path.clone(), errno.unwrap_or(Errno::Io));
     }

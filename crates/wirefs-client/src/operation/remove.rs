@@ -2,7 +2,7 @@
 
 use crate::call::{Answer, CallId};
 use crate::core::Client;
-use crate::operation::{attributes, displaced, open};
+use crate::operation::{attributes, conflict_copies, copies, handles, list};
 use crate::pending::{Pending, Removing};
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::remove::{Rremove, Tremove};
@@ -17,12 +17,13 @@ pub(crate) fn start(
     name: &[u8],
     directory: bool,
 ) -> Result<(), Errno> {
-    if directory && displaced::holds_up(client, call, parent, name) {
+    if directory && conflict_copies::holds_up(client, call, parent, name) {
         return Ok(());
     }
     let place = client.place(parent, name)?;
-    open::keep_alive(client, parent, name);
-    let removing = Removing { call, parent, name: name.to_vec(), node: client.names.child(parent, name) };
+    handles::keep_alive(client, parent, name);
+    let removing =
+        Removing { call, parent, name: name.to_vec(), node: client.view.names.child(parent, name) };
     client.send(Request::Remove(Tremove { place, directory }), Pending::Remove(removing));
     Ok(())
 }
@@ -30,30 +31,30 @@ pub(crate) fn start(
 pub(crate) fn finish(client: &mut Client, removing: Removing, sent: Time, removed: Rremove) {
     let Removing { call, parent, name, node } = removing;
     let now = client.now;
-    let meant = client.names.child(parent, &name);
+    let meant = client.view.names.child(parent, &name);
     if let Some(meant) = meant {
-        // Link count and ctime changed; nobody said to what.
+        // Link count and ctime changed; the reply does not bring them.
         attributes::changed(client, meant, None, sent);
-        client.directories.invalidate(meant);
+        client.view.directories.invalidate(meant);
     }
     if meant == node {
-        if let Some(node) = client.names.unlink(parent, &name) {
-            super::session::unnamed(client, node);
+        if let Some(node) = client.view.names.unlink(parent, &name) {
+            copies::unnamed(client, node);
         }
         let known = client.known_own(parent, &name, removed.dir.as_ref(), sent);
-        client.directories.removed(parent, &name, known, now);
+        client.view.directories.removed(parent, &name, known, now);
     } else {
         // It was given anew meanwhile, before the removal or behind it: where the reply was lost, a lookup overtakes what was done long ago.
-        client.directories.changed(parent, now);
+        client.view.directories.changed(parent, now);
     }
     attributes::changed(client, parent, removed.dir.as_ref(), sent);
-    super::list::renew(client, parent);
+    list::renew(client, parent);
     client.answer(call, Answer::Done);
 }
 
 pub(crate) fn failed(client: &mut Client, removing: Removing, errno: Errno) {
     if matches!(errno, Errno::NotFound | Errno::Stale | Errno::IsDirectory | Errno::NotDirectory) {
-        client.directories.invalidate(removing.parent);
+        client.view.directories.invalidate(removing.parent);
     }
     let errno = attributes::gone_above(client, removing.parent, errno);
     client.fail(removing.call, errno);

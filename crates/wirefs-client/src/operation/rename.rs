@@ -2,7 +2,7 @@
 
 use crate::call::{Answer, CallId};
 use crate::core::Client;
-use crate::operation::{attributes, open};
+use crate::operation::{attributes, copies, handles};
 use crate::pending::{Pending, Renaming};
 use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::message::rename::{EXCHANGE, Rrename, Trename};
@@ -18,8 +18,8 @@ pub(crate) fn start(
     flags: u32,
 ) -> Result<(), Errno> {
     let rename = Trename { from: client.place(from.0, from.1)?, to: client.place(to.0, to.1)?, flags };
-    open::keep_alive(client, to.0, to.1);
-    let moved = client.names.child(from.0, from.1);
+    handles::keep_alive(client, to.0, to.1);
+    let moved = client.view.names.child(from.0, from.1);
     let renaming =
         Renaming { call, from: (from.0, from.1.to_vec()), to: (to.0, to.1.to_vec()), flags, moved };
     client.send(Request::Rename(rename), Pending::Rename(renaming));
@@ -29,40 +29,40 @@ pub(crate) fn start(
 pub(crate) fn finish(client: &mut Client, renaming: Renaming, sent: Time, renamed: Rrename) {
     let Renaming { call, from, to, flags, moved: moving } = renaming;
     if let Some(moving) = moving {
-        client.files.write_answered(moving, 0);
+        client.view.files.write_answered(moving, 0);
     }
     let now = client.now;
     let exchange = flags & EXCHANGE != 0;
-    let moved = client.names.child(from.0, &from.1);
-    let replaced = client.names.child(to.0, &to.1).filter(|replaced| Some(*replaced) != moved);
+    let moved = client.view.names.child(from.0, &from.1);
+    let replaced = client.view.names.child(to.0, &to.1).filter(|replaced| Some(*replaced) != moved);
     // Between two names of one file rename does nothing: of one with several names, the old may be there still.
     let linked = |stat: &Stat| stat.kind != Kind::Directory && stat.nlink > 1;
     let linked = renamed.stat.as_ref().is_some_and(linked);
     let id = renamed.stat.as_ref().map(|stat| stat.id);
-    let stays = client.names.child(to.0, &to.1);
-    let stays = stays.filter(|node| client.names.node(*node).map(|known| known.stat.id) == id);
+    let stays = client.view.names.child(to.0, &to.1);
+    let stays = stays.filter(|node| client.view.names.node(*node).map(|known| known.stat.id) == id);
     // Others had put something else there: that is what was moved.
-    let known = moved.and_then(|moved| client.names.node(moved));
+    let known = moved.and_then(|moved| client.view.names.node(moved));
     let is_another = !exchange && id.is_some() && known.is_some_and(|known| Some(known.stat.id) != id);
     let came_later = known.and_then(|known| known.freshness).is_some_and(|known| sent < known.at);
     if is_another {
         if !came_later {
-            client.names.unlink(from.0, &from.1);
+            client.view.names.unlink(from.0, &from.1);
         }
         if stays.is_none() {
-            client.names.unlink(to.0, &to.1);
+            client.view.names.unlink(to.0, &to.1);
         }
     } else if exchange || stays.is_none() {
-        client.names.rename((from.0, &from.1), (to.0, &to.1), exchange);
+        client.view.names.rename((from.0, &from.1), (to.0, &to.1), exchange);
     } else if from != to && (stays != moved || !linked) {
-        client.names.unlink(from.0, &from.1);
+        client.view.names.unlink(from.0, &from.1);
     }
     if let Some(replaced) = replaced {
         attributes::changed(client, replaced, None, sent);
-        super::session::unnamed(client, replaced);
+        copies::unnamed(client, replaced);
     }
     if let (Some(moved), Some(stat)) = (moved, renamed.stat.as_ref()) {
-        let is_it = client.names.node(moved).is_some_and(|node| node.stat.id == stat.id);
+        let is_it = client.view.names.node(moved).is_some_and(|node| node.stat.id == stat.id);
         if is_it {
             attributes::took_effect(client, moved, None, Some(stat), sent);
         }
@@ -72,12 +72,12 @@ pub(crate) fn finish(client: &mut Client, renaming: Renaming, sent: Time, rename
     match (exchange || linked, renamed.stat.as_ref()) {
         (false, Some(stat)) => {
             let stat = Stat { leased: client.known(stat, sent).leased, ..*stat };
-            client.directories.removed(from.0, &from.1, gone, now);
-            client.directories.added(to.0, &to.1, &stat, there, now);
+            client.view.directories.removed(from.0, &from.1, gone, now);
+            client.view.directories.added(to.0, &to.1, &stat, there, now);
         }
         _ => {
-            client.directories.changed(from.0, now);
-            client.directories.changed(to.0, now);
+            client.view.directories.changed(from.0, now);
+            client.view.directories.changed(to.0, now);
         }
     }
     attributes::changed(client, from.0, renamed.from_dir.as_ref(), sent);
@@ -86,12 +86,12 @@ pub(crate) fn finish(client: &mut Client, renaming: Renaming, sent: Time, rename
     let moved = [(from, gone), (to, there)];
     forget_carried(client, &moved[usize::from(!exchange)..], is_another);
     if let Some(moving) = moving {
-        super::write::goes_on(client, moving);
+        client.change_ended(moving);
     }
 }
 
-/// The kernel goes on to believe of a name that took another's place what it was told of that one: not where nobody promised it, or
-/// where others had put something else there. Within a window it may have been told so before they did.
+/// Invalidates names that took another's place: the kernel keeps the validity of the replaced entry. This is wrong without a lease, or if
+/// others had replaced the entry. Within a window the kernel may have got it before that.
 fn forget_carried(client: &mut Client, names: &[((TreeNodeId, Vec<u8>), Freshness)], is_another: bool) {
     let takes_leases = client.config.mode.takes_leases();
     if !takes_leases && client.config.mode.window().is_zero() {
@@ -105,14 +105,14 @@ fn forget_carried(client: &mut Client, names: &[((TreeNodeId, Vec<u8>), Freshnes
 }
 
 pub(crate) fn failed(client: &mut Client, renaming: Renaming, errno: Errno) {
-    client.directories.invalidate(renaming.from.0);
-    client.directories.invalidate(renaming.to.0);
+    client.view.directories.invalidate(renaming.from.0);
+    client.view.directories.invalidate(renaming.to.0);
     for (dir, _) in renaming.places() {
         attributes::gone_above(client, dir, errno);
     }
     client.fail(renaming.call, errno);
     if let Some(moving) = renaming.moved {
-        client.files.write_answered(moving, 0);
-        super::write::goes_on(client, moving);
+        client.view.files.write_answered(moving, 0);
+        client.change_ended(moving);
     }
 }

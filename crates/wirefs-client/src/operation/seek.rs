@@ -2,9 +2,9 @@
 
 use crate::call::{CallId, Handle};
 use crate::core::Client;
-use crate::files::Drained;
-use crate::operation::session;
+use crate::operation::copies;
 use crate::pending::{Pending, Seeking};
+use crate::view::files::Drained;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::seek::Tseek;
 use wirefs_op::{Errno, Request};
@@ -27,12 +27,12 @@ pub(crate) fn start(
         SEEK_HOLE => true,
         _ => return Err(Errno::Invalid),
     };
-    if let Some(answer) = session::seek(client, handle, offset, whence) {
+    if let Some(answer) = copies::seek(client, handle, offset, whence) {
         client.answer(call, answer?);
         return Ok(());
     }
-    if client.files.is_writing(node) {
-        client.files.contents(node).drained.push(Drained::Seek { call, handle, offset, hole });
+    if client.view.files.is_writing(node) {
+        client.view.files.contents(node).drained.push(Drained::Seek { call, handle, offset, hole });
         return Ok(());
     }
     send(client, call, node, handle, offset, hole)

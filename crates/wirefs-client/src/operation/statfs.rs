@@ -14,8 +14,8 @@ const BELIEVED_FOR: Duration = Duration::from_secs(10);
 /// # Cost
 /// 0 round trips while the figures may be believed, else 1.
 pub(crate) fn start(client: &mut Client, call: CallId, node: TreeNodeId) -> Result<(), Errno> {
-    if let Some((figures, at)) = client.figures
-        && may_be_told(client, at)
+    if let Some((figures, at)) = client.view.figures
+        && is_usable(client, at)
     {
         client.answer(call, Answer::FsStat(figures));
         return Ok(());
@@ -31,7 +31,7 @@ pub(crate) fn start(client: &mut Client, call: CallId, node: TreeNodeId) -> Resu
 /// Asks for the figures on behalf of a program that begins to walk: it is going to ask for them in the first directory that it comes
 /// to.
 pub(crate) fn ask_ahead(client: &mut Client) {
-    let is_known = client.figures.is_some_and(|(_, at)| may_be_told(client, at));
+    let is_known = client.view.figures.is_some_and(|(_, at)| is_usable(client, at));
     if is_known || !client.config.mode.takes_leases() || coming(client).is_some() {
         return;
     }
@@ -40,15 +40,15 @@ pub(crate) fn ask_ahead(client: &mut Client) {
     }
 }
 
-/// The figures that are on their way.
+/// The request in progress for the figures.
 fn coming(client: &Client) -> Option<Tag> {
     client.requests.find(|pending| matches!(pending, Pending::Statfs(Figures(None))))
 }
 
-/// Lets a call wait for figures that are on their way; false when there are none.
+/// Lets a call wait for figures in transit. Returns false if there are none.
 fn join(client: &mut Client, call: CallId) -> bool {
     let Some(tag) = coming(client) else { return false };
-    if !client.requests.sent_at(tag).is_some_and(|at| may_be_told(client, at)) {
+    if !client.requests.sent_at(tag).is_some_and(|at| is_usable(client, at)) {
         return false;
     }
     match client.requests.pending_mut(tag) {
@@ -60,16 +60,16 @@ fn join(client: &mut Client, call: CallId) -> bool {
     }
 }
 
-/// Whether figures as of then will do. Programs that walk a tree ask in each directory what kind of file system it is, and nothing is
+/// Whether figures as of that time may be used. Programs that walk a tree ask in each directory what kind of file system it is, and nothing is
 /// leased of it.
-fn may_be_told(client: &Client, at: Time) -> bool {
+fn is_usable(client: &Client, at: Time) -> bool {
     let is_recent = client.config.mode.takes_leases() && client.now < at + BELIEVED_FOR;
-    let is_changed = client.names.is_changed_since(at) || client.files.unacknowledged() > 0;
+    let is_changed = client.view.names.is_changed_since(at) || client.view.files.unacknowledged() > 0;
     client.coherency().is_valid(Freshness::since(at)) || (is_recent && !is_changed)
 }
 
 pub(crate) fn finish(client: &mut Client, call: Option<CallId>, sent: Time, reply: Rstatfs) {
-    client.figures = Some((reply.figures, sent));
+    client.view.figures = Some((reply.figures, sent));
     if let Some(call) = call {
         client.answer(call, Answer::FsStat(reply.figures));
     }

@@ -1,28 +1,15 @@
 //! Write: sent at once; its caller goes on while the wire holds not too much.
 
-use crate::call::{Answer, CallId, Caller, Handle, Invalidate, OpenHow, WriteData};
+use crate::call::{Answer, CallId, Handle, Invalidate, OpenHow, WriteData};
 use crate::core::Client;
-use crate::files::Drained;
-use crate::operation::{as_opened, attributes, flush, gather, open, seek, session};
+use crate::operation::{attributes, coalesce, copies, puts};
 use crate::output::{Note, Output, Said};
 use crate::pending::{Pending, Writing};
 use bytes::Bytes;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::limits::DATA_BYTES_MAX;
-use wirefs_op::message::put::{PutMode, Rput, Tput};
-use wirefs_op::message::target::{NOFD, Target};
-use wirefs_op::wire::Data;
-use wirefs_op::{Errno, Request, SetStat, Time};
-
-/// Unanswered bytes that callers may leave behind before the wire was measured, and at least.
-const BEHIND_BYTES_MIN: u64 = 4 * 1024 * 1024;
-
-/// Unanswered bytes that callers may leave behind at most.
-const BEHIND_BYTES_MAX: u64 = 48 * 1024 * 1024;
-
-fn behind_bytes_max(client: &Client) -> u64 {
-    (2 * client.outgoing.bdp_bytes()).clamp(BEHIND_BYTES_MIN, BEHIND_BYTES_MAX)
-}
+use wirefs_op::message::put::{PutMode, Rput};
+use wirefs_op::{Errno, Time};
 
 /// # Cost
 /// 0 round trips in the background; 1 for synchronous files and modes.
@@ -35,16 +22,16 @@ pub(crate) fn start(
     data: WriteData<'_>,
     (cached, kill_privileges): (bool, bool),
 ) -> Result<(), Errno> {
-    let how = client.files.open(handle).ok_or(Errno::BadDescriptor)?.how;
-    if cached || !open::is_uncached(client, how) {
-        client.files.kernel_uses(node);
+    let how = client.view.files.open(handle).ok_or(Errno::BadDescriptor)?.how;
+    if cached || !client.config.is_uncached(how) {
+        client.view.files.kernel_uses(node);
     }
     // Left for fsync or close to take: the kernel may cut one write into several, and shows an error of a later part as a
     // short count only.
-    if let Some(errno) = client.files.error(handle) {
+    if let Some(errno) = client.view.files.error(handle) {
         return Err(errno);
     }
-    let own = session::write(client, (node, handle), offset, data, how.append && !cached);
+    let own = copies::write(client, (node, handle), offset, data, how.append && !cached);
     if let Some(answer) = own {
         client.answer(call, answer?);
         return Ok(());
@@ -59,9 +46,9 @@ pub(crate) fn start(
     }
     let data = data.to_bytes();
     let target = client.target(node, Some(handle))?;
-    let gathers = background && !append && client.config.mode.publish.coalesced_bytes() > 0;
-    if !gathers {
-        gather::send(client, node);
+    let coalesces = background && !append && client.config.mode.publish.coalesced_bytes() > 0;
+    if !coalesces {
+        coalesce::send(client, node);
     }
     let is_ahead = background && !append && may_go_ahead(client, node);
     let expected = if append { appends(client, node) } else { None };
@@ -69,8 +56,8 @@ pub(crate) fn start(
         took_local_effect(client, node, offset, &data, is_ahead);
         forget_behind(client, node, handle, (offset, offset + data.len() as u64));
     }
-    if gathers {
-        gather::add(client, node, handle, offset, &data, kill_privileges);
+    if coalesces {
+        coalesce::add(client, node, handle, offset, &data, kill_privileges);
         go_behind(client, call, count);
         return Ok(());
     }
@@ -84,8 +71,8 @@ pub(crate) fn start(
             .and_if(how.sync && end == data.len(), PutMode::SYNC)
             .and_if(kill_privileges, PutMode::KILL_PRIVILEGES);
         let number = client.requests.next_number();
-        let how = How { waits, is_ahead, passes_pages: passes_pages(how, cached) };
-        send(client, node, target.clone(), mode, offset + at as u64, piece, how);
+        let how = puts::How { waits, is_ahead, passes_pages: passes_pages(how, cached) };
+        puts::send(client, node, target.clone(), mode, offset + at as u64, piece, how);
         if let Some(start) = expected {
             is_expected(client, node, number, (start + at as u64, start + end as u64));
         }
@@ -105,26 +92,26 @@ fn passes_pages(how: OpenHow, cached: bool) -> bool {
 
 /// Past the deadline no data is taken in, but for the kernel's own pages as long as there is room: what is refused of these is lost.
 fn take_in(client: &Client, cached: bool) -> Result<(), Errno> {
-    let may_wait = cached && client.files.unacknowledged() <= behind_bytes_max(client);
+    let may_wait = cached && client.view.files.unacknowledged() <= client.unacknowledged_bytes_max();
     if client.is_past_deadline() && !may_wait { Err(Errno::HostDown) } else { Ok(()) }
 }
 
 /// The server decides where an append goes: what is known does not have it, and must not answer its writer. Returns where it goes if nobody
 /// else changes the file, as far as this client can know.
 fn appends(client: &mut Client, node: TreeNodeId) -> Option<u64> {
-    let known = client.names.node(node).map(|known| known.stat.size);
-    let last = client.files.contents(node).appended.filter(|_| client.files.is_writing(node));
+    let known = client.view.names.node(node).map(|known| known.stat.size);
+    let last = client.view.files.contents(node).appended.filter(|_| client.view.files.is_writing(node));
     let expected = if may_go_ahead(client, node) { known } else { last.filter(|_| client.may_be_ahead()) };
-    client.files.contents(node).valid = None;
-    if client.files.is_ahead(node) {
-        client.names.invalidate(node);
+    client.view.files.contents(node).valid = None;
+    if client.view.files.is_ahead(node) {
+        client.view.names.invalidate(node);
     }
     expected
 }
 
 /// The append that was just sent under this number, if it has one, is expected to begin and end there.
 fn is_expected(client: &mut Client, node: TreeNodeId, number: u64, (start, end): (u64, u64)) {
-    client.files.contents(node).appended = Some(end);
+    client.view.files.contents(node).appended = Some(end);
     if client.config.journal && client.requests.next_number() == number + 1 {
         client.output(Output::JournalNote(Note::Said(number, Said::Expected(start))));
     }
@@ -132,8 +119,8 @@ fn is_expected(client: &mut Client, node: TreeNodeId, number: u64, (start, end):
 
 /// A writer goes on, or waits while too much is behind.
 fn go_behind(client: &mut Client, call: CallId, count: u32) {
-    if client.files.unacknowledged() > behind_bytes_max(client) {
-        client.throttled.0.push_back((call, count));
+    if client.view.files.unacknowledged() > client.unacknowledged_bytes_max() {
+        client.view.throttled.0.push_back((call, count));
     } else {
         client.answer(call, Answer::Count(count));
     }
@@ -141,119 +128,30 @@ fn go_behind(client: &mut Client, call: CallId, count: u32) {
 
 /// A writer that waits, and whose data was taken in, waits no longer.
 pub(crate) fn end_throttled(client: &mut Client, call: CallId) {
-    let waits = client.throttled.0.iter().position(|(waiting, _)| *waiting == call);
-    if let Some((call, count)) = waits.and_then(|at| client.throttled.0.remove(at)) {
+    let waits = client.view.throttled.0.iter().position(|(waiting, _)| *waiting == call);
+    if let Some((call, count)) = waits.and_then(|at| client.view.throttled.0.remove(at)) {
         client.answer(call, Answer::Count(count));
     }
 }
 
-/// Sends what was written some time ago.
-pub(crate) fn behind(
-    client: &mut Client,
-    node: TreeNodeId,
-    handle: Handle,
-    offset: u64,
-    data: &Bytes,
-    kills_privileges: bool,
-) -> Result<(), Errno> {
-    let target = client.target(node, Some(handle))?;
-    let mode = PutMode::DATA.and_if(kills_privileges, PutMode::KILL_PRIVILEGES);
-    for (index, at) in (0..data.len()).step_by(DATA_BYTES_MAX).enumerate() {
-        let piece = data.slice(at..data.len().min(at + DATA_BYTES_MAX));
-        let offset = offset + (index * DATA_BYTES_MAX) as u64;
-        send(client, node, target.clone(), mode, offset, piece, How::default());
-    }
-    Ok(())
-}
-
-/// What a change that is sent once more waits for.
-pub(crate) fn again(client: &mut Client, node: TreeNodeId, request: &Request) -> Pending {
-    let (bytes, end) = match request {
-        Request::Put(put) if put.mode.has(PutMode::DATA) => {
-            let bytes = put.data.0.len() as u64;
-            (bytes, Some(put.offset + bytes))
-        }
-        _ => (0, None),
-    };
-    begins(client, node, bytes);
-    if let Some(end) = end {
-        client.files.reaches(node, end);
-    }
-    Pending::Write(Writing { node, bytes, end, is_ahead: false, waits: None, passes_pages: false })
-}
-
-/// Lets set-id bits and capabilities of a file fall before a caller changes its contents otherwise than by a write, which the kernel
-/// leaves to the mount. Tells whether there may be some: a file that nobody may execute has none that count.
-pub(crate) fn kills_privileges(
-    client: &mut Client,
-    caller: Caller,
-    node: TreeNodeId,
-    target: &Target,
-) -> bool {
-    let mode = client.names.node(node).map(|known| known.stat.mode);
-    if caller.uid == 0 || mode.is_some_and(|mode| mode & 0o6111 == 0) {
-        return false;
-    }
-    let empty = Bytes::new();
-    send(client, node, target.clone(), PutMode::KILL_PRIVILEGES, 0, empty, How::default());
-    true
-}
-
-/// How a write is sent and answered: the fields of [`Writing`] that its caller decides.
-#[derive(Clone, Copy, Debug, Default)]
-struct How {
-    waits: Option<(CallId, u32)>,
-    is_ahead: bool,
-    passes_pages: bool,
-}
-
-fn send(
-    client: &mut Client,
-    node: TreeNodeId,
-    target: Target,
-    mode: PutMode,
-    offset: u64,
-    data: Bytes,
-    How { waits, is_ahead, passes_pages }: How,
-) {
-    let bytes = data.len() as u64;
-    let mode = mode.and_if(target.fd != NOFD, PutMode::MORE);
-    begins(client, node, bytes);
-    if is_ahead {
-        client.files.set_ahead(node);
-        client.ahead.issued(bytes, 0);
-    }
-    let end = (!mode.has(PutMode::APPEND)).then_some(offset + bytes);
-    if let Some(end) = end {
-        client.files.reaches(node, end);
-    }
-    let put = Tput { target, mode, create: None, set: SetStat::default(), offset, data: Data(data) };
-    client
-        .send(Request::Put(put), Pending::Write(Writing { node, bytes, end, is_ahead, waits, passes_pages }));
-}
-
 /// Whether what a write makes of the file is known. With set-id bits the server decides whether they fall.
 fn may_go_ahead(client: &Client, node: TreeNodeId) -> bool {
-    let is_plain = client.names.node(node).is_some() && !has_set_id(client, node);
+    let is_plain = client.view.names.node(node).is_some() && !puts::has_set_id(client, node);
     is_plain && (client.is_ahead(node) || client.can_be_ahead(node))
 }
 
-/// Whether it is known to have set-id bits.
-pub(crate) fn has_set_id(client: &Client, node: TreeNodeId) -> bool {
-    client.names.node(node).is_some_and(|known| known.stat.mode & 0o6000 != 0)
-}
-
-/// What the caller sees at once: the data, and the size.
+/// Makes a write visible to programs at once: the data, and the size.
 fn took_local_effect(client: &mut Client, node: TreeNodeId, offset: u64, data: &Bytes, is_ahead: bool) {
     let end = offset + data.len() as u64;
-    // What came ahead of who reads it, of a file that was open already, is not what it is kept for from now on.
+    // A write is a use of prefetched contents, also of a file that was open before they came.
     client.used_ahead(node);
     if is_ahead {
         client.shows_own(node);
     }
-    let day = client.names.node(node).map(|known| client.time_after(known.stat.ctime)).unwrap_or_default();
-    let before = client.names.node(node).filter(|_| is_ahead).map(|known| known.stat.size);
-    if let Some(known) = client.names.node_mut(node) {
+    let day =
+        client.view.names.node(node).map(|known| client.time_after(known.stat.ctime)).unwrap_or_default();
+    let before = client.view.names.node(node).filter(|_| is_ahead).map(|known| known.stat.size);
+    if let Some(known) = client.view.names.node_mut(node) {
         known.stat.size = known.stat.size.max(end);
         if is_ahead {
             // Not more than what was written, so that holes show.
@@ -262,42 +160,43 @@ fn took_local_effect(client: &mut Client, node: TreeNodeId, offset: u64, data: &
             (known.stat.mtime, known.stat.ctime) = (day, day);
         }
     }
-    if !is_ahead && client.files.is_ahead(node) {
-        client.names.invalidate(node);
+    if !is_ahead && client.view.files.is_ahead(node) {
+        client.view.names.invalidate(node);
     }
-    client.names.changing(node, client.now);
+    client.view.names.changing(node, client.now);
     if client.config.mode.fetch.is_cached() {
         if let Some(size) = before {
-            client.files.remember_hole(node, size, offset);
+            client.view.files.remember_hole(node, size, offset);
         }
-        client.files.remember_written(node, offset, data.clone());
+        client.view.files.remember_written(node, offset, data.clone());
     }
 }
 
-/// As of what is read in sequence: what was written far behind is not remembered. Who reads it nevertheless, and not from the kernel's
-/// pages, asks the server behind these writes.
+/// Evicts data behind a sequential writer, as behind a reader. A read of it that misses the page cache goes to the server, ordered
+/// after these writes.
 fn forget_behind(client: &mut Client, node: TreeNodeId, handle: Handle, (start, end): (u64, u64)) {
-    let behind = client.files.open_mut(handle).and_then(|open| {
+    let behind = client.view.files.open_mut(handle).and_then(|open| {
         open.written.advance(start, end, 0);
         open.written.take_passed()
     });
     if let Some((from, to)) = behind {
-        client.files.forget_part(node, from, to);
+        client.view.files.forget_part(node, from, to);
     }
 }
 
 pub(crate) fn finish(client: &mut Client, writing: Writing, sent: Time, put: Rput) {
     let Writing { node, bytes, end, waits, passes_pages, .. } = writing;
     answered(client, &writing);
-    client.files.contents(node).uncommitted = true;
-    let shown = client.names.node(node).filter(|known| known.freshness.is_some()).map(|known| known.stat);
+    client.view.files.contents(node).uncommitted = true;
+    let shown =
+        client.view.names.node(node).filter(|known| known.freshness.is_some()).map(|known| known.stat);
     if let (true, Some(shown), Some(stat)) = (writing.is_ahead, shown, put.stat.as_ref())
-        && !client.files.is_writing(node)
+        && !client.view.files.is_writing(node)
     {
         client.caught_up(&shown, stat);
     }
     // A kernel that writes past its pages believes the mode that it knew: with its set-id bits, though they fell.
-    let had_set_id = has_set_id(client, node);
+    let had_set_id = puts::has_set_id(client, node);
     let outdated = match (passes_pages, end) {
         (true, Some(end)) => {
             // With the parts of the call before this one, so that its answer has to wait for one thing only.
@@ -312,14 +211,14 @@ pub(crate) fn finish(client: &mut Client, writing: Writing, sent: Time, put: Rpu
     attributes::took_effect(client, node, Some(put.before), put.stat.as_ref(), sent);
     if u64::from(put.count) < bytes {
         // The server's disk took a part: what it did not take is lost to us as well.
-        client.files.forget_contents(node);
+        client.view.files.forget_contents(node);
         client.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
         match waits {
             Some((call, before)) if before + put.count > 0 => {
                 client.answer(call, Answer::Count(before + put.count));
             }
             Some((call, _)) => client.fail(call, Errno::NoSpace),
-            None => client.files.write_failed(node, Errno::NoSpace),
+            None => client.view.files.write_failed(node, Errno::NoSpace),
         }
     } else if let Some((call, before)) = waits {
         let done = before + put.count;
@@ -332,16 +231,16 @@ pub(crate) fn finish(client: &mut Client, writing: Writing, sent: Time, put: Rpu
     } else if let Some(outdated) = outdated {
         client.invalidate(outdated);
     }
-    goes_on(client, node);
+    client.change_ended(node);
 }
 
 fn answered(client: &mut Client, writing: &Writing) {
-    client.files.write_answered(writing.node, writing.bytes);
+    client.view.files.write_answered(writing.node, writing.bytes);
     if writing.is_ahead {
-        client.ahead.answered();
+        client.exclusive.unconfirmed.answered();
     }
     if let Some(end) = writing.end {
-        client.files.reached(writing.node, end);
+        client.view.files.reached(writing.node, end);
     }
 }
 
@@ -352,51 +251,12 @@ fn is_part_of(pending: &Pending, call: CallId) -> bool {
 pub(crate) fn failed(client: &mut Client, writing: Writing, errno: Errno) {
     let Writing { node, waits, .. } = writing;
     answered(client, &writing);
-    client.files.forget_contents(node);
-    client.names.invalidate(node);
+    client.view.files.forget_contents(node);
+    client.view.names.invalidate(node);
     client.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
     match waits {
         Some((call, _)) => client.fail(call, errno),
-        None => client.files.write_failed(node, errno),
+        None => client.view.files.write_failed(node, errno),
     }
-    goes_on(client, node);
-}
-
-/// An own change of the node is on its way: what the server says of it meanwhile may be older or newer than that.
-pub(crate) fn begins(client: &mut Client, node: TreeNodeId, bytes: u64) {
-    as_opened::outdated(client, node);
-    client.files.contents(node).appended = None;
-    client.files.write_sent(node, bytes);
-    client.names.hold(node);
-}
-
-/// It was answered, which `Files::write_answered` knows: those who waited for that go on.
-pub(crate) fn goes_on(client: &mut Client, node: TreeNodeId) {
-    client.names.release(node);
-    while client.files.unacknowledged() <= behind_bytes_max(client) {
-        let Some((call, count)) = client.throttled.0.pop_front() else {
-            break;
-        };
-        client.answer(call, Answer::Count(count));
-    }
-    if client.files.is_writing(node) {
-        return;
-    }
-    for drained in std::mem::take(&mut client.files.contents(node).drained) {
-        let result = match drained {
-            Drained::Flush { call, handle, owner } => flush::drained(client, call, node, handle, owner),
-            Drained::Fsync { call, handle } => super::commit::drained(client, call, handle),
-            Drained::Seek { call, handle, offset, hole } => {
-                seek::send(client, call, node, handle, offset, hole)
-            }
-            Drained::Open(opening) => {
-                session::go_on(client, node, opening);
-                Ok(())
-            }
-        };
-        if let Err(errno) = result {
-            client.fail(drained.call(), errno);
-        }
-    }
-    super::gone(client, node);
+    client.change_ended(node);
 }

@@ -10,7 +10,7 @@ use wirefs_op::message::xattr::{Rxattr, Txattr, XattrAction};
 use wirefs_op::wire::{Data, Text};
 use wirefs_op::{Errno, Request, Time};
 
-/// What the names of attributes begin with that a tree itself has or obeys.
+/// The prefix of attributes of the tree itself.
 const OWN: &[u8] = b"wirefs.";
 
 /// # Cost
@@ -65,7 +65,7 @@ pub(crate) fn remove(client: &mut Client, call: CallId, node: TreeNodeId, name: 
 }
 
 fn has_none(client: &Client, node: TreeNodeId) -> bool {
-    client.is_fresh(node) && client.names.node(node).is_some_and(|node| node.stat.without_xattrs)
+    client.is_fresh(node) && client.view.names.node(node).is_some_and(|node| node.stat.without_xattrs)
 }
 
 fn send(
@@ -82,7 +82,7 @@ fn send(
     let name = Text::new(name);
     let xattr = Txattr { target, action, name, flags, kill_sgid, value: Data(value) };
     if matches!(usage, XattrUse::Change) {
-        super::write::begins(client, node, 0);
+        client.change_begins(node, 0);
     }
     client.send(Request::Xattr(xattr), Pending::Xattr(XattrAsking { call, node, usage }));
     Ok(())
@@ -94,10 +94,10 @@ pub(crate) fn finish(client: &mut Client, asking: XattrAsking, sent: Time, reply
         XattrUse::Value { size_max } => client.answer(call, value(reply.value.0, size_max)),
         XattrUse::Own { size_max } => client.answer_after(call, value(reply.value.0, size_max)),
         XattrUse::Change => {
-            client.files.write_answered(node, 0);
+            client.view.files.write_answered(node, 0);
             attributes::took_effect(client, node, None, reply.stat.as_ref(), sent);
             client.answer(call, Answer::Done);
-            super::write::goes_on(client, node);
+            client.change_ended(node);
         }
     }
 }
@@ -109,8 +109,8 @@ pub(crate) fn failed(client: &mut Client, asking: XattrAsking, errno: Errno) {
         XattrUse::Own { .. } => client.answer_after(call, Answer::Fail(errno)),
         XattrUse::Change => {
             client.fail(call, errno);
-            client.files.write_answered(node, 0);
-            super::write::goes_on(client, node);
+            client.view.files.write_answered(node, 0);
+            client.change_ended(node);
         }
     }
 }

@@ -150,7 +150,7 @@ pub(crate) struct Committing {
     pub(crate) closes: bool,
     /// For the whole file system: it includes the changes below this number.
     pub(crate) below: Option<u64>,
-    /// For a directory: the number of the sync in [`crate::synced`].
+    /// For a directory: the number of the sync in [`crate::view::synced`].
     pub(crate) synced: Option<u64>,
 }
 

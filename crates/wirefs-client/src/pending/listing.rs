@@ -2,7 +2,7 @@
 
 use super::continuation::Continuation;
 use crate::call::{CallId, Handle};
-use crate::files::{OpenDirectory, WaitingReaddir};
+use crate::view::files::{OpenDirectory, WaitingReaddir};
 use std::collections::{BTreeMap, BTreeSet};
 use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::{DirEntry, Stat, Time, TreePath};

@@ -2,7 +2,7 @@
 
 use super::continuation::Continuation;
 use crate::call::{CallId, Handle};
-use crate::locks::{Asked, Key, Locks};
+use crate::view::locks::{Asked, Key, Locks};
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::lock::LockAction;
 use wirefs_op::{LockFamily, LockRange};
@@ -26,7 +26,7 @@ pub(crate) struct Locking {
     /// A delegation is requested, and the caller would wait for its own lock.
     pub(crate) then_waits: bool,
     /// A delegation is requested because of this lock.
-    pub(crate) lends: bool,
+    pub(crate) delegates: bool,
     /// The caller was interrupted: a lock that is granted nevertheless is released.
     pub(crate) withdrawn: bool,
 }

@@ -1,17 +1,8 @@
 //! Continuations of requests that publish a private copy, and that settle the file that the copy replaced.
 
 use super::continuation::{Affected, Continuation};
-use crate::call::CallId;
-use crate::files::Base;
+use crate::view::files::Base;
 use wirefs_cache::TreeNodeId;
-
-/// The call that waits for a publication.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum AfterPublishing {
-    Nobody,
-    Flush { call: CallId, owner: u64 },
-    Fsync { call: CallId },
-}
 
 /// One request of a publication.
 #[derive(Clone, Copy, Debug)]

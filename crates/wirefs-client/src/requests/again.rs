@@ -68,9 +68,11 @@ impl Requests {
         journaled
     }
 
-    /// Objects that what waits is about have other ids by now.
+    /// Replaces the ids of objects in requests that are not sent yet.
     pub(crate) fn rename_ids(&mut self, id_of: impl Fn(FileId) -> FileId) {
-        for id in self.waiting.iter_mut().flat_map(|waiting| waiting.request.ids_mut()).flatten() {
+        let waiting = self.waiting.iter_mut().map(|waiting| &mut waiting.request);
+        let held = self.held.iter_mut().map(|held| &mut held.request);
+        for id in waiting.chain(held).flat_map(Request::ids_mut).flatten() {
             *id = id_of(*id);
         }
     }

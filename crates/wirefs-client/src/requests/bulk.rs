@@ -6,7 +6,7 @@ use crate::pending::{Continuation, Pending};
 use wirefs_op::message::get::{GetMode, Tget};
 use wirefs_op::{Request, Tag, Time};
 
-/// Whether a request may go over a data connection. Without attributes nobody can tell what its bytes are of.
+/// The large read, if a request may go over a data connection. Its reply needs attributes to identify the version of the data.
 fn as_bulk(request: &Request) -> Option<&Tget> {
     match request {
         Request::Get(get) if get.is_bulk() && get.mode.has(GetMode::STAT) => Some(get),
@@ -63,7 +63,7 @@ impl Requests {
         given_up
     }
 
-    /// What comes of this request is not used, and it is asked anew over the first connection; `None`, or what is of no more use.
+    /// Queues a request again for the first connection, since its reply is dropped. Returns its continuation if a restart is useless.
     pub(crate) fn ask_first(&mut self, now: Time, outstanding: Outstanding) -> Option<Pending> {
         let Outstanding { request, mut pending, .. } = outstanding;
         if !pending.restart() {

@@ -9,8 +9,8 @@ pub(crate) const SILENCE_BEFORE_PING: Duration = Duration::from_secs(2);
 /// Silence, while a reply is due, after which the connection is given up and another is dialled.
 pub(crate) const SILENCE_BEFORE_HANG_UP: Duration = Duration::from_secs(8);
 
-/// More than this between two ticks, which come twice a second, and the machine slept, or was stopped as virtual machines are. Nobody
-/// could dial meanwhile, so nobody has waited either.
+/// A longer pause between two ticks, which come twice a second, means that the machine slept, or was a paused virtual machine. No
+/// connection was possible meanwhile, so the pause is no waiting time.
 pub(crate) const SLEEP: Duration = Duration::from_secs(5);
 
 /// Whether there is a connection.
@@ -25,7 +25,7 @@ pub enum LinkState {
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) state: LinkState,
-    pub(crate) heard: Time,
+    pub(crate) last_received: Time,
     pub(crate) spoke: Time,
     pub(crate) ticked: Time,
     pub(crate) pinged: bool,
@@ -38,7 +38,7 @@ impl Link {
     pub(crate) fn new(now: Time) -> Link {
         Link {
             state: LinkState::Up(now),
-            heard: now,
+            last_received: now,
             spoke: now,
             ticked: now,
             pinged: false,
@@ -60,22 +60,22 @@ impl Link {
         }
     }
 
-    /// Time passed. What was slept through counts neither as waiting nor as silence; tells how much that was.
+    /// Lets time pass. Returns how long the machine slept, which counts neither as waiting nor as silence.
     pub(crate) fn ticked(&mut self, now: Time) -> Duration {
         let passed = now.since(self.ticked);
         self.ticked = now;
         if passed <= SLEEP {
             return Duration::ZERO;
         }
-        self.heard = now.min(self.heard + passed);
+        self.last_received = now.min(self.last_received + passed);
         if let LinkState::Down(since) = &mut self.state {
             *since = now.min(*since + passed);
         }
         passed
     }
 
-    pub(crate) fn heard(&mut self, now: Time) {
-        self.heard = now;
+    pub(crate) fn received(&mut self, now: Time) {
+        self.last_received = now;
         self.pinged = false;
     }
 
@@ -83,8 +83,8 @@ impl Link {
         self.spoke = now;
     }
 
-    /// Since when a reply is due without a sign of life. What was sent last may still be on its way.
+    /// The time since the last sign of life. The last request may still be in transit.
     pub(crate) fn silence(&self, now: Time) -> Duration {
-        now.since(self.heard)
+        now.since(self.last_received)
     }
 }

@@ -5,7 +5,7 @@ use wirefs_op::limits::LEDGER_MAX;
 use wirefs_op::message::number::Tnumber;
 
 /// So many replies the server keeps before it is told anew which of them have come.
-const TOLD_AGAIN: u64 = 1024;
+const REPORT_EVERY: u64 = 1024;
 
 /// The number of a session's first change: a ledger that has come no further than 0 has none.
 const FIRST: u64 = 1;
@@ -30,7 +30,7 @@ pub(super) struct Numbers {
     next: u64,
     /// The number that the server gives to the next change on this connection; `None` before it was told one.
     implied: Option<u64>,
-    /// What it was told to be answered.
+    /// The server knows that all changes below this number are answered.
     told: u64,
     /// Those that were given and are not answered.
     unanswered: BTreeSet<u64>,
@@ -65,7 +65,7 @@ impl Numbers {
         self.next
     }
 
-    /// All changes with lower numbers are answered, or nobody wants their replies.
+    /// The number below which all changes are answered, or given up.
     pub(super) fn answered_below(&self) -> u64 {
         self.unanswered.first().map_or(self.next, |lowest| *lowest)
     }
@@ -88,7 +88,7 @@ impl Numbers {
         if given - answered >= LEDGER_MAX {
             return Turn::Waits;
         }
-        if self.implied != Some(given) || given - self.told >= TOLD_AGAIN && answered > self.told {
+        if self.implied != Some(given) || given - self.told >= REPORT_EVERY && answered > self.told {
             return Turn::Behind(self.tell(Some(given)));
         }
         if given - self.told >= LEDGER_MAX {
@@ -101,7 +101,7 @@ impl Numbers {
         Turn::Goes
     }
 
-    /// What the server is told of what is answered, before the change of this number goes out, or a new one.
+    /// The statement about answered changes to send before the change with this number, or before a new one.
     pub(super) fn tell(&mut self, given: Option<u64>) -> Tnumber {
         let number = given.unwrap_or(self.next);
         let answered = self.unanswered.first().map_or(number, |lowest| number.min(*lowest));
@@ -109,7 +109,7 @@ impl Numbers {
         Tnumber { number, answered }
     }
 
-    /// The reply has come, or nobody wants it any more.
+    /// Notes that a change was answered, or given up.
     pub(super) fn answered(&mut self, number: Option<u64>) {
         if let Some(number) = number {
             self.unanswered.remove(&number);

@@ -29,8 +29,8 @@ impl Rate {
         }
     }
 
-    /// Whether a connection that owes so much may be asked for so much more. Who reads in sequence waits for what a slow one was asked
-    /// for, so it is asked for little until it has shown how fast it is: one thing, and then what would come within a span.
+    /// Whether a connection with these outstanding bytes may get more. A sequential reader waits for the slowest connection, so an
+    /// unmeasured one gets little: one request, and then as much as arrives within a span.
     fn may_be_asked(self, to_come: u64, more: u64) -> bool {
         let owed = u128::from(to_come) + u128::from(more);
         match self {

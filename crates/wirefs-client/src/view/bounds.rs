@@ -7,16 +7,16 @@ use wirefs_op::{Stat, Time};
 /// Nodes known at once, beyond which the kernel is told to forget. One takes about 1 KiB with its names.
 pub(crate) const NODES_MAX: usize = 65_536;
 
-/// What part of the memory that is, in bytes a node.
+/// The share of the memory for nodes, in bytes a node.
 pub(crate) const BYTES_PER_NODE: usize = 4 * 1024;
 
 /// Entries of listings that are not packed.
 pub(crate) const ENTRIES_MAX: usize = 65_536;
 
-/// What part of the memory that is, in bytes an entry.
+/// The share of the memory for entries, in bytes an entry.
 pub(crate) const BYTES_PER_ENTRY: usize = 16 * 256;
 
-/// What part of the memory a name may take that is not there, in bytes a name: it takes about 100.
+/// The share of the memory for absent names, in bytes a name: it takes about 100.
 pub(crate) const BYTES_PER_ABSENT: usize = 2 * 1024;
 
 /// The longest listing that is remembered has so many times as many entries.
@@ -26,10 +26,10 @@ pub(crate) const LONGEST_FACTOR: usize = 4;
 pub(crate) const NAMES_MIN: usize = 1024;
 
 /// Packed listings have this part of the memory: one in so many.
-pub(crate) const SHELF_PART: usize = 4;
+pub(crate) const INACTIVE_PART: usize = 4;
 
 /// And so many bytes however little there is.
-pub(crate) const SHELF_BYTES_MIN: usize = 256 * 1024;
+pub(crate) const INACTIVE_BYTES_MIN: usize = 256 * 1024;
 
 /// The bounds, and what was done for them.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub(crate) struct Trim {
     pub(crate) next_listing: Time,
     /// Before that, they are not even then: few of them could be packed.
     pub(crate) next_try: Time,
-    /// The directory whose listing a call took off the shelf last.
+    /// The directory whose listing a call activated last.
     pub(crate) taken: Option<TreeNodeId>,
     /// The last node that was to go.
     pub(crate) last: TreeNodeId,
@@ -77,12 +77,12 @@ pub(crate) fn directories_within(bytes_max: usize) -> DirectoryCache {
     DirectoryCache::with_limit(Trim::within(bytes_max).entries_max * LONGEST_FACTOR)
 }
 
-/// A shelf for a client that may use so many bytes.
-pub(crate) fn shelf_within(bytes_max: usize) -> InactiveListings {
-    InactiveListings::with_limit((bytes_max / SHELF_PART).clamp(SHELF_BYTES_MIN, INACTIVE_BYTES_MAX))
+/// The inactive listings of a client that may use this many bytes.
+pub(crate) fn inactive_within(bytes_max: usize) -> InactiveListings {
+    InactiveListings::with_limit((bytes_max / INACTIVE_PART).clamp(INACTIVE_BYTES_MIN, INACTIVE_BYTES_MAX))
 }
 
-/// What names take in memory, in bytes.
+/// Memory use, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryStatus {
     /// Nodes, with their names.

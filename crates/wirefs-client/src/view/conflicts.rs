@@ -7,9 +7,9 @@ use wirefs_op::Timestamp;
 use wirefs_op::limits::NAME_BYTES_MAX;
 
 /// Names that are remembered for people, at most; all are counted.
-pub(crate) const TOLD_MAX: usize = 16;
+pub(crate) const NAMED_MAX: usize = 16;
 
-/// What the copies of this mount took the place of, and that others had written.
+/// Files that others had written, and that copies of this mount replaced.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conflicts {
     /// How many there were since the mount began.
@@ -21,7 +21,7 @@ pub struct Conflicts {
 impl Conflicts {
     pub(crate) fn add(&mut self, path: Vec<u8>) {
         self.count += 1;
-        if self.last.len() >= TOLD_MAX {
+        if self.last.len() >= NAMED_MAX {
             self.last.remove(0);
         }
         self.last.push(path);
@@ -30,7 +30,7 @@ impl Conflicts {
 
 /// Those that are being looked at.
 #[derive(Debug, Default)]
-pub(crate) struct Displacing {
+pub(crate) struct ReplacedFiles {
     pub(crate) conflicts: Conflicts,
     /// How many there are in a directory.
     pub(crate) under_way: BTreeMap<TreeNodeId, u32>,

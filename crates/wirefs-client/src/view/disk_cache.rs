@@ -6,7 +6,7 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use wirefs_cache::{CachePiece, TreeNodeId};
 
-/// What became of a piece that was asked for.
+/// The outcome of a read from the disk cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Loaded {
     /// It was there and sound.
@@ -41,7 +41,7 @@ pub(crate) struct Loading {
     pub(crate) parked: Vec<Parked>,
 }
 
-/// What is known of a file's pieces on disk.
+/// The pieces of a file in the disk cache, as far as they are known.
 #[derive(Debug)]
 pub(crate) struct Pieces {
     pub(crate) version: u64,

@@ -13,7 +13,7 @@ use wirefs_op::message::attach::{Leases as Terms, Watch};
 pub(crate) struct Leases {
     pub(crate) holder: Option<LeaseHolder>,
     pub(crate) watch: Watch,
-    /// What was asked for up to then is not leased any more.
+    /// Requests up to this time grant no lease any more.
     pub(crate) since: Time,
     /// Something was leased since then.
     pub(crate) holds_any: bool,
@@ -68,7 +68,7 @@ impl Leases {
         }
     }
 
-    /// What was asked for up to then is not leased any more.
+    /// Requests up to this time grant no lease any more.
     pub(crate) fn leased_since(&self) -> Time {
         self.since
     }
@@ -78,7 +78,7 @@ impl Leases {
         self.holds_any = true;
     }
 
-    /// Recalls were answered by nobody: the connection is lost.
+    /// Drops the unanswered recalls of a lost connection.
     pub(crate) fn abandon_recalls(&mut self) {
         self.acquiring.clear();
         self.waiting.clear();

@@ -6,6 +6,7 @@ mod unused;
 mod walks;
 pub(crate) mod window;
 
+use crate::view::misses::Misses;
 pub(crate) use order::Place;
 use top::Top;
 pub use unused::Fate;
@@ -14,10 +15,10 @@ pub(crate) use walks::{Pace, Walks};
 use window::Contents;
 use wirefs_op::Time;
 
-/// What was fetched ahead since the mount began.
+/// Prefetching since the mount began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PrefetchStatus {
-    /// Requests that nobody waited for when they were made.
+    /// Background requests.
     pub asked: u64,
     /// Bytes that they brought.
     pub bytes: u64,
@@ -34,16 +35,17 @@ pub struct PrefetchStatus {
 pub(crate) struct Streams {
     /// The server has no streams.
     pub(crate) is_refused: bool,
-    /// What came last was of no use.
+    /// No stream begins before this time, since the last one was useless.
     pub(crate) rests_until: Time,
     /// An earlier mount left what it knew.
     pub(crate) has_memory: bool,
-    /// What of the top of the tree is still to come along with the mount.
+    /// The remaining streams of the top of the tree.
     pub(crate) top: Option<Top>,
     pub(crate) walks: Walks,
     pub(crate) contents: Contents,
     pub(crate) unused: Unused,
     pub(crate) counted: PrefetchStatus,
+    pub(crate) misses: Misses,
 }
 
 impl Streams {

@@ -1,13 +1,20 @@
 //! Private copies that are being published.
 
-use crate::call::Handle;
-use crate::files::Private;
-use crate::pending::AfterPublishing;
+use crate::call::{CallId, Handle};
+use crate::view::files::Private;
 use std::collections::BTreeMap;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::{Errno, Stat};
 
-/// One copy that is on its way.
+/// The call that waits for a publication.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum AfterPublishing {
+    Nobody,
+    Flush { call: CallId, owner: u64 },
+    Fsync { call: CallId },
+}
+
+/// One copy that is being published.
 #[derive(Debug)]
 pub(crate) struct Publication {
     pub(crate) node: TreeNodeId,

@@ -7,7 +7,7 @@ use wirefs_op::message::put::Tput;
 /// Journals of which is known that a transaction has begun, at most: beyond that all of them are forgotten, and waited for.
 pub(crate) const BEGUN_MAX: usize = 64;
 
-/// What the name of a database's journal has behind that of the database.
+/// The suffix of a database's rollback journal.
 pub(crate) const SUFFIX: &[u8] = b"-journal";
 
 /// A header, as far as it says what it is.
@@ -34,7 +34,7 @@ impl Rollback {
     }
 }
 
-/// What a write to the beginning of a journal makes of it.
+/// Whether a transaction has begun in a journal after this write.
 pub(crate) fn begins(put: &Tput, is_begun: bool) -> bool {
     let data = &put.data.0;
     if put.offset != 0 {

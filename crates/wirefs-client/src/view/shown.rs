@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, VecDeque};
 use wirefs_op::{FileId, Kind, Stat, Timestamp};
 
 /// Objects of which something is shown that the server would tell otherwise, at most.
-pub(crate) const TOLD_MAX: usize = 128 * 1024;
+pub(crate) const SHOWN_MAX: usize = 128 * 1024;
 
-/// What is shown of an object instead of what the server says, so that it does not change for those who saw it before the server had
-/// it: of each, what the server says and what is shown for that.
+/// Attributes that are shown instead of the server's, so that they do not change for programs that saw the object before the server
+/// had it. Each pair has the server's value and the shown value.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Told {
+pub(crate) struct ShownAs {
     pub(crate) ino: u64,
     pub(crate) atime: (Timestamp, Timestamp),
     pub(crate) mtime: (Timestamp, Timestamp),
@@ -20,10 +20,10 @@ pub(crate) struct Told {
     pub(crate) size: (u64, u64),
 }
 
-impl Told {
+impl ShownAs {
     /// The server says `real`, and this is shown for it.
-    pub(crate) fn of(ino: u64, real: &Stat, shown: &Stat) -> Told {
-        Told {
+    pub(crate) fn of(ino: u64, real: &Stat, shown: &Stat) -> ShownAs {
+        ShownAs {
             ino,
             atime: (real.atime, shown.atime),
             mtime: (real.mtime, shown.mtime),
@@ -38,25 +38,25 @@ pub(crate) fn shown<T: PartialEq>((real, shown): (T, T), is: T) -> T {
     if is == real { shown } else { is }
 }
 
-/// What is shown, by object.
+/// The shown attributes, by object.
 #[derive(Debug, Default)]
 pub(crate) struct Shown {
-    pub(crate) told: BTreeMap<FileId, Told>,
+    pub(crate) shown_as: BTreeMap<FileId, ShownAs>,
     /// The inode numbers that they are shown by.
     pub(crate) inos: BTreeMap<u64, FileId>,
-    /// The first was told first.
+    /// Oldest first.
     pub(crate) order: VecDeque<FileId>,
 }
 
 impl Shown {
-    pub(crate) fn tell(&mut self, id: FileId, told: Told) {
-        let is_new = !self.told.contains_key(&id);
+    pub(crate) fn tell(&mut self, id: FileId, shown_as: ShownAs) {
+        let is_new = !self.shown_as.contains_key(&id);
         self.forget(id);
-        self.inos.insert(told.ino, id);
-        self.told.insert(id, told);
+        self.inos.insert(shown_as.ino, id);
+        self.shown_as.insert(id, shown_as);
         if is_new {
             self.order.push_back(id);
-            if self.order.len() > TOLD_MAX
+            if self.order.len() > SHOWN_MAX
                 && let Some(oldest) = self.order.pop_front()
             {
                 self.forget(oldest);
@@ -66,10 +66,10 @@ impl Shown {
 
     /// The object is no longer shown as another one than it is.
     pub(crate) fn forget(&mut self, id: FileId) {
-        if let Some(told) = self.told.remove(&id)
-            && self.inos.get(&told.ino) == Some(&id)
+        if let Some(shown_as) = self.shown_as.remove(&id)
+            && self.inos.get(&shown_as.ino) == Some(&id)
         {
-            self.inos.remove(&told.ino);
+            self.inos.remove(&shown_as.ino);
         }
     }
 }
@@ -82,13 +82,13 @@ pub(crate) fn other_ino(id: FileId) -> u64 {
 impl Ahead {
     /// The attributes as they were shown before the server had the object, as far as they are the same there.
     pub(crate) fn shown(&self, stat: &Stat) -> Stat {
-        self.shown.told.get(&stat.id).map_or(*stat, |told| Stat {
-            atime: shown(told.atime, stat.atime),
-            mtime: shown(told.mtime, stat.mtime),
-            ctime: shown(told.ctime, stat.ctime),
-            size: if stat.kind == Kind::Directory { shown(told.size, stat.size) } else { stat.size },
+        self.shown.shown_as.get(&stat.id).map_or(*stat, |shown_as| Stat {
+            atime: shown(shown_as.atime, stat.atime),
+            mtime: shown(shown_as.mtime, stat.mtime),
+            ctime: shown(shown_as.ctime, stat.ctime),
+            size: if stat.kind == Kind::Directory { shown(shown_as.size, stat.size) } else { stat.size },
             // A file's come and go while its data find their places.
-            blocks: if stat.kind == Kind::File { stat.blocks } else { shown(told.blocks, stat.blocks) },
+            blocks: if stat.kind == Kind::File { stat.blocks } else { shown(shown_as.blocks, stat.blocks) },
             ..*stat
         })
     }
@@ -97,7 +97,11 @@ impl Ahead {
     pub(crate) fn shown_ino(&self, id: FileId) -> Option<u64> {
         // No other object is shown by the number of a provisional id: it is this one's, which the server may have confirmed since.
         let is_taken = || id.provisional_number().is_none() && self.shown.inos.contains_key(&ino_of(id));
-        self.shown.told.get(&id).map(|told| told.ino).or_else(|| is_taken().then(|| other_ino(id)))
+        self.shown
+            .shown_as
+            .get(&id)
+            .map(|shown_as| shown_as.ino)
+            .or_else(|| is_taken().then(|| other_ino(id)))
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) enum Current {
     Done,
 }
 
-/// The directories that were brought to the server's disk of late, or are on their way.
+/// The directories that were synced recently, or are being synced.
 #[derive(Debug, Default)]
 pub(crate) struct Synced {
     pub(crate) wanted: BTreeSet<TreeNodeId>,
@@ -76,7 +76,7 @@ impl Synced {
         self.next
     }
 
-    /// The server's disk has what a request asked for, or not: those who waited for it.
+    /// Ends a sync. Returns the calls that waited for it.
     pub(crate) fn ended(&mut self, number: u64, is_done: bool) -> Vec<CallId> {
         let Some((dir, calls)) = self.under_way.remove(&number) else { return Vec::new() };
         if self.current.get(&dir) == Some(&Current::Asked(number)) {

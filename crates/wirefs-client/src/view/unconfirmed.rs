@@ -1,11 +1,10 @@
 //! Changes that were answered before the server has confirmed them.
 
-use crate::pending::Pending;
 use crate::view::durable::Durable;
 use crate::view::shown::Shown;
 use std::collections::{BTreeMap, VecDeque};
-pub(crate) use wirefs_cache::TreeNodeId;
-use wirefs_op::{Errno, Request, Time, Timestamp, TreePath};
+use wirefs_cache::TreeNodeId;
+use wirefs_op::{Errno, Time, Timestamp, TreePath};
 
 /// Late errors that are remembered for `wirefs status`.
 pub(crate) const LATE_MAX: usize = 64;
@@ -13,42 +12,30 @@ pub(crate) const LATE_MAX: usize = 64;
 /// A change that the server refused after its program was told that it was done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LateError {
-    /// What was asked for.
+    /// The kind of request.
     pub what: &'static str,
     /// Of what, below the mount's root.
     pub path: TreePath,
-    /// What the server said.
+    /// The server's errno.
     pub errno: Errno,
     /// When.
     pub at: Time,
 }
 
-/// A request that waits for the changes before it.
-#[derive(Debug)]
-pub(crate) struct Held {
-    pub(crate) request: Request,
-    pub(crate) pending: Pending,
-    /// How many changes have to be answered first.
-    pub(crate) until: u64,
-    pub(crate) asked: Time,
-}
-
 /// How far this client is ahead.
 #[derive(Debug, Default)]
 pub(crate) struct Ahead {
-    /// Nobody else sees or changes the tree before this client was asked.
+    /// Whether the session is exclusive: the server admits no other before this one agrees.
     pub(crate) is_alone: bool,
     /// Others wait: to be told once everything is answered.
     pub(crate) shares: Option<u64>,
-    /// A foreseen reply is being taken in.
-    pub(crate) foresees: bool,
+    /// A predicted reply is being taken in.
+    pub(crate) is_predicted: bool,
     /// By their numbers.
     pub(crate) unconfirmed: BTreeMap<u64, Unconfirmed>,
     /// Changes issued while ahead, and how many of them are answered, over the life of the mount.
     pub(crate) issued: u64,
     pub(crate) answered: u64,
-    /// Requests that would overtake them.
-    pub(crate) held: VecDeque<Held>,
     pub(crate) shown: Shown,
     /// Bytes and inodes taken since the server said how much room there is.
     pub(crate) taken: (u64, u64),
@@ -81,7 +68,12 @@ impl Ahead {
         self.answered += 1;
     }
 
-    /// Whether any is on its way.
+    /// How many unconfirmed changes were answered over the life of the mount.
+    pub(crate) fn answered_count(&self) -> u64 {
+        self.answered
+    }
+
+    /// Whether there are unconfirmed changes.
     pub(crate) fn is_any(&self) -> bool {
         self.answered < self.issued
     }
@@ -97,10 +89,6 @@ impl Ahead {
     pub(crate) fn late(&self) -> impl Iterator<Item = &LateError> {
         self.late.iter()
     }
-
-    pub(crate) fn held(&self) -> usize {
-        self.held.len()
-    }
 }
 
 /// A change that is answered and not confirmed.
@@ -110,7 +98,7 @@ pub(crate) struct Unconfirmed {
     pub(crate) nodes: Vec<TreeNodeId>,
     /// The names that it changes.
     pub(crate) names: Vec<(TreeNodeId, Vec<u8>)>,
-    /// What it makes.
+    /// The new object.
     pub(crate) makes: Option<Made>,
     /// The file that it opens, and the open file that gets the server's fd.
     pub(crate) opens: Option<(TreeNodeId, crate::call::Handle)>,

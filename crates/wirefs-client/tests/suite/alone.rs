@@ -25,7 +25,7 @@ pub(crate) struct Alone {
     calls: u64,
     pub(crate) asked: VecDeque<(Tag, Request)>,
     answers: Vec<(CallId, Answer)>,
-    /// What was asked over data connections.
+    /// Requests over data connections.
     pub(crate) over: BTreeMap<Tag, DataKey>,
     /// Data connections that were wanted, and that are wanted no more.
     pub(crate) opens: Vec<DataKey>,
@@ -34,7 +34,7 @@ pub(crate) struct Alone {
     pub(crate) hang_ups: usize,
     /// The fault that the server blamed on it, in the server's words.
     pub(crate) blames: Vec<String>,
-    /// What the kernel is told and what waits for that, in order.
+    /// Invalidations, and the outputs that wait for them, in order.
     pub(crate) told: Vec<Told>,
 }
 

@@ -30,7 +30,7 @@ struct Program {
 }
 
 impl Program {
-    /// What it does next, once the last was answered.
+    /// Its next step, once the last was answered.
     fn go_on(&mut self, world: &mut World, seat: usize) {
         let call = match self.step {
             Step::Writes(call) | Step::Opens(call) | Step::Reads(call, _) => call,

@@ -1,4 +1,4 @@
-//! What each call costs, in requests.
+//! The cost of each call, in requests.
 
 use crate::config;
 use crate::deeds::{

@@ -243,7 +243,7 @@ impl Play {
     }
 
     /// When the file was opened that others took from its name and that may show what it was then (SEMANTICS, "Unlinked open files"):
-    /// the open file, or any of the node. What is leased is told of before.
+    /// the open file, or any of the node. Leased objects are recalled before.
     fn as_opened(&self, seat: usize, node: TreeNodeId, handle: Option<Handle>) -> Option<Time> {
         let kernel = &self.kernels[seat];
         if self.window.is_zero() || !self.was_moved(kernel.files[&node]) {

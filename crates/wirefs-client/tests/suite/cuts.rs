@@ -1,4 +1,4 @@
-//! What becomes of requests that are under way when the connection breaks, and of replies that own changes overtook.
+//! Requests in progress when the connection breaks, and replies that own changes overtook.
 
 use crate::alone::{Alone, got, stat};
 use crate::config;
@@ -15,7 +15,7 @@ use wirefs_op::message::target::NOFD;
 use wirefs_op::message::version::BootId;
 use wirefs_op::{Errno, Kind, LockFamily, LockKind, LockRange, Reply, Request, SetStat, Tag};
 
-/// What client 0 sends once its connection broke with the closing of a file on the wire.
+/// The requests of client 0 after its connection broke with the close of a file in transit.
 fn sent_after_a_release(resumed: bool) -> Vec<&'static str> {
     let mut world = World::new(1, config("window"), 1, STEADY);
     let node = world.file(0, ROOT, b"f", b"hello");
@@ -43,7 +43,7 @@ fn set_lock(node: TreeNodeId, handle: Handle, kind: LockKind, wait: bool) -> Cal
     Call::Setlk { node, handle, owner: 7, family: LockFamily::Posix, range, wait }
 }
 
-/// What of locks was asked for, in order.
+/// The requests about locks, in order.
 fn locks_asked(alone: &mut Alone) -> Vec<LockKind> {
     let asked = std::mem::take(&mut alone.asked);
     let kind = |(_, request): (Tag, Request)| match request {

@@ -1,4 +1,4 @@
-//! What a client does with data connections, frame by frame.
+//! The use of data connections, frame by frame.
 
 use crate::alone::{Alone, got, stat};
 use std::time::Duration;
@@ -68,7 +68,7 @@ fn answer(alone: &mut Alone, (tag, get): &(Tag, Tget), stat: Stat, byte: u8) {
     }
 }
 
-/// What went over a data connection.
+/// Frames over a data connection.
 fn over_data(alone: &Alone, asked: &[(Tag, Tget)]) -> Vec<(Tag, Tget)> {
     asked.iter().filter(|(tag, _)| alone.over.contains_key(tag)).cloned().collect()
 }

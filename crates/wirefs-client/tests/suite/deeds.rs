@@ -9,7 +9,7 @@ use wirefs_op::wire::Data;
 use wirefs_op::{Cred, Errno, Kind, Reply, Request, SetStat, TreePath};
 use wirefs_server::{SessionKey, Tree as _};
 
-/// Who makes what is there before anybody mounts it.
+/// The creator of the tree before the first mount.
 const MAKER: SessionKey = SessionKey(900);
 
 pub(crate) const READ: OpenHow = OpenHow {
@@ -73,7 +73,7 @@ pub(crate) fn is_absent(answer: &Answer) -> bool {
 }
 
 impl World {
-    /// What no client has made or seen.
+    /// Objects that no client has made or seen.
     pub(crate) fn make(&self, path: &str, kind: Kind, contents: &[u8]) {
         self.tree.attach(MAKER, &TreePath::root()).unwrap();
         let put = |mode, create, offset, data: &[u8]| Tput {

@@ -1,4 +1,4 @@
-//! What the tree was at each moment.
+//! The state of the tree at each moment.
 
 use crate::world::serve;
 use bytes::Bytes;

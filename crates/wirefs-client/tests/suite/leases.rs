@@ -1,4 +1,4 @@
-//! What leases cost and save, in requests, and what becomes of them.
+//! The cost and benefit of leases, in requests, and their end.
 
 use crate::config;
 use crate::deeds::{

@@ -19,7 +19,7 @@ struct Lone {
     world: World,
     dice: Dice,
     dirs: Vec<TreeNodeId>,
-    /// What each name is, by directory.
+    /// The names, by directory.
     there: BTreeMap<(usize, &'static [u8]), Kind>,
     /// Calls that nobody waits for yet; none of them changes anything.
     under_way: Vec<CallId>,
@@ -57,7 +57,7 @@ impl Lone {
         self.world.ask(0, call)
     }
 
-    /// What the kernel asks before each change, and nobody else then, since it has the directory to itself.
+    /// The kernel's requests before each change, when it has the directory to itself.
     fn find(&mut self, (dir, name): (usize, &'static [u8])) -> Option<TreeNodeId> {
         let answer = self.world.ask(0, Call::Lookup { parent: self.dirs[dir], name });
         let is_there = self.there.contains_key(&(dir, name));

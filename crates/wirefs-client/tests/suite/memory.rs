@@ -1,4 +1,4 @@
-//! What is known takes no more memory than the user allows, whatever is walked, listed and read.
+//! The cache takes no more memory than the user allows, whatever programs walk, list and read.
 
 use crate::config;
 use crate::deeds::{NEW, READ, data, entry, handle, listing, readdir, write};
@@ -19,7 +19,7 @@ fn world() -> World {
 /// A program that walks, and a kernel that keeps all names until it is to let go of them.
 struct Walker {
     world: World,
-    /// What the kernel holds, and how often it was told of it.
+    /// The nodes that the kernel holds, and the number of their lookups.
     held: BTreeMap<TreeNodeId, u64>,
     bytes_max: usize,
 }

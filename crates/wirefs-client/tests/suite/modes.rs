@@ -1,4 +1,4 @@
-//! What is particular to each mode: when what one client does is seen by another, and what that costs.
+//! The particulars of each mode: when one client sees the changes of another, and the cost of that.
 
 mod commit;
 mod lazy;

@@ -33,7 +33,7 @@ fn read(world: &mut World, seat: usize, node: TreeNodeId) -> Vec<u8> {
     read
 }
 
-/// What another client finds.
+/// The view of another client.
 fn found(world: &mut World) -> Vec<u8> {
     world.settle();
     assert_eq!(world.seats[0].client.snapshot().ahead.late, []);
@@ -134,7 +134,7 @@ fn what_may_run_as_a_program_is_asked_for() {
     world.close(0, file, opened);
 }
 
-/// What somebody does at the server between the opening and its turn there is told to the open file.
+/// A change at the server between the open and its execution there reaches the open file.
 #[test]
 fn an_open_that_the_server_refuses_is_told_to_who_writes() {
     let (mut world, file) = with_file();

@@ -87,7 +87,7 @@ pub(crate) struct OpenFile {
     pub(crate) asked: Time,
 }
 
-/// What one kernel knows.
+/// The state of one kernel.
 #[derive(Default)]
 pub(crate) struct Kernel {
     pub(crate) files: BTreeMap<TreeNodeId, FileId>,
@@ -195,7 +195,7 @@ pub(crate) fn entry_of(answer: &Answer) -> Option<&Entry> {
     }
 }
 
-/// What may go wrong for a call because its node was moved or removed by others.
+/// Errors that a call may get because others moved or removed its node.
 pub(crate) fn is_gone(errno: Errno) -> bool {
     matches!(errno, Errno::Stale | Errno::NotFound)
 }

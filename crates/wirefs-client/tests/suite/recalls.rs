@@ -1,4 +1,4 @@
-//! What a client does with a recall, frame by frame; and with a server that recalls what it likes.
+//! Recalls, frame by frame; and a server that recalls at will.
 
 use crate::alone::{Alone, Told, got, listing, stat};
 use crate::deeds::{READ, create, getattr, readdir};
@@ -37,7 +37,7 @@ fn forget_node(node: TreeNodeId) -> Told {
     Told::Forget(Invalidate::Node { node, offset: 0, length: 0 })
 }
 
-/// What is found by a name in the root.
+/// The result of a lookup in the root.
 fn found(stat: Stat, data: &[u8]) -> Reply {
     got(GotMode::LAST.and(GotMode::DATA).and(GotMode::PLACE), Some(stat), data)
 }
@@ -137,7 +137,7 @@ fn a_file_that_others_change_is_read_past_the_kernels_pages_for_a_while() {
     }
 }
 
-/// What is read and written past the kernel's pages, and what is on its way to it when it is told to forget, is none afterwards.
+/// No pages are left of data that bypassed them, or that was in transit during an invalidation.
 #[test]
 fn a_kernel_that_has_forgotten_a_file_is_not_told_to_again() {
     let (mut alone, node, handle) = with_open_file();

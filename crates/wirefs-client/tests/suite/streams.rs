@@ -1,4 +1,4 @@
-//! What programs cost that go through many directories and files, with a client that knows nothing.
+//! The cost of programs that go through many directories and files, with an empty cache.
 
 use crate::config;
 use crate::deeds::{READ, READ_WRITE, data, entry, getattr, handle, listing, readdir, write};
@@ -21,7 +21,7 @@ pub(crate) fn world(mode: &str, directories: usize, files: usize, bytes: usize) 
     world
 }
 
-/// What others did so far is of the past: nothing of it is still to be told.
+/// Earlier changes by others need no more recalls.
 pub(crate) fn get_ready(world: &mut World) {
     world.settle();
     world.pass(Duration::from_secs(20));
@@ -36,7 +36,7 @@ pub(crate) fn fill(world: &mut World, dir: TreeNodeId, files: usize, bytes: usiz
     }
 }
 
-/// What something cost: how long it took, how many requests, and what was fetched ahead.
+/// The cost of an action: time, requests, and prefetched data.
 pub(crate) fn cost(world: &mut World, work: impl FnOnce(&mut World)) -> (Duration, usize, PrefetchStatus) {
     let (began, sent) = (world.now, world.seats[1].sent.len());
     work(world);

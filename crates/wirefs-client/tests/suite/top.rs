@@ -1,4 +1,4 @@
-//! What comes along with a mount before anybody asks, and what it saves.
+//! The prefetch at the top of the tree with a mount, and its benefit.
 
 use crate::deeds::{READ, data, handle, listing, readdir};
 use crate::streams::{RTT, cost, fill, get_ready, look, read, walk, world};
@@ -80,7 +80,7 @@ fn a_small_tree_comes_along_however_deep_it_is() {
     assert_eq!(cost(&mut world, |world| walk(world, ROOT, &mut look)).0, Duration::ZERO);
 }
 
-/// What git has beside a tree, and what it opens of that, in its order.
+/// The files of git beside a tree, and the order in which it opens them.
 const GIT: [(&str, &[u8]); 4] = [
     ("HEAD", b"ref: refs/heads/main"),
     ("config", b"[core]"),

@@ -44,7 +44,7 @@ pub(crate) struct Seat {
     /// When the last reply leaves for and arrives at the client.
     delivered: Time,
     recalled: Time,
-    /// What its kernel is being told, in order, and when it was told the last of it.
+    /// The invalidations for its kernel, in order, and the time of the last one.
     notices: VecDeque<Notice>,
     noticed: Time,
     pub(crate) takes_leases: bool,
@@ -134,7 +134,7 @@ pub(crate) struct World {
     answering: Option<usize>,
     /// A connection that is not a seat's yet, and what it was told.
     arriving: Option<(ConnectionKey, Vec<Reply>)>,
-    /// What was sent and what came, for people.
+    /// A trace of frames, for people.
     pub(crate) log: Vec<String>,
 }
 
@@ -166,7 +166,7 @@ fn broken() -> Reply {
     Reply::Error(Rerror::from(Errno::Io))
 }
 
-/// What a tree replies to one request.
+/// The replies of a tree to one request.
 pub(crate) fn serve(tree: &ModelTree, session: wirefs_server::SessionKey, request: Request) -> Vec<Reply> {
     let mut collected = Collected(Vec::new());
     tree.serve(session, request, &mut collected);

@@ -141,6 +141,10 @@ impl Transactions for ReplicatedStore {
 }
 
 impl BlockStore for ReplicatedStore {
+    fn read_ahead_bytes(&self) -> u64 {
+        self.shared.echo.read_ahead_bytes()
+    }
+
     fn payload_bytes(&self) -> usize {
         self.shared.echo.payload_bytes()
     }

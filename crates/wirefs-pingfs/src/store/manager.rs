@@ -13,8 +13,8 @@ use wirefs_raw::limits::BATCH_PACKETS_MAX;
 use super::{EchoStore, StoreCore, packed, unpacked};
 use crate::echo_driver::PollBudget;
 use crate::limits::{
-    ACCEPT_TRIES_MAX, LATE_GRACE, NEXT_PACKETS, PEEK_PACKETS, RETRIEVE_WAIT, ROOM_WAIT, SHARED_WAIT_MAX,
-    SILENCE_WAIT, SYNC_WAIT, WAIT_MAX,
+    ACCEPT_TRIES_MAX, LATE_GRACE, NEXT_PACKETS, PEEK_PACKETS, READ_AHEAD_BYTES, READ_AHEAD_TIME,
+    RETRIEVE_WAIT, ROOM_WAIT, SHARED_WAIT_MAX, SILENCE_WAIT, SYNC_WAIT, WAIT_MAX,
 };
 use crate::pending_reads::{BlockResult, ReadId};
 
@@ -101,6 +101,9 @@ impl EchoStore {
             let fault = match stored {
                 Ok(()) => {
                     core.ages.note(id, Instant::now());
+                    // The next change of a tree reads the path that this one wrote.
+                    let until = core.recent_deadline();
+                    core.recent.put(id, bytes, until);
                     return (core, Ok(()));
                 }
                 Err(EchoRefusal::TooLarge { .. }) => {
@@ -183,6 +186,21 @@ impl EchoStore {
         }
     }
 
+    /// Requests hints from the state machine, as far as it takes them. Those that arrive after the read wait for the next
+    /// one.
+    fn request_hints(core: &mut StoreCore, hints: &BTreeSet<BlockId>) {
+        let now = core.driver.now();
+        let until = Instant::now() + READ_AHEAD_TIME;
+        for id in hints {
+            if let Some(block) = core.recent_block(*id) {
+                core.recent.renew(*id, &block, until);
+                core.pending_reads.deliver(*id, &Ok(block));
+            } else if core.driver.echo.fetch(now, packed(*id)).is_err() {
+                return;
+            }
+        }
+    }
+
     /// Requests blocks from the state machine. Requests that it cannot take yet stay in `unrequested`.
     fn request(core: &mut StoreCore, unrequested: &mut BTreeSet<BlockId>) {
         let now = core.driver.now();
@@ -223,7 +241,7 @@ impl EchoStore {
     fn wait_for(
         &self,
         read: ReadId,
-        mut unrequested: BTreeSet<BlockId>,
+        hints: &BTreeSet<BlockId>,
         missing: &mut BTreeSet<BlockId>,
         deliver: &mut dyn FnMut(BlockId, Result<Bytes, Lost>),
     ) {
@@ -231,6 +249,9 @@ impl EchoStore {
         // A lost block may only be late, if this machine or the path was delayed.
         let grace_end = Instant::now() + LATE_GRACE;
         let mut core = self.shared().lock_for_call();
+        let mut unrequested = missing.clone();
+        Self::request(&mut core, &mut unrequested);
+        Self::request_hints(&mut core, hints);
         let mut next = NEXT_PACKETS;
         let mut may_peek = true;
         loop {
@@ -282,6 +303,11 @@ impl BlockStore for EchoStore {
         self.block_bytes
     }
 
+    /// All packets pass within a cycle, so a block costs the same wait whether others are requested with it or not.
+    fn read_ahead_bytes(&self) -> u64 {
+        READ_AHEAD_BYTES
+    }
+
     fn register(&self, blocks: &[(BlockId, Bytes)]) -> Result<(), StoreFault> {
         let _polling = self.shared().begin_polling();
         let mut core = self.wait_for_room(self.shared().lock_for_call(), blocks.len())?;
@@ -308,15 +334,14 @@ impl BlockStore for EchoStore {
     fn retrieve(&self, wanted: &Wanted, deliver: &mut dyn FnMut(BlockId, Result<Bytes, Lost>)) {
         let _polling = self.shared().begin_polling();
         let mut missing = wanted.ids.clone();
-        let all: BTreeSet<BlockId> = wanted.ids.union(&wanted.hints).copied().collect();
         let (read, wakes) = {
             let mut core = self.shared().lock_for_call();
-            (core.begin_wait(all.clone()), core.note_use())
+            (core.begin_wait(wanted.ids.union(&wanted.hints).copied().collect()), core.note_use())
         };
         if wakes {
             self.shared().wake();
         }
-        self.wait_for(read, all, &mut missing, deliver);
+        self.wait_for(read, &wanted.hints, &mut missing, deliver);
         for id in missing {
             deliver(id, Err(Lost));
         }

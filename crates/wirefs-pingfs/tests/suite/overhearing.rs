@@ -65,6 +65,34 @@ fn walk_with_copies_takes_a_part_of_a_cycle() {
 }
 
 #[test]
+fn blocks_requested_ahead_are_read_within_about_a_cycle() {
+    const COUNT: u64 = 2_000;
+    crate::site::on_a_host("ahead", || {
+        let store = open(&[crate::site::LOOPBACK], |_| {});
+        store_blocks(&store, 1..=COUNT, 1_400);
+        let walk = || {
+            let before = store.status().counters.circulated;
+            for step in 0..COUNT {
+                // Not in the order in which they pass.
+                let mut wanted = Wanted::of([id(1 + step * 701 % COUNT)]);
+                if step == 0 {
+                    wanted.hints.extend((2..=COUNT).map(id));
+                }
+                store.retrieve(&wanted, &mut |got, block| {
+                    assert_eq!(block, Ok(content(got.counter(), 1_400)))
+                });
+            }
+            (store.status().counters.circulated - before) / COUNT
+        };
+        // A machine that is delayed for a second lets them expire.
+        let end = Instant::now() + Duration::from_secs(60);
+        while walk() > 3 {
+            assert!(Instant::now() < end, "{:?}", store.status());
+        }
+    });
+}
+
+#[test]
 fn overheard_contents_expire_when_no_read_is_pending() {
     crate::site::on_a_host("forgotten", || {
         let store = open(&[crate::site::LOOPBACK], |_| {});

@@ -5,8 +5,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use wirefs_cache::Mode;
 use wirefs_carrier::{Dial, Source};
 use wirefs_mount::{Connected, JournalPlan, MountPlan};
+use wirefs_ninefs::NineSource;
 use wirefs_op::message::version::BootId;
 use wirefs_serve::{LocalDial, ServeOptions, Server};
 use wirefs_server::Tree;
@@ -16,6 +18,7 @@ use super::persistent;
 use super::settings::MountSettings;
 use crate::blocks::Blocks;
 use crate::failure::failure;
+use crate::nine;
 
 /// The minimum number of kernel request threads for a tree in this process: they execute requests, and some wait for
 /// blocks.
@@ -30,6 +33,8 @@ pub(crate) enum Origin {
     Peer(Source, Vec<u8>),
     /// A tree in this process. Opened only by the process that mounts it.
     Local(TreeOpener),
+    /// A 9P server's tree, whose server checks permissions.
+    Nine(NineSource),
 }
 
 /// A connected origin, with the server in this process that must outlive the mount.
@@ -50,12 +55,24 @@ impl Origin {
                 Ok((Arc::new(tree), boot))
             })));
         }
+        if let Some(source) = NineSource::parse(source.as_bytes()) {
+            return Ok(Origin::Nine(source?));
+        }
         Ok(Origin::Peer(Source::parse(source.as_bytes())?, source.as_bytes().to_vec()))
     }
 
     /// Returns whether only the local kernel checks permissions, without a server.
     pub(super) fn is_local(&self) -> bool {
         matches!(self, Origin::Local(_))
+    }
+
+    /// Returns the mode of a mount whose user names none. Files of a 9P server may be synthetic, so they are read exactly
+    /// as programs read them.
+    pub(super) fn default_mode(&self) -> Mode {
+        match self {
+            Origin::Peer(..) | Origin::Local(_) => Mode::default(),
+            Origin::Nine(_) => Mode::STRICT,
+        }
     }
 
     /// Returns the plan to send pending changes of journals to the peer.
@@ -72,8 +89,8 @@ impl Origin {
                 let plan = plan(dial::of(&source, settings)?, dial::path_below(&source));
                 Ok(MountPlan { journal: persistent::journal_of(&source, &text, false), ..plan })
             }
-            Origin::Local(_) => Err(failure(
-                "a block tree on this machine has no journal: its changes are in the tree",
+            Origin::Local(_) | Origin::Nine(_) => Err(failure(
+                "a tree in the mount's own process has no journal: its changes are in the tree",
                 "name the source of a remote mount; `wirefs recover --list` shows unsent changes",
             )),
         }
@@ -98,14 +115,26 @@ impl Origin {
             }
             Origin::Local(open) => {
                 let (tree, boot) = open()?;
-                let options =
-                    ServeOptions { before_blocking: wirefs_fuse::before_waiting, ..ServeOptions::new(boot) };
-                let server = Server::start(tree, options).context("cannot start threads")?;
-                let server = Arc::new(server);
-                let plan = plan(Arc::new(LocalDial::new(Arc::clone(&server))), Vec::new());
-                let plan = MountPlan { threads: plan.threads.max(THREADS_HERE), ..plan };
-                Ok(ConnectedOrigin { connected: wirefs_mount::connect(plan)?, server: Some(server) })
+                connect_here(tree, boot, plan)
+            }
+            Origin::Nine(source) => {
+                let (tree, boot) = nine::open(source)?;
+                connect_here(tree, boot, plan)
             }
         }
     }
+}
+
+/// Connects to a tree in this process.
+fn connect_here(
+    tree: Arc<dyn Tree>,
+    boot: BootId,
+    plan: impl FnOnce(Arc<dyn Dial>, Vec<u8>) -> MountPlan,
+) -> Result<ConnectedOrigin> {
+    let options = ServeOptions { before_blocking: wirefs_fuse::before_waiting, ..ServeOptions::new(boot) };
+    let server = Server::start(tree, options).context("cannot start threads")?;
+    let server = Arc::new(server);
+    let plan = plan(Arc::new(LocalDial::new(Arc::clone(&server))), Vec::new());
+    let plan = MountPlan { threads: plan.threads.max(THREADS_HERE), ..plan };
+    Ok(ConnectedOrigin { connected: wirefs_mount::connect(plan)?, server: Some(server) })
 }

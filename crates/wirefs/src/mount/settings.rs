@@ -132,12 +132,12 @@ pub(super) fn remounted(arguments: &arguments::Mount) -> Result<Option<Vec<Strin
 }
 
 impl MountSettings {
-    /// Applies the defaults, then `-o` in order, then separate arguments.
+    /// Applies the defaults, with the default mode of the source, then `-o` in order, then separate arguments.
     ///
     /// # Errors
     /// Fails if an option is unknown or its value is invalid; the error names the known options.
-    pub(super) fn of(arguments: &arguments::Mount) -> Result<MountSettings> {
-        let mut settings = MountSettings::default();
+    pub(super) fn of(arguments: &arguments::Mount, mode: Mode) -> Result<MountSettings> {
+        let mut settings = MountSettings { mode, ..MountSettings::default() };
         for option in arguments.options.iter().flat_map(|list| split(list)) {
             settings.take(&option)?;
         }

@@ -21,6 +21,7 @@ mod locks;
 mod lost_power;
 mod lost_power_alive;
 mod modes;
+mod nine;
 mod nodes;
 mod nodes_journal;
 mod over_ssh;

@@ -42,6 +42,12 @@ pub(super) struct FaultyStore {
     pub(super) room_left: AtomicU64,
     /// Whether hints are delivered.
     pub(super) takes_hints: AtomicBool,
+    /// The data that readers request ahead, in bytes.
+    pub(super) read_ahead: AtomicU64,
+    /// Blocks that were requested, as required ones or as hints.
+    pub(super) requested: Mutex<BTreeSet<BlockId>>,
+    /// Retrievals of a block that was not requested before.
+    pub(super) first_requests: AtomicU64,
     /// Whether `deregister` does nothing.
     pub(super) keeps_all: AtomicBool,
     /// A callback during the next retrieval.
@@ -60,6 +66,9 @@ impl FaultyStore {
             writes_left: AtomicU64::new(u64::MAX),
             room_left: AtomicU64::new(u64::MAX),
             takes_hints: AtomicBool::new(false),
+            read_ahead: AtomicU64::new(0),
+            requested: Mutex::default(),
+            first_requests: AtomicU64::new(0),
             keeps_all: AtomicBool::new(false),
             meanwhile: Mutex::default(),
         }
@@ -100,6 +109,9 @@ impl BlockStore for FaultyStore {
     fn payload_bytes(&self) -> usize {
         self.inner.payload_bytes()
     }
+    fn read_ahead_bytes(&self) -> u64 {
+        self.read_ahead.load(Ordering::Relaxed)
+    }
     fn register(&self, blocks: &[(BlockId, Bytes)]) -> Result<(), StoreFault> {
         let is_new = blocks.iter().all(|(id, _)| self.seen.lock().unwrap().insert(*id));
         assert!(is_new, "a block id that was used before");
@@ -111,6 +123,12 @@ impl BlockStore for FaultyStore {
         if let Some(Meanwhile(work)) = meanwhile {
             work();
         }
+        let mut requested = self.requested.lock().unwrap();
+        if !wanted.ids.is_subset(&requested) {
+            self.first_requests.fetch_add(1, Ordering::Relaxed);
+        }
+        requested.extend(wanted.ids.union(&wanted.hints));
+        drop(requested);
         // Blocks arrive in another order than requested.
         for id in wanted.ids.iter().rev() {
             if self.delayed.lock().unwrap().contains(id) {
@@ -242,6 +260,14 @@ impl TreeFixture {
 
     pub(super) fn read(&self, path: &str) -> Result<Bytes, Errno> {
         self.get(at(path), GetMode::DATA, 0).map(|(_, _, data)| data)
+    }
+
+    /// Reads part of a file.
+    pub(super) fn read_at(&self, path: &str, offset: u64, count: u32) -> Result<Bytes, Errno> {
+        let get = Tget { target: at(path), mode: GetMode::DATA, nmsgs: 1, offset, count };
+        let replies = self.ask(Request::Get(get))?;
+        let Some(Reply::Get(reply)) = replies.into_iter().next() else { panic!("no data") };
+        Ok(reply.data.0)
     }
 
     pub(super) fn open_file(&self, path: &str) -> Result<Target, Errno> {

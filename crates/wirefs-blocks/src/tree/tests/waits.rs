@@ -111,6 +111,34 @@ fn large_file_is_read_with_few_retrievals() {
 }
 
 #[test]
+fn small_sequential_reads_request_blocks_ahead() {
+    const SIZE: u64 = 2 << 20;
+    const READ: u32 = 4096;
+    let fixture = TreeFixture::of(PAYLOAD_BYTES, 1 << 20, 0);
+    fixture.create("f", bytes(10, 1)).unwrap();
+    for offset in (0..SIZE).step_by(128 * 1024) {
+        fixture.write(at("f"), offset, bytes(128 * 1024, 1)).unwrap();
+    }
+    let first_requests = |fixture: &TreeFixture, read_ahead| {
+        fixture.store.read_ahead.store(read_ahead, Ordering::Relaxed);
+        fixture.store.requested.lock().unwrap().clear();
+        fixture.store.first_requests.store(0, Ordering::Relaxed);
+        (0..SIZE).step_by(READ as usize).for_each(|offset| {
+            assert_eq!(fixture.read_at("f", offset, READ).unwrap().len(), READ as usize);
+        });
+        fixture.store.first_requests.load(Ordering::Relaxed)
+    };
+    let alone = first_requests(&fixture, 0);
+    assert!(alone > SIZE / u64::from(READ), "{alone} requests for new blocks");
+    let fixture = fixture.reopened(0);
+    fixture.store.read_ahead.store(1 << 20, Ordering::Relaxed);
+    let fixture = fixture.reopened(0);
+    let ahead = first_requests(&fixture, 1 << 20);
+    // The descent, the contents of the first read, and the runs that a step adds.
+    assert!(ahead < 40, "{ahead} requests for new blocks");
+}
+
+#[test]
 fn change_retrieves_its_path_once() {
     let fixture = filled().reopened(RAM_BYTES);
     reads(&fixture);

@@ -2,7 +2,7 @@
 
 use crate::call::{Entry, Handle, Listed};
 use crate::core::Client;
-use crate::files::WaitingReaddir;
+use crate::view::files::WaitingReaddir;
 use std::collections::BTreeSet;
 use wirefs_cache::{Freshness, ListingPage, TreeNodeId};
 use wirefs_op::{DirEntry, Kind};
@@ -16,9 +16,9 @@ pub(super) fn pack(
     wanted: &WaitingReaddir,
 ) -> Vec<Listed> {
     let now = (Freshness::since(client.now), client.now, BTreeSet::new());
-    let open = client.files.directory_mut(handle);
-    let (listed, taken_at, doubted) =
-        open.map_or(now, |open| (open.listed, open.taken_at, open.doubted.clone()));
+    let open = client.view.files.directory_mut(handle);
+    let (listed, taken_at, invalidated) =
+        open.map_or(now, |open| (open.listed, open.taken_at, open.invalidated.clone()));
     let mut room = wanted.bytes_max as usize;
     let mut listing = Vec::new();
     for (index, name) in [b".".as_slice(), b".."].into_iter().enumerate().skip(wanted.offset as usize) {
@@ -27,15 +27,15 @@ pub(super) fn pack(
             return listing;
         }
         room -= cost;
-        let node = if index == 0 { dir } else { client.names.parent(dir) };
-        let ino = client.names.node(node).map_or(1, |known| client.present(&known.stat).id.ino);
+        let node = if index == 0 { dir } else { client.view.names.parent(dir) };
+        let ino = client.view.names.node(node).map_or(1, |known| client.present(&known.stat).id.ino);
         let st_mode = Kind::Directory.mode_bits();
         listing.push(Listed { name: name.to_vec(), next: index as u64 + 1, ino, st_mode, entry: None });
     }
     let first = (wanted.offset as usize).saturating_sub(2).saturating_sub(page.first);
     // Entries taken before an own change of the directory must not bring a removed name back: it is then shown without
     // attributes, upon which the kernel remembers nothing of it.
-    let current = client.names.node(dir).is_some_and(|known| taken_at >= known.changed_at);
+    let current = client.view.names.node(dir).is_some_and(|known| taken_at >= known.changed_at);
     for (index, entry) in page.entries.iter().enumerate().skip(first) {
         let cost = (wanted.entry_bytes as usize + entry.name.len()).next_multiple_of(8);
         if cost > room {
@@ -43,9 +43,9 @@ pub(super) fn pack(
         }
         room -= cost;
         let shown = client.present(&entry.stat);
-        let is_doubted = doubted.contains(&entry.name);
+        let is_invalidated = invalidated.contains(&entry.name);
         let shown_entry = (wanted.with_stats && current)
-            .then(|| entry_of(client, dir, entry, listed, is_doubted))
+            .then(|| entry_of(client, dir, entry, listed, is_invalidated))
             .flatten();
         listing.push(Listed {
             name: entry.name.clone(),
@@ -58,21 +58,21 @@ pub(super) fn pack(
     listing
 }
 
-/// What a lookup of a listed entry would answer.
+/// The answer to a lookup of a listed entry.
 fn entry_of(
     client: &mut Client,
     dir: TreeNodeId,
     entry: &DirEntry,
     listed: Freshness,
-    is_doubted: bool,
+    is_invalidated: bool,
 ) -> Option<Entry> {
-    let mut known = client.directories.attributes_freshness(&entry.stat, listed.at);
-    known.leased &= !is_doubted;
+    let mut known = client.view.directories.attributes_freshness(&entry.stat, listed.at);
+    known.leased &= !is_invalidated;
     let node = client.learn(&entry.stat, known);
-    client.names.link(dir, &entry.name, node);
+    client.view.names.link(dir, &entry.name, node);
     if client.may_show(node) {
         return client.entry(node, listed).ok();
     }
-    client.names.evict_if_unused(node);
+    client.view.names.evict_if_unused(node);
     None
 }

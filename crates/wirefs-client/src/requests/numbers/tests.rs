@@ -1,4 +1,4 @@
-use super::{Numbers, TOLD_AGAIN, Turn};
+use super::{Numbers, REPORT_EVERY, Turn};
 use wirefs_op::limits::LEDGER_MAX;
 use wirefs_op::message::number::Tnumber;
 
@@ -105,8 +105,8 @@ fn the_server_is_told_in_time_what_was_answered() {
         ledger = ledger.max(number - told);
         numbers.answered(Some(number));
     }
-    assert_eq!(remarks, 1 + 10_000 / TOLD_AGAIN - u64::from(10_000 % TOLD_AGAIN == 0));
-    assert!(ledger <= TOLD_AGAIN);
+    assert_eq!(remarks, 1 + 10_000 / REPORT_EVERY - u64::from(10_000 % REPORT_EVERY == 0));
+    assert!(ledger <= REPORT_EVERY);
 }
 
 #[test]

@@ -8,7 +8,7 @@ fn ms(count: u64) -> Time {
     Time(count * 1_000_000)
 }
 
-/// What each of these gets, a megabyte at a time, if all are asked at once.
+/// The share of each connection, a megabyte at a time, if all are asked at once.
 fn shares(rates: [Rate; 3], requests: usize) -> [u64; 3] {
     let mut to_come = [0; 3];
     for _ in 0..requests {

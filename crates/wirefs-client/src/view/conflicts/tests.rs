@@ -29,6 +29,6 @@ fn only_the_last_are_remembered_and_all_are_counted() {
     for number in 0..40_u8 {
         conflicts.add(vec![number]);
     }
-    assert_eq!((conflicts.count, conflicts.last.len()), (40, TOLD_MAX));
+    assert_eq!((conflicts.count, conflicts.last.len()), (40, NAMED_MAX));
     assert_eq!(conflicts.last.last(), Some(&vec![39]));
 }

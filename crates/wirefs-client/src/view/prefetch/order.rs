@@ -8,9 +8,9 @@ const AMONG_MAX: usize = 4096;
 /// In the order of inodes what comes next is anywhere: of a longer listing what is in its beginning.
 const BEGINNING_MAX: usize = 32_768;
 /// A longer listing does not tell of the order: it would be looked through for each directory in it.
-const TOLD_BY_MAX: usize = 1024;
+const EVIDENCE_MAX: usize = 1024;
 
-/// What an object is called, and which it is.
+/// The name and the id of an object.
 pub(crate) type Place = (Vec<u8>, FileId);
 
 /// An order of the directories in one.
@@ -58,13 +58,13 @@ impl Order {
     }
 
     /// The order in which `next` comes right behind `before`, if only one of them has it so.
-    pub(crate) fn told_by(listing: &[DirEntry], before: Option<&Place>, next: FileId) -> Option<Order> {
-        if listing.len() > TOLD_BY_MAX {
+    pub(crate) fn of_step(listing: &[DirEntry], before: Option<&Place>, next: FileId) -> Option<Order> {
+        if listing.len() > EVIDENCE_MAX {
             return None;
         }
-        let is_by_name = Order::Name.behind(listing, before, TOLD_BY_MAX).next() == Some(next);
+        let is_by_name = Order::Name.behind(listing, before, EVIDENCE_MAX).next() == Some(next);
         let is_by_inode =
-            Order::Inode.behind(listing, before, TOLD_BY_MAX).min_by_key(|id| id.ino) == Some(next);
+            Order::Inode.behind(listing, before, EVIDENCE_MAX).min_by_key(|id| id.ino) == Some(next);
         match (is_by_name, is_by_inode) {
             (true, false) => Some(Order::Name),
             (false, true) => Some(Order::Inode),

@@ -2,7 +2,7 @@
 
 use wirefs_cache::TreeNodeId;
 
-/// What may still be asked for.
+/// The remaining budget.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Top {
     pub(crate) bytes: u32,

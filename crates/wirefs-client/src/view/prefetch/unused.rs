@@ -1,10 +1,10 @@
-//! What was fetched ahead and not used yet: who holds it, and what is dropped first when that is too much.
+//! Prefetched data that no program has used yet, in the order of its eviction.
 
 use std::collections::{BTreeMap, VecDeque};
 use wirefs_cache::TreeNodeId;
 use wirefs_op::Time;
 
-/// What became of what was fetched ahead, each in its unit.
+/// The use of prefetched data, each in its unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fate {
     /// So many came.
@@ -15,7 +15,7 @@ pub struct Fate {
     pub wasted: u64,
 }
 
-/// What one node was fetched ahead for.
+/// The prefetched data of one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Item {
     /// Its listing.

@@ -8,12 +8,12 @@ use wirefs_op::{DirEntry, FileId, Time};
 
 /// Directories whose use is remembered, at most. One takes about 150 bytes.
 const SEEN_MAX: usize = 8192;
-/// Who goes on within this time, beside two round trips, is a program and no person.
+/// An access that follows within this time, beside two round trips, is by a program and no person.
 const SPEED: Duration = Duration::from_millis(200);
-/// What is longer ago than this, beside eight round trips, belongs to no walk any more.
+/// An access longer ago than this, beside eight round trips, belongs to no walk any more.
 const SPAN: Duration = Duration::from_secs(1);
 
-/// What happened in one directory.
+/// Accesses to one directory.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen {
     /// Since when.
@@ -51,7 +51,7 @@ pub(crate) struct Walks {
     order: Order,
 }
 
-/// What belongs together, on a wire with this round trip time.
+/// The time scale by which accesses belong together, on a path with this round trip.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
     pub(crate) now: Time,
@@ -69,7 +69,7 @@ impl Pace {
 }
 
 impl Walks {
-    /// What is known of this directory, to change.
+    /// The record of this directory.
     pub(crate) fn seen(&mut self, dir: TreeNodeId, pace: Pace) -> &mut Seen {
         if self.seen.len() >= SEEN_MAX && !self.seen.contains_key(&dir) {
             self.seen.retain(|_, seen| pace.is_of_now(seen.since));
@@ -95,8 +95,8 @@ impl Walks {
         self.seen(dir, pace).opened = Some(pace.now);
     }
 
-    /// A directory in `parent` is asked for. Tells whether whoever does it walks: it has asked for another one in it, or has just
-    /// listed `parent`.
+    /// Notes a request for a directory in `parent`. Returns whether it is part of a walk: another directory in `parent` was requested
+    /// before, or `parent` was just listed.
     pub(crate) fn enters(&mut self, parent: TreeNodeId, child: TreeNodeId, pace: Pace) -> bool {
         let seen = self.seen(parent, pace);
         if seen.child != Some(child) {
@@ -119,7 +119,7 @@ impl Walks {
 
     /// Of the directories of this listing one is walked right behind `before`.
     pub(crate) fn note_order(&mut self, listing: &[DirEntry], before: Option<&Place>, next: FileId) {
-        self.order = Order::told_by(listing, before, next).unwrap_or(self.order);
+        self.order = Order::of_step(listing, before, next).unwrap_or(self.order);
     }
 
     /// Whether directories in it were asked for.

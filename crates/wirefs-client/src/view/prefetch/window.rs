@@ -16,7 +16,7 @@ pub(crate) const WINDOW_BYTES_MIN: u64 = 128 * 1024;
 
 pub(crate) const WINDOW_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
-/// An open that waits for contents that are on their way.
+/// An open that waits for contents in transit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Joined {
     pub(crate) call: CallId,
@@ -25,19 +25,19 @@ pub(crate) struct Joined {
     pub(crate) how: OpenHow,
 }
 
-/// What is asked for.
+/// The window of requested contents.
 #[derive(Debug)]
 pub(crate) struct Contents {
     pub(crate) window: u64,
-    /// Directories as a whole, and files, whose contents are on their way: so many bytes.
+    /// Directories as a whole, and files, whose contents are in transit, with the expected bytes.
     pub(crate) coming: BTreeMap<TreeNodeId, u64>,
     pub(crate) coming_bytes: u64,
     pub(crate) joined: BTreeMap<TreeNodeId, Vec<Joined>>,
-    /// Where who reads one directory after the other was last seen, and when.
+    /// The last position of a program that reads one directory after the other, and its time.
     pub(crate) front: Option<(TreeNodeId, Time)>,
     /// Behind this directory nothing was left to ask for.
     pub(crate) exhausted: Option<TreeNodeId>,
-    /// What the last directory that was asked for as a whole has in small files, in bytes: the next may have as much.
+    /// Bytes in the small files of the last directory that was fetched as a whole: the next may have as much.
     pub(crate) whole_bytes: u64,
 }
 

@@ -31,7 +31,7 @@ fn read(world: &mut World, seat: usize, node: TreeNodeId, handle: Handle) -> Vec
     data(world.ask(seat, Call::Read { node, handle, offset: 0, count: 1 << 20 })).to_vec()
 }
 
-/// What the server has.
+/// The tree at the server.
 fn there(world: &mut World, name: &[u8]) -> Vec<u8> {
     let node = world.lookup(2, ROOT, name);
     let open = open(world, 2, node, READ);
@@ -44,7 +44,7 @@ fn conflicts(world: &World, seat: usize) -> Conflicts {
     world.seats[seat].client.snapshot().conflicts
 }
 
-/// What is in the root, as the third client sees it.
+/// The root as the third client sees it.
 fn names(world: &mut World) -> Vec<Vec<u8>> {
     let handle = handle(world.ask(2, Call::Opendir { node: ROOT }));
     let listed = listing(world.ask(2, readdir(ROOT, handle, 0)));

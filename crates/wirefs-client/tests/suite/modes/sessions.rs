@@ -37,7 +37,7 @@ impl Sessions {
         Sessions { world, programs, next_byte: 0, closed: vec![Vec::new()] }
     }
 
-    /// What the name meant at some moment since then: what that held.
+    /// The contents of the files that had the name at some moment since then.
     fn held_since(&self, since: Time) -> Vec<Vec<u8>> {
         let root = self.world.root();
         let states = &self.world.history.0;

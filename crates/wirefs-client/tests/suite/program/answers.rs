@@ -1,4 +1,4 @@
-//! What becomes of what was answered.
+//! The effect of answers.
 
 use crate::check::runs;
 use crate::deeds::readdir;

@@ -1,4 +1,4 @@
-//! What a program does next.
+//! The next step of a program.
 
 use crate::check::OwnChange;
 use crate::deeds::{READ, READ_WRITE, create, getattr, write};

@@ -16,7 +16,7 @@ struct Listing {
 }
 
 impl Listing {
-    /// What a program is told from the beginning on, if the kernel asks nobody.
+    /// The listing that a program gets from the kernel's cache alone.
     fn read(&mut self) -> Option<Vec<Vec<u8>>> {
         if self.is_whole && !self.is_there {
             *self = Listing::default();

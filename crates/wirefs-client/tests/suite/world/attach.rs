@@ -14,12 +14,12 @@ use wirefs_op::wire::Text;
 use wirefs_op::{NOTAG, Reply, Request, Tag, Time, TreePath};
 use wirefs_server::{ConnectionKey, Input};
 
-/// What a client was told.
+/// The answers of a client.
 pub(super) struct Joined {
     pub(super) connection: ConnectionKey,
     pub(super) attachment: Attachment,
     pub(super) resumed: bool,
-    /// What came unasked, behind the reply to Tattach.
+    /// Messages that followed the reply to Tattach.
     pub(super) told: Vec<Reply>,
 }
 

@@ -36,7 +36,7 @@ impl Replies for Granting<'_> {
 }
 
 impl World {
-    /// What the tree replies; `None` when others must hear of it first.
+    /// The reply of the tree; `None` if others must be recalled first.
     pub(super) fn serve_job(&mut self, job: &Job) -> Option<Vec<Reply>> {
         let sessions = &mut self.sessions;
         let (now, key) = (self.now, job.key);

@@ -1,4 +1,4 @@
-//! What a kernel believes without asking: names, also absent ones, and attributes, for as long as it was told; and the pages of
+//! The kernel's cache: names, also absent ones, and attributes, for as long as it may trust them; and the pages of
 //! files whose attributes it believes. Under leases that must be how things are at each moment.
 
 use super::World;
@@ -11,7 +11,7 @@ use wirefs_op::{FileId, Stat, Time, Timestamp};
 /// A name in a directory.
 type Place = (TreeNodeId, Vec<u8>);
 
-/// What a call is about, as far as a kernel takes something in by its answer.
+/// The part of a call that its answer changes in a kernel.
 #[derive(Clone, Debug)]
 pub(super) enum Matter {
     /// An entry, or none.
@@ -150,7 +150,7 @@ impl Kernel {
         self.asked.insert(id, asked);
     }
 
-    /// An own change of contents is in the pages at once. What is being read then is not kept.
+    /// An own change of contents is in the pages at once. Pages that are being read then are not kept.
     fn changes_pages(&mut self, call: &Call<'_>) {
         let node = match *call {
             Call::Write { node, offset, data, .. } => {
@@ -168,7 +168,7 @@ impl Kernel {
         self.doubt_attributes(node);
     }
 
-    /// What is being read of the node is not kept: its pages are locked, and dropped when they come.
+    /// Pages of the node that are being read are not kept: they are locked, and dropped when they arrive.
     fn reads_in_vain(&mut self, node: TreeNodeId) {
         for asked in self.asked.values_mut() {
             asked.is_impossible |= matches!(asked.matter, Matter::Contents(read, _) if read == node);
@@ -369,7 +369,7 @@ impl Kernel {
 }
 
 impl World {
-    /// What each kernel with leases believes is so.
+    /// The cache of each kernel with leases is correct.
     pub(super) fn check_kernels(&self) {
         for seat in 0..self.seats.len() {
             self.check_kernel(seat);

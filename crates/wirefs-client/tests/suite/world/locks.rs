@@ -8,7 +8,7 @@ use wirefs_op::message::lock::{LockAction, Rlock, Tlock};
 use wirefs_op::{Errno, FileId, LockFamily, LockKind, LockRange, LockRanges, Reply, Request};
 use wirefs_server::{Input, Job, Outside, SessionKey};
 
-/// Who holds locks of one family on one file.
+/// The holders of locks of one family on one file.
 type Holder = (SessionKey, u64, bool, FileId);
 
 /// The session of programs at the server.
@@ -75,7 +75,7 @@ impl World {
         self.handle(Input::Outside(Outside::Changed { id, name: None, version: None }));
     }
 
-    /// What the clients hold at the server.
+    /// The locks of the clients at the server.
     pub(crate) fn locked(&self) -> Vec<LockRange> {
         let clients = self.locks.0.iter().filter(|(holder, _)| holder.0 != LOCAL);
         clients.flat_map(|(_, held)| held.to_vec()).collect()

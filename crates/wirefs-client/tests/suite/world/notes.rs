@@ -1,4 +1,4 @@
-//! What is on the wire, in words.
+//! A trace of frames, in words.
 
 use super::World;
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! What a kernel is told to forget, one after the other, and what waits for that.
+//! A kernel's queue of invalidations, and the outputs that wait for them.
 
 use super::{Event, World};
 use bytes::Bytes;

@@ -6,11 +6,11 @@ use std::time::Duration;
 use wirefs_cache::ReadAhead;
 
 const SIZE: u64 = 64 * MB;
-/// What a program reads at once, and what one reply brings.
+/// The sizes of a program's read and of one reply.
 const PIECE: u64 = 128 * 1024;
 /// There and back, without what is sent.
 const ROUND_TRIP: Duration = Duration::from_millis(1);
-/// What a card sends at once when it had nothing to send.
+/// The burst of a card that was idle.
 const BURST: u64 = 64 * 1024;
 /// A connection is dialled in this.
 const DIAL: Duration = Duration::from_millis(5);

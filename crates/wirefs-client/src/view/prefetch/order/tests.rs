@@ -28,11 +28,11 @@ fn directories_come_by_name_or_by_inode_and_files_do_not() {
 
 #[test]
 fn the_order_is_told_by_what_comes_next_in_one_of_them_only() {
-    assert_eq!(Order::told_by(&listing(), None, id(30)), Some(Order::Name));
-    assert_eq!(Order::told_by(&listing(), None, id(10)), Some(Order::Inode));
-    assert_eq!(Order::told_by(&listing(), None, id(20)), None, "it is first in neither");
-    assert_eq!(Order::told_by(&listing(), Some(&place("d", 20)), id(30)), Some(Order::Inode));
-    assert_eq!(Order::told_by(&listing()[1..], None, id(10)), None, "it is first in both");
+    assert_eq!(Order::of_step(&listing(), None, id(30)), Some(Order::Name));
+    assert_eq!(Order::of_step(&listing(), None, id(10)), Some(Order::Inode));
+    assert_eq!(Order::of_step(&listing(), None, id(20)), None, "it is first in neither");
+    assert_eq!(Order::of_step(&listing(), Some(&place("d", 20)), id(30)), Some(Order::Inode));
+    assert_eq!(Order::of_step(&listing()[1..], None, id(10)), None, "it is first in both");
 }
 
 #[test]

@@ -1,0 +1,94 @@
+//! Answers to calls, and the undoing of answers that no caller takes any more.
+
+use crate::call::{Answer, CallId, Invalidate};
+use crate::core::Client;
+use crate::operation::release;
+use crate::output::Output;
+use wirefs_cache::TreeNodeId;
+use wirefs_op::Errno;
+
+impl Client {
+    pub(crate) fn answer(&mut self, id: CallId, answer: Answer) {
+        self.changed_names(id, !matches!(answer, Answer::Fail(_)));
+        if self.calls.end(id) {
+            self.outputs.push(Output::Answer(id, answer));
+        } else {
+            self.undo_answer(id, answer);
+        }
+    }
+
+    /// Answers once the kernel has forgotten what it is being told to forget.
+    pub(crate) fn answer_after(&mut self, id: CallId, answer: Answer) {
+        if self.calls.end(id) {
+            self.outputs.push(Output::AnswerAfter(id, answer));
+        }
+    }
+
+    /// Answers; where set-id bits of `node` may have fallen, once the kernel has forgotten the mode that it knew.
+    pub(crate) fn answer_with_fallen(
+        &mut self,
+        id: CallId,
+        answer: Answer,
+        node: TreeNodeId,
+        may_have_fallen: bool,
+    ) {
+        if !may_have_fallen {
+            return self.answer(id, answer);
+        }
+        self.answer_dropped(Invalidate::Node { node, offset: -1, length: 0 }, id, answer);
+    }
+
+    /// Answers once the kernel has forgotten this, which is no name.
+    pub(crate) fn answer_dropped(&mut self, what: Invalidate, id: CallId, answer: Answer) {
+        if self.calls.end(id) {
+            self.outputs.push(Output::AnswerDropped(what, id, answer));
+        } else {
+            self.invalidate(what);
+        }
+    }
+
+    /// Answers once the journal is on the local disk.
+    pub(crate) fn answer_journaled(&mut self, id: CallId, answer: Answer) {
+        self.changed_names(id, true);
+        if self.calls.end(id) {
+            self.outputs.push(Output::AnswerJournaled(id, answer));
+        }
+    }
+
+    /// Ends a call's changes of names: see [`CallsInProgress::names_changed`](crate::kernel::CallsInProgress::names_changed).
+    fn changed_names(&mut self, id: CallId, is_done: bool) {
+        self.calls.names_changed(id, is_done).into_iter().for_each(|dir| self.invalidate_listing(dir));
+    }
+
+    pub(crate) fn fail(&mut self, id: CallId, errno: Errno) {
+        self.answer(id, Answer::Fail(errno));
+    }
+
+    /// Undoes an answer whose caller is gone: releases the lookups and handles that it carries.
+    pub(crate) fn undo_answer(&mut self, call: CallId, answer: Answer) {
+        match answer {
+            Answer::Entry(entry) => self.forget_lookups(entry.node, 1),
+            Answer::Created(entry, handle, _) => {
+                release::unwanted(self, call, handle);
+                self.forget_lookups(entry.node, 1);
+            }
+            Answer::Opened(handle, _) => release::unwanted(self, call, handle),
+            Answer::Listing(listed) => {
+                for entry in listed.into_iter().filter_map(|listed| listed.entry) {
+                    self.forget_lookups(entry.node, 1);
+                }
+            }
+            Answer::Fail(_)
+            | Answer::Done
+            | Answer::NoEntry(_)
+            | Answer::Attr(..)
+            | Answer::Data(_)
+            | Answer::Size(_)
+            | Answer::Count(_)
+            | Answer::FsStat(_)
+            | Answer::Lock(_)
+            | Answer::ListingEnd
+            | Answer::Offset(_) => {}
+        }
+    }
+}

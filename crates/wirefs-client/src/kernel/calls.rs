@@ -1,0 +1,70 @@
+//! The calls in progress, each of which gets exactly one answer.
+
+use crate::call::CallId;
+use std::collections::{BTreeMap, BTreeSet};
+use wirefs_cache::TreeNodeId;
+
+/// The calls in progress.
+#[derive(Debug, Default)]
+pub(crate) struct CallsInProgress {
+    waiting: BTreeSet<CallId>,
+    /// Calls whose callers are gone, and whose results are still to come.
+    abandoned: BTreeSet<CallId>,
+    /// The directories in which calls change names: the kernel may have cached listings of them.
+    changing: BTreeMap<CallId, [Option<TreeNodeId>; 2]>,
+}
+
+impl CallsInProgress {
+    /// Adds a call that waits for an answer.
+    pub(crate) fn begin(&mut self, id: CallId) {
+        self.waiting.insert(id);
+    }
+
+    /// Notes the directories in which a call changes names.
+    pub(crate) fn change_names(&mut self, id: CallId, dirs: [Option<TreeNodeId>; 2]) {
+        self.changing.insert(id, dirs);
+    }
+
+    /// Ends a call's changes of names: the directories whose listings in the kernel may be outdated. The kernel knows the changes
+    /// from the answer, unless no caller waits for it, or it is an error.
+    pub(crate) fn names_changed(&mut self, id: CallId, is_done: bool) -> Vec<TreeNodeId> {
+        match self.changing.remove(&id) {
+            Some(dirs) if !is_done || !self.is_waiting(id) => dirs.into_iter().flatten().collect(),
+            Some(_) | None => Vec::new(),
+        }
+    }
+
+    /// Ends a call. Returns whether its caller waits for the answer.
+    pub(crate) fn end(&mut self, id: CallId) -> bool {
+        let is_waiting = self.waiting.remove(&id);
+        if !is_waiting {
+            self.abandoned.remove(&id);
+        }
+        is_waiting
+    }
+
+    /// Notes that the result of an answered call is still to come.
+    pub(crate) fn abandon(&mut self, id: CallId) {
+        self.abandoned.insert(id);
+    }
+
+    /// The directories in which a call changes names.
+    pub(crate) fn changing(&self, id: CallId) -> Option<[Option<TreeNodeId>; 2]> {
+        self.changing.get(&id).copied()
+    }
+
+    /// Whether a call waits for its answer.
+    pub(crate) fn is_waiting(&self, id: CallId) -> bool {
+        self.waiting.contains(&id)
+    }
+
+    /// The calls that wait for their answers.
+    pub(crate) fn waiting(&self) -> impl ExactSizeIterator<Item = CallId> {
+        self.waiting.iter().copied()
+    }
+
+    /// Whether results are to come for callers that are gone.
+    pub(crate) fn has_abandoned(&self) -> bool {
+        !self.abandoned.is_empty()
+    }
+}

@@ -1,0 +1,180 @@
+//! The inputs of the machine: calls, messages from the server, and time.
+
+mod connections;
+mod recall;
+mod replay;
+
+pub use replay::{Again, Redone};
+
+use crate::call::{Answer, Call, CallId, Caller};
+use crate::core::Client;
+use crate::operation::{self, stateless};
+use crate::output::DataKey;
+use crate::requests::Outstanding;
+use bytes::Bytes;
+use std::time::Duration;
+use wirefs_op::message::find::FindMode;
+use wirefs_op::message::get::GotMode;
+use wirefs_op::wire::Malformed;
+use wirefs_op::{Errno, NOTAG, Reply, Request, Time};
+
+impl Client {
+    /// Takes a call. Its answer is among the outputs, now or after later inputs.
+    ///
+    /// # Cost
+    /// 0 round trips for what may be believed; else as the operation's file says.
+    pub fn call(&mut self, now: Time, id: CallId, caller: Caller, call: Call<'_>) {
+        self.now = now;
+        self.counters.calls += 1;
+        if !matches!(call, Call::Forget { .. } | Call::Interrupt { .. }) {
+            self.calls.begin(id);
+        }
+        if stateless::goes_on(&call) {
+            self.view.files.stateless.goes_on(caller.pid);
+        }
+        // Also where nothing was listed yet: a listing may overtake the change.
+        if self.config.mode.takes_leases()
+            && let Some(dirs) = stateless::changes_names_in(&call)
+        {
+            dirs.into_iter().flatten().for_each(|dir| self.view.files.stateless.is_alone(dir));
+            self.calls.change_names(id, dirs);
+        }
+        operation::start(self, id, caller, call);
+        self.end_past_deadline(id);
+        self.keep_within_bounds();
+    }
+
+    /// Takes a message from the server.
+    ///
+    /// # Errors
+    /// The server broke the protocol; the connection is useless now.
+    pub fn receive(&mut self, now: Time, body: Bytes) -> Result<(), Malformed> {
+        self.now = now;
+        self.requests.link.received(now);
+        self.take_in(None, body)
+    }
+
+    /// Takes a message that came over a data connection.
+    ///
+    /// # Errors
+    /// The server broke the protocol; that connection is useless now.
+    pub fn receive_data(&mut self, now: Time, key: DataKey, body: Bytes) -> Result<(), Malformed> {
+        self.now = now;
+        if self.requests.data_replied(now, key) { self.take_in(Some(key), body) } else { Ok(()) }
+    }
+
+    fn take_in(&mut self, over: Option<DataKey>, body: Bytes) -> Result<(), Malformed> {
+        self.counters.bytes_in += body.len() as u64 + 4;
+        self.counters.frames_in += 1;
+        let (tag, reply) = Reply::decode(body)?;
+        if let (NOTAG, Reply::Error(error), None) = (tag, &reply, over) {
+            return Err(self.blamed(error));
+        }
+        if let Reply::Recall(recall) = reply {
+            if tag != NOTAG || !self.view.leases.are_agreed() || over.is_some() {
+                return Err(Malformed { what: "a recall of what was never leased", at: 1 });
+            }
+            self.recalled(recall);
+            return Ok(());
+        }
+        if let Reply::Alone(alone) = reply {
+            // Also without a journal: the server waits for the answer of a session that is no longer exclusive.
+            if tag != NOTAG || !self.view.leases.are_agreed() || over.is_some() {
+                return Err(Malformed { what: "of being alone where that was not agreed on", at: 1 });
+            }
+            self.exclusivity_changed(alone);
+            return Ok(());
+        }
+        if let Reply::Limited(_) = reply {
+            if tag != NOTAG || self.attachment.data_connections == 0 || over.is_some() {
+                return Err(Malformed { what: "of a limit where that was not agreed on", at: 1 });
+            }
+            self.requests.data_limited(self.now, &mut self.outputs);
+            return Ok(());
+        }
+        let last = match &reply {
+            Reply::Get(got) => got.mode.has(GotMode::LAST),
+            Reply::Find(found) => found.mode.has(FindMode::LAST),
+            _ => true,
+        };
+        let bytes = match &reply {
+            Reply::Get(got) => got.data.0.len(),
+            Reply::Find(found) => found.data.0.len(),
+            _ => 0,
+        };
+        self.requests.incoming.data_received(bytes as u64);
+        let outstanding = self.requests.reply(tag, over, last, bytes)?;
+        if outstanding.is_bulk() {
+            self.requests.bulk_arrived(self.now, over, bytes);
+        }
+        self.measure(&outstanding, &reply, last);
+        if over.is_none() {
+            self.answered(outstanding.sent);
+        }
+        let before = self.outputs.len();
+        if over.is_some() && outstanding.first_reply && !self.is_no_news(&outstanding.request, &reply) {
+            self.ask_first(outstanding);
+        } else {
+            self.reply_arrived(outstanding, reply, last);
+        }
+        self.outputs.put_answers_first(before);
+        self.go_on_behind();
+        self.keep_read();
+        self.send_waiting();
+        self.keep_within_bounds();
+        Ok(())
+    }
+
+    fn measure(&mut self, outstanding: &Outstanding, reply: &Reply, last: bool) {
+        let now = self.now;
+        if outstanding.first_reply && outstanding.is_prompt() {
+            self.requests.incoming.rtt_sample(outstanding.arrival, now);
+            self.requests.outgoing.rtt_sample(outstanding.departure, now);
+        }
+        let has_data = matches!(reply, Reply::Get(_) | Reply::Find(_));
+        if last && has_data && outstanding.asked_bytes() >= 64 * 1024 {
+            self.requests.incoming.reply_received(outstanding.arrival, now);
+        }
+        if let (Request::Put(put), Reply::Put(_)) = (&outstanding.request, reply) {
+            self.requests.outgoing.data_received(put.data.0.len() as u64);
+            self.requests.outgoing.reply_received(outstanding.departure, now);
+        }
+    }
+
+    /// Lets time pass: deadlines, signs of life, what is too old to be kept.
+    pub fn tick(&mut self, now: Time) {
+        self.now = now;
+        self.watch_leases();
+        self.watch_room();
+        self.watch_durable();
+        self.watch_locks();
+        let (coherency, names) = (self.coherency(), &self.view.names);
+        self.view.directories.expire(&coherency, |dir| names.node(dir).is_some());
+        self.drop_unused();
+        self.view.names.expire(now);
+        self.bound_readings();
+        self.keep_within_bounds();
+        let slept = self.watch_link();
+        self.watch_data(slept);
+    }
+
+    /// When [`Client::tick`] is due.
+    pub fn deadline(&self) -> Option<Time> {
+        Some(self.now + Duration::from_millis(500))
+    }
+
+    /// Gives up waiting for a call: its caller is being killed. Tells whether it was waiting.
+    pub fn abandon(&mut self, now: Time, id: CallId) -> bool {
+        self.now = now;
+        let waits = self.calls.is_waiting(id);
+        if waits {
+            let changing = self.calls.changing(id);
+            self.answer(id, Answer::Fail(Errno::Interrupted));
+            self.calls.abandon(id);
+            if let Some(dirs) = changing {
+                self.calls.change_names(id, dirs);
+            }
+        }
+        waits
+    }
+}

@@ -1,0 +1,202 @@
+//! Replay of the journal after the server's machine has lost changes: it uses a connection of its own while this client lives.
+//!
+//! ```text
+//!   begin_redo     changes are not numbered from now on                 (the driver reads the journal, and sends it)
+//!   redone         objects have other ids; what was in progress is done; the rest is numbered anew, and journaled
+//!   connected      as ever
+//! ```
+//! INVARIANT: a change that is in the journal by [`Client::begin_redo`] is never sent under its number again, and none that comes later is
+//! in the journal before [`Client::redone`]. So the server's ledger never takes one for another.
+
+use crate::core::Client;
+use crate::pending::Pending;
+use crate::requests::Outstanding;
+use crate::requests::connection::LinkState;
+use crate::view::shown::ino_of;
+use std::collections::BTreeMap;
+use wirefs_cache::TreeNodeId;
+use wirefs_op::message::allocate::Rallocate;
+use wirefs_op::message::copy::Rcopy;
+use wirefs_op::message::error::Rerror;
+use wirefs_op::message::link::Rlink;
+use wirefs_op::message::put::{PutMode, Rput};
+use wirefs_op::message::remove::Rremove;
+use wirefs_op::message::rename::Rrename;
+use wirefs_op::message::target::NOFD;
+use wirefs_op::message::version::BootId;
+use wirefs_op::message::xattr::Rxattr;
+use wirefs_op::{Errno, FileId, Reply, Request, Stat, Time};
+
+/// The outcome of a change whose reply was lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// It was sent again, and this is what the server said.
+    Answered(Box<Reply>),
+    /// The change was already done, or is obsolete. The present attributes of its object, if that has a name.
+    Done(Option<Stat>),
+}
+
+/// The result of a replay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redone {
+    /// The server's boot id, whose disk has all of them now.
+    pub boot: BootId,
+    /// Above all numbers under which they were sent.
+    pub next: u64,
+    /// Objects that were made again, and what they are now, by the ids that they had.
+    pub made: BTreeMap<FileId, Stat>,
+    /// The outcomes of the changes without a reply. All others may not have been sent: they are sent as new ones.
+    pub again: BTreeMap<u64, Again>,
+}
+
+impl Client {
+    /// The boot id of the server whose word counts.
+    pub fn boot(&self) -> BootId {
+        self.attachment.boot
+    }
+
+    /// The server's machine has lost changes, and those in the journal are going to be done again: what is asked for from now on waits.
+    /// Hands back the number behind the last of those in the journal. May be said again before [`Client::redone`].
+    pub fn begin_redo(&mut self) -> u64 {
+        self.requests.hold_numbers()
+    }
+
+    /// Notes that the server is busy with the replay: calls wait, and do not fail.
+    pub fn is_being_redone(&mut self, now: Time) {
+        if !self.requests.link.is_up() {
+            self.requests.link.state = LinkState::Down(now);
+        }
+    }
+
+    /// The connection over which changes were sent again has ended in the midst: the server may have done more of them than it has answered.
+    pub fn redo_broke(&mut self, now: Time) {
+        self.now = now;
+        self.note_unanswered();
+    }
+
+    /// Ends a replay that could not be done: all changes in the journal go to the quarantine. Requests continue with the next
+    /// connection, on the tree as it is.
+    pub fn not_redone(&mut self, now: Time) {
+        self.now = now;
+        self.requests.release_numbers();
+        self.forget_below(self.requests.next_number());
+    }
+
+    /// All that the journal had was done again, and is on the server's disk. Comes while there is no connection.
+    pub fn redone(&mut self, now: Time, redone: Redone) {
+        self.now = now;
+        let Redone { boot, next, made, mut again } = redone;
+        self.attachment.boot = boot;
+        self.exclusive.is_replayed = true;
+        let confirmed = self.confirmed_ids();
+        self.made_again(&made);
+        let id_of = |id: FileId| {
+            let known = id.provisional_number().and_then(|_| confirmed.get(&ino_of(id)));
+            let id = if made.contains_key(&id) { id } else { known.copied().unwrap_or(id) };
+            made.get(&id).map_or(id, |stat| stat.id)
+        };
+        self.requests.rename_ids(id_of);
+        // Nothing is given up: the server, as far as it knows the session, knows it by these changes.
+        self.requests.attached(Some(next), true);
+        let is_settled = |number: u64, pending: &Pending| {
+            again.contains_key(&number) || matches!(pending, Pending::Confirm(_) | Pending::Barrier(_))
+        };
+        let departure = self.requests.outgoing.request_sent(now);
+        let settled = self.requests.take_settled(now, departure, is_settled);
+        self.forget_below(self.requests.next_number());
+        self.journal_again();
+        // The changes were sent again before what counts as asked for now, so that their times say nothing of the server's clock.
+        let server_clock = self.exclusive.unconfirmed.server_clock;
+        for outstanding in settled {
+            // INVARIANT: what is predicted and changes something was in the journal, and could be followed: else it is kept as what
+            // failed.
+            let fate = outstanding.number.and_then(|number| again.remove(&number));
+            let fate = fate.unwrap_or_else(|| unfollowed(&outstanding));
+            let reply = reply(&outstanding.request, fate);
+            self.reply_arrived(outstanding, reply, true);
+        }
+        self.exclusive.unconfirmed.server_clock = server_clock;
+        self.go_on_behind();
+    }
+
+    /// Objects were lost and made anew. Programs that know them here go on with them; their contents are those that were written here.
+    ///
+    /// INVARIANT: the nodes of all of them are found before any gets its new id: that may be the id that another of them had.
+    fn made_again(&mut self, made: &BTreeMap<FileId, Stat>) {
+        let others = made.iter().filter(|(id, stat)| **id != stat.id);
+        let nodes = others.filter_map(|(id, stat)| Some((self.view.names.of_file(*id)?, *stat)));
+        let nodes: BTreeMap<TreeNodeId, Stat> = nodes.collect();
+        let is_same = |(node, stat): (&TreeNodeId, &Stat)| {
+            self.view.names.node(*node).is_some_and(|known| known.stat.size == stat.size)
+        };
+        let changed: Vec<TreeNodeId> =
+            nodes.iter().filter(|one| !is_same(*one)).map(|(node, _)| *node).collect();
+        // Listings have the former ids too, also of files that no program uses, and by names that none has looked up.
+        if made.iter().any(|(id, stat)| *id != stat.id) {
+            self.view.directories.invalidate_all();
+        }
+        self.all_identified(&nodes);
+        for node in changed {
+            if !self.view.files.is_writing(node) {
+                self.view.files.invalidate_contents(node);
+            }
+        }
+    }
+}
+
+fn refused() -> Reply {
+    Reply::Error(Rerror::from(Errno::Io))
+}
+
+/// The outcome of a change that the replay did not track. An open changes nothing, and the open file, which may have no name any
+/// more, is named by its path from now on. A barrier follows changes that the disk already has.
+fn unfollowed(outstanding: &Outstanding) -> Again {
+    let opening = PutMode::MORE.and(PutMode::READ).and(PutMode::WRITE).and(PutMode::SYNC);
+    match (&outstanding.request, &outstanding.pending) {
+        (Request::Put(put), _) if put.mode.without(opening) == PutMode::NONE => Again::Done(None),
+        (_, Pending::Barrier(_)) => Again::Done(None),
+        _ => Again::Answered(Box::new(refused())),
+    }
+}
+
+/// The reply that the server would have sent first.
+fn reply(request: &Request, fate: Again) -> Reply {
+    let is_create = matches!(request, Request::Put(put) if put.mode.has(PutMode::CREATE));
+    match (fate, request) {
+        (Again::Answered(reply), _) => unleased(match *reply {
+            // What of it was left to be done may have been less.
+            Reply::Put(put) if is_create => Reply::Put(Rput { before: 0, fd: NOFD, dir: None, ..put }),
+            reply => reply,
+        }),
+        (Again::Done(stat), Request::Put(put)) => {
+            let before = stat.filter(|_| !is_create).map_or(0, |stat| stat.version);
+            let count = put.data.0.len() as u32;
+            Reply::Put(Rput { fd: NOFD, count, offset: put.offset, before, stat, dir: None })
+        }
+        (Again::Done(_), Request::Remove(_)) => Reply::Remove(Rremove { dir: None }),
+        (Again::Done(stat), Request::Rename(_)) => {
+            Reply::Rename(Rrename { stat, from_dir: None, to_dir: None })
+        }
+        (Again::Done(stat), Request::Link(_)) => Reply::Link(Rlink { stat, dir: None }),
+        (Again::Done(stat), Request::Allocate(_)) => Reply::Allocate(Rallocate { stat }),
+        (Again::Done(stat), Request::Copy(copy)) => Reply::Copy(Rcopy { count: copy.length, stat }),
+        (Again::Done(stat), Request::Xattr(_)) => Reply::Xattr(Rxattr { stat, value: Default::default() }),
+        (Again::Done(_), _) => refused(),
+    }
+}
+
+/// Removes leases from a reply: those of the replay's connection were returned.
+fn unleased(mut reply: Reply) -> Reply {
+    let stats = match &mut reply {
+        Reply::Put(put) => [put.stat.as_mut(), put.dir.as_mut(), None],
+        Reply::Remove(removed) => [removed.dir.as_mut(), None, None],
+        Reply::Rename(renamed) => [renamed.stat.as_mut(), renamed.from_dir.as_mut(), renamed.to_dir.as_mut()],
+        Reply::Link(linked) => [linked.stat.as_mut(), linked.dir.as_mut(), None],
+        Reply::Xattr(xattr) => [xattr.stat.as_mut(), None, None],
+        Reply::Allocate(allocated) => [allocated.stat.as_mut(), None, None],
+        Reply::Copy(copied) => [copied.stat.as_mut(), None, None],
+        _ => [None, None, None],
+    };
+    stats.into_iter().flatten().for_each(|stat| stat.leased = false);
+    reply
+}

@@ -1,0 +1,152 @@
+//! Files that published copies replaced. If such a file is not the one from which the copy was made, others have written it
+//! meanwhile: the last close wins, and the replaced file stays beside it as a conflict copy.
+//!
+//! The copy and the file change places in one step (`RENAME_EXCHANGE`), so the file under the temporary name afterwards is the replaced one,
+//! however late it came. Only a removal of the directory, which is not empty before, waits for this.
+
+use crate::call::CallId;
+use crate::core::Client;
+use crate::operation::{attributes, remove};
+use crate::pending::{Pending, ReplacedFile, ReplacedStep};
+use crate::view::conflicts::Rmdir;
+use crate::view::conflicts::{NAMES_MAX, name_of, numbered};
+use crate::view::files::Base;
+use wirefs_cache::TreeNodeId;
+use wirefs_op::message::get::{GetMode, Rget, Tget};
+use wirefs_op::message::remove::{Rremove, Tremove};
+use wirefs_op::message::rename::{NOREPLACE, Rrename, Trename};
+use wirefs_op::message::target::{NOFD, Target};
+use wirefs_op::{Errno, Kind, Request, Stat, Time, Timestamp};
+
+/// A new file was made as `temporary` in `dir` and has changed places with what was called `name` there.
+///
+/// # Cost
+/// 2 requests.
+pub(crate) fn start(
+    client: &mut Client,
+    dir: TreeNodeId,
+    (temporary, name): (Vec<u8>, Vec<u8>),
+    base: Option<Base>,
+) {
+    let Ok(path) = client.entry_path(dir, &temporary) else { return };
+    let target = Target { path, fd: NOFD, id: None };
+    let get = Tget { target, mode: GetMode::STAT, nmsgs: 1, offset: 0, count: 0 };
+    *client.copies.replaced.under_way.entry(dir).or_default() += 1;
+    let conflict_copies =
+        ReplacedFile { dir, temporary, name, base, step: ReplacedStep::Look, kept_as: Vec::new(), tries: 0 };
+    client.send(Request::Get(get), Pending::Replaced(conflict_copies));
+}
+
+/// This is what was replaced.
+pub(crate) fn looked(client: &mut Client, conflict_copies: ReplacedFile, got: Rget) {
+    let Some(stat) = got.stat else { return failed(client, conflict_copies, Errno::Protocol) };
+    let is_base = stat.kind == Kind::File && conflict_copies.base.is_some_and(|base| base.is(&stat));
+    if is_base { remove(client, conflict_copies) } else { keep(client, conflict_copies, stat.mtime) }
+}
+
+fn remove(client: &mut Client, conflict_copies: ReplacedFile) {
+    let Ok(place) = client.place(conflict_copies.dir, &conflict_copies.temporary) else {
+        return end(client, conflict_copies.dir);
+    };
+    let conflict_copies = ReplacedFile { step: ReplacedStep::Remove, ..conflict_copies };
+    client.send(Request::Remove(Tremove { place, directory: false }), Pending::Replaced(conflict_copies));
+}
+
+pub(crate) fn removed(client: &mut Client, conflict_copies: ReplacedFile, sent: Time, removed: Rremove) {
+    gone(client, &conflict_copies, removed.dir.as_ref(), sent);
+    end(client, conflict_copies.dir);
+}
+
+/// The temporary name is gone.
+fn gone(client: &mut Client, conflict_copies: &ReplacedFile, dir: Option<&Stat>, sent: Time) {
+    let known = client.known_own(conflict_copies.dir, &conflict_copies.temporary, dir, sent);
+    client.view.directories.removed(conflict_copies.dir, &conflict_copies.temporary, known, client.now);
+    client.invalidate_listing(conflict_copies.dir);
+    attributes::changed(client, conflict_copies.dir, dir, sent);
+}
+
+fn keep(client: &mut Client, conflict_copies: ReplacedFile, mtime: Timestamp) {
+    let (host, tries) = (client.config.host, conflict_copies.tries);
+    let kept_as = name_of(&conflict_copies.name, host.as_bytes(), mtime, tries);
+    keep_as(client, ReplacedFile { step: ReplacedStep::Keep, kept_as, ..conflict_copies });
+}
+
+fn keep_as(client: &mut Client, conflict_copies: ReplacedFile) {
+    let from = client.place(conflict_copies.dir, &conflict_copies.temporary);
+    let to = client.place(conflict_copies.dir, &conflict_copies.kept_as);
+    match (from, to) {
+        (Ok(from), Ok(to)) => {
+            let rename = Trename { from, to, flags: NOREPLACE };
+            client.send(Request::Rename(rename), Pending::Replaced(conflict_copies));
+        }
+        // The directory is gone from where it was; what was replaced is in it, under the name that it has.
+        _ => tell(client, conflict_copies.dir, &conflict_copies.temporary),
+    }
+}
+
+pub(crate) fn kept(client: &mut Client, conflict_copies: ReplacedFile, sent: Time, renamed: &Rrename) {
+    gone(client, &conflict_copies, renamed.from_dir.as_ref(), sent);
+    if let Some(stat) = renamed.stat {
+        let there =
+            client.known_own(conflict_copies.dir, &conflict_copies.kept_as, renamed.to_dir.as_ref(), sent);
+        let stat = Stat { leased: client.known(&stat, sent).leased, ..stat };
+        client.view.directories.added(
+            conflict_copies.dir,
+            &conflict_copies.kept_as,
+            &stat,
+            there,
+            client.now,
+        );
+    }
+    tell(client, conflict_copies.dir, &conflict_copies.kept_as);
+}
+
+pub(crate) fn failed(client: &mut Client, conflict_copies: ReplacedFile, errno: Errno) {
+    client.view.directories.invalidate(conflict_copies.dir);
+    client.invalidate_listing(conflict_copies.dir);
+    match (conflict_copies.step, errno) {
+        (ReplacedStep::Keep, Errno::Exists) if conflict_copies.tries < NAMES_MAX => {
+            let tries = conflict_copies.tries + 1;
+            let kept_as = numbered(&conflict_copies.kept_as, conflict_copies.tries, tries);
+            keep_as(client, ReplacedFile { kept_as, tries, ..conflict_copies });
+        }
+        // Another client removed it, or its loss does not matter.
+        (_, Errno::NotFound) | (ReplacedStep::Remove, _) => end(client, conflict_copies.dir),
+        // It stays where it is.
+        (ReplacedStep::Look | ReplacedStep::Keep, _) => {
+            tell(client, conflict_copies.dir, &conflict_copies.temporary)
+        }
+    }
+}
+
+fn tell(client: &mut Client, dir: TreeNodeId, name: &[u8]) {
+    let path = client.entry_path(dir, name).map(|path| path.as_bytes().to_vec());
+    client.copies.replaced.conflicts.add(path.unwrap_or_else(|_| name.to_vec()));
+    end(client, dir);
+}
+
+/// One is done with.
+fn end(client: &mut Client, dir: TreeNodeId) {
+    let under_way = &mut client.copies.replaced.under_way;
+    match under_way.get_mut(&dir) {
+        Some(count) if *count > 1 => return *count -= 1,
+        _ => under_way.remove(&dir),
+    };
+    let rmdirs = std::mem::take(&mut client.copies.replaced.rmdirs);
+    let (ready, waiting): (Vec<_>, Vec<_>) = rmdirs.into_iter().partition(|rmdir| rmdir.dir == dir);
+    client.copies.replaced.rmdirs = waiting;
+    for Rmdir { call, parent, name, .. } in ready {
+        if let Err(errno) = remove::start(client, call, parent, &name, true) {
+            client.fail(call, errno);
+        }
+    }
+}
+
+/// Whether the removal of a directory was put off until what was replaced in it has its place. Calls are bounded by the kernel, so
+/// these are.
+pub(crate) fn holds_up(client: &mut Client, call: CallId, parent: TreeNodeId, name: &[u8]) -> bool {
+    let dir = client.view.names.child(parent, name);
+    let dir = dir.filter(|dir| client.copies.replaced.under_way.contains_key(dir));
+    client.copies.replaced.rmdirs.extend(dir.map(|dir| Rmdir { call, dir, parent, name: name.to_vec() }));
+    dir.is_some()
+}

@@ -1,0 +1,178 @@
+//! Stateless readdir: the kernel reads a directory without opening it (`docs/design/0025-stateless-readdir.md`).
+
+use crate::call::{Answer, Call, CallId, Handle, Invalidate, Listed};
+use crate::core::Client;
+use crate::operation::list;
+use crate::output::Output;
+use crate::pending::ListingReader;
+use crate::view::files::{Ending, Part, Position, WaitingReaddir};
+use std::sync::Arc;
+use wirefs_cache::TreeNodeId;
+use wirefs_op::{Errno, Time};
+
+/// # Cost
+/// 0 round trips when the listing is known and valid, or its reading has begun; else 1.
+pub(crate) fn read(client: &mut Client, node: TreeNodeId, wanted: WaitingReaddir) -> Result<(), Errno> {
+    match Position::of(wanted.offset) {
+        Position::Begin => begin(client, node, wanted),
+        Position::End(age) => {
+            ends(client, node, age, &wanted);
+            Ok(())
+        }
+        Position::At(number, offset) => {
+            let handle = client.view.files.stateless.reading(node, number);
+            let wanted = WaitingReaddir { offset, number: Some(number), ..wanted };
+            list::go_on(client, handle.ok_or(Errno::Stale)?, wanted);
+            Ok(())
+        }
+    }
+}
+
+fn begin(client: &mut Client, node: TreeNodeId, wanted: WaitingReaddir) -> Result<(), Errno> {
+    let Some(handle) = shared(client, node) else {
+        return list::open(client, ListingReader::Readdir(wanted), node);
+    };
+    client.counters.name_hits += 1;
+    client.used_ahead(node);
+    client.directory_opened(node);
+    list::go_on(client, handle, wanted);
+    Ok(())
+}
+
+/// The last reading of a directory that has not changed since.
+fn shared(client: &mut Client, node: TreeNodeId) -> Option<Handle> {
+    let coherency = client.coherency();
+    let handle = client.view.files.stateless.latest(node)?;
+    let snapshot = client.view.directories.snapshot(node, &coherency);
+    let open = client.view.files.directory_mut(handle)?;
+    if !open.complete || open.error.is_some() || !open.invalidated.is_empty() {
+        return None;
+    }
+    match snapshot {
+        Some((entries, listed)) => {
+            let is_same = open.entries.shared().is_some_and(|shared| Arc::ptr_eq(shared, &entries));
+            open.listed = if is_same { listed } else { return None };
+        }
+        // Too long to be remembered in another way.
+        None => {
+            let is_since = client.view.names.node(node).is_some_and(|known| open.taken_at > known.changed_at);
+            return (is_since && coherency.is_leased(open.listed)).then_some(handle);
+        }
+    }
+    Some(handle)
+}
+
+/// Answers a readdir with a part of a reading.
+pub(crate) fn answer(client: &mut Client, handle: Handle, wanted: &WaitingReaddir, answer: Answer) {
+    let (call, number) = (wanted.call, wanted.number);
+    let Some(open) = client.view.files.stateless.directory(handle) else {
+        return client.answer(call, answer);
+    };
+    // A call without a waiting caller gets no entries.
+    let Answer::Listing(listed) = &answer else { return tells_nobody(client, handle, call, answer) };
+    if !client.is_waiting(call) {
+        return tells_nobody(client, handle, call, answer);
+    }
+    let (dir, past) = (open.node, open.entries.len() as u64 + 2);
+    if listed.is_empty() && wanted.offset < past {
+        // There is no room for an entry.
+        return tells_nobody(client, handle, call, Answer::Fail(Errno::Invalid));
+    }
+    if listed.is_empty() && wanted.offset > past {
+        // A position that no READDIR has returned: the program made it up.
+        return tells_nobody(client, handle, call, Answer::Fail(Errno::Stale));
+    }
+    if listed.is_empty() {
+        let age = number.and_then(|number| client.view.files.stateless.age(dir, number));
+        return match age {
+            Some(age) => ends(client, dir, age, wanted),
+            None => client.answer(call, Answer::ListingEnd),
+        };
+    }
+    let is_last =
+        open.complete && open.error.is_none() && listed.last().is_some_and(|last| last.next == past);
+    let is_promised = client.coherency().is_leased(open.listed);
+    let part = Part { number, thread: wanted.thread, is_last, is_promised };
+    let told = client.view.files.stateless.tells(handle, part, client.now);
+    let Answer::Listing(mut listed) = answer else { return };
+    let behind = |entry: &mut Listed| {
+        let told = told?;
+        let is_end = is_last && entry.next == past;
+        let behind = if is_end { Position::End(told.age) } else { Position::At(told.number, entry.next) };
+        entry.next = behind.offset()?;
+        Some(())
+    };
+    let are_all_there = listed.iter_mut().all(|entry| behind(entry).is_some());
+    if are_all_there {
+        client.answer(call, Answer::Listing(listed));
+    } else {
+        // Longer than there are positions. Told by an error rather than by leaving names out.
+        client.undo_answer(call, Answer::Listing(listed));
+        client.fail(call, Errno::Overflow);
+    }
+}
+
+fn tells_nobody(client: &mut Client, handle: Handle, call: CallId, answer: Answer) {
+    client.answer(call, answer);
+    client.view.files.stateless.tells_nobody(handle);
+}
+
+/// Answers a readdir at the end of a reading.
+fn ends(client: &mut Client, dir: TreeNodeId, age: u64, wanted: &WaitingReaddir) {
+    let nothing = Answer::Listing(Vec::new());
+    match client.view.files.stateless.ends(dir, age, wanted.thread) {
+        Ending::Whole => client.answer(wanted.call, nothing),
+        Ending::Dropped => client.answer_dropped(Invalidate::Listing { node: dir }, wanted.call, nothing),
+        Ending::Plain => {
+            client.answer(wanted.call, Answer::ListingEnd);
+            if let Some(until) = client.view.files.stateless.awaits(dir) {
+                client.output(Output::AwaitReaders(dir, until));
+            }
+        }
+    }
+}
+
+/// Whether the calling thread has received the answers to its earlier calls. A call for contents proves nothing: the buffer of a readdir
+/// may be mapped from a file of this mount.
+pub(crate) fn goes_on(call: &Call<'_>) -> bool {
+    let looks =
+        matches!(call, Call::Readdir { .. } | Call::Lookup { .. } | Call::Getattr { .. } | Call::Open { .. });
+    looks || changes_names_in(call).is_some()
+}
+
+/// The directories in which a call changes names.
+pub(crate) fn changes_names_in(call: &Call<'_>) -> Option<[Option<TreeNodeId>; 2]> {
+    match *call {
+        Call::Mknod { parent, .. }
+        | Call::Mkdir { parent, .. }
+        | Call::Symlink { parent, .. }
+        | Call::Unlink { parent, .. }
+        | Call::Rmdir { parent, .. }
+        | Call::Link { parent, .. }
+        | Call::Create { parent, .. } => Some([Some(parent), None]),
+        Call::Rename { parent, to_parent, .. } => Some([Some(parent), Some(to_parent)]),
+        _ => None,
+    }
+}
+
+impl Client {
+    /// Notes that the readers of this directory at the time of [`Output::AwaitReaders`] have their answers.
+    pub fn readers_passed(&mut self, now: Time, dir: TreeNodeId, until: u64) {
+        self.now = now;
+        self.view.files.stateless.passed(dir, until);
+    }
+
+    /// Invalidates the kernel's listing of a directory, whose names may have changed.
+    pub(crate) fn invalidate_listing(&mut self, dir: TreeNodeId) {
+        if self.view.files.stateless.invalidate(dir) {
+            self.invalidate(Invalidate::Listing { node: dir });
+        }
+    }
+
+    /// The same of all directories.
+    pub(crate) fn invalidate_listings(&mut self) {
+        for node in self.view.files.stateless.invalidate_all_listings() {
+            self.invalidate(Invalidate::Listing { node });
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Permissions at the server, as far as they are certain. The kernel has checked the caller's permissions (`default_permissions`);
+//! these functions check those of the user that the server acts as.
+
+use crate::core::Client;
+use wirefs_op::{Cred, Kind, Stat};
+
+/// Whether the server's user may do what only an object's owner may.
+pub(super) fn owns(client: &Client, stat: &Stat) -> bool {
+    client.attachment.uid == 0 || stat.uid == client.attachment.uid
+}
+
+/// Whether the server's user has these rights, as the bits of the owner's, on the object.
+pub(super) fn may(client: &Client, stat: &Stat, bits: u32) -> bool {
+    // ACLs are extended attributes; they do not bind root.
+    client.attachment.uid == 0
+        || stat.without_xattrs && stat.uid == client.attachment.uid && stat.mode & bits == bits
+}
+
+/// Whether names may be made, moved and removed in this directory. Its owner may do so where it is sticky, too.
+pub(super) fn may_change_names(client: &Client, dir: &Stat) -> bool {
+    dir.kind == Kind::Directory && may(client, dir, 0o300)
+}
+
+/// Whether something may be made in this directory on behalf of `cred`, and its mode be foretold.
+pub(super) fn may_make(client: &Client, dir: &Stat, cred: &Cred) -> bool {
+    // A default ACL would decide about the mode.
+    let is_plain = dir.without_xattrs && may_change_names(client, dir);
+    let is_callers = cred.uid == 0 || dir.uid == cred.uid && dir.mode & 0o300 == 0o300;
+    is_plain && (!client.attachment.acts_for_callers || is_callers)
+}
+
+/// The owner of a new object in this directory for this caller.
+pub(super) fn owner(client: &Client, dir: &Stat, cred: &Cred) -> (u32, u32) {
+    let (uid, gid) = if client.attachment.acts_for_callers {
+        (cred.uid, cred.gid)
+    } else {
+        (client.attachment.uid, client.attachment.gid)
+    };
+    (uid, if dir.mode & 0o2000 != 0 { dir.gid } else { gid })
+}

@@ -1,0 +1,107 @@
+//! A little of what is in the directories beside a file that is read out of turn: `.git` is used so, of which a program opens a file
+//! here and one there, each by what it found in the one before.
+
+use super::Client;
+use super::contents::ENTRY_BYTES;
+use crate::operation::find;
+use crate::pending::FindBounds;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use wirefs_cache::{Freshness, TreeNodeId};
+use wirefs_op::{DirEntry, Kind};
+
+/// Directories that are looked at, at most.
+const NEARBY_MAX: usize = 24;
+/// Those among them whose listing is not known, each of which takes a stream, at most.
+const UNKNOWN_MAX: usize = 8;
+/// How much of each.
+const UNKNOWN: FindBounds =
+    FindBounds { depth: u16::MAX, entries: 512, bytes: 16 * 1024, inline: FILE_BYTES_MAX as u32 };
+/// A directory with more entries or bytes holds many objects of a kind: it is unknown which of them will be read.
+const ENTRIES_MAX: usize = 64;
+const BYTES_MAX: u64 = 16 * 1024;
+/// No file of more bytes is asked for.
+const FILE_BYTES_MAX: u64 = 4096;
+/// Files that are asked for one by one, at most, and their bytes.
+const FILES_MAX: usize = 32;
+const FILES_BYTES_MAX: u64 = 64 * 1024;
+
+impl Client {
+    /// Asks for a little of what is in the directories in this one, and in those, level by level.
+    pub(super) fn fetch_nearby(&mut self, dir: TreeNodeId, room: u64) {
+        let mut left = Left { files: FILES_MAX, bytes: room.min(FILES_BYTES_MAX), unknown: UNKNOWN_MAX };
+        let mut line: VecDeque<TreeNodeId> = self.directories_in(dir).into();
+        for _ in 0..NEARBY_MAX {
+            let Some(next) = line.pop_front() else { break };
+            let Some((listing, known)) = self.view.directories.snapshot(next, &self.coherency()) else {
+                if left.unknown > 0 && find::ask(self, next, UNKNOWN) {
+                    left.unknown -= 1;
+                }
+                self.view.names.evict_if_unused(next);
+                continue;
+            };
+            if is_little(&listing) {
+                self.fetch_little(next, &listing, known, &mut left);
+                line.extend(self.directories_in(next));
+            }
+        }
+        line.into_iter().for_each(|node| self.view.names.evict_if_unused(node));
+    }
+
+    /// The directories in one that holds few of them, known to the kernel or not.
+    fn directories_in(&mut self, dir: TreeNodeId) -> Vec<TreeNodeId> {
+        let Some((listing, known)) = self.view.directories.snapshot(dir, &self.coherency()) else {
+            return Vec::new();
+        };
+        let directories = listing.iter().filter(|entry| entry.stat.kind == Kind::Directory);
+        let few: Vec<&DirEntry> = directories.take(ENTRIES_MAX).collect();
+        few.into_iter().filter_map(|entry| self.node_listed(dir, entry, known)).collect()
+    }
+
+    /// The node of an entry of a listing. A known node keeps its name, which may be newer; `None` if another object has the entry's
+    /// name by now.
+    fn node_listed(&mut self, dir: TreeNodeId, entry: &DirEntry, known: Freshness) -> Option<TreeNodeId> {
+        if let Some(node) = self.view.names.of_file(entry.stat.id) {
+            return Some(node);
+        }
+        if self.view.names.child(dir, &entry.name).is_some() {
+            return None;
+        }
+        let attributes = self.view.directories.attributes_freshness(&entry.stat, known.at);
+        let node = self.learn(&entry.stat, attributes);
+        self.view.names.link(dir, &entry.name, node);
+        Some(node)
+    }
+
+    fn fetch_little(
+        &mut self,
+        dir: TreeNodeId,
+        listing: &Arc<Vec<DirEntry>>,
+        known: Freshness,
+        left: &mut Left,
+    ) {
+        for entry in listing.iter().filter(|entry| entry.stat.size <= FILE_BYTES_MAX) {
+            let bytes = entry.stat.size + ENTRY_BYTES;
+            if left.files == 0 || left.bytes < bytes {
+                return;
+            }
+            if self.is_missing(entry) && self.fetch_single(dir, entry, known) {
+                left.files -= 1;
+                left.bytes -= bytes;
+            }
+        }
+    }
+}
+
+/// The remaining budget.
+struct Left {
+    files: usize,
+    bytes: u64,
+    unknown: usize,
+}
+
+/// Whether all of a directory is little.
+fn is_little(listing: &[DirEntry]) -> bool {
+    let files = listing.iter().filter(|entry| entry.stat.kind == Kind::File);
+    listing.len() <= ENTRIES_MAX && files.map(|entry| entry.stat.size).sum::<u64>() <= BYTES_MAX
+}

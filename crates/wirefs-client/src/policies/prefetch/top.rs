@@ -1,0 +1,90 @@
+//! The top of the tree, which comes along with a mount before anybody asks: what a shell, `git status` or a walk looks at first, and
+//! small trees as a whole. One stream after the other, level by level, as far as a budget goes.
+
+use super::Client;
+use crate::operation::{find, statfs};
+use crate::pending::{FindBounds, FindTotals, Pending};
+use crate::view::prefetch::top::Top;
+use std::collections::VecDeque;
+use wirefs_cache::{ROOT, TreeNodeId};
+use wirefs_op::message::ping::Tping;
+use wirefs_op::{Kind, Request, Time};
+
+/// Bytes that come with a mount, at most: a fifth of a second of 10 Mbit/s.
+const BYTES_MAX: u32 = 256 * 1024;
+
+/// The same in entries; one takes about 40 bytes, and 300 in memory.
+const ENTRIES_MAX: u32 = 8192;
+
+/// Levels below the root that the first stream tells of. One that told all below would spend everything on what is first by name:
+/// `.git/objects`, say.
+const DEPTH: u16 = 2;
+
+/// Streams that go on where the first one ended, at most.
+const STREAMS_MAX: u8 = 16;
+
+/// Less than this is not worth a request, in bytes.
+const BYTES_MIN: u32 = 4096;
+
+impl Client {
+    /// The mount is made: leases count from the first answer on, so that the first call need not wait for that; and where nothing
+    /// is known of the tree, its top comes along.
+    ///
+    /// # Cost
+    /// 1 round trip in the background, with leases. For the top at most 17 requests, one after the other, and 256
+    /// KiB.
+    pub fn greet(&mut self, now: Time) {
+        self.now = now;
+        if !self.view.leases.are_agreed() || !self.requests.link.is_up() {
+            return;
+        }
+        self.send(Request::Ping(Tping {}), Pending::IGNORE);
+        if self.may_stream()
+            && !self.prefetch.has_memory
+            && !self.view.directories.is_fresh(ROOT, &self.coherency())
+        {
+            statfs::ask_ahead(self);
+            let bounds = FindBounds { depth: DEPTH, entries: ENTRIES_MAX, bytes: BYTES_MAX, inline: 0 };
+            if find::ask(self, ROOT, bounds) {
+                let top = Top { bytes: BYTES_MAX, entries: ENTRIES_MAX, streams: STREAMS_MAX, at: ROOT };
+                self.prefetch.top = Some(top);
+            }
+        }
+    }
+
+    /// A stream from `dir` has told of so much and is over. If it was one of the top, and `is_whole`, the next one begins.
+    pub(super) fn top_ended(&mut self, dir: TreeNodeId, told: FindTotals) {
+        let Some(mut top) = self.prefetch.top.take_if(|top| top.at == dir) else { return };
+        top.bytes = top.bytes.saturating_sub(told.bytes);
+        top.entries = top.entries.saturating_sub(told.entries);
+        if !told.is_whole || top.bytes < BYTES_MIN || top.entries == 0 || top.streams == 0 {
+            return;
+        }
+        if !self.may_stream() {
+            return;
+        }
+        let Some(next) = self.untold().filter(|next| *next != dir) else { return };
+        let bounds = FindBounds { depth: u16::MAX, entries: top.entries, bytes: top.bytes, inline: 0 };
+        if !self.is_coming(next) && find::ask(self, next, bounds) {
+            (top.streams, top.at) = (top.streams - 1, next);
+            self.prefetch.top = Some(top);
+        }
+    }
+
+    /// The first directory, level by level, in which there is one that is not known.
+    fn untold(&mut self) -> Option<TreeNodeId> {
+        let coherency = self.coherency();
+        let mut line = VecDeque::from([ROOT]);
+        while let Some(dir) = line.pop_front() {
+            let Some((listing, _)) = self.view.directories.snapshot(dir, &coherency) else { continue };
+            for entry in listing.iter().filter(|entry| entry.stat.kind == Kind::Directory) {
+                let node = self.view.names.of_file(entry.stat.id);
+                match node.filter(|node| self.is_listed(*node)) {
+                    Some(node) => line.push_back(node),
+                    None => return Some(dir),
+                }
+            }
+        }
+        None
+    }
+}

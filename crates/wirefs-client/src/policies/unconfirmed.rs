@@ -1,0 +1,285 @@
+//! Optimistic execution: changes that are answered before the server has them (`docs/design/0015-optimistic-execution.md`).
+//!
+//! ```text
+//!   exclusive session, certain outcome   ->  journal, answer; the request follows in order
+//!   reply to the last change of a node   ->  the server's attributes count again
+//!   another session comes                ->  no new ones; once all are answered, the server may admit it
+//! ```
+//!
+//! INVARIANT: an object with unconfirmed changes appears as these changes leave its last leased state; no other session sees or changes
+//! the tree before the server has all of them.
+
+mod durable;
+mod full;
+mod shown;
+
+use crate::core::Client;
+use crate::output::{Lane, Note, Output};
+use crate::pending::{Pending, RoomAsking};
+use crate::view::unconfirmed::{LATE_MAX, LateError};
+use std::time::Duration;
+use wirefs_cache::TreeNodeId;
+use wirefs_op::message::alone::Ralone;
+use wirefs_op::message::get::GetMode;
+use wirefs_op::message::recall::Trecalled;
+use wirefs_op::message::statfs::Tstatfs;
+use wirefs_op::message::target::Target;
+use wirefs_op::message::xattr::XattrAction;
+use wirefs_op::{Errno, NOTAG, Request, Time, Timestamp, TreePath};
+
+/// Unconfirmed changes, at most: further ones wait for the server.
+const ISSUED_MAX: usize = 16 * 1024;
+
+/// Free room on the server's disk beyond all changes in progress, in bytes and in inodes, that optimistic execution requires: a call
+/// that was answered early cannot fail for lack of room.
+const ROOM_BYTES: u64 = 64 * 1024 * 1024;
+
+const ROOM_FILES: u64 = 1024;
+
+/// Synchronized clocks differ by at most this many seconds.
+const CLOCKS_APART_SECS: i64 = 10;
+
+/// Validity of the figures of the server's room.
+const ROOM_FOR: Duration = Duration::from_secs(5);
+
+/// A file's time of change is behind the clock by up to a tick of the server's kernel.
+const CTIME_TICK: Duration = Duration::from_millis(10);
+
+impl Client {
+    /// Whether a change with a certain outcome may be answered now.
+    pub(crate) fn may_be_ahead(&self) -> bool {
+        self.config.journal
+            && self.exclusive.unconfirmed.is_alone
+            && !self.attachment.read_only
+            && self.view.leases.are_valid(self.now)
+            && self.requests.len() < ISSUED_MAX
+            && self.has_room()
+    }
+
+    /// Whether the server's disk has room for all changes in progress, and more.
+    fn has_room(&self) -> bool {
+        let Some((figures, _)) = self.view.figures else { return false };
+        let bytes = figures.blocks_available.saturating_mul(u64::from(figures.block_bytes));
+        let is_unlimited = figures.files == 0;
+        bytes
+            >= self
+                .exclusive
+                .unconfirmed
+                .taken
+                .0
+                .saturating_add(self.view.files.unacknowledged())
+                .saturating_add(ROOM_BYTES)
+            && (is_unlimited
+                || figures.files_free >= self.exclusive.unconfirmed.taken.1.saturating_add(ROOM_FILES))
+    }
+
+    /// Whether the cached attributes of a node count although changes of it are in progress: all of these are this client's own.
+    pub(crate) fn is_ahead(&self, node: TreeNodeId) -> bool {
+        self.view.files.is_ahead(node)
+            && self.view.names.node(node).is_some_and(|known| known.freshness.is_some())
+    }
+
+    /// Whether a change of the node may become visible before the server has it.
+    pub(crate) fn can_be_ahead(&self, node: TreeNodeId) -> bool {
+        self.may_be_ahead() && self.is_fresh(node)
+    }
+
+    /// Makes the shown attributes of a node its cached ones, before an unconfirmed change of it.
+    pub(crate) fn shows_own(&mut self, node: TreeNodeId) {
+        if let Some(known) = self.view.names.node_mut(node) {
+            known.stat = self.exclusive.unconfirmed.shown(&known.stat);
+        }
+    }
+
+    /// Notes an unconfirmed change of a node.
+    pub(crate) fn goes_ahead(&mut self, node: TreeNodeId) {
+        self.shows_own(node);
+        self.view.files.write_sent(node, 0);
+        self.view.files.set_ahead(node);
+        self.view.names.hold(node);
+    }
+
+    /// The time of day.
+    pub(crate) fn time_of_day(&self) -> Timestamp {
+        let nanos = u64::from(self.config.day.nanos) + self.now.0;
+        Timestamp {
+            secs: self.config.day.secs + i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),
+            nanos: (nanos % 1_000_000_000) as u32,
+        }
+    }
+
+    /// When an object changes whose latest time of change is `ctime`: now, and not before that, since the server's clock may be ahead of
+    /// ours. By more than [`CLOCKS_APART_SECS`] one of them is wrong, and ours counts.
+    pub(crate) fn time_after(&self, ctime: Timestamp) -> Timestamp {
+        let now = self.time_of_day();
+        let is_near = ctime.secs.saturating_sub(now.secs) <= CLOCKS_APART_SECS;
+        if is_near { now.max(ctime.next()) } else { now }
+    }
+
+    /// Takes in the server's statement whether the session is exclusive.
+    pub(crate) fn exclusivity_changed(&mut self, told: Ralone) {
+        self.note_alone(told.alone);
+        if told.alone {
+            (self.exclusive.unconfirmed.is_alone, self.exclusive.unconfirmed.shares) = (true, None);
+            self.ask_room();
+            // Other sessions may have been there before: earlier changes are made durable soon.
+            self.exclusive.unconfirmed.durable.is_urgent = self.exclusive.unconfirmed.durable.is_due;
+            self.watch_durable();
+        } else {
+            (self.exclusive.unconfirmed.is_alone, self.exclusive.unconfirmed.shares) =
+                (false, Some(told.serial));
+            self.exclusive.rollback.forget();
+            self.end_delegations();
+            self.share();
+        }
+    }
+
+    /// Notes in the journal whether changes from now on are those of an exclusive session.
+    pub(crate) fn note_alone(&mut self, is_alone: bool) {
+        if self.config.journal {
+            let from = is_alone.then(|| self.requests.next_number());
+            self.output(Output::JournalNote(Note::Alone(from)));
+        }
+    }
+
+    /// Notes in the journal that a server program has changed something.
+    pub(crate) fn note_others(&mut self) {
+        if self.exclusive.unconfirmed.is_alone {
+            self.note_alone(true);
+        }
+    }
+
+    /// Notes the time that a change of this client has got at the server.
+    pub(crate) fn note_seen(&mut self, at: Timestamp) {
+        if self.config.journal && at > self.exclusive.unconfirmed.seen {
+            self.exclusive.unconfirmed.seen = at;
+            self.output(Output::JournalNote(Note::Seen(at)));
+        }
+    }
+
+    /// Takes in the change time in the reply to a change that was requested at `asked`.
+    pub(crate) fn note_changed(&mut self, at: Timestamp, asked: Time) {
+        if at > self.exclusive.unconfirmed.seen {
+            self.exclusive.unconfirmed.server_clock = Some((at, asked));
+        }
+        self.note_seen(at);
+    }
+
+    /// Notes the end of an exclusive session's connection. The server would have reported changes by others until now, so all changes until
+    /// now are this client's, also those whose reply is lost.
+    pub(crate) fn note_unanswered(&mut self) {
+        let now = match self.exclusive.unconfirmed.server_clock {
+            Some((at, asked)) => at.after(self.now.since(asked)),
+            None => self.time_of_day(),
+        };
+        self.note_seen(now.after(CTIME_TICK));
+    }
+
+    /// Notes the server's change time of a node, before the first own change of it.
+    pub(crate) fn note_known(&mut self, node: TreeNodeId) {
+        let known = self.view.names.node(node).filter(|_| !self.view.files.is_ahead(node));
+        if let Some(at) = known.map(|known| known.stat.ctime) {
+            self.note_seen(at);
+        }
+    }
+
+    /// Lets the server admit other sessions, once all changes of this one are answered.
+    pub(crate) fn share(&mut self) {
+        let Some(serial) = self
+            .exclusive
+            .unconfirmed
+            .shares
+            .filter(|_| !self.exclusive.unconfirmed.is_any() && !self.requests.any_change())
+        else {
+            return;
+        };
+        self.exclusive.unconfirmed.shares = None;
+        let request = Request::Recalled(Trecalled { serial });
+        let frame = request.encode(NOTAG);
+        self.counters.count(&request);
+        self.transmit(frame, Lane::Changes);
+    }
+
+    /// Ends the exclusive session, since its connection is lost or replaced.
+    pub(crate) fn alone_lost(&mut self) {
+        (self.exclusive.unconfirmed.is_alone, self.exclusive.unconfirmed.shares) = (false, None);
+        self.exclusive.unconfirmed.asks_room = false;
+    }
+
+    /// Asks for the room on the server's disk, if the figures are old.
+    pub(crate) fn watch_room(&mut self) {
+        let is_old = self.view.figures.is_none_or(|(_, at)| self.now >= at + ROOM_FOR);
+        if self.exclusive.unconfirmed.is_alone
+            && self.config.journal
+            && is_old
+            && self.exclusive.unconfirmed.taken != (0, 0)
+        {
+            self.ask_room();
+        }
+    }
+
+    fn ask_room(&mut self) {
+        if !self.exclusive.unconfirmed.asks_room && self.requests.link.is_up() && self.config.journal {
+            self.exclusive.unconfirmed.asks_room = true;
+            let target = Target::at(TreePath::root());
+            self.send(Request::Statfs(Tstatfs { target }), Pending::Room(RoomAsking));
+        }
+    }
+
+    /// Takes in the room on the server's disk, which includes all changes that the server has.
+    pub(crate) fn room_known(&mut self, is_told: bool) {
+        self.exclusive.unconfirmed.asks_room = false;
+        if is_told {
+            self.exclusive.unconfirmed.taken = (0, 0);
+        }
+    }
+
+    /// Orders a query after the unconfirmed changes, which its reply must include. Returns it if it may be sent now.
+    pub(crate) fn behind(&mut self, mut request: Request, pending: Pending) -> Option<(Request, Pending)> {
+        if !self.exclusive.unconfirmed.is_any() {
+            return Some((request, pending));
+        }
+        let waits = match &mut request {
+            Request::Get(get) => {
+                get.mode = get.mode.and(GetMode::ORDERED);
+                false
+            }
+            Request::Xattr(xattr) => matches!(xattr.action, XattrAction::Read | XattrAction::List),
+            Request::Seek(_) | Request::Find(_) => true,
+            // What is not there yet is on some file system all the same, but only the server knows on which.
+            Request::Statfs(statfs) => statfs.target.id.is_some_and(|id| id.provisional_number().is_some()),
+            Request::Version(_)
+            | Request::Attach(_)
+            | Request::Flush(_)
+            | Request::Ping(_)
+            | Request::Put(_)
+            | Request::Remove(_)
+            | Request::Rename(_)
+            | Request::Link(_)
+            | Request::Allocate(_)
+            | Request::Copy(_)
+            | Request::Commit(_)
+            | Request::Lock(_)
+            | Request::Recalled(_)
+            | Request::Number(_) => false,
+        };
+        if !waits {
+            return Some((request, pending));
+        }
+        self.requests.hold(self.now, self.exclusive.unconfirmed.issued, request, pending);
+        None
+    }
+
+    /// Whether `close` need not wait for the server: the journal has the data, and no other session sees the file before the server has it.
+    pub(crate) fn closes_ahead(&self, node: TreeNodeId) -> bool {
+        self.is_ahead(node) && self.may_be_ahead() && self.config.mode.publish.is_write_back()
+    }
+
+    pub(crate) fn note_late(&mut self, what: &'static str, path: TreePath, errno: Errno) {
+        if self.exclusive.unconfirmed.late.len() >= LATE_MAX {
+            self.exclusive.unconfirmed.late.pop_front();
+        }
+        self.exclusive.unconfirmed.late_count += 1;
+        self.exclusive.unconfirmed.late.push_back(LateError { what, path, errno, at: self.now });
+    }
+}

@@ -1,0 +1,141 @@
+//! Replies: each continues the operation that sent the request.
+
+use crate::call::Answer;
+use crate::core::Client;
+use crate::operation::{
+    affected, allocate, attributes, barrier, commit, confirm, conflict_copies, copy, fetch, find, handles,
+    interrupt, link, list, lock, lookup, make, open, publish, read, readlink, refused, remove, rename,
+    statfs, unstable, write, xattr,
+};
+use crate::pending::{Confirming, Continuation, Figures, Pending, Seeking, Syncing, Unlocking, Withdrawing};
+use crate::requests::{GivenUp, Outstanding};
+use wirefs_op::message::target::NOFD;
+use wirefs_op::{Errno, Reply, Request};
+
+impl Client {
+    /// Continues with a reply. An `Err` of an operation is the answer to its call.
+    pub(crate) fn reply_arrived(&mut self, outstanding: Outstanding, reply: Reply, last: bool) {
+        refused::watch(self, &outstanding, &reply);
+        if let Reply::Error(error) = reply {
+            if affected::may_be_done(&outstanding.request, error.errno) {
+                affected::invalidate(self, &outstanding.pending);
+            }
+            return self.request_failed(outstanding.pending, error.errno);
+        }
+        if has_done_too_much(&outstanding.request, &reply) {
+            return self.request_lost(outstanding.pending, Errno::Protocol);
+        }
+        let (sent, order) = (outstanding.told_since, outstanding.order);
+        let Outstanding { pending, tag, request, .. } = outstanding;
+        unstable::note(self, &pending, &request, order);
+        self.note_acquired(&request);
+        if pending.leaves_fd() {
+            handles::fd_moved(self, &request, &reply);
+        }
+        match (pending, reply) {
+            (Pending::Ignore(_) | Pending::Close(_), _) => {}
+            (Pending::Lookup(p), Reply::Get(r)) => lookup::finish(self, p, sent, r, last),
+            (Pending::Getattr(p), Reply::Get(r)) => attributes::got(self, p, sent, r),
+            (Pending::Setattr(p), Reply::Put(r)) => attributes::was_set(self, p, sent, r),
+            (Pending::Readlink(p), Reply::Get(r)) => readlink::finish(self, p, sent, r),
+            (Pending::Make(p), Reply::Put(r)) => make::finish(self, p, sent, r),
+            (Pending::Remove(p), Reply::Remove(r)) => remove::finish(self, p, sent, r),
+            (Pending::Rename(p), Reply::Rename(r)) => rename::finish(self, p, sent, r),
+            (Pending::Link(p), Reply::Link(r)) => link::finish(self, p, sent, r),
+            (Pending::Open(p), Reply::Get(r)) => open::finish_reading(self, p, sent, r, last),
+            (Pending::Open(p), Reply::Put(r)) => open::finish_writing(self, p, sent, r),
+            (Pending::AcquireFd(p), Reply::Get(r)) => handles::acquired(self, p, r.fd),
+            (Pending::Fetch(p), Reply::Get(r)) => fetch::finish(self, tag, p, sent, r, last),
+            (Pending::ReadExactly(p), Reply::Get(r)) => read::finish_exact(self, tag, p, r, last),
+            (Pending::Write(p), Reply::Put(r)) => write::finish(self, p, sent, r),
+            (Pending::List(p), Reply::Get(r)) => list::finish(self, tag, p, sent, r, last),
+            (Pending::Find(p), Reply::Find(r)) => find::finish(self, tag, p, sent, r, last),
+            (Pending::Prefetch(p), Reply::Get(r)) => open::came_ahead(self, p, sent, r, last),
+            (Pending::Xattr(p), Reply::Xattr(r)) => xattr::finish(self, p, sent, r),
+            (Pending::Statfs(Figures(call)), Reply::Statfs(r)) => statfs::finish(self, call, sent, r),
+            (Pending::Lock(p), Reply::Lock(r)) => lock::finish(self, p, sent, r),
+            (Pending::Unlock(Unlocking(node)), Reply::Lock(_)) => lock::unlocked(self, node),
+            (Pending::Withdraw(Withdrawing(oldtag)), Reply::Flush(_)) => interrupt::finish(self, oldtag),
+            (Pending::Allocate(p), Reply::Allocate(r)) => allocate::finish(self, p, sent, r),
+            (Pending::Copy(p), Reply::Copy(r)) => copy::finish(self, p, sent, r),
+            (Pending::Seek(Seeking(call)), Reply::Seek(r)) => self.answer(call, Answer::Offset(r.offset)),
+            (Pending::Publish(p), Reply::Put(r)) => publish::was_put(self, p, sent, &request, &r),
+            (Pending::Publish(p), Reply::Rename(r)) => publish::was_moved(self, p, sent, &r),
+            (Pending::Replaced(p), Reply::Get(r)) => conflict_copies::looked(self, p, r),
+            (Pending::Replaced(p), Reply::Remove(r)) => conflict_copies::removed(self, p, sent, r),
+            (Pending::Replaced(p), Reply::Rename(r)) => conflict_copies::kept(self, p, sent, &r),
+            (Pending::Commit(p), Reply::Commit(r)) => commit::finish(self, p, order, r),
+            (Pending::Barrier(_), Reply::Put(_)) => barrier::finish(self),
+            (Pending::Confirm(Confirming(number)), reply) => {
+                confirm::finish(self, number, sent, &request, &reply)
+            }
+            (Pending::Room(_), Reply::Statfs(r)) => {
+                self.view.figures = Some((r.figures, sent));
+                self.room_known(true);
+            }
+            (Pending::Durable(Syncing(below)), Reply::Commit(r)) => self.are_durable(below, Some(r.boot)),
+            // A reply of another kind than was asked for: the server's fault, the caller's loss.
+            (pending, _) => self.request_failed(pending, Errno::Protocol),
+        }
+    }
+
+    /// Ends a request whose outcome is unknown.
+    pub(crate) fn request_lost(&mut self, pending: Pending, errno: Errno) {
+        affected::invalidate(self, &pending);
+        self.request_failed(pending, errno);
+    }
+
+    /// Ends a change whose outcome is unknown, and quarantines it if its program has continued.
+    pub(crate) fn change_lost(&mut self, lost: GivenUp) {
+        let GivenUp { request, pending, number } = lost;
+        refused::keep(self, &pending, number, &request, None);
+        self.request_lost(pending, Errno::Io);
+    }
+
+    /// Ends a request that failed.
+    pub(crate) fn request_failed(&mut self, pending: Pending, errno: Errno) {
+        match pending {
+            Pending::Ignore(_) | Pending::Close(_) => {}
+            Pending::Lookup(p) => lookup::failed(self, p, errno),
+            Pending::Getattr(p) => attributes::not_got(self, p, errno),
+            Pending::Setattr(p) => attributes::not_set(self, p, errno),
+            Pending::Readlink(p) => attributes::fail_gone(self, p.call, p.node, errno),
+            Pending::Make(p) => make::failed(self, p, errno),
+            Pending::Remove(p) => remove::failed(self, p, errno),
+            Pending::Rename(p) => rename::failed(self, p, errno),
+            Pending::Link(p) => link::failed(self, p, errno),
+            Pending::Open(p) => open::failed(self, p, errno),
+            Pending::AcquireFd(p) => handles::acquired(self, p, NOFD),
+            Pending::Fetch(p) => fetch::failed(self, p, errno),
+            Pending::ReadExactly(p) => read::not_exact(self, p, errno),
+            Pending::Write(p) => write::failed(self, p, errno),
+            Pending::List(p) => list::failed(self, p, errno),
+            Pending::Find(p) => find::failed(self, p, errno),
+            Pending::Prefetch(p) => open::not_ahead(self, p),
+            Pending::Xattr(p) => xattr::failed(self, p, errno),
+            Pending::Statfs(Figures(call)) => statfs::failed(self, call, errno),
+            Pending::Seek(Seeking(call)) => self.fail(call, errno),
+            Pending::Lock(p) => lock::failed(self, p, errno),
+            Pending::Unlock(Unlocking(node)) => lock::unlocked(self, node),
+            Pending::Withdraw(Withdrawing(oldtag)) => interrupt::finish(self, oldtag),
+            Pending::Allocate(p) => allocate::failed(self, p, errno),
+            Pending::Copy(p) => copy::failed(self, p, errno),
+            Pending::Commit(p) => commit::failed(self, p, errno),
+            Pending::Barrier(p) => barrier::failed(self, p, errno),
+            Pending::Publish(p) => publish::failed(self, p, errno),
+            Pending::Replaced(p) => conflict_copies::failed(self, p, errno),
+            Pending::Confirm(Confirming(number)) => confirm::failed(self, number, errno),
+            Pending::Room(_) => self.room_known(false),
+            Pending::Durable(Syncing(below)) => self.are_durable(below, None),
+        }
+    }
+}
+
+/// Whether the server says that it has done more than it was asked for.
+fn has_done_too_much(request: &Request, reply: &Reply) -> bool {
+    match (request, reply) {
+        (Request::Put(asked), Reply::Put(put)) => u64::from(put.count) > asked.data.0.len() as u64,
+        (Request::Copy(asked), Reply::Copy(copied)) => copied.count > asked.length,
+        _ => false,
+    }
+}

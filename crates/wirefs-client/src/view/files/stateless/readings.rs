@@ -1,0 +1,345 @@
+//! Stateless readings: their listings, their readers, and their bounds.
+//!
+//! A *reading* has a number in its directory and goes through one listing; several may go through the same. No message says that a reader has left,
+//! so a reading is known until
+//!
+//! | its readers | it is ended |
+//! |---|---|
+//! | came to its end, all of them | as the one of which that is true for longest, while there are more than [`DONE_MAX`] of these or all take more than [`Limits::done`] |
+//! | did not go on for [`SLOW`] | while all take more than [`Limits::slow`] |
+//! | are in its midst | while all take more than [`Limits::all`], or are more than [`READINGS_MAX`]: that which was used longest ago, at once |
+//!
+//! *Holds*: what is taken is counted when it changes, so that asking for it walks nothing.
+
+use crate::call::Handle;
+use crate::view::files::OpenDirectory;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+use wirefs_cache::TreeNodeId;
+use wirefs_cache::long_listing::ENTRY_BYTES;
+use wirefs_op::Time;
+
+/// Readings over all directories, at most.
+const READINGS_MAX: usize = 16_384;
+/// Those of them whose readers came to their end, at most.
+pub(super) const DONE_MAX: usize = 1024;
+/// Readings without progress for this long are dropped when listings take much room.
+pub(super) const SLOW: Duration = Duration::from_secs(60);
+/// A directory with more readings than these gives up its own first.
+const FEW: usize = 16;
+/// Threads in the middle of a reading that are known singly, at most.
+const READERS_MAX: usize = 64;
+/// Memory of a reading beside its listing, in bytes.
+const READING_BYTES: usize = 512;
+
+/// How many bytes all readings may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    done: usize,
+    slow: usize,
+    all: usize,
+}
+
+impl Limits {
+    /// Those of a client that may use so many bytes.
+    pub(super) fn within(bytes_max: usize) -> Limits {
+        Limits {
+            done: (bytes_max / 16).clamp(256 * 1024, 16 * 1024 * 1024),
+            slow: (bytes_max / 4).max(512 * 1024),
+            all: (bytes_max / 2).max(1024 * 1024),
+        }
+    }
+}
+
+/// Which reading: of a directory, with a number.
+pub(super) type Id = (TreeNodeId, u64);
+
+#[derive(Debug)]
+struct Listing {
+    open: OpenDirectory,
+    weight: Weight,
+    /// The readings that go through it.
+    numbers: BTreeSet<u64>,
+}
+
+/// The counted memory of a listing: its own bytes, and the address of the entries that it may share.
+#[derive(Clone, Copy, Debug, Default)]
+struct Weight {
+    own: usize,
+    plain: Option<usize>,
+}
+
+#[derive(Debug)]
+struct Reading {
+    handle: Handle,
+    age: u64,
+    used: Time,
+    /// Threads in its midst, and how often; 0: some that are not known.
+    readers: BTreeMap<u32, u32>,
+    /// Its last entry was told.
+    is_told: bool,
+    is_queued: bool,
+}
+
+/// All of them.
+#[derive(Debug)]
+pub(super) struct Readings {
+    listings: BTreeMap<Handle, Listing>,
+    /// The same, by directory.
+    of: BTreeSet<(TreeNodeId, Handle)>,
+    readings: BTreeMap<Id, Reading>,
+    by_use: BTreeSet<(Time, Id)>,
+    /// Those whose readers came to the end, in the order in which that was; some may have got others since.
+    done: VecDeque<Id>,
+    /// Entries that several listings may share, by where they are: how many do, and how many bytes that is.
+    plain: BTreeMap<usize, (usize, usize)>,
+    bytes: usize,
+    limits: Limits,
+}
+
+impl Readings {
+    pub(super) fn within(bytes_max: usize) -> Readings {
+        Readings {
+            listings: BTreeMap::new(),
+            of: BTreeSet::new(),
+            readings: BTreeMap::new(),
+            by_use: BTreeSet::new(),
+            done: VecDeque::new(),
+            plain: BTreeMap::new(),
+            bytes: 0,
+            limits: Limits::within(bytes_max),
+        }
+    }
+
+    /// The bytes of all readings, shared entries included.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// How many there are.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.readings.len()
+    }
+
+    /// A listing is here, or its beginning.
+    pub(super) fn lists(&mut self, handle: Handle, open: OpenDirectory) {
+        self.of.insert((open.node, handle));
+        let listing = Listing { open, weight: Weight::default(), numbers: BTreeSet::new() };
+        self.bytes += READING_BYTES;
+        self.listings.insert(handle, listing);
+        self.weigh(handle);
+    }
+
+    pub(super) fn listing(&self, handle: Handle) -> Option<&OpenDirectory> {
+        self.listings.get(&handle).map(|listing| &listing.open)
+    }
+
+    pub(super) fn listing_mut(&mut self, handle: Handle) -> Option<&mut OpenDirectory> {
+        self.listings.get_mut(&handle).map(|listing| &mut listing.open)
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = &OpenDirectory> {
+        self.listings.values().map(|listing| &listing.open)
+    }
+
+    pub(super) fn all_mut(&mut self) -> impl Iterator<Item = &mut OpenDirectory> {
+        self.listings.values_mut().map(|listing| &mut listing.open)
+    }
+
+    /// The listings of a directory, the oldest first.
+    pub(super) fn of(&self, dir: TreeNodeId) -> impl DoubleEndedIterator<Item = Handle> + '_ {
+        self.of.range((dir, Handle(0))..=(dir, Handle(u64::MAX))).map(|(_, handle)| *handle)
+    }
+
+    /// A listing is another: counts it anew, and makes room.
+    pub(super) fn weigh(&mut self, handle: Handle) {
+        let Some(listing) = self.listings.get_mut(&handle) else { return };
+        let old = std::mem::take(&mut listing.weight);
+        let plain = listing.open.entries.plain();
+        let (address, plain_bytes) = (Arc::as_ptr(plain).addr(), ENTRY_BYTES * plain.len());
+        listing.weight = Weight { own: listing.open.entries.packed_bytes(), plain: Some(address) };
+        let own = listing.weight.own;
+        self.lightens(old);
+        let (uses, counted) = self.plain.entry(address).or_insert((0, 0));
+        *uses += 1;
+        self.bytes = self.bytes.saturating_sub(*counted) + plain_bytes + own;
+        *counted = plain_bytes;
+        self.make_room(handle);
+    }
+
+    fn lightens(&mut self, weight: Weight) {
+        self.bytes = self.bytes.saturating_sub(weight.own);
+        let Some(address) = weight.plain else { return };
+        let Some((uses, counted)) = self.plain.get_mut(&address) else { return };
+        *uses -= 1;
+        if *uses == 0 {
+            self.bytes = self.bytes.saturating_sub(*counted);
+            self.plain.remove(&address);
+        }
+    }
+
+    /// The number of the last reading of a listing, if it is of this age.
+    pub(super) fn number_of(&self, handle: Handle, age: u64) -> Option<u64> {
+        let listing = self.listings.get(&handle)?;
+        let number = *listing.numbers.last()?;
+        self.readings.get(&(listing.open.node, number)).filter(|reading| reading.age == age)?;
+        Some(number)
+    }
+
+    /// A reading of a listing begins.
+    pub(super) fn begins(&mut self, handle: Handle, number: u64, age: u64, now: Time) {
+        let Some(listing) = self.listings.get_mut(&handle) else { return };
+        let id = (listing.open.node, number);
+        listing.numbers.insert(number);
+        let readers = BTreeMap::new();
+        let reading = Reading { handle, age, used: now, readers, is_told: false, is_queued: false };
+        self.by_use.insert((now, id));
+        self.bytes += READING_BYTES;
+        self.readings.insert(id, reading);
+        self.make_room(handle);
+    }
+
+    /// The listing that a reading goes through, and its age.
+    pub(super) fn find(&self, id: Id) -> Option<(Handle, u64)> {
+        self.readings.get(&id).map(|reading| (reading.handle, reading.age))
+    }
+
+    /// A thread is told of a reading, and is in its midst; `begins`: from its beginning on, `is_last`: to its last entry.
+    pub(super) fn tells(&mut self, id: Id, thread: u32, (begins, is_last): (bool, bool), now: Time) {
+        let Some(reading) = self.readings.get_mut(&id) else { return };
+        self.by_use.remove(&(reading.used, id));
+        self.by_use.insert((now, id));
+        reading.used = now;
+        reading.is_told |= is_last;
+        let is_known = reading.readers.len() < READERS_MAX || reading.readers.contains_key(&thread);
+        let thread = if is_known { thread } else { 0 };
+        let times = reading.readers.entry(thread).or_insert(0);
+        if begins || *times == 0 {
+            *times = times.saturating_add(1);
+        }
+    }
+
+    /// A thread came to the end of a reading of this age.
+    pub(super) fn ended(&mut self, dir: TreeNodeId, age: u64, thread: u32) {
+        let mut of_age = self.readings.range_mut((dir, 0)..=(dir, u64::MAX)).rev();
+        let is_it = |reading: &Reading| {
+            reading.age == age && reading.is_told && reading.readers.contains_key(&thread)
+        };
+        let Some((id, reading)) = of_age.find(|(_, reading)| is_it(reading)).filter(|_| thread != 0) else {
+            return;
+        };
+        if let Some(times) = reading.readers.get_mut(&thread) {
+            *times -= 1;
+            if *times == 0 {
+                reading.readers.remove(&thread);
+            }
+        }
+        if reading.readers.is_empty() && !reading.is_queued {
+            let (id, handle) = (*id, reading.handle);
+            self.queue(id);
+            self.make_room(handle);
+        }
+    }
+
+    fn queue(&mut self, id: Id) {
+        if let Some(reading) = self.readings.get_mut(&id) {
+            reading.is_queued = true;
+            self.done.push_back(id);
+        }
+    }
+
+    /// Ends what there is too much of, but nothing of this listing, which is in use.
+    fn make_room(&mut self, keep: Handle) {
+        let mut left = self.done.len();
+        while left > 0 && (self.done.len() > DONE_MAX || self.bytes > self.limits.done) {
+            left -= 1;
+            let Some(id) = self.done.pop_front() else { break };
+            let Some(reading) = self.readings.get_mut(&id) else { continue };
+            reading.is_queued = false;
+            if !reading.readers.is_empty() {
+                continue;
+            }
+            if reading.handle == keep || !self.is_idle(id) {
+                self.queue(id);
+            } else {
+                self.end(id);
+            }
+        }
+        while self.bytes > self.limits.all || self.readings.len() > READINGS_MAX {
+            let Some(id) = self.oldest(keep) else { break };
+            self.end(id);
+        }
+    }
+
+    /// The reading that gives way to this listing.
+    fn oldest(&self, keep: Handle) -> Option<Id> {
+        let may_go = |id: &Id| {
+            self.is_idle(*id) && self.readings.get(id).is_some_and(|reading| reading.handle != keep)
+        };
+        let dir = self.listing(keep)?.node;
+        let own = || self.readings.range((dir, 0)..=(dir, u64::MAX)).map(|(id, _)| *id);
+        let first = if own().nth(FEW).is_some() { own().find(may_go) } else { None };
+        first.or_else(|| self.by_use.iter().map(|(_, id)| *id).find(may_go))
+    }
+
+    /// Whether no call waits for more of it.
+    fn is_idle(&self, id: Id) -> bool {
+        let listing = self.readings.get(&id).and_then(|reading| self.listings.get(&reading.handle));
+        listing.is_none_or(|listing| listing.open.waiting.is_empty())
+    }
+
+    /// Drops a listing of which no entry was sent, and for which no call waits.
+    pub(super) fn drop_vain(&mut self, handle: Handle) {
+        let is_vain = |listing: &Listing| listing.numbers.is_empty() && listing.open.waiting.is_empty();
+        if self.listings.get(&handle).is_some_and(is_vain) {
+            self.end_listing(handle);
+        }
+    }
+
+    /// Ends readings without progress, if they take much room, and listings without readers.
+    pub(super) fn end_slow(&mut self, now: Time) {
+        while self.bytes > self.limits.slow {
+            let slow = self.by_use.iter().take_while(|(used, _)| now.since(*used) >= SLOW);
+            let Some(id) = slow.map(|(_, id)| *id).find(|id| self.is_idle(*id)) else { break };
+            self.end(id);
+        }
+        let begun: Vec<Handle> = self.listings.keys().copied().collect();
+        begun.into_iter().for_each(|handle| self.drop_vain(handle));
+    }
+
+    /// Ends those of directories that are not there any more.
+    pub(super) fn retain(&mut self, is_there: impl Fn(TreeNodeId) -> bool) {
+        let gone = self.of.iter().filter(|(dir, _)| !is_there(*dir)).map(|(_, handle)| *handle);
+        gone.collect::<Vec<_>>().into_iter().for_each(|handle| self.end_listing(handle));
+        self.done.retain(|id| is_there(id.0));
+    }
+
+    fn end(&mut self, id: Id) {
+        let Some(reading) = self.readings.remove(&id) else { return };
+        self.by_use.remove(&(reading.used, id));
+        self.bytes = self.bytes.saturating_sub(READING_BYTES);
+        if reading.is_queued {
+            self.done.retain(|done| *done != id);
+        }
+        let Some(listing) = self.listings.get_mut(&reading.handle) else { return };
+        listing.numbers.remove(&id.1);
+        if listing.numbers.is_empty() {
+            self.end_listing(reading.handle);
+        }
+    }
+
+    fn end_listing(&mut self, handle: Handle) {
+        let Some(listing) = self.listings.remove(&handle) else { return };
+        self.of.remove(&(listing.open.node, handle));
+        self.lightens(listing.weight);
+        self.bytes = self.bytes.saturating_sub(READING_BYTES);
+        for number in listing.numbers {
+            self.end((listing.open.node, number));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

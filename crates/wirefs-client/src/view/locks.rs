@@ -1,0 +1,153 @@
+//! Delegated locks: a program's lock at the server may be wider than what it asked for, and what it asks for within that is answered here
+//! (`docs/design/0020-lock-delegation.md`).
+//!
+//! ```text
+//!   Exact    the server has of each owner what that owner holds            nothing is answered here
+//!   Asking   the whole file is asked for, in one owner's name              other requests wait for the outcome
+//!   Delegated     the server has the whole file for this owner                  its locks, and looks for what is in the way, cost nothing
+//! ```
+//!
+//! | from | by | to |
+//! |---|---|---|
+//! | Exact | a lock of the only owner here, while this mount is alone | Asking |
+//! | Asking | it is granted | Delegated |
+//! | Asking | it is refused | Exact, and the lock is asked for as it is |
+//! | Delegated, shared | an exclusive lock of the same owner | Asking |
+//! | Delegated | another owner; a pause; delegated for long; no longer alone; the last close; a change of the file at the server | Exact: the rest is released |
+//!
+//! INVARIANT: what the server has of an owner covers what the owner holds here. It is only ever made smaller without asking, in the order
+//! in which it was asked for, so no moment comes in which others could have what is held here.
+
+mod file;
+
+pub(crate) use file::{Asked, FileLocks, Refusal, Step};
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+use wirefs_cache::TreeNodeId;
+use wirefs_op::{FileId, LockFamily, LockKind, LockRange, Time};
+
+/// An unused delegation is reduced to the held locks after this time.
+const IDLE: Duration = Duration::from_secs(1);
+/// The longest delegation, until its owner holds nothing: then a process at the server that polls for the lock can get it.
+const DELEGATED_FOR: Duration = Duration::from_secs(4);
+/// The pause between two delegations: a process at the server that polls for the lock, as databases do, tries again within 100 ms.
+const PAUSE: Duration = Duration::from_millis(100);
+/// For how long none is asked for after one was refused.
+const REFUSED_FOR: Duration = Duration::from_secs(1);
+/// For how long none is asked for after a program at the server changed the file: it probably takes turns with programs here, and would
+/// wait for [`IDLE`] at each of its own.
+const CHANGED_FOR: Duration = Duration::from_secs(10);
+/// A file that was written to under a lock so lately is delegated exclusively at once.
+const WRITTEN_FOR: Duration = Duration::from_secs(10);
+/// Ranges that an owner holds under a delegated lock, at most: the server counts those that are more.
+const RANGES_MAX: usize = 1024;
+/// Requests that may queue for the outcome of one delegation request.
+const QUEUED_MAX: usize = 4096;
+
+/// All of the file.
+fn whole(kind: LockKind, pid: u32) -> LockRange {
+    LockRange { kind, start: 0, end: u64::MAX, pid }
+}
+
+/// Which of the two families, as a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key {
+    node: TreeNodeId,
+    is_flock: bool,
+}
+
+impl Key {
+    pub(crate) fn node(self) -> TreeNodeId {
+        self.node
+    }
+
+    pub(crate) fn family(self) -> LockFamily {
+        if self.is_flock { LockFamily::Flock } else { LockFamily::Posix }
+    }
+}
+
+/// The locks of this mount's programs, by file and family.
+#[derive(Debug, Default)]
+pub(crate) struct Locks {
+    files: BTreeMap<Key, FileLocks>,
+    /// The files at the server that an owner asked for locks of. In mode `session` a node is another file once a copy was published, and
+    /// the server still has the lock on the former one.
+    asked_of: BTreeMap<(Key, u64), Vec<FileId>>,
+    /// Locks that were answered here.
+    pub(crate) answered: u64,
+}
+
+impl Locks {
+    pub(crate) fn key(node: TreeNodeId, family: LockFamily) -> Key {
+        Key { node, is_flock: family == LockFamily::Flock }
+    }
+
+    pub(crate) fn file(&mut self, key: Key) -> &mut FileLocks {
+        self.files.entry(key).or_insert_with(|| FileLocks::of(key.is_flock))
+    }
+
+    /// The files and families of which something is known.
+    pub(crate) fn keys(&self) -> Vec<Key> {
+        self.files.keys().copied().collect()
+    }
+
+    /// Those of one node.
+    pub(crate) fn keys_of(&self, node: TreeNodeId) -> Vec<Key> {
+        let first = Key { node, is_flock: false };
+        self.files.range(first..=Key { is_flock: true, ..first }).map(|(key, _)| *key).collect()
+    }
+
+    /// An owner asks for a lock of a file that may be replaced before the release.
+    pub(crate) fn asks_of(&mut self, key: Key, owner: u64, id: FileId) {
+        let files = self.asked_of.entry((key, owner)).or_default();
+        if !files.contains(&id) {
+            files.push(id);
+        }
+    }
+
+    /// The files that an owner asked for locks of and that are not the file `now` of the node. `is_all`: the owner holds nothing afterwards.
+    pub(crate) fn former_files(
+        &mut self,
+        key: Key,
+        owner: u64,
+        now: Option<FileId>,
+        is_all: bool,
+    ) -> Vec<FileId> {
+        let files = match is_all {
+            true => self.asked_of.remove(&(key, owner)),
+            false => self.asked_of.get(&(key, owner)).cloned(),
+        };
+        files.into_iter().flatten().filter(|id| Some(*id) != now).collect()
+    }
+
+    /// The last open file of a node is closed, and all its locks are released.
+    pub(crate) fn forget_former_files(&mut self, node: TreeNodeId) {
+        self.asked_of.retain(|(key, _), _| key.node != node);
+    }
+
+    /// Whether a program here holds a lock that conflicts with `wanted`.
+    pub(crate) fn is_excluded(&self, key: Key, wanted: LockRange) -> bool {
+        self.files.get(&key).is_some_and(|file| file.is_excluded(wanted))
+    }
+
+    /// Files with a delegated lock, or one that is asked for.
+    pub(crate) fn delegated(&self) -> usize {
+        self.files.values().filter(|file| !file.is_exact()).count()
+    }
+
+    /// Forgets a file of which nothing is held and nothing worth remembering known.
+    pub(crate) fn trim(&mut self, key: Key, now: Time) {
+        if self.files.get(&key).is_some_and(|file| file.is_forgettable(now)) {
+            self.files.remove(&key);
+        }
+    }
+
+    /// The server holds none of the session's locks any more.
+    pub(crate) fn forget_held(&mut self) {
+        self.files.values_mut().for_each(FileLocks::forget_held);
+    }
+}
+
+#[cfg(test)]
+mod tests;
