@@ -35,6 +35,5 @@ fuzz: ## run the property tests of all decoders with CASES=20000 cases each
 	PROPTEST_CASES=$(or $(CASES),20000) BOLERO_RANDOM_ITERATIONS=$(or $(CASES),20000) cargo test --release -p wirefs-op -p wirefs-fuse
 metrics: ; @cargo xtask metrics ## figures of the code
 deny: ; @scripts/need deny && target/tools/bin/cargo-deny check ## licences and advisories of dependencies; installs cargo-deny (5 minutes)
-install: ## build for release and install to PREFIX=/usr/local
-	cargo build --release -p wirefs && install -D -m 755 target/release/wirefs "$(DESTDIR)$(or $(PREFIX),/usr/local)/bin/wirefs"
+install: ; @scripts/need build && PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" scripts/install ## build for release and install to PREFIX=/usr/local
 clean: ; rm -rf target try ## remove what builds and runs left here

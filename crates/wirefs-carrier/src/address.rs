@@ -21,7 +21,7 @@ pub enum Address {
     TcpPlain(HostPort),
     /// `ether://MAC@eth0[,eth1]`, and `ether://eth0[,eth1]` to listen: circuits over Ethernet frames.
     Ether(EtherAddress),
-    /// `[user@]host` over the system's ssh.
+    /// `[user@]host` or `ssh://[user@]host:port` over the system's ssh.
     Ssh(Login),
 }
 
@@ -41,6 +41,8 @@ pub struct Login {
     pub user: Option<String>,
     /// The host, or a `Host` of the ssh configuration; without brackets.
     pub host: String,
+    /// The port; `None`: ssh decides.
+    pub port: Option<u16>,
 }
 
 /// The source of `wirefs mount SOURCE`: a directory of a peer.
@@ -62,7 +64,7 @@ pub struct AddressError {
     instead: &'static str,
 }
 
-const FORMS: &str = "write one of [user@]host:path, tls://host:port/path, unix:///socket, ether://MAC@card/path, tcp+plain://host:port/path";
+const FORMS: &str = "write one of [user@]host:path, ssh://[user@]host[:port]/path, tls://host:port/path, unix:///socket, ether://MAC@card/path, tcp+plain://host:port/path";
 const LISTEN_FORMS: &str =
     "write one of tls://host:port, unix:///path/of/socket, ether://card, tcp+plain://host:port";
 
@@ -87,10 +89,7 @@ impl Source {
                 "says tcp without saying how",
                 "write tls://host:port, or tcp+plain://host:port for no encryption",
             )),
-            Some((b"ssh", _)) => Err((
-                "is not how wirefs names a login",
-                "write [user@]host:path; a port belongs into ~/.ssh/config or into -o ssh_command=\"ssh -p PORT\"",
-            )),
+            Some((b"ssh" | b"sftp", rest)) => parse_ssh_url(rest),
             Some(_) => Err(("has an unknown scheme", FORMS)),
             None => parse_ssh(text),
         };
@@ -192,26 +191,45 @@ fn parse_ssh(text: &[u8]) -> Parsed {
         return Err(local);
     }
     let login = std::str::from_utf8(login).map_err(|_| ("has a host that is not text", FORMS))?;
-    let (user, host) = match login.rsplit_once('@') {
-        Some((user, host)) => (Some(user), host),
-        None => (None, login),
-    };
-    if user.is_some_and(|user| user.is_empty() || user.starts_with('-') || user.chars().any(char::is_control))
-    {
+    let (user, host) = split_user(login)?;
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    let login = Login { user, host: clean_host(host)?, port: None };
+    let path = path.strip_prefix(b":").unwrap_or(path);
+    Ok(Source { address: Address::Ssh(login), path: below_home(path).unwrap_or(path).to_vec() })
+}
+
+/// `[user@]host[:port][/path]`. The path is absolute, but for `/~/path` below the home directory.
+fn parse_ssh_url(rest: &[u8]) -> Parsed {
+    let end = rest.iter().position(|&byte| byte == b'/').unwrap_or(rest.len());
+    let (authority, path) = rest.split_at_checked(end).unwrap_or((rest, &[]));
+    let authority = std::str::from_utf8(authority).map_err(|_| ("has a host that is not text", FORMS))?;
+    let (user, host) = split_user(authority)?;
+    let (host, port) = split_port(host)?;
+    let port = port.map(|text| text.parse().ok().filter(|&port: &u16| port > 0).ok_or(text));
+    let port = port.transpose().map_err(|_| {
+        (
+            "has a port that is not a number from 1 to 65535",
+            "write ssh://host:port/path, such as ssh://h:22/srv",
+        )
+    })?;
+    let path = path.strip_prefix(b"/").and_then(below_home).unwrap_or(path);
+    Ok(Source { address: Address::Ssh(Login { user, host: clean_host(host)?, port }), path: path.to_vec() })
+}
+
+/// Splits `[user@]host`.
+fn split_user(login: &str) -> Result<(Option<String>, &str), (&'static str, &'static str)> {
+    let Some((user, host)) = login.rsplit_once('@') else { return Ok((None, login)) };
+    if user.is_empty() || user.starts_with('-') || user.chars().any(char::is_control) {
         return Err(("has a user that is no user name", FORMS));
     }
-    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-    let login = Login { user: user.map(str::to_owned), host: clean_host(host)? };
-    let path = path.strip_prefix(b":").unwrap_or(path);
-    // `host:~/dir` is a habit; no shell expands the tilde there, and relative paths start at home anyway.
-    let path = match path.strip_prefix(b"~") {
-        Some(rest) if rest.is_empty() || rest.starts_with(b"/") => {
-            let slashes = rest.iter().take_while(|&&byte| byte == b'/').count();
-            rest.get(slashes..).unwrap_or_default()
-        }
-        Some(_) | None => path,
-    };
-    Ok(Source { address: Address::Ssh(login), path: path.to_vec() })
+    Ok((Some(user.to_owned()), host))
+}
+
+/// Returns the path after `~` or `~/`: no shell expands the tilde there, and relative paths start at home anyway.
+fn below_home(path: &[u8]) -> Option<&[u8]> {
+    let rest = path.strip_prefix(b"~").filter(|rest| rest.is_empty() || rest.starts_with(b"/"))?;
+    let slashes = rest.iter().take_while(|&&byte| byte == b'/').count();
+    rest.get(slashes..)
 }
 
 /// Returns the index of the colon that ends `[user@]host`, after the brackets of an IPv6 address.
@@ -291,7 +309,10 @@ impl fmt::Display for Address {
             Self::Tls(host) => write!(f, "tls://{host}"),
             Self::TcpPlain(host) => write!(f, "tcp+plain://{host}"),
             Self::Ether(place) => write!(f, "{place}"),
-            Self::Ssh(login) => write!(f, "{login}:"),
+            Self::Ssh(login) => match login.port {
+                Some(port) => write!(f, "ssh://{login}:{port}"),
+                None => write!(f, "{login}:"),
+            },
         }
     }
 }
@@ -300,6 +321,11 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = String::from_utf8_lossy(&self.path);
         match &self.address {
+            // In a URL the path is absolute.
+            Address::Ssh(Login { port: Some(_), .. }) if path.is_empty() || path.starts_with('/') => {
+                write!(f, "{}{path}", self.address)
+            }
+            Address::Ssh(Login { port: Some(_), .. }) => write!(f, "{}/~/{path}", self.address),
             Address::Ssh(_) | Address::Unix(_) => write!(f, "{}{path}", self.address),
             Address::Tls(_) | Address::TcpPlain(_) | Address::Ether(_) if path.is_empty() => {
                 write!(f, "{}", self.address)

@@ -5,7 +5,7 @@ mod pending;
 mod socket_file;
 
 use std::io;
-use std::net::{TcpListener, ToSocketAddrs};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
@@ -214,9 +214,11 @@ impl ListenSocket {
     fn accept(&self, address: &Address) -> io::Result<Arrival> {
         match self {
             Self::Unix(listener) => Ok(Arrival::Unix(listener.accept()?.0, address.to_string())),
-            Self::TcpPlain(listener) => listener.accept().map(|(tcp, peer)| Arrival::TcpPlain(tcp, peer)),
+            Self::TcpPlain(listener) => {
+                listener.accept().map(|(tcp, peer)| Arrival::TcpPlain(tcp, canonical(peer)))
+            }
             Self::Tls(listener, acceptor) => {
-                listener.accept().map(|(tcp, peer)| Arrival::Tls(tcp, peer, Arc::clone(acceptor)))
+                listener.accept().map(|(tcp, peer)| Arrival::Tls(tcp, canonical(peer), Arc::clone(acceptor)))
             }
             Self::Ether(listener) => listener.accept().map(Arrival::Ether),
         }
@@ -241,7 +243,14 @@ fn bind_ether(
 fn bind_tcp(host: &HostPort, address: &Address) -> Result<TcpListener, ListenError> {
     let fail = |error| ListenError::tcp(address, host, error);
     let addresses: Vec<_> = (host.host.as_str(), host.port).to_socket_addrs().map_err(fail)?.collect();
-    let listener = TcpListener::bind(addresses.as_slice()).map_err(fail)?;
+    let listener = match TcpListener::bind(addresses.as_slice()) {
+        // Without IPv6 all addresses are those of IPv4.
+        Err(error) if host.host == "::" && is_without_ipv6(&error) => {
+            TcpListener::bind((Ipv4Addr::UNSPECIFIED, host.port))
+        }
+        bound => bound,
+    };
+    let listener = listener.map_err(fail)?;
     // Accepted sockets inherit the setting.
     congestion::prepare(&listener);
     // A peer that disconnects between poll and accept must not block the loop.
@@ -252,6 +261,15 @@ fn bind_tcp(host: &HostPort, address: &Address) -> Result<TcpListener, ListenErr
 fn bound(listener: &TcpListener, host: &HostPort) -> HostPort {
     let port = listener.local_addr().map_or(host.port, |address| address.port());
     HostPort { host: host.host.clone(), port }
+}
+
+fn is_without_ipv6(error: &io::Error) -> bool {
+    [libc::EAFNOSUPPORT, libc::EADDRNOTAVAIL].into_iter().any(|code| error.raw_os_error() == Some(code))
+}
+
+/// Returns an IPv4 peer of an IPv6 socket by its IPv4 address.
+fn canonical(peer: SocketAddr) -> SocketAddr {
+    SocketAddr::new(peer.ip().to_canonical(), peer.port())
 }
 
 fn is_exhausted(error: &io::Error) -> bool {

@@ -6,12 +6,14 @@
 mod child;
 mod command;
 mod dial;
-mod install;
+mod program;
 mod source;
+mod upload;
 
 pub use command::SshOptions;
 pub use dial::SshDial;
-pub use install::{InstallError, install_remote};
+pub use program::Programs;
+pub use upload::UploadProgress;
 
 /// Returns a child's standard error, indented below a message.
 pub(crate) fn indented(stderr: &str) -> String {

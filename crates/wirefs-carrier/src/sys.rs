@@ -1,8 +1,10 @@
 //! System calls without a safe wrapper.
-#![expect(unsafe_code, reason = "socket options that rustix does not name")]
+#![expect(unsafe_code, reason = "socket options that rustix does not name, and signals at a parent's end")]
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::time::Duration;
 
 use crate::gauge::SendTimes;
@@ -62,4 +64,20 @@ pub(crate) fn tcp_send_times(fd: impl AsFd) -> io::Result<Option<SendTimes>> {
         limited: micros(RWND_LIMITED_AT) + micros(SNDBUF_LIMITED_AT),
         rtt_min: Duration::from_micros(rtt.map_or(0, u32::from_ne_bytes).into()),
     }))
+}
+
+/// Has the child get SIGTERM when the calling thread ends, for instance because this process is killed. The child blocks
+/// no signals, whichever this process blocks.
+pub(crate) fn end_with_thread(command: &mut Command) {
+    // SAFETY: between fork and exec only system calls are made that change attributes of the child, with a signal set
+    // that sigemptyset initializes.
+    unsafe {
+        command.pre_exec(|| {
+            let mut none = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+            libc::sigemptyset(none.as_mut_ptr());
+            let failed = libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut()) != 0
+                || libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) != 0;
+            if failed { Err(io::Error::last_os_error()) } else { Ok(()) }
+        });
+    }
 }

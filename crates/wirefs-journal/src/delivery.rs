@@ -90,28 +90,41 @@ pub struct Delivery {
     boot: BootId,
     phase: Phase,
     pipeline: Pipeline,
-    /// The replay, its copy from before the first change, and the change behind each number that was sent; unused by [`Delivery::resume`].
+    /// The replay, and the change behind each number that was sent; unused by [`Delivery::resume`].
     replay: Option<Replay>,
-    decided: Option<Replay>,
     renumbered: BTreeMap<u64, u64>,
     /// Changes whose programs know that the server rejected them.
     rejected: BTreeSet<u64>,
     /// Changes that need not be sent.
     done: u64,
-    /// The latest change time that the server has reported, in nanoseconds since 1970.
-    latest_time: u64,
-    lookups: Lookups,
-    search: Search,
-    /// The objects found at the names.
-    names: BTreeMap<TreePath, ObjectStat>,
-    /// The part that an earlier process has done.
-    predecessor: Option<Predecessor>,
-    /// The stored findings say that the server may have forgotten its replies to changes below this number.
-    answered_stored: u64,
+    discovery: Discovery,
+    continuation: Continuation,
     /// Replies for the report to a live mount.
     replies: Option<ReplyCollector>,
     report: Option<ReplayReport>,
     outputs: VecDeque<DeliveryOutput>,
+}
+
+/// The search for the objects that the server has.
+#[derive(Debug, Default)]
+struct Discovery {
+    lookups: Lookups,
+    search: Search,
+    /// The objects found at the names.
+    names: BTreeMap<TreePath, ObjectStat>,
+    /// The latest change time that the server has reported, in nanoseconds since 1970.
+    latest_time: u64,
+}
+
+/// The state with which another connection or process continues a replay.
+#[derive(Debug, Default)]
+struct Continuation {
+    /// The replay from before the first change.
+    decided: Option<Replay>,
+    /// The part that an earlier process has done.
+    predecessor: Option<Predecessor>,
+    /// The stored findings say that the server may have forgotten its replies to changes below this number.
+    answered_stored: u64,
 }
 
 impl Delivery {
@@ -121,16 +134,11 @@ impl Delivery {
             phase,
             pipeline,
             replay: None,
-            decided: None,
             renumbered: BTreeMap::new(),
             rejected: BTreeSet::new(),
             done: 0,
-            latest_time: 0,
-            lookups: Lookups::default(),
-            search: Search::default(),
-            names: BTreeMap::new(),
-            predecessor: None,
-            answered_stored: 0,
+            discovery: Discovery::default(),
+            continuation: Continuation::default(),
             replies: None,
             report: None,
             outputs: VecDeque::new(),
@@ -155,9 +163,9 @@ impl Delivery {
     ) -> Result<Delivery, DeliveryFault> {
         let pipeline = Pipeline::new(terms, false, waits_from.map(|_| 0))?;
         let mut delivery = Delivery::new(terms.boot, pipeline, Phase::Names);
-        delivery.latest_time = latest_time;
+        delivery.discovery.latest_time = latest_time;
         delivery.replies = waits_from.map(ReplyCollector::from);
-        delivery.lookups.begin(replay.probes().map_err(Undeliverable::Replay)?);
+        delivery.discovery.lookups.begin(replay.probes().map_err(Undeliverable::Replay)?);
         delivery.replay = Some(replay);
         delivery.advance()?;
         Ok(delivery)
@@ -173,15 +181,16 @@ impl Delivery {
         let floor = replies.as_ref().map_or(answered, |replies| replies.floor);
         let pipeline = Pipeline::new(terms, false, Some(floor))?;
         let mut delivery = Delivery::new(terms.boot, pipeline, Phase::Changes);
-        delivery.answered_stored = answered;
+        delivery.continuation.answered_stored = answered;
         if predecessor.is_some() {
-            (delivery.phase, delivery.predecessor) = (Phase::InheritedObjects, predecessor);
-            delivery.lookups.begin(replay.refresh_targets());
+            (delivery.phase, delivery.continuation.predecessor) = (Phase::InheritedObjects, predecessor);
+            delivery.discovery.lookups.begin(replay.refresh_targets());
             delivery.replay = Some(replay);
             delivery.advance()?;
             return Ok(delivery);
         }
-        (delivery.decided, delivery.replay, delivery.replies) = (Some(replay.clone()), Some(replay), replies);
+        (delivery.continuation.decided, delivery.replay, delivery.replies) =
+            (Some(replay.clone()), Some(replay), replies);
         Ok(delivery)
     }
 
@@ -192,7 +201,7 @@ impl Delivery {
 
     /// Returns whether changes may have been replayed.
     pub fn has_replayed(&self) -> bool {
-        self.decided.is_some()
+        self.continuation.decided.is_some()
     }
 
     /// Returns the number of changes that need no further work.
@@ -203,8 +212,8 @@ impl Delivery {
 
     /// Ends the delivery after a lost connection or a failed sync. `None`: the next connection starts from the beginning.
     pub fn suspend(self) -> Option<SuspendedReplay> {
-        let answered = self.answered_stored.max(self.pipeline.acknowledged());
-        let (mut replay, sent) = (self.decided?, self.replay);
+        let answered = self.continuation.answered_stored.max(self.pipeline.acknowledged());
+        let (mut replay, sent) = (self.continuation.decided?, self.replay);
         sent.iter().for_each(|sent| replay.connection_lost(sent));
         Some(SuspendedReplay { boot: self.boot, replay, replies: self.replies, answered, predecessor: None })
     }
@@ -241,11 +250,11 @@ impl Delivery {
                 DeliveryInput::Received(body),
                 Phase::Names | Phase::Objects | Phase::InheritedObjects | Phase::Results(_),
             ) => {
-                self.lookups.received(body)?;
+                self.discovery.lookups.received(body)?;
                 self.advance()?;
             }
             (DeliveryInput::Received(body), Phase::Unreachable) => {
-                self.search.received(body)?;
+                self.discovery.search.received(body)?;
                 self.advance()?;
             }
             (DeliveryInput::Received(_), Phase::Ended) => {}
@@ -264,41 +273,46 @@ impl Delivery {
     /// Ends each phase whose lookups are complete, and sends more lookups.
     fn advance(&mut self) -> Result<(), DeliveryFault> {
         self.send_lookups();
-        while self.lookups.is_done()
-            && self.search.is_done()
+        while self.discovery.lookups.is_done()
+            && self.discovery.search.is_done()
             && let Some(replay) = &mut self.replay
         {
             match self.phase {
                 Phase::Names => {
-                    self.names = self.lookups.found();
-                    replay.decide(&self.names).map_err(Undeliverable::Replay)?;
-                    self.search.begin(replay.unreachable());
+                    self.discovery.names = self.discovery.lookups.found();
+                    replay.decide(&self.discovery.names).map_err(Undeliverable::Replay)?;
+                    self.discovery.search.begin(replay.unreachable());
                     self.phase = Phase::Unreachable;
                 }
                 Phase::Unreachable => {
-                    let others = self.search.found();
-                    self.lookups.begin(replay.targets().into_iter().chain(others).collect());
+                    let others = self.discovery.search.found();
+                    self.discovery.lookups.begin(replay.targets().into_iter().chain(others).collect());
                     self.phase = Phase::Objects;
                 }
                 Phase::Objects => {
-                    let (names, objects) = (std::mem::take(&mut self.names), self.lookups.found());
-                    replay.compare(&objects, self.latest_time);
-                    let (boot, next, latest_time) = (self.boot, replay.end(), self.latest_time);
+                    let (names, objects) =
+                        (std::mem::take(&mut self.discovery.names), self.discovery.lookups.found());
+                    replay.compare(&objects, self.discovery.latest_time);
+                    let (boot, next, latest_time) = (self.boot, replay.end(), self.discovery.latest_time);
                     let findings = Findings { boot, next, latest_time, names, objects, answered: 0 };
                     self.outputs.push_back(DeliveryOutput::Findings(Box::new(findings)));
-                    self.decided = Some(replay.clone());
+                    self.continuation.decided = Some(replay.clone());
                     self.phase = Phase::Changes;
                 }
                 Phase::InheritedObjects => {
-                    if let Some(Predecessor { touched, latest_time, .. }) = self.predecessor.take() {
-                        replay.refresh(&self.lookups.found(), latest_time, &touched);
+                    if let Some(Predecessor { touched, latest_time, .. }) =
+                        self.continuation.predecessor.take()
+                    {
+                        replay.refresh(&self.discovery.lookups.found(), latest_time, &touched);
                     }
-                    self.decided = Some(replay.clone());
+                    self.continuation.decided = Some(replay.clone());
                     self.phase = Phase::Changes;
                 }
                 Phase::Results(counts) => {
-                    self.report =
-                        self.replies.as_ref().map(|replies| replies.report(replay, self.lookups.stats()));
+                    self.report = self
+                        .replies
+                        .as_ref()
+                        .map(|replies| replies.report(replay, self.discovery.lookups.stats()));
                     self.end(counts);
                 }
                 Phase::Changes | Phase::Ended => break,
@@ -309,7 +323,7 @@ impl Delivery {
     }
 
     fn send_lookups(&mut self) {
-        let frames = self.lookups.ask().into_iter().chain(self.search.ask());
+        let frames = self.discovery.lookups.ask().into_iter().chain(self.discovery.search.ask());
         self.outputs.extend(frames.map(DeliveryOutput::Send));
     }
 
@@ -355,8 +369,8 @@ impl Delivery {
 
     fn forward_outputs(&mut self) -> Result<(), DeliveryFault> {
         let acknowledged = self.pipeline.acknowledged();
-        if self.replay.is_some() && acknowledged > self.answered_stored {
-            self.answered_stored = acknowledged;
+        if self.replay.is_some() && acknowledged > self.continuation.answered_stored {
+            self.continuation.answered_stored = acknowledged;
             self.outputs.push_back(DeliveryOutput::Answered(acknowledged));
         }
         while let Some(output) = self.pipeline.poll() {
@@ -368,7 +382,7 @@ impl Delivery {
                 }
                 PipelineOutput::Done(counts) => match (&self.replies, &self.replay) {
                     (Some(replies), Some(replay)) => {
-                        self.lookups.begin(replies.paths(replay));
+                        self.discovery.lookups.begin(replies.paths(replay));
                         self.phase = Phase::Results(counts);
                         self.advance()?;
                     }

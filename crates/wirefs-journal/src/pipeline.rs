@@ -7,12 +7,15 @@
 //! The caller passes a record whenever [`Pipeline::has_room`], then the end. A lost connection ends the pipeline; another one starts above
 //! the numbers that the server has by then.
 
+mod window;
+
 use crate::change;
 use crate::entry::Record;
-use crate::limits::{ANNOUNCE_EACH, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX};
+use crate::limits::{ANNOUNCE_EACH, IN_FLIGHT_MAX};
 use crate::replay::ReplayFault;
 use bytes::Bytes;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
+use window::Window;
 use wirefs_op::message::commit::{CommitScope, Tcommit};
 use wirefs_op::message::number::Tnumber;
 use wirefs_op::message::target::Target;
@@ -102,11 +105,7 @@ pub struct Pipeline {
     known: u64,
     /// Changes below are not sent.
     floor: u64,
-    free: VecDeque<Tag>,
-    in_flight: BTreeMap<Tag, Record>,
-    /// The numbers of the changes in flight.
-    numbers: BTreeSet<u64>,
-    bytes: usize,
+    window: Window,
     /// The number that the server gives to the next change, once a number was announced.
     implied: Option<u64>,
     acknowledged: u64,
@@ -135,10 +134,7 @@ impl Pipeline {
             boot: terms.boot,
             known,
             floor: answered.map_or(known, |answered| answered.min(known)),
-            free: (0..COMMIT.0).map(Tag).collect(),
-            in_flight: BTreeMap::new(),
-            numbers: BTreeSet::new(),
-            bytes: 0,
+            window: Window::new(COMMIT),
             implied: None,
             acknowledged: 0,
             has_ended: false,
@@ -150,13 +146,7 @@ impl Pipeline {
 
     /// Returns whether the next change may be passed.
     pub fn has_room(&self) -> bool {
-        !self.has_ended && !self.free.is_empty() && self.bytes < IN_FLIGHT_BYTES_MAX && !self.is_far_ahead()
-    }
-
-    /// Bounds the distance from the oldest change in flight to the newest.
-    fn is_far_ahead(&self) -> bool {
-        let (Some(first), Some(last)) = (self.numbers.first(), self.numbers.last()) else { return false };
-        last - first >= IN_FLIGHT_MAX as u64
+        !self.has_ended && self.window.has_room()
     }
 
     /// Returns the results so far.
@@ -166,7 +156,7 @@ impl Pipeline {
 
     /// Returns the number of changes in flight.
     pub fn in_flight(&self) -> usize {
-        self.in_flight.len()
+        self.window.len()
     }
 
     /// Takes an input.
@@ -179,7 +169,7 @@ impl Pipeline {
             DeliveryInput::End => self.has_ended = true,
             DeliveryInput::Received(body) => self.received(body)?,
         }
-        if self.has_ended && self.in_flight.is_empty() && !self.is_committing {
+        if self.has_ended && self.window.len() == 0 && !self.is_committing {
             self.is_committing = true;
             let commit = Tcommit { target: Target::at(TreePath::root()), scope: CommitScope::Filesystem };
             self.outputs.push_back(PipelineOutput::Send(Request::Commit(commit).encode(COMMIT)));
@@ -189,12 +179,12 @@ impl Pipeline {
 
     /// Returns the number of the change in flight with this tag.
     pub fn number_of(&self, tag: Tag) -> Option<u64> {
-        self.in_flight.get(&tag).map(|record| record.number)
+        self.window.number_of(tag)
     }
 
     /// Returns the number below which all sent changes are answered; 0 if none was sent.
     pub fn answered_below(&self) -> u64 {
-        self.numbers.first().copied().or(self.implied).unwrap_or_default()
+        self.window.first().or(self.implied).unwrap_or_default()
     }
 
     /// Returns the number below which the server was notified, or is about to be, that all replies have arrived.
@@ -217,21 +207,19 @@ impl Pipeline {
             self.counts.dropped += 1;
             return Ok(());
         };
-        let Some(tag) = self.free.pop_front() else {
+        let Some(tag) = self.window.take_tag() else {
             return Err(Malformed { what: "a change for which there is no room", at: 0 });
         };
         self.announce(record.number);
         self.outputs.push_back(PipelineOutput::Send(request.encode(tag)));
         self.implied = Some(record.number + 1);
-        self.bytes += record.body.len();
-        self.numbers.insert(record.number);
-        self.in_flight.insert(tag, record);
+        self.window.insert(tag, record);
         Ok(())
     }
 
     /// Announces the number of the next change if the server would imply another one, and regularly which replies have arrived.
     fn announce(&mut self, number: u64) {
-        let answered = self.numbers.first().map_or(number, |first| *first);
+        let answered = self.window.first().unwrap_or(number);
         let is_due = number - self.acknowledged >= ANNOUNCE_EACH && answered > self.acknowledged;
         if self.implied != Some(number) || is_due {
             self.acknowledged = answered;
@@ -257,12 +245,9 @@ impl Pipeline {
             });
             return Ok(());
         }
-        let Some(record) = self.in_flight.remove(&tag) else {
+        let Some(record) = self.window.remove(tag) else {
             return Err(Malformed { what: "a reply to no request", at: 1 });
         };
-        self.numbers.remove(&record.number);
-        self.bytes -= record.body.len();
-        self.free.push_back(tag);
         if let Reply::Error(error) = reply {
             self.counts.rejected += 1;
             let text = error.ename.to_string();

@@ -45,7 +45,15 @@ pub struct Survey {
     pub latest_time: u64,
     /// Numbers and bytes of the changes before any damage.
     records: Vec<(u64, u64)>,
+    progress: Progress,
+}
+
+/// The state of reading a journal.
+#[derive(Clone, Copy, Debug, Default)]
+struct Progress {
+    /// The number of the next segment, after the first one.
     next: Option<u64>,
+    /// The number of the last change.
     last: u64,
     /// A torn end. It becomes damage if an entry follows it.
     torn: Option<Damage>,
@@ -68,8 +76,8 @@ impl Survey {
             Err(fault @ HeaderFault::Version(_)) => return Err(fault),
             // Its process died after creating the file, or the disk did not get its header.
             Err(HeaderFault::Blank) => {
-                self.torn.get_or_insert(Damage { segment: number, at: 0 });
-                self.next = self.next.map(|_| number + 1);
+                self.progress.torn.get_or_insert(Damage { segment: number, at: 0 });
+                self.progress.next = self.progress.next.map(|_| number + 1);
                 return Ok(SegmentRecords::default());
             }
             Err(HeaderFault::Foreign | HeaderFault::Damaged) => {
@@ -78,16 +86,16 @@ impl Survey {
             }
         };
         let first = self.header.get_or_insert_with(|| header.clone());
-        let is_next = self.next.is_none_or(|next| next == number) && header.segment == number;
+        let is_next = self.progress.next.is_none_or(|next| next == number) && header.segment == number;
         if !is_next || header.session != first.session {
             self.is_damaged(number, 0);
         }
         let has_any = !entries.is_empty() || rest != Tail::Blank;
-        self.has_hole &= !has_any;
-        if let Some(torn) = self.torn.filter(|_| has_any) {
+        self.progress.has_hole &= !has_any;
+        if let Some(torn) = self.progress.torn.filter(|_| has_any) {
             self.is_damaged(torn.segment, torn.at);
         }
-        self.next = Some(number + 1);
+        self.progress.next = Some(number + 1);
         let mut taken = SegmentRecords::default();
         for entry in entries {
             self.entry(number, entry, &mut taken);
@@ -95,10 +103,10 @@ impl Survey {
         match rest {
             Tail::Blank => {}
             Tail::Torn { at } => {
-                self.torn.get_or_insert(Damage { segment: number, at });
+                self.progress.torn.get_or_insert(Damage { segment: number, at });
             }
             Tail::Corrupt { at, after_damage, is_hole } => {
-                self.has_hole = is_hole && self.damage.is_none();
+                self.progress.has_hole = is_hole && self.damage.is_none();
                 self.is_damaged(number, at);
                 for entry in after_damage {
                     self.entry(number, entry, &mut taken);
@@ -112,7 +120,7 @@ impl Survey {
     /// then a hole is the regular end. No program was promised an entry behind it.
     pub fn ended(&mut self, run: u64) {
         let is_anothers = self.header.as_ref().is_some_and(|header| header.run != run);
-        if is_anothers && std::mem::take(&mut self.has_hole) {
+        if is_anothers && std::mem::take(&mut self.progress.has_hole) {
             (self.damage, self.after_damage) = (None, 0);
         }
     }
@@ -124,10 +132,10 @@ impl Survey {
     fn entry(&mut self, segment: u64, entry: Entry, taken: &mut SegmentRecords) {
         match entry {
             Entry::Change(record) => {
-                if record.number <= self.last {
+                if record.number <= self.progress.last {
                     self.is_damaged(segment, 0);
                 }
-                self.last = self.last.max(record.number);
+                self.progress.last = self.progress.last.max(record.number);
                 if self.damage.is_some() {
                     self.after_damage += 1;
                     taken.after_damage.push(record);
@@ -175,7 +183,7 @@ impl Survey {
 
     /// Returns the number after the last change.
     pub fn end(&self) -> u64 {
-        self.last + 1
+        self.progress.last + 1
     }
 
     /// Returns whether the server has answered anything and so must know the session's numbers. A missing first segment proves it even if a power

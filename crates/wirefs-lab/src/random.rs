@@ -1,6 +1,7 @@
 //! A small seeded random number generator.
 
 use crate::profile::Probability;
+use wirefs_virtual::Dice;
 
 /// The xoshiro256++ generator, seeded by SplitMix64.
 ///
@@ -14,8 +15,8 @@ pub struct Random {
 impl Random {
     /// Returns the generator of `seed`; equal seeds give equal sequences.
     pub fn new(seed: u64) -> Random {
-        let mut mix = seed;
-        Random { state: std::array::from_fn(|_| split_mix(&mut mix)) }
+        let mut mix = Dice::new(seed);
+        Random { state: std::array::from_fn(|_| mix.word()) }
     }
 
     /// Returns 64 uniform bits.
@@ -40,14 +41,6 @@ impl Random {
         // The high half of the product is below `bound`, so it fits.
         (wide >> 64) as u64
     }
-}
-
-fn split_mix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mut mixed = *state;
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    mixed ^ (mixed >> 31)
 }
 
 #[cfg(test)]

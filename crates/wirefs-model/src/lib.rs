@@ -23,7 +23,6 @@
 //! host directory and the model; each former difference is a regression test.
 
 mod contents;
-mod dice;
 mod fs;
 mod mismatch;
 pub mod operation;
@@ -31,7 +30,6 @@ mod ops;
 pub mod posix;
 mod tree;
 
-pub use dice::Dice;
 pub use mismatch::Mismatch;
 pub use operation::Operation;
 pub use ops::{run_op, run_touches};

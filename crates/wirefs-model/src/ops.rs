@@ -8,7 +8,6 @@ mod objects;
 mod reply_outcome;
 mod request;
 
-use crate::dice::Dice;
 use crate::mismatch::{Mismatch, OperationHistory};
 use crate::ops::client::TreeClient;
 use crate::tree::ModelTree;
@@ -17,6 +16,7 @@ use reply_outcome::ReplyOutcome;
 use request::RandomRequest;
 use wirefs_op::message::version::BootId;
 use wirefs_server::Tree;
+use wirefs_virtual::Dice;
 
 /// The number of requests between two comparisons of the whole trees.
 const SNAPSHOT_EVERY: usize = 100;

@@ -315,8 +315,7 @@ fn errno_of(error: &super::ConnectError) -> Errno {
     }
 }
 
-/// Writes one line to standard error. A write error is ignored.
+/// Logs an error.
 fn report(error: &super::ConnectError) {
-    use std::io::Write;
-    let _ignored = writeln!(std::io::stderr(), "wirefs: {error}");
+    crate::log::line(format_args!("{error}"));
 }

@@ -18,6 +18,7 @@ use super::previous_mount::MountNote;
 use super::status::MountStatus;
 use super::store::{SavedSession, Store};
 use super::task_queue::{AwaitReaders, DropBeforeAnswer, TaskQueue};
+use super::unsent::Patience;
 use super::waiter::Waiter;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -110,6 +111,7 @@ impl Engine {
                 data: BTreeMap::new(),
                 wanted_data: Vec::new(),
                 peer: attached.carrier.peer.clone(),
+                dial_error: None,
             }),
             session,
             dial: Arc::clone(&plan.dial),
@@ -236,16 +238,23 @@ impl Engine {
         }
     }
 
-    /// Waits, within limits, until no request is pending; `false` if some still are.
+    /// Waits until the server has answered all requests. Returns false if it has answered no change for as long as a call
+    /// may wait.
     pub(super) fn settle(&self) -> bool {
-        let until = Instant::now() + self.config.deadline.unwrap_or(SETTLE_MAX);
-        while !self.lock().client.is_settled() {
-            if Instant::now() >= until || self.is_stopped() {
+        let mut patience = Patience::new(self.config.deadline.unwrap_or(SETTLE_MAX), Instant::now());
+        loop {
+            let answered = {
+                let state = self.lock();
+                if state.client.is_settled() {
+                    return true;
+                }
+                state.client.answered_below()
+            };
+            if patience.has_ended(Instant::now(), answered) || self.is_stopped() {
                 return false;
             }
             self.pause(Duration::from_millis(5));
         }
-        true
     }
 
     /// Waits, within limits, until the server has all journaled changes on stable storage; `false` if it has not.
@@ -317,7 +326,7 @@ impl Engine {
         store.save(snapshot.as_ref(), pieces);
     }
 
-    /// Ends the journal of a stopped mount. It is not needed if all changes are settled.
+    /// Ends the journal of a stopped mount: removes it if the server has everything, otherwise logs what it keeps.
     pub(super) fn end_journal(&self, is_settled: bool) {
         if let Some(journal) = &self.journal {
             journal.end(!is_settled);
@@ -348,6 +357,7 @@ impl Engine {
         MountStatus {
             mountpoint: mountpoint.to_path_buf(),
             peer: state.peer.clone(),
+            dial_error: state.dial_error.clone(),
             paths: Vec::new(),
             mode: self.config.mode,
             deadline: self.config.deadline,

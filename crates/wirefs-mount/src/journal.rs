@@ -33,6 +33,8 @@ use super::engine::Shared;
 use super::handshake::Attached;
 use super::previous_mount::{MountNote, wait_for_previous};
 use super::slow_step::MountStep;
+use super::unsent::Unsent;
+use crate::log;
 use deferred::{Queue, Work};
 use disk::Local;
 use group::{Group, GroupThread, Point};
@@ -81,7 +83,7 @@ impl From<AppendError> for Failure {
 
 /// Writes one line to standard error.
 fn log_line(line: &str) {
-    eprintln!("wirefs: {line}");
+    log::line(format_args!("{line}"));
 }
 
 /// The journal.
@@ -356,7 +358,13 @@ impl Journal {
         self.writer().as_ref().is_none_or(|writer| writer.figures(number).unanswered_records == 0)
     }
 
-    /// Ends the journal. Pending changes stay for the next mount.
+    /// Returns the changes that may not be on the server's disk.
+    pub(super) fn unsent(&self, answered: u64) -> Unsent {
+        let figures = self.writer().as_ref().map(|writer| writer.figures(answered)).unwrap_or_default();
+        Unsent { changes: figures.records, bytes: figures.bytes, journal: Some(self.dir.clone()) }
+    }
+
+    /// Ends the journal. Changes that the server does not have stay, for the next mount of the source.
     pub(super) fn end(&self, is_needed: bool) {
         self.late.stop();
         let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -369,16 +377,23 @@ impl Journal {
         let is_settled = self.refused().settle().inspect_err(|error| {
             log_line(&format!("the quarantine may not be on the disk: {error}"));
         });
-        if is_needed || is_settled.is_err() {
-            let count = writer.figures(0).records;
+        let unsent = writer.figures(0);
+        if is_needed && unsent.records > 0 || is_settled.is_err() {
+            let (changes, bytes) = (counted(unsent.records, "change"), counted(unsent.bytes, "byte"));
             log_line(&format!(
-                "{count} changes may not be on the server's disk; they are in the journal, and the next mount or `wirefs recover` \
-                 sends them"
+                "unmounted, but {changes} ({bytes}) may not be on the server's disk. The journal in {} keeps them. The next mount of the \
+                 same source, or `wirefs recover`, sends them",
+                self.dir.display()
             ));
         } else if let Err(error) = writer.remove() {
             log_line(&format!("cannot remove a journal that is not needed any more: {error}"));
         }
     }
+}
+
+/// Returns a count with its noun.
+fn counted(count: u64, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
 fn answer_of(said: Said) -> ChangeOutcome {

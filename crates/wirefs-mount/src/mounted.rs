@@ -10,6 +10,7 @@ use wirefs_op::Errno;
 use super::engine::Engine;
 use super::previous_mount::MountNote;
 use super::status::MountStatus;
+use super::unsent::Unsent;
 
 /// The reason why an attached tree could not be mounted.
 #[derive(Debug, thiserror::Error)]
@@ -48,13 +49,17 @@ impl Mounted {
         MountControl { engine: Arc::clone(&self.engine), dial, mountpoint: self.mountpoint.clone() }
     }
 
-    /// Waits until it is unmounted, and then until the server has all written data, for at most the time that a
-    /// call would have waited.
-    pub fn wait(self) {
+    /// Waits until the mount is unmounted, then until the server has everything that programs wrote. Gives up when the
+    /// server has answered nothing for as long as a call would have waited, and returns the changes that it does not
+    /// have.
+    ///
+    /// # Guarantee
+    /// S-75.
+    pub fn wait(self) -> Unsent {
         self.session.until_gone();
         self.engine.note(&MountNote::Ending);
         let _ = self.session.join();
-        end(&self.engine);
+        end(&self.engine)
     }
 }
 
@@ -64,7 +69,12 @@ impl MountControl {
         MountStatus { paths: self.dial.paths(), ..self.engine.status(&self.mountpoint) }
     }
 
-    /// Waits until all written data is on the server's stable storage.
+    /// Returns the changes that the server does not have now.
+    pub fn unsent(&self) -> Unsent {
+        self.engine.unsent()
+    }
+
+    /// Waits until everything is on the server's stable storage.
     ///
     /// # Errors
     /// Those of `syncfs`.
@@ -82,10 +92,13 @@ impl MountControl {
 }
 
 /// Ends a mount without callers: sends its changes, for at most as long as a caller would wait.
-pub(super) fn end(engine: &Engine) {
+/// Returns the changes that the server does not have.
+pub(super) fn end(engine: &Engine) -> Unsent {
     let is_settled = engine.settle() && engine.settle_journal();
+    let unsent = if is_settled { Unsent::default() } else { engine.unsent() };
     engine.release_leases();
     engine.stop();
     engine.save_cache();
     engine.end_journal(is_settled);
+    unsent
 }

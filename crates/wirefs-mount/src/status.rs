@@ -15,6 +15,8 @@ pub struct MountStatus {
     pub mountpoint: PathBuf,
     /// The server and its carrier.
     pub peer: PeerInfo,
+    /// The error of the last dial; `None` while there is a connection.
+    pub dial_error: Option<String>,
     /// The paths of the connection; empty if its carrier has a single one.
     pub paths: Vec<PathStatus>,
     /// The mode.

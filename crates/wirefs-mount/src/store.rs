@@ -8,6 +8,7 @@ mod queue;
 use super::engine::Shared;
 use super::previous_mount::{MountNote, wait_for_previous};
 use super::slow_step::MountStep;
+use crate::log;
 use bytes::Bytes;
 use queue::{Job, Queue};
 use std::io;
@@ -42,7 +43,7 @@ pub struct StoreStatus {
 
 /// Writes one line to standard error.
 fn report(line: &str) {
-    eprintln!("wirefs: {line}");
+    log::line(format_args!("{line}"));
 }
 
 /// The saved state of an earlier mount.

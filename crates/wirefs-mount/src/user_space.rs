@@ -55,6 +55,6 @@ impl UserSpaceMount {
 
 impl Drop for UserSpaceMount {
     fn drop(&mut self) {
-        end(&self.engine);
+        let _logged = end(&self.engine);
     }
 }

@@ -4,9 +4,11 @@ mod server_reboot;
 
 use super::MountPlan;
 use super::engine::Shared;
-use super::handshake::{Attached, shake_hands};
+use super::handshake::{Attached, ConnectError, shake_hands};
+use super::loss::Lost;
 use super::random;
 use super::server_sink::ServerSink;
+use crate::log;
 use bytes::Bytes;
 use server_reboot::{ConnectionUse, ServerReboot};
 use std::io;
@@ -29,24 +31,27 @@ pub(super) fn start(engine: &Shared, attached: Attached, plan: MountPlan) -> io:
 
 /// Reports that the server blames this mount for a protocol error.
 pub(super) fn report_blame(why: &str) {
-    eprintln!(
-        "wirefs: the server closed the connection because this mount broke the protocol: {why}. Changes whose outcome is unknown now fail \
+    log::line(format_args!(
+        "the server closed the connection because this mount broke the protocol: {why}. Changes whose outcome is unknown now fail \
          with an I/O error; those that programs were told to be done are kept: `wirefs quarantine list`. Please report this line"
-    );
+    ));
 }
 
 fn run(engine: &Shared, mut source: Box<dyn FrameSource>, plan: &MountPlan) {
     let mut wait = Duration::ZERO;
     loop {
-        wait = wait_after(receive(engine, source.as_mut()), wait);
+        let (end, why) = receive(engine, source.as_mut());
+        let lost = Lost::begin(engine, &why);
+        wait = wait_after(end, wait);
         drop_connection(engine);
         if !wait.is_zero() {
             engine.pause(wait);
         }
-        source = match dial_again(engine, plan) {
+        source = match dial_again(engine, plan, &lost) {
             Some(attached) => install(engine, attached, true),
             None => return,
         };
+        lost.end(engine);
     }
 }
 
@@ -67,17 +72,21 @@ fn wait_after(end: End, last: Duration) -> Duration {
     }
 }
 
-/// Receives until the connection breaks or one side breaks the protocol.
-fn receive(engine: &Shared, source: &mut dyn FrameSource) -> End {
-    while let Ok(Some(body)) = source.receive() {
+/// Receives until the connection breaks or one side breaks the protocol. Returns also the reason as text.
+fn receive(engine: &Shared, source: &mut dyn FrameSource) -> (End, String) {
+    loop {
+        let body = match source.receive() {
+            Ok(Some(body)) => body,
+            Ok(None) => return (End::Broken, "the server closed it".to_owned()),
+            Err(lost) => return (End::Broken, lost.to_string()),
+        };
         if engine.is_stopped() {
-            return End::Broken;
+            return (End::Broken, String::new());
         }
         if engine.drive(|state, now| state.client.receive(now, body)).is_err() {
-            return End::Fault;
+            return (End::Fault, "the server broke the protocol".to_owned());
         }
     }
-    End::Broken
 }
 
 fn drop_connection(engine: &Shared) {
@@ -150,13 +159,14 @@ fn frame_handler(engine: &Shared) -> FrameHandler {
 }
 
 /// Dials until the server is up; `None` when the mount is stopped. A server with another tree is not the mounted one.
-fn dial_again(engine: &Shared, plan: &MountPlan) -> Option<Attached> {
+fn dial_again(engine: &Shared, plan: &MountPlan, lost: &Lost) -> Option<Attached> {
     let mut wait = RETRY_FIRST;
     let mut server_reboot = ServerReboot::default();
     let root = engine.lock().client.root_id();
     while !engine.is_stopped() {
-        let dialed = plan.dial.dial_again().ok();
-        let attached = dialed.and_then(|carrier| shake_hands(carrier, engine.session, plan).ok());
+        let dialed = plan.dial.dial_again().map_err(ConnectError::from);
+        let attached = dialed.and_then(|carrier| shake_hands(carrier, engine.session, plan));
+        let attached = attached.map_err(|error| lost.failed(engine, &error)).ok();
         match attached {
             Some(attached) if attached.attachment.root.id == root => {
                 match server_reboot.check(engine, attached) {

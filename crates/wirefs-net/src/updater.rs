@@ -4,7 +4,6 @@ use super::difference::{Difference, TRIGGERS_MAX};
 use super::net::{NetPlan, clear, options};
 use super::root::{EntryKind, NetRoot};
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -189,5 +188,5 @@ fn make_place(place: &Path) -> Result<(), MountStartError> {
 
 /// Writes one line to standard error. A write error is ignored.
 fn report(name: &str, error: &dyn std::fmt::Display) {
-    let _unheard = writeln!(std::io::stderr(), "wirefs: {name} is not in /net: {error}");
+    wirefs_mount::log::line(format_args!("{name} is not in /net: {error}"));
 }

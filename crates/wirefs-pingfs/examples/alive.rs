@@ -13,6 +13,7 @@ use wirefs_blocks::store::{BlockStore, Wanted};
 use wirefs_echo::Redundancy;
 use wirefs_pingfs::{EchoOptions, EchoStore};
 use wirefs_raw::charge_bytes;
+use wirefs_virtual::Dice;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -22,14 +23,7 @@ const READ_BATCH: usize = 4_096;
 const KEEP_BATCH: usize = 256;
 
 fn content(counter: u64, bytes: usize) -> Bytes {
-    let mut state = counter.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let word = move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.to_le_bytes()
-    };
-    std::iter::repeat_with(word).flatten().take(bytes).collect()
+    Dice::new(counter).bytes(bytes).into()
 }
 
 fn redundancy(text: &str) -> Outcome<Redundancy> {

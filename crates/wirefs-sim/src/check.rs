@@ -1,43 +1,43 @@
-//! Whether what was seen was possible: the truth at some time between the question and the answer, within the mode's window, and
-//! upon it what the client itself changed and the server does not have yet.
+//! Checks that an observation was possible: it must be a state of the tree between the call and the answer, within the mode's window, plus
+//! the client's own changes that the server does not have yet.
 
 mod failure;
 mod kernel;
 
-use crate::program::own::{Own, View};
+use crate::program::own::{OwnChange, View};
 use crate::program::{Busy, NAMES, Place};
-use crate::truth::Glance;
+use crate::truth::Observation;
 use crate::world::World;
 use std::time::Duration;
 use wirefs_client::call::{Handle, TreeNodeId};
 use wirefs_op::{FileId, Kind, Stat, Time};
 
-/// So many own changes of one file that may be lost or not are tried in all ways.
+/// Bound on own changes of one file whose loss is uncertain: all combinations are tried.
 const OPEN_ENDS_MAX: usize = 6;
-/// How long a call may take where nothing breaks, and where things do.
+/// The maximum duration of a call, without faults and with them.
 const PATIENCE_CALM: Duration = Duration::from_secs(30);
 const PATIENCE: Duration = Duration::from_secs(240);
 
 impl World {
-    /// What may be seen by who asks from then until now.
-    pub(crate) fn glance(&self, index: usize, from: Time) -> Glance {
-        let seat = self.seats.get(index);
-        let window = seat.map_or(Duration::ZERO, |seat| seat.config.mode.window());
-        // Its clock may be slow.
+    /// Returns what a client may see from a time until now.
+    pub(crate) fn observation(&self, index: usize, from: Time) -> Observation {
+        let host = self.hosts.get(index);
+        let window = host.map_or(Duration::ZERO, |host| host.config.mode.window());
+        // The client's clock may be slow.
         let window = window + window / 50;
-        // It begins when the answer is there.
+        // The window begins at the answer.
         let window =
             if window.is_zero() { window } else { window + Duration::from_micros(self.plan.kernel.1) };
         let kernel = Duration::from_micros(self.plan.kernel.1);
         let back = |span: Duration| Time(from.0.saturating_sub(span.as_nanos() as u64));
-        Glance {
-            seat: index,
-            life: seat.map_or(0, |seat| seat.life),
+        Observation {
+            host: index,
+            life: host.map_or(0, |host| host.life),
             from: back(window),
             to: self.now,
-            told_by: back(kernel),
-            takes_leases: seat.is_some_and(|seat| seat.takes_leases()),
-            outside: self.plan.outside_is_told(),
+            answered_by: back(kernel),
+            takes_leases: host.is_some_and(|host| host.takes_leases()),
+            outside: self.plan.external_delay_max(),
             locked: None,
         }
     }
@@ -50,9 +50,9 @@ impl World {
         meaning: Option<FileId>,
         how: &str,
     ) {
-        self.record.checks += 1;
-        let glance = self.glance(index, from);
-        let possible = self.truth.meanings(&glance, place.dir, place.name);
+        self.counts.checks += 1;
+        let observation = self.observation(index, from);
+        let possible = self.truth.meanings(&observation, place.dir, place.name);
         if !possible.contains(&meaning) {
             let changed = self.truth.last_change(place.dir, place.name);
             self.fail(format!(
@@ -60,12 +60,12 @@ impl World {
                 String::from_utf8_lossy(place.name),
                 place.dir.ino,
                 meaning.map_or("not there".into(), |id| format!("file {}", id.ino)),
-                glance.from.0 / 1_000_000,
+                observation.from.0 / 1_000_000,
             ));
         }
     }
 
-    /// What a client did must have been so when it was told.
+    /// Checks that a successful operation of a client was applied.
     pub(crate) fn check_done(
         &mut self,
         index: usize,
@@ -73,15 +73,15 @@ impl World {
         place: &Place,
         is_it: impl Fn(Option<FileId>) -> bool,
     ) {
-        self.record.checks += 1;
-        let glance = Glance { from: busy.began, ..self.glance(index, busy.began) };
-        let meanings = self.truth.meanings(&glance, place.dir, place.name);
+        self.counts.checks += 1;
+        let observation = Observation { from: busy.began, ..self.observation(index, busy.began) };
+        let meanings = self.truth.meanings(&observation, place.dir, place.name);
         if !meanings.into_iter().any(is_it) {
-            self.fail(format!("client {index}: {:?} was not done", busy.deed));
+            self.fail(format!("client {index}: {:?} was not done", busy.operation));
         }
     }
 
-    /// Each name is listed once, and as it was.
+    /// Checks that each name is listed once, with a possible meaning.
     pub(crate) fn check_listing(
         &mut self,
         index: usize,
@@ -100,7 +100,7 @@ impl World {
         }
     }
 
-    /// A file's attributes.
+    /// Checks the attributes of a file.
     pub(crate) fn check_stat(&mut self, index: usize, from: Time, stat: &Stat) {
         if stat.kind != Kind::File {
             return;
@@ -111,7 +111,7 @@ impl World {
         });
     }
 
-    /// What was read of a file.
+    /// Checks data that was read from a file.
     pub(crate) fn check_data(
         &mut self,
         index: usize,
@@ -120,8 +120,8 @@ impl World {
         (offset, count): (u64, u64),
         data: &[u8],
     ) {
-        let Some(seat) = self.seats.get(index) else { return };
-        let Some((file, _)) = seat.program.nodes.get(&node).copied() else { return };
+        let Some(host) = self.hosts.get(index) else { return };
+        let Some((file, _)) = host.program.nodes.get(&node).copied() else { return };
         let shown = format!("at {offset} {:?}", runs(data));
         self.check_file(index, from, file, &shown, |view| {
             let start = view.data.len().min(offset as usize);
@@ -138,24 +138,25 @@ impl World {
         shown: &str,
         is_so: impl Fn(&View) -> bool,
     ) {
-        self.record.checks += 1;
-        let mut glance = self.glance(index, from);
-        // What nobody reaches any more may be shown as it was when it was opened.
+        self.counts.checks += 1;
+        let mut observation = self.observation(index, from);
+        // The last known version of an unreachable file may be read.
         if self.truth.is_unsteady(file) {
-            glance.from = Time(0);
+            observation.from = Time(0);
         }
-        let Some(seat) = self.seats.get(index) else { return };
-        let locked = seat.program.locked.get(&file).filter(|locked| locked.answered <= from);
-        glance.locked = locked.map(|locked| locked.granted).filter(|_| !self.truth.is_unsteady(file));
-        let own: Vec<&Own> = seat.program.own.iter().filter(|own| own.file == file && !own.failed).collect();
-        let is_shaky = |own: &Own| {
+        let Some(host) = self.hosts.get(index) else { return };
+        let locked = host.program.locked.get(&file).filter(|locked| locked.answered <= from);
+        observation.locked = locked.map(|locked| locked.granted).filter(|_| !self.truth.is_unsteady(file));
+        let own: Vec<&OwnChange> =
+            host.program.own.iter().filter(|own| own.file == file && !own.failed).collect();
+        let is_shaky = |own: &OwnChange| {
             own.done.is_none_or(|done| done >= from)
-                || seat.is_troubled_since(own.began)
+                || host.was_disconnected_since(own.began)
                 || self.truth.is_unsteady(file)
         };
-        let is_possible = self.truth.forms(&glance, file).iter().any(|step| {
-            let missing = |own: &&&Own| own.applied.is_none_or(|applied| applied > step.state);
-            let missing: Vec<&Own> = own.iter().filter(missing).copied().collect();
+        let is_possible = self.truth.forms(&observation, file).iter().any(|step| {
+            let missing = |own: &&&OwnChange| own.applied.is_none_or(|applied| applied > step.state);
+            let missing: Vec<&OwnChange> = own.iter().filter(missing).copied().collect();
             let open: Vec<usize> =
                 (0..missing.len()).filter(|at| missing.get(*at).is_some_and(|own| is_shaky(own))).collect();
             open.len() > OPEN_ENDS_MAX
@@ -173,7 +174,7 @@ impl World {
         if !is_possible {
             let forms: Vec<String> = self
                 .truth
-                .forms(&glance, file)
+                .forms(&observation, file)
                 .iter()
                 .map(|step| {
                     let object = &step.value;
@@ -186,46 +187,46 @@ impl World {
             self.fail(format!(
                 "client {index}: file {} is {shown}, without the own changes of {missing:?}; since {} it was one of {forms:?}",
                 file.ino,
-                glance.from.0 / 1_000_000
+                observation.from.0 / 1_000_000
             ));
         }
     }
 
-    /// Data written before a successful sync is at the server, unless its program got an error.
+    /// Checks that data written before a successful sync is at the server, unless the program got an error.
     pub(crate) fn check_synced(&mut self, index: usize, from: Time, node: TreeNodeId, handle: Handle) {
-        self.record.checks += 1;
-        let Some(seat) = self.seats.get(index).filter(|seat| seat.program.writes(handle)) else { return };
-        let Some((file, _)) = seat.program.nodes.get(&node).copied() else { return };
-        let is_missing = |own: &&Own| {
+        self.counts.checks += 1;
+        let Some(host) = self.hosts.get(index).filter(|host| host.program.writes(handle)) else { return };
+        let Some((file, _)) = host.program.nodes.get(&node).copied() else { return };
+        let is_missing = |own: &&OwnChange| {
             let is_before = own.done.is_some_and(|done| done <= from);
             own.file == file && is_before && !own.failed && !own.may_be_lost && own.applied.is_none()
         };
-        if let Some(own) = seat.program.own.iter().find(is_missing) {
+        if let Some(own) = host.program.own.iter().find(is_missing) {
             let (ino, began) = (file.ino, own.began.0 / 1_000_000);
             self.fail(format!(
-                "client {index}: file {ino} was synced, and the server does not have what was changed at {began}"
+                "client {index}: file {ino} was synced, and the server lacks the change at {began}"
             ));
         }
     }
 
-    /// Nobody waits for ever.
+    /// Checks that no call is pending for too long.
     pub(crate) fn check_patience(&mut self, index: usize) {
-        let most = if self.plan.troubles.is_calm() { PATIENCE_CALM } else { PATIENCE };
-        // Who waits for ever waits as long as things go wrong.
-        if !self.plan.has_deadline() && !self.plan.troubles.is_calm() {
+        let most = if self.plan.faults.is_calm() { PATIENCE_CALM } else { PATIENCE };
+        // Without a deadline, a call may wait as long as faults last.
+        if !self.plan.has_deadline() && !self.plan.faults.is_calm() {
             return;
         }
         let now = self.now;
-        let Some(seat) = self.seats.get(index) else { return };
-        let stuck = seat.program.busy().find(|busy| now.since(busy.began) > most);
+        let Some(host) = self.hosts.get(index) else { return };
+        let stuck = host.program.busy().find(|busy| now.since(busy.began) > most);
         if let Some(busy) = stuck {
-            let text = format!("client {index}: {:?} is never answered", busy.deed);
+            let text = format!("client {index}: {:?} is never answered", busy.operation);
             self.fail(text);
         }
     }
 }
 
-/// Equal bytes after each other, counted; the marks of what was written have three bytes.
+/// Describes data as runs of equal bytes; each write has three bytes of its own.
 fn runs(data: &[u8]) -> Vec<String> {
     let mut runs: Vec<(&[u8], usize)> = Vec::new();
     for piece in data.chunks(3) {

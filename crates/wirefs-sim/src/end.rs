@@ -1,6 +1,6 @@
-//! The end of a run: all is well again, all clients see the same tree, and nothing is left.
+//! The end of a run: without faults, all clients see the same tree, and no state is left.
 
-use crate::program::{Closing, Deed, NAMES, Place};
+use crate::program::{Closing, NAMES, Operation, Place};
 use crate::world::World;
 use std::time::Duration;
 use wirefs_client::Fate;
@@ -8,24 +8,24 @@ use wirefs_client::call::{ROOT, TreeNodeId};
 use wirefs_op::{FileId, Kind};
 use wirefs_server::limits::GRACE;
 
-/// Until then everything that was under way is done once nothing goes wrong any more.
+/// Without faults, all pending work ends within this time.
 const SETTLED_WITHIN: Duration = Duration::from_secs(200);
-/// Directories within each other, at most.
+/// The maximum depth of directories.
 const DEPTH_MAX: usize = 12;
 
 impl World {
     pub(crate) fn end(&mut self) {
         self.heal();
         self.settle();
-        let spans = self.plan.outside_is_told().max(self.plan.lost_is_told());
+        let spans = self.plan.external_delay_max().max(self.plan.outcome_delay_max());
         self.pass(spans + Duration::from_secs(2));
         self.settle();
-        self.note(|| "all clients look at everything".into());
-        for index in 0..self.seats.len() {
+        self.note(|| "all clients read the whole tree".into());
+        for index in 0..self.hosts.len() {
             let root = self.truth.root();
             self.see_directory(index, ROOT, root, 0);
         }
-        for index in 0..self.seats.len() {
+        for index in 0..self.hosts.len() {
             self.give_back(index);
         }
         self.settle();
@@ -35,30 +35,28 @@ impl World {
     }
 
     fn is_settled(&self) -> bool {
-        let is_idle = |seat: &crate::seat::Seat| {
-            !seat.is_down && seat.is_settled() && seat.program.busy().next().is_none()
+        let is_idle = |host: &crate::host::Host| {
+            !host.is_down && host.is_settled() && host.program.busy().next().is_none()
         };
-        self.server.is_idle() && self.seats.iter().all(is_idle)
+        self.server.is_idle() && self.hosts.iter().all(is_idle)
     }
 
-    /// Waits until nothing is under way.
+    /// Waits until nothing is pending.
     fn settle(&mut self) {
         let until = self.now + SETTLED_WITHIN;
         while !self.is_settled() && self.step() {
             if self.now > until {
-                let seats: Vec<String> = self.seats.iter().map(|seat| seat.shown()).collect();
+                let hosts: Vec<String> = self.hosts.iter().map(|host| host.shown()).collect();
                 let jobs = self.server.sessions.jobs();
-                self.fail(format!(
-                    "what is under way never ends: {jobs} jobs at the server, clients {seats:?}"
-                ));
+                self.fail(format!("pending work never ends: {jobs} jobs at the server, clients {hosts:?}"));
             }
         }
     }
 
-    /// One program of a client does one thing to its end.
-    fn see(&mut self, index: usize, deed: Deed) {
-        self.start_alone(index, deed);
-        while self.seats.get(index).is_some_and(|seat| seat.program.busy().next().is_some()) && self.step() {}
+    /// Runs one operation of a client to its end.
+    fn see(&mut self, index: usize, operation: Operation) {
+        self.start_alone(index, operation);
+        while self.hosts.get(index).is_some_and(|host| host.program.busy().next().is_some()) && self.step() {}
     }
 
     fn see_directory(&mut self, index: usize, node: TreeNodeId, dir: FileId, depth: usize) {
@@ -67,10 +65,10 @@ impl World {
         }
         self.see(index, self.list(index, node, dir));
         for name in NAMES {
-            self.see(index, Deed::Look(Place { node, dir, name }));
-            let found = self.seats.get(index).and_then(|seat| {
-                let node = seat.program.found?;
-                Some((node, *seat.program.nodes.get(&node)?))
+            self.see(index, Operation::Look(Place { node, dir, name }));
+            let found = self.hosts.get(index).and_then(|host| {
+                let node = host.program.found?;
+                Some((node, *host.program.nodes.get(&node)?))
             });
             match found {
                 Some((node, (id, Kind::Directory))) => self.see_directory(index, node, id, depth + 1),
@@ -81,46 +79,46 @@ impl World {
     }
 
     fn see_file(&mut self, index: usize, node: TreeNodeId) {
-        self.see(index, Deed::Stat(node));
-        self.see(index, Deed::Open(node, false));
-        let Some(handle) = self.seats.get(index).and_then(|seat| seat.program.last_opened(node)) else {
+        self.see(index, Operation::Stat(node));
+        self.see(index, Operation::Open(node, false));
+        let Some(handle) = self.hosts.get(index).and_then(|host| host.program.last_opened(node)) else {
             return;
         };
-        self.see(index, Deed::Read { node, handle, offset: 0, count: 1 << 20, has_attributes: false });
-        self.see(index, Deed::Close(node, handle, Closing::Release));
+        self.see(index, Operation::Read { node, handle, offset: 0, count: 1 << 20, has_attributes: false });
+        self.see(index, Operation::Close(node, handle, Closing::Release));
     }
 
     /// Closes and forgets everything.
     fn give_back(&mut self, index: usize) {
-        let opened = self.seats.get(index).map(|seat| seat.program.opened()).unwrap_or_default();
+        let opened = self.hosts.get(index).map(|host| host.program.opened()).unwrap_or_default();
         for (node, handle) in opened {
-            self.see(index, Deed::Close(node, handle, Closing::Flush));
-            self.see(index, Deed::Close(node, handle, Closing::Release));
+            self.see(index, Operation::Close(node, handle, Closing::Flush));
+            self.see(index, Operation::Close(node, handle, Closing::Release));
         }
         self.forget_all(index);
     }
 
-    /// Nothing is left at anybody.
+    /// Checks that neither the clients nor the server have state left.
     fn check_left(&mut self) {
         if self.has_failed() {
             return;
         }
-        let seats = self.seats.len();
+        let hosts = self.hosts.len();
         let (sessions, connections) = (self.server.sessions.sessions(), self.server.sessions.connections());
-        if (sessions, connections, self.server.sessions.jobs()) != (seats, seats, 0)
-            || self.wires.len() != seats
+        if (sessions, connections, self.server.sessions.jobs()) != (hosts, hosts, 0)
+            || self.wires.len() != hosts
         {
             let wires = self.wires.len();
             self.fail(format!(
-                "{sessions} sessions, {connections} connections, {wires} wires are left of {seats} clients"
+                "{sessions} sessions, {connections} connections, {wires} wires are left of {hosts} clients"
             ));
         }
-        for index in 0..seats {
-            let Some(left) = self.seats.get(index).and_then(|seat| Some(seat.client.as_ref()?.snapshot()))
+        for index in 0..hosts {
+            let Some(left) = self.hosts.get(index).and_then(|host| Some(host.client.as_ref()?.snapshot()))
             else {
                 continue;
             };
-            // What was fetched ahead may still come to be of use.
+            // Prefetched data may still be used.
             let unused = |fate: Fate| (fate.fetched - fate.used - fate.wasted) as usize;
             let ahead = left.prefetch;
             let is_clean = left.nodes <= 1 + unused(ahead.directories) + unused(ahead.files)
@@ -129,7 +127,7 @@ impl World {
                 && left.unacknowledged_bytes == 0
                 && left.in_flight.is_empty();
             if !is_clean {
-                self.fail(format!("client {index} keeps something: {left:?}"));
+                self.fail(format!("client {index} has state left: {left:?}"));
             }
         }
     }

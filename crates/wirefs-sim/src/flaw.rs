@@ -1,62 +1,62 @@
-//! Ways to build the machines together wrongly, each of which the checks have to notice.
+//! Deliberate faults in the composition of the machines. The checks must find each of them.
 
-/// One mistake.
+/// One flaw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
-    /// The server: touches nothing before it changes something.
+    /// The server announces no change before it applies it.
     TouchesNothing,
-    /// The server: touches only the first of what a change is about.
+    /// The server announces only the first object of a change.
     TouchesTheFirst,
-    /// The server: changes although others have to hear of it first.
+    /// The server applies changes before others have invalidated.
     ChangesTheParked,
-    /// The server: does not carry out what was put aside.
+    /// The server never executes parked jobs.
     LosesTheParked,
-    /// The server: everything that is told is leased.
+    /// The server leases every reply.
     GrantsEverything,
-    /// The server: its clock is so fast that it gives up silent holders too early.
+    /// The server's clock is so fast that it fences silent holders too early.
     FencesEarly,
-    /// The server: does not wait after it crashed.
+    /// The server has no grace period after a crash.
     StartsAtOnce,
-    /// The server: does not wait for one of those to come back whom it had promised something before it crashed.
+    /// The server's grace period omits one of the sessions with leases.
     AwaitsAllButOne,
-    /// The server: does not tell a client that comes back what it missed.
+    /// The server does not send a returning client the recalls that it missed.
     LosesWhatWasMissed,
-    /// The server: does not watch what programs change.
+    /// The server does not watch changes by its programs.
     WatchesNothing,
-    /// The wire: loses a recall now and then, and nothing else.
+    /// The network loses a recall now and then.
     LosesARecall,
-    /// The wire: loses the answer to a recall now and then.
-    LosesARecalled,
-    /// The wire: loses a reply now and then.
+    /// The network loses the acknowledgment of a recall now and then.
+    LosesAnAcknowledgment,
+    /// The network loses a reply now and then.
     LosesAReply,
-    /// The wire: loses the numbers of changes.
+    /// The network loses the numbers of changes.
     LosesNumbers,
-    /// The client: says that the kernel has forgotten, and has it forget nothing.
+    /// The client acknowledges a recall without an invalidation in the kernel.
     KeepsTheRecalled,
-    /// The client: answers a recall before the kernel has forgotten.
+    /// The client acknowledges a recall before the kernel has invalidated.
     AnswersFirst,
-    /// The client: leaves the kernel what it has when the leases have run out.
+    /// The client leaves the kernel's cache when the leases have expired.
     KeepsTheKernels,
-    /// The client: leaves the kernel the listings that it has gathered.
+    /// The client leaves the kernel's listings.
     KeepsListings,
-    /// The client: time passes for it only when something happens.
+    /// The client's clock advances only with events.
     SleepsThrough,
-    /// The server: keeps no ledger that outlives its process.
+    /// The server has no ledger that outlives its process.
     LedgerOff,
-    /// The client: its journal forgets a change when the server has answered it, not when its disk has it.
+    /// The client's journal drops a change when it is answered, not when it is durable.
     FreesOnReply,
-    /// The client: `fsync` is answered before the server's disk has anything.
+    /// The client answers `fsync` before the server's disk has the data.
     AnswersFsyncEarly,
-    /// The client: takes what its disk was told to sync for synced.
-    TakesBegunForDone,
+    /// The client treats a started sync as a finished one.
+    TrustsStartedSync,
 }
 
 impl Flaw {
-    /// Those that a mount that is ahead of its server shows ([`Scene::Ahead`](crate::Scene::Ahead)).
+    /// The flaws that runs of an exclusive mount find ([`Scene::Ahead`](crate::Scene::Ahead)).
     pub const AHEAD: [Flaw; 4] =
-        [Flaw::LedgerOff, Flaw::FreesOnReply, Flaw::AnswersFsyncEarly, Flaw::TakesBegunForDone];
+        [Flaw::LedgerOff, Flaw::FreesOnReply, Flaw::AnswersFsyncEarly, Flaw::TrustsStartedSync];
 
-    /// Those that clients beside each other show.
+    /// The flaws that runs of several clients find.
     pub const ALL: [Flaw; 19] = [
         Flaw::TouchesNothing,
         Flaw::TouchesTheFirst,
@@ -69,7 +69,7 @@ impl Flaw {
         Flaw::LosesWhatWasMissed,
         Flaw::WatchesNothing,
         Flaw::LosesARecall,
-        Flaw::LosesARecalled,
+        Flaw::LosesAnAcknowledgment,
         Flaw::LosesAReply,
         Flaw::LosesNumbers,
         Flaw::KeepsTheRecalled,

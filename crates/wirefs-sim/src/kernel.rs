@@ -1,8 +1,7 @@
-//! A client's kernel, as Linux keeps what a FUSE file system tells it: names, also absent ones, and attributes, for as long as it
-//! was told, and pages. Programs are answered from here first, so what is stale here is stale for them.
+//! A client's kernel, which caches what a FUSE file system reports as Linux does: names (also absent ones) and attributes until they expire,
+//! and pages. Programs are answered from this cache first, so stale entries are visible to them.
 //!
-//! Pages count while attributes are believed; who reads asks for these first, and other times or another size than those that
-//! the pages came under drop the pages (`FUSE_AUTO_INVAL_DATA`).
+//! Pages are valid while attributes are. Other times or another size than those of the pages drop the pages (`FUSE_AUTO_INVAL_DATA`).
 
 mod answers;
 mod listings;
@@ -20,27 +19,27 @@ const PAGE_BYTES: u64 = 4096;
 /// A name in a directory.
 pub(crate) type Place = (TreeNodeId, Vec<u8>);
 
-/// A call under way, as far as something is taken in by its answer.
+/// A pending call whose answer enters the cache.
 #[derive(Debug)]
-struct Asked {
+struct PendingCall {
     matter: Matter,
     since: u64,
-    /// Names that were forgotten meanwhile: who forgets them waits for lookups and listings of their directory.
+    /// Names that were invalidated meanwhile. The invalidation waits for lookups and listings of their directory.
     forgotten: BTreeSet<Place>,
-    /// Nodes that were forgotten behind one of those.
+    /// Nodes that were invalidated together with one of these names.
     forgotten_behind: BTreeSet<TreeNodeId>,
-    /// Something changes names in the directory at the same time, or the file that is read: what comes is not kept.
-    is_vain: bool,
+    /// The answer is not cached: names in the directory, or the file, change at the same time.
+    is_uncached: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Believed<T> {
     pub(crate) what: T,
-    /// On the client's clock.
+    /// The expiry, on the client's clock.
     pub(crate) until: Time,
 }
 
-/// Whether Linux holds `i_rwsem` of a file or directory while it waits for the answer (fs/namei.c, fs/attr.c, fs/xattr.c, fs/fuse/file.c).
+/// Returns whether Linux holds `i_rwsem` of a file or directory while it waits for the answer (fs/namei.c, fs/attr.c, fs/xattr.c, fs/fuse/file.c).
 fn holds_a_lock(call: &Call<'_>) -> bool {
     match call {
         Call::Lookup { .. }
@@ -91,14 +90,14 @@ pub(crate) struct Kernel {
     attributes: BTreeMap<TreeNodeId, Believed<Stat>>,
     pages: BTreeMap<TreeNodeId, CachedRanges>,
     listings: Listings,
-    /// The times and sizes that the pages came under.
-    dated: BTreeMap<TreeNodeId, (Timestamp, u64)>,
-    /// Files that are opened past the pages.
-    pub(crate) bypassing: BTreeSet<Handle>,
-    asked: BTreeMap<CallId, Asked>,
-    /// Calls that hold the lock of a file or directory until they are answered.
+    /// The times and sizes with which the pages were read.
+    page_times: BTreeMap<TreeNodeId, (Timestamp, u64)>,
+    /// Files that are opened for direct I/O.
+    pub(crate) direct_io: BTreeSet<Handle>,
+    pending_call: BTreeMap<CallId, PendingCall>,
+    /// Pending calls that hold the lock of a file or directory.
     locking: BTreeSet<CallId>,
-    /// Counts what is forgotten.
+    /// Counts invalidations.
     clock: u64,
     forgotten: BTreeMap<TreeNodeId, u64>,
 }
@@ -108,19 +107,19 @@ impl Kernel {
         Kernel { ids: BTreeMap::from([(ROOT, root)]), ..Kernel::default() }
     }
 
-    /// What a name is, if it is believed: a node, or that it is not there.
+    /// Returns the cached meaning of a name: a node, or `None` inside for an absent name.
     pub(crate) fn name(&self, dir: TreeNodeId, name: &[u8], now: Time) -> Option<Option<TreeNodeId>> {
         let believed = self.names.get(&(dir, name.to_vec()))?;
         (now < believed.until).then_some(believed.what)
     }
 
-    /// A node's attributes, if they are believed.
+    /// Returns the cached attributes of a node.
     pub(crate) fn attributes(&self, node: TreeNodeId, now: Time) -> Option<Stat> {
         let believed = self.attributes.get(&node)?;
         (now < believed.until).then_some(believed.what)
     }
 
-    /// So many bytes from an offset on, if they are there, as far as the file goes.
+    /// Returns cached bytes of a file from an offset on, up to its end.
     pub(crate) fn pages(&self, node: TreeNodeId, offset: u64, count: u64, size: u64) -> Option<Vec<u8>> {
         let end = size.min(offset + count);
         if end <= offset {
@@ -129,7 +128,7 @@ impl Kernel {
         self.pages.get(&node)?.read(offset, end).map(Vec::from)
     }
 
-    /// All names that are believed at this time: the directory, the name, and what it means.
+    /// Returns all valid names: directory, name and meaning.
     pub(crate) fn believed_names(&self, now: Time) -> impl Iterator<Item = (FileId, &[u8], Option<FileId>)> {
         let believed = self.names.iter().filter(move |(_, believed)| now < believed.until);
         believed.filter_map(|((dir, name), believed)| {
@@ -138,31 +137,31 @@ impl Kernel {
         })
     }
 
-    /// All attributes that are believed at this time.
+    /// Returns all valid attributes.
     pub(crate) fn believed_attributes(&self, now: Time) -> impl Iterator<Item = (TreeNodeId, &Stat)> {
         let believed = self.attributes.iter().filter(move |(_, believed)| now < believed.until);
         believed.map(|(node, believed)| (*node, &believed.what))
     }
 
-    /// What follows a position in a directory that is not opened, if the kernel has it.
+    /// Returns the cached entries after a position of a directory that is read without opening it.
     pub(crate) fn listing(&mut self, dir: TreeNodeId, position: u64) -> Option<Vec<(Vec<u8>, FileId, u64)>> {
         self.listings.read(dir, position)
     }
 
-    /// What a name is by the listing that is told to who reads the directory from the beginning.
+    /// Returns the meaning of a name in the cached listing of a directory.
     pub(crate) fn listed(&self, dir: FileId, name: &[u8]) -> Option<Option<FileId>> {
         let mut nodes = self.ids.iter().filter(|(_, id)| **id == dir);
         nodes.find_map(|(node, _)| self.listings.believed(*node, name))
     }
 
-    /// Whether this call holds the lock of a file or directory. What waits for such a lock may hold a directory's, which the kernel
-    /// takes to forget a name: the answer must not wait for names that are to be forgotten.
+    /// Returns whether a call holds the lock of a file or directory. A task that waits for this lock may hold the lock of a directory, which an
+    /// invalidation needs. So the answer must not wait for invalidations of names.
     pub(crate) fn holds_a_lock(&self, id: CallId) -> bool {
         self.locking.contains(&id)
     }
 
-    /// A call is made.
-    pub(crate) fn asks(&mut self, id: CallId, call: &Call<'_>) {
+    /// Records a call.
+    pub(crate) fn call_started(&mut self, id: CallId, call: &Call<'_>) {
         if let Call::Forget { node, .. } = *call {
             self.drop_node(node);
         }
@@ -170,31 +169,33 @@ impl Kernel {
             self.locking.insert(id);
         }
         self.changes_pages(call);
-        let Some(matter) = Matter::of(call, &self.bypassing) else { return };
+        let Some(matter) = Matter::of(call, &self.direct_io) else { return };
         let changes = matter.changes_names_in();
         let looks_in = matter.looks_in();
-        let mut others = self.asked.values().flat_map(|asked| asked.matter.changes_names_in());
-        let is_vain = looks_in.is_some_and(|dir| others.any(|other| other == dir));
-        for asked in self.asked.values_mut() {
-            asked.is_vain |= asked.matter.looks_in().is_some_and(|dir| changes.contains(&dir));
+        let mut others =
+            self.pending_call.values().flat_map(|pending_call| pending_call.matter.changes_names_in());
+        let is_uncached = looks_in.is_some_and(|dir| others.any(|other| other == dir));
+        for pending_call in self.pending_call.values_mut() {
+            pending_call.is_uncached |=
+                pending_call.matter.looks_in().is_some_and(|dir| changes.contains(&dir));
         }
-        let asked = Asked {
+        let pending_call = PendingCall {
             matter,
-            is_vain,
+            is_uncached,
             since: self.clock,
             forgotten: BTreeSet::new(),
             forgotten_behind: BTreeSet::new(),
         };
-        self.asked.insert(id, asked);
+        self.pending_call.insert(id, pending_call);
     }
 
-    /// An own change of contents is in the pages at once, or takes the pages away that it writes past (`fuse_direct_io` in fs/fuse/file.c
-    /// since Linux 6.6, the first that keeps no pages of a file and maps it nevertheless). What is being read then is not kept.
+    /// Updates the pages at an own change of contents, or drops those that are written past (`fuse_direct_io` in fs/fuse/file.c since Linux
+    /// 6.6, the first version that maps a file without caching its pages). Concurrent reads do not enter the cache.
     fn changes_pages(&mut self, call: &Call<'_>) {
         let node = match *call {
             Call::Write { node, handle, offset, data, .. } => {
                 let pages = self.pages.entry(node).or_default();
-                if self.bypassing.contains(&handle) {
+                if self.direct_io.contains(&handle) {
                     let end = (offset + data.len() as u64).next_multiple_of(PAGE_BYTES);
                     pages.remove(offset - offset % PAGE_BYTES, end);
                 } else {
@@ -210,67 +211,72 @@ impl Kernel {
             }
             _ => return,
         };
-        self.reads_in_vain(node);
-        self.doubt_attributes(node);
+        self.discard_reads(node);
+        self.expire_attributes(node);
     }
 
-    /// What is being read of the node is not kept: its pages are locked, and dropped when they come.
-    fn reads_in_vain(&mut self, node: TreeNodeId) {
-        for asked in self.asked.values_mut() {
-            asked.is_vain |= matches!(asked.matter, Matter::Contents(read, _) if read == node);
+    /// Keeps pending reads of the node out of the cache: their pages are locked, and dropped when the data arrives.
+    fn discard_reads(&mut self, node: TreeNodeId) {
+        for pending_call in self.pending_call.values_mut() {
+            pending_call.is_uncached |=
+                matches!(pending_call.matter, Matter::Contents(read, _) if read == node);
         }
     }
 
-    /// Whether somebody holds a directory, for whom waits who is to forget a name in it.
+    /// Returns whether a call holds a directory; an invalidation of a name in it waits for that.
     pub(crate) fn is_held(&self, dir: TreeNodeId) -> bool {
-        self.asked.values().any(|asked| asked.matter.locks(dir))
+        self.pending_call.values().any(|pending_call| pending_call.matter.locks(dir))
     }
 
     fn drop_pages(&mut self, node: TreeNodeId) {
         self.pages.remove(&node);
-        self.reads_in_vain(node);
+        self.discard_reads(node);
     }
 
     fn drop_node(&mut self, node: TreeNodeId) {
         self.ids.remove(&node);
         self.listings.forget(node);
         self.pages.remove(&node);
-        self.dated.remove(&node);
+        self.page_times.remove(&node);
         self.attributes.remove(&node);
         self.names.retain(|(parent, _), believed| *parent != node && believed.what != Some(node));
     }
 
-    fn doubt_attributes(&mut self, node: TreeNodeId) {
+    fn expire_attributes(&mut self, node: TreeNodeId) {
         self.clock += 1;
         self.attributes.remove(&node);
         self.forgotten.insert(node, self.clock);
     }
 
-    /// It is told to forget something.
-    pub(crate) fn forgets(&mut self, what: &Invalidate) {
+    /// Invalidates something.
+    pub(crate) fn invalidate(&mut self, what: &Invalidate) {
         match what {
             Invalidate::Node { node, offset, .. } => {
                 if *offset >= 0 {
                     self.drop_pages(*node);
                     self.listings.drop_pages(*node);
                 }
-                // Of a node that is not there nothing is forgotten.
+                // An unknown node has nothing to invalidate.
                 if self.ids.contains_key(node) {
-                    self.doubt_attributes(*node);
+                    self.expire_attributes(*node);
                 }
-                for asked in self.asked.values_mut().filter(|asked| !asked.forgotten.is_empty()) {
-                    asked.forgotten_behind.insert(*node);
+                for pending_call in
+                    self.pending_call.values_mut().filter(|pending_call| !pending_call.forgotten.is_empty())
+                {
+                    pending_call.forgotten_behind.insert(*node);
                 }
             }
             Invalidate::Listing { node } => {
                 self.listings.drop_pages(*node);
-                self.doubt_attributes(*node);
+                self.expire_attributes(*node);
             }
             Invalidate::Entry { parent, name, .. } => {
                 let place = (*parent, name.clone());
                 self.names.remove(&place);
-                for asked in self.asked.values_mut().filter(|asked| asked.matter.locks(*parent)) {
-                    asked.forgotten.insert(place.clone());
+                for pending_call in
+                    self.pending_call.values_mut().filter(|pending_call| pending_call.matter.locks(*parent))
+                {
+                    pending_call.forgotten.insert(place.clone());
                 }
             }
         }

@@ -1,17 +1,18 @@
-//! The simulation: client cores, a server core and everything between them that can be late, cut or dead, in virtual time.
+//! The simulation: client cores, a server core, and a network and disks between them with delays, losses and crashes, in virtual time.
 //!
-//! *Holds*: one seed is one run, the same on every machine. What a program sees in it, through a kernel that keeps what it was told to
-//! keep, is compared with the tree as it was at some moment between the question and the answer; what a kernel believes under
-//! leases is compared at each change. A change waits for others for a bounded time, and each call is answered. Once all is
-//! well again, all clients see the same tree, and nothing is left at anybody.
+//! *Holds*: one seed gives one run, the same on every machine.
 //!
-//! A mount that is ahead of its server, with a journal: what its program was told is what the server has in the end, each change once and in
-//! order, whoever was killed and whichever machine lost power; what was synced is on the server's disk when that is answered.
+//! [`Scene::Beside`]: programs work through kernels with caches. Each observation is compared with the states of the tree between the call
+//! and the answer; each kernel's cache is compared at each change. A change waits for others for a bounded time, and each call is answered.
+//! Without faults, all clients finally see the same tree, and no state is left.
 //!
-//! Programs on mounts and one at the server that create the same names exclusively: a name has one holder at a time, and no creation that
-//! succeeded is refused later.
+//! [`Scene::Ahead`]: an exclusive mount with a journal. After kills and power losses, the server finally has each change that the program
+//! believes in, once and in order. A synced file is on the server's disk when the sync is answered.
 //!
-//! *Never*: clocks, threads, sockets, randomness but the seed's. Shipped.
+//! [`Scene::Rivals`]: programs on mounts and one at the server create the same names exclusively. A name has one holder at a time, and no
+//! successful creation is rejected later.
+//!
+//! *Never*: clocks, threads, sockets, randomness except the seed's. Shipped.
 //!
 //! *Drive it*:
 //! ```
@@ -20,45 +21,45 @@
 //! # Ok::<(), wirefs_sim::Failure>(())
 //! ```
 //!
-//! *Proved by*: `tests/suite`, where each [`Flaw`] is built in and has to be found.
+//! *Proved by*: `tests/suite`, which injects each [`Flaw`] and requires that it is found.
 
 mod ahead;
 mod check;
 mod end;
+mod event_counts;
+mod faults;
 mod flaw;
+mod host;
 mod kernel;
 mod plan;
 mod program;
-mod record;
 mod rivals;
 mod scene;
-mod seat;
 mod server;
-mod troubles;
 mod truth;
 mod wire;
 mod world;
 
+pub use event_counts::EventCounts;
 pub use flaw::Flaw;
-pub use record::Record;
 pub use scene::Scene;
 
 use std::fmt;
 use world::World;
 
-/// So many lines of what happened before are shown.
+/// Lines of history in a report.
 const SHOWN: usize = 400;
 
-/// A run in which something was wrong.
+/// A run with a violation.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// What kind of run.
+    /// The kind of the run.
     pub scene: Scene,
-    /// Which run.
+    /// The seed of the run.
     pub seed: u64,
-    /// What was wrong.
+    /// The violation.
     pub what: String,
-    /// What happened, in order, with virtual times in seconds.
+    /// The events, in order, with virtual times in seconds.
     pub history: Vec<String>,
 }
 
@@ -76,21 +77,21 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Carries out the run of a seed, with a mistake built in if there is one.
+/// Executes the run of a seed, with a flaw if one is given.
 ///
 /// # Errors
-/// Something was wrong; then the run is made again, to tell what happened in it.
-pub fn run(scene: Scene, seed: u64, flaw: Option<Flaw>) -> Result<Record, Failure> {
+/// Fails with the first violation; the run is then repeated for its history.
+pub fn run(scene: Scene, seed: u64, flaw: Option<Flaw>) -> Result<EventCounts, Failure> {
     World::new(scene, seed, flaw, false).run().map_err(|what| {
         let history = tell(scene, seed, flaw);
         Failure { scene, seed, what, history }
     })
 }
 
-/// What happens in the run of a seed, line by line.
+/// Returns the history of a run, line by line.
 pub fn tell(scene: Scene, seed: u64, flaw: Option<Flaw>) -> Vec<String> {
     let mut world = World::new(scene, seed, flaw, true);
-    // What is wrong with it stands in the history.
+    // A violation is in the history.
     let _ = world.run();
     world.history()
 }

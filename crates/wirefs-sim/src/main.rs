@@ -1,10 +1,10 @@
-//! `wirefs-sim`: many runs, one after the other, until one goes wrong: what `make sim` starts.
+//! `wirefs-sim`: executes runs one after the other until one fails, for `make sim`.
 
 use std::process::ExitCode;
-use wirefs_sim::{Record, Scene, run, tell};
+use wirefs_sim::{EventCounts, Scene, run, tell};
 
-/// What kind of runs, the first seed and how many.
-fn told() -> Result<(Scene, u64, u64), String> {
+/// Parses the kind of runs, the first seed and the number of runs.
+fn parse() -> Result<(Scene, u64, u64), String> {
     let mut arguments = std::env::args().skip(1);
     let (mut scene, mut from, mut seeds) = (Scene::Beside, 0, 2000);
     while let Some(argument) = arguments.next() {
@@ -28,14 +28,14 @@ fn told() -> Result<(Scene, u64, u64), String> {
 }
 
 fn main() -> ExitCode {
-    let (scene, from, seeds) = match told() {
-        Ok(told) => told,
+    let (scene, from, seeds) = match parse() {
+        Ok(parsed) => parsed,
         Err(wrong) => {
             eprintln!("{wrong}");
             return ExitCode::from(2);
         }
     };
-    let mut total = Record::default();
+    let mut total = EventCounts::default();
     for seed in from..from.saturating_add(seeds) {
         match run(scene, seed, None) {
             Ok(record) => total += record,
@@ -47,9 +47,9 @@ fn main() -> ExitCode {
         if seeds == 1 {
             tell(scene, seed, None).iter().for_each(|line| println!("{line}"));
         } else if (seed - from + 1).is_multiple_of((seeds / 20).max(1)) {
-            println!("{}", total.told(scene));
+            println!("{}", total.summary(scene));
         }
     }
-    println!("nothing wrong in {seeds} runs from {from}: {}", total.told(scene));
+    println!("no violation in {seeds} runs from {from}: {}", total.summary(scene));
     ExitCode::SUCCESS
 }

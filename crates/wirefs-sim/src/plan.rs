@@ -1,40 +1,37 @@
-//! What kind of run a seed is: who takes part, how long things take, what goes wrong.
+//! The parameters of a run, by seed: clients, delays and faults.
 
 use crate::ahead::AheadPlan;
 use std::time::Duration;
 use wirefs_cache::Mode;
 use wirefs_client::{Config, HostName};
-use wirefs_model::Dice;
 use wirefs_op::Timestamp;
+use wirefs_virtual::{Dice, Span};
 
-/// At least and at most, in microseconds.
-pub(crate) type Span = (u64, u64);
-
-/// The time of day where a mount tells it before its server does.
+/// The time of day of a mount before its server reports one.
 const DAY: Timestamp = Timestamp { secs: 1_700_000_000, nanos: 0 };
 
-/// Less than some files have.
+/// Less than the size of some files.
 const NARROW_CACHE_BYTES: usize = 8 << 10;
 
-/// What may go wrong.
+/// The kinds of faults in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Troubles {
+pub(crate) struct Faults {
     pub(crate) cuts: bool,
     pub(crate) stalls: bool,
     pub(crate) client_crashes: bool,
     pub(crate) server_crashes: bool,
-    /// Programs at the server change things. Not of a kind with the others: nothing breaks.
+    /// Programs at the server change the tree. This is no fault.
     pub(crate) outside: bool,
 }
 
-impl Troubles {
-    /// Nothing ever breaks, so nothing has to be waited for.
+impl Faults {
+    /// Returns whether no faults occur, so nothing has to be waited for.
     pub(crate) fn is_calm(&self) -> bool {
         !(self.cuts || self.stalls || self.client_crashes || self.server_crashes)
     }
 }
 
-/// One run.
+/// The parameters of one run.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) modes: Vec<Mode>,
@@ -44,19 +41,19 @@ pub(crate) struct Plan {
     pub(crate) think: Span,
     /// Kernels under leases read directories without opening them.
     pub(crate) spares_opendir: bool,
-    /// Most of what programs do is to list directories.
+    /// Programs mostly list directories.
     pub(crate) lists: bool,
-    /// All that programs do is to lock, read and write few files.
+    /// Programs only lock, read and write a few files.
     pub(crate) locks: bool,
-    /// Operations of all programs together.
+    /// The number of operations of all programs.
     pub(crate) operations: u64,
-    pub(crate) troubles: Troubles,
+    pub(crate) faults: Faults,
     pub(crate) deadline: Option<Duration>,
     pub(crate) cache_bytes_max: usize,
     pub(crate) name_ttl_max: Option<Duration>,
     /// Socket buffers limit connections.
     pub(crate) is_narrow: bool,
-    /// One mount that is ahead of its server.
+    /// One exclusive mount.
     pub(crate) ahead: Option<AheadPlan>,
     /// Programs create the same names exclusively.
     pub(crate) is_rivals: bool,
@@ -64,11 +61,11 @@ pub(crate) struct Plan {
 
 impl Plan {
     pub(crate) fn new(dice: &mut Dice) -> Plan {
-        let seats = if dice.chance(1, 4) { 3 } else { 2 };
-        let modes = (0..seats).map(|_| mode(dice)).collect();
+        let hosts = if dice.chance(1, 4) { 3 } else { 2 };
+        let modes = (0..hosts).map(|_| mode(dice)).collect();
         let is_rough = dice.chance(2, 3);
         let mut likely = |part: u64, whole: u64| dice.chance(part, whole);
-        let troubles = Troubles {
+        let faults = Faults {
             cuts: is_rough && likely(1, 2),
             stalls: is_rough && likely(1, 2),
             client_crashes: is_rough && likely(1, 4),
@@ -86,7 +83,7 @@ impl Plan {
                 &[(0, 60_000), (0, 5_000), (0, 500_000)]
             }),
             operations: 50 + dice.below(100),
-            troubles,
+            faults,
             spares_opendir: dice.chance(3, 4),
             lists: dice.chance(1, 4),
             locks: false,
@@ -99,12 +96,12 @@ impl Plan {
         }
     }
 
-    /// The same where socket buffers limit connections, with little room for contents, so that more is read over them.
+    /// Limits connections by socket buffers, and contents by little memory, so that more data is read over connections.
     pub(crate) fn narrow(self) -> Plan {
         Plan { is_narrow: true, cache_bytes_max: NARROW_CACHE_BYTES, ..self }
     }
 
-    /// The same with one mount that keeps no contents, and believes names and attributes.
+    /// Gives one mount a mode without cached contents, with cached names and attributes.
     pub(crate) fn direct(mut self) -> Plan {
         if let (Some(first), Ok(direct)) = (self.modes.first_mut(), Mode::parse("direct")) {
             *first = direct;
@@ -112,7 +109,7 @@ impl Plan {
         self
     }
 
-    /// The same where programs lock files: a client that asks after a while beside those that the server tells.
+    /// Lets programs lock files: a client that validates after a window beside those with leases.
     pub(crate) fn locking(mut self) -> Plan {
         if let (Some(first), Ok(window)) = (self.modes.first_mut(), Mode::parse("window")) {
             *first = window;
@@ -120,36 +117,36 @@ impl Plan {
         Plan { locks: true, lists: false, ..self }
     }
 
-    /// How long after it is back a client may not know what became of changes whose replies were lost.
-    pub(crate) fn lost_is_told(&self) -> Duration {
-        if self.troubles.stalls { Duration::from_secs(45) } else { self.round() }
+    /// Returns the time after a reconnection in which a client may not know the outcome of changes with lost replies.
+    pub(crate) fn outcome_delay_max(&self) -> Duration {
+        if self.faults.stalls { Duration::from_secs(45) } else { self.round() }
     }
 
-    /// How long what a program at the server did may be hidden: until the watch has noticed it and the recall is there, or
-    /// until the leases of a silent client are over.
-    pub(crate) fn outside_is_told(&self) -> Duration {
-        let noticed = Duration::from_millis(700) + self.round();
-        if self.troubles.is_calm() { noticed } else { noticed + Duration::from_secs(25) }
+    /// Returns the time for which a change by a program at the server may stay hidden: until the watch has reported it and the recall has
+    /// arrived, or until the leases of a silent client have expired.
+    pub(crate) fn external_delay_max(&self) -> Duration {
+        let invalidated = Duration::from_millis(700) + self.round();
+        if self.faults.is_calm() { invalidated } else { invalidated + Duration::from_secs(25) }
     }
 
-    /// A message and an answer, with what both sides do about them, and some more.
+    /// Returns a bound on a round trip with the work on both sides.
     pub(crate) fn round(&self) -> Duration {
         Duration::from_micros(4 * (self.wire.1 + self.kernel.1 + self.server.1)) + Duration::from_millis(500)
     }
 
-    /// Whether callers wait for a bounded time only.
+    /// Returns whether callers wait for a bounded time only.
     pub(crate) fn has_deadline(&self) -> bool {
         self.deadline.is_some()
     }
 
-    /// Whether mounts may be ahead of the server.
+    /// Returns whether mounts may be exclusive.
     pub(crate) fn is_ahead(&self) -> bool {
         self.ahead.is_some() || self.is_rivals
     }
 
-    pub(crate) fn config(&self, seat: usize) -> Config {
+    pub(crate) fn config(&self, host: usize) -> Config {
         Config {
-            mode: self.modes.get(seat).copied().unwrap_or_default(),
+            mode: self.modes.get(host).copied().unwrap_or_default(),
             deadline: self.deadline,
             uid: 0,
             gid: 0,

@@ -1,4 +1,4 @@
-//! Programs of a client: what they do through their kernel, which answers what it can from its memory.
+//! The programs of a client, which work through their kernel and its cache.
 
 mod answers;
 mod choice;
@@ -6,17 +6,17 @@ mod memory;
 pub(crate) mod own;
 mod start;
 
-use own::Own;
+use own::OwnChange;
 use std::collections::{BTreeMap, BTreeSet};
 use wirefs_client::call::{CallId, Entry, Handle, ROOT, TreeNodeId};
 use wirefs_op::{FileId, Kind, LockKind, Time};
 
-/// Names that the programs use in each directory.
+/// The names in each directory.
 pub(crate) const NAMES: [&[u8]; 4] = [b"a", b"b", b"c", b"d"];
-/// Programs of each client.
+/// Programs per client.
 const THREADS: usize = 3;
 
-/// A name in a directory, and which directory that is.
+/// A name in a directory, and the directory's id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) node: TreeNodeId,
@@ -33,11 +33,11 @@ pub(crate) enum Renaming {
     Link(TreeNodeId),
     Unlink,
     Rmdir,
-    /// With the flags of `renameat2`.
+    /// A rename with the flags of `renameat2`.
     Rename(u32),
 }
 
-/// How an open file is closed.
+/// The way in which an open file is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Closing {
     Fsync,
@@ -45,14 +45,14 @@ pub(crate) enum Closing {
     Release,
 }
 
-/// One thing that a program does.
+/// One operation of a program.
 #[derive(Clone, Debug)]
-pub(crate) enum Deed {
+pub(crate) enum Operation {
     Look(Place),
     Stat(TreeNodeId),
     Names(Renaming, Vec<Place>),
     Open(TreeNodeId, bool),
-    /// The attributes are looked at first, then the contents.
+    /// Reads attributes, then contents.
     Read {
         node: TreeNodeId,
         handle: Handle,
@@ -70,7 +70,7 @@ pub(crate) enum Deed {
         own: usize,
     },
     Close(TreeNodeId, Handle, Closing),
-    /// A lock on all of the file is taken or released.
+    /// Takes or releases a lock on a whole file.
     Lock(TreeNodeId, Handle, LockKind),
     List {
         node: TreeNodeId,
@@ -82,12 +82,12 @@ pub(crate) enum Deed {
     CloseList(TreeNodeId, Handle),
 }
 
-impl Deed {
-    /// The nodes that it uses.
+impl Operation {
+    /// Returns the nodes that it uses.
     pub(crate) fn nodes(&self) -> Vec<TreeNodeId> {
         match self {
-            Deed::Look(place) => vec![place.node],
-            Deed::Names(renaming, places) => {
+            Operation::Look(place) => vec![place.node],
+            Operation::Names(renaming, places) => {
                 let linked = match renaming {
                     Renaming::Link(node) => Some(*node),
                     Renaming::Create
@@ -99,25 +99,25 @@ impl Deed {
                 };
                 places.iter().map(|place| place.node).chain(linked).collect()
             }
-            Deed::Stat(node)
-            | Deed::Open(node, _)
-            | Deed::Read { node, .. }
-            | Deed::Write { node, .. }
-            | Deed::Set { node, .. }
-            | Deed::Close(node, ..)
-            | Deed::Lock(node, ..)
-            | Deed::List { node, .. }
-            | Deed::CloseList(node, _) => vec![*node],
+            Operation::Stat(node)
+            | Operation::Open(node, _)
+            | Operation::Read { node, .. }
+            | Operation::Write { node, .. }
+            | Operation::Set { node, .. }
+            | Operation::Close(node, ..)
+            | Operation::Lock(node, ..)
+            | Operation::List { node, .. }
+            | Operation::CloseList(node, _) => vec![*node],
         }
     }
 }
 
-/// A program that waits.
+/// A program with a pending operation.
 #[derive(Clone, Debug)]
 pub(crate) struct Busy {
-    pub(crate) deed: Deed,
+    pub(crate) operation: Operation,
     pub(crate) began: Time,
-    /// Which call is under way.
+    /// The pending call.
     call: Option<CallId>,
 }
 
@@ -129,28 +129,28 @@ struct Open {
     writes: bool,
 }
 
-/// A lock on a file was had.
+/// The last lock on a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Locked {
-    /// When the server granted it, or before.
+    /// The time of the grant by the server, or before.
     pub(crate) granted: Time,
-    /// When its program went on.
+    /// The time of the answer to its program.
     pub(crate) answered: Time,
 }
 
-/// What the programs of one client have and do.
+/// The state of the programs of one client.
 #[derive(Debug, Default)]
 pub(crate) struct Program {
     threads: Vec<Option<Busy>>,
     pub(crate) nodes: BTreeMap<TreeNodeId, (FileId, Kind)>,
     lookups: BTreeMap<TreeNodeId, u64>,
     handles: Vec<Open>,
-    pub(crate) own: Vec<Own>,
+    pub(crate) own: Vec<OwnChange>,
     /// The last lock on each file, held or released: nothing that is read later is older than its grant.
     pub(crate) locked: BTreeMap<FileId, Locked>,
-    /// A change of names was given up, and may be done later.
+    /// A change of names was abandoned, and may be applied later.
     pub(crate) has_given_up: bool,
-    /// What was looked up last.
+    /// The node that was looked up last.
     pub(crate) found: Option<TreeNodeId>,
 }
 
@@ -163,30 +163,30 @@ impl Program {
         }
     }
 
-    /// Those that wait.
+    /// Returns the programs with pending operations.
     pub(crate) fn busy(&self) -> impl Iterator<Item = &Busy> {
         self.threads.iter().flatten()
     }
 
     fn uses(&self, node: TreeNodeId) -> bool {
-        self.busy().any(|busy| busy.deed.nodes().contains(&node))
+        self.busy().any(|busy| busy.operation.nodes().contains(&node))
             || self.handles.iter().any(|open| open.node == node)
     }
 
-    /// Whether a program writes the file, or changes its attributes: a kernel lets one at a time.
+    /// Returns whether a program writes the file or changes its attributes: a kernel allows one at a time.
     fn is_writing(&self, node: TreeNodeId) -> bool {
-        self.busy().any(|busy| match busy.deed {
-            Deed::Write { node: of, .. } | Deed::Set { node: of, .. } => of == node,
+        self.busy().any(|busy| match busy.operation {
+            Operation::Write { node: of, .. } | Operation::Set { node: of, .. } => of == node,
             _ => false,
         })
     }
 
     fn is_reading(&self, node: TreeNodeId) -> bool {
-        self.busy().any(|busy| matches!(busy.deed, Deed::Read { node: of, .. } if of == node))
+        self.busy().any(|busy| matches!(busy.operation, Operation::Read { node: of, .. } if of == node))
     }
 
     fn is_renaming(&self) -> bool {
-        self.busy().any(|busy| matches!(busy.deed, Deed::Names(..)))
+        self.busy().any(|busy| matches!(busy.operation, Operation::Names(..)))
     }
 
     fn place(&self, node: TreeNodeId, name: &'static [u8]) -> Option<Place> {
@@ -194,34 +194,34 @@ impl Program {
         Some(Place { node, dir, name })
     }
 
-    /// An answer brought a node.
-    fn meets(&mut self, entry: &Entry) {
+    /// Records a node from an answer.
+    fn note_node(&mut self, entry: &Entry) {
         self.nodes.insert(entry.node, (entry.stat.id, entry.stat.kind));
         *self.lookups.entry(entry.node).or_default() += 1;
     }
 
-    /// The open files.
+    /// Returns the open files.
     pub(crate) fn opened(&self) -> Vec<(TreeNodeId, Handle)> {
         self.handles.iter().map(|open| (open.node, open.handle)).collect()
     }
 
-    /// A call on the file has failed, which tells of all that was written to it before.
+    /// Records a failed call on a file, which reports the loss of all earlier writes to it.
     fn may_have_lost(&mut self, node: TreeNodeId) {
         let Some((file, _)) = self.nodes.get(&node).copied() else { return };
         self.own.iter_mut().filter(|own| own.file == file).for_each(|own| own.may_be_lost = true);
     }
 
-    /// Whether a file is open for writing by this handle.
+    /// Returns whether this handle is open for writing.
     pub(crate) fn writes(&self, handle: Handle) -> bool {
         self.handles.iter().any(|open| open.handle == handle && open.writes)
     }
 
-    /// Under which handle a file was opened last.
+    /// Returns the handle with which a file was opened last.
     pub(crate) fn last_opened(&self, node: TreeNodeId) -> Option<Handle> {
         self.handles.iter().rev().find(|open| open.node == node).map(|open| open.handle)
     }
 
-    /// The files that it knows.
+    /// Returns the known files.
     fn files(&self) -> BTreeSet<TreeNodeId> {
         let files = self.nodes.iter().filter(|(_, (_, kind))| *kind == Kind::File);
         files.map(|(node, _)| *node).collect()

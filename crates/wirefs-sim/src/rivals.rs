@@ -1,10 +1,10 @@
-//! Programs that take locks by names: on mounts with a journal, which may be ahead of the server, and at the server. Each creates a name
-//! exclusively, holds it for a while and removes it.
+//! Programs that lock by names: on mounts with a journal, which may be exclusive, and at the server. Each creates a name exclusively, holds it
+//! for a while and removes it.
 //!
-//! INVARIANT: between a successful creation of a name and the moment when its holder begins to remove it, no other creation of that name
-//! succeeds; and no creation that succeeded is refused later.
+//! INVARIANT: between a successful creation of a name and the beginning of its removal by the holder, no other creation of that name succeeds;
+//! and no successful creation is rejected later.
 
-use crate::plan::{Plan, Troubles};
+use crate::plan::{Faults, Plan};
 use crate::server::plain::serve;
 use crate::server::time_of_day;
 use crate::truth::By;
@@ -13,22 +13,22 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use wirefs_cache::Mode;
 use wirefs_client::call::{Answer, Call, CallId, Entry, Handle, OpenHow, ROOT, TreeNodeId};
-use wirefs_model::Dice;
 use wirefs_op::message::remove::Tremove;
 use wirefs_op::message::target::Place;
 use wirefs_op::{Kind, Reply, Request, Time, TreePath, is_lock_name};
 use wirefs_server::Tree;
+use wirefs_virtual::Dice;
 
-/// Names of locks, and names that are none: those are used where the server's program was at work.
+/// Names of locks, and other names, which are used where the server's program was active.
 const NAMES: [&[u8]; 4] = [b"lock", b"a.lock", b"a", b"b"];
 const DIR: &[u8] = b"d";
-/// How long a name is held, in microseconds.
+/// The time for which a name is held, in microseconds.
 const HELD: (u64, u64) = (0, 300_000);
-/// Between what the program at the server does, in microseconds.
+/// The interval of steps of the server's program, in microseconds.
 const ACTS: (u64, u64) = (1_000, 400_000);
-/// The server's program is at work while its last change is younger: a directory is contended for 60 s, by a clock that may be 16 s ahead.
+/// The server's program is active while its last change is younger: a directory is contended for 60 s, by a clock that may be 16 s ahead.
 const AT_WORK: Duration = Duration::from_secs(40);
-/// Until then everything under way ends.
+/// All pending work ends within this time.
 const ENDS_WITHIN: Duration = Duration::from_secs(200);
 const NEW: OpenHow = OpenHow {
     read: true,
@@ -59,27 +59,27 @@ struct Task {
     call: Option<CallId>,
 }
 
-/// Their state.
+/// The state of such a run.
 #[derive(Debug, Default)]
 pub(crate) struct Rivals {
     tasks: BTreeMap<(usize, usize), Task>,
     dirs: BTreeMap<usize, TreeNodeId>,
-    /// Which program holds a name; `None` within: the one at the server.
+    /// The holder of each name; `None`: the program at the server.
     held: BTreeMap<&'static [u8], Option<usize>>,
     kinds: BTreeMap<&'static [u8], Kind>,
-    /// When the server's program changed a name.
+    /// The times at which the server's program changed a name.
     changed: Vec<Time>,
 }
 
 impl Plan {
-    /// A run of one mount or two beside a program at the server.
+    /// Returns the plan of a run with one or two mounts beside a program at the server.
     pub(crate) fn rivals(dice: &mut Dice) -> Plan {
-        let seats = if dice.chance(1, 4) { 2 } else { 1 };
+        let hosts = if dice.chance(1, 4) { 2 } else { 1 };
         let is_rough = dice.chance(1, 3);
         let cuts = is_rough && dice.chance(1, 2);
         Plan {
-            modes: vec![Mode::default(); seats],
-            troubles: Troubles { cuts, stalls: is_rough, outside: true, ..Troubles::default() },
+            modes: vec![Mode::default(); hosts],
+            faults: Faults { cuts, stalls: is_rough, outside: true, ..Faults::default() },
             wire: dice.one_of(&[(1_000, 60_000), (100, 3_000), (40_000, 300_000)]),
             server: dice.one_of(&[(0, 30_000), (0, 1_000)]),
             kernel: dice.one_of(&[(0, 0), (0, 20_000)]),
@@ -93,9 +93,9 @@ impl Plan {
 }
 
 impl World {
-    /// A program on a mount is ready for the next thing.
+    /// Starts the next step of a program on a mount.
     pub(crate) fn rival_thinks(&mut self, index: usize, life: u64, thread: usize) {
-        let is_there = self.seats.get(index).is_some_and(|seat| seat.life == life && seat.client.is_some());
+        let is_there = self.hosts.get(index).is_some_and(|host| host.life == life && host.client.is_some());
         if !is_there {
             return;
         }
@@ -107,7 +107,7 @@ impl World {
             None => {}
         }
         self.operations_left -= 1;
-        self.record.operations += 1;
+        self.counts.operations += 1;
         let name = self.dice.one_of(&NAMES);
         let lists = self.dice.chance(1, 4);
         let Some(rivals) = &mut self.rivals else { return };
@@ -127,7 +127,7 @@ impl World {
         task.step = step.clone();
         let name = task.name;
         if matches!(step, Step::Remove(_)) && rivals.held.remove(name) != Some(Some(index)) {
-            return self.fail(format!("{name:?} is not held by client {index} any more"));
+            return self.fail(format!("{name:?} is no longer held by client {index}"));
         }
         self.note(|| format!("client {index}.{thread}: {step:?} {}", String::from_utf8_lossy(name)));
         let call = match step {
@@ -142,7 +142,7 @@ impl World {
             Step::Remove(Kind::Directory) => Call::Rmdir { parent, name },
             Step::Remove(_) => Call::Unlink { parent, name },
             Step::Hold(_) => {
-                let life = self.seats.get(index).map_or(0, |seat| seat.life);
+                let life = self.hosts.get(index).map_or(0, |host| host.life);
                 let delay = self.delay(HELD);
                 return self.after(delay, Event::Think(index, life, thread));
             }
@@ -154,16 +154,16 @@ impl World {
         }
     }
 
-    /// The answer to a call of one of them.
+    /// Takes the answer to a call.
     pub(crate) fn rival_is_answered(&mut self, index: usize, id: CallId, answer: Answer) {
         let Some(rivals) = &mut self.rivals else { return };
         let found = rivals.tasks.iter_mut().find(|(key, task)| key.0 == index && task.call == Some(id));
         let Some((&(_, thread), task)) = found else {
-            return self.fail(format!("client {index}: {id:?} was answered and did not wait"));
+            return self.fail(format!("client {index}: {id:?} was answered without a pending call"));
         };
         task.call = None;
         let (name, step) = (task.name, task.step.clone());
-        self.note(|| format!("client {index}.{thread} is told {answer:?}").chars().take(200).collect());
+        self.note(|| format!("client {index}.{thread} gets {answer:?}").chars().take(200).collect());
         let next = match (step, answer) {
             (Step::FindDir, Answer::Entry(Entry { node, .. })) => {
                 self.rivals.as_mut().map(|rivals| rivals.dirs.insert(index, node));
@@ -171,7 +171,7 @@ impl World {
             }
             (Step::List, Answer::Opened(handle, _)) => Some(Step::EndList(handle)),
             (Step::EndList(_), Answer::Done) => Some(Step::Look),
-            // The kernel does not ask for a name that it has found.
+            // The kernel does not create a name that it has found.
             (Step::Look, Answer::NoEntry(_)) if !is_lock_name(name) && !self.is_at_work() => None,
             (Step::Look, Answer::NoEntry(_)) => Some(Step::Make(self.some_kind())),
             (Step::Make(kind), Answer::Created(entry, handle, _)) => {
@@ -188,7 +188,7 @@ impl World {
                     .fail(format!("client {index} cannot remove {name:?}, which it holds: {errno:?}"));
             }
             (Step::Make(_), Answer::Fail(_)) => {
-                self.record.lost += 1;
+                self.counts.lost += 1;
                 None
             }
             (Step::Remove(_), Answer::Done) | (_, Answer::Fail(_)) | (Step::Look, Answer::Entry(_)) => None,
@@ -200,15 +200,15 @@ impl World {
             Some(next) => self.rival_goes_on(index, thread, next),
             None => {
                 self.rivals.as_mut().map(|rivals| rivals.tasks.remove(&(index, thread)));
-                self.thinks(index, thread);
+                self.schedule_operation(index, thread);
             }
         }
     }
 
-    /// Whether the server's program changed a name not long ago, and each mount has been notified of it by now.
+    /// Returns whether the server's program changed a name recently, and each mount has been notified by now.
     fn is_at_work(&self) -> bool {
-        let told = self.plan.outside_is_told();
-        let is_it = |at: &Time| (told..AT_WORK).contains(&self.now.since(*at));
+        let delay = self.plan.external_delay_max();
+        let is_it = |at: &Time| (delay..AT_WORK).contains(&self.now.since(*at));
         self.rivals.as_ref().is_some_and(|rivals| rivals.changed.iter().any(is_it))
     }
 
@@ -220,12 +220,12 @@ impl World {
         }
     }
 
-    /// A program has created a name.
+    /// Records a created name.
     fn gets(&mut self, name: &'static [u8], by: Option<usize>, kind: Kind) {
-        self.record.checks += 1;
+        self.counts.checks += 1;
         let is_outside = by.is_none();
-        self.record.gained_outside += u64::from(is_outside);
-        self.record.gained += u64::from(!is_outside);
+        self.counts.gained_outside += u64::from(is_outside);
+        self.counts.gained += u64::from(!is_outside);
         let Some(rivals) = &mut self.rivals else { return };
         rivals.kinds.insert(name, kind);
         if let Some(holder) = rivals.held.insert(name, by) {
@@ -234,7 +234,7 @@ impl World {
         }
     }
 
-    /// The program at the server creates a name, or removes the one that it holds.
+    /// Creates a name as the program at the server, or removes the one that it holds.
     pub(crate) fn rival_acts_outside(&mut self) {
         let name = self.dice.one_of(&NAMES);
         let held = self.rivals.as_ref().and_then(|rivals| rivals.held.get(name).copied());
@@ -252,7 +252,7 @@ impl World {
             if self.rival_serves(crate::server::outside::make(path, kind)) {
                 self.gets(name, None, kind);
             } else {
-                self.record.lost_outside += 1;
+                self.counts.lost_outside += 1;
             }
         }
         let is_left = self.rivals.as_ref().is_some_and(|rivals| rivals.held.values().any(Option::is_none));
@@ -274,12 +274,12 @@ impl World {
         if let Some(rivals) = self.rivals.as_mut().filter(|_| is_done) {
             rivals.changed.push(now);
         }
-        self.note(|| format!("which is done: {is_done}"));
+        self.note(|| format!("applied: {is_done}"));
         self.watch(&facts);
         is_done
     }
 
-    /// The end of such a run: each program has removed what it held, and nothing failed late.
+    /// Ends the run: checks that each program has removed its names, and that nothing failed late.
     pub(crate) fn end_rivals(&mut self) {
         self.heal();
         let until = self.now + ENDS_WITHIN;
@@ -290,8 +290,8 @@ impl World {
             }
         }
         self.pass(Duration::from_secs(30));
-        for index in 0..self.seats.len() {
-            let client = self.seats.get(index).and_then(|seat| seat.client.as_ref());
+        for index in 0..self.hosts.len() {
+            let client = self.hosts.get(index).and_then(|host| host.client.as_ref());
             let late = client.map_or(0, |client| client.snapshot().ahead.late_count);
             if late > 0 {
                 self.fail(format!("client {index}: {late} changes failed late"));

@@ -1,18 +1,18 @@
 //! Kinds of runs.
 
-/// What kind of run.
+/// The kind of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scene {
-    /// Clients beside each other, and what each of them sees.
+    /// Several clients, with a check of what each of them sees.
     Beside,
-    /// One client that is ahead of its server, and what becomes of its changes when processes are killed and machines lose power.
+    /// One exclusive mount, with a check of its changes after kills and power losses.
     Ahead,
-    /// Programs on mounts that may be ahead of the server, and one at the server, which create the same names exclusively.
+    /// Programs on mounts that may be exclusive, and one at the server, which create the same names exclusively.
     Rivals,
 }
 
 impl Scene {
-    /// What `make sim` is told to run it.
+    /// Returns the options of `make sim`.
     pub(crate) fn option(self) -> &'static str {
         match self {
             Scene::Beside => "",

@@ -1,4 +1,4 @@
-//! The server: the core, its jobs at the tree, and what becomes of it.
+//! The server: the core, its jobs at the tree, and its restarts.
 
 mod granting;
 mod lives;
@@ -23,55 +23,55 @@ use wirefs_server::{
 
 /// The time of day at which a run begins.
 const BEGINNING: Timestamp = Timestamp { secs: 1_700_000_000, nanos: 0 };
-/// How often the server's time passes.
+/// The interval of the server's timer.
 const TICK: Duration = Duration::from_millis(500);
-/// How long a lock that may wait does, as if others held it, in microseconds.
+/// The time for which a waiting lock is held by others, in microseconds.
 const LOCKED: (u64, u64) = (0, 400_000);
-/// The watch notices within this, in microseconds.
+/// The delay of the watch, in microseconds.
 const WATCH: (u64, u64) = (0, 300_000);
-/// So long a change may wait for others: for a silent one until its leases are over, for one that is heard until it is
-/// expelled, and what comes between.
+/// The maximum wait of a change: until the leases of a silent client have expired, or until a responding one is expelled, with some
+/// margin.
 const WAIT_MAX: Duration = Duration::from_secs(75);
-/// So long one waits for others who are there and answer, beside the time that their answers take.
+/// The maximum wait for clients that respond, beside the time of their answers.
 const WAIT_CALM: Duration = Duration::from_secs(4);
-/// A change that waited so long waited for somebody silent.
+/// A change that waited this long waited for a silent client.
 const WAITED_OUT: Duration = Duration::from_secs(9);
 
-/// The time of day by the server's clock.
+/// Returns the time of day by the server's clock.
 pub(crate) fn time_of_day(now: Time) -> Timestamp {
     BEGINNING.after(now.since(Time(0)))
 }
 
-/// The server, its tree, and what it is about to do.
+/// The server, its tree, and its pending work.
 pub(crate) struct Server {
     pub(crate) sessions: Sessions,
     pub(crate) tree: ModelTree,
-    /// What outlives the process, but not the machine.
+    /// State that outlives the process, but not the machine.
     pub(crate) notes: BTreeMap<SessionId, Noted>,
     pub(crate) boot: BootId,
-    /// Which life of the process.
+    /// The number of starts of the process.
     pub(crate) life: u64,
     pub(crate) is_up: bool,
-    /// Whom it has promised something, as its next life finds it written.
+    /// The sessions with leases, as the next process finds them in its notes.
     promised: BTreeSet<SessionId>,
-    /// The same of lives before, as far as somebody may believe that still.
+    /// The same of earlier processes, as far as their leases may be valid.
     left: BTreeSet<SessionId>,
-    /// It is about to end in order.
+    /// The server drains.
     is_draining: bool,
-    /// Until when it waits for what holds that up, where it does not wait for ever.
+    /// The end of a bounded drain.
     drains_until: Option<Time>,
     stopped: BTreeSet<JobKey>,
-    /// When changes were put aside first.
+    /// The times at which changes were parked.
     waiting: BTreeMap<JobKey, Time>,
-    /// The sessions that the tree knows. For each, from which job on its jobs come from which client, and which life of it: a life may
-    /// take up the session of the one before, whose last jobs are carried out after that.
+    /// The sessions that the tree knows. For each: the first job of each client host and start. A restarted client may take up the session of
+    /// its predecessor, whose last jobs run after that.
     attached: BTreeMap<SessionKey, BTreeMap<JobKey, (usize, u64)>>,
     connections: u64,
-    /// The change whose reply is about to be sent.
+    /// The change whose reply is sent next.
     answering: Option<usize>,
-    /// How much of what programs at the server changed the watch has still to report.
+    /// The number of changes by programs at the server that the watch has not reported.
     unreported: usize,
-    /// When locks were granted: to which client, in which life of it, and of which file.
+    /// The times at which locks were granted, by client, start and file.
     granted: BTreeMap<(usize, u64, FileId), Vec<Time>>,
 }
 
@@ -104,19 +104,19 @@ impl Server {
         ConnectionKey(self.connections)
     }
 
-    /// The first lock on a file that was granted to this life of a client since `since`.
-    pub(crate) fn granted_since(&self, seat: usize, life: u64, file: FileId, since: Time) -> Option<Time> {
-        self.granted.get(&(seat, life, file))?.iter().find(|at| **at >= since).copied()
+    /// Returns the time of the first lock on a file that this start of a client was granted since `since`.
+    pub(crate) fn granted_since(&self, host: usize, life: u64, file: FileId, since: Time) -> Option<Time> {
+        self.granted.get(&(host, life, file))?.iter().find(|at| **at >= since).copied()
     }
 
-    /// Whether nothing is left to do for anybody.
+    /// Returns whether no work is pending.
     pub(crate) fn is_idle(&self) -> bool {
         self.is_up && self.sessions.jobs() == 0 && self.waiting.is_empty() && !self.sessions.is_recalling()
     }
 }
 
 impl World {
-    /// The server's clock.
+    /// Returns the server's time.
     pub(crate) fn server_now(&self) -> Time {
         match self.flaw {
             Some(Flaw::FencesEarly) => Time(self.now.0 * 2),
@@ -130,7 +130,7 @@ impl World {
         self.follow_server();
     }
 
-    /// Does what the server says.
+    /// Executes the server's outputs.
     pub(crate) fn follow_server(&mut self) {
         while let Some(output) = self.server.sessions.poll() {
             self.carry_out(output);
@@ -143,7 +143,7 @@ impl World {
             Output::Reply { connection, tag, reply } => self.reply(connection, tag, &reply),
             Output::Execute(job) if job.is_again && self.flaw == Some(Flaw::LosesTheParked) => {}
             Output::Execute(job) => {
-                self.belongs(&job);
+                self.record_sender(&job);
                 let is_lock = matches!(&job.request, Request::Lock(lock) if lock.action == LockAction::Wait);
                 let delay = self.delay(if is_lock { LOCKED } else { self.plan.server });
                 self.after(delay, Event::Execute(life, Box::new(job)));
@@ -168,7 +168,7 @@ impl World {
             }
             Output::Note(session, note) => self.server.notes.entry(session).or_default().take(note),
             Output::NotesEnd(_) => {}
-            // There are no other servers.
+            // Only with several servers.
             Output::Waits(_) | Output::GivesWay => {}
             Output::Verify { id, name } => {
                 let delay = self.delay(WATCH);
@@ -177,30 +177,30 @@ impl World {
                 self.after(delay, Event::Outside(life, outside));
             }
             Output::Close { connection, why } => {
-                self.record.closes += 1;
+                self.counts.closes += 1;
                 self.note(|| format!("server closes connection {}: {why}", connection.0));
-                self.close(connection, crate::wire::Way::Down);
+                self.close(connection, crate::wire::Direction::Down);
                 self.tidy_wire(connection);
             }
         }
     }
 
-    /// Notes which client a session's jobs come from. The first request of each life is a query, so it is begun while its connection is there.
-    fn belongs(&mut self, job: &Job) {
+    /// Records the client of a session's jobs. The first request of each start is a query, so it runs while its connection exists.
+    fn record_sender(&mut self, job: &Job) {
         let Some(wire) = job.connection.and_then(|connection| self.wires.get(&connection)) else { return };
         let jobs = self.server.attached.entry(job.session).or_default();
-        if jobs.values().next_back() != Some(&(wire.seat, wire.life)) {
-            jobs.insert(job.key, (wire.seat, wire.life));
+        if jobs.values().next_back() != Some(&(wire.host, wire.life)) {
+            jobs.insert(job.key, (wire.host, wire.life));
         }
     }
 
-    /// The client that a job comes from, and which life of it.
-    fn asker(&self, job: &Job) -> Option<(usize, u64)> {
+    /// Returns the client and the start of a job's sender.
+    fn sender(&self, job: &Job) -> Option<(usize, u64)> {
         let jobs = self.server.attached.get(&job.session)?;
-        jobs.range(..=job.key).next_back().or_else(|| jobs.first_key_value()).map(|(_, asker)| *asker)
+        jobs.range(..=job.key).next_back().or_else(|| jobs.first_key_value()).map(|(_, sender)| *sender)
     }
 
-    /// Somebody is about to be promised something: that is written down, and what means nothing any more is not kept.
+    /// Records the session of a lease that is about to be granted, and drops sessions whose leases have expired.
     fn promises(&mut self) {
         let believers = self.server.sessions.believers();
         if !believers.is_subset(&self.server.promised) {
@@ -211,17 +211,17 @@ impl World {
         }
     }
 
-    /// What the server says by itself.
+    /// Sends a reply of the core itself.
     fn reply(&mut self, connection: ConnectionKey, tag: Tag, reply: &Reply) {
         match reply {
-            Reply::Recall(_) => self.record.recalls += 1,
+            Reply::Recall(_) => self.counts.recalls += 1,
             Reply::Error(error) if tag == NOTAG => {
-                // Only what may be: no room for what the session left behind.
+                // Only for lack of room for a former session's state.
                 let text = error.ename.to_string();
                 self.note(|| format!("server refuses connection {}: {text}", connection.0));
             }
             Reply::Put(_) | Reply::Remove(_) | Reply::Rename(_) | Reply::Link(_) => {
-                self.record.replayed += u64::from(self.server.answering.is_none());
+                self.counts.replayed += u64::from(self.server.answering.is_none());
             }
             _ => {}
         }
@@ -236,7 +236,7 @@ impl World {
         }
     }
 
-    /// The server finds a connection closed.
+    /// Ends a connection at the server.
     pub(crate) fn server_loses(&mut self, connection: ConnectionKey) {
         let Some(wire) = self.wires.get_mut(&connection).filter(|wire| wire.at_server) else { return };
         wire.at_server = false;
@@ -254,7 +254,7 @@ impl World {
         self.note(|| format!("server does {:?} {}", job.key, job.request.name()));
         let now = self.server_now();
         let (key, flaw) = (job.key, self.flaw);
-        let asker = self.asker(&job);
+        let sender = self.sender(&job);
         let mut granting = Granting {
             sessions: &mut self.server.sessions,
             flaw,
@@ -266,13 +266,13 @@ impl World {
         let request = job.request.clone();
         self.server.tree.set_time(time_of_day(self.now));
         match (&job.undecided, &job.request) {
-            // Locks keep nobody out here.
+            // No locks of other clients here.
             (_, Request::Lock(lock)) => {
                 let is_quiet = self.server.unreported == 0;
                 let stat = granting.stat_of_locked(&self.server.tree, job.session, lock, is_quiet);
                 granting.replies.push(Reply::Lock(Rlock { conflict: None, stat }));
-                if let Some((stat, (seat, life))) = stat.zip(asker) {
-                    self.server.granted.entry((seat, life, stat.id)).or_default().push(self.now);
+                if let Some((stat, (host, life))) = stat.zip(sender) {
+                    self.server.granted.entry((host, life, stat.id)).or_default().push(self.now);
                 }
             }
             (Some(begun), _) => repeat::serve(&self.server.tree, job.session, request, begun, &mut granting),
@@ -281,22 +281,22 @@ impl World {
         let Granting { replies, is_parked, .. } = granting;
         self.follow_server();
         if is_parked {
-            self.record.parked += u64::from(!job.is_again);
+            self.counts.parked += u64::from(!job.is_again);
             self.server.waiting.entry(key).or_insert(self.now);
-            self.note(|| format!("server puts {key:?} aside"));
+            self.note(|| format!("server parks {key:?}"));
             return self.tell_server(Input::Parked(key, job.request.clone()));
         }
-        self.begins_at_last(key);
+        self.resume_job(key);
         let change = self.changed(&job);
         let delay = self.delay(self.plan.server);
         self.after(delay, Event::Queue(life, job, replies, change));
     }
 
-    /// A job waits for nobody any more.
-    fn begins_at_last(&mut self, key: JobKey) {
+    /// Ends the wait of a job.
+    fn resume_job(&mut self, key: JobKey) {
         let Some(since) = self.server.waiting.remove(&key) else { return };
         let waited = self.now.since(since);
-        self.record.waited_out += u64::from(waited > WAITED_OUT);
+        self.counts.waited_out += u64::from(waited > WAITED_OUT);
         self.note(|| format!("server goes on with {key:?}, which waited for {} ms", waited.as_millis()));
         self.check_wait(key, waited);
     }
@@ -304,13 +304,13 @@ impl World {
     fn check_wait(&mut self, key: JobKey, waited: Duration) {
         let calm = WAIT_CALM
             + Duration::from_micros(4 * (self.plan.wire.1 + self.plan.kernel.1 + self.plan.server.1));
-        let most = if self.plan.troubles.is_calm() { calm } else { WAIT_MAX };
+        let most = if self.plan.faults.is_calm() { calm } else { WAIT_MAX };
         if waited > most {
             self.fail(format!("{key:?} waited for others for {} ms", waited.as_millis()));
         }
     }
 
-    /// Whatever waits has not waited for too long.
+    /// Checks that no job has waited for too long.
     fn check_waits(&mut self) {
         let waits: Vec<(JobKey, Duration)> =
             self.server.waiting.iter().map(|(key, since)| (*key, self.now.since(*since))).collect();
@@ -319,23 +319,23 @@ impl World {
         }
     }
 
-    /// What a job may have changed is looked at.
+    /// Compares the tree after a job that may have changed it.
     fn changed(&mut self, job: &Job) -> Option<usize> {
         let mut change = None;
         let mut by = By::Nobody;
-        if let (Some((seat, life)), Order::Change) = (self.asker(job), job.order) {
+        if let (Some((host, life)), Order::Change) = (self.sender(job), job.order) {
             change = Some(self.truth.changes.len());
             by = By::Client(self.truth.changes.len());
-            // Its connection may be gone, and another brings the reply.
-            let is_gone = self.seats.get(seat).is_none_or(|seat| {
-                seat.life != life || !job.connection.is_some_and(|connection| seat.uses(connection))
+            // Its connection may be gone, and another one brings the reply.
+            let is_gone = self.hosts.get(host).is_none_or(|host| {
+                host.life != life || !job.connection.is_some_and(|connection| host.uses(connection))
             });
-            let answered = is_gone.then(|| self.now + self.plan.lost_is_told());
-            self.truth.changes.push(Change { seat, life, answered });
+            let answered = is_gone.then(|| self.now + self.plan.outcome_delay_max());
+            self.truth.changes.push(Change { host, life, answered });
         } else if job.order == Order::Free {
             return None;
         }
-        self.record.changes += u64::from(job.order == Order::Change);
+        self.counts.changes += u64::from(job.order == Order::Change);
         let facts = self.truth.look(&self.server.tree, self.now, by);
         self.note(|| format!("server has changed {facts:?} by {by:?}"));
         if let Some(change) = change {
@@ -345,7 +345,7 @@ impl World {
         change
     }
 
-    /// The replies to a job stand in its connection's queue.
+    /// Queues the replies to a job on its connection.
     pub(crate) fn queue(&mut self, life: u64, job: &Job, replies: Vec<Reply>, change: Option<usize>) {
         if life != self.server.life {
             return;
@@ -355,7 +355,7 @@ impl World {
                 commit.boot = self.server.boot;
             }
             match (job.order, job.connection) {
-                // The core knows where a change is waited for by now.
+                // The core knows where a change is waited for.
                 (Order::Change, _) => {
                     self.server.answering = change;
                     self.tell_server(Input::Answered(job.key, reply));
@@ -380,7 +380,7 @@ impl World {
         self.after(TICK, Event::TickServer(life));
     }
 
-    /// The tree forgets a session, and what its closing changes is reported as from outside.
+    /// Ends a session at the tree, and reports the changes of its closing as external ones.
     fn end_session(&mut self, session: SessionKey) {
         self.server.attached.remove(&session);
         self.server.tree.end(session);
@@ -388,7 +388,7 @@ impl World {
         self.watch(&facts);
     }
 
-    /// The watch reports what it saw, in a while.
+    /// Lets the watch report changes after a delay.
     pub(crate) fn watch(&mut self, facts: &[Fact]) {
         if self.flaw == Some(Flaw::WatchesNothing) {
             return;
@@ -408,7 +408,7 @@ impl World {
     pub(crate) fn outside_is_noticed(&mut self, life: u64, outside: Outside) {
         if life == self.server.life && self.server.is_up {
             self.server.unreported -= 1;
-            self.note(|| format!("server notices {outside:?}"));
+            self.note(|| format!("server learns of {outside:?}"));
             self.tell_server(Input::Outside(outside));
         }
     }

@@ -1,4 +1,4 @@
-//! What was so at each moment: every name and object of the tree, with all that it ever was and who changed it.
+//! The true state at each time: every name and object of the tree, with all former states and their authors.
 
 mod observer;
 
@@ -11,38 +11,38 @@ use std::time::Duration;
 use wirefs_model::ModelTree;
 use wirefs_op::{FileId, Time};
 
-/// Who changed something.
+/// The author of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By {
-    /// It was so from the beginning, or the server did it by itself.
+    /// The initial state, or the server itself.
     Nobody,
-    /// A client: which of [`Truth::changes`].
+    /// A client: an index into [`Truth::changes`].
     Client(usize),
     /// A program at the server.
     Outside,
 }
 
-/// A change that the server carried out for a client.
+/// A change that the server applied for a client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Change {
-    pub(crate) seat: usize,
-    /// Which life of the client.
+    pub(crate) host: usize,
+    /// The start of the client.
     pub(crate) life: u64,
-    /// When the client knew of it.
+    /// The time when the client had the reply.
     pub(crate) answered: Option<Time>,
 }
 
-/// What something became.
+/// A state of a name or an object.
 #[derive(Clone, Debug)]
 pub(crate) struct Step<T> {
     pub(crate) at: Time,
-    /// Counts all changes of the tree.
+    /// The number of the tree's state.
     pub(crate) state: u64,
     pub(crate) by: By,
     pub(crate) value: T,
 }
 
-/// Something that changed: a name in a directory, or an object.
+/// A changed thing: a name in a directory, or an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fact {
     Name(FileId, Vec<u8>),
@@ -51,20 +51,20 @@ pub(crate) enum Fact {
 
 type Chain<T> = Vec<Step<T>>;
 
-/// From when to when something was seen, and by whom.
+/// An observation: its period and its client.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Glance {
-    pub(crate) seat: usize,
+pub(crate) struct Observation {
+    pub(crate) host: usize,
     pub(crate) life: u64,
     pub(crate) from: Time,
     pub(crate) to: Time,
-    /// What the client itself changed and was not told by then it may not know.
-    pub(crate) told_by: Time,
-    /// Whether it goes on to believe what it knew while an own change is under way.
+    /// Own changes of the client that were not answered by then may be unknown to it.
+    pub(crate) answered_by: Time,
+    /// Whether it keeps cached data while an own change is pending.
     pub(crate) takes_leases: bool,
-    /// For how long what programs at the server did may be hidden.
+    /// The time for which changes by programs at the server may stay hidden.
     pub(crate) outside: Duration,
-    /// When a lock was granted under which it was seen: all that others had changed by then is known.
+    /// The time of a lock grant: all earlier changes by others are known.
     pub(crate) locked: Option<Time>,
 }
 
@@ -73,14 +73,14 @@ pub(crate) struct Truth {
     names: BTreeMap<(FileId, Vec<u8>), Chain<Option<FileId>>>,
     objects: BTreeMap<FileId, Chain<Arc<Object>>>,
     pub(crate) changes: Vec<Change>,
-    /// The directories that an object ever had a name in.
+    /// The directories in which an object ever had a name.
     places: BTreeMap<FileId, BTreeSet<FileId>>,
-    /// Objects that lost a name once.
+    /// Objects that have lost a name.
     moved: BTreeSet<FileId>,
     now: Snapshot,
     observer: Observer,
     state: u64,
-    /// Nobody asks: what is there is not what may be seen.
+    /// No observations are checked, so no history is kept.
     pub(crate) is_blind: bool,
 }
 
@@ -109,12 +109,12 @@ impl Truth {
         self.state
     }
 
-    /// The tree as it is.
+    /// Returns the present tree.
     pub(crate) fn present(&self) -> &Snapshot {
         &self.now
     }
 
-    /// Takes in what somebody may have changed; tells what is different.
+    /// Records changes of the tree. Returns the differences.
     pub(crate) fn look(&mut self, tree: &ModelTree, at: Time, by: By) -> Vec<Fact> {
         if self.is_blind {
             return Vec::new();
@@ -148,7 +148,7 @@ impl Truth {
         facts
     }
 
-    /// Whether an object, or a directory on a way to it, was ever moved or removed: it may not be found by its path.
+    /// Returns whether an object, or a directory on a path to it, was ever moved or removed: its path may not lead to it.
     pub(crate) fn is_unsteady(&self, id: FileId) -> bool {
         let mut seen = BTreeSet::new();
         let mut left = vec![id];
@@ -163,105 +163,109 @@ impl Truth {
         false
     }
 
-    /// What a name may have been seen to mean.
-    pub(crate) fn meanings(&self, glance: &Glance, dir: FileId, name: &[u8]) -> Vec<Option<FileId>> {
+    /// Returns the possible meanings of a name in an observation.
+    pub(crate) fn meanings(
+        &self,
+        observation: &Observation,
+        dir: FileId,
+        name: &[u8],
+    ) -> Vec<Option<FileId>> {
         let Some(chain) = self.names.get(&(dir, name.to_vec())) else { return vec![None] };
-        let (first, past) = self.span(glance, chain);
+        let (first, believed) = self.span(observation, chain);
         let mut found: Vec<Option<FileId>> =
-            chain.get(first.unwrap_or(0)..past).into_iter().flatten().map(|step| step.value).collect();
+            chain.get(first.unwrap_or(0)..believed).into_iter().flatten().map(|step| step.value).collect();
         if first.is_none() {
             found.push(None);
         }
         found
     }
 
-    /// The same, but for what this client itself did since then.
+    /// Returns the same without the client's own changes since then.
     pub(crate) fn meanings_by_others(
         &self,
-        glance: &Glance,
+        observation: &Observation,
         dir: FileId,
         name: &[u8],
         since: Time,
     ) -> Vec<Option<FileId>> {
         let Some(chain) = self.names.get(&(dir, name.to_vec())) else { return vec![None] };
-        let (first, past) = self.span(glance, chain);
-        let others = chain.get(first.unwrap_or(0)..past).into_iter().flatten();
-        let others = others.filter(|step| step.at < since || !self.is_by(glance, step.by));
+        let (first, believed) = self.span(observation, chain);
+        let others = chain.get(first.unwrap_or(0)..believed).into_iter().flatten();
+        let others = others.filter(|step| step.at < since || !self.is_by(observation, step.by));
         others.map(|step| step.value).chain(first.is_none().then_some(None)).collect()
     }
 
-    fn is_by(&self, glance: &Glance, by: By) -> bool {
+    fn is_by(&self, observation: &Observation, by: By) -> bool {
         let By::Client(change) = by else { return false };
         let change = self.changes.get(change);
-        change.is_some_and(|change| (change.seat, change.life) == (glance.seat, glance.life))
+        change.is_some_and(|change| (change.host, change.life) == (observation.host, observation.life))
     }
 
-    /// What an object may have been seen to be.
-    pub(crate) fn forms(&self, glance: &Glance, id: FileId) -> &[Step<Arc<Object>>] {
+    /// Returns the possible states of an object in an observation.
+    pub(crate) fn forms(&self, observation: &Observation, id: FileId) -> &[Step<Arc<Object>>] {
         let Some(chain) = self.objects.get(&id) else { return &[] };
-        let (first, past) = self.span(glance, chain);
-        chain.get(first.unwrap_or(0)..past).unwrap_or_default()
+        let (first, believed) = self.span(observation, chain);
+        chain.get(first.unwrap_or(0)..believed).unwrap_or_default()
     }
 
-    /// Which steps were so at some time of a glance: from the first, none where it may be from before all of them, to behind the
-    /// last.
-    fn span<T>(&self, glance: &Glance, chain: &Chain<T>) -> (Option<usize>, usize) {
-        let past = chain.partition_point(|step| step.at <= glance.to);
-        let mut first = chain.partition_point(|step| step.at < glance.from).checked_sub(1);
+    /// Returns the states during an observation: the first one (`None` if it may be from before all of them), and the end.
+    fn span<T>(&self, observation: &Observation, chain: &Chain<T>) -> (Option<usize>, usize) {
+        let believed = chain.partition_point(|step| step.at <= observation.to);
+        let mut first = chain.partition_point(|step| step.at < observation.from).checked_sub(1);
         while let Some(at) = first
-            && chain.get(at).is_some_and(|step| self.may_be_unknown(glance, step.by, step.at))
+            && chain.get(at).is_some_and(|step| self.may_be_unknown(observation, step.by, step.at))
         {
             first = at.checked_sub(1);
         }
-        (first.max(self.known_when_locked(glance, chain)), past)
+        (first.max(self.known_when_locked(observation, chain)), believed)
     }
 
-    /// The last step that whoever got a lock then must know.
-    fn known_when_locked<T>(&self, glance: &Glance, chain: &Chain<T>) -> Option<usize> {
-        let locked = glance.locked?;
+    /// Returns the last state that a holder of the lock must know.
+    fn known_when_locked<T>(&self, observation: &Observation, chain: &Chain<T>) -> Option<usize> {
+        let locked = observation.locked?;
         let before = chain.partition_point(|step| step.at < locked);
         (0..before).rev().find(|at| {
             let is_unknown =
-                |step: &Step<T>| step.by != By::Outside && self.may_be_unknown(glance, step.by, step.at);
+                |step: &Step<T>| step.by != By::Outside && self.may_be_unknown(observation, step.by, step.at);
             chain.get(*at).is_some_and(|step| !is_unknown(step))
         })
     }
 
-    fn may_be_unknown(&self, glance: &Glance, by: By, at: Time) -> bool {
+    fn may_be_unknown(&self, observation: &Observation, by: By, at: Time) -> bool {
         match by {
             By::Nobody => false,
-            By::Outside => glance.from < at + glance.outside,
+            By::Outside => observation.from < at + observation.outside,
             By::Client(change) => {
                 let answered = self.changes.get(change).and_then(|change| change.answered);
-                self.is_by(glance, by)
-                    && glance.takes_leases
-                    && answered.is_none_or(|answered| answered > glance.told_by)
+                self.is_by(observation, by)
+                    && observation.takes_leases
+                    && answered.is_none_or(|answered| answered > observation.answered_by)
             }
         }
     }
 
-    /// Who changed a name last, and when.
+    /// Returns the author and time of the last change of a name.
     pub(crate) fn last_change(&self, dir: FileId, name: &[u8]) -> Option<(Time, By)> {
         self.names.get(&(dir, name.to_vec()))?.last().map(|step| (step.at, step.by))
     }
 
-    /// A change that a client knew of, or its end: it is not told any more.
-    pub(crate) fn told(&mut self, change: usize, at: Time) {
+    /// Records that a client knows the outcome of a change, or never will.
+    pub(crate) fn outcome_known(&mut self, change: usize, at: Time) {
         if let Some(change) = self.changes.get_mut(change) {
             change.answered.get_or_insert(at);
         }
     }
 
-    /// What this life of a client changed and was not told of it will have heard of by then.
-    pub(crate) fn tells_lost(&mut self, seat: usize, life: u64, at: Time) {
-        for change in self.changes.iter_mut().filter(|change| (change.seat, change.life) == (seat, life)) {
+    /// Records when this start of a client knows the outcome of changes with lost replies.
+    pub(crate) fn outcomes_known_at(&mut self, host: usize, life: u64, at: Time) {
+        for change in self.changes.iter_mut().filter(|change| (change.host, change.life) == (host, life)) {
             change.answered.get_or_insert(at);
         }
     }
 
-    /// This life of a client lost its connection: what it was still to hear of over that one it will hear of over the next.
-    pub(crate) fn tells_nothing(&mut self, seat: usize, life: u64, now: Time) {
-        for change in self.changes.iter_mut().filter(|change| (change.seat, change.life) == (seat, life)) {
+    /// Records a lost connection: outcomes that were under way on it arrive over the next one.
+    pub(crate) fn outcomes_lost_of(&mut self, host: usize, life: u64, now: Time) {
+        for change in self.changes.iter_mut().filter(|change| (change.host, change.life) == (host, life)) {
             change.answered.take_if(|answered| *answered > now);
         }
     }
@@ -269,7 +273,7 @@ impl Truth {
 
 type Names = BTreeMap<Vec<u8>, FileId>;
 
-/// Names that mean something else now, and what.
+/// Returns the names that mean another object now.
 fn different(before: Option<&Names>, now: Option<&Names>) -> Vec<(Vec<u8>, Option<FileId>)> {
     let (none, other) = (Names::new(), Names::new());
     let (before, now) = (before.unwrap_or(&none), now.unwrap_or(&other));

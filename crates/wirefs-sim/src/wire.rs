@@ -1,7 +1,7 @@
-//! Connections: streams whose frames keep their order, come late, stop for a while, or are lost from some moment on.
+//! Connections: streams whose frames keep their order, are delayed or stalled, or are lost from some time on.
 
 use crate::flaw::Flaw;
-use crate::seat::Data;
+use crate::host::Data;
 use crate::world::{Event, World};
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -9,106 +9,88 @@ use wirefs_client::Lane;
 use wirefs_op::message::recall::Trecalled;
 use wirefs_op::{NOTAG, Reply, Request, Tag, Time};
 use wirefs_server::ConnectionKey;
+use wirefs_virtual::{Span, TwoLanes};
 
-/// How long a side that hears nothing keeps a connection at most: the other one's machine is gone, or all that was sent is lost.
-const UNNOTICED: (u64, u64) = (0, 30_000_000);
-/// How long it usually takes to notice.
-const NOTICED: (u64, u64) = (0, 1_000_000);
+/// The time until a side that receives nothing closes a connection: the other machine is gone, or all packets are lost.
+const UNNOTICED: Span = (0, 30_000_000);
+/// The usual time.
+const NOTICED: Span = (0, 1_000_000);
 
-/// What travels.
+/// An item on a connection.
 #[derive(Clone, Debug)]
 pub(crate) enum Packet {
-    /// A message, and which change it tells the outcome of.
+    /// A message, and the change whose outcome it has.
     Frame(Bytes, Option<usize>),
-    /// The sender has closed.
+    /// The sender has closed the connection.
     End,
 }
 
-/// Which way.
+/// The direction of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Direction {
     Up,
     Down,
-}
-
-/// When the last of each lane arrives. The first lane overtakes the second, never the other way round.
-#[derive(Clone, Copy, Debug, Default)]
-struct Lanes {
-    first: Time,
-    second: Time,
-}
-
-impl Lanes {
-    fn arrives(&mut self, at: Time, is_first: bool) -> Time {
-        let at = if is_first { at.max(self.first) } else { at.max(self.first).max(self.second) };
-        if is_first {
-            self.first = at;
-        } else {
-            self.second = at;
-        }
-        at
-    }
 }
 
 /// One connection.
 #[derive(Debug)]
 pub(crate) struct Wire {
-    pub(crate) seat: usize,
+    pub(crate) host: usize,
     pub(crate) life: u64,
-    /// It is a data connection.
+    /// Present for a data connection.
     pub(crate) data: Option<Data>,
     /// Whether each side has it open.
-    pub(crate) at_seat: bool,
+    pub(crate) at_host: bool,
     pub(crate) at_server: bool,
-    /// What arrives from then on is lost.
+    /// Later arrivals are lost.
     lost_from: Option<Time>,
-    up: Lanes,
-    down: Lanes,
+    up: TwoLanes,
+    down: TwoLanes,
     held_up: VecDeque<Packet>,
     held_down: VecDeque<Packet>,
 }
 
 impl Wire {
-    pub(crate) fn new(seat: usize, life: u64) -> Wire {
+    pub(crate) fn new(host: usize, life: u64) -> Wire {
         Wire {
-            seat,
+            host,
             life,
             data: None,
-            at_seat: true,
+            at_host: true,
             at_server: true,
             lost_from: None,
-            up: Lanes::default(),
-            down: Lanes::default(),
+            up: TwoLanes::default(),
+            down: TwoLanes::default(),
             held_up: VecDeque::new(),
             held_down: VecDeque::new(),
         }
     }
 
-    fn held(&mut self, way: Way) -> &mut VecDeque<Packet> {
-        match way {
-            Way::Up => &mut self.held_up,
-            Way::Down => &mut self.held_down,
+    fn held(&mut self, direction: Direction) -> &mut VecDeque<Packet> {
+        match direction {
+            Direction::Up => &mut self.held_up,
+            Direction::Down => &mut self.held_down,
         }
     }
 
-    /// When the last message of the server arrives.
+    /// Returns the arrival of the server's last message.
     pub(crate) fn last_down(&self) -> Time {
-        self.down.second
+        self.down.last_other()
     }
 
-    /// When its last recall does.
+    /// Returns the arrival of the server's last recall.
     pub(crate) fn last_recall(&self) -> Time {
-        self.down.first
+        self.down.last_urgent()
     }
 
-    /// Nothing is on it, and nobody holds it.
+    /// Returns whether neither side has it open.
     fn is_over(&self) -> bool {
-        !self.at_seat && !self.at_server
+        !self.at_host && !self.at_server
     }
 }
 
 impl World {
-    /// A client's frame.
+    /// Sends a client's frame.
     pub(crate) fn send_up(&mut self, connection: ConnectionKey, body: Bytes, lane: Lane) {
         if self.flaw == Some(Flaw::LosesNumbers)
             && matches!(Request::decode(body.clone()), Ok((_, Request::Number(_))))
@@ -117,12 +99,12 @@ impl World {
         }
         let delay = self.delay(self.plan.wire);
         let now = self.now;
-        let Some(wire) = self.wires.get_mut(&connection).filter(|wire| wire.at_seat) else { return };
+        let Some(wire) = self.wires.get_mut(&connection).filter(|wire| wire.at_host) else { return };
         let at = wire.up.arrives(now + delay, lane == Lane::Queries);
-        self.when(at, Event::Arrive(connection, Way::Up, Packet::Frame(body, None)));
+        self.when(at, Event::Arrive(connection, Direction::Up, Packet::Frame(body, None)));
     }
 
-    /// A server's message. A recall overtakes what waits, and is not overtaken by what comes after it.
+    /// Sends a server's message. A recall overtakes queued messages, and later messages do not overtake it.
     pub(crate) fn send_down(
         &mut self,
         connection: ConnectionKey,
@@ -139,7 +121,7 @@ impl World {
         let Some(wire) = self.wires.get_mut(&connection).filter(|wire| wire.at_server) else { return };
         let at = wire.down.arrives(now + delay, is_recall);
         let packet = Packet::Frame(reply.encode(tag).to_body(), change);
-        self.when(at, Event::Arrive(connection, Way::Down, packet));
+        self.when(at, Event::Arrive(connection, Direction::Down, packet));
         if self.plan.is_narrow {
             self.note_order(connection, is_recall, at);
         }
@@ -155,157 +137,156 @@ impl World {
         }
     }
 
-    /// Built wrongly: what a client missed is as good as told.
+    /// Acknowledges missed recalls itself, as a flaw.
     fn is_kept_from(&mut self, connection: ConnectionKey, reply: &Reply) -> bool {
         let Reply::Recall(recall) = reply else { return false };
-        let mut seats = self.seats.iter();
-        if self.flaw != Some(Flaw::LosesWhatWasMissed) || seats.any(|seat| seat.uses(connection)) {
+        let mut hosts = self.hosts.iter();
+        if self.flaw != Some(Flaw::LosesWhatWasMissed) || hosts.any(|host| host.uses(connection)) {
             return false;
         }
         let answer = Request::Recalled(Trecalled { serial: recall.serial }).encode(NOTAG);
-        self.when(self.now, Event::Arrive(connection, Way::Up, Packet::Frame(answer.to_body(), None)));
+        self.when(self.now, Event::Arrive(connection, Direction::Up, Packet::Frame(answer.to_body(), None)));
         true
     }
 
-    /// One side closes; the other hears of it behind what was sent before.
-    pub(crate) fn close(&mut self, connection: ConnectionKey, way: Way) {
+    /// Closes one side; the other one notices after all earlier messages.
+    pub(crate) fn close(&mut self, connection: ConnectionKey, direction: Direction) {
         let delay = self.delay(self.plan.wire);
         let now = self.now;
         let Some(wire) = self.wires.get_mut(&connection) else { return };
-        let lanes = match way {
-            Way::Up => {
-                wire.at_seat = false;
+        let lanes = match direction {
+            Direction::Up => {
+                wire.at_host = false;
                 &mut wire.up
             }
-            Way::Down => {
+            Direction::Down => {
                 wire.at_server = false;
                 &mut wire.down
             }
         };
         let at = lanes.arrives(now + delay, false);
-        self.when(at, Event::Arrive(connection, way, Packet::End));
+        self.when(at, Event::Arrive(connection, direction, Packet::End));
     }
 
-    /// A packet is there, unless nothing comes through just now.
-    pub(crate) fn arrive(&mut self, connection: ConnectionKey, way: Way, packet: Packet) {
+    /// Handles the arrival of a packet, unless the path is stalled.
+    pub(crate) fn arrive(&mut self, connection: ConnectionKey, direction: Direction, packet: Packet) {
         let now = self.now;
         let Some(wire) = self.wires.get_mut(&connection) else { return };
-        let is_stalled = self.lines.get(wire.seat).is_some_and(|line| now < line.stalled_until(way));
+        let is_stalled = self.paths.get(wire.host).is_some_and(|path| now < path.stalled_until(direction));
         if wire.lost_from.is_some_and(|from| from <= now) {
             return;
         }
-        if is_stalled || !wire.held(way).is_empty() {
-            wire.held(way).push_back(packet);
+        if is_stalled || !wire.held(direction).is_empty() {
+            wire.held(direction).push_back(packet);
             return;
         }
-        self.deliver(connection, way, packet);
+        self.deliver(connection, direction, packet);
     }
 
-    fn deliver(&mut self, connection: ConnectionKey, way: Way, packet: Packet) {
-        match (way, packet) {
-            (Way::Up, Packet::Frame(body, _)) => self.server_receives(connection, body),
-            (Way::Up, Packet::End) => self.server_loses(connection),
-            (Way::Down, Packet::Frame(body, change)) => self.seat_receives(connection, body, change),
-            (Way::Down, Packet::End) => self.seat_loses(connection),
+    fn deliver(&mut self, connection: ConnectionKey, direction: Direction, packet: Packet) {
+        match (direction, packet) {
+            (Direction::Up, Packet::Frame(body, _)) => self.server_receives(connection, body),
+            (Direction::Up, Packet::End) => self.server_loses(connection),
+            (Direction::Down, Packet::Frame(body, change)) => self.host_receives(connection, body, change),
+            (Direction::Down, Packet::End) => self.host_loses(connection),
         }
     }
 
-    /// What was held up comes through, in its order.
-    pub(crate) fn release(&mut self, seat: usize, way: Way) {
+    /// Delivers held packets, in order.
+    pub(crate) fn release(&mut self, host: usize, direction: Direction) {
         let now = self.now;
-        if self.lines.get(seat).is_some_and(|line| now < line.stalled_until(way)) {
+        if self.paths.get(host).is_some_and(|path| now < path.stalled_until(direction)) {
             return;
         }
-        let of_seat = self.wires.iter().filter(|(_, wire)| wire.seat == seat);
-        for connection in of_seat.map(|(key, _)| *key).collect::<Vec<_>>() {
+        let of_host = self.wires.iter().filter(|(_, wire)| wire.host == host);
+        for connection in of_host.map(|(key, _)| *key).collect::<Vec<_>>() {
             while let Some(packet) =
-                self.wires.get_mut(&connection).and_then(|wire| wire.held(way).pop_front())
+                self.wires.get_mut(&connection).and_then(|wire| wire.held(direction).pop_front())
             {
-                self.deliver(connection, way, packet);
+                self.deliver(connection, direction, packet);
             }
         }
     }
 
-    /// A connection breaks: what is on the wire is lost from some moment on, in both directions; each side notices in its own
-    /// time.
+    /// Cuts a connection: packets are lost from some time on, in both directions, and each side notices in its own time.
     pub(crate) fn cut(&mut self, connection: ConnectionKey) {
         let from = self.now + self.delay(self.plan.wire);
         let now = self.now;
         let Some(wire) = self.wires.get_mut(&connection) else { return };
-        let first = wire.data.is_none().then_some(wire.seat);
-        // A stream has no hole: where something is lost that was held up, nothing that was sent behind it arrives.
+        let first = wire.data.is_none().then_some(wire.host);
+        // A stream has no gaps: if a held packet is lost, all later ones are too.
         let is_held = !wire.held_up.is_empty() || !wire.held_down.is_empty();
         let from = if is_held { now } else { from };
         wire.lost_from = Some(wire.lost_from.map_or(from, |before| before.min(from)));
         wire.held_up.clear();
         wire.held_down.clear();
         let spans = [(); 2].map(|()| if self.dice.chance(1, 3) { UNNOTICED } else { NOTICED });
-        for (way, span) in [Way::Up, Way::Down].into_iter().zip(spans) {
+        for (direction, span) in [Direction::Up, Direction::Down].into_iter().zip(spans) {
             let delay = self.delay(span);
-            self.after(delay, Event::Unheard(connection, way));
+            self.after(delay, Event::PeerSilent(connection, direction));
         }
         if let Some(index) = first {
-            self.hears_nothing(index);
+            self.outcomes_lost(index);
         }
     }
 
-    /// What a client was still to be told of its changes does not come over this connection any more, whether it knows or not.
-    pub(crate) fn hears_nothing(&mut self, index: usize) {
-        if let Some(seat) = self.seats.get(index) {
-            self.truth.tells_nothing(index, seat.life, self.now);
+    /// Records that outcomes under way to a client do not arrive over this connection.
+    pub(crate) fn outcomes_lost(&mut self, index: usize) {
+        if let Some(host) = self.hosts.get(index) {
+            self.truth.outcomes_lost_of(index, host.life, self.now);
         }
     }
 
-    /// A machine is gone and says nothing.
-    pub(crate) fn falls_silent(&mut self, connection: ConnectionKey, way: Way) {
+    /// Lets a machine vanish silently.
+    pub(crate) fn vanish(&mut self, connection: ConnectionKey, direction: Direction) {
         let delay = self.delay(UNNOTICED);
-        self.after(delay, Event::Unheard(connection, way));
+        self.after(delay, Event::PeerSilent(connection, direction));
     }
 
-    /// The side at the end of this way finds out that nothing comes any more.
-    pub(crate) fn unheard(&mut self, connection: ConnectionKey, way: Way) {
-        match way {
-            Way::Up => self.server_loses(connection),
-            Way::Down => self.seat_loses(connection),
+    /// Lets the receiving side notice a lost connection.
+    pub(crate) fn peer_silent(&mut self, connection: ConnectionKey, direction: Direction) {
+        match direction {
+            Direction::Up => self.server_loses(connection),
+            Direction::Down => self.host_loses(connection),
         }
     }
 
-    /// Forgets a connection that both sides have closed.
+    /// Drops a connection that both sides have closed.
     pub(crate) fn tidy_wire(&mut self, connection: ConnectionKey) {
         if self.wires.get(&connection).is_some_and(Wire::is_over) {
             self.wires.remove(&connection);
         }
     }
 
-    /// What a client sends, in words.
-    pub(crate) fn note_request(&mut self, seat: usize, body: &Bytes) {
+    /// Describes a client's request.
+    pub(crate) fn note_request(&mut self, host: usize, body: &Bytes) {
         self.note(|| {
             let shown = Request::decode(body.clone()).map(|(tag, request)| format!("{} {request:?}", tag.0));
-            format!("  client {seat} sends {}", cut_short(&shown.unwrap_or_default()))
+            format!("  client {host} sends {}", cut_short(&shown.unwrap_or_default()))
         });
     }
 
-    /// What a client hears, in words.
-    pub(crate) fn note_reply(&mut self, seat: usize, body: &Bytes) {
+    /// Describes a reply to a client.
+    pub(crate) fn note_reply(&mut self, host: usize, body: &Bytes) {
         self.note(|| {
             let shown = Reply::decode(body.clone()).map(|(tag, reply)| format!("{} {reply:?}", tag.0));
-            format!("  client {seat} hears {}", cut_short(&shown.unwrap_or_default()))
+            format!("  client {host} hears {}", cut_short(&shown.unwrap_or_default()))
         });
     }
 }
 
-/// The line between one client's machine and the server's.
+/// The network path between a client host and the server.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Line {
+pub(crate) struct NetworkPath {
     pub(crate) stalled_up: Time,
     pub(crate) stalled_down: Time,
 }
 
-impl Line {
-    fn stalled_until(&self, way: Way) -> Time {
-        match way {
-            Way::Up => self.stalled_up,
-            Way::Down => self.stalled_down,
+impl NetworkPath {
+    fn stalled_until(&self, direction: Direction) -> Time {
+        match direction {
+            Direction::Up => self.stalled_up,
+            Direction::Down => self.stalled_down,
         }
     }
 }

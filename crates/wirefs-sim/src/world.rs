@@ -1,101 +1,101 @@
-//! Virtual time: one queue of all that is going to happen, and one seed that decides it.
+//! Virtual time: one queue of events, determined by one seed.
 
 use crate::Scene;
 use crate::ahead::Ahead;
+use crate::event_counts::EventCounts;
 use crate::flaw::Flaw;
-use crate::plan::{Plan, Span};
-use crate::record::Record;
+use crate::host::Host;
+use crate::plan::Plan;
 use crate::rivals::Rivals;
-use crate::seat::Seat;
 use crate::server::{Server, time_of_day};
 use crate::truth::Truth;
-use crate::wire::{Line, Packet, Way, Wire};
+use crate::wire::{Direction, NetworkPath, Packet, Wire};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wirefs_client::call::{Answer, CallId, TreeNodeId};
 use wirefs_journal::DiskJob;
-use wirefs_model::{Dice, ModelTree};
+use wirefs_model::ModelTree;
 use wirefs_op::message::version::BootId;
 use wirefs_op::{Reply, Time};
 use wirefs_server::{ConnectionKey, Job, Outside};
+use wirefs_virtual::{Dice, EventQueue, Span, delay};
 
-/// When a run begins, on the world's clock: late enough that nothing subtracts below zero.
+/// The start of a run on the simulation's clock: late enough that no subtraction goes below zero.
 const BEGIN: Time = Time(1_000_000_000_000);
-/// A run that takes longer than that never ends.
+/// The maximum duration of a run.
 const LONGEST: Duration = Duration::from_secs(4 * 3600);
-/// In one of so many runs socket buffers limit connections, so that data connections are made.
+/// One of so many runs limits connections by socket buffers, so that data connections are opened.
 const NARROW: u64 = 3;
-/// One of so many seeds has a mount that keeps no contents, and believes names and attributes.
+/// One of so many runs has a mount without cached contents, with cached names and attributes.
 const DIRECT: u64 = 8;
-/// In one of so many, programs lock files.
+/// In one of so many runs, programs lock files.
 const LOCKING: u64 = 10;
-/// How often the server's time passes at first.
+/// The first interval of the server's timer.
 const SOON: Duration = Duration::from_millis(500);
 
-/// What is going to happen. What belongs to a life of a client or the server is void in the next.
+/// An event. Events of a former start of a client or the server are void.
 pub(crate) enum Event {
-    Arrive(ConnectionKey, Way, Packet),
-    Unheard(ConnectionKey, Way),
-    Release(usize, Way),
+    Arrive(ConnectionKey, Direction, Packet),
+    PeerSilent(ConnectionKey, Direction),
+    Release(usize, Direction),
     Execute(u64, Box<Job>),
     Queue(u64, Box<Job>, Vec<Reply>, Option<usize>),
     Outside(u64, Outside),
     TickServer(u64),
     StartServer(bool),
-    TickSeat(usize, u64),
-    StartSeat(usize),
+    TickHost(usize, u64),
+    StartHost(usize),
     Dial(usize, u64),
-    Impatient(usize, ConnectionKey),
-    /// A kernel has done what it was told first.
-    Noticed(usize, u64),
+    DialTimeout(usize, ConnectionKey),
+    /// A kernel has executed the first item of its queue.
+    Invalidated(usize, u64),
     Answered(usize, u64, CallId, Box<Answer>),
-    /// Whether who read a directory has what it was told.
+    /// A check whether readers of a directory have their replies.
     Passed(usize, u64, TreeNodeId, u64),
-    /// A program does something.
+    /// A program starts an operation.
     Think(usize, u64, usize),
-    /// A client's disk has done something for the journal, with so many entries of a segment.
+    /// A client's disk has finished a job for the journal, with this number of entries.
     Disk(usize, u64, DiskJob, usize),
-    /// A client dies while its disk does that.
+    /// A client crashes during such a job.
     Crash(usize, u64),
-    Trouble,
+    Fault,
     ActOutside,
     Narrow,
 }
 
-/// Everything.
+/// The whole simulation.
 pub(crate) struct World {
     pub(crate) now: Time,
     pub(crate) dice: Dice,
     pub(crate) plan: Plan,
     pub(crate) flaw: Option<Flaw>,
     pub(crate) server: Server,
-    pub(crate) seats: Vec<Seat>,
-    pub(crate) lines: Vec<Line>,
+    pub(crate) hosts: Vec<Host>,
+    pub(crate) paths: Vec<NetworkPath>,
     pub(crate) wires: BTreeMap<ConnectionKey, Wire>,
     pub(crate) truth: Truth,
     pub(crate) ahead: Option<Ahead>,
     pub(crate) rivals: Option<Rivals>,
-    pub(crate) record: Record,
-    /// Operations that programs have still to begin.
+    pub(crate) counts: EventCounts,
+    /// The number of operations that programs have not started.
     pub(crate) operations_left: u64,
-    /// Nothing goes wrong any more.
+    /// Faults have ended.
     pub(crate) is_healed: bool,
-    /// A client's time passes just now, and nothing else happens to it.
+    /// A client's timer runs, without another input.
     pub(crate) is_ticking: bool,
-    /// Counts what was written.
+    /// The number of writes.
     pub(crate) written: u64,
-    events: BTreeMap<(Time, u64), Event>,
-    serial: u64,
+    events: EventQueue<Event>,
     failure: Option<String>,
-    /// What happened, in words; only where it was asked for.
+    /// Descriptions of events, if requested.
     history: Option<Vec<String>>,
 }
 
 impl World {
-    pub(crate) fn new(scene: Scene, seed: u64, flaw: Option<Flaw>, is_told: bool) -> World {
+    pub(crate) fn new(scene: Scene, seed: u64, flaw: Option<Flaw>, has_history: bool) -> World {
         let mut dice = Dice::new(seed);
         let plan = match scene {
-            // Not by the dice: other seeds stay the runs that they are.
+            // Not by the dice, so that other seeds keep their runs.
             Scene::Beside if seed % NARROW == NARROW - 1 => Plan::new(&mut dice).narrow(),
             Scene::Beside if seed.is_multiple_of(DIRECT) => Plan::new(&mut dice).direct(),
             Scene::Beside if seed % LOCKING == LOCKING - 1 => Plan::new(&mut dice).locking(),
@@ -113,21 +113,20 @@ impl World {
             plan,
             flaw,
             server: Server::new(tree),
-            seats: Vec::new(),
-            lines: Vec::new(),
+            hosts: Vec::new(),
+            paths: Vec::new(),
             wires: BTreeMap::new(),
             truth,
             ahead: None,
             rivals: None,
-            record: Record { runs: 1, ..Record::default() },
+            counts: EventCounts { runs: 1, ..EventCounts::default() },
             operations_left,
             is_healed: false,
             is_ticking: false,
             written: 0,
-            events: BTreeMap::new(),
-            serial: 0,
+            events: EventQueue::default(),
             failure: None,
-            history: is_told.then(Vec::new),
+            history: has_history.then(Vec::new),
         };
         world.note(|| "the run begins".into());
         world.begin();
@@ -137,12 +136,12 @@ impl World {
     fn begin(&mut self) {
         let plan = self.plan.clone();
         self.note(|| format!("{plan:?}"));
-        self.furnish();
+        self.create_initial_files();
         if plan.ahead.is_some() {
             self.truth.is_blind = true;
             self.server.tree = self.server.tree.copy().on_a_disk();
-            let troubles = 1 + self.dice.below(12);
-            self.ahead = Some(Ahead::new(&self.server.tree, troubles));
+            let faults = 1 + self.dice.below(12);
+            self.ahead = Some(Ahead::new(&self.server.tree, faults));
         }
         if plan.is_rivals {
             self.truth.is_blind = true;
@@ -150,14 +149,14 @@ impl World {
         }
         let root = self.truth.root();
         for index in 0..plan.modes.len() {
-            self.seat(plan.config(index), root);
+            self.host(plan.config(index), root);
         }
         self.after(SOON, Event::TickServer(0));
-        if !plan.troubles.is_calm() {
-            let soon = self.plan.between_troubles().map(|span| self.delay(span));
-            self.after(soon.unwrap_or(SOON), Event::Trouble);
+        if !plan.faults.is_calm() {
+            let soon = self.plan.fault_interval().map(|span| self.delay(span));
+            self.after(soon.unwrap_or(SOON), Event::Fault);
         }
-        if plan.troubles.outside {
+        if plan.faults.outside {
             self.after(SOON, Event::ActOutside);
         }
         if plan.is_narrow {
@@ -165,11 +164,11 @@ impl World {
         }
     }
 
-    /// Lets everything happen. Gives back what was tried.
+    /// Executes the run. Returns the counts of events.
     ///
     /// # Errors
-    /// What was wrong, in words.
-    pub(crate) fn run(&mut self) -> Result<Record, String> {
+    /// Fails with a description of the first violation.
+    pub(crate) fn run(&mut self) -> Result<EventCounts, String> {
         while !self.is_at_rest() && self.step() {}
         match (&self.ahead, &self.rivals) {
             (Some(_), _) => self.end_ahead(),
@@ -178,7 +177,7 @@ impl World {
         }
         match self.failure.take() {
             Some(failure) => Err(failure),
-            None => Ok(self.record),
+            None => Ok(self.counts),
         }
     }
 
@@ -186,7 +185,7 @@ impl World {
         self.history.unwrap_or_default()
     }
 
-    /// Whether programs begin nothing more.
+    /// Returns whether programs start no more operations.
     pub(crate) fn is_resting(&self) -> bool {
         self.operations_left == 0
     }
@@ -195,20 +194,20 @@ impl World {
         if let Some(ahead) = &self.ahead {
             return ahead.is_over || self.is_resting() && ahead.is_idle();
         }
-        self.is_resting() && self.seats.iter().all(|seat| seat.program.busy().next().is_none())
+        self.is_resting() && self.hosts.iter().all(|host| host.program.busy().next().is_none())
     }
 
     pub(crate) fn has_failed(&self) -> bool {
         self.failure.is_some()
     }
 
-    /// Something is wrong; the first such thing counts.
+    /// Records a violation; the first one counts.
     pub(crate) fn fail(&mut self, what: String) {
         self.note(|| format!("WRONG: {what}"));
         self.failure.get_or_insert(what);
     }
 
-    /// Says what happens, where somebody wants to know.
+    /// Records a description of an event, if requested.
     pub(crate) fn note(&mut self, what: impl FnOnce() -> String) {
         if let Some(history) = &mut self.history {
             let micros = self.now.since(BEGIN).as_micros();
@@ -221,21 +220,20 @@ impl World {
     }
 
     pub(crate) fn when(&mut self, at: Time, event: Event) {
-        self.serial += 1;
-        self.events.insert((at, self.serial), event);
+        self.events.push(at, event);
     }
 
-    pub(crate) fn delay(&mut self, (least, most): Span) -> Duration {
-        Duration::from_micros(least + self.dice.below(most - least + 1))
+    pub(crate) fn delay(&mut self, span: Span) -> Duration {
+        delay(&mut self.dice, span)
     }
 
-    /// Lets the next thing happen; false when the run is over, because something is wrong.
+    /// Executes the next event. Returns `false` after a violation.
     pub(crate) fn step(&mut self) -> bool {
         if self.has_failed() {
             return false;
         }
-        let Some(((at, _), event)) = self.events.pop_first() else {
-            self.fail("nothing happens any more".into());
+        let Some((at, event)) = self.events.pop() else {
+            self.fail("no event is left".into());
             return false;
         };
         self.now = self.now.max(at);
@@ -248,34 +246,34 @@ impl World {
 
     fn happen(&mut self, event: Event) {
         match event {
-            Event::Arrive(connection, way, packet) => self.arrive(connection, way, packet),
-            Event::Unheard(connection, way) => self.unheard(connection, way),
-            Event::Release(seat, way) => self.release(seat, way),
+            Event::Arrive(connection, direction, packet) => self.arrive(connection, direction, packet),
+            Event::PeerSilent(connection, direction) => self.peer_silent(connection, direction),
+            Event::Release(host, direction) => self.release(host, direction),
             Event::Execute(life, job) => self.execute(life, job),
             Event::Queue(life, job, replies, change) => self.queue(life, &job, replies, change),
             Event::Outside(life, outside) => self.outside_is_noticed(life, outside),
             Event::TickServer(life) => self.tick_server(life),
             Event::StartServer(waits) => self.start_server(waits),
-            Event::TickSeat(seat, life) => self.tick_seat(seat, life),
-            Event::StartSeat(seat) => self.start_seat(seat),
-            Event::Dial(seat, life) => self.dial(seat, life),
-            Event::Impatient(seat, connection) => self.impatient(seat, connection),
-            Event::Noticed(seat, life) => self.noticed(seat, life),
-            Event::Answered(seat, life, id, answer) => self.answer_is_there(seat, life, id, *answer),
-            Event::Passed(seat, life, dir, until) => self.readers_passed(seat, life, dir, until),
-            Event::Think(seat, life, thread) => self.think(seat, life, thread),
-            Event::Disk(seat, life, job, count) => self.disk_is_done(seat, life, &job, count),
-            Event::Crash(seat, life) => self.crashes(seat, life),
-            Event::Trouble => self.trouble(),
+            Event::TickHost(host, life) => self.tick_host(host, life),
+            Event::StartHost(host) => self.start_host(host),
+            Event::Dial(host, life) => self.dial(host, life),
+            Event::DialTimeout(host, connection) => self.dial_timeout(host, connection),
+            Event::Invalidated(host, life) => self.invalidated(host, life),
+            Event::Answered(host, life, id, answer) => self.answer_is_there(host, life, id, *answer),
+            Event::Passed(host, life, dir, until) => self.readers_passed(host, life, dir, until),
+            Event::Think(host, life, thread) => self.think(host, life, thread),
+            Event::Disk(host, life, job, count) => self.disk_is_done(host, life, &job, count),
+            Event::Crash(host, life) => self.crash(host, life),
+            Event::Fault => self.inject_fault(),
             Event::ActOutside => self.outside(),
             Event::Narrow => self.narrows(),
         }
     }
 
-    /// Lets time pass.
+    /// Advances the time.
     pub(crate) fn pass(&mut self, span: Duration) {
         let until = self.now + span;
-        while self.events.first_key_value().is_some_and(|((at, _), _)| *at <= until) && self.step() {}
+        while self.events.next_at().is_some_and(|at| at <= until) && self.step() {}
         self.now = self.now.max(until);
     }
 }

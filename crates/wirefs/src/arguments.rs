@@ -2,6 +2,7 @@
 
 mod echo;
 mod fsync;
+mod mode;
 mod node;
 mod quarantine;
 
@@ -9,13 +10,14 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use wirefs_cache::Mode;
 use wirefs_carrier::Address;
 
 pub(crate) use echo::{Echo, EchoCommand, EchoHost, EchoMount, EchoStatus, Keep};
 pub(crate) use fsync::Fsync;
+use mode::ModeParser;
 pub(crate) use node::{Node, NodeCommand, NodeList, NodeMode, NodeUp};
 pub(crate) use quarantine::{Quarantine, QuarantineAction};
 
@@ -44,6 +46,7 @@ For ssh, start nothing: `wirefs mount host:dir mnt` starts a server on the host.
 const MOUNT_EXAMPLES: &str = "\
 SOURCE is one of
   [user@]host:path            over the system's ssh; path is relative to the home directory
+  ssh://[user@]host[:port]/path  the same, also as sftp://; /~/path is in the home directory
   tls://host[:port]/path      a `wirefs serve`, encrypted; default port 6440
   unix:///path/of/socket      a `wirefs serve` on this machine
   ether://MAC@card[,card]/path  a `wirefs serve` on the same Ethernet, encrypted, without IP
@@ -141,9 +144,9 @@ pub(crate) enum Command {
 #[command(after_help = SERVE_EXAMPLES)]
 pub(crate) struct Serve {
     /// The directory to export, or a block tree (blocks:///DIR, blocks+memory:), or a 9P server's tree (9p://host:port/tree)
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) directory: PathBuf,
-    /// The address to listen on: tls://host:port, unix:///path/of/socket, ether://card or tcp+plain://host:port [default: tls://0.0.0.0:6440]
+    /// The address to listen on: tls://host:port, unix:///path/of/socket, ether://card or tcp+plain://host:port [default: tls://[::]:6440]
     #[arg(long, value_name = "URL")]
     pub(crate) listen: Vec<Address>,
     /// Reject all changes
@@ -167,13 +170,10 @@ pub(crate) struct Mount {
     #[arg(value_name = "SOURCE")]
     pub(crate) source: OsString,
     /// The directory to mount on
-    #[arg(value_name = "MOUNTPOINT")]
+    #[arg(value_name = "MOUNTPOINT", value_hint = ValueHint::DirPath)]
     pub(crate) mountpoint: PathBuf,
-    /// The consistency of caches and writes. lease: the server recalls cached data before it changes. window[=SPAN]:
-    /// cached data is at most SPAN old (1s). session: whole files, checked at open, replaced at close. lazy[=SIZE]: window,
-    /// written in pieces of SIZE (1k). commit: window, close waits for the server's disk. direct: lease, without cached
-    /// contents, and writes wait. strict: nothing is cached [default: lease]
-    #[arg(long, value_name = "MODE", value_parser = Mode::parse)]
+    /// The consistency of caches and writes; window=SPAN and lazy=SIZE set the span and the size [default: lease]
+    #[arg(long, value_name = "MODE", value_parser = ModeParser)]
     pub(crate) mode: Option<Mode>,
     /// Options as in /etc/fstab, separated by commas
     #[arg(short = 'o', value_name = "OPT,…")]
@@ -240,14 +240,14 @@ pub(crate) struct Umount {
     #[arg(long, value_name = "FILE", conflicts_with = "discard")]
     pub(crate) save: Option<PathBuf>,
     /// The mountpoint
-    #[arg(value_name = "MOUNTPOINT")]
+    #[arg(value_name = "MOUNTPOINT", value_hint = ValueHint::DirPath)]
     pub(crate) mountpoint: PathBuf,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Status {
     /// The mountpoint [default: all mounts of this user]
-    #[arg(value_name = "MOUNTPOINT")]
+    #[arg(value_name = "MOUNTPOINT", value_hint = ValueHint::DirPath)]
     pub(crate) mountpoint: Option<PathBuf>,
     /// Print JSON: an object for one mount, a list for all
     #[arg(long)]
@@ -257,7 +257,7 @@ pub(crate) struct Status {
 #[derive(Debug, Args)]
 pub(crate) struct Sync {
     /// The mountpoint
-    #[arg(value_name = "MOUNTPOINT")]
+    #[arg(value_name = "MOUNTPOINT", value_hint = ValueHint::DirPath)]
     pub(crate) mountpoint: PathBuf,
 }
 

@@ -1,9 +1,11 @@
 //! The control socket of a mount: `status`, `sync` and `umount` use it to talk to the process of the mount.
 //!
-//! One JSON object per line in each direction. A request has one reply; `sync` has any number of `progress` before it.
+//! One JSON object per line in each direction. A request has one reply; `sync` and `await_end` have any number of
+//! `progress` before it.
 
 pub(crate) mod address;
 mod client;
+mod end;
 mod server;
 
 pub(crate) use client::{ControlClient, find, find_all};
@@ -15,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::echo::{EchoReport, Plan};
 use crate::status::Report;
+use crate::unsent::Unsent;
 
 /// The maximum length of a line, in bytes.
 const LINE_BYTES_MAX: u64 = 1024 * 1024;
@@ -27,6 +30,8 @@ pub(crate) enum ControlRequest {
     Status,
     /// Wait until everything is on the server's disk.
     Sync,
+    /// Report the unsent changes once a second, and the rest of them when the mount has ended.
+    AwaitEnd,
     /// Return the status of a PingFS.
     Echo,
     /// Set the action at unmount, of a PingFS.
@@ -52,11 +57,11 @@ pub(crate) enum ControlRequest {
 pub(crate) enum ControlReply {
     /// To [`ControlRequest::Status`].
     Status(Box<Report>),
-    /// To [`ControlRequest::Sync`], once a second until it is done.
-    Progress {
-        /// Bytes written by programs that the server does not have yet.
-        unacknowledged_bytes: u64,
-    },
+    /// To [`ControlRequest::Sync`] and [`ControlRequest::AwaitEnd`], once a second until they are done: the changes that
+    /// the server does not have yet.
+    Progress(Unsent),
+    /// To [`ControlRequest::AwaitEnd`], with the changes that the server does not have at the end.
+    Ended(Unsent),
     /// To [`ControlRequest::Echo`].
     Echo(Box<EchoReport>),
     /// Success.

@@ -19,6 +19,7 @@ mod mount;
 mod mountpoint;
 mod nine;
 mod node;
+mod progress;
 mod quarantine;
 mod recover;
 mod serve;
@@ -27,6 +28,7 @@ mod sync;
 mod sys;
 mod terminal;
 mod umount;
+mod unsent;
 mod user_dirs;
 
 use std::ffi::OsString;
@@ -36,7 +38,12 @@ use anyhow::Result;
 use arguments::{Arguments, Command};
 use clap::Parser;
 
+/// The name in `ps` and `top`.
+const PROCESS_NAME: &std::ffi::CStr = c"wirefs";
+
 fn main() -> ExitCode {
+    // A background process is started from /proc/self/exe, and would be called so.
+    let _unnamed = rustix::thread::set_name(PROCESS_NAME);
     let words = arguments::with_command(std::env::args_os());
     let arguments = Arguments::parse_from(&words);
     run(&arguments.command, &words).unwrap_or_else(|error| {

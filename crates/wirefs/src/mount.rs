@@ -21,9 +21,10 @@ use wirefs_mount::{Connected, JournalRecovery, MountControl, MountPlan, MountSte
 use crate::arguments;
 use crate::control::ControlSocket;
 use crate::failure::print_error;
-use crate::mountpoint;
+use crate::mountpoint::{self, TableMount};
 use crate::status::Constants;
 use crate::terminal::note;
+use crate::unsent::Unsent;
 use origin::ConnectedOrigin;
 pub(crate) use origin::{Origin, TreeOpener};
 pub(crate) use persistent::{JOURNALS, QUARANTINE};
@@ -66,7 +67,8 @@ pub(crate) fn run_origin(
         read_only: connected.attachment().read_only,
         cache_bytes_max: settings.cache_bytes_max,
     };
-    let mounted = mount(connected, &stage, &mountpoint, &settings, &constants.source)?;
+    let name = constants.source.clone();
+    let mounted = mount(connected, &stage, &mountpoint, &settings, &name)?;
     let control = mounted.control();
     let socket = match ControlSocket::open(&mountpoint, control.clone(), constants) {
         Ok(socket) => Some(socket),
@@ -81,16 +83,22 @@ pub(crate) fn run_origin(
     } else {
         live::start(&arguments.source, &arguments.mountpoint, control);
     }
-    mounted.wait();
+    let unsent = Unsent::of(&mounted.wait());
     if let Some(server) = server {
         server.stop();
     }
     if arguments.foreground {
         live::end();
     }
-    drop(socket);
+    // The driver has logged the changes that a journal keeps.
+    if !unsent.is_empty() && (arguments.foreground || unsent.journal.is_none()) {
+        print_error(&unsent.error(&arguments.mountpoint.to_string_lossy(), &name));
+    }
+    if let Some(socket) = socket {
+        socket.report_end(&unsent);
+    }
     stage.end();
-    Ok(ExitCode::SUCCESS)
+    Ok(if unsent.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Checks what can be checked before the user has typed a password in vain. The mount itself checks the rest.
@@ -101,8 +109,10 @@ fn examine(path: &Path) -> Result<PathBuf> {
         Ok(_) => {
             let resolved =
                 mountpoint::resolve(path).with_context(|| format!("cannot use {}", path.display()))?;
-            match mountpoint::mounted().into_iter().find(|(known, _)| *known == resolved) {
-                Some((_, what)) => Err(MountError::Mounted { mountpoint: mountpoint(), what }.into()),
+            match mountpoint::mounted().into_iter().find(|mount| mount.mountpoint == resolved) {
+                Some(TableMount { source, .. }) => {
+                    Err(MountError::Mounted { mountpoint: mountpoint(), what: source }.into())
+                }
                 None => Ok(resolved),
             }
         }

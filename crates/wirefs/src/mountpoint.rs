@@ -53,14 +53,30 @@ pub(crate) fn file_name(mountpoint: &Path) -> String {
     format!("{:016x}-{end}", hash(bytes))
 }
 
-/// Returns the wirefs mounts of this machine from the kernel's table: mountpoint and source.
-pub(crate) fn mounted() -> Vec<(PathBuf, String)> {
+/// A mount in the kernel's table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TableMount {
+    pub(crate) mountpoint: PathBuf,
+    pub(crate) source: String,
+    /// The user whose process serves it.
+    pub(crate) user: u32,
+}
+
+impl TableMount {
+    /// Returns whether it is a mount of another user, given that this user's processes do not serve it.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.user != rustix::process::geteuid().as_raw()
+    }
+}
+
+/// Returns the wirefs mounts of this machine from the kernel's table.
+pub(crate) fn mounted() -> Vec<TableMount> {
     let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
     table.split(|&byte| byte == b'\n').filter_map(parse).collect()
 }
 
 /// `id parent major:minor root mountpoint options tag… - type source options`.
-fn parse(line: &[u8]) -> Option<(PathBuf, String)> {
+fn parse(line: &[u8]) -> Option<TableMount> {
     let mut fields = line.split(|&byte| byte == b' ');
     let mountpoint = unescape(fields.nth(4)?);
     let mut fields = fields.skip_while(|field| *field != b"-").skip(1);
@@ -68,7 +84,9 @@ fn parse(line: &[u8]) -> Option<(PathBuf, String)> {
         return None;
     }
     let source = String::from_utf8_lossy(&unescape(fields.next()?)).into_owned();
-    Some((PathBuf::from(OsStr::from_bytes(&mountpoint)), source))
+    let options = String::from_utf8_lossy(fields.next().unwrap_or_default()).into_owned();
+    let user = options.split(',').find_map(|option| option.strip_prefix("user_id=")?.parse().ok())?;
+    Some(TableMount { mountpoint: PathBuf::from(OsStr::from_bytes(&mountpoint)), source, user })
 }
 
 /// Decodes `\` and three octal digits: space, tab, newline, backslash and `#`.
@@ -115,8 +133,9 @@ mod tests {
 
     #[test]
     fn mount_table_is_filtered_for_wirefs() {
-        let ours = b"70 26 0:45 / /mnt/a\\040b rw,nosuid - fuse.wirefs host:dir rw,user_id=0";
-        assert_eq!(parse(ours), Some((PathBuf::from("/mnt/a b"), "host:dir".to_owned())));
+        let ours = b"70 26 0:45 / /mnt/a\\040b rw,nosuid - fuse.wirefs host:dir rw,user_id=7,group_id=0";
+        let mountpoint = PathBuf::from("/mnt/a b");
+        assert_eq!(parse(ours), Some(TableMount { mountpoint, source: "host:dir".to_owned(), user: 7 }));
         assert_eq!(parse(b"70 26 0:45 / /mnt rw shared:1 - fuse.sshfs host:dir rw"), None);
         assert_eq!(parse(b"70 26"), None);
     }

@@ -291,7 +291,7 @@ fn serve_stdio(server: Server, signals: Signals) -> Result<()> {
 
 /// Binds all addresses or none: a server on half of them would look like a working one.
 fn bind_all(arguments: &arguments::Serve) -> Result<Vec<Listener>> {
-    let all = HostPort { host: "0.0.0.0".to_owned(), port: TLS_PORT_DEFAULT };
+    let all = HostPort { host: "::".to_owned(), port: TLS_PORT_DEFAULT };
     let addresses = match arguments.listen.as_slice() {
         [] => vec![Address::Tls(all)],
         addresses => addresses.to_vec(),

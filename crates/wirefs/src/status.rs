@@ -17,6 +17,7 @@ use crate::control::{self, ControlClient, ControlReply, ControlRequest};
 use crate::failure::failure;
 use crate::mountpoint;
 use crate::terminal::say;
+use crate::unsent;
 
 /// The kernel's name of the directory of nodes.
 const NET: &str = "wirefs-net";
@@ -67,18 +68,28 @@ fn all(json: bool) -> Result<()> {
         say!("nodes (`wirefs node list` shows all):\n{}", nodes.join("\n"));
     }
     let mut silent = mountpoint::mounted();
-    silent.retain(|(path, _)| !reports.iter().any(|report| std::path::Path::new(&report.mountpoint) == path));
+    silent.retain(|mount| !reports.iter().any(|report| mount.mountpoint == *report.mountpoint));
     // Mounts by this user's node are listed above, if connected.
     let ours = node_directories();
-    silent.retain(|(path, _)| !ours.iter().any(|net_path| path.starts_with(net_path)));
-    for (path, source) in &silent {
-        say!(
-            "{source} on {}: no process of this user answers for it; another user's, or dead (`wirefs umount -f {}` clears it)",
-            path.display(),
-            path.display()
-        );
+    silent.retain(|mount| !ours.iter().any(|net_path| mount.mountpoint.starts_with(net_path)));
+    for mount in &silent {
+        let (source, path) = (&mount.source, mount.mountpoint.display());
+        if mount.is_foreign() {
+            say!(
+                "{source} on {path}: a mount of the user with id {}, whose `wirefs status` shows it",
+                mount.user
+            );
+        } else {
+            say!(
+                "{source} on {path}: no process answers; if it has ended, `wirefs umount -f {path}` clears the mount"
+            );
+        }
     }
-    if reports.is_empty() && silent.is_empty() {
+    let left = unsent::left();
+    for (source, unsent) in &left {
+        say!("{}", unsent::line(source, unsent));
+    }
+    if reports.is_empty() && silent.is_empty() && left.is_empty() {
         say!("nothing is mounted; `wirefs mount SOURCE MOUNTPOINT` mounts a directory");
     }
     Ok(())
@@ -86,8 +97,11 @@ fn all(json: bool) -> Result<()> {
 
 /// Returns the directories of this user's node: the directory of nodes, and that of their mounts. Empty without a node.
 fn node_directories() -> Vec<PathBuf> {
-    let mut directories: Vec<PathBuf> =
-        mountpoint::mounted().into_iter().filter(|(_, source)| source == NET).map(|(path, _)| path).collect();
+    let mut directories: Vec<PathBuf> = mountpoint::mounted()
+        .into_iter()
+        .filter(|mount| mount.source == NET)
+        .map(|mount| mount.mountpoint)
+        .collect();
     if directories.is_empty() || !crate::node::is_local() {
         return Vec::new();
     }
@@ -125,11 +139,11 @@ impl NetPath {
     }
 }
 
-fn request_status(line: &mut ControlClient) -> std::io::Result<Report> {
+pub(crate) fn request_status(line: &mut ControlClient) -> std::io::Result<Report> {
     line.send(ControlRequest::Status)?;
     match line.answer()? {
         ControlReply::Status(report) => Ok(*report),
-        ControlReply::Echo(_) | ControlReply::Progress { .. } | ControlReply::Done => {
+        ControlReply::Echo(_) | ControlReply::Progress(_) | ControlReply::Ended(_) | ControlReply::Done => {
             Err(std::io::Error::other("it sent an unexpected answer"))
         }
         ControlReply::Failed { message } => Err(std::io::Error::other(message)),
@@ -157,14 +171,16 @@ pub(crate) fn connect(path: &std::path::Path) -> Result<ControlClient> {
                 ),
             );
         }
-        let is_mounted = mountpoint::mounted().iter().any(|(known, _)| *known == resolved);
-        if is_mounted {
+        let mount = mountpoint::mounted().into_iter().find(|mount| mount.mountpoint == resolved);
+        if let Some(mount) = mount.as_ref().filter(|mount| mount.is_foreign()) {
             failure(
-                format!("no process of this user answers for the mount at {}", path.display()),
-                format!(
-                    "ask as the user who mounted it; if the mount is dead, `wirefs umount -f {}` clears it",
-                    path.display()
-                ),
+                format!("{} is a mount of the user with id {}", path.display(), mount.user),
+                "that user's commands reach it",
+            )
+        } else if mount.is_some() {
+            failure(
+                format!("no process answers for the mount at {}", path.display()),
+                format!("if its process has ended, `wirefs umount -f {}` clears the mount", path.display()),
             )
         } else {
             failure(

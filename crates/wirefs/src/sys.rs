@@ -1,8 +1,14 @@
-//! System calls without a safe wrapper: signals as a file descriptor.
-#![expect(unsafe_code, reason = "blocking signals and reading them from a descriptor has no safe wrapper")]
+//! System calls without a safe wrapper: signals as a file descriptor, the password database.
+#![expect(
+    unsafe_code,
+    reason = "blocking signals, reading them, and the password database have no safe wrapper"
+)]
 
+use std::ffi::{CStr, OsStr};
 use std::io::{self, Read};
 use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 /// Interrupt from the terminal.
 pub(crate) const INTERRUPT: i32 = libc::SIGINT;
@@ -19,7 +25,7 @@ pub(crate) struct Signals {
 
 impl Signals {
     /// Blocks these signals in this thread and the threads that it starts, except ignored ones (as with `nohup`). Must
-    /// be called before any thread is started. Child programs get their signals back.
+    /// be called before any thread is started. Child programs inherit the block.
     ///
     /// # Errors
     /// The system has no file descriptor left.
@@ -63,6 +69,27 @@ pub(crate) fn keep_descriptors_from_children() {
     let (first, last, flags) = (3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
     // SAFETY: the call takes three numbers and accesses no memory; descriptors stay open and valid in this process.
     let _unknown = unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) };
+}
+
+/// The maximum size of an entry of the password database, in bytes.
+const ACCOUNT_BYTES_MAX: usize = 16 * 1024;
+
+/// Returns the home directory of a user in the password database.
+pub(crate) fn home_of(user: u32) -> Option<PathBuf> {
+    let mut strings = vec![0_u8; ACCOUNT_BYTES_MAX];
+    let mut entry = std::mem::MaybeUninit::<libc::passwd>::uninit();
+    let mut found = std::ptr::null_mut();
+    // SAFETY: all pointers are to values that outlive the call, and the length is that of `strings`.
+    let error = unsafe {
+        let (strings, length) = (strings.as_mut_ptr().cast(), strings.len());
+        libc::getpwuid_r(user, entry.as_mut_ptr(), strings, length, &mut found)
+    };
+    if error != 0 || found.is_null() {
+        return None;
+    }
+    // SAFETY: without an error, `found` points to `entry`, whose `pw_dir` is a string with a NUL in `strings`.
+    let home = unsafe { CStr::from_ptr((*found).pw_dir) };
+    Some(PathBuf::from(OsStr::from_bytes(home.to_bytes())))
 }
 
 /// Returns the signals that this process ignores, with signal 1 as the lowest bit. A blocked signal would be read

@@ -8,11 +8,12 @@ macro_rules! say {
     }};
 }
 
-/// A line on standard error.
+/// A line on standard error; in a log file with the time.
 macro_rules! note {
     ($($text:tt)*) => {{
         use std::io::Write;
-        let _unheard = writeln!(std::io::stderr(), $($text)*);
+        let _unheard =
+            writeln!(std::io::stderr(), "{}{}", wirefs_mount::log::time(), format_args!($($text)*));
     }};
 }
 

@@ -1,4 +1,4 @@
-//! `wirefs umount`: unmounts, if necessary by force.
+//! `wirefs umount`: unmounts, if necessary by force, and reports changes that the server does not have.
 
 use std::path::Path;
 use std::thread;
@@ -12,9 +12,12 @@ use crate::arguments;
 use crate::control::{self, ControlClient, ControlReply, ControlRequest};
 use crate::echo;
 use crate::mountpoint;
+use crate::progress::Progress;
+use crate::status::request_status;
 use crate::terminal::note;
+use crate::unsent::{self, Unsent};
 
-/// The time for the process of a mount to end after the unmount.
+/// The time for the process of a mount to end once it has sent everything.
 const END_MAX: Duration = Duration::from_secs(15);
 /// By force: the time for pending writes to reach the server.
 const FORCED_SYNC_MAX: Duration = Duration::from_secs(3);
@@ -22,24 +25,70 @@ const FORCED_SYNC_MAX: Duration = Duration::from_secs(3);
 const FORCED_END_MAX: Duration = Duration::from_secs(2);
 
 /// Unmounts, and returns when the process of the mount has ended.
+///
+/// # Errors
+/// Fails if the mount is in use, or the server did not take all changes.
 pub(crate) fn run(arguments: &arguments::Umount) -> Result<()> {
     let path = &arguments.mountpoint;
     let resolved = mountpoint::resolve(path).unwrap_or_else(|_| path.clone());
     let mut line = control::find(&resolved);
+    let source = line.as_mut().and_then(|line| request_status(line).ok()).map(|report| report.source);
     if arguments.force {
-        return force(path, line);
+        force(path, line)?;
+        source.iter().for_each(|source| report_left(source));
+        return Ok(());
     }
-    if let Some(line) = line.as_mut().filter(|_| echo::is_echo(&resolved)) {
-        echo::prepare(line, path, arguments.save.as_deref(), arguments.discard)?;
+    let Some(mut line) = line else { return Ok(wirefs_fuse::unmount(path, false)?) };
+    if echo::is_echo(&resolved) {
+        echo::prepare(&mut line, path, arguments.save.as_deref(), arguments.discard)?;
     }
+    // Requested before the unmount: afterwards the process may end at any time.
+    let is_asked = line.send(ControlRequest::AwaitEnd).is_ok();
     wirefs_fuse::unmount(path, false)?;
-    // The process sends pending writes to the server first.
-    if line.is_some_and(|line| !line.wait_for_exit(END_MAX)) {
-        note!(
-            "wirefs: unmounted, but its process still waits for the server; `wirefs status` no longer shows it, it ends by itself"
-        );
+    let source = source.unwrap_or_else(|| "the server".to_owned());
+    let unsent = if is_asked { await_end(&mut line, &source) } else { None };
+    if let Some(unsent) = unsent.filter(|unsent| !unsent.is_empty()) {
+        return Err(unsent.error(&path.to_string_lossy(), &source));
+    }
+    if !line.wait_for_exit(END_MAX) {
+        note!("wirefs: {} is unmounted, but its process goes on; `wirefs status` shows it", path.display());
     }
     Ok(())
+}
+
+/// Waits until the mount has ended, and shows the progress after one second. Returns the changes that the server does
+/// not have; `None` if the process did not tell.
+fn await_end(line: &mut ControlClient, source: &str) -> Option<Unsent> {
+    let mut progress = Progress::default();
+    loop {
+        match line.answer() {
+            Ok(ControlReply::Progress(unsent)) => progress.show(&format!(
+                "sending {} to {source}; Ctrl-C leaves that to the background",
+                unsent.amount()
+            )),
+            Ok(ControlReply::Ended(unsent)) => {
+                progress.clear();
+                return Some(unsent);
+            }
+            Ok(
+                ControlReply::Status(_)
+                | ControlReply::Echo(_)
+                | ControlReply::Done
+                | ControlReply::Failed { .. },
+            )
+            | Err(_) => {
+                progress.clear();
+                return unsent::left().remove(source);
+            }
+        }
+    }
+}
+
+/// After an unmount by force: names the changes that stay in journals.
+fn report_left(source: &str) {
+    if let Some(unsent) = unsent::left().get(source) {
+        note!("wirefs: {}", unsent::line(source, unsent));
+    }
 }
 
 /// Gives pending writes a moment to reach the server; then aborts the FUSE connection and detaches the mount. Each step
@@ -81,10 +130,14 @@ fn sync_briefly(line: &mut ControlClient) -> bool {
     while Instant::now() < deadline {
         match line.answer() {
             Ok(ControlReply::Done) => return true,
-            Ok(ControlReply::Progress { .. }) => {}
-            Ok(ControlReply::Status(_) | ControlReply::Echo(_) | ControlReply::Failed { .. }) | Err(_) => {
-                return false;
-            }
+            Ok(ControlReply::Progress(_)) => {}
+            Ok(
+                ControlReply::Status(_)
+                | ControlReply::Echo(_)
+                | ControlReply::Ended(_)
+                | ControlReply::Failed { .. },
+            )
+            | Err(_) => return false,
         }
     }
     false

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use crate::failure::failure;
+use crate::sys;
 
 /// Returns the directory of identity, known hosts and authorized keys.
 pub(crate) fn config_dir() -> Result<PathBuf> {
@@ -24,6 +25,26 @@ pub(crate) fn cache_dir() -> Result<PathBuf> {
     user_dir("XDG_CACHE_HOME", ".cache", "cached data")
 }
 
+/// Returns the directory of data that this user has installed.
+pub(crate) fn data_dir() -> Option<PathBuf> {
+    user_dir("XDG_DATA_HOME", ".local/share", "installed programs").ok()
+}
+
+/// Returns this user's home directory: `$HOME`, or the one of the password database if `$HOME` belongs to another user.
+/// The helpers of mount(8) set it to root's.
+pub(crate) fn home() -> Option<PathBuf> {
+    let home = absolute("HOME");
+    let ours = rustix::process::geteuid();
+    if ours.is_root() || home.as_deref().is_some_and(is_ours) {
+        return home;
+    }
+    sys::home_of(ours.as_raw()).filter(|home| is_ours(home)).or(home)
+}
+
+fn is_ours(dir: &Path) -> bool {
+    std::fs::metadata(dir).is_ok_and(|found| found.uid() == rustix::process::geteuid().as_raw())
+}
+
 /// Returns the directories of control sockets. New ones are created in the first; the others are searched too, since
 /// root's shells differ in their environment.
 pub(crate) fn runtime_dirs() -> Vec<PathBuf> {
@@ -36,8 +57,9 @@ pub(crate) fn runtime_dirs() -> Vec<PathBuf> {
         0 => Some(PathBuf::from("/run/user/0/wirefs")),
         _ => None,
     };
-    let mut found: Vec<PathBuf> =
-        absolute("XDG_RUNTIME_DIR").map(|dir| dir.join("wirefs")).into_iter().collect();
+    // A user may have the variable of another one, by `su` or mount(8).
+    let set = absolute("XDG_RUNTIME_DIR").filter(|dir| uid == 0 || !dir.exists() || is_ours(dir));
+    let mut found: Vec<PathBuf> = set.map(|dir| dir.join("wirefs")).into_iter().collect();
     for dir in std::iter::once(fallback).chain(session) {
         if !found.contains(&dir) {
             found.push(dir);
@@ -82,7 +104,7 @@ pub(crate) fn create_private(dir: &Path) -> Result<()> {
 }
 
 fn user_dir(variable: &str, below_home: &str, what: &str) -> Result<PathBuf> {
-    let home = || absolute("HOME").map(|home| home.join(below_home));
+    let home = || home().map(|home| home.join(below_home));
     absolute(variable).or_else(home).map(|dir| dir.join("wirefs")).ok_or_else(|| {
         failure(
             format!("neither $HOME nor ${variable} is set, so there is no directory for {what}"),

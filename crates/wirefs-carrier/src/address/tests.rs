@@ -5,7 +5,7 @@ fn host(host: &str, port: u16) -> HostPort {
 }
 
 fn ssh(user: Option<&str>, host: &str, path: &[u8]) -> Source {
-    let login = Login { user: user.map(Into::into), host: host.into() };
+    let login = Login { user: user.map(Into::into), host: host.into(), port: None };
     Source { address: Address::Ssh(login), path: path.to_vec() }
 }
 
@@ -41,11 +41,36 @@ fn each_form_of_a_source_is_parsed() {
 }
 
 #[test]
+fn ssh_urls_name_a_port_and_an_absolute_path() {
+    let at = |port, path: &[u8]| {
+        let login = Login { user: Some("me".into()), host: "host".into(), port };
+        Source { address: Address::Ssh(login), path: path.to_vec() }
+    };
+    for (text, expected) in [
+        ("ssh://me@host:2222/srv/a", at(Some(2222), b"/srv/a")),
+        ("sftp://me@host:2222/srv/a", at(Some(2222), b"/srv/a")),
+        ("ssh://me@host/srv/a", at(None, b"/srv/a")),
+        ("ssh://me@host", at(None, b"")),
+        ("ssh://me@host/", at(None, b"/")),
+        ("ssh://me@host/~/a", at(None, b"a")),
+        ("ssh://me@host:22/~", at(Some(22), b"")),
+    ] {
+        assert_eq!(text.parse::<Source>().unwrap(), expected, "{text}");
+    }
+    for wrong in ["ssh://", "ssh://host:0/a", "ssh://host:port/a", "ssh://-x/a", "ssh://@host/a"] {
+        assert!(wrong.parse::<Source>().is_err(), "{wrong}");
+    }
+}
+
+#[test]
 fn printed_sources_parse_to_the_same_value() {
     for text in [
         "host:dir",
         "me@[::1]:/srv/a b",
         "host:",
+        "ssh://me@host:2222",
+        "ssh://me@host:2222/srv/a",
+        "ssh://host:2222/~/a",
         "tls://h:6440",
         "tls://[::1]:1/a/b",
         "tcp+plain://h:1/x",

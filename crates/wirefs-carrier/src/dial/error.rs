@@ -96,20 +96,42 @@ pub enum DialError {
         error: io::Error,
     },
     /// ssh could not log in.
-    #[error("ssh could not connect to {login}; check that `ssh {login}` works{}", indented(.stderr))]
+    #[error("ssh could not connect to {login}; check that `{command}` works{}", indented(.stderr))]
     SshFailed {
         /// `[user@]host`.
         login: String,
+        /// The command line that reaches the host.
+        command: String,
         /// The end of ssh's standard error.
         stderr: String,
     },
     /// The login works, but wirefs is not installed there.
     #[error(
-        "wirefs is not installed on {login}; install it there so that `ssh {login} wirefs --version` works"
+        "wirefs is not installed on {login}; install it there so that `{command} wirefs --version` works"
     )]
     RemoteMissing {
         /// `[user@]host`.
         login: String,
+        /// The command line that reaches the host.
+        command: String,
+    },
+    /// The login works, but the host starts no programs.
+    #[error("{login} allows file transfer only, and starts no programs; ask its administrator for a shell{}", indented(.output))]
+    SftpOnly {
+        /// `[user@]host`.
+        login: String,
+        /// The output of the host.
+        output: String,
+    },
+    /// The login works, but this program could not be copied there.
+    #[error("wirefs is not installed on {login}, and cannot be copied there: {what}{}", indented(.stderr))]
+    NotCopied {
+        /// `[user@]host`.
+        login: String,
+        /// The cause.
+        what: String,
+        /// The end of the host's error output.
+        stderr: String,
     },
     /// The remote wirefs ended with an error.
     #[error("wirefs on {login} {what}{}", indented(.stderr))]

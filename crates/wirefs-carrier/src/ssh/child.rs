@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::stream::Wake;
+use crate::sys;
 
 /// Bytes kept of the end of standard error.
 const STDERR_BYTES_MAX: usize = 4 * 1024;
@@ -36,9 +37,11 @@ struct State {
 }
 
 impl SshProcess {
-    /// Starts `command` with `input` and `output` as standard input and output.
+    /// Starts `command` with `input` and `output` as standard input and output. The calling thread must live as long as
+    /// the connection: the child ends with it, so that none is left when this process is killed during a login.
     pub(super) fn spawn(mut command: Command, input: Stdio, output: Stdio) -> io::Result<Self> {
         let shared = Arc::new(Shared { stop: Wake::new()?, state: Mutex::default(), ended: Condvar::new() });
+        sys::end_with_thread(&mut command);
         let child = command.stdin(input).stdout(output).stderr(Stdio::piped()).spawn()?;
         // The command holds our copies of the child's descriptors.
         drop(command);

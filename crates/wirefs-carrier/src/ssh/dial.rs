@@ -14,6 +14,7 @@ use rustix::net::RecvFlags;
 use super::child::SshProcess;
 use super::command::{self, EXIT_NO_PROGRAM, SshOptions};
 use super::source::SshSource;
+use super::upload::{self, MISSING, UploadFailure, UploadProgress};
 use crate::address::Login;
 use crate::assembly::Assembly;
 use crate::carrier::{Carrier, PeerInfo};
@@ -26,6 +27,10 @@ use crate::stream::{Stream, StreamSink, StreamSource, shut, wait};
 const BANNER_BYTES_MAX: usize = 64 * 1024;
 /// Time of a background dial beyond the connect timeout: key exchange and the start of the remote wirefs.
 const BACKGROUND_EXTRA: Duration = Duration::from_secs(20);
+/// Bytes of a login's output that an error shows.
+const OUTPUT_BYTES_MAX: usize = 1024;
+/// The words of OpenSSH's `internal-sftp` to a client that starts a program.
+const SFTP_ONLY: &str = "allows sftp connections only";
 /// The time for the child to end after the end of its output.
 const EXIT_TIME: Duration = Duration::from_secs(5);
 
@@ -52,7 +57,8 @@ impl SshDial {
         let (ours, theirs) = UnixStream::pair().map_err(DialError::Resources)?;
         let input = OwnedFd::from(theirs);
         let output = input.try_clone().map_err(DialError::Resources)?;
-        let command = self.options.command(&self.login, is_interactive, &command::serve(&self.path));
+        let serve = command::serve(&self.path, &self.options.programs.ids());
+        let command = self.options.command(&self.login, is_interactive, &serve);
         let remote = SshProcess::spawn(command, input.into(), output.into()).map_err(DialError::Resources)?;
 
         let socket = Arc::new(OwnedFd::from(ours));
@@ -64,14 +70,14 @@ impl SshDial {
                 remote.stop();
             }
         });
-        let assembly = match await_greeting(&socket, Instant::now() + time) {
-            Ok(assembly) => assembly,
-            Err(failure) => {
-                let error = self.explain(failure, &remote, time);
-                closer.close();
-                return Err(error);
+        let greeted = match await_answer(&socket, Instant::now() + time) {
+            Ok(RemoteAnswer::Greeting(assembly)) => Ok(assembly),
+            Ok(RemoteAnswer::Missing(machine)) => {
+                self.copy_program(&socket, &remote, &machine, is_interactive)
             }
+            Err(failure) => Err(self.explain(failure, &remote, time)),
         };
+        let assembly = greeted.inspect_err(|_| closer.close())?;
         let path = String::from_utf8_lossy(&self.path);
         let source = StreamSource::resume(Stream::Socket(Arc::clone(&socket)), closer.clone(), assembly);
         Ok(Carrier {
@@ -80,6 +86,57 @@ impl SshDial {
             closer,
             peer: PeerInfo::plain("ssh", format!("{}:{path}", self.login)),
         })
+    }
+
+    /// Copies a program to a host without wirefs, which then runs it.
+    fn copy_program(
+        &self,
+        socket: &OwnedFd,
+        remote: &SshProcess,
+        machine: &str,
+        is_interactive: bool,
+    ) -> Result<Assembly, DialError> {
+        let login = self.login.to_string();
+        let command = self.options.shown(&self.login);
+        if self.options.programs.is_empty() {
+            return Err(DialError::RemoteMissing { login, command });
+        }
+        let not_copied = |what: String, stderr| DialError::NotCopied { login: login.clone(), what, stderr };
+        let Some(program) = self.options.programs.of_machine(machine) else {
+            let theirs = if machine.is_empty() { "of an unknown kind" } else { machine };
+            let what = format!("it is {theirs}, and there is no program here for that; install wirefs there");
+            return Err(not_copied(what, String::new()));
+        };
+        let packed = program
+            .pack()
+            .map_err(|error| not_copied(format!("this program cannot be read: {error}"), String::new()))?;
+        let report = |sent, of| {
+            if is_interactive {
+                (self.options.report)(UploadProgress { login: login.clone(), sent, of });
+            }
+        };
+        let sent = upload::send(socket, &packed, report);
+        let time = self.options.answer_timeout;
+        let failure = match sent {
+            Ok(()) => match await_answer(socket, Instant::now() + time) {
+                Ok(RemoteAnswer::Greeting(assembly)) => return Ok(assembly),
+                Ok(RemoteAnswer::Missing(_)) => Failure::Ended(String::new()),
+                Err(failure) => failure,
+            },
+            Err(UploadFailure::Ended) => Failure::Ended(String::new()),
+            Err(UploadFailure::Stalled) => {
+                return Err(not_copied(
+                    "it took no more bytes for a minute; try again".to_owned(),
+                    String::new(),
+                ));
+            }
+            Err(UploadFailure::Io(error)) => Failure::Io(error),
+        };
+        let (exit, stderr) = remote.await_exit(EXIT_TIME);
+        match exit.and_then(|exit| exit.code()).and_then(upload::failure) {
+            Some(what) => Err(not_copied(what.to_owned(), stderr)),
+            None => Err(self.explain(failure, remote, time)),
+        }
     }
 
     fn explain(&self, failure: Failure, remote: &SshProcess, time: Duration) -> DialError {
@@ -95,15 +152,17 @@ impl SshDial {
                 String::new(),
             ),
             Failure::Io(error) => DialError::Resources(error),
-            Failure::Ended => {
+            Failure::Ended(output) => {
                 let (exit, stderr) = remote.await_exit(EXIT_TIME);
+                let command = self.options.shown(&self.login);
                 match exit.as_ref().and_then(ExitStatus::code) {
-                    Some(255) => DialError::SshFailed { login, stderr },
-                    Some(127) => DialError::RemoteMissing { login },
+                    Some(255) => DialError::SshFailed { login, command, stderr },
+                    Some(127) => DialError::RemoteMissing { login, command },
                     Some(EXIT_NO_PROGRAM) => {
                         DialError::SshMissing { program: self.options.program(), error: io::ErrorKind::NotFound.into() }
                     }
-                    Some(code) => failed(format!("ended with status {code}"), stderr),
+                    Some(_) if output.contains(SFTP_ONLY) => DialError::SftpOnly { login, output },
+                    Some(code) => failed(format!("ended with status {code}"), format!("{output}\n{stderr}")),
                     None => failed("ended unexpectedly".into(), stderr),
                 }
             }
@@ -121,15 +180,24 @@ impl Dial for SshDial {
     }
 }
 
+/// The first answer of the remote script.
+enum RemoteAnswer {
+    /// wirefs runs; with the bytes after its greeting.
+    Greeting(Assembly),
+    /// There is no wirefs; with `uname -sm`.
+    Missing(String),
+}
+
 enum Failure {
-    Ended,
+    /// The stream ended; with the end of what the login printed.
+    Ended(String),
     Late,
     Noisy,
     Io(io::Error),
 }
 
-/// Skips the output of login scripts up to the greeting; returns the bytes after it.
-fn await_greeting(socket: &OwnedFd, deadline: Instant) -> Result<Assembly, Failure> {
+/// Skips the output of login scripts up to an answer.
+fn await_answer(socket: &OwnedFd, deadline: Instant) -> Result<RemoteAnswer, Failure> {
     let mut received = Vec::new();
     let mut chunk = [0; 4096];
     loop {
@@ -138,21 +206,38 @@ fn await_greeting(socket: &OwnedFd, deadline: Instant) -> Result<Assembly, Failu
             return Err(Failure::Late);
         }
         match rustix::net::recv(socket, &mut chunk, RecvFlags::DONTWAIT) {
-            Ok((_, 0)) => return Err(Failure::Ended),
+            Ok((_, 0)) => return Err(Failure::Ended(end_of(&received))),
             Ok((_, count)) => {
                 received.extend_from_slice(chunk.get(..count).unwrap_or_default());
                 if let Some(at) = received.windows(GREETING.len()).position(|window| window == GREETING) {
                     let mut assembly = Assembly::new();
                     assembly.append(received.get(at + GREETING.len()..).unwrap_or_default());
-                    return Ok(assembly);
+                    return Ok(RemoteAnswer::Greeting(assembly));
+                }
+                if let Some(machine) = missing(&received) {
+                    return Ok(RemoteAnswer::Missing(machine));
                 }
                 if received.len() > BANNER_BYTES_MAX {
                     return Err(Failure::Noisy);
                 }
             }
             Err(Errno::INTR | Errno::AGAIN) => {}
-            Err(Errno::CONNRESET) => return Err(Failure::Ended),
+            Err(Errno::CONNRESET) => return Err(Failure::Ended(end_of(&received))),
             Err(errno) => return Err(Failure::Io(errno.into())),
         }
     }
+}
+
+/// Returns the machine of a host that announces that wirefs is missing.
+fn missing(received: &[u8]) -> Option<String> {
+    let at = received.windows(MISSING.len()).position(|window| window == MISSING)?;
+    let rest = received.get(at + MISSING.len()..)?;
+    let end = rest.iter().position(|&byte| byte == b'\n')?;
+    Some(String::from_utf8_lossy(rest.get(..end)?).trim().to_owned())
+}
+
+/// Returns the end of a login's output, as text.
+fn end_of(received: &[u8]) -> String {
+    let from = received.len().saturating_sub(OUTPUT_BYTES_MAX);
+    String::from_utf8_lossy(received.get(from..).unwrap_or_default()).into_owned()
 }

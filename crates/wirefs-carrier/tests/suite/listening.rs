@@ -134,3 +134,11 @@ fn dialing_a_closed_address_reports_the_next_step() {
     let error = wirefs_carrier::TcpDial::new(free, crate::traffic::PATIENCE).dial().unwrap_err().to_string();
     assert!(error.contains("wirefs serve"), "{error}");
 }
+
+#[test]
+fn unspecified_ipv6_address_accepts_ipv4_connections_too() {
+    let listener = bind(&"tcp+plain://[::]:0".parse().unwrap()).unwrap();
+    let Address::TcpPlain(host) = listener.address().clone() else { panic!("another kind of address") };
+    let _by_ipv4 = std::net::TcpStream::connect(("127.0.0.1", host.port)).unwrap();
+    listener.accept().unwrap();
+}

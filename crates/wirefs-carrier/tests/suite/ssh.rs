@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use wirefs_carrier::ssh::{InstallError, SshDial, SshOptions, install_remote};
+use wirefs_carrier::ssh::{Programs, SshDial, SshOptions};
 use wirefs_carrier::{CarrierLost, Dial, DialError};
 
 use crate::scratch::{Scratch, script};
@@ -107,32 +107,34 @@ fn lost_connection_reports_the_output_of_ssh() {
 }
 
 #[test]
-fn program_is_installed_where_the_dialer_finds_it() {
+fn program_is_copied_where_the_dialer_finds_it() {
     for testbed in [Ssh::with_script(), Ssh::with_sshd()] {
         let copy = testbed.scratch.join("copy");
         script(&copy, "#!/bin/sh\n[ \"$1\" = --version ] && exit 0\nexit 9\n");
-        // The real login's home must not be written to.
-        let options = testbed.options_at_home();
-        let path = install_remote(&login(), &options, &copy).unwrap();
-        let installed = testbed.scratch.join(&path);
-        assert_eq!(std::fs::read(&installed).unwrap(), std::fs::read(&copy).unwrap());
-        let names = std::fs::read_dir(installed.parent().unwrap()).unwrap().count();
-        assert_eq!(names, 1, "no draft is left behind");
-
         std::fs::remove_file(testbed.bin()).unwrap();
-        let error = SshDial::new(login(), Vec::new(), options).dial().unwrap_err().to_string();
-        assert!(error.contains("status 9"), "the copy was started: {error}");
+        // The real login's home must not be written to.
+        let options = testbed.options_at_home().with_programs(Programs::of(&copy), |_| {});
+        for _ in 0..2 {
+            let error = SshDial::new(login(), Vec::new(), options.clone()).dial().unwrap_err().to_string();
+            assert!(error.contains("status 9"), "the copy was started: {error}");
+            let directory = testbed.scratch.join(".cache/wirefs/bin");
+            let names: Vec<_> = std::fs::read_dir(directory).unwrap().flatten().collect();
+            assert_eq!(names.len(), 1, "no draft is left behind");
+            assert_eq!(std::fs::read(names[0].path()).unwrap(), std::fs::read(&copy).unwrap());
+        }
     }
 }
 
 #[test]
-fn program_that_does_not_run_is_not_installed() {
+fn program_that_does_not_run_is_not_kept() {
     let testbed = Ssh::with_script();
+    std::fs::remove_file(testbed.bin()).unwrap();
     let copy = testbed.scratch.join("copy");
     script(&copy, "#!/bin/sh\necho 'GLIBC_2.99 not found' >&2\nexit 1\n");
-    match install_remote(&login(), &testbed.options_at_home(), &copy) {
-        Err(InstallError::DoesNotRun { stderr, .. }) => assert!(stderr.contains("GLIBC_2.99")),
-        other => panic!("{other:?}"),
+    let options = testbed.options_at_home().with_programs(Programs::of(&copy), |_| {});
+    match SshDial::new(login(), Vec::new(), options).dial() {
+        Err(DialError::NotCopied { stderr, .. }) => assert!(stderr.contains("GLIBC_2.99"), "{stderr}"),
+        other => panic!("{}", other.err().map(|error| error.to_string()).unwrap_or_default()),
     }
     let directory = testbed.scratch.join(".cache/wirefs/bin");
     assert_eq!(std::fs::read_dir(directory).unwrap().count(), 0);
@@ -147,9 +149,11 @@ fn machine_of_another_kind_is_reported() {
     let home = scratch.path().display();
     script(
         &program,
-        &format!("#!/bin/sh\nfor last; do :; done\nHOME={home} PATH={home}/bin:$PATH sh -c \"$last\"\n"),
+        &format!(
+            "#!/bin/sh\nfor last; do :; done\nHOME={home} PATH={home}/bin:/usr/bin:/bin sh -c \"$last\"\n"
+        ),
     );
-    let options = SshOptions::default().with_command(&program);
-    let error = install_remote(&login(), &options, &program).unwrap_err().to_string();
-    assert!(error.contains("127.0.0.1 is Plan9 mips, this machine is Linux"), "{error}");
+    let options = SshOptions::default().with_command(&program).with_programs(Programs::of(&program), |_| {});
+    let error = SshDial::new(login(), Vec::new(), options).dial().unwrap_err().to_string();
+    assert!(error.contains("127.0.0.1") && error.contains("it is Plan9 mips"), "{error}");
 }

@@ -327,7 +327,7 @@ impl Testbed for Ssh {
 }
 
 pub fn login() -> Login {
-    Login { user: None, host: "127.0.0.1".into() }
+    Login { user: None, host: "127.0.0.1".into(), port: None }
 }
 
 fn receive_streams(remote_program: &UnixStream) -> [OwnedFd; 2] {

@@ -4,7 +4,6 @@ use crate::alone::{Alone, got, listing, stat};
 use crate::deeds::{create, readdir};
 use bytes::Bytes;
 use wirefs_client::call::{Answer, Call, ROOT};
-use wirefs_model::Dice;
 use wirefs_op::find_listing::{FindDirectory, FindWriter};
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::message::find::{FindMode, Rfind};
@@ -16,6 +15,7 @@ use wirefs_op::message::remove::Rremove;
 use wirefs_op::message::target::{Fd, NOFD};
 use wirefs_op::wire::Data;
 use wirefs_op::{Errno, Kind, Reply, Tag, TreePath};
+use wirefs_virtual::Dice;
 
 #[test]
 fn a_reply_to_no_request_is_the_servers_fault() {

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wirefs_client::Config;
 use wirefs_client::call::{Answer, Call, CallId, ROOT, TreeNodeId};
-use wirefs_model::Dice;
 use wirefs_op::{Errno, Kind, Timestamp};
+use wirefs_virtual::Dice;
 
 const DELAYS: Delays = Delays { wire: (1_000, 60_000), server: (0, 30_000), kernel: (0, 20_000) };
 const DIRECTORIES: [&str; 3] = ["d0", "d1", "d2"];

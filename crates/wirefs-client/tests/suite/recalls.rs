@@ -4,11 +4,11 @@ use crate::alone::{Alone, Told, got, listing, stat};
 use crate::deeds::{READ, create, getattr, readdir};
 use std::time::Duration;
 use wirefs_client::call::{Answer, Call, Entry, Handle, Invalidate, OpenHow, PageCache, ROOT, TreeNodeId};
-use wirefs_model::Dice;
 use wirefs_op::limits::{RECALL_ITEMS_MAX, REQUESTS_MAX};
 use wirefs_op::listing::ListingWriter;
 use wirefs_op::message::get::{GotMode, Rget};
 use wirefs_op::message::put::Rput;
+use wirefs_virtual::Dice;
 
 use wirefs_op::message::recall::{RecallItem, Rrecall};
 use wirefs_op::message::target::{Fd, NOFD};

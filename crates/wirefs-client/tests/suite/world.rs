@@ -21,13 +21,14 @@ use std::time::Duration;
 use wirefs_cache::CachePiece;
 use wirefs_client::call::{Answer, Call, CallId, Caller, Invalidate, TreeNodeId};
 use wirefs_client::{Client, Config, Lane, Output};
-use wirefs_model::{Dice, ModelTree};
+use wirefs_model::ModelTree;
 use wirefs_op::Order;
 use wirefs_op::message::attach::Watch;
 use wirefs_op::message::error::Rerror;
 use wirefs_op::message::version::{BootId, SessionId};
 use wirefs_op::{Errno, FileId, Reply, Request, Tag, Time};
 use wirefs_server::{ConnectionKey, Input, Job, JobKey, Replies, Sessions, Stopped, Terms, Tree};
+use wirefs_virtual::{Dice, EventQueue, Span, TwoLanes, delay};
 
 const BOOT: BootId = BootId(7);
 /// A call that is not answered after so much time is stuck.
@@ -39,11 +40,10 @@ pub(crate) struct Seat {
     pub(crate) connection: Option<ConnectionKey>,
     session: SessionId,
     config: Config,
-    /// When the last frame of each lane arrives at the server.
-    arrives: (Time, Time),
-    /// When the last reply leaves for and arrives at the client.
-    delivered: Time,
-    recalled: Time,
+    /// The order of frames to the server; queries are urgent.
+    up: TwoLanes,
+    /// The order of replies to the client; recalls are urgent.
+    down: TwoLanes,
     /// The invalidations for its kernel, in order, and the time of the last one.
     notices: VecDeque<Notice>,
     noticed: Time,
@@ -95,10 +95,10 @@ enum Event {
 /// How long things take, at least and at most, in microseconds.
 #[derive(Clone, Copy)]
 pub(crate) struct Delays {
-    pub(crate) wire: (u64, u64),
-    pub(crate) server: (u64, u64),
+    pub(crate) wire: Span,
+    pub(crate) server: Span,
     /// Telling a kernel to forget something.
-    pub(crate) kernel: (u64, u64),
+    pub(crate) kernel: Span,
 }
 
 /// Always the same round trip of 100 ms, and a server that takes none.
@@ -113,9 +113,8 @@ pub(crate) struct World {
     observer: Observer,
     sessions: Sessions,
     pub(crate) seats: Vec<Seat>,
-    events: BTreeMap<(Time, u64), Event>,
+    events: EventQueue<Event>,
     stopped: BTreeSet<JobKey>,
-    serial: u64,
     calls: u64,
     connections: u64,
     pub(crate) data: data::DataConnections,
@@ -206,9 +205,8 @@ impl World {
             observer,
             sessions,
             seats: Vec::new(),
-            events: BTreeMap::new(),
+            events: EventQueue::default(),
             stopped: BTreeSet::new(),
-            serial: 0,
             calls: 0,
             connections: 0,
             data: data::DataConnections::default(),
@@ -252,12 +250,11 @@ impl World {
     }
 
     fn when(&mut self, at: Time, event: Event) {
-        self.serial += 1;
-        self.events.insert((at, self.serial), event);
+        self.events.push(at, event);
     }
 
-    fn delay(&mut self, (least, most): (u64, u64)) -> Duration {
-        Duration::from_micros(least + self.dice.below(most - least + 1))
+    fn delay(&mut self, span: Span) -> Duration {
+        delay(&mut self.dice, span)
     }
 
     fn handle(&mut self, input: Input) {
@@ -323,15 +320,8 @@ impl World {
             return;
         }
         let delay = self.delay(self.delays.wire);
-        // A recall overtakes what waits, and is not overtaken by what comes after it.
-        let at = match reply {
-            Reply::Recall(_) => (self.now + delay).max(self.seats[seat].recalled),
-            _ => (self.now + delay).max(self.seats[seat].delivered),
-        };
-        if let Reply::Recall(_) = reply {
-            self.seats[seat].recalled = at;
-        }
-        self.seats[seat].delivered = at.max(self.seats[seat].delivered);
+        let is_urgent = matches!(reply, Reply::Recall(_));
+        let at = self.seats[seat].down.arrives(self.now + delay, is_urgent);
         self.when(at, Event::Deliver(seat, connection, reply.encode(tag).to_body(), change));
     }
 
@@ -449,23 +439,13 @@ impl World {
             return self.send_data(connection, body);
         }
         let delay = self.delay(self.delays.wire);
-        let (changes, queries) = self.seats[seat].arrives;
-        let at = match lane {
-            Lane::Queries => (self.now + delay).max(queries),
-            Lane::Changes => (self.now + delay).max(queries).max(changes),
-            Lane::Data(_) => return,
-        };
-        match lane {
-            Lane::Queries => self.seats[seat].arrives.1 = at,
-            Lane::Changes => self.seats[seat].arrives.0 = at,
-            Lane::Data(_) => {}
-        }
+        let at = self.seats[seat].up.arrives(self.now + delay, lane == Lane::Queries);
         self.when(at, Event::Arrive(connection, body));
     }
 
     /// Lets the next thing happen.
     pub(crate) fn step(&mut self) {
-        let Some(((at, _), event)) = self.events.pop_first() else {
+        let Some((at, event)) = self.events.pop() else {
             panic!("nothing happens any more");
         };
         self.now = self.now.max(at);
@@ -553,7 +533,7 @@ impl World {
     /// Lets time pass.
     pub(crate) fn pass(&mut self, span: Duration) {
         let until = self.now + span;
-        while self.events.first_key_value().is_some_and(|((at, _), _)| *at <= until) {
+        while self.events.next_at().is_some_and(|at| at <= until) {
             self.step();
         }
         self.now = until;

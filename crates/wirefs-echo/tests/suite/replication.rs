@@ -21,9 +21,9 @@ fn start_cluster(seed: u64, count: u16, loss: f64) -> Cluster {
 fn concurrent(cluster: &mut Cluster, steps: u64) {
     for _ in 0..steps {
         let ids: Vec<ReplicaId> = cluster.nodes.keys().copied().collect();
-        let id = ids[cluster.roll(ids.len() as u64) as usize];
+        let id = ids[cluster.dice.below(ids.len() as u64) as usize];
         cluster.request_change(id);
-        let wait = cluster.roll(60);
+        let wait = cluster.dice.below(60);
         cluster.run(ms(wait));
     }
 }
@@ -112,10 +112,10 @@ fn ten_minutes_of_concurrent_changes_end_in_one_root() {
     let end = cluster.now + ms(600_000);
     let mut count = 0;
     while cluster.now < end {
-        let id = ReplicaId(1 + cluster.roll(3) as u16);
+        let id = ReplicaId(1 + cluster.dice.below(3) as u16);
         cluster.request_change(id);
         count += 1;
-        let wait = cluster.roll(600);
+        let wait = cluster.dice.below(600);
         cluster.run(ms(wait));
     }
     cluster.run(ms(60_000));
@@ -143,7 +143,7 @@ fn paused_node_returns_and_repeats_no_change() {
         let mut cluster = start_cluster(seed, 3, 0.05);
         concurrent(&mut cluster, 20);
         let sleeper = ReplicaId(1 + (seed % 3) as u16);
-        let until = cluster.now + ms(500 + cluster.roll(4_000));
+        let until = cluster.now + ms(500 + cluster.dice.below(4_000));
         cluster.nodes.get_mut(&sleeper).unwrap().paused_until = until;
         concurrent(&mut cluster, 40);
         cluster.run(ms(90_000));
@@ -175,10 +175,10 @@ fn returned_member_restores_the_quorum_after_another_died() {
 fn new_instance_that_rejoined_before_all_know_it_stays_a_member() {
     for seed in seeds(20) {
         let (mut cluster, [_, two, three]) = two_of_three(seed, ReplicaId(1));
-        cluster.cut = [(two, three), (three, two)].into();
+        cluster.net.partition(two, three);
         cluster.start(three, false);
         until(&mut cluster, |cluster| cluster.nodes[&two].replica.members().contains(&three));
-        cluster.cut.clear();
+        cluster.net.heal();
         concurrent(&mut cluster, 30);
         cluster.run(ms(30_000));
         cluster.check(&format!("seed {seed}"));
@@ -192,15 +192,16 @@ fn new_instance_is_not_mistaken_for_the_former_member() {
         let (mut cluster, [one, two, three]) = two_of_three(seed, ReplicaId(2));
         cluster.start(three, false);
         until(&mut cluster, |cluster| cluster.nodes[&two].replica.members().contains(&three));
-        cluster.cut = [(two, one), (three, one)].into();
+        cluster.net.cut(two, one);
+        cluster.net.cut(three, one);
         // Before or after it has accepted the root.
         cluster.run(ms(seed % 2 * 100));
         cluster.start(three, false);
         cluster.run(ms(50));
-        cluster.cut.remove(&(three, one));
+        cluster.net.restore(three, one);
         cluster.run(ms(150));
         assert!(!cluster.nodes[&one].replica.members().contains(&three), "seed {seed}");
-        cluster.cut.clear();
+        cluster.net.heal();
         concurrent(&mut cluster, 30);
         cluster.run(ms(30_000));
         cluster.check(&format!("seed {seed}"));
@@ -265,7 +266,7 @@ fn restarted_node_gets_all_blocks_again() {
         let victim = ReplicaId(1 + (seed / 2 % u64::from(count)) as u16);
         let (counter, requested) = (cluster.nodes[&victim].counter, cluster.nodes[&victim].requested);
         cluster.nodes.remove(&victim);
-        let wait = cluster.roll(2_500);
+        let wait = cluster.dice.below(2_500);
         cluster.run(ms(wait));
         cluster.start(victim, false);
         // Skips ids, as the tree does.

@@ -10,6 +10,7 @@ use wirefs_echo::{
 };
 use wirefs_lab::LaneProfile;
 use wirefs_lab::lane::Lane;
+use wirefs_virtual::Dice;
 
 /// Duration of one driver iteration.
 const STEP: Duration = Duration::from_micros(100);
@@ -101,14 +102,7 @@ pub(crate) fn config(profiles: &[HostProfile]) -> EchoConfig {
 
 /// Returns the contents of a block by its number.
 pub(crate) fn content(number: u64, bytes: usize) -> Bytes {
-    let mut state = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let word = move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.to_le_bytes()
-    };
-    std::iter::repeat_with(word).flatten().take(bytes).collect()
+    Dice::new(number).bytes(bytes).into()
 }
 
 pub(crate) fn id(number: u64) -> EchoBlockId {

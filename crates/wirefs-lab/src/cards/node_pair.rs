@@ -114,7 +114,7 @@ impl NodePair {
         let share = self.scratch.0.join("share");
         for (is_server, name) in [(true, "server"), (false, "client")] {
             let mut command = self.wirefs(is_server);
-            command.args(["node", "up", "--via", "tls", "--name", name, "--at"]);
+            command.args(["node", "up", "--open", "--via", "tls", "--name", name, "--at"]);
             command.arg(self.scratch.0.join(format!("net-{name}")));
             if is_server {
                 command.arg("--share").arg(&share);

@@ -1,14 +1,6 @@
 use super::*;
 
 #[test]
-fn split_mix_matches_its_published_sequence() {
-    // The first outputs of SplitMix64 for seed 1234567, as its authors list them.
-    let mut state = 1_234_567;
-    let drawn: Vec<u64> = (0..3).map(|_| split_mix(&mut state)).collect();
-    assert_eq!(drawn, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
-}
-
-#[test]
 fn xoshiro_follows_its_recurrence_from_a_known_state() {
     // State 1, 2, 3, 4: the reference program's first outputs.
     let mut random = Random { state: [1, 2, 3, 4] };

@@ -3,6 +3,7 @@
 use super::LeaseSet;
 use std::collections::BTreeSet;
 use wirefs_op::FileId;
+use wirefs_virtual::Dice;
 
 fn id(fs: u32, ino: u64, generation: u32) -> FileId {
     FileId { fs, ino, generation }
@@ -25,18 +26,14 @@ fn ids_that_differ_in_one_part_only_are_different_objects() {
 
 #[test]
 fn the_set_behaves_like_an_ordered_set() {
-    let mut state = 1u64;
-    let mut dice = |below: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % below
-    };
+    let mut dice = Dice::new(1);
     let mut set = LeaseSet::default();
     let mut model = BTreeSet::new();
     for step in 0..60_000u64 {
         // The set grows, shrinks and grows again; ids are few enough to be reused.
         let growing = step / 10_000 % 2 == 0;
-        let id = id(dice(2) as u32, dice(3000), dice(3) as u32);
-        if dice(10) < if growing { 8 } else { 2 } {
+        let id = id(dice.below(2) as u32, dice.below(3000), dice.below(3) as u32);
+        if dice.below(10) < if growing { 8 } else { 2 } {
             assert_eq!(set.insert(id), model.insert(id));
         } else {
             assert_eq!(set.remove(id), model.remove(&id));

@@ -17,7 +17,7 @@ impl LeaseSimulation {
             return;
         }
         self.advance(client);
-        match self.clients[client].receive(self.now, down, self.mutation, &mut self.rng) {
+        match self.clients[client].receive(self.now, down, self.mutation, &mut self.dice) {
             Next::Nothing => {}
             Next::Lost => self.at(self.now, Event::CutAtClient(client, connection)),
             Next::Answer(pending, facts) => {
@@ -35,7 +35,7 @@ impl LeaseSimulation {
     /// wakes, in the same order.
     pub(crate) fn wakes_at(&self, client: usize) -> Time {
         let wakes = |event: &Event| matches!(event, Event::Wake(owner, _) if *owner == client);
-        self.events.iter().find(|(_, event)| wakes(event)).map_or(self.now, |((at, _), _)| *at)
+        self.events.iter().find(|(_, event)| wakes(event)).map_or(self.now, |(at, _)| at)
     }
 
     pub(crate) fn handle_client_event(&mut self, client: usize, event: Event) {
@@ -57,7 +57,7 @@ impl LeaseSimulation {
             Event::CutAtClient(_, connection) => {
                 if self.clients[client].connection == Some(connection) {
                     self.clients[client].lost(self.now);
-                    let most = if self.rng.percent(30) { 40_000_000 } else { 1_000_000 };
+                    let most = if self.dice.chance(30, 100) { 40_000_000 } else { 1_000_000 };
                     self.later(1_000, most, Event::Connect(client));
                 }
             }
@@ -105,10 +105,8 @@ impl LeaseSimulation {
         let next = deadline.into_iter().chain(seat_now.renewal_at()).min();
         if let Some(next) = next {
             let wait = seat_now.clock.until(now, next);
-            let is_new = !self.events.iter().any(|((at, _), event)| {
-                *at <= now + wait
-                    && *at > now
-                    && matches!(event, Event::ClientTick(owner) if *owner == client)
+            let is_new = !self.events.iter().any(|(at, event)| {
+                at <= now + wait && at > now && matches!(event, Event::ClientTick(owner) if *owner == client)
             });
             if is_new {
                 self.at(now + wait, Event::ClientTick(client));
@@ -137,7 +135,7 @@ impl LeaseSimulation {
             let ask = self.something(client);
             self.send_request(client, ask);
         }
-        let most = match self.rng.between(0, 19) {
+        let most = match self.dice.between(0, 19) {
             0 => 30_000_000,
             1..4 => 3_000_000,
             _ => 300_000,
@@ -146,9 +144,9 @@ impl LeaseSimulation {
     }
 
     fn something(&mut self, client: usize) -> Ask {
-        let directory = self.rng.pick(&DIRECTORIES);
-        let name = self.rng.pick(&NAMES);
-        match self.rng.between(0, 99) {
+        let directory = self.dice.one_of(&DIRECTORIES);
+        let name = self.dice.one_of(&NAMES);
+        match self.dice.between(0, 99) {
             0..25 => Ask::Lookup(directory, name),
             25..45 => Ask::List(directory),
             45..65 => {

@@ -1,7 +1,6 @@
 //! External changes and faults.
 
 use crate::mutations::Mutation;
-use crate::rng::Rng;
 use crate::simulation::{Changer, Event, LeaseSimulation};
 use crate::store::{DIRECTORIES, Fact, NAMES, Store};
 use crate::wire::{Ask, Change, ChangeKind};
@@ -10,16 +9,17 @@ use std::time::Duration;
 use wirefs_lease::Grantor;
 use wirefs_lease::limits::{MARGIN, TERM};
 use wirefs_op::Time;
+use wirefs_virtual::Dice;
 
 impl LeaseSimulation {
     pub(crate) fn some_change(&mut self) -> ChangeKind {
-        let place = |rng: &mut Rng| (rng.pick(&DIRECTORIES), rng.pick(&NAMES));
-        let (directory, name) = place(&mut self.rng);
-        match self.rng.between(0, 9) {
+        let place = |dice: &mut Dice| (dice.one_of(&DIRECTORIES), dice.one_of(&NAMES));
+        let (directory, name) = place(&mut self.dice);
+        match self.dice.between(0, 9) {
             0..4 => ChangeKind::Write(directory, name),
             4..6 => ChangeKind::Create(directory, name),
             6..7 => ChangeKind::Unlink(directory, name),
-            7..9 => ChangeKind::Rename((directory, name), place(&mut self.rng)),
+            7..9 => ChangeKind::Rename((directory, name), place(&mut self.dice)),
             _ => ChangeKind::Chmod(directory),
         }
     }
@@ -31,15 +31,15 @@ impl LeaseSimulation {
             }
             return;
         }
-        let client = self.rng.between(0, self.clients.len() as u64 - 1) as usize;
-        match self.rng.between(0, 99) {
+        let client = self.dice.between(0, self.clients.len() as u64 - 1) as usize;
+        match self.dice.between(0, 99) {
             0..15 => {
-                let long = self.rng.between(100_000_000, 40_000_000_000);
+                let long = self.dice.between(100_000_000, 40_000_000_000);
                 self.wires[client].stalled_until = Time(self.now.0 + long);
             }
             15..35 => self.cut(client),
             35..45 if !self.clients[client].asleep => {
-                let long = Duration::from_millis(self.rng.between(100, 60_000));
+                let long = Duration::from_millis(self.dice.between(100, 60_000));
                 self.clients[client].sleeps();
                 self.at(self.now + long, Event::Wake(client, long));
             }
@@ -59,9 +59,9 @@ impl LeaseSimulation {
     fn cut(&mut self, client: usize) {
         let Some(connection) = self.clients[client].connection else { return };
         self.dead.push(connection);
-        let most = if self.rng.percent(30) { 60_000_000 } else { 1_000_000 };
+        let most = if self.dice.chance(30, 100) { 60_000_000 } else { 1_000_000 };
         self.later(0, most, Event::CutAtServer(client, connection));
-        let most = if self.rng.percent(30) { 25_000_000 } else { 1_000_000 };
+        let most = if self.dice.chance(30, 100) { 25_000_000 } else { 1_000_000 };
         self.later(0, most, Event::CutAtClient(client, connection));
     }
 

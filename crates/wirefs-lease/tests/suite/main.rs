@@ -8,7 +8,6 @@ mod check;
 mod clients;
 mod faults;
 mod mutations;
-mod rng;
 mod runs;
 mod server;
 mod sim_client;

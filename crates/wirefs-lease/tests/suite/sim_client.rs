@@ -1,13 +1,13 @@
 //! One client: its cache, its kernel's cache, and the machine that decides their validity.
 
 use crate::mutations::Mutation;
-use crate::rng::Rng;
 use crate::store::{Fact, NAMES, Value, id};
 use crate::wire::{Ask, Change, ChangeKind, Connection, Down};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wirefs_lease::{FullInvalidation, LeaseHolder, LeaseItem, PendingRecall, Serial};
 use wirefs_op::Time;
+use wirefs_virtual::Dice;
 
 /// A pending request.
 pub(crate) struct Pending {
@@ -27,11 +27,11 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    fn new(rng: &mut Rng) -> Clock {
+    fn new(dice: &mut Dice) -> Clock {
         // One percent is far more than the error of a real clock.
         Clock {
-            offset: rng.between(0, 1_000_000_000_000),
-            gain: rng.between(0, 20_000) as i64 - 10_000,
+            offset: dice.between(0, 1_000_000_000_000),
+            gain: dice.between(0, 20_000) as i64 - 10_000,
             slept: 0,
         }
     }
@@ -72,9 +72,9 @@ pub(crate) struct SimClient {
 }
 
 impl SimClient {
-    pub(crate) fn new(rng: &mut Rng) -> SimClient {
+    pub(crate) fn new(dice: &mut Dice) -> SimClient {
         SimClient {
-            clock: Clock::new(rng),
+            clock: Clock::new(dice),
             holder: None,
             connection: None,
             attached: false,
@@ -171,7 +171,7 @@ impl SimClient {
         request: u64,
         reply: &[(Fact, Value, bool)],
         mutation: Option<Mutation>,
-        rng: &mut Rng,
+        dice: &mut Dice,
     ) {
         let local = self.clock.read(now);
         let Some(Pending { ask, sent }) = self.pending.remove(&request) else { return };
@@ -204,7 +204,7 @@ impl SimClient {
         for (fact, value) in taken {
             self.taken += 1;
             self.own.insert(fact, value);
-            if valid && rng.percent(70) {
+            if valid && dice.chance(70, 100) {
                 self.kernel.insert(fact, value);
             }
         }
@@ -274,11 +274,11 @@ impl SimClient {
         now: Time,
         down: Down,
         mutation: Option<Mutation>,
-        rng: &mut Rng,
+        dice: &mut Dice,
     ) -> Next {
         match down {
             Down::Attached { retained } => self.attached(now, retained, mutation),
-            Down::Reply(request, reply) => self.replied(now, request, &reply, mutation, rng),
+            Down::Reply(request, reply) => self.replied(now, request, &reply, mutation, dice),
             Down::Recall(serial, items) => return self.recalled(now, serial, &items, mutation),
             Down::Closed => return Next::Lost,
         }

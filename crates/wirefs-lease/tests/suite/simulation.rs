@@ -1,7 +1,6 @@
 //! The simulation: events in the order of their times, determined by a seed.
 
 use crate::mutations::Mutation;
-use crate::rng::Rng;
 use crate::server::Server;
 use crate::sim_client::SimClient;
 use crate::store::{Fact, Store};
@@ -10,6 +9,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use wirefs_lease::{LeaseConfig, PendingRecall};
 use wirefs_op::Time;
+use wirefs_virtual::{Dice, EventQueue};
 
 /// The time for which programs act.
 const BUSY: Duration = Duration::from_secs(150);
@@ -62,7 +62,7 @@ pub(crate) enum Changer {
 pub(crate) struct LeaseSimulation {
     pub(crate) now: Time,
     pub(crate) mutation: Option<Mutation>,
-    pub(crate) rng: Rng,
+    pub(crate) dice: Dice,
     pub(crate) store: Store,
     /// The origin and time of the last change of each fact.
     pub(crate) changers: BTreeMap<Fact, (Changer, Time)>,
@@ -73,8 +73,7 @@ pub(crate) struct LeaseSimulation {
     pub(crate) wires: Vec<Wires>,
     /// Connections that deliver nothing any more.
     pub(crate) dead: Vec<Connection>,
-    pub(crate) events: BTreeMap<(Time, u64), Event>,
-    serial: u64,
+    pub(crate) events: EventQueue<Event>,
     pub(crate) requests: u64,
     pub(crate) connections: u64,
     pub(crate) tick_at: Option<Time>,
@@ -93,15 +92,15 @@ pub(crate) struct Record {
 
 impl LeaseSimulation {
     pub(crate) fn new(seed: u64, mutation: Option<Mutation>) -> LeaseSimulation {
-        let mut rng = Rng::new(seed);
-        let clients = rng.between(2, 4) as usize;
+        let mut dice = Dice::new(seed);
+        let clients = dice.between(2, 4) as usize;
         let mut config = LeaseConfig::default();
         if mutation == Some(Mutation::FencesEarly) {
             config.term = Duration::from_secs(3);
             config.margin = Duration::from_secs(1);
         }
-        if rng.percent(25) {
-            config.leases_max = rng.between(4, 12) as usize;
+        if dice.chance(25, 100) {
+            config.leases_max = dice.between(4, 12) as usize;
         }
         LeaseSimulation {
             now: Time(0),
@@ -109,17 +108,16 @@ impl LeaseSimulation {
             store: Store::new(),
             changers: BTreeMap::new(),
             server: Server::new(config, clients),
-            clients: (0..clients).map(|_| SimClient::new(&mut rng)).collect(),
+            clients: (0..clients).map(|_| SimClient::new(&mut dice)).collect(),
             failure: None,
             log: Vec::new(),
             wires: vec![Wires::default(); clients],
             dead: Vec::new(),
-            events: BTreeMap::new(),
-            serial: 0,
+            events: EventQueue::default(),
             requests: 0,
             connections: 0,
             tick_at: None,
-            rng,
+            dice,
         }
     }
 
@@ -134,10 +132,7 @@ impl LeaseSimulation {
         }
         self.later(2_000_000, 10_000_000, Event::Fault);
         let mut record = Record::default();
-        while let Some(((at, _), event)) = self.events.pop_first() {
-            if at > Time(0) + BUSY + REST {
-                break;
-            }
+        while let Some((at, event)) = self.events.pop_until(Time(0) + BUSY + REST) {
             self.now = at;
             record.events += 1;
             self.log.push(format!("{:>13} {event:?}", at.0));
@@ -170,26 +165,25 @@ impl LeaseSimulation {
     }
 
     pub(crate) fn later(&mut self, least_us: u64, most_us: u64, event: Event) {
-        let delay = self.rng.between(least_us * 1000, most_us * 1000);
+        let delay = self.dice.between(least_us * 1000, most_us * 1000);
         self.at(Time(self.now.0 + delay), event);
     }
 
     pub(crate) fn at(&mut self, at: Time, event: Event) {
-        self.serial += 1;
-        self.events.insert((at.max(self.now), self.serial), event);
+        self.events.push(at.max(self.now), event);
     }
 
     /// Sends a message over the server's connection to a client.
     pub(crate) fn down(&mut self, client: usize, down: Down) {
         let Some(connection) = self.server.connections[client] else { return };
         let overtakes = self.mutation == Some(Mutation::OvertakesRecalls);
-        let at = self.wires[client].down(self.now, &mut self.rng, &down, overtakes);
+        let at = self.wires[client].down(self.now, &mut self.dice, &down, overtakes);
         self.at(at, Event::Down(client, connection, down));
     }
 
     pub(crate) fn up(&mut self, client: usize, up: Up) {
         let Some(connection) = self.clients[client].connection else { return };
-        let at = self.wires[client].up(self.now, &mut self.rng, &up);
+        let at = self.wires[client].up(self.now, &mut self.dice, &up);
         self.at(at, Event::Up(client, connection, up));
     }
 
@@ -198,7 +192,7 @@ impl LeaseSimulation {
         if let Some(at) = deadline.filter(|at| self.tick_at.is_none_or(|tick| *at < tick || tick < self.now))
         {
             // The server is busy with other work.
-            let late = self.rng.between(0, 50_000_000);
+            let late = self.dice.between(0, 50_000_000);
             self.tick_at = Some(at);
             self.at(Time(at.0 + late), Event::Tick);
         }
@@ -235,7 +229,7 @@ impl LeaseSimulation {
                 // An overdue invalidation takes place before any program runs.
                 let is_invalidation =
                     |event: &Event| matches!(event, Event::FullyInvalidated(owner) if *owner == client);
-                if self.events.values().any(is_invalidation) {
+                if self.events.iter().any(|(_, event)| is_invalidation(event)) {
                     self.clients[client].kernel.clear();
                 }
             }

@@ -1,9 +1,9 @@
 //! Messages and their delays.
 
-use crate::rng::Rng;
 use crate::store::{Fact, Value};
 use wirefs_lease::{LeaseItem, Serial};
 use wirefs_op::Time;
+use wirefs_virtual::{Dice, InOrder, delay};
 
 /// A connection between a client and the server; never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -95,10 +95,10 @@ pub(crate) enum Down {
 /// Both directions between a client and the server.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Wires {
-    /// The arrival time of the last message of each kind.
-    requests: Time,
-    answers: Time,
-    recalls: Time,
+    /// The order of each kind of message.
+    requests: InOrder,
+    answers: InOrder,
+    recalls: InOrder,
     /// No message arrives before this time.
     pub(crate) stalled_until: Time,
 }
@@ -108,33 +108,28 @@ impl Wires {
         Wires { stalled_until, ..Wires::default() }
     }
 
-    fn late(&self, now: Time, rng: &mut Rng) -> Time {
-        let micros = if rng.percent(5) { rng.between(0, 3_000_000) } else { rng.between(100, 60_000) };
-        Time(now.0 + micros * 1000).max(self.stalled_until)
+    fn late(&self, now: Time, dice: &mut Dice) -> Time {
+        let span = if dice.chance(5, 100) { (0, 3_000_000) } else { (100, 60_000) };
+        (now + delay(dice, span)).max(self.stalled_until)
     }
 
     /// Returns the arrival time. Requests stay in order, and so do answers to recalls.
-    pub(crate) fn up(&mut self, now: Time, rng: &mut Rng, up: &Up) -> Time {
-        let at = self.late(now, rng);
-        let last = match up {
-            Up::Attach | Up::Request(..) => &mut self.requests,
-            Up::Recalled(_) => &mut self.answers,
-        };
-        *last = at.max(*last);
-        *last
+    pub(crate) fn up(&mut self, now: Time, dice: &mut Dice, up: &Up) -> Time {
+        let at = self.late(now, dice);
+        match up {
+            Up::Attach | Up::Request(..) => self.requests.arrives(at),
+            Up::Recalled(_) => self.answers.arrives(at),
+        }
     }
 
     /// Returns the arrival time. Recalls stay in order; replies arrive in any order, but not before a recall
     /// that was queued earlier.
-    pub(crate) fn down(&mut self, now: Time, rng: &mut Rng, down: &Down, overtakes: bool) -> Time {
-        let at = self.late(now, rng);
+    pub(crate) fn down(&mut self, now: Time, dice: &mut Dice, down: &Down, overtakes: bool) -> Time {
+        let at = self.late(now, dice);
         match down {
-            Down::Recall(..) => {
-                self.recalls = at.max(self.recalls);
-                self.recalls
-            }
+            Down::Recall(..) => self.recalls.arrives(at),
             Down::Reply(..) if overtakes => at,
-            Down::Reply(..) => at.max(self.recalls),
+            Down::Reply(..) => at.max(self.recalls.last()),
             Down::Attached { .. } | Down::Closed => at,
         }
     }

@@ -1,11 +1,11 @@
 //! Random operations, with so few names that operations often conflict.
 
-use crate::dice::Dice;
 use crate::operation::{
     FileCall, NameCall, ObjectCall, OpenFlags, Operation, Path, Pattern, SLOTS, Slot, TimeToSet,
 };
 use proptest::prelude::*;
 use wirefs_op::Timestamp;
+use wirefs_virtual::Dice;
 
 /// None is world-writable with the sticky bit: there Linux has additional rules (`fs.protected_*`).
 const MODES: [u32; 9] = [0o644, 0o600, 0o755, 0o777, 0o444, 0o1755, 0o2755, 0o4755, 0o2644];

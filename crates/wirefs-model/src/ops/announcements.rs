@@ -2,7 +2,6 @@
 //! clients would invalidate valid data.
 
 use super::{RandomRequest, TreeComparison, unusable};
-use crate::dice::Dice;
 use crate::mismatch::{Mismatch, OperationHistory};
 use crate::ops::client::TreeClient;
 use crate::ops::objects::{ObjectSnapshot, TreeChange};
@@ -11,6 +10,7 @@ use std::collections::BTreeSet;
 use wirefs_op::message::put::PutMode;
 use wirefs_op::message::version::BootId;
 use wirefs_server::Tree;
+use wirefs_virtual::Dice;
 
 /// Sends the `requests` random requests of `seed` to an empty `tree`, each several times: parked at its first touch, at
 /// its second, and so on until it proceeds. Compares the touches with the changes of the model. All attributes in

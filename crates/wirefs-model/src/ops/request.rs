@@ -1,6 +1,5 @@
 //! Random requests, independent of the fds and inode ids of a tree.
 
-use crate::dice::Dice;
 use crate::operation::random::{XATTRS, length, offset, path, path_with, pattern, slot, target, time};
 use crate::operation::{Pattern, Slot};
 use bytes::Bytes;
@@ -9,6 +8,7 @@ use wirefs_op::message::get::GetMode;
 use wirefs_op::message::put::{Create, PutMode};
 use wirefs_op::message::xattr::XattrAction;
 use wirefs_op::{Cred, Kind, SetStat, SetTime, TreePath};
+use wirefs_virtual::Dice;
 
 /// The inode id in a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

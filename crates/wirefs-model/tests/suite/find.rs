@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use wirefs_blockfs::{BlockFs, BlockFsOptions};
 use wirefs_blocks::store::MemoryStore;
 use wirefs_hostfs::{HostOptions, HostTree};
-use wirefs_model::{Dice, ModelTree};
+use wirefs_model::ModelTree;
 use wirefs_op::find_listing::{FindReader, FindRecord};
 use wirefs_op::listing::entries;
 use wirefs_op::message::find::{FindMode, Tfind};
@@ -22,6 +22,7 @@ use wirefs_op::message::version::BootId;
 use wirefs_op::wire::Data;
 use wirefs_op::{Cred, Errno, Kind, Reply, Request, SetStat, Stat, TreePath};
 use wirefs_server::{Replies, SessionKey, Stopped, Tree};
+use wirefs_virtual::Dice;
 
 const SESSION: SessionKey = SessionKey(1);
 const NAMES: [&str; 7] = ["a", "b", "ab", "abc", "longer name", "x.rs", "y.rs"];

@@ -29,6 +29,8 @@ pub(crate) struct State {
     /// Data connections that the core has requested and no thread opens yet; there are few.
     pub(crate) wanted_data: Vec<DataKey>,
     pub(crate) peer: PeerInfo,
+    /// The error of the last dial; `None` while there is a connection.
+    pub(crate) dial_error: Option<String>,
 }
 
 impl State {

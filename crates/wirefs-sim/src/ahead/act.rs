@@ -1,7 +1,6 @@
-//! What the program of a mount that is ahead does: one thing after the other, in calls as a kernel makes them, which looks up each name
-//! first.
+//! The steps of the program on an exclusive mount, as calls of a kernel, which looks up each name first.
 
-use super::past::Picture;
+use super::believed::TreeImage;
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use wirefs_client::call::{CallId, Handle, ROOT, TreeNodeId};
@@ -18,17 +17,17 @@ use wirefs_op::{Cred, FileId, Kind, Request, SetStat, Time, TreePath};
 pub(crate) struct Open {
     pub(crate) node: TreeNodeId,
     pub(crate) handle: Handle,
-    /// In the tree that the program believes in.
+    /// Its id in the tree that the program believes in.
     pub(crate) id: FileId,
 }
 
-/// One call of it, or several.
+/// One step: a call, or several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// The kernel looks a name up.
+    /// The kernel looks up a name.
     Look(TreePath),
     Stat(TreePath),
-    /// A file is made, and open.
+    /// Creates a file and keeps it open.
     Create(TreePath),
     Mkdir(TreePath),
     Symlink(TreePath),
@@ -38,33 +37,33 @@ pub(crate) enum Step {
     Mode(TreePath, u32),
     Cut(TreePath, u64),
     Open(TreePath),
-    /// The same, to append.
+    /// Opens a file to append.
     OpenEnd(TreePath),
-    /// Of the file that was opened last, or that is kept open.
+    /// Writes to the file that was opened last, or to one that is kept open.
     Write(u64, Bytes),
     Read,
     Flush,
     Fsync,
     Release,
-    /// It stays open.
+    /// Keeps the file open.
     Keep,
     List(TreePath),
-    /// More of a directory that is open.
+    /// Lists more of an open directory.
     ListOn(TreePath, Handle, u64, Vec<Vec<u8>>),
     ListEnd(TreePath, Handle),
     Syncfs,
 }
 
-/// What the program does just now.
+/// The current task of the program.
 #[derive(Debug)]
 pub(crate) struct Task {
     pub(super) steps: VecDeque<Step>,
-    /// Which nodes the paths are.
+    /// The nodes at the paths.
     pub(super) nodes: BTreeMap<TreePath, TreeNodeId>,
     pub(super) open: Option<Open>,
     pub(super) call: Option<CallId>,
     pub(super) began: Time,
-    /// What the server has to have before the answer to what is asked for waits for the local disk.
+    /// The answer waits for the local disk instead of the server.
     pub(super) is_journaled: bool,
 }
 
@@ -80,13 +79,13 @@ impl Task {
         }
     }
 
-    /// In words.
+    /// Describes the task.
     pub(super) fn shown(&self) -> String {
         format!("{:?} since {}", self.steps.front(), self.began.0 / 1_000_000)
     }
 
-    /// The change that may have been done, though nobody said so.
-    pub(super) fn change_under_way(&self, open: Option<&TreePath>) -> Option<Request> {
+    /// Returns the change that may be applied although it is not answered.
+    pub(super) fn pending_change(&self, open: Option<&TreePath>) -> Option<Request> {
         self.call.and(self.steps.front()).and_then(|step| step.request(open))
     }
 
@@ -114,7 +113,7 @@ fn place(path: &TreePath) -> Place {
 pub(super) const TEXT: &[u8] = b"somewhere";
 
 impl Step {
-    /// As a request to the tree that the program believes in; `open` is where the file that is open has a name.
+    /// Returns the request to the tree that the program believes in; `open` is the path of the open file.
     pub(super) fn request(&self, open: Option<&TreePath>) -> Option<Request> {
         Some(match self {
             Step::Create(path) => make(path, Kind::File, 0o644, b""),
@@ -147,13 +146,13 @@ impl Step {
     }
 }
 
-/// The look-ups of all names on a path, as far as they are there.
-pub(super) fn looks(picture: &Picture, path: &TreePath) -> Vec<Step> {
+/// Returns the lookups of all existing names on a path.
+pub(super) fn lookups(tree_image: &TreeImage, path: &TreePath) -> Vec<Step> {
     let names: Vec<&[u8]> = path.names().collect();
     let mut steps = Vec::new();
     for count in 1..=names.len() {
         let Some(path) = TreePath::from_names(names.iter().take(count).copied()) else { break };
-        let is_there = picture.contains_key(&path);
+        let is_there = tree_image.contains_key(&path);
         steps.push(Step::Look(path));
         if !is_there {
             break;

@@ -1,4 +1,4 @@
-//! The disk of a mount's journal: it does one thing after the other, as [`GroupCommit`](wirefs_journal::GroupCommit) says, and takes its time.
+//! The local disk of a mount's journal: executes the jobs of a [`GroupCommit`](wirefs_journal::GroupCommit) one after the other, with delays.
 
 use super::journal::Journal;
 use crate::flaw::Flaw;
@@ -8,7 +8,7 @@ use wirefs_client::call::{Answer, CallId};
 use wirefs_journal::{DiskJob, Point, SyncRole};
 
 impl Journal {
-    /// What the disk begins to do now, and what it is about.
+    /// Returns the jobs that start now, each with the number of entries that it covers.
     fn jobs(&mut self) -> Vec<(DiskJob, usize)> {
         let mut jobs = Vec::new();
         for (point, ..) in &self.waiting {
@@ -20,12 +20,12 @@ impl Journal {
             self.is_early |= matches!(job, DiskJob::SyncNames(_) | DiskJob::SyncSegment(_));
             jobs.push(job);
         }
-        jobs.iter().for_each(|job| self.is_told(job));
+        jobs.iter().for_each(|job| self.start_job(job));
         let count = |job: &DiskJob| self.count_for(job);
         jobs.into_iter().map(|job| (job.clone(), count(&job))).collect()
     }
 
-    /// The answers that waited for what the disk has by now.
+    /// Returns the answers that waited for entries that are durable now.
     fn answers(&mut self) -> Vec<(CallId, Answer)> {
         let synced = self.durable.synced();
         let ready: Vec<_> = self.waiting.extract_if(.., |(point, ..)| *point <= synced).collect();
@@ -35,7 +35,7 @@ impl Journal {
 }
 
 impl World {
-    /// An answer waits for the local disk.
+    /// Holds an answer back until the local disk has the journal.
     pub(crate) fn answer_journaled(&mut self, index: usize, id: CallId, answer: Answer) {
         let Some(ahead) = &mut self.ahead else { return self.answer_comes(index, id, answer) };
         ahead.waits_for_disk(id);
@@ -45,19 +45,19 @@ impl World {
         self.disk_goes_on(index);
     }
 
-    /// The local disk gets to know what there is to do, and answers come for which it has done enough.
+    /// Starts due jobs, and releases answers.
     pub(crate) fn disk_goes_on(&mut self, index: usize) {
         let Some(disk) = self.plan.ahead.as_ref().map(|ahead| ahead.disk) else { return };
-        let Some(life) = self.seats.get(index).map(|seat| seat.life) else { return };
+        let Some(life) = self.hosts.get(index).map(|host| host.life) else { return };
         let Some(journal) = self.ahead.as_mut().and_then(|ahead| ahead.journal.as_mut()) else { return };
         let jobs = journal.jobs();
-        if self.flaw == Some(Flaw::TakesBegunForDone) {
+        if self.flaw == Some(Flaw::TrustsStartedSync) {
             jobs.iter().for_each(|(job, _)| journal.durable.done(job));
         }
         let answers = journal.answers();
         for (job, count) in jobs {
             let delay = self.delay(disk);
-            self.may_crash_within(index, life, &job, delay);
+            self.may_crash_during_job(index, life, &job, delay);
             self.after(delay, Event::Disk(index, life, job, count));
         }
         for (id, answer) in answers {
@@ -65,30 +65,30 @@ impl World {
         }
     }
 
-    /// Now and then a client crashes while its disk syncs, in runs where machines do.
-    fn may_crash_within(&mut self, index: usize, life: u64, job: &DiskJob, delay: Duration) {
-        let may_be = self.plan.troubles.client_crashes
+    /// Lets a client crash during a sync now and then, in runs with such faults.
+    fn may_crash_during_job(&mut self, index: usize, life: u64, job: &DiskJob, delay: Duration) {
+        let may_be = self.plan.faults.client_crashes
             && self.plan.ahead.as_ref().is_some_and(|plan| plan.machine_crashes)
             && !self.is_healed
             && matches!(job, DiskJob::SyncNames(_) | DiskJob::SyncSegment(_));
-        let troubles = self.ahead.as_mut().map(|ahead| &mut ahead.troubles_left);
-        let Some(left) = troubles.filter(|left| may_be && **left > 0) else { return };
+        let faults = self.ahead.as_mut().map(|ahead| &mut ahead.faults_left);
+        let Some(dead_journal) = faults.filter(|dead_journal| may_be && **dead_journal > 0) else { return };
         if self.dice.chance(1, 12) {
-            *left -= 1;
+            *dead_journal -= 1;
             self.after(delay / 2, Event::Crash(index, life));
         }
     }
 
-    /// A client crashes, if it has not yet.
-    pub(crate) fn crashes(&mut self, index: usize, life: u64) {
-        if !self.is_healed && self.seats.get(index).is_some_and(|seat| seat.life == life) {
-            self.crash_seat(index);
+    /// Crashes a client, unless it has crashed since.
+    pub(crate) fn crash(&mut self, index: usize, life: u64) {
+        if !self.is_healed && self.hosts.get(index).is_some_and(|host| host.life == life) {
+            self.crash_host(index);
         }
     }
 
-    /// The local disk has done something.
+    /// Completes a job of the local disk.
     pub(crate) fn disk_is_done(&mut self, index: usize, life: u64, job: &DiskJob, count: usize) {
-        if self.seats.get(index).is_none_or(|seat| seat.life != life || seat.is_down) {
+        if self.hosts.get(index).is_none_or(|host| host.life != life || host.is_down) {
             return;
         }
         if let Some(journal) = self.ahead.as_mut().and_then(|ahead| ahead.journal.as_mut()) {

@@ -1,4 +1,4 @@
-//! The journal of a mount: its entries, and how many of them the local disk has.
+//! The journal of a mount: its entries, and the part of them on the local disk.
 
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -13,12 +13,12 @@ use wirefs_journal::{
 };
 use wirefs_op::{FileId, Frame, Request};
 
-/// So many entries are in a segment.
+/// Entries per segment.
 const SEGMENT_ENTRIES: usize = 7;
-/// As long is each of them to its disk: some of a segment is begun before it is full.
+/// The length of an entry for the disk, in bytes: write-out of a segment starts before it is full.
 const ENTRY_BYTES: u64 = WRITE_OUT_BYTES / 3;
 
-/// An entry, which step of the program it is of, and in which segment.
+/// An entry, with its step of the program and its segment.
 struct Placed {
     entry: Entry,
     step: usize,
@@ -29,35 +29,34 @@ struct Placed {
 pub(crate) struct Journal {
     pub(super) header: Header,
     entries: Vec<Placed>,
-    /// What its disk is to do.
+    /// The schedule of its disk.
     pub(super) durable: GroupCommit,
-    /// What the disk has for certain: so many entries of each segment, and the names up to one.
+    /// The durable part: a number of entries of each segment, and the last durable name.
     certain: BTreeMap<u64, usize>,
     named: u64,
-    /// As many of each it was told to begin with.
-    begun: BTreeMap<u64, usize>,
-    /// The first segment that is needed; those that were removed since names were brought to the disk; those that are torn, and how many of
-    /// their entries are before that.
+    /// The entries of each segment whose write-out has started.
+    live_replay: BTreeMap<u64, usize>,
+    /// The first needed segment; removed segments whose removal is not durable; torn segments, with the number of entries before the tear.
     needed: u64,
     removed: Vec<Placed>,
     torn: BTreeMap<u64, usize>,
-    /// All up to here was promised to be there.
+    /// All up to here was promised to be durable.
     pub(super) promised: Point,
-    /// It syncs something that nobody waits for yet.
+    /// A background sync runs.
     pub(super) is_early: bool,
-    /// Answers that wait for it.
+    /// Answers that wait for the disk.
     pub(super) waiting: Vec<(Point, CallId, Answer)>,
     answered: u64,
     alone: Option<u64>,
     seen: u64,
     /// The server's disk has all changes below.
     forgotten: u64,
-    /// Somebody has tried to bring it to the server, and what was decided then.
+    /// A delivery was tried, and this replay was decided then.
     pub(super) is_tried: bool,
     pub(super) decided: Option<SuspendedReplay>,
-    /// Who was doing its changes again died in the midst.
+    /// A replaying process died.
     pub(super) is_torn: bool,
-    /// What that one has noted.
+    /// Its stored findings.
     pub(super) noted: Vec<u8>,
 }
 
@@ -71,7 +70,7 @@ impl Journal {
             durable,
             certain: BTreeMap::new(),
             named: 0,
-            begun: BTreeMap::new(),
+            live_replay: BTreeMap::new(),
             needed: 0,
             removed: Vec::new(),
             torn: BTreeMap::new(),
@@ -104,12 +103,12 @@ impl Journal {
         self.entries.push(Placed { entry, step, segment, point: self.durable.written() });
     }
 
-    /// How many entries of a segment are written.
+    /// Returns the number of entries of a segment.
     fn count(&self, segment: u64) -> usize {
         self.entries.iter().filter(|placed| placed.segment == segment).count()
     }
 
-    /// What a job is about, as [`Journal::is_done`] wants to know it.
+    /// Returns the number of entries that a job covers, for [`Journal::is_done`].
     pub(super) fn count_for(&self, job: &DiskJob) -> usize {
         match job {
             DiskJob::SyncSegment(segment) => self.count(*segment),
@@ -118,14 +117,14 @@ impl Journal {
         }
     }
 
-    /// The disk is told to do something, and may do it at once.
-    pub(super) fn is_told(&mut self, job: &DiskJob) {
-        let told = match job {
+    /// Starts a job, which the disk may execute at once.
+    pub(super) fn start_job(&mut self, job: &DiskJob) {
+        let started = match job {
             DiskJob::WriteOut(segment, bytes) => (*segment, (bytes.end / ENTRY_BYTES) as usize),
             DiskJob::SyncSegment(segment) => (*segment, self.count(*segment)),
             DiskJob::SyncNames(_) | DiskJob::Remove(_) => return,
         };
-        self.begun.insert(told.0, told.1);
+        self.live_replay.insert(started.0, started.1);
     }
 
     pub(super) fn record(&mut self, number: u64, body: Bytes, step: usize) {
@@ -141,7 +140,7 @@ impl Journal {
         self.push(match note {
             Note::Alone(from) => Entry::Exclusive(from.unwrap_or(NOT_EXCLUSIVE)),
             Note::Seen(at) => Entry::LatestTime(nanos(at)),
-            Note::Said(number, said) => Entry::Outcome(number, told_of(said)),
+            Note::Said(number, said) => Entry::Outcome(number, outcome_of(said)),
         });
     }
 
@@ -152,14 +151,14 @@ impl Journal {
         }
     }
 
-    /// What must be there before a frame goes out.
+    /// Writes the entries that must precede a frame.
     pub(super) fn before(&mut self, frame: &Frame) {
-        if let Ok((_, Request::Number(told))) = Request::decode(frame.to_body()) {
-            self.answered(told.answered);
+        if let Ok((_, Request::Number(started))) = Request::decode(frame.to_body()) {
+            self.answered(started.answered);
         }
     }
 
-    /// What must be there before programs are answered.
+    /// Writes the entries that must precede answers to programs.
     pub(super) fn write(&mut self, answered: u64) {
         if self.answered <= 1 {
             self.answered(answered);
@@ -175,7 +174,7 @@ impl Journal {
         }
     }
 
-    /// Full segments of which nothing is needed are to go. What was noted in them is noted once more.
+    /// Drops full segments without needed changes. Repeats their notes first.
     fn let_go(&mut self, below: u64) {
         let last = self.entries.last().map_or(0, |last| last.segment);
         let is_needed = |placed: &&Placed| match &placed.entry {
@@ -194,7 +193,7 @@ impl Journal {
         }
     }
 
-    /// The disk has done what it was told when so many entries of the segment were written, or removed.
+    /// Completes a job that covered this number of entries.
     pub(super) fn is_done(&mut self, job: &DiskJob, count: usize) {
         self.is_early &= matches!(job, DiskJob::WriteOut(..) | DiskJob::Remove(_));
         match job {
@@ -213,11 +212,11 @@ impl Journal {
         }
     }
 
-    /// The machine is gone; `lost` decides how much of what its disk did not have for certain is not there. The first step of which
-    /// something is lost, and whether it was promised to be there.
+    /// Loses power; `lost` selects the parts without a completed sync that are lost. Returns the first step with a lost entry, and whether it was
+    /// promised to be durable.
     pub(super) fn loses_power(&mut self, lost: u64) -> (Option<usize>, bool) {
         let mut all = std::mem::take(&mut self.entries);
-        // What was removed may be there again.
+        // Removed segments may be present again.
         if lost & 1 == 1 {
             all.splice(..0, self.removed.drain(..));
         }
@@ -226,9 +225,9 @@ impl Journal {
         for run in all.chunk_by(|one, next| one.segment == next.segment) {
             let segment = run.first().map_or(0, |first| first.segment);
             let certain = self.certain.get(&segment).copied().filter(|_| segment <= self.named).unwrap_or(0);
-            // Any part of a segment that is not whole may be there; of what is behind it, only what the disk was told to write.
-            let begun = self.begun.get(&segment).copied().unwrap_or(0);
-            let may_be_there = |at: usize| (!is_behind || at < begun) && lost >> (1 + at) & 1 == 1;
+            // Any part of a torn segment may be present; of later segments, only the parts whose write-out has started.
+            let live_replay = self.live_replay.get(&segment).copied().unwrap_or(0);
+            let may_be_there = |at: usize| (!is_behind || at < live_replay) && lost >> (1 + at) & 1 == 1;
             let is_kept: Vec<bool> = (0..run.len()).map(|at| at < certain || may_be_there(at)).collect();
             let whole = is_kept.iter().take_while(|is_kept| **is_kept).count();
             if whole < run.len() {
@@ -249,7 +248,7 @@ impl Journal {
         (first, is_broken)
     }
 
-    /// What it holds, as who takes it up reads it.
+    /// Reads the journal as another process does.
     pub(super) fn survey(&self) -> (Survey, Vec<Record>) {
         let (mut survey, mut records) = (Survey::default(), Vec::new());
         for run in self.entries.chunk_by(|one, next| one.segment == next.segment) {
@@ -266,31 +265,31 @@ impl Journal {
             let scan = Scan { header, entries, rest };
             records.extend(survey.take(segment, Ok(scan)).unwrap_or_default().records);
         }
-        // Only a machine that lost power leaves a hole, and another run of the kernel reads it.
+        // Only a power loss leaves a hole, and another kernel run reads it.
         survey.ended(self.header.run + 1);
         (survey, records)
     }
 
-    /// What another process was doing again at the server, where that can be gone on with in this run of the client's kernel.
+    /// Returns the interrupted replay of another process, if this kernel run can continue it.
     pub(super) fn noted(&self, root: FileId, terms: SessionTerms, run: u64) -> Option<SuspendedReplay> {
         let decision = Findings::decode(&self.noted, run).filter(|decision| decision.is_begun_at(terms))?;
         let (survey, records) = self.survey();
-        let mut redo = Replay::new(root, decision.next);
+        let mut replay = Replay::new(root, decision.next);
         for record in &records {
-            redo.learn_from(&survey, record).ok()?;
+            replay.learn_from(&survey, record).ok()?;
         }
-        let mut decided = SuspendedReplay::from_findings(&decision, redo).ok()?;
+        let mut decided = SuspendedReplay::from_findings(&decision, replay).ok()?;
         records.iter().try_for_each(|record| decided.take(record, terms)).ok()?;
         Some(decided)
     }
 
-    /// How many changes are needed.
+    /// Returns the number of needed changes.
     pub(super) fn needed(&self) -> u64 {
         self.survey().0.needed_from(0).0
     }
 }
 
-fn told_of(said: Said) -> ChangeOutcome {
+fn outcome_of(said: Said) -> ChangeOutcome {
     let answered = ChangeOutcome { is_answered: true, ..ChangeOutcome::default() };
     match said {
         Said::Refused => ChangeOutcome { is_rejected: true, ..answered },

@@ -1,30 +1,30 @@
-//! What kind of run of a mount that is ahead a seed is.
+//! The parameters of a run with an exclusive mount, by seed.
 
-use crate::plan::{Plan, Span, Troubles};
+use crate::plan::{Faults, Plan};
 use wirefs_cache::Mode;
-use wirefs_model::Dice;
+use wirefs_virtual::{Dice, Span};
 
-/// What only such runs have.
+/// Parameters of such runs only.
 #[derive(Clone, Debug)]
 pub(crate) struct AheadPlan {
-    /// The server's process is killed, or ends in order.
+    /// The server's process is killed, or drains.
     pub(crate) kills: bool,
     /// The server's machine loses power.
     pub(crate) power_cuts: bool,
-    /// The client's machine does: not both, since what is journaled and not synced may be on the server's disk, and gone here.
+    /// The client's machine loses power. Not together with the server's: unsynced entries of the journal may be on the server's disk only.
     pub(crate) machine_crashes: bool,
     /// `--fsync=journal`.
     pub(crate) fsync_here: bool,
-    /// How long the local disk takes.
+    /// The delay of the local disk.
     pub(crate) disk: Span,
 }
 
 impl Plan {
-    /// A run of one mount that is ahead of its server.
+    /// Returns the plan of a run with one exclusive mount.
     pub(crate) fn ahead(dice: &mut Dice) -> Plan {
         let is_rough = dice.chance(9, 10);
         let mut likely = |part: u64, whole: u64| is_rough && dice.chance(part, whole);
-        let troubles = Troubles {
+        let faults = Faults {
             cuts: likely(1, 4),
             stalls: likely(1, 5),
             client_crashes: likely(1, 2),
@@ -49,7 +49,7 @@ impl Plan {
             kernel: dice.one_of(&[(0, 0), (0, 2_000)]),
             think: dice.one_of(&[(0, 2_000), (0, 60_000), (0, 500_000)]),
             operations: 60 + dice.below(120),
-            troubles,
+            faults,
             deadline: None,
             cache_bytes_max: dice.one_of(&[64 << 20, 64 << 20, 8 << 10]),
             name_ttl_max: None,
@@ -59,8 +59,8 @@ impl Plan {
         }
     }
 
-    /// Between one trouble and the next: several of them in a run, however short that is.
-    pub(crate) fn between_troubles(&self) -> Option<Span> {
+    /// Returns the interval of faults: several in a run, however short.
+    pub(crate) fn fault_interval(&self) -> Option<Span> {
         self.ahead.as_ref()?;
         Some((1_000, 1_000 + self.think.1 * 60 + self.wire.1 * 4))
     }

@@ -1,14 +1,14 @@
-//! Whether what a kernel believes under leases is so, at each moment that something changes.
+//! Checks at each change that a kernel's cache under leases is valid.
 
-use crate::truth::{Fact, Glance};
+use crate::truth::{Fact, Observation};
 use crate::world::World;
 use wirefs_client::call::TreeNodeId;
 use wirefs_op::{FileId, Stat, Time};
 
 impl World {
-    /// Something has changed: no kernel believes anything else.
+    /// Checks all kernels after a change.
     pub(crate) fn check_kernels(&mut self, facts: &[Fact]) {
-        for index in 0..self.seats.len() {
+        for index in 0..self.hosts.len() {
             for fact in facts {
                 let wrong = match fact {
                     Fact::Name(dir, name) => {
@@ -16,7 +16,7 @@ impl World {
                     }
                     Fact::Object(id) => self.wrong_attributes(index, *id),
                 };
-                self.record.checks += 1;
+                self.counts.checks += 1;
                 if let Some(wrong) = wrong {
                     return self.fail(wrong);
                 }
@@ -25,10 +25,10 @@ impl World {
     }
 
     fn wrong_name(&self, index: usize, dir: FileId, name: &[u8]) -> Option<String> {
-        let seat = self.seats.get(index).filter(|seat| seat.takes_leases())?;
-        let mut believed = seat.kernel.believed_names(seat.clock(self.now));
+        let host = self.hosts.get(index).filter(|host| host.takes_leases())?;
+        let mut believed = host.kernel.believed_names(host.clock(self.now));
         let (_, _, meaning) = believed.find(|(of, named, _)| *of == dir && *named == name)?;
-        let possible = self.truth.meanings(&self.glance(index, self.now), dir, name);
+        let possible = self.truth.meanings(&self.observation(index, self.now), dir, name);
         (!possible.contains(&meaning)).then(|| {
             let name = String::from_utf8_lossy(name);
             format!("kernel {index} believes {name:?} in directory {} to be {meaning:?}; it is one of {possible:?}", dir.ino)
@@ -36,9 +36,9 @@ impl World {
     }
 
     fn wrong_listing(&self, index: usize, dir: FileId, name: &[u8]) -> Option<String> {
-        let seat = self.seats.get(index).filter(|seat| seat.takes_leases())?;
-        let listed = seat.kernel.listed(dir, name)?;
-        let possible = self.truth.meanings(&self.glance(index, self.now), dir, name);
+        let host = self.hosts.get(index).filter(|host| host.takes_leases())?;
+        let listed = host.kernel.listed(dir, name)?;
+        let possible = self.truth.meanings(&self.observation(index, self.now), dir, name);
         (!possible.contains(&listed)).then(|| {
             let name = String::from_utf8_lossy(name);
             format!(
@@ -49,12 +49,12 @@ impl World {
     }
 
     fn wrong_attributes(&self, index: usize, id: FileId) -> Option<String> {
-        let seat = self.seats.get(index).filter(|seat| seat.takes_leases())?;
-        let mut believed = seat.kernel.believed_attributes(seat.clock(self.now));
+        let host = self.hosts.get(index).filter(|host| host.takes_leases())?;
+        let mut believed = host.kernel.believed_attributes(host.clock(self.now));
         let (node, stat) = believed.find(|(_, stat)| stat.id == id)?;
-        // Of what it changed itself it knows that it did.
-        let glance = Glance { told_by: Time(0), ..self.glance(index, self.now) };
-        let forms = self.truth.forms(&glance, id);
+        // A client knows its own changes.
+        let observation = Observation { answered_by: Time(0), ..self.observation(index, self.now) };
+        let forms = self.truth.forms(&observation, id);
         let is_so = forms.iter().any(|step| {
             step.value.stat.version == stat.version && self.has_only(index, node, stat, &step.value.data)
         });
@@ -64,10 +64,10 @@ impl World {
         })
     }
 
-    /// Whether the pages that a kernel has are of these contents.
+    /// Returns whether a kernel's pages have these contents.
     fn has_only(&self, index: usize, node: TreeNodeId, stat: &Stat, data: &[u8]) -> bool {
-        let Some(seat) = self.seats.get(index) else { return true };
-        let pages = seat.kernel.pages(node, 0, stat.size, stat.size);
+        let Some(host) = self.hosts.get(index) else { return true };
+        let pages = host.kernel.pages(node, 0, stat.size, stat.size);
         pages.is_none_or(|pages| pages == data)
     }
 }

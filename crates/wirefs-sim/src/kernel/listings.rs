@@ -1,35 +1,35 @@
-//! The listings that a kernel gathers of directories that it reads without opening them, as `fs/fuse/readdir.c` does.
+//! The listings that a kernel caches of directories that it reads without opening them, as `fs/fuse/readdir.c` does.
 //!
-//! What is read is appended if its position is the one behind the last that there is, and if the page is there that it goes to. When nothing
-//! is read at that position, the listing is whole, and serves who reads from the beginning, unless own changes came between or a page of
-//! it is missing: then it begins anew. Times of change, by which a kernel begins anew too, are left out: nothing may depend on them.
+//! Entries are appended if their position follows the last one, and if the page for them is present. An empty reply at the end completes the
+//! listing. A complete listing serves later reads from the beginning, unless an own change came between or a page is missing: then it starts
+//! again. Change times, which also make a kernel start again, are omitted, because nothing may depend on them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use wirefs_client::call::{Listed, TreeNodeId};
 use wirefs_op::FileId;
 
-/// A page holds so many entries here: so few that a listing has several.
+/// Entries per page: few, so that a listing has several pages.
 const PAGE_ENTRIES: usize = 2;
 
-/// What a name is in a listing, and the position behind it.
+/// An entry: name, id, and the next position.
 type Entry = (Vec<u8>, FileId, u64);
 
 #[derive(Debug, Default)]
-struct Gathered {
+struct CachedListing {
     entries: Vec<Entry>,
-    /// The pages that are there.
+    /// The present pages.
     pages: BTreeSet<usize>,
     position: u64,
     is_whole: bool,
-    /// Own changes of the directory when it was begun.
+    /// The number of own changes of the directory when the listing began.
     began: u64,
-    /// And by now.
+    /// The present number of own changes.
     changes: u64,
 }
 
-impl Gathered {
+impl CachedListing {
     fn reset(&mut self) {
-        *self = Gathered { changes: self.changes, ..Gathered::default() };
+        *self = CachedListing { changes: self.changes, ..CachedListing::default() };
     }
 
     fn has_all(&self) -> bool {
@@ -46,19 +46,19 @@ impl Gathered {
         } else if !self.pages.contains(&page) {
             return;
         }
-        // The model has one file system, and uses no number twice.
+        // The model has one file system and never reuses an inode number.
         let id = FileId { fs: 0, ino: entry.ino, generation: 1 };
         self.entries.push((entry.name.clone(), id, entry.next));
         self.position = entry.next;
     }
 }
 
-/// Those of one kernel.
+/// The listings of one kernel.
 #[derive(Debug, Default)]
-pub(super) struct Listings(BTreeMap<TreeNodeId, Gathered>);
+pub(super) struct Listings(BTreeMap<TreeNodeId, CachedListing>);
 
 impl Listings {
-    /// What follows a position, if the kernel answers that by itself.
+    /// Returns the entries after a position from the cache.
     pub(super) fn read(&mut self, dir: TreeNodeId, position: u64) -> Option<Vec<Entry>> {
         let gathered = self.0.entry(dir).or_default();
         if gathered.is_whole && (!gathered.has_all() || position == 0 && gathered.began != gathered.changes) {
@@ -77,14 +77,14 @@ impl Listings {
         gathered.entries.get(begin..).map(<[Entry]>::to_vec)
     }
 
-    /// An answer is there to who read from a position on. `is_vain`: a change of the directory was under way, which a kernel does not let
-    /// happen; what comes then is not appended.
-    pub(super) fn takes(&mut self, dir: TreeNodeId, position: u64, listed: &[Listed], is_vain: bool) {
+    /// Takes the reply to a read at a position. `is_uncached`: a change of the directory was pending; a kernel prevents that, so nothing is
+    /// appended.
+    pub(super) fn takes(&mut self, dir: TreeNodeId, position: u64, listed: &[Listed], is_uncached: bool) {
         let gathered = self.0.entry(dir).or_default();
         if listed.is_empty() {
             gathered.is_whole |= gathered.position == position;
         }
-        if is_vain {
+        if is_uncached {
             return;
         }
         let mut at = position;
@@ -94,14 +94,14 @@ impl Listings {
         }
     }
 
-    /// Its pages are dropped, and nothing else.
+    /// Drops the pages.
     pub(super) fn drop_pages(&mut self, dir: TreeNodeId) {
         if let Some(gathered) = self.0.get_mut(&dir) {
             gathered.pages.clear();
         }
     }
 
-    /// An own change of names in a directory is done.
+    /// Records an own change of names in a directory.
     pub(super) fn changed(&mut self, dir: TreeNodeId) {
         self.0.entry(dir).or_default().changes += 1;
     }
@@ -110,12 +110,12 @@ impl Listings {
         self.0.remove(&dir);
     }
 
-    /// What a name is by a listing that who reads from the beginning would be told.
+    /// Returns the meaning of a name in the listing that a read from the beginning would get.
     pub(super) fn believed(&self, dir: TreeNodeId, name: &[u8]) -> Option<Option<FileId>> {
-        let is_told = |gathered: &&Gathered| {
+        let is_returned = |gathered: &&CachedListing| {
             gathered.is_whole && gathered.has_all() && gathered.began == gathered.changes
         };
-        let gathered = self.0.get(&dir).filter(is_told)?;
+        let gathered = self.0.get(&dir).filter(is_returned)?;
         Some(gathered.entries.iter().find(|(listed, ..)| listed == name).map(|(_, id, _)| *id))
     }
 }

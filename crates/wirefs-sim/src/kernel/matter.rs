@@ -1,4 +1,4 @@
-//! What a call is about, as far as a kernel takes something in by its answer.
+//! The part of a kernel's cache that a call concerns.
 
 use super::Place;
 use std::collections::BTreeSet;
@@ -6,26 +6,26 @@ use wirefs_client::call::{Call, Handle, TreeNodeId, UNOPENED};
 
 #[derive(Clone, Debug)]
 pub(super) enum Matter {
-    /// An entry, or none.
+    /// An entry, or its absence.
     Name(TreeNodeId, Vec<u8>),
     /// Attributes.
     Node(TreeNodeId),
-    /// A listing; of a directory that was not opened, from this position on.
+    /// A listing; of an unopened directory, from this position on.
     Directory(TreeNodeId, Option<u64>),
-    /// Contents, from there on.
+    /// Contents, from this offset on.
     Contents(TreeNodeId, u64),
-    /// Whether to keep contents.
+    /// Whether contents stay cached.
     Open(TreeNodeId),
-    /// Own contents, to there.
+    /// Own contents, up to this offset.
     Write(TreeNodeId, u64),
-    /// Own changes: of names in these directories, of these nodes' attributes.
+    /// Own changes: of names in these directories, and of attributes of these nodes.
     Change { names: Vec<Place>, nodes: Vec<TreeNodeId>, made: Option<Place> },
-    /// A rename, which takes what is believed of the old name to the new one.
+    /// A rename, which moves the cached name.
     Rename { from: Place, to: Place, is_exchange: bool },
 }
 
 impl Matter {
-    pub(super) fn of(call: &Call<'_>, bypassing: &BTreeSet<Handle>) -> Option<Matter> {
+    pub(super) fn of(call: &Call<'_>, direct_io: &BTreeSet<Handle>) -> Option<Matter> {
         let name = |parent: TreeNodeId, name: &[u8]| (parent, name.to_vec());
         let change = |names: Vec<Place>, nodes: Vec<TreeNodeId>| Matter::Change { names, nodes, made: None };
         let makes = |place: Place, nodes: Vec<TreeNodeId>| Matter::Change {
@@ -39,7 +39,7 @@ impl Matter {
             Call::Readdir { node, handle, offset, .. } => {
                 Matter::Directory(node, (handle == UNOPENED).then_some(offset))
             }
-            Call::Read { handle, .. } if bypassing.contains(&handle) => return None,
+            Call::Read { handle, .. } if direct_io.contains(&handle) => return None,
             Call::Read { node, offset, .. } => Matter::Contents(node, offset),
             Call::Open { node, .. } => Matter::Open(node),
             Call::Write { node, offset, data, .. } => Matter::Write(node, offset + data.len() as u64),
@@ -73,7 +73,7 @@ impl Matter {
         }
     }
 
-    /// The directory that it looks names up in.
+    /// Returns the directory of a lookup.
     pub(super) fn looks_in(&self) -> Option<TreeNodeId> {
         match self {
             Matter::Name(dir, _) | Matter::Directory(dir, _) => Some(*dir),
@@ -86,7 +86,7 @@ impl Matter {
         }
     }
 
-    /// Whether it holds the lock of this directory, for which waits who is to forget a name in it.
+    /// Returns whether the call holds the lock of this directory, for which an invalidation waits.
     pub(super) fn locks(&self, dir: TreeNodeId) -> bool {
         self.looks_in() == Some(dir) || self.changes_names_in().contains(&dir)
     }

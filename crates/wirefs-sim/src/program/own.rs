@@ -1,4 +1,4 @@
-//! What the programs of a client changed in files, which they see at once, though it is not at the server yet.
+//! Own changes of files, which the programs of a client see at once, before the server has them.
 
 use crate::truth::Object;
 use wirefs_op::message::put::PutMode;
@@ -13,7 +13,7 @@ pub(crate) enum Edit {
 }
 
 impl Edit {
-    /// Whether this request is it.
+    /// Returns whether this request is the change.
     fn is_asked_by(&self, file: FileId, request: &Request) -> bool {
         let Request::Put(put) = request else { return false };
         if put.target.id != Some(file) || put.mode.has(PutMode::CREATE) {
@@ -27,23 +27,23 @@ impl Edit {
     }
 }
 
-/// One of them.
+/// An own change.
 #[derive(Clone, Debug)]
-pub(crate) struct Own {
+pub(crate) struct OwnChange {
     pub(crate) file: FileId,
     pub(crate) edit: Edit,
     pub(crate) began: Time,
-    /// When its caller was told that it is done.
+    /// The time of the answer to its caller.
     pub(crate) done: Option<Time>,
     pub(crate) failed: bool,
-    /// A later call on the file has failed, which may have told that this one is lost.
+    /// A later call on the file has failed, which may have reported the loss of this change.
     pub(crate) may_be_lost: bool,
-    /// The state of the tree that it led to first.
+    /// The first state of the tree with the change.
     pub(crate) applied: Option<u64>,
 }
 
-impl Own {
-    /// The server carries a request out: is it this change?
+impl OwnChange {
+    /// Records the state if this request is the change.
     pub(crate) fn applies(&mut self, request: &Request, state: u64) -> bool {
         let is_it = !self.failed && self.applied.is_none() && self.edit.is_asked_by(self.file, request);
         if is_it {

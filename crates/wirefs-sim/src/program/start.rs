@@ -1,6 +1,6 @@
-//! A program does something: its kernel answers it at once, or asks the client.
+//! The start of an operation: its kernel answers it, or calls the client.
 
-use super::{Busy, Closing, Deed, Renaming};
+use super::{Busy, Closing, Operation, Renaming};
 use crate::program::own::Edit;
 use crate::world::World;
 use wirefs_client::call::{Call, CallId, Handle, OpenHow, TreeNodeId, UNOPENED, WriteData};
@@ -22,83 +22,83 @@ const WRITE: OpenHow = OpenHow { write: true, ..READ };
 const NEW: OpenHow = OpenHow { exclusive: true, ..WRITE };
 
 impl World {
-    /// The first program does something, while the others do nothing.
-    pub(crate) fn start_alone(&mut self, index: usize, deed: Deed) {
-        self.start(index, 0, deed);
+    /// Starts an operation of the first program while the others are idle.
+    pub(crate) fn start_alone(&mut self, index: usize, operation: Operation) {
+        self.start(index, 0, operation);
     }
 
-    pub(super) fn start(&mut self, index: usize, thread: usize, deed: Deed) {
-        self.note(|| format!("client {index}.{thread} {}", shown(&deed)));
+    pub(super) fn start(&mut self, index: usize, thread: usize, operation: Operation) {
+        self.note(|| format!("client {index}.{thread} {}", shown(&operation)));
         let began = self.now;
-        let mut busy = Busy { deed, began, call: None };
+        let mut busy = Busy { operation, began, call: None };
         if self.is_answered_from_memory(index, &mut busy) {
-            self.record.kernel_hits += 1;
-            return self.thinks(index, thread);
+            self.counts.kernel_hits += 1;
+            return self.schedule_operation(index, thread);
         }
         self.proceed(index, thread, busy);
     }
 
-    /// Makes the next call of a deed.
+    /// Makes the next call of an operation.
     pub(super) fn proceed(&mut self, index: usize, thread: usize, busy: Busy) {
-        let deed = busy.deed.clone();
-        if let Some(slot) = self.seats.get_mut(index).and_then(|seat| seat.program.threads.get_mut(thread)) {
+        let operation = busy.operation.clone();
+        if let Some(slot) = self.hosts.get_mut(index).and_then(|host| host.program.threads.get_mut(thread)) {
             *slot = Some(busy);
         }
-        if let Some(seat) = self.seats.get_mut(index) {
-            seat.thread = thread as u32 + 1;
+        if let Some(host) = self.hosts.get_mut(index) {
+            host.thread = thread as u32 + 1;
         }
-        let id = self.ask(index, &deed);
-        let slot = self.seats.get_mut(index).and_then(|seat| seat.program.threads.get_mut(thread));
+        let id = self.ask(index, &operation);
+        let slot = self.hosts.get_mut(index).and_then(|host| host.program.threads.get_mut(thread));
         if let Some(Some(busy)) = slot {
             busy.call = id;
         }
     }
 
-    fn ask(&mut self, index: usize, deed: &Deed) -> Option<CallId> {
-        Some(match deed {
-            Deed::Look(place) => self.call(index, Call::Lookup { parent: place.node, name: place.name }),
-            Deed::Stat(node) => self.call(index, Call::Getattr { node: *node, handle: None }),
-            Deed::Names(renaming, places) => {
+    fn ask(&mut self, index: usize, operation: &Operation) -> Option<CallId> {
+        Some(match operation {
+            Operation::Look(place) => self.call(index, Call::Lookup { parent: place.node, name: place.name }),
+            Operation::Stat(node) => self.call(index, Call::Getattr { node: *node, handle: None }),
+            Operation::Names(renaming, places) => {
                 let place = places.first()?;
                 let (parent, name) = (place.node, place.name);
                 let to = places.last()?;
                 self.call(index, names_call(*renaming, (parent, name), (to.node, to.name)))
             }
-            Deed::Open(node, writes) => {
+            Operation::Open(node, writes) => {
                 self.call(index, Call::Open { node: *node, how: if *writes { WRITE } else { READ } })
             }
-            Deed::Read { node, has_attributes: false, .. } => {
+            Operation::Read { node, has_attributes: false, .. } => {
                 self.call(index, Call::Getattr { node: *node, handle: None })
             }
-            Deed::Read { node, handle, offset, count, .. } => {
+            Operation::Read { node, handle, offset, count, .. } => {
                 let (node, handle, offset, count) = (*node, *handle, *offset, *count);
                 self.call(index, Call::Read { node, handle, offset, count })
             }
-            Deed::Write { node, handle, own } => self.ask_edit(index, *node, Some(*handle), *own)?,
-            Deed::Set { node, own } => self.ask_edit(index, *node, None, *own)?,
-            Deed::Close(node, handle, closing) => {
-                // Nobody can use it any more.
+            Operation::Write { node, handle, own } => self.ask_edit(index, *node, Some(*handle), *own)?,
+            Operation::Set { node, own } => self.ask_edit(index, *node, None, *own)?,
+            Operation::Close(node, handle, closing) => {
+                // No program can use the file any more.
                 if *closing == Closing::Release {
-                    self.seats.get_mut(index)?.program.handles.retain(|open| open.handle != *handle);
+                    self.hosts.get_mut(index)?.program.handles.retain(|open| open.handle != *handle);
                 }
                 self.call(index, close_call(*node, *handle, *closing))
             }
-            Deed::Lock(node, handle, kind) => {
+            Operation::Lock(node, handle, kind) => {
                 let range = LockRange { kind: *kind, start: 0, end: u64::MAX, pid: 0 };
                 let (node, handle, family) = (*node, *handle, LockFamily::Posix);
                 self.call(index, Call::Setlk { node, handle, owner: OWNER, family, range, wait: true })
             }
-            Deed::List { node, handle: None, .. } => self.call(index, Call::Opendir { node: *node }),
-            Deed::List { node, handle: Some(handle), offset, .. } => {
+            Operation::List { node, handle: None, .. } => self.call(index, Call::Opendir { node: *node }),
+            Operation::List { node, handle: Some(handle), offset, .. } => {
                 let (node, handle, offset) = (*node, *handle, *offset);
-                // An entry takes 160: some programs have room for few.
+                // An entry takes 160 bytes: some programs have room for few.
                 let bytes_max =
                     if handle == UNOPENED { self.dice.one_of(&[4096, 4096, 400, 200]) } else { 4096 };
                 let call =
                     Call::Readdir { node, handle, offset, bytes_max, entry_bytes: 152, with_stats: true };
                 self.call(index, call)
             }
-            Deed::CloseList(node, handle) => {
+            Operation::CloseList(node, handle) => {
                 self.call(index, Call::Releasedir { node: *node, handle: *handle })
             }
         })
@@ -111,7 +111,7 @@ impl World {
         handle: Option<Handle>,
         own: usize,
     ) -> Option<CallId> {
-        let edit = self.seats.get(index)?.program.own.get(own)?.edit.clone();
+        let edit = self.hosts.get(index)?.program.own.get(own)?.edit.clone();
         let set = |set| Call::Setattr { node, handle, set, kill_privileges: false };
         Some(match (&edit, handle) {
             (Edit::Write { offset, data }, Some(handle)) => {
@@ -153,12 +153,12 @@ pub(super) fn close_call(node: TreeNodeId, handle: Handle, closing: Closing) -> 
     }
 }
 
-/// A deed, in words.
-pub(super) fn shown(deed: &Deed) -> String {
+/// Describes an operation.
+pub(super) fn shown(operation: &Operation) -> String {
     let name = |place: &super::Place| format!("{}/{}", place.dir.ino, String::from_utf8_lossy(place.name));
-    match deed {
-        Deed::Look(place) => format!("looks up {}", name(place)),
-        Deed::Names(renaming, places) => {
+    match operation {
+        Operation::Look(place) => format!("looks up {}", name(place)),
+        Operation::Names(renaming, places) => {
             format!("{renaming:?} {}", places.iter().map(name).collect::<Vec<_>>().join(" to "))
         }
         other => format!("{other:?}"),

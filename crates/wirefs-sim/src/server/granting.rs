@@ -1,4 +1,4 @@
-//! A job at the tree: what it may promise, and who must hear of it first.
+//! A job at the tree: the leases that it may grant, and the clients that must invalidate first.
 
 use crate::flaw::Flaw;
 use crate::server::plain::serve;
@@ -8,7 +8,7 @@ use wirefs_op::message::lock::{LockAction, Tlock};
 use wirefs_op::{FileId, LockKind, Reply, Request, Stat, Time};
 use wirefs_server::{Found, JobKey, Parked, Replies, SessionKey, Sessions, Stopped, Touched, Tree};
 
-/// The replies to one job, and the leases that they give.
+/// The replies to one job, and their leases.
 pub(super) struct Granting<'a> {
     pub(super) sessions: &'a mut Sessions,
     pub(super) flaw: Option<Flaw>,
@@ -19,7 +19,7 @@ pub(super) struct Granting<'a> {
 }
 
 impl Granting<'_> {
-    /// The attributes that go with a lock that is granted; they are leased only if the watch has reported all that was changed before.
+    /// Returns the attributes with a granted lock; they are leased only if the watch has reported all earlier changes.
     pub(super) fn stat_of_locked(
         &mut self,
         tree: &ModelTree,

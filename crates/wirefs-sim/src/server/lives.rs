@@ -1,29 +1,29 @@
-//! The server dies, or ends in order, and is started again.
+//! Crashes, drains and restarts of the server.
 
 use crate::flaw::Flaw;
 use crate::server::TICK;
-use crate::wire::Way;
+use crate::wire::Direction;
 use crate::world::{Event, World};
 use std::time::Duration;
 use wirefs_op::message::attach::Watch;
 use wirefs_op::message::version::BootId;
 use wirefs_server::{ConnectionKey, Input, RECOVERY, SessionKey, Sessions, Terms, Tree};
 
-/// How long it is away, in microseconds.
+/// The downtime, in microseconds.
 const AWAY: (u64, u64) = (10_000, 6_000_000);
-/// How long an end in order may take.
+/// The maximum duration of a drain.
 const DRAIN_MAX: Duration = Duration::from_secs(5);
 
 impl World {
-    /// The process dies, and with its machine perhaps; what it had carried out stays.
+    /// Crashes the process, possibly with its machine; applied changes stay.
     pub(crate) fn crash_server(&mut self, with_machine: bool) {
         if !self.server.is_up {
             return;
         }
         self.note(|| format!("the server{} crashes", if with_machine { "'s machine" } else { "" }));
-        self.record.server_crashes += 1;
+        self.counts.server_crashes += 1;
         if with_machine {
-            self.record.boots += 1;
+            self.counts.boots += 1;
             self.server.boot = BootId(self.server.boot.0 + 1);
             self.server.notes.clear();
         }
@@ -31,31 +31,31 @@ impl World {
         if with_machine {
             self.server_loses_power();
         }
-        // What took the server away may keep a client away for longer.
-        if self.dice.chance(1, 2) && (self.ahead.is_none() || self.plan.troubles.stalls) {
-            let seat = self.dice.below(self.seats.len() as u64) as usize;
-            self.stall(seat);
+        // The cause may keep a client away for longer.
+        if self.dice.chance(1, 2) && (self.ahead.is_none() || self.plan.faults.stalls) {
+            let host = self.dice.below(self.hosts.len() as u64) as usize;
+            self.stall(host);
         }
         let delay = self.delay(AWAY);
         self.after(delay, Event::StartServer(true));
     }
 
-    /// What its disk did not have is lost.
+    /// Drops the changes that were not on the disk.
     fn server_loses_power(&mut self) {
         let Some(ahead) = &mut self.ahead else { return };
         let dice = &mut self.dice;
         let tree = self.server.tree.after_power_cut(self.server.boot, &mut |bound| dice.below(bound));
         self.server.tree = tree;
-        ahead.past.server_lost_power();
+        ahead.believed.server_lost_power();
         ahead.is_torn_for_dead();
-        self.record.server_power_cuts += 1;
+        self.counts.server_power_cuts += 1;
     }
 
-    /// Leases are taken back, what runs finishes, then it ends.
+    /// Drains the server: it recalls leases, finishes jobs, and ends.
     pub(crate) fn drain_server(&mut self) {
         if self.server.is_up && !self.server.is_draining {
-            self.note(|| "the server is told to end".into());
-            self.record.server_ends += 1;
+            self.note(|| "the server drains".into());
+            self.counts.server_ends += 1;
             self.server.is_draining = true;
             self.server.drains_until = self.ahead.as_ref().map(|_| self.now + DRAIN_MAX);
             self.tell_server(Input::Drain);
@@ -99,16 +99,15 @@ impl World {
                 if let Some(wire) = self.wires.get_mut(&connection) {
                     wire.at_server = false;
                 }
-                self.falls_silent(connection, Way::Down);
+                self.vanish(connection, Direction::Down);
             } else {
-                self.close(connection, Way::Down);
+                self.close(connection, Direction::Down);
             }
             self.tidy_wire(connection);
         }
     }
 
-    /// It is there again. After an unclean end it lets nothing change before nobody believes the leases of the former: until all whom
-    /// that had promised something are back, or for a time.
+    /// Starts the server. After a crash it has a grace period: until all sessions with leases are back, or for a time.
     pub(crate) fn start_server(&mut self, waits: bool) {
         let now = self.server_now();
         let waits = waits && self.flaw != Some(Flaw::StartsAtOnce);

@@ -1,4 +1,4 @@
-//! Programs at the server, which ask nobody.
+//! Programs at the server, which use no mount.
 
 use crate::program::NAMES;
 use crate::server::plain::serve;
@@ -16,8 +16,8 @@ use wirefs_server::{SessionKey, Tree};
 pub(crate) const OUTSIDE: SessionKey = SessionKey(u64::MAX - 1);
 
 impl World {
-    /// A program at the server does something.
-    pub(crate) fn act_outside(&mut self) {
+    /// Executes a step of a program at the server.
+    pub(crate) fn act_externally(&mut self) {
         let Some((path, dir)) = self.some_directory() else { return };
         let (name, other) = (self.dice.one_of(&NAMES), self.dice.one_of(&NAMES));
         let (Some(place), Some(to)) = (path.join(name), path.join(other)) else { return };
@@ -43,20 +43,20 @@ impl World {
         self.note(|| format!("a program at the server: {request:?}"));
         self.serve_outside(request);
         let facts = self.truth.look(&self.server.tree, self.now, By::Outside);
-        self.record.outside += u64::from(!facts.is_empty());
+        self.counts.outside += u64::from(!facts.is_empty());
         self.note(|| format!("which changes {facts:?}"));
         self.watch(&facts);
     }
 
-    /// On behalf of a session of its own, which may be attached already.
+    /// Serves a request of a separate session, which may be attached already.
     pub(crate) fn serve_outside(&mut self, request: Request) {
         if self.server.tree.attach(OUTSIDE, &TreePath::root()).is_ok() {
             serve(&self.server.tree, OUTSIDE, request);
         }
     }
 
-    /// A directory with a file in it, and another file.
-    pub(crate) fn furniture(&mut self) -> Vec<Request> {
+    /// Returns requests for a directory with a file in it, and another file.
+    pub(crate) fn initial_files(&mut self) -> Vec<Request> {
         let [a, .., d] = NAMES;
         let root = TreePath::root();
         let directory = root.join(d);

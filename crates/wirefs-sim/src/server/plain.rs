@@ -1,4 +1,4 @@
-//! A request to the tree on behalf of nobody whom anything was promised.
+//! A request to the tree by a session without leases.
 
 use wirefs_model::ModelTree;
 use wirefs_op::{Reply, Request};
@@ -19,7 +19,7 @@ impl Replies for Collected {
     fn wait(&mut self) {}
 }
 
-/// What the tree replies.
+/// Returns the tree's replies.
 pub(crate) fn serve(tree: &ModelTree, session: SessionKey, request: Request) -> Vec<Reply> {
     let mut collected = Collected(Vec::new());
     tree.serve(session, request, &mut collected);

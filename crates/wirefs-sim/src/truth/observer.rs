@@ -1,4 +1,4 @@
-//! Looks at the tree as a session of its own, which keeps every file open, so that it sees those too that lost their names.
+//! Observes the tree as a separate session, which keeps every file open, so that it sees files without a name too.
 
 use crate::server::plain::serve;
 use bytes::Bytes;
@@ -17,17 +17,17 @@ const OBSERVER: SessionKey = SessionKey(u64::MAX);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Object {
     pub(crate) stat: Stat,
-    /// A file's contents.
+    /// The contents of a file.
     pub(crate) data: Bytes,
 }
 
-/// The tree at one moment. Files that lost their last name stay.
+/// The tree at one time. Files that have lost their last name stay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Snapshot {
     pub(crate) objects: BTreeMap<FileId, Arc<Object>>,
-    /// By directory.
+    /// Names by directory.
     pub(crate) names: BTreeMap<FileId, BTreeMap<Vec<u8>, FileId>>,
-    /// Where each directory is.
+    /// The path of each directory.
     pub(crate) paths: BTreeMap<FileId, TreePath>,
 }
 
@@ -37,7 +37,7 @@ impl Snapshot {
     }
 }
 
-/// Somebody who looks.
+/// The observing session.
 pub(crate) struct Observer {
     fds: BTreeMap<FileId, Fd>,
     before: Snapshot,
@@ -46,7 +46,7 @@ pub(crate) struct Observer {
 
 impl Observer {
     pub(crate) fn new(tree: &ModelTree) -> Observer {
-        // INVARIANT: the model's root is a directory, always.
+        // INVARIANT: the model's root is always a directory.
         let root =
             tree.attach(OBSERVER, &TreePath::root()).map_or_else(|_| unknown(), |attached| attached.root.id);
         Observer { fds: BTreeMap::new(), before: Snapshot::default(), root }
@@ -72,7 +72,7 @@ impl Observer {
         snapshot
     }
 
-    /// Looks no more.
+    /// Ends the session.
     pub(crate) fn ends(self, tree: &ModelTree) {
         tree.end(OBSERVER);
     }
@@ -100,7 +100,7 @@ impl Observer {
         snapshot.paths.insert(stat.id, path);
     }
 
-    /// A file without a name.
+    /// Reads a file without a name.
     fn leaf(&mut self, tree: &ModelTree, snapshot: &mut Snapshot, target: Target, before: &Arc<Object>) {
         match get(tree, target.clone(), GetMode::STAT.and(GetMode::MORE)) {
             Some((stat, _, _)) if stat.version == before.stat.version => {

@@ -1,13 +1,13 @@
-//! Mistakes that are built in have to be found.
+//! Each flaw must be found.
 
-use crate::crew::first;
+use crate::workers::first;
 use wirefs_sim::{Flaw, Scene, run};
 
-/// Within so many runs each is found.
+/// Runs within which each flaw is found.
 const FLAWED: u64 = 3000;
 
 #[test]
-fn each_mistake_is_found() {
+fn each_flaw_is_found() {
     let mut missed = Vec::new();
     for flaw in Flaw::ALL {
         match first(FLAWED, |seed| run(Scene::Beside, seed, Some(flaw)).err()) {
@@ -19,7 +19,7 @@ fn each_mistake_is_found() {
 }
 
 #[test]
-fn a_failure_tells_what_happened_and_how_to_see_it_again() {
+fn failure_has_its_history_and_a_command_to_repeat_it() {
     let failure =
         (0..FLAWED).find_map(|seed| run(Scene::Beside, seed, Some(Flaw::TouchesNothing)).err()).unwrap();
     let shown = failure.to_string();

@@ -1,9 +1,9 @@
-//! The simulation: many runs in which nothing is wrong, and mistakes that are found.
+//! Random runs, and runs with a flaw that must be found.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that fails panics")]
 
 mod ahead;
-mod crew;
 mod flaws;
 mod rivals;
 mod seeds;
+mod workers;

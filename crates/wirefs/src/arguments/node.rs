@@ -10,6 +10,7 @@ use wirefs_nodehost::{EtcdPlace, Via};
 
 const UP_EXAMPLES: &str = "\
 Examples:
+  wirefs identity                              the line of this machine, for the authorized-keys file of all others
   wirefs node up --share /srv                  on each machine of a LAN; then: ls /net
   wirefs node up --name linus1 --share ~/work --at ~/net
   wirefs node up --peer 10.8.0.7:6440          also find nodes of another network
@@ -18,10 +19,10 @@ Examples:
   wirefs node up --nic eth0,eth1               use both cards at once between nodes that have both
 
 Nodes of one LAN find each other; a --peer connects to another network. Only keys
-in the authorized-keys file may join. WITHOUT THAT FILE, EVERYONE WHO CAN SEND TO
-UDP PORT 6440 OF THIS MACHINE MAY JOIN AND READ THE SHARED FILES. `wirefs
-identity` prints a machine's line for that file. With --nic or --listen ADDR, only
-packets on these cards or this address count, and packets of a --peer.";
+in the authorized-keys file may join. `wirefs identity` prints a machine's line for
+that file. WITH --open, EVERYONE WHO CAN SEND TO UDP PORT 6440 OF THIS MACHINE MAY
+JOIN AND READ THE SHARED FILES. With --nic or --listen ADDR, only packets on these
+cards or this address count, and packets of a --peer.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Node {
@@ -77,9 +78,12 @@ pub(crate) struct NodeUp {
     /// No journal for mounts in mode lease: if this process is killed, unsent changes are lost
     #[arg(long)]
     pub(crate) no_journal: bool,
-    /// The keys that may join [default: ~/.config/wirefs/authorized_keys, if it exists]
+    /// The keys that may join [default: ~/.config/wirefs/authorized_keys]
     #[arg(long, value_name = "FILE")]
     pub(crate) authorized: Option<PathBuf>,
+    /// Let everyone join who can send packets to this machine: they can read, and without --read-only change, the share
+    #[arg(long, conflicts_with = "authorized")]
+    pub(crate) open: bool,
     /// Stay in the foreground; Ctrl-C leaves the other nodes
     #[arg(short = 'f', long)]
     pub(crate) foreground: bool,

@@ -14,9 +14,11 @@ use anyhow::{Context, Result};
 use wirefs_mount::MountControl;
 use wirefs_pingfs::OpenError;
 
+use super::end::End;
 use super::{ControlReply, ControlRequest, LINE_BYTES_MAX, address, socket_name};
 use crate::echo::{self, EchoReport};
 use crate::status::{Constants, Report};
+use crate::unsent::Unsent;
 use crate::user_dirs;
 
 /// The maximum number of concurrent clients; further ones are closed.
@@ -30,6 +32,7 @@ pub(crate) struct ControlSocket {
     path: PathBuf,
     /// Device and inode of the file.
     file: Option<(u64, u64)>,
+    end: Arc<End>,
 }
 
 impl Drop for ControlSocket {
@@ -62,18 +65,29 @@ impl ControlSocket {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))
             .with_context(|| format!("cannot protect the socket {}", path.display()))?;
         let file = file_at(&path);
-        let socket = ControlSocket { path, file };
+        let end = Arc::new(End::default());
+        let socket = ControlSocket { path, file, end: Arc::clone(&end) };
         let lines = Arc::new(AtomicUsize::new(0));
-        let host = Arc::new((mount, constants));
+        let host = Arc::new(Host { mount, constants, end });
         thread::Builder::new()
             .name("wirefs-control".into())
             .spawn(move || accept(&listener, &host, &lines))
             .context("cannot start a thread")?;
         Ok(socket)
     }
+
+    /// Tells all clients that wait for it how the mount has ended.
+    pub(crate) fn report_end(&self, unsent: &Unsent) {
+        self.end.report(unsent);
+    }
 }
 
-type Host = (MountControl, Constants);
+/// The mount behind the socket.
+struct Host {
+    mount: MountControl,
+    constants: Constants,
+    end: Arc<End>,
+}
 
 fn accept(listener: &UnixListener, host: &Arc<Host>, lines: &Arc<AtomicUsize>) {
     for stream in listener.incoming() {
@@ -104,13 +118,11 @@ fn serve_client(stream: UnixStream, host: &Host) -> io::Result<()> {
         }
         match serde_json::from_str(&line) {
             Ok(ControlRequest::Status) => {
-                let (mount, constants) = host;
-                send_reply(
-                    &mut writer,
-                    &ControlReply::Status(Box::new(Report::of(&mount.status(), constants))),
-                )?;
+                let report = Report::of(&host.mount.status(), &host.constants);
+                send_reply(&mut writer, &ControlReply::Status(Box::new(report)))?;
             }
-            Ok(ControlRequest::Sync) => sync(&mut writer, &host.0)?,
+            Ok(ControlRequest::Sync) => sync(&mut writer, &host.mount)?,
+            Ok(ControlRequest::AwaitEnd) => return await_end(&mut writer, host),
             Ok(ControlRequest::Echo) => send_reply(
                 &mut writer,
                 &EchoReport::here().map_or_else(no_echo, |report| ControlReply::Echo(Box::new(report))),
@@ -153,16 +165,25 @@ fn sync(writer: &mut UnixStream, mount: &MountControl) -> io::Result<()> {
         let reply = match wait.recv_timeout(PROGRESS_INTERVAL) {
             Ok(Ok(())) => ControlReply::Done,
             Ok(Err(errno)) => ControlReply::Failed { message: errno.to_string() },
-            Err(mpsc::RecvTimeoutError::Timeout) => {
-                ControlReply::Progress { unacknowledged_bytes: mount.status().snapshot.unacknowledged_bytes }
-            }
+            Err(mpsc::RecvTimeoutError::Timeout) => ControlReply::Progress(Unsent::of(&mount.unsent())),
             Err(mpsc::RecvTimeoutError::Disconnected) => {
                 ControlReply::Failed { message: "the sync ended early".to_owned() }
             }
         };
         send_reply(writer, &reply)?;
-        if !matches!(reply, ControlReply::Progress { .. }) {
+        if !matches!(reply, ControlReply::Progress(_)) {
             return Ok(());
+        }
+    }
+}
+
+/// Reports the unsent changes until the mount has ended.
+fn await_end(writer: &mut UnixStream, host: &Host) -> io::Result<()> {
+    let watcher = host.end.watch();
+    loop {
+        match watcher.wait(PROGRESS_INTERVAL) {
+            Some(unsent) => return send_reply(writer, &ControlReply::Ended(unsent)),
+            None => send_reply(writer, &ControlReply::Progress(Unsent::of(&host.mount.unsent())))?,
         }
     }
 }
@@ -180,7 +201,7 @@ mod tests {
     #[test]
     fn socket_removes_its_own_name_only() {
         let path = std::env::temp_dir().join(format!("wirefs-control-{}", std::process::id()));
-        let socket = || ControlSocket { path: path.clone(), file: file_at(&path) };
+        let socket = || ControlSocket { path: path.clone(), file: file_at(&path), end: Arc::default() };
         std::fs::write(&path, "first").unwrap();
         let first = socket();
         std::fs::rename(&path, path.with_extension("kept")).unwrap();

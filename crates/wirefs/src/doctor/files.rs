@@ -81,15 +81,16 @@ fn mounts() -> Finding {
     let mounted = mountpoint::mounted();
     let silent: Vec<String> = mounted
         .iter()
-        .filter(|(path, _)| control::find(path).is_none())
-        .map(|(path, _)| path.display().to_string())
+        // Other users see to theirs.
+        .filter(|mount| !mount.is_foreign() && control::find(&mount.mountpoint).is_none())
+        .map(|mount| mount.mountpoint.display().to_string())
         .collect();
     match silent.first() {
-        None => Finding::ok(CHECK, format!("{} on this machine, all answer", mounted.len())),
+        None => Finding::ok(CHECK, format!("{} of this machine's, all of this user's answer", mounted.len())),
         Some(first) => Finding::warn(
             CHECK,
             format!("no process of this user answers for {}", silent.join(", ")),
-            format!("if it is dead and not another user's: wirefs umount -f {first}"),
+            format!("if its process has ended: wirefs umount -f {first}"),
         ),
     }
 }

@@ -125,7 +125,7 @@ pub(crate) fn decide(plan: Plan) -> bool {
 /// Returns whether a mount is a PingFS.
 pub(crate) fn is_echo(mountpoint: &Path) -> bool {
     let mounted = mountpoint::mounted();
-    mounted.iter().any(|(path, source)| path == mountpoint && source.starts_with(SOURCE_PREFIX))
+    mounted.iter().any(|mount| mount.mountpoint == mountpoint && mount.source.starts_with(SOURCE_PREFIX))
 }
 
 /// Obtains a decision about the data before an unmount: from the arguments, from the mount's arguments, or from the

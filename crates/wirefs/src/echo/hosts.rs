@@ -42,7 +42,10 @@ fn request(arguments: &EchoHost, ask: ControlRequest) -> Result<()> {
         ControlReply::Failed { message } => {
             Err(failure(message, "`wirefs echo status` shows the hosts and their room"))
         }
-        ControlReply::Status(_) | ControlReply::Echo(_) | ControlReply::Progress { .. } => Err(failure(
+        ControlReply::Status(_)
+        | ControlReply::Echo(_)
+        | ControlReply::Progress(_)
+        | ControlReply::Ended(_) => Err(failure(
             "the process sent an unexpected answer",
             "it is another version of wirefs; unmount and mount again",
         )),

@@ -55,7 +55,7 @@ fn show(report: &EchoReport, arguments: &EchoStatus) {
 
 /// Returns the only PingFS mount of this user.
 fn only() -> Result<ControlClient> {
-    let mounted = mountpoint::mounted().into_iter().map(|(path, _)| path);
+    let mounted = mountpoint::mounted().into_iter().map(|mount| mount.mountpoint);
     let ours = mounted.filter(|path| super::is_echo(path));
     let mut found: Vec<(PathBuf, ControlClient)> =
         ours.filter_map(|path| control::find(&path).map(|line| (path, line))).collect();
@@ -77,10 +77,12 @@ fn ask(line: &mut ControlClient) -> Result<EchoReport> {
     match line.answer()? {
         ControlReply::Echo(report) => Ok(*report),
         ControlReply::Failed { message } => Err(failure(message, "`wirefs status` shows what it is")),
-        ControlReply::Status(_) | ControlReply::Progress { .. } | ControlReply::Done => Err(failure(
-            "the process sent an unexpected answer",
-            "it is another version of wirefs; unmount and mount again",
-        )),
+        ControlReply::Status(_) | ControlReply::Progress(_) | ControlReply::Ended(_) | ControlReply::Done => {
+            Err(failure(
+                "the process sent an unexpected answer",
+                "it is another version of wirefs; unmount and mount again",
+            ))
+        }
     }
 }
 

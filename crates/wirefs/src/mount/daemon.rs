@@ -86,6 +86,7 @@ fn detach_terminal(mountpoint: &Path) -> Result<()> {
     rustix::stdio::dup2_stdin(&nothing)?;
     rustix::stdio::dup2_stdout(log.as_ref().unwrap_or(&nothing))?;
     rustix::stdio::dup2_stderr(log.as_ref().unwrap_or(&nothing))?;
+    wirefs_mount::log::begin_file();
     Ok(())
 }
 

@@ -1,18 +1,19 @@
 //! Dialing the source of a mount.
 
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use wirefs_carrier::ether::{EtherDial, drop_net_raw};
 use wirefs_carrier::limits::CONNECT_TIMEOUT;
-use wirefs_carrier::ssh::{SshDial, SshOptions, install_remote};
+use wirefs_carrier::ssh::{Programs, SshDial, SshOptions, UploadProgress};
 use wirefs_carrier::tls::{Identity, KnownHosts, TlsDial};
-use wirefs_carrier::{Address, Dial, DialError, Source, TcpDial, UnixDial};
-use wirefs_mount::{ConnectError, Connected, MountPlan};
+use wirefs_carrier::{Address, Dial, Login, Source, TcpDial, UnixDial};
 
 use super::settings::MountSettings;
 use crate::failure::failure;
-use crate::terminal::note;
+use crate::progress::Progress;
+use crate::status::bytes;
 use crate::user_dirs;
 
 /// Returns the dialer of a source.
@@ -41,7 +42,7 @@ pub(super) fn of(source: &Source, settings: &MountSettings) -> Result<Arc<dyn Di
             Arc::new(dial)
         }
         Address::Ssh(login) => {
-            Arc::new(SshDial::new(login.clone(), source.path.clone(), ssh_options(settings)))
+            Arc::new(SshDial::new(login_of(login, settings), source.path.clone(), ssh_options(settings)))
         }
     })
 }
@@ -69,28 +70,32 @@ pub(super) fn path_below(source: &Source) -> Vec<u8> {
 }
 
 fn ssh_options(settings: &MountSettings) -> SshOptions {
-    let command = settings.ssh_command.as_deref().unwrap_or("ssh");
-    match settings.port {
-        Some(port) => SshOptions::default().with_command(format!("{command} -p {port}")),
-        None => SshOptions::default().with_command(command),
+    let progress = Mutex::new(Progress::default());
+    let programs = Programs::with_static(&program_dirs());
+    SshOptions::default()
+        .with_command(settings.ssh_command.as_deref().unwrap_or("ssh"))
+        .with_programs(programs, move |upload| show_upload(&progress, &upload))
+}
+
+/// Returns the directories of static programs for other machines: beside this program, and for data.
+fn program_dirs() -> Vec<PathBuf> {
+    let beside = std::env::current_exe().ok().and_then(|program| Some(program.parent()?.to_owned()));
+    let shared = beside.as_ref().and_then(|bin| Some(bin.parent()?.join("share/wirefs")));
+    beside.into_iter().chain(shared).chain(user_dirs::data_dir()).collect()
+}
+
+fn show_upload(progress: &Mutex<Progress>, upload: &UploadProgress) {
+    let UploadProgress { login, sent, of } = upload;
+    let mut progress = progress.lock().unwrap_or_else(PoisonError::into_inner);
+    if sent < of {
+        let (sent, of) = (bytes(*sent as u64), bytes(*of as u64));
+        progress.show(&format!("wirefs is not installed on {login}; copying it there: {sent} of {of}"));
+    } else {
+        progress.clear();
     }
 }
 
-/// Connects. If the login works and only wirefs is missing there, copies it first.
-///
-/// # Errors
-/// Errors of the carrier and the server.
-pub(super) fn connect(plan: MountPlan, source: &Source, settings: &MountSettings) -> Result<Connected> {
-    let again = plan.clone();
-    match (wirefs_mount::connect(plan), &source.address) {
-        (Err(ConnectError::Dial(missing @ DialError::RemoteMissing { .. })), Address::Ssh(login)) => {
-            let program = std::env::current_exe().context("cannot find this program's executable")?;
-            let copy = install_remote(login, &ssh_options(settings), &program).map_err(|error| {
-                anyhow::anyhow!("{missing}\n  copying this one there did not work: {error}")
-            })?;
-            note!("wirefs was not installed on {login}; copied this one there, to ~/{copy}");
-            Ok(wirefs_mount::connect(again)?)
-        }
-        (connected, _) => Ok(connected?),
-    }
+/// Returns the login with the port of `-o port=`, which counts more than the one of the source.
+fn login_of(login: &Login, settings: &MountSettings) -> Login {
+    Login { port: settings.port.or(login.port), ..login.clone() }
 }

@@ -111,7 +111,7 @@ impl Origin {
                 let journal = persistent::journal_of(&source, &text, settings.has_journal())
                     .map(|plan| JournalPlan { fsync: settings.fsync.into(), ..plan });
                 let plan = MountPlan { store: persistent::of(&source, settings), journal, ..plan };
-                Ok(ConnectedOrigin { connected: dial::connect(plan, &source, settings)?, server: None })
+                Ok(ConnectedOrigin { connected: wirefs_mount::connect(plan)?, server: None })
             }
             Origin::Local(open) => {
                 let (tree, boot) = open()?;

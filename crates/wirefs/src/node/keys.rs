@@ -30,14 +30,22 @@ pub(super) enum NodeAdmission {
 }
 
 impl NodeAdmission {
-    /// Returns the configured file, or the default one if it exists.
+    /// Returns the keys of the configured file, or of the default one; with `--open`, any key.
     ///
     /// # Errors
-    /// Fails if the file cannot be read, or is writable by others.
+    /// Fails if there is no file, or if it cannot be read or is writable by others.
     pub(super) fn of(arguments: &arguments::NodeUp) -> Result<NodeAdmission> {
-        let default_file = || user_dirs::config_dir().ok().map(|dir| dir.join("authorized_keys"));
-        let file = arguments.authorized.clone().or_else(|| default_file().filter(|file| file.exists()));
-        let Some(file) = file else { return Ok(NodeAdmission::Anyone) };
+        if arguments.open {
+            return Ok(NodeAdmission::Anyone);
+        }
+        let default_file = user_dirs::config_dir()?.join("authorized_keys");
+        let file = arguments.authorized.clone().unwrap_or_else(|| default_file.clone());
+        if arguments.authorized.is_none() && !file.exists() {
+            return Err(failure(
+                format!("{} does not exist, so no other node could join", file.display()),
+                "add the line that `wirefs identity` prints on each other node; `--open` lets everyone on the network join",
+            ));
+        }
         let listed = AuthorizedKeys::read(&file).map_err(|error| {
             failure(
                 error.to_string(),
@@ -83,8 +91,7 @@ impl NodeAdmission {
         }
         let port = host.nodes().first().map(|own| own.record.port).unwrap_or_default();
         note!(
-            "wirefs: there is no authorized-keys file, so whoever can send to UDP port {port} of this machine may join, \
-             and has what is shared; see `wirefs node up --help`"
+            "wirefs: --open: everyone who can send to UDP port {port} of this machine may join and use the shared files"
         );
         let host = Arc::clone(host);
         let follow = move || follow(&file, &host);

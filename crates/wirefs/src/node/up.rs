@@ -112,11 +112,9 @@ impl NetDirectory {
         let at = match (&arguments.at, is_root) {
             (Some(at), _) => std::path::absolute(at)?,
             (None, true) => PathBuf::from("/net"),
-            (None, false) => {
-                std::env::var_os("HOME").map(|home| PathBuf::from(home).join("net")).ok_or_else(|| {
-                    failure("$HOME is not set", "set HOME, or choose the directory for nodes with --at")
-                })?
-            }
+            (None, false) => user_dirs::home().map(|home| home.join("net")).ok_or_else(|| {
+                failure("$HOME is not set", "set HOME, or choose the directory for nodes with --at")
+            })?,
         };
         wirefs_net::clear(&at).with_context(|| {
             format!("cannot remove the mount that a killed node left at {}", at.display())

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use wirefs_client::{AheadStatus, Fate, LateError, LeaseStatus, LinkState, PrefetchStatus};
+use wirefs_client::{AheadStatus, Fate, LateError, LeaseStatus, LinkState, PrefetchStatus, Snapshot};
 use wirefs_mount::{JournalStatus, MountStatus, StoreStatus};
 use wirefs_op::message::attach::Watch;
 
@@ -28,6 +28,9 @@ pub(crate) struct Report {
     pub(crate) mountpoint: String,
     pub(crate) version: String,
     pub(crate) process: u32,
+    /// Whether it is unmounted, and its process still sends changes to the server.
+    #[serde(default)]
+    pub(crate) unmounted: bool,
     pub(crate) peer: Peer,
     /// The kind of carrier: `unix`, `tcp+tls`, `tcp+plain`, `ether` or `ssh`.
     pub(crate) carrier: String,
@@ -35,6 +38,9 @@ pub(crate) struct Report {
     #[serde(default)]
     pub(crate) paths: Vec<Path>,
     pub(crate) connected: bool,
+    /// Why the last attempt to connect failed; none while connected.
+    #[serde(default)]
+    pub(crate) connect_error: Option<String>,
     /// Time since the connection was established or lost, in milliseconds.
     pub(crate) connection_age_ms: u64,
     pub(crate) connections_lost: u64,
@@ -159,6 +165,26 @@ pub(crate) struct Cache {
     pub(crate) disk: Option<Disk>,
 }
 
+impl Cache {
+    fn of(snapshot: &Snapshot, store: Option<&StoreStatus>, constants: &Constants) -> Cache {
+        let counters = &snapshot.counters;
+        Cache {
+            name_hits: counters.name_hits,
+            name_misses: counters.name_misses,
+            data_hits: counters.data_hits,
+            data_misses: counters.data_misses,
+            names: snapshot.nodes as u64,
+            bytes: snapshot.cached_bytes as u64,
+            names_bytes: snapshot.memory.names as u64,
+            listings_bytes: snapshot.memory.listings as u64,
+            packed_bytes: snapshot.memory.packed as u64,
+            buffers_bytes: snapshot.memory.buffers as u64,
+            bytes_max: constants.cache_bytes_max as u64,
+            disk: store.map(Disk::of),
+        }
+    }
+}
+
 /// Prefetched data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Prefetch {
@@ -257,8 +283,18 @@ impl Leases {
 impl Report {
     /// Returns the current status of a mount.
     pub(crate) fn of(status: &MountStatus, constants: &Constants) -> Report {
-        let MountStatus { mountpoint, peer, paths, mode, deadline, snapshot, store, journal, up_for } =
-            status;
+        let MountStatus {
+            mountpoint,
+            peer,
+            dial_error,
+            paths,
+            mode,
+            deadline,
+            snapshot,
+            store,
+            journal,
+            up_for,
+        } = status;
         let counters = &snapshot.counters;
         let (connected, since) = match snapshot.link {
             LinkState::Up(since) => (true, since),
@@ -270,6 +306,7 @@ impl Report {
             mountpoint: mountpoint.to_string_lossy().into_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             process: std::process::id(),
+            unmounted: wirefs_fuse::is_read_only(mountpoint).is_none(),
             peer: Peer {
                 address: peer.address.clone(),
                 key: peer.identity.map(|key| key.fingerprint().to_string()),
@@ -277,6 +314,7 @@ impl Report {
             carrier: peer.carrier.to_owned(),
             paths: paths.iter().map(Path::of).collect(),
             connected,
+            connect_error: dial_error.clone(),
             connection_age_ms: ms(snapshot.at.since(since)),
             connections_lost: snapshot.losses,
             connections: u64::from(connected) + snapshot.data_connections as u64,
@@ -298,20 +336,7 @@ impl Report {
             bytes_out: counters.bytes_out,
             rate_in,
             rate_out,
-            cache: Cache {
-                name_hits: counters.name_hits,
-                name_misses: counters.name_misses,
-                data_hits: counters.data_hits,
-                data_misses: counters.data_misses,
-                names: snapshot.nodes as u64,
-                bytes: snapshot.cached_bytes as u64,
-                names_bytes: snapshot.memory.names as u64,
-                listings_bytes: snapshot.memory.listings as u64,
-                packed_bytes: snapshot.memory.packed as u64,
-                buffers_bytes: snapshot.memory.buffers as u64,
-                bytes_max: constants.cache_bytes_max as u64,
-                disk: store.as_ref().map(Disk::of),
-            },
+            cache: Cache::of(snapshot, store.as_ref(), constants),
             prefetch: Prefetch::of(&snapshot.prefetch),
             leases: snapshot.leases.as_ref().map(Leases::of),
             unacknowledged_bytes: snapshot.unacknowledged_bytes,

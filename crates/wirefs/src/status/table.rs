@@ -8,7 +8,8 @@ use super::report::{Cache, Counts, Disk, Journal, Leases, Prefetch};
 
 /// Returns the status as lines of a name and a value.
 pub(super) fn of(report: &Report) -> String {
-    let head = format!("{} on {}", report.source, report.mountpoint);
+    let state = if report.unmounted { ": UNMOUNTED, still sends its last changes" } else { "" };
+    let head = format!("{} on {}{state}", report.source, report.mountpoint);
     let rows = rows(report).into_iter().map(|(name, value)| format!("  {name:<10} {value}"));
     std::iter::once(head).chain(rows).collect::<Vec<_>>().join("\n")
 }
@@ -56,6 +57,8 @@ fn rows(report: &Report) -> Vec<(&'static str, String)> {
             ),
         ),
     ];
+    let failed = report.connect_error.as_ref().map(|why| ("failed", why.clone()));
+    rows.splice(2..2, failed);
     let paths = report.paths.iter().map(|path| ("path", path.to_string()));
     rows.splice(2..2, paths);
     if report.prefetch.asked > 0 {

@@ -23,6 +23,41 @@ fn background_process_detaches_from_terminal_directory_and_standard_streams() {
 }
 
 #[test]
+fn background_process_is_called_wirefs() {
+    let home = TestHome::new();
+    let _server = home.mounted();
+    let name = std::fs::read_to_string(format!("/proc/{}/comm", home.process().as_raw_nonzero())).unwrap();
+    assert_eq!(name, "wirefs\n");
+    home.wirefs(&["umount", "mnt"]).succeeds();
+}
+
+#[test]
+fn log_has_the_time_and_names_each_loss_of_the_connection_and_its_end() {
+    let home = TestHome::new();
+    let server = home.mounted();
+    server.kill(Signal::KILL);
+    drop(server);
+    wait_for("the reason in the status", || !home.status()["connect_error"].is_null());
+    let status = home.wirefs(&["status", "mnt"]).succeeds();
+    assert!(status.contains("cannot connect to"), "{status}");
+    let _again = home.serve(&["--listen", &home.url()]);
+    wait_for("the connection", || home.status()["connected"] == true);
+    assert!(home.status()["connect_error"].is_null());
+    home.wirefs(&["umount", "mnt"]).succeeds();
+    let dir = std::fs::read_dir(home.path("home/.local/state/wirefs")).unwrap().flatten();
+    let log = dir.map(|entry| entry.path()).find(|path| path.extension().is_some_and(|e| e == "log"));
+    let log = std::fs::read_to_string(log.unwrap()).unwrap();
+    let lines: Vec<&str> = log.lines().collect();
+    let words = ["lost the connection to", "cannot connect again", "again after"];
+    assert_eq!(lines.len(), words.len(), "{log}");
+    for (line, word) in lines.iter().zip(words) {
+        assert!(line.contains(word), "no `{word}` in {line}");
+        let (time, _) = line.split_once(' ').unwrap();
+        assert!(time.len() == 20 && time.ends_with('Z') && time.contains('T'), "{line}");
+    }
+}
+
+#[test]
 fn background_process_keeps_no_inherited_descriptor() {
     let home = TestHome::new();
     let _server = home.serve(&["--listen", &home.url()]);

@@ -93,6 +93,29 @@ fn missing_mount_is_reported() {
 }
 
 #[test]
+fn mount_of_another_user_is_named_as_such() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    const USER: u32 = 65_534;
+    let home = TestHome::new();
+    let _server = home.mounted();
+    // The other user has no access to the program's directory.
+    crate::home::copy_program(&home.path("program"));
+    let ask = |arguments: &[&str]| {
+        let mut command = home.command(home.path("program").to_str().unwrap());
+        command.args(arguments).env_remove("XDG_RUNTIME_DIR");
+        std::os::unix::process::CommandExt::uid(&mut command, USER);
+        std::os::unix::process::CommandExt::gid(&mut command, USER);
+        Finished::of(&mut command)
+    };
+    let one = ask(&["status", &home.text("mnt")]).fails_with(&["a mount of the user with id 0"]);
+    let all = ask(&["status"]).succeeds();
+    assert!(all.contains("a mount of the user with id 0"), "{all}");
+    assert!(!one.contains("umount -f") && !all.contains("umount -f"), "{one}{all}");
+}
+
+#[test]
 fn invalid_command_line_exits_with_2_and_the_usage() {
     let home = TestHome::new();
     for arguments in

@@ -127,3 +127,79 @@ fn only_root_may_remount() {
     command.args(["mount", "-o", "remount,ro", &home.url(), &home.text("mnt")]).uid(NOBODY).gid(NOBODY);
     Finished::of(&mut command).fails_with(&["only root may remount"]);
 }
+
+/// A user that only the test's own files of accounts and mounts know.
+const USER: u32 = 64_242;
+
+/// Runs a script as root, in which /etc/passwd, /etc/fstab and /usr/sbin are the test's own. `$AS_USER` runs a command
+/// as the test's user, with root's home directory in the environment.
+fn run_on_a_machine_of_its_own(home: &TestHome, script: &str) -> String {
+    let (dir, uid) = (home.text(""), USER);
+    for name in ["user/mnt", "upper", "work"] {
+        std::fs::create_dir_all(home.path(name)).unwrap();
+    }
+    for name in ["user", "user/mnt"] {
+        std::os::unix::fs::chown(home.path(name), Some(uid), Some(uid)).unwrap();
+    }
+    home.write("passwd", &format!("root:x:0:0::/root:/bin/sh\ntest:x:{uid}:{uid}::{dir}user:/bin/sh\n"));
+    home.write("upper/.keep", "");
+    copy_program(&home.path("wirefs"));
+    let prelude = format!(
+        "set -eu; cd {dir}; mount -t tmpfs none work; mkdir work/upper work/work; \
+         cp wirefs work/wirefs; ln -s {dir}work/wirefs work/upper/mount.wirefs; \
+         mount -t overlay none -o lowerdir=/usr/sbin,upperdir=work/upper,workdir=work/work /usr/sbin; \
+         touch fstab; mount --bind passwd /etc/passwd; mount --bind fstab /etc/fstab; \
+         AS_USER='setpriv --reuid {uid} --regid {uid} --clear-groups env -u XDG_RUNTIME_DIR HOME=/root'; "
+    );
+    let mut command = home.command("unshare");
+    command.args(["--mount", "sh", "-c", &format!("{prelude}{script}")]);
+    Finished::of(&mut command).succeeds()
+}
+
+#[test]
+fn files_of_a_user_with_the_home_of_root_are_in_the_users_home() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let home = TestHome::new();
+    run_on_a_machine_of_its_own(&home, "$AS_USER work/wirefs identity");
+    assert!(home.path("user/.config/wirefs/identity.pem").exists());
+}
+
+// S-76
+#[test]
+fn line_in_fstab_of_type_wirefs_is_mounted_and_remounted() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let home = TestHome::new();
+    home.write("export/a", "hello\n");
+    let server = home.serve(&["--listen", "tcp+plain://127.0.0.1:0"]);
+    let source = format!("{}/", server.address().trim_end_matches('/'));
+    home.write("fstab", &format!("{source} {} wirefs noauto,_netdev,mode=window 0 0\n", home.text("mnt")));
+    let output = run_on_a_machine_of_its_own(
+        &home,
+        "mount mnt; cat mnt/a; mount -o remount,ro mnt; ! touch mnt/b 2>/dev/null; \
+         mount -o remount,rw mnt; touch mnt/c; umount mnt",
+    );
+    assert_eq!(output, "hello\n");
+    assert!(!home.path("export/b").exists());
+}
+
+#[test]
+fn line_in_fstab_for_users_is_mounted_by_one() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let home = TestHome::new();
+    home.write("export/a", "hello\n");
+    let server = home.serve(&["--listen", "tcp+plain://127.0.0.1:0"]);
+    let source = format!("{}/", server.address().trim_end_matches('/'));
+    let mountpoint = home.text("user/mnt");
+    home.write("fstab", &format!("{source} {mountpoint} wirefs noauto,user,_netdev 0 0\n"));
+    let script = format!(
+        "$AS_USER mount {mountpoint}; $AS_USER cat {mountpoint}/a; $AS_USER work/wirefs umount {mountpoint}"
+    );
+    assert_eq!(run_on_a_machine_of_its_own(&home, &script), "hello\n");
+    assert!(home.path("user/.local/state/wirefs").exists());
+}

@@ -16,7 +16,8 @@ impl NodeProcess<'_> {
     pub(crate) fn start<'a>(home: &'a TestHome, name: &str, more: &[&str]) -> NodeProcess<'a> {
         home.write("export/file", &format!("of {name}\n"));
         let mut command = home.command(crate::home::WIREFS);
-        command.args(["node", "up", "-f", "--name", name, "--share", "export", "--at", "mnt"]).args(more);
+        command.args(["node", "up", "-f", "--name", name, "--share", "export", "--at", "mnt"]);
+        command.arg("--open").args(more);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         NodeProcess { home, process: Some(Server::start(command)) }
     }
@@ -84,20 +85,38 @@ fn configured_peer_is_found_and_both_nodes_are_listed() {
 }
 
 #[test]
+fn node_without_authorized_keys_is_refused_unless_open() {
+    let home = TestHome::new();
+    let up = ["node", "up", "--share", "export", "--at", "mnt", "--listen", "127.0.0.1:0"];
+    home.wirefs(&up).fails_with(&["authorized_keys does not exist", "wirefs identity", "--open"]);
+    assert!(!home.is_mounted());
+    let open = home.wirefs(&[&up[..], &["--open"]].concat());
+    assert!(open.stderr.contains("everyone who can send to UDP port"), "{open:?}");
+    open.succeeds();
+    home.wirefs(&["node", "down"]).succeeds();
+    home.write("home/.config/wirefs/authorized_keys", &home.wirefs(&["identity"]).succeeds());
+    let listed = home.wirefs(&up);
+    assert_eq!(listed.stderr, "");
+    listed.succeeds();
+    home.wirefs(&["node", "down"]).succeeds();
+}
+
+#[test]
 fn node_reports_errors() {
     let home = TestHome::new();
     home.wirefs(&["node", "list"]).fails_with(&["runs no node", "wirefs node up"]);
     home.wirefs(&["node", "down"]).fails_with(&["runs no node"]);
-    let absent = ["node", "up", "--share", "absent", "--at", "mnt", "--listen", "127.0.0.1:0"];
+    let absent = ["node", "up", "--open", "--share", "absent", "--at", "mnt", "--listen", "127.0.0.1:0"];
     home.wirefs(&absent).fails_with(&["the directory to share"]);
-    let card = ["node", "up", "--at", "mnt", "--name", "one", "--listen", "0.0.0.0:0", "--nic", "absent0"];
+    let card =
+        ["node", "up", "--at", "mnt", "--name", "one", "--open", "--listen", "0.0.0.0:0", "--nic", "absent0"];
     home.wirefs(&card).fails_with(&["absent0", "ip -brief address"]);
     home.write("keys", "");
     std::fs::set_permissions(home.path("keys"), std::fs::Permissions::from_mode(0o666)).unwrap();
     let keys = ["node", "up", "--at", "mnt", "--listen", "127.0.0.1:0", "--authorized", "keys"];
     home.wirefs(&keys).fails_with(&["keys can be changed", "chmod"]);
     let _node = NodeProcess::start(&home, "one", &ANY_PORT);
-    let again = ["node", "up", "--at", "other", "--listen", "127.0.0.1:0"];
+    let again = ["node", "up", "--open", "--at", "other", "--listen", "127.0.0.1:0"];
     home.wirefs(&again).fails_with(&["already runs a node", "wirefs node down"]);
 }
 
@@ -112,7 +131,8 @@ fn node_with_a_long_runtime_directory_is_listed_and_ended() {
         command.args(words).env("XDG_RUNTIME_DIR", &long);
         command
     };
-    let mut up = there(&["node", "up", "-f", "--name", "one", "--at", "mnt", "--listen", "127.0.0.1:0"]);
+    let mut up =
+        there(&["node", "up", "--open", "-f", "--name", "one", "--at", "mnt", "--listen", "127.0.0.1:0"]);
     let node = Server::start({
         up.stdout(Stdio::piped()).stderr(Stdio::piped());
         up

@@ -38,3 +38,46 @@ fn completions_know_the_commands() {
         assert!(home.wirefs(&["completions", shell]).succeeds().contains("umount"), "{shell}");
     }
 }
+
+#[test]
+fn pages_have_values_files_exit_status_and_other_pages() {
+    let home = TestHome::new();
+    home.wirefs(&["man", "--out", "man"]).succeeds();
+    for page in ["wirefs.1", "wirefs-mount.1", "wirefs-umount.1", "wirefs-echo.1"] {
+        let text = home.read(&format!("man/{page}"));
+        for section in ["FILES", "EXIT STATUS", "SEE ALSO"] {
+            assert!(text.contains(section), "no {section} in {page}");
+        }
+    }
+    let mount = home.read("man/wirefs-mount.1");
+    for value in ["window", "session", "strict"] {
+        assert!(mount.contains(value), "no mode {value}");
+    }
+    assert!(!mount.contains("reports") && !mount.contains("fake"), "an option that is no user's");
+}
+
+#[test]
+fn completions_offer_values_and_no_inner_options() {
+    let home = TestHome::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = home.wirefs(&["completions", shell]).succeeds();
+        for inner in ["--reports", "--fake", "l reports", "l fake"] {
+            assert!(!script.contains(inner), "{inner} for {shell}");
+        }
+        assert!(script.contains("session"), "modes for {shell}");
+        assert!(script.contains("journal"), "values of --fsync for {shell}");
+    }
+}
+
+#[test]
+fn bash_completes_mountpoints_of_umount() {
+    let home = TestHome::new();
+    let _server = home.mounted();
+    let script = home.wirefs(&["completions", "bash"]).succeeds();
+    home.write("completions", &script);
+    let ask = "source completions; COMP_WORDS=(wirefs umount /); COMP_CWORD=2; \
+               _wirefs_or_mountpoints wirefs / umount; printf '%s\\n' \"${COMPREPLY[@]}\"";
+    let offered = crate::home::Finished::of(home.command("bash").args(["-c", ask])).succeeds();
+    assert!(offered.lines().any(|line| line == home.text("mnt")), "{offered}");
+    home.wirefs(&["umount", "mnt"]).succeeds();
+}

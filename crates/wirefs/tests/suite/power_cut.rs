@@ -17,9 +17,9 @@ use std::path::Path;
 use std::sync::Arc;
 use wirefs_carrier::{Address, ListenOptions, Listener};
 use wirefs_hostfs::{HostOptions, HostTree, Notice};
-use wirefs_model::Dice;
 use wirefs_op::message::version::BootId;
 use wirefs_serve::{ServeOptions, Server};
+use wirefs_virtual::Dice;
 
 /// Transactions, over all programs, which run in sequence.
 const PROGRAMS: u32 = 6;

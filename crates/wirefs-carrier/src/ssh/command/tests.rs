@@ -29,18 +29,19 @@ fn plain_paths_are_not_quoted() {
 
 #[test]
 fn the_scripts_survive_shells_that_quote_differently() {
-    for text in [SERVE, super::super::install::INSTALL] {
-        assert!(!text.contains(['\'', '\\', '\n', '!']), "{text}");
-    }
+    assert!(!SERVE.contains(['\'', '\\', '\n', '!']), "{SERVE}");
 }
 
 #[test]
 fn a_host_cannot_smuggle_options() {
-    let login = Login { user: Some("me".into()), host: "there".into() };
+    let login = Login { user: Some("me".into()), host: "there".into(), port: Some(2222) };
     let command = SshOptions::default().command(&login, false, OsStr::new("run"));
     let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
     assert_eq!(words[words.len() - 3..], ["--", "me@there", "run"]);
     assert!(words.contains(&"BatchMode=yes".to_owned()));
+    assert!(words.windows(2).any(|pair| pair == ["-p", "2222"]));
+    let options = SshOptions::default().with_command("ssh -i key");
+    assert_eq!(options.shown(&login), "ssh -i key -p 2222 me@there");
 }
 
 #[test]

@@ -11,8 +11,9 @@ use wirefs_op::message::version::{
     VERSION,
 };
 use wirefs_op::wire::Text;
-use wirefs_op::{NOTAG, Reply, Request, Tag, Time, TreePath};
+use wirefs_op::{NOTAG, Reply, Request, Tag, TreePath};
 use wirefs_server::{ConnectionKey, Input};
+use wirefs_virtual::TwoLanes;
 
 /// The answers of a client.
 pub(super) struct Joined {
@@ -91,9 +92,8 @@ impl World {
             config,
             connection: Some(connection),
             session,
-            arrives: (now, now),
-            delivered: now,
-            recalled: now,
+            up: TwoLanes::default(),
+            down: TwoLanes::default(),
             notices: VecDeque::new(),
             noticed: now,
             takes_leases,
@@ -119,7 +119,7 @@ impl World {
     /// with the same session (`resumed`) or a new one.
     pub(crate) fn cut(&mut self, seat: usize, back_after: Duration, resumed: bool) {
         let Some(connection) = self.seats[seat].connection.take() else { return };
-        self.events.retain(|_, event| match event {
+        self.events.retain(|event| match event {
             Event::Arrive(whose, _) | Event::Deliver(_, whose, ..) => *whose != connection,
             _ => true,
         });
@@ -133,13 +133,8 @@ impl World {
     pub(super) fn restore(&mut self, seat: usize, resumed: bool) {
         if !resumed {
             // A new session: what the old one still had to do is done first.
-            let old: Vec<(Time, u64)> = self
-                .events
-                .iter()
-                .filter(|(_, event)| matches!(event, Event::Execute(_) | Event::Queue(..)))
-                .map(|(key, _)| *key)
-                .collect();
-            if !old.is_empty() {
+            let is_job = |event: &Event| matches!(event, Event::Execute(_) | Event::Queue(..));
+            if self.events.iter().any(|(_, event)| is_job(event)) {
                 self.after(Duration::from_millis(10), Event::Restore(seat, false));
                 return;
             }
@@ -153,8 +148,7 @@ impl World {
         let now = self.now;
         let chair = &mut self.seats[seat];
         chair.connection = Some(connection);
-        chair.arrives = (now, now);
-        (chair.delivered, chair.recalled) = (now, now);
+        (chair.up, chair.down) = (TwoLanes::default(), TwoLanes::default());
         chair.client.connected(now, attachment, resumed);
         self.tell(connection, told);
         self.outputs(seat);

@@ -7,8 +7,9 @@ use std::time::Duration;
 use wirefs_client::DataKey;
 use wirefs_op::message::version::{FEATURE_JOIN, Tversion, VERSION};
 use wirefs_op::wire::Text;
-use wirefs_op::{NOTAG, Reply, Request, Tag, Time};
+use wirefs_op::{NOTAG, Reply, Request, Tag};
 use wirefs_server::{ConnectionKey, Input};
+use wirefs_virtual::InOrder;
 
 /// As often something happens to the connections of a seat.
 const EVERY: Duration = Duration::from_millis(300);
@@ -18,8 +19,9 @@ pub(crate) struct Data {
     seat: usize,
     key: DataKey,
     is_joined: bool,
-    /// When the last frame arrives, at the server and at the client.
-    arrives: (Time, Time),
+    /// The order of frames to the server, and to the client.
+    up: InOrder,
+    down: InOrder,
 }
 
 /// All of them.
@@ -75,7 +77,7 @@ impl World {
 
     fn forget_data(&mut self, connection: ConnectionKey) -> Option<Data> {
         let data = self.data.connections.remove(&connection)?;
-        self.events.retain(|_, event| match event {
+        self.events.retain(|event| match event {
             Event::Arrive(whose, _) | Event::DeliverData(whose, _) => *whose != connection,
             _ => true,
         });
@@ -86,7 +88,7 @@ impl World {
     pub(super) fn open_data(&mut self, seat: usize, key: DataKey) {
         self.connections += 1;
         let connection = ConnectionKey(self.connections);
-        let data = Data { seat, key, is_joined: false, arrives: (self.now, self.now) };
+        let data = Data { seat, key, is_joined: false, up: InOrder::default(), down: InOrder::default() };
         self.data.connections.insert(connection, data);
         self.handle(Input::Connected(connection));
         let session = self.seats[seat].session;
@@ -121,8 +123,7 @@ impl World {
     pub(super) fn send_data(&mut self, connection: ConnectionKey, body: Bytes) {
         let delay = self.delay(self.delays.wire);
         let Some(data) = self.data.connections.get_mut(&connection) else { return };
-        data.arrives.0 = data.arrives.0.max(self.now + delay);
-        let at = data.arrives.0;
+        let at = data.up.arrives(self.now + delay);
         self.when(at, Event::Arrive(connection, body));
     }
 
@@ -133,8 +134,7 @@ impl World {
         }
         let delay = self.delay(self.delays.wire);
         let Some(data) = self.data.connections.get_mut(&connection) else { return false };
-        data.arrives.1 = data.arrives.1.max(self.now + delay);
-        let at = data.arrives.1;
+        let at = data.down.arrives(self.now + delay);
         self.when(at, Event::DeliverData(connection, reply.encode(tag).to_body()));
         true
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use wirefs_cache::CachePiece;
 use wirefs_client::{Client, Config, Loaded};
 use wirefs_op::FileId;
+use wirefs_virtual::TwoLanes;
 
 /// The longest that a disk takes, in microseconds.
 const DISK_MAX: u64 = 30_000;
@@ -48,7 +49,7 @@ impl World {
         chair.disk.extend(pieces);
         chair.notices.clear();
         self.cut(seat, Duration::ZERO, true);
-        self.events.retain(|_, event| !matches!(event, Event::Restore(..) | Event::Noticed(_)));
+        self.events.retain(|event| !matches!(event, Event::Restore(..) | Event::Noticed(_)));
         listings
     }
 
@@ -58,7 +59,7 @@ impl World {
         let (now, root) = (self.now, self.root());
         let chair = &mut self.seats[seat];
         chair.connection = Some(joined.connection);
-        (chair.arrives, chair.delivered, chair.recalled, chair.noticed) = ((now, now), now, now, now);
+        (chair.up, chair.down, chair.noticed) = (TwoLanes::default(), TwoLanes::default(), now);
         chair.kernel = Kernel::new(root);
         chair.client = Client::new(config, joined.attachment, now);
         chair.client.use_store();

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use wirefs_virtual::Dice;
 
 fn numbered(count: u64) -> impl Iterator<Item = EchoBlockId> {
     (0..count).map(|number| EchoBlockId::from(u128::from(number) << 3))
@@ -10,9 +11,9 @@ fn numbered(count: u64) -> impl Iterator<Item = EchoBlockId> {
 fn entries_are_found_while_the_table_grows_and_shrinks() {
     let mut table = Buckets::new(18);
     let mut model: BTreeMap<EchoBlockId, u8> = BTreeMap::new();
-    let mut seed = 1u64;
+    let mut dice = Dice::new(1);
     for step in 0..60_000u64 {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let seed = dice.word();
         let id = EchoBlockId::from(u128::from(seed >> 51) * 0x1_0000_0001);
         // Grows in the first half, shrinks in the second.
         let is_insert =

@@ -8,6 +8,7 @@ use wirefs_echo::replication::{
     NewRoot, Replica, ReplicaId, ReplicaInput, ReplicaOutput, ReplicationTimers, wire,
 };
 use wirefs_echo::{EchoBlockId, Time};
+use wirefs_virtual::{Dice, EventQueue, PARTS, PacketFaults, PacketNet};
 
 pub(super) const fn ms(count: u64) -> Duration {
     Duration::from_millis(count)
@@ -61,19 +62,17 @@ pub(super) struct SimNode {
 
 pub(super) struct Cluster {
     pub(super) now: Time,
-    seed: u64,
+    pub(super) dice: Dice,
     pub(super) nodes: BTreeMap<ReplicaId, SimNode>,
     pub(super) all: Vec<ReplicaId>,
-    events: BTreeMap<(Time, u64), (ReplicaId, Event)>,
-    count: u64,
+    events: EventQueue<(ReplicaId, Event)>,
     instances: u32,
-    loss: f64,
+    /// The network; a cut also loses messages in flight, but not blocks.
+    pub(super) net: PacketNet<ReplicaId>,
     pub(super) answered: Vec<ChangeId>,
     requested_at: BTreeMap<ChangeId, Time>,
     /// A node with this additional one-way delay.
     pub(super) far: Option<(ReplicaId, Duration)>,
-    /// Pairs (from, to) whose messages are lost.
-    pub(super) cut: BTreeSet<(ReplicaId, ReplicaId)>,
     /// Nodes whose changes have no effect.
     pub(super) fails: BTreeSet<ReplicaId>,
     /// The last holder of the token in each view, and its token epoch.
@@ -89,35 +88,28 @@ fn root_of(number: u128) -> EchoBlockId {
 impl Cluster {
     pub(super) fn new(seed: u64, count: u16, loss: f64) -> Cluster {
         let all: Vec<ReplicaId> = (1..=count).map(ReplicaId).collect();
+        let loss = (loss * PARTS as f64) as u64;
+        let faults = PacketFaults {
+            loss,
+            duplication: loss / 2,
+            delay_us: (5_000, 40_000),
+            ..PacketFaults::default()
+        };
         Cluster {
             now: Time::default(),
-            seed,
+            dice: Dice::new(seed),
             nodes: BTreeMap::new(),
             all,
-            events: BTreeMap::new(),
-            count: 0,
+            events: EventQueue::default(),
             instances: 0,
-            loss,
+            net: PacketNet::new(faults),
             answered: Vec::new(),
             requested_at: BTreeMap::new(),
             far: None,
-            cut: BTreeSet::new(),
             fails: BTreeSet::new(),
             holders: BTreeMap::new(),
             transfers: 0,
         }
-    }
-
-    pub(super) fn roll(&mut self, below: u64) -> u64 {
-        // SplitMix64.
-        self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.seed ^ (self.seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % below
-    }
-
-    fn chance(&mut self, part: f64) -> bool {
-        (self.roll(1_000_000) as f64) < part * 1e6
     }
 
     pub(super) fn start(&mut self, id: ReplicaId, is_first: bool) {
@@ -153,29 +145,20 @@ impl Cluster {
     }
 
     fn later(&mut self, wait: Duration, to: ReplicaId, event: Event) {
-        self.count += 1;
-        self.events.insert((self.now + wait, self.count), (to, event));
+        self.events.push(self.now + wait, (to, event));
     }
 
     /// Transmits an event: 5 to 40 ms, possibly lost or duplicated.
     fn transmit(&mut self, from: ReplicaId, to: ReplicaId, event: Event) {
         let far = self.far.filter(|(far, _)| [from, to].contains(far)).map(|(_, more)| more);
-        let copies = if self.chance(self.loss / 2.0) { 2 } else { 1 };
-        for _ in 0..copies {
-            if !self.chance(self.loss) {
-                let wait = Duration::from_micros(5_000 + self.roll(35_000));
-                self.later(wait + far.unwrap_or_default(), to, event.clone());
-            }
+        for delay in self.net.delays(&mut self.dice, from, to) {
+            self.later(delay + far.unwrap_or_default(), to, event.clone());
         }
     }
 
     pub(super) fn run(&mut self, time: Duration) {
         let end = self.now + time;
-        while let Some((&(at, _), _)) = self.events.first_key_value() {
-            if at > end {
-                break;
-            }
-            let ((at, _), (id, event)) = self.events.pop_first().unwrap();
+        while let Some((at, (id, event))) = self.events.pop_until(end) {
             self.now = at;
             self.dispatch(id, event);
         }
@@ -196,7 +179,7 @@ impl Cluster {
                 self.later(wait, id, Event::Tick);
                 ReplicaInput::Tick
             }
-            Event::Received(from, ..) if self.cut.contains(&(from, id)) => return,
+            Event::Received(from, ..) if self.net.is_cut(from, id) => return,
             Event::Received(from, [instance, to_instance], message) => {
                 let known = node.instances.get(&from).copied().unwrap_or_default();
                 if to_instance != node.instance || instance < known {
@@ -279,7 +262,7 @@ impl Cluster {
                 ReplicaOutput::RunChange { base } => {
                     assert!(node.making.is_none(), "one at a time");
                     node.making = Some(base);
-                    let wait = Duration::from_micros(200 + self.roll(3_000));
+                    let wait = Duration::from_micros(200 + self.dice.below(3_000));
                     self.later(wait, id, Event::ChangeMade);
                 }
                 ReplicaOutput::Check { root, new_blocks } => {

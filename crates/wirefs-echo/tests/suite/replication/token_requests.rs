@@ -11,22 +11,22 @@ use super::seeds;
 type StoppedNode = (ReplicaId, u128, u32);
 
 fn random_node(cluster: &mut Cluster) -> ReplicaId {
-    ReplicaId(1 + cluster.roll(cluster.all.len() as u64) as u16)
+    ReplicaId(1 + cluster.dice.below(cluster.all.len() as u64) as u16)
 }
 
 /// Makes a random change at a random node, or makes its programs give up, or makes its changes have no
 /// effect. At most `at_once` changes are pending per node.
 fn random_event(cluster: &mut Cluster, at_once: usize) {
     let id = random_node(cluster);
-    match (cluster.nodes.get(&id).map(|node| node.pending.len()), cluster.roll(12)) {
+    match (cluster.nodes.get(&id).map(|node| node.pending.len()), cluster.dice.below(12)) {
         (_, 0) => drop(cluster.fails.insert(id)),
         (_, 1 | 2) => drop(cluster.fails.remove(&id)),
         (Some(_), 3) => cluster.give_up(id),
         (Some(count), _) if count < at_once => cluster.request_change(id),
         _ => {}
     }
-    let longest = [5, 50, 500][cluster.roll(3) as usize];
-    let wait = cluster.roll(longest);
+    let longest = [5, 50, 500][cluster.dice.below(3) as usize];
+    let wait = cluster.dice.below(longest);
     cluster.run(ms(wait));
 }
 
@@ -57,32 +57,36 @@ fn stop_left_nodes(cluster: &mut Cluster, stopped_nodes: &mut Vec<StoppedNode>) 
 /// Disturbs one more node, as long as more than half of all remain undisturbed.
 fn disturb(cluster: &mut Cluster, stopped_nodes: &mut Vec<StoppedNode>) {
     for stopped in std::mem::take(stopped_nodes) {
-        if cluster.roll(4) == 0 {
+        if cluster.dice.below(4) == 0 {
             restart(cluster, stopped);
         } else {
             stopped_nodes.push(stopped);
         }
     }
     stop_left_nodes(cluster, stopped_nodes);
-    if cluster.roll(2) == 0 {
-        cluster.cut.clear();
+    if cluster.dice.below(2) == 0 {
+        cluster.net.heal();
     }
     let in_order = cluster.nodes.iter().filter(|(_, node)| is_in_order(cluster, node));
     let in_order: Vec<ReplicaId> = in_order.map(|(id, _)| *id).collect();
     if (in_order.len() - 1) * 2 <= cluster.all.len() {
         return;
     }
-    let id = in_order[cluster.roll(in_order.len() as u64) as usize];
+    let id = in_order[cluster.dice.below(in_order.len() as u64) as usize];
     // Of three nodes with one stopped, both others would continue alone.
     let kinds = if cluster.all.len() > 3 { 4 } else { 3 };
-    let (now, what, wait) = (cluster.now, cluster.roll(kinds), cluster.roll(4_000));
+    let (now, what, wait) = (cluster.now, cluster.dice.below(kinds), cluster.dice.below(4_000));
     let node = cluster.nodes.get_mut(&id).unwrap();
     match what {
         0 => stopped_nodes.push(stop(cluster, id)),
         1 => node.paused_until = now + ms(100 + wait),
         3 => {
-            let (other, is_one_way) = (random_node(cluster), cluster.roll(2) == 0);
-            cluster.cut = [(id, other), (other, id)].into_iter().skip(usize::from(is_one_way)).collect();
+            let (other, is_one_way) = (random_node(cluster), cluster.dice.below(2) == 0);
+            cluster.net.heal();
+            cluster.net.cut(other, id);
+            if !is_one_way {
+                cluster.net.cut(id, other);
+            }
         }
         _ => {
             node.is_leaving = true;
@@ -95,7 +99,7 @@ fn disturb(cluster: &mut Cluster, stopped_nodes: &mut Vec<StoppedNode>) {
 /// Restores all nodes.
 fn restore_all(cluster: &mut Cluster, mut stopped_nodes: Vec<StoppedNode>, label: &str) {
     let limit = cluster.now + ms(40_000);
-    cluster.cut.clear();
+    cluster.net.heal();
     loop {
         stopped_nodes.drain(..).for_each(|stopped| restart(cluster, stopped));
         cluster.run(ms(100));
@@ -118,14 +122,14 @@ fn token_requests_are_granted_in_time_and_the_token_comes_to_rest() {
         }
         cluster.run(ms(10_000));
         let mut way = ms(40);
-        if cluster.roll(2) == 0 {
+        if cluster.dice.below(2) == 0 {
             cluster.far = Some((random_node(&mut cluster), ms(100)));
             way += ms(100);
         }
         let (mut stopped_nodes, limit) = (Vec::new(), cluster.now + ms(20_000));
         while cluster.now < limit {
             random_event(&mut cluster, 3);
-            if cluster.roll(20) == 0 {
+            if cluster.dice.below(20) == 0 {
                 disturb(&mut cluster, &mut stopped_nodes);
             }
         }

@@ -4,6 +4,7 @@ use crate::find::{AHEAD_BYTES_MAX, AHEAD_DIRECTORIES_MAX, LINE_BYTES_MAX};
 use bytes::Bytes;
 use std::time::{Duration, Instant};
 use wirefs_op::{FileId, Kind, Stat, TreePath};
+use wirefs_virtual::Dice;
 
 fn stat() -> Stat {
     Stat {
@@ -71,16 +72,15 @@ fn whoever_reads_what_first_the_order_is_the_same() {
     }
     assert!(expected.len() > 100);
     for seed in 0..200_u64 {
-        let mut dice = seed;
+        let mut dice = Dice::new(seed);
         let ahead = Ahead::new(u64::MAX);
         follow(&ahead, ["c", "a", "d", "b"].map(directory).to_vec());
         let (mut claims, mut told) = (Vec::new(), Vec::new());
         loop {
-            dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            match (dice >> 33) % 8 {
+            match dice.below(8) {
                 0..=3 => claims.extend(claim(&ahead)),
                 4 | 5 if !claims.is_empty() => {
-                    let claim: Claim<'_> = claims.swap_remove((dice >> 40) as usize % claims.len());
+                    let claim: Claim<'_> = claims.swap_remove(dice.index(claims.len()));
                     let below = children(&claim.directory);
                     claim.settle(Some(reading(below, 1)));
                 }

@@ -9,16 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use wirefs_op::message::find::Tfind;
 use wirefs_op::{Kind, TreePath};
-
-/// Random numbers, the same each time.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % end
-    }
-}
+use wirefs_virtual::Dice;
 
 /// Runs `disturb` in a thread, again and again, while streams are made.
 fn while_disturbed<T>(mut disturb: impl FnMut() + Send, streams: impl FnOnce() -> T) -> T {
@@ -58,7 +49,7 @@ fn swapping_directories_with_links_never_leads_outside() {
         symlink(target, world.host(&format!("link{number}"))).unwrap();
     }
     settle();
-    let mut dice = Dice(1);
+    let mut dice = Dice::new(1);
     let root = rustix::fs::open(world.host(""), OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
     let swap = || {
         let link = format!("link{}", dice.below(4));
@@ -115,7 +106,7 @@ fn disturb(world: &World, dice: &mut Dice) {
 fn what_is_moved_and_removed_meanwhile_disturbs_nothing() {
     let world = World::new();
     grow(&world.host(""), 3, 4, 3);
-    let mut dice = Dice(2);
+    let mut dice = Dice::new(2);
     // What is told is checked as it comes: each directory where an entry says that it is.
     let directories: usize = while_disturbed(
         || disturb(&world, &mut dice),
@@ -138,7 +129,7 @@ fn contents_are_those_of_the_version_beside_them() {
         std::fs::write(file(number), [0; BYTES]).unwrap();
     }
     settle();
-    let mut dice = Dice(3);
+    let mut dice = Dice::new(3);
     let rewrite = || {
         for _ in 0..4 {
             let (path, byte) = (file(dice.below(FILES)), dice.below(256) as u8);

@@ -200,7 +200,8 @@ impl NodeSegment {
         let (share, net) = (self.share(number), self.net(number));
         let (share, net) = (share.to_str().unwrap(), net.to_str().unwrap());
         let words = ["up", "--name", name, "--share", share, "--at", net];
-        self.node(number, &[&words, more].concat())
+        let open: &[&str] = if more.contains(&"--authorized") { &[] } else { &["--open"] };
+        self.node(number, &[&words, open, more].concat())
     }
 
     /// Starts the default node of a host.

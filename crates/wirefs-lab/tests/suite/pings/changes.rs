@@ -6,6 +6,8 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use wirefs_virtual::Dice;
+
 /// The number of files per node.
 const FILES: u64 = 12;
 /// The errors of a mount whose process has died, and of calls in progress at that time: ENOTCONN and ECONNABORTED.
@@ -33,16 +35,7 @@ impl Drop for StopProgramsOnDrop<'_> {
 pub(super) struct ChangeLog {
     files: BTreeMap<String, Vec<Option<String>>>,
     pub(super) changes: u64,
-    seed: u64,
-}
-
-/// Returns the next random number of a seed.
-fn random(seed: &mut u64, below: u64) -> u64 {
-    // SplitMix64.
-    *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mixed = (*seed ^ (*seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (mixed ^ (mixed >> 31)) % below
+    dice: Dice,
 }
 
 fn is_dead_mount_error(error: &std::io::Error) -> bool {
@@ -56,7 +49,7 @@ fn is_killed(at: &Path, error: &std::io::Error) -> bool {
 
 impl ChangeLog {
     pub(super) fn new(seed: u64) -> ChangeLog {
-        ChangeLog { files: BTreeMap::new(), changes: 0, seed }
+        ChangeLog { files: BTreeMap::new(), changes: 0, dice: Dice::new(seed) }
     }
 
     /// Changes own files and reads those of others, until the end or until the node is dead. `life` distinguishes the
@@ -64,11 +57,10 @@ impl ChangeLog {
     pub(super) fn run(&mut self, at: &Path, me: usize, life: u32, shared: &SharedFlags) {
         let temporary = at.join(format!("new-{me}"));
         while !shared.stop.load(Ordering::Relaxed) {
-            let name = format!("file-{me}-{}", random(&mut self.seed, FILES));
+            let name = format!("file-{me}-{}", self.dice.below(FILES));
             let allowed = self.files.entry(name.clone()).or_insert_with(|| vec![None]);
-            let is_removal = random(&mut self.seed, 4) == 0 && *allowed != [None];
-            let text =
-                format!("{name} {life} {}\n", self.changes).repeat(1 + random(&mut self.seed, 200) as usize);
+            let is_removal = self.dice.below(4) == 0 && *allowed != [None];
+            let text = format!("{name} {life} {}\n", self.changes).repeat(1 + self.dice.below(200) as usize);
             let wanted = (!is_removal).then_some(text);
             allowed.push(wanted.clone());
             let done = match &wanted {
@@ -89,7 +81,7 @@ impl ChangeLog {
                 Err(error) => panic!("node {me}: {name}: {error}"),
             }
             self.changes += 1;
-            if !read_random_file(at, &mut self.seed) || !hold_exclusive_directory(at, shared) {
+            if !read_random_file(at, &mut self.dice) || !hold_exclusive_directory(at, shared) {
                 return;
             }
         }
@@ -105,14 +97,14 @@ impl ChangeLog {
 }
 
 /// Reads a random file of any node and asserts that it is complete. Returns false if the node is dead.
-fn read_random_file(at: &Path, seed: &mut u64) -> bool {
+fn read_random_file(at: &Path, dice: &mut Dice) -> bool {
     let names = match fs::read_dir(at) {
         Ok(entries) => entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()),
         Err(error) if is_killed(at, &error) => return false,
         Err(error) => panic!("a listing: {error}"),
     };
     let names: Vec<String> = names.filter(|name| name.starts_with("file")).collect();
-    let Some(name) = names.get(random(seed, names.len().max(1) as u64) as usize) else { return true };
+    let Some(name) = names.get(dice.index(names.len())) else { return true };
     // Another node may replace the file during the read.
     let Ok(text) = fs::read_to_string(at.join(name)) else { return true };
     let mut lines: Vec<&str> = text.lines().collect();

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use rustix::fs::{FallocateFlags, copy_file_range, fallocate};
-use wirefs_model::Dice;
+use wirefs_virtual::Dice;
 
 use super::TwoMounts;
 use crate::sys::with_mapped;

@@ -4,6 +4,7 @@ use super::{DirectoryLocks, Ticket};
 use crate::grantor::JobKey;
 use std::collections::{BTreeMap, BTreeSet};
 use wirefs_op::FileId;
+use wirefs_virtual::Dice;
 
 fn set(inos: &[u64]) -> BTreeSet<FileId> {
     inos.iter().map(|ino| FileId { fs: 0, ino: *ino, generation: 1 }).collect()
@@ -57,23 +58,19 @@ fn locks_that_are_no_longer_requested_are_released() {
 
 #[test]
 fn each_waiting_job_gets_its_locks_exclusively() {
-    let mut state = 7u64;
-    let mut dice = |below: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % below
-    };
+    let mut dice = Dice::new(7);
     let mut directory_locks = DirectoryLocks::default();
     let mut wanted: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     let mut having: BTreeSet<u64> = BTreeSet::new();
     for job in 1..=5000u64 {
-        let count = dice(3) + 1;
-        let inos: Vec<u64> = (0..count).map(|_| dice(6)).collect();
+        let count = dice.below(3) + 1;
+        let inos: Vec<u64> = (0..count).map(|_| dice.below(6)).collect();
         if take(&mut directory_locks, job, &inos) {
             having.insert(job);
         }
         wanted.insert(job, inos);
         while having.len() + 20 < wanted.len() || job == 5000 && !having.is_empty() {
-            let ending = having.iter().nth(dice(having.len() as u64) as usize).copied().unwrap();
+            let ending = having.iter().nth(dice.below(having.len() as u64) as usize).copied().unwrap();
             having.remove(&ending);
             wanted.remove(&ending);
             directory_locks.release(Ticket(ending), JobKey(ending));

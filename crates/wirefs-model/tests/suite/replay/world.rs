@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use wirefs_journal::{ChangeOutcome, ObjectStat, Record};
-use wirefs_model::{Dice, ModelTree};
+use wirefs_model::ModelTree;
 use wirefs_op::listing::entries;
 use wirefs_op::message::get::{GetMode, Rget, Tget};
 use wirefs_op::message::link::Tlink;
@@ -16,6 +16,7 @@ use wirefs_op::message::xattr::{Txattr, XattrAction};
 use wirefs_op::wire::{Data, Text};
 use wirefs_op::{Cred, Errno, FileId, Kind, NOTAG, Reply, Request, SetStat, TreePath};
 use wirefs_server::{Replies, SessionKey, Stopped, Tree};
+use wirefs_virtual::Dice;
 
 const ATTRIBUTE: &[u8] = b"user.n";
 const SESSION: SessionKey = SessionKey(1);

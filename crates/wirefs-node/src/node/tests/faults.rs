@@ -133,7 +133,7 @@ fn suspicions_in_a_partition(make_config: super::network::MakeConfig) -> usize {
     let mut network = TestNetwork::new(7, NO_FAULTS, make_config);
     (1..=5).for_each(|number| network.start(number));
     network.run(SETTLED);
-    network.partitions.insert((1, 2));
+    network.net.partition(1, 2);
     network.run(Duration::from_secs(10));
     network.assert_converged("partitioned");
     network.events.len()
@@ -157,7 +157,7 @@ fn tables_converge_after_a_partition_heals() {
     let mut network = TestNetwork::with(6, 3, NO_FAULTS);
     network.run(SETTLED);
     for low in 1..=3 {
-        network.partitions.extend((4..=6).map(|high| (low, high)));
+        (4..=6).for_each(|high| network.net.partition(low, high));
     }
     network.run(Duration::from_secs(5));
     let reachable = |network: &TestNetwork| {
@@ -165,7 +165,7 @@ fn tables_converge_after_a_partition_heals() {
         node.nodes().filter(|view| view.state.is_up()).count()
     };
     assert_eq!(reachable(&network), 3);
-    network.partitions.clear();
+    network.net.heal();
     network.events.clear();
     network.run(SETTLED);
     network.assert_converged("joined again");
@@ -180,9 +180,9 @@ fn rejoining_node_causes_no_deaths() {
         for seed in seeds(2) {
             let mut network = TestNetwork::with(4, seed, LOSSY);
             network.run(SETTLED);
-            network.partitions.extend((2..=4).map(|other| (1, other)));
+            (2..=4).for_each(|other| network.net.partition(1, other));
             network.run(Duration::from_secs(seconds));
-            network.partitions.clear();
+            network.net.heal();
             network.events.clear();
             network.run(SETTLED);
             network.assert_converged("it is back");

@@ -54,10 +54,10 @@ fn second_claimant_is_notified_after_a_partition() {
     let mut network = TestNetwork::new(1, NO_FAULTS, same_name);
     network.start(1);
     network.run(Duration::from_secs(3));
-    network.partitions.insert((1, 2));
+    network.net.partition(1, 2);
     network.start(2);
     network.run(Duration::from_secs(5));
-    network.partitions.clear();
+    network.net.heal();
     network.run(Duration::from_secs(3));
     let conflicts = network.events.iter().filter(|event| matches!(event, Event::NameTaken { .. }));
     assert_eq!(conflicts.collect::<Vec<_>>(), [&Event::NameTaken { by: 2 }]);

@@ -1,6 +1,5 @@
 //! A simulated network that loses, duplicates, delays, reorders and partitions; machines that crash, restart or stall.
 
-use crate::random::SplitMix64;
 use crate::{
     Destination, Liveness, Node, NodeConfig, NodeInput, NodeKey, NodeName, NodeOutput, PeerTrust,
     ProbeTiming, Signer,
@@ -10,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 use wirefs_op::Time;
+use wirefs_virtual::{Dice, EventQueue, PARTS, PacketFaults, PacketNet};
 
 /// Returns the key pair of a number.
 pub(crate) fn signer(number: u8) -> (NodeKey, Signer) {
@@ -22,16 +22,15 @@ pub(crate) fn address(number: u8) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, number], 6440))
 }
 
-/// Fault rates of the network, in percent.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct FaultRates {
-    pub(crate) loss: usize,
-    pub(crate) duplicated: usize,
-    pub(crate) reordered: usize,
-}
-
-pub(crate) const NO_FAULTS: FaultRates = FaultRates { loss: 0, duplicated: 0, reordered: 0 };
-pub(crate) const LOSSY: FaultRates = FaultRates { loss: 10, duplicated: 5, reordered: 10 };
+pub(crate) const NO_FAULTS: PacketFaults =
+    PacketFaults { loss: 0, duplication: 0, reordering: 0, delay_us: (100, 600), late_us: (100, 40_000) };
+pub(crate) const LOSSY: PacketFaults = PacketFaults {
+    loss: PARTS / 10,
+    duplication: PARTS / 20,
+    reordering: PARTS / 10,
+    delay_us: (100, 600),
+    late_us: (100, 40_000),
+};
 
 /// Returns the configuration of a node, for a number and a start time.
 pub(crate) type MakeConfig = fn(u8, u64) -> NodeConfig;
@@ -66,9 +65,7 @@ pub(crate) enum Event {
 pub(crate) struct TestNetwork {
     pub(crate) now: Time,
     pub(crate) nodes: BTreeMap<u8, Node>,
-    pub(crate) rates: FaultRates,
-    /// Pairs that are partitioned from each other.
-    pub(crate) partitions: BTreeSet<(u8, u8)>,
+    pub(crate) net: PacketNet<u8>,
     pub(crate) events: Vec<Event>,
     /// `false`: packets to the segment are lost.
     pub(crate) has_segment: bool,
@@ -76,38 +73,35 @@ pub(crate) struct TestNetwork {
     pub(crate) recorded: Option<Vec<(u8, Vec<u8>)>>,
     /// Machines that are stalled until a time.
     stalled: BTreeMap<u8, Time>,
-    in_flight: BTreeMap<(Time, u64), (u8, u8, Vec<u8>)>,
-    count: u64,
-    random: SplitMix64,
+    in_flight: EventQueue<(u8, u8, Vec<u8>)>,
+    dice: Dice,
     make_config: MakeConfig,
 }
 
 impl TestNetwork {
-    pub(crate) fn new(seed: u64, rates: FaultRates, make_config: MakeConfig) -> TestNetwork {
+    pub(crate) fn new(seed: u64, faults: PacketFaults, make_config: MakeConfig) -> TestNetwork {
         TestNetwork {
             now: Time(1_000_000),
             nodes: BTreeMap::new(),
-            rates,
-            partitions: BTreeSet::new(),
+            net: PacketNet::new(faults),
             events: Vec::new(),
             has_segment: true,
             recorded: None,
             stalled: BTreeMap::new(),
-            in_flight: BTreeMap::new(),
-            count: 0,
-            random: SplitMix64(seed),
+            in_flight: EventQueue::default(),
+            dice: Dice::new(seed),
             make_config,
         }
     }
 
-    pub(crate) fn with(count: u8, seed: u64, rates: FaultRates) -> TestNetwork {
-        let mut network = TestNetwork::new(seed, rates, default_config);
+    pub(crate) fn with(count: u8, seed: u64, faults: PacketFaults) -> TestNetwork {
+        let mut network = TestNetwork::new(seed, faults, default_config);
         (1..=count).for_each(|number| network.start(number));
         network
     }
 
     pub(crate) fn random(&mut self, bound: usize) -> usize {
-        self.random.below(bound)
+        self.dice.index(bound)
     }
 
     /// Starts or restarts a machine.
@@ -171,16 +165,8 @@ impl TestNetwork {
         if let Some(recorded) = &mut self.recorded {
             recorded.push((from, packet.clone()));
         }
-        let is_partitioned = self.partitions.contains(&(from, to)) || self.partitions.contains(&(to, from));
-        if is_partitioned || self.random.below(100) < self.rates.loss {
-            return;
-        }
-        let copies = if self.random.below(100) < self.rates.duplicated { 2 } else { 1 };
-        for _ in 0..copies {
-            let late = if self.random.below(100) < self.rates.reordered { 40_000 } else { 500 };
-            let delay = Duration::from_micros(100 + self.random.below(late) as u64);
-            self.count += 1;
-            self.in_flight.insert((self.now + delay, self.count), (from, to, packet.clone()));
+        for delay in self.net.delays(&mut self.dice, from, to) {
+            self.in_flight.push(self.now + delay, (from, to, packet.clone()));
         }
     }
 
@@ -188,7 +174,7 @@ impl TestNetwork {
     pub(crate) fn run(&mut self, span: Duration) {
         let end = self.now + span;
         loop {
-            let packet = self.in_flight.keys().next().map(|(at, _)| *at);
+            let packet = self.in_flight.next_at();
             let wakes = self.nodes.iter().filter_map(|(number, node)| {
                 let due = node.deadline()?;
                 Some((due.max(self.stalled.get(number).copied().unwrap_or_default()), *number))
@@ -206,11 +192,9 @@ impl TestNetwork {
     }
 
     fn deliver(&mut self) {
-        let Some(((_, count), (from, to, packet))) = self.in_flight.pop_first() else { return };
+        let Some((_, (from, to, packet))) = self.in_flight.pop() else { return };
         match self.stalled.get(&to).filter(|until| **until > self.now) {
-            Some(until) => {
-                self.in_flight.insert((*until, count), (from, to, packet));
-            }
+            Some(until) => self.in_flight.push(*until, (from, to, packet)),
             None => self.step(to, NodeInput::Packet { from: address(from), bytes: &packet }),
         }
     }

@@ -7,12 +7,12 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Mutex;
 use wirefs_hostfs::HostTree;
-use wirefs_model::Dice;
 use wirefs_op::message::attach::Watch;
 use wirefs_op::message::commit::CommitScope;
 use wirefs_op::message::put::PutMode;
 use wirefs_op::{Errno, FileId, Reply, Request, Stat, TreePath};
 use wirefs_server::{Attached, Found, Outside, Parked, Replies, SessionKey, Stopped, Tell, Touched, Tree};
+use wirefs_virtual::Dice;
 
 const SECTOR: usize = 512;
 

@@ -6,8 +6,8 @@ use crate::call::{CallId, Handle};
 use crate::view::locks::{Asked, FileLocks, Refusal, Step};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
-use wirefs_model::Dice;
 use wirefs_op::{LockKind, LockRange, LockRanges, Time};
+use wirefs_virtual::Dice;
 
 const OWNERS: u64 = 3;
 /// A program at the server.

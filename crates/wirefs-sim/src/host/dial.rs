@@ -1,6 +1,6 @@
-//! Tversion and Tattach, and what comes before they are answered.
+//! Tversion and Tattach, and the messages before their answers.
 
-use super::{Line, Seat};
+use super::{ConnectionState, Host};
 use crate::wire::Wire;
 use crate::world::{Event, World};
 use bytes::Bytes;
@@ -15,27 +15,27 @@ use wirefs_op::wire::Text;
 use wirefs_op::{NOTAG, Reply, Request, Tag, TreePath};
 use wirefs_server::{ConnectionKey, Input};
 
-/// How long the server may take over both answers.
+/// The maximum time for both answers.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The first wait before dialling again, in milliseconds; each further one is twice as long.
+/// The first delay before another dial, in milliseconds; each further one is twice as long.
 const RETRY_FIRST: u64 = 100;
-/// Data connections of a client, at most.
+/// The maximum number of data connections of a client.
 const DATA_CONNECTIONS_MAX: usize = 3;
-/// How often that doubles.
+/// The number of doublings of the delay.
 const RETRY_DOUBLES: u32 = 5;
 
-/// What the answer to Tversion says.
+/// The answer to Tversion.
 #[derive(Clone, Copy, Debug)]
 struct Welcome {
     boot: BootId,
     resumed: bool,
     leases: bool,
     data: bool,
-    /// Where the numbers of changes go on, if they have any.
+    /// The next change number, if the session has one.
     ledger: Option<u64>,
 }
 
-/// What was heard before the tree was attached.
+/// The messages before the tree was attached.
 #[derive(Debug, Default)]
 pub(super) struct Greeting {
     version: Option<Welcome>,
@@ -46,28 +46,28 @@ pub(super) struct Greeting {
 impl World {
     pub(crate) fn dials_again(&mut self, index: usize) {
         let wait = self.dice.below(RETRY_FIRST / 2);
-        let Some(seat) = self.seats.get_mut(index) else { return };
-        let wait = (RETRY_FIRST << seat.dials.min(RETRY_DOUBLES)) + wait;
-        seat.dials += 1;
-        let life = seat.life;
+        let Some(host) = self.hosts.get_mut(index) else { return };
+        let wait = (RETRY_FIRST << host.dials.min(RETRY_DOUBLES)) + wait;
+        host.dials += 1;
+        let life = host.life;
         self.after(Duration::from_millis(wait), Event::Dial(index, life));
     }
 
     pub(crate) fn dial(&mut self, index: usize, life: u64) {
-        let Some(seat) = self.seats.get(index) else { return };
-        if seat.life != life || seat.is_down || !matches!(seat.line, Line::Waiting) {
+        let Some(host) = self.hosts.get(index) else { return };
+        if host.life != life || host.is_down || !matches!(host.connection_state, ConnectionState::Waiting) {
             return;
         }
-        let (own, takes_leases) = (seat.session, seat.takes_leases());
+        let (own, takes_leases) = (host.session, host.takes_leases());
         let session = self.ahead.as_ref().map_or(own, |ahead| ahead.session(own));
         if !self.server.is_up || self.is_line_stalled(index) {
-            self.record.refused += 1;
+            self.counts.refused += 1;
             return self.dials_again(index);
         }
         let connection = self.server.new_connection();
         self.wires.insert(connection, Wire::new(index, life));
-        if let Some(seat) = self.seats.get_mut(index) {
-            seat.line = Line::Dialling(connection, Greeting::default());
+        if let Some(host) = self.hosts.get_mut(index) {
+            host.connection_state = ConnectionState::Dialling(connection, Greeting::default());
         }
         self.note(|| format!("client {index} dials: connection {}", connection.0));
         self.tell_server(Input::Connected(connection));
@@ -80,21 +80,21 @@ impl World {
         for frame in [Request::Version(version).encode(NOTAG), Request::Attach(attach).encode(Tag(0))] {
             self.send_up(connection, frame.to_body(), Lane::Changes);
         }
-        self.after(PATIENCE, Event::Impatient(index, connection));
+        self.after(PATIENCE, Event::DialTimeout(index, connection));
     }
 
-    /// The server takes too long.
-    pub(crate) fn impatient(&mut self, index: usize, connection: ConnectionKey) {
-        let waits = |seat: &Seat| matches!(seat.line, Line::Dialling(dialled, _) if dialled == connection);
-        if self.seats.get(index).is_some_and(waits) {
-            self.seat_loses(connection);
+    /// Closes a connection whose server takes too long.
+    pub(crate) fn dial_timeout(&mut self, index: usize, connection: ConnectionKey) {
+        let waits = |host: &Host| matches!(host.connection_state, ConnectionState::Dialling(dialled, _) if dialled == connection);
+        if self.hosts.get(index).is_some_and(waits) {
+            self.host_loses(connection);
         }
     }
 
-    /// A message before the tree is attached.
-    pub(super) fn greeted(&mut self, index: usize, connection: ConnectionKey, body: Bytes) {
-        let Some(seat) = self.seats.get_mut(index) else { return };
-        let Line::Dialling(dialled, greeting) = &mut seat.line else { return };
+    /// Takes a message before the tree is attached.
+    pub(super) fn receive_greeting(&mut self, index: usize, connection: ConnectionKey, body: Bytes) {
+        let Some(host) = self.hosts.get_mut(index) else { return };
+        let ConnectionState::Dialling(dialled, greeting) = &mut host.connection_state else { return };
         if *dialled != connection {
             return;
         }
@@ -114,15 +114,15 @@ impl World {
                 let greeting = std::mem::take(greeting);
                 self.attached(index, connection, greeting, attach);
             }
-            Ok((_, Reply::Error(_))) => self.seat_loses(connection),
-            other => self.fail(format!("client {index} is greeted with {other:?}")),
+            Ok((_, Reply::Error(_))) => self.host_loses(connection),
+            other => self.fail(format!("client {index} gets {other:?} before it is attached")),
         }
     }
 
-    /// The tree is attached.
+    /// Completes the attach.
     fn attached(&mut self, index: usize, connection: ConnectionKey, greeting: Greeting, attach: Rattach) {
         let Some(Welcome { boot, resumed, leases, data, ledger }) = greeting.version else {
-            return self.fail(format!("client {index} was attached before it was greeted"));
+            return self.fail(format!("client {index} was attached without a version"));
         };
         let attachment = Attachment {
             root: attach.root,
@@ -136,43 +136,43 @@ impl World {
             data_connections: if data { DATA_CONNECTIONS_MAX } else { 0 },
             leases: attach.leases.filter(|_| leases),
         };
-        // While what goes first goes over it, it is not the client's.
-        if let Some(seat) = self.seats.get_mut(index) {
-            seat.line = Line::Bringing(connection);
+        // A delivery uses the connection first.
+        if let Some(host) = self.hosts.get_mut(index) {
+            host.connection_state = ConnectionState::Delivering(connection);
         }
-        if self.begins_to_bring(connection, &attachment) {
+        if self.begin_delivery(connection, &attachment) {
             return;
         }
-        if let Some(seat) = self.seats.get_mut(index) {
-            seat.line = Line::Up(connection);
+        if let Some(host) = self.hosts.get_mut(index) {
+            host.connection_state = ConnectionState::Up(connection);
         }
         let kept = attachment.leases.as_ref().map(|leases| leases.kept);
         self.note(|| format!("client {index} is attached, resumed {resumed}, leases kept {kept:?}"));
-        let (now, told) = (self.now, self.now + self.plan.lost_is_told());
-        let Some(seat) = self.seats.get_mut(index) else { return };
-        (seat.up_since, seat.dials) = (Some(now), 0);
-        // Of a boot before nothing is left but a ledger that has counted changes.
-        let first = if seat.boot.replace(boot) == Some(boot) { 0 } else { 1 };
+        let (now, known_at) = (self.now, self.now + self.plan.outcome_delay_max());
+        let Some(host) = self.hosts.get_mut(index) else { return };
+        (host.up_since, host.dials) = (Some(now), 0);
+        // After a restart of the machine, only a ledger with changes is left.
+        let first = if host.boot.replace(boot) == Some(boot) { 0 } else { 1 };
         let knows_changes = first == 0 && resumed || attachment.ledger.is_some_and(|number| number > first);
-        if seat.client.is_some() && !knows_changes {
-            seat.last_unknown = Some(now);
+        if host.client.is_some() && !knows_changes {
+            host.last_unknown = Some(now);
         }
-        let local = seat.clock(now);
-        let life = seat.life;
-        match &mut seat.client {
+        let local = host.clock(now);
+        let life = host.life;
+        match &mut host.client {
             None => {
-                let session = seat.session;
-                seat.client = Some(Client::new(seat.config, attachment, local));
+                let session = host.session;
+                host.client = Some(Client::new(host.config, attachment, local));
                 self.begin_journal(session, boot);
                 self.drive(index, Client::greet);
                 self.begin_programs(index);
             }
             Some(_) => {
-                self.record.resumed += u64::from(resumed);
-                self.record.unknown += u64::from(!resumed);
-                self.record.kept += u64::from(kept == Some(true));
-                self.record.unkept += u64::from(kept == Some(false));
-                self.truth.tells_lost(index, life, told);
+                self.counts.resumed += u64::from(resumed);
+                self.counts.unknown += u64::from(!resumed);
+                self.counts.kept += u64::from(kept == Some(true));
+                self.counts.unkept += u64::from(kept == Some(false));
+                self.truth.outcomes_known_at(index, life, known_at);
                 self.drive(index, |client, now| client.connected(now, attachment, resumed));
             }
         }
@@ -184,6 +184,8 @@ impl World {
     }
 
     pub(super) fn is_line_stalled(&self, index: usize) -> bool {
-        self.lines.get(index).is_some_and(|line| line.stalled_up.max(line.stalled_down) > self.now)
+        self.paths.get(index).is_some_and(|connection_state| {
+            connection_state.stalled_up.max(connection_state.stalled_down) > self.now
+        })
     }
 }

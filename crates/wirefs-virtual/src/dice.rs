@@ -1,6 +1,9 @@
 //! Seeded random choices.
 
-/// A source of random choices: SplitMix64, the same on every machine.
+/// A source of random choices: the same for a seed on every machine.
+///
+/// # Source
+/// SplitMix64: G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators" (2014).
 #[derive(Clone, Debug)]
 pub struct Dice(u64);
 
@@ -23,6 +26,16 @@ impl Dice {
         self.word().checked_rem(end).unwrap_or(0)
     }
 
+    /// Returns a number from `least` to `most`, both included.
+    pub fn between(&mut self, least: u64, most: u64) -> u64 {
+        least + self.below(most.saturating_sub(least).saturating_add(1))
+    }
+
+    /// Returns an index below `length`; 0 if `length` is 0.
+    pub fn index(&mut self, length: usize) -> usize {
+        self.below(length as u64) as usize
+    }
+
     /// Returns true in `part` of `whole` cases.
     pub fn chance(&mut self, part: u64, whole: u64) -> bool {
         self.below(whole) < part
@@ -30,7 +43,15 @@ impl Dice {
 
     /// Returns a random element.
     pub fn one_of<T: Copy + Default>(&mut self, choices: &[T]) -> T {
-        let at = self.below(choices.len() as u64) as usize;
+        let at = self.index(choices.len());
         choices.get(at).copied().unwrap_or_default()
     }
+
+    /// Returns random bytes.
+    pub fn bytes(&mut self, length: usize) -> Vec<u8> {
+        std::iter::repeat_with(|| self.word().to_le_bytes()).flatten().take(length).collect()
+    }
 }
+
+#[cfg(test)]
+mod tests;
