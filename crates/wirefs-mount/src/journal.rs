@@ -185,10 +185,10 @@ impl Journal {
     fn record_failure(&self, failure: Failure) {
         let mut failed = self.failed();
         if failed.is_none() {
-            let until = if failure.is_full { "until then" } else { "from now on" };
+            let until = if failure.is_full { "Until there is space" } else { "From now on" };
             log_line(&format!(
-                "THE JOURNAL CANNOT BE WRITTEN: {}; {until} changes are done when the server has them, and what was under way is lost \
-                 if this machine stops before the server has it",
+                "cannot write the journal: {}. {until}, changes are complete only when the server has them. Changes in \
+                 progress are lost if this machine stops before the server has them",
                 failure.why
             ));
             *failed = Some(failure);
@@ -219,7 +219,7 @@ impl Journal {
         let mut failed = self.failed();
         match begun {
             Ok(()) => {
-                log_line("the journal is written again: there is room");
+                log_line("the journal is written again: there is space");
                 *failed = None;
             }
             Err(error) => *failed = Some(error.into()),
@@ -279,13 +279,13 @@ impl Journal {
         let mut refused = self.refused();
         if refused.count() == 0 {
             log_line(
-                "THE SERVER REFUSES changes whose programs were told that they are done: `wirefs quarantine list`",
+                "the server rejected changes that programs were told had succeeded; `wirefs quarantine list` shows them",
             );
         }
         let kept = refused.keep(&Record { number, body: frame.to_body() }, &why);
         if let Err(error) = &kept {
             let why =
-                format!("what the server refused cannot be kept in {}: {error}", refused.dir().display());
+                format!("a rejected change cannot be quarantined in {}: {error}", refused.dir().display());
             if self.is_full() { log_line(&why) } else { self.fail(&why) }
         }
         kept.is_ok()
@@ -376,7 +376,7 @@ impl Journal {
         self.group.stop();
         let Some(writer) = self.writer().take() else { return };
         let is_settled = self.refused().settle().inspect_err(|error| {
-            log_line(&format!("what the server refused may not be on the disk: {error}"));
+            log_line(&format!("the quarantine may not be on the disk: {error}"));
         });
         let unsent = writer.figures(0);
         if is_needed && unsent.records > 0 || is_settled.is_err() {
@@ -387,7 +387,7 @@ impl Journal {
                 self.dir.display()
             ));
         } else if let Err(error) = writer.remove() {
-            log_line(&format!("a journal that is not needed any more cannot be removed: {error}"));
+            log_line(&format!("cannot remove a journal that is not needed any more: {error}"));
         }
     }
 }

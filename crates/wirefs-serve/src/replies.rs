@@ -28,14 +28,19 @@ pub(super) enum WaitPolicy {
     Never,
 }
 
-/// The replies to one job.
-pub(super) struct JobReplies<'a> {
-    shared: &'a Arc<Shared>,
+/// The terms of a job's replies.
+struct JobTerms {
     key: JobKey,
     tag: Tag,
     order: Order,
     is_numbered: bool,
     weight: Weight,
+}
+
+/// The replies to one job.
+pub(super) struct JobReplies<'a> {
+    shared: &'a Arc<Shared>,
+    job: JobTerms,
     stop_flag: Arc<StopFlag>,
     connection: Option<Arc<Connection>>,
     wait_policy: WaitPolicy,
@@ -56,11 +61,13 @@ impl<'a> JobReplies<'a> {
         let waits = task.job.weight == Weight::Blocking;
         JobReplies {
             shared,
-            key: task.job.key,
-            tag: task.job.tag,
-            order: task.job.order,
-            is_numbered: task.job.is_numbered,
-            weight: task.job.weight,
+            job: JobTerms {
+                key: task.job.key,
+                tag: task.job.tag,
+                order: task.job.order,
+                is_numbered: task.job.is_numbered,
+                weight: task.job.weight,
+            },
             stop_flag: Arc::clone(&task.stop_flag),
             connection: task.connection.clone(),
             wait_policy,
@@ -97,17 +104,17 @@ impl<'a> JobReplies<'a> {
     /// Sends the last reply and informs the sessions, in an order in which neither a request that uses the tag again
     /// nor a flush of it can come between.
     fn send_last(&self, connection: &Connection, reply: &Reply, class: Class) {
-        let frame = reply.encode(self.tag);
+        let frame = reply.encode(self.job.tag);
         let mut effects = Effects::default();
         if class == Class::Bulk && self.wait_policy == WaitPolicy::ForPeer {
-            self.shared.handle(Input::Answering(self.key));
+            self.shared.handle(Input::Answering(self.job.key));
             connection.send_queue.push_wait(frame, class);
             let now = self.shared.now();
-            self.shared.core().handle(now, Input::Replied(self.key), &mut effects);
+            self.shared.core().handle(now, Input::Replied(self.job.key), &mut effects);
         } else {
             let mut core = self.shared.core();
             connection.send_queue.push(frame, class);
-            core.handle(self.shared.now(), Input::Replied(self.key), &mut effects);
+            core.handle(self.shared.now(), Input::Replied(self.job.key), &mut effects);
         }
         connection.send_queue.flush();
         self.shared.perform(effects);
@@ -123,9 +130,9 @@ impl JobReplies<'_> {
         self.ended = true;
         let is_gone = self.connection.as_ref().is_none_or(|connection| connection.is_gone());
         let mut effects = Effects::default();
-        self.shared.core().handle(self.shared.now(), Input::Answered(self.key, reply), &mut effects);
+        self.shared.core().handle(self.shared.now(), Input::Answered(self.job.key, reply), &mut effects);
         self.shared.perform(effects);
-        if is_gone && !self.is_numbered { Err(Stopped) } else { Ok(()) }
+        if is_gone && !self.job.is_numbered { Err(Stopped) } else { Ok(()) }
     }
 }
 
@@ -133,7 +140,7 @@ impl Replies for JobReplies<'_> {
     fn send(&mut self, reply: Reply) -> Result<(), Stopped> {
         self.answered.get_or_insert_with(Instant::now);
         let last = is_last(&reply);
-        if self.order == Order::Change && last {
+        if self.job.order == Order::Change && last {
             return self.send_change(reply);
         }
         let connection = match &self.connection {
@@ -145,7 +152,7 @@ impl Replies for JobReplies<'_> {
         };
         // A last reply may open a file, so it is sent even if the client has flushed the request; but then a lock must
         // be released again.
-        if self.stop_flag.is_stopped() && (!last || self.weight == Weight::Blocking) {
+        if self.stop_flag.is_stopped() && (!last || self.job.weight == Weight::Blocking) {
             self.ended |= last;
             return Err(Stopped);
         }
@@ -159,7 +166,7 @@ impl Replies for JobReplies<'_> {
             return Ok(());
         }
         self.streams = true;
-        if !connection.send_queue.push_wait(reply.encode(self.tag), class) {
+        if !connection.send_queue.push_wait(reply.encode(self.job.tag), class) {
             return Err(Stopped);
         }
         connection.send_queue.flush();
@@ -168,14 +175,14 @@ impl Replies for JobReplies<'_> {
 
     fn is_stopped(&self) -> bool {
         let gone = self.connection.as_ref().is_none_or(|connection| connection.is_gone());
-        match self.order {
+        match self.job.order {
             Order::Change => false,
             Order::Ordered | Order::Free => gone || self.stop_flag.is_stopped(),
         }
     }
 
     fn pass_turn(&mut self) {
-        self.shared.handle(Input::TurnPassed(self.key));
+        self.shared.handle(Input::TurnPassed(self.job.key));
     }
 
     fn touch(&mut self, touched: &[Touched]) -> Result<(), Parked> {
@@ -183,19 +190,19 @@ impl Replies for JobReplies<'_> {
             return Ok(());
         }
         let mut effects = Effects::default();
-        let outcome = self.shared.core().touch(self.shared.now(), self.key, touched, &mut effects);
+        let outcome = self.shared.core().touch(self.shared.now(), self.job.key, touched, &mut effects);
         self.shared.perform(effects);
         self.parked = outcome.is_err();
         outcome
     }
 
     fn begins(&mut self, find: &mut dyn FnMut() -> Option<Found>) {
-        if !self.is_numbered || self.shared.options.ledger.is_none() {
+        if !self.job.is_numbered || self.shared.options.ledger.is_none() {
             return;
         }
         if let Some(found) = find() {
             let mut effects = Effects::default();
-            self.shared.core().begins(self.key, &found, &mut effects);
+            self.shared.core().begins(self.job.key, &found, &mut effects);
             self.shared.perform(effects);
         }
     }
@@ -203,7 +210,7 @@ impl Replies for JobReplies<'_> {
     fn grant(&mut self, stats: &mut dyn Iterator<Item = &mut Stat>) {
         if self.shared.leases() {
             let mut effects = Effects::default();
-            self.shared.core().grant(self.shared.now(), self.key, stats, &mut effects);
+            self.shared.core().grant(self.shared.now(), self.job.key, stats, &mut effects);
             self.shared.perform(effects);
         }
     }
@@ -213,7 +220,7 @@ impl Replies for JobReplies<'_> {
             return false;
         }
         let mut effects = Effects::default();
-        let is_granted = self.shared.core().grant_place(self.shared.now(), self.key, dir, &mut effects);
+        let is_granted = self.shared.core().grant_place(self.shared.now(), self.job.key, dir, &mut effects);
         self.shared.perform(effects);
         is_granted
     }

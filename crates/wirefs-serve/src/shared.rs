@@ -22,7 +22,19 @@ pub(super) const FAREWELL_MAX: Duration = Duration::from_secs(1);
 /// How long a stop waits for the end of the sessions, after the draining.
 const END_MAX: Duration = Duration::from_secs(2);
 
+/// Locks of steps that run one at a time.
+#[derive(Default)]
+struct StepLocks {
+    /// Held during the callback before leasing.
+    preparing: Mutex<()>,
+    /// Held while a ledger is restored, so that two connections of one session do not both restore it.
+    restoring: Mutex<()>,
+    /// Held during the start of a listener, and at the beginning of a stop.
+    listeners: Mutex<Vec<ListenerCloser>>,
+}
+
 pub(super) struct Shared {
+    steps: StepLocks,
     pub(super) tree: Arc<dyn Tree>,
     pub(super) options: ServeOptions,
     started: Instant,
@@ -33,15 +45,10 @@ pub(super) struct Shared {
     leases: AtomicBool,
     /// Whether the tree announces that it is about to block.
     pub(super) says_before_waiting: bool,
-    /// Held during the callback before leasing.
-    preparing: Mutex<()>,
     pub(super) pool: Pool,
     pub(super) watchdog: Watchdog,
     pub(super) lock_releases: LockReleases,
     pub(super) colocated: ColocatedServers,
-    /// Held while a ledger is restored, so that two connections of one session do not both restore it.
-    restoring: Mutex<()>,
-    listeners: Mutex<Vec<ListenerCloser>>,
 }
 
 impl Shared {
@@ -49,19 +56,17 @@ impl Shared {
         let ledgers = options.ledger.clone().map(|dir| Ledgers::new(dir, options.boot));
         let sessions = with_ledgers(Sessions::new(options.boot), &options);
         Shared {
+            steps: StepLocks::default(),
             says_before_waiting: tree.before_waiting(options.before_blocking),
             tree,
             started: Instant::now(),
             core: Mutex::new(Core::new(sessions, ledgers)),
             changed: Condvar::new(),
             leases: AtomicBool::new(false),
-            preparing: Mutex::new(()),
             pool: Pool::new(&options),
             watchdog: Watchdog::default(),
             lock_releases: LockReleases::default(),
             colocated: ColocatedServers::new(),
-            restoring: Mutex::new(()),
-            listeners: Mutex::new(Vec::new()),
             options,
         }
     }
@@ -95,7 +100,7 @@ impl Shared {
     pub(super) fn prepare_leasing(&self) {
         if let (true, Some(before_leasing)) = (self.leases(), &self.options.before_leasing) {
             // Ordered by this lock, so that the last call has the newest set.
-            let _in_turn = self.preparing.lock().unwrap_or_else(PoisonError::into_inner);
+            let _in_turn = self.steps.preparing.lock().unwrap_or_else(PoisonError::into_inner);
             let believers = {
                 let core = self.core();
                 let is_recovering = core.sessions.is_recovering(self.now());
@@ -200,7 +205,7 @@ impl Shared {
         let since = Instant::now();
         let mut is_requested = false;
         loop {
-            let guard = self.restoring.lock().unwrap_or_else(PoisonError::into_inner);
+            let guard = self.steps.restoring.lock().unwrap_or_else(PoisonError::into_inner);
             let place =
                 self.core().ledgers.as_ref().filter(|it| !it.has(session)).map(|it| it.place(session));
             let Some(found) = place.as_ref().map_or(Some(None), |place| place.open(since)) else {
@@ -290,7 +295,7 @@ impl Shared {
 
     /// Registers a listener; `false` if the server stops already.
     pub(super) fn add_listener(&self, closer: ListenerCloser) -> bool {
-        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut listeners = self.steps.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         if self.core().stopping {
             return false;
         }
@@ -301,7 +306,7 @@ impl Shared {
     /// See [`super::Server::stop`].
     pub(super) fn stop(self: &Arc<Self>) -> bool {
         let listeners = {
-            let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut listeners = self.steps.listeners.lock().unwrap_or_else(PoisonError::into_inner);
             self.core().stopping = true;
             std::mem::take(&mut *listeners)
         };

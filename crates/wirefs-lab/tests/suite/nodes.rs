@@ -114,7 +114,7 @@ fn leaving_node_unmounts_its_net_and_others_see_it_left() {
         fs::metadata(segment.net(1).join("linus2/file"))
             .is_err_and(|error| error.raw_os_error() == Some(HOST_DOWN))
     });
-    segment.node(2, &["list"]).fails_with("has no node here");
+    segment.node(2, &["list"]).fails_with("runs no node");
 }
 
 /// A cut cable looks like a dead node; both sides recover when it is restored.

@@ -184,12 +184,12 @@ fn report(recovered: &JournalRecovery) {
         Ok(brought) => {
             let DeliveryCounts { sent, skipped, .. } = brought.outcome;
             log_line(&format!(
-                "a mount of this source had ended without order: {sent} changes out of its journal were brought to the server, which had \
+                "an earlier mount of this source ended unexpectedly. {sent} of its changes have now been sent; the server had \
                  {skipped} already"
             ));
             if let Some(Damage { segment, at }) = brought.damage {
                 log_line(&format!(
-                    "its journal was DAMAGED, in segment {segment} at byte {at}; what came behind was not carried out"
+                    "its journal is DAMAGED in segment {segment} at byte {at}; later changes were not sent"
                 ));
             }
             if let Some(unfit) = brought.unfit {
@@ -204,7 +204,7 @@ fn report(recovered: &JournalRecovery) {
             }
         }
         Err(stays) => {
-            log_line(&format!("the changes in the journal {dir} of an earlier mount STAY THERE: {stays}"))
+            log_line(&format!("the changes of an earlier mount STAY in the journal {dir}: {stays}"))
         }
     }
 }

@@ -105,7 +105,7 @@ impl Journal {
         quarantine_undeliverable(left, &mut quarantine, None)?;
         quarantine.settle()?;
         log_line(&format!(
-            "the server's machine was started again: {} changes out of the journal were sent to it once more, {} it had",
+            "the server's machine has rebooted: {} journaled changes were sent again, and it had {} already",
             outcome.sent, outcome.skipped
         ));
         if quarantine.count() > 0 {
@@ -141,8 +141,8 @@ impl Journal {
         findings_file::forget(&dir);
         let (count, dir) = (quarantine.count(), quarantine.dir().display());
         log_line(&format!(
-            "the server's machine was started again, and what it has lost is NOT carried out again: {stays}; {count} changes that its disk \
-             may not have are kept in {dir}"
+            "the server's machine has rebooted, and its lost changes are NOT sent again: {stays}. {count} changes that it \
+             may have lost are in {dir}"
         ));
         Ok(())
     }
