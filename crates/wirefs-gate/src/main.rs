@@ -8,17 +8,14 @@
 //! *Proved by*: `tests/suite`, where clients of other projects (diod's) and our own speak with the program.
 
 mod arguments;
-mod dial;
 mod nine;
-mod source;
-mod sys;
 
 use anyhow::{Context, Result};
 use arguments::Arguments;
 use clap::Parser;
 use std::io::Write;
 use std::process::ExitCode;
-use sys::Signals;
+use wirefs_gate::{OpenSource, Signals};
 
 fn main() -> ExitCode {
     match run(&Arguments::parse()) {
@@ -37,14 +34,14 @@ fn run(arguments: &Arguments) -> Result<()> {
         .iter()
         .map(|address| address.bind(arguments.unprotected))
         .collect::<Result<Vec<_>>>()?;
-    let source = source::Opened::open(arguments)?;
+    let source = OpenSource::open(&arguments.source)?;
     let users = source.users();
     let mut announced = Vec::new();
     for listener in listeners {
         announced.push(listener.address().to_owned());
         listener.start(source.files(), users).context("cannot start a thread")?;
     }
-    let source_name = arguments.source.to_string_lossy();
+    let source_name = arguments.source.source.to_string_lossy();
     let mut out = std::io::stdout();
     for address in announced {
         let _unheard = writeln!(out, "serving {source_name} over 9P on {address}");

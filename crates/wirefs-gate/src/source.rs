@@ -1,14 +1,15 @@
 //! The source that is served: a directory of this machine, or the tree of a server.
 
-use crate::arguments::Arguments;
 use crate::dial;
 use anyhow::{Context, Result};
-use std::ffi::OsStr;
+use clap::Args;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use wirefs_cache::Mode;
 use wirefs_carrier::{Dial, Source};
 use wirefs_client::call::{Answer, Call, Caller};
 use wirefs_hostfs::{HostOptions, HostTree, Notice, WatchKind};
@@ -21,13 +22,36 @@ use wirefs_serve::{LocalDial, ServeOptions, ServedPlace, Server};
 /// The threads of clients that may execute requests in a tree of this process at a time.
 const THREADS_HERE: usize = 16;
 
+/// A source on the command line.
+#[derive(Clone, Debug, Args)]
+pub struct SourceOptions {
+    /// A directory here, or a source as `wirefs mount` takes it: [user@]host:dir, tls://host/dir, unix:///socket
+    #[arg(value_name = "SOURCE")]
+    pub source: OsString,
+    /// Refuse changes
+    #[arg(long)]
+    pub read_only: bool,
+    /// When to check, send and fetch, as of `wirefs mount`
+    #[arg(long, value_name = "MODE", default_value = "lease", value_parser = Mode::parse)]
+    pub mode: Mode,
+    /// Memory for cached contents, in MiB
+    #[arg(long, value_name = "MIB", default_value_t = 256)]
+    pub cache_size: u16,
+    /// Seconds that a call waits for a silent server; 0: for ever
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    pub deadline: u64,
+    /// The directory of our key and of known hosts, for tls:// sources
+    #[arg(long, value_name = "DIR")]
+    pub identity: Option<PathBuf>,
+}
+
 /// The mounted tree, as the protocols call it.
-pub(crate) struct Tree {
+struct MountedTree {
     mount: UserSpaceMount,
     read_only: bool,
 }
 
-impl Files for Tree {
+impl Files for MountedTree {
     fn call(&self, caller: Caller, call: Call<'_>) -> Answer {
         if self.read_only && is_change(&call) {
             return Answer::Fail(Errno::ReadOnly);
@@ -80,48 +104,49 @@ fn is_change(call: &Call<'_>) -> bool {
 }
 
 /// A source in use.
-pub(crate) struct Opened {
-    tree: Arc<Tree>,
+pub struct OpenSource {
+    tree: Arc<MountedTree>,
     /// The server of a directory of this machine.
     server: Option<Arc<Server>>,
 }
 
-impl Opened {
+impl OpenSource {
     /// Opens a directory, or reaches a server.
     ///
     /// # Errors
     /// The directory cannot be exported, or the server cannot be reached; each says the next step.
-    pub(crate) fn open(arguments: &Arguments) -> Result<Opened> {
-        let (dial, path, server) = match is_directory(&arguments.source) {
+    pub fn open(options: &SourceOptions) -> Result<OpenSource> {
+        let (dial, path, server) = match is_directory(&options.source) {
             true => {
-                let server = Arc::new(serve(Path::new(&arguments.source), arguments.read_only)?);
+                let server = Arc::new(serve(Path::new(&options.source), options.read_only)?);
                 let dial: Arc<dyn Dial> = Arc::new(LocalDial::new(Arc::clone(&server)));
                 (dial, Vec::new(), Some(server))
             }
             false => {
-                let source = Source::parse(arguments.source.as_bytes())?;
-                let (dial, path) = dial::of(&source, arguments.identity.as_ref())?;
+                let source = Source::parse(options.source.as_bytes())?;
+                let (dial, path) = dial::of(&source, options.identity.as_ref())?;
                 (dial, path, None)
             }
         };
-        let mount = connect(plan(arguments, dial, path))?;
+        let mount = connect(plan(options, dial, path))?;
         let mount = mount.mount_in_user_space().context("cannot start threads")?;
-        let read_only = arguments.read_only || mount.attachment().read_only;
-        Ok(Opened { tree: Arc::new(Tree { mount, read_only }), server })
+        let read_only = options.read_only || mount.attachment().read_only;
+        Ok(OpenSource { tree: Arc::new(MountedTree { mount, read_only }), server })
     }
 
-    pub(crate) fn files(&self) -> Arc<dyn Files> {
+    /// The tree, as protocols call it.
+    pub fn files(&self) -> Arc<dyn Files> {
         Arc::clone(&self.tree) as Arc<dyn Files>
     }
 
     /// The user that runs the gate: calls of clients that name none are this user's.
-    pub(crate) fn users(&self) -> NineUsers {
+    pub fn users(&self) -> NineUsers {
         let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
         NineUsers { uid: uid.as_raw(), gid: gid.as_raw() }
     }
 
     /// Sends pending changes, and stops.
-    pub(crate) fn end(self) {
+    pub fn end(self) {
         // Threads of clients may hold the tree still; what they change from now on is lost, as their connection is.
         if self.tree.mount.sync().is_err() {
             eprintln!(
@@ -153,15 +178,15 @@ fn serve(directory: &Path, read_only: bool) -> Result<Server> {
         .context("cannot start threads")
 }
 
-fn plan(arguments: &Arguments, dial: Arc<dyn Dial>, path: Vec<u8>) -> MountPlan {
+fn plan(options: &SourceOptions, dial: Arc<dyn Dial>, path: Vec<u8>) -> MountPlan {
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     MountPlan {
         dial,
         path,
         user: "wirefs-gate".to_owned(),
-        mode: arguments.mode,
-        deadline: (arguments.deadline > 0).then(|| Duration::from_secs(arguments.deadline)),
-        cache_bytes_max: usize::from(arguments.cache_size) << 20,
+        mode: options.mode,
+        deadline: (options.deadline > 0).then(|| Duration::from_secs(options.deadline)),
+        cache_bytes_max: usize::from(options.cache_size) << 20,
         threads: THREADS_HERE,
         connections_max: CONNECTIONS_MAX,
         uid,

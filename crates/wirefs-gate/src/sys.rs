@@ -9,7 +9,7 @@ const ENDING: [i32; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
 /// The signals that end the program, read instead of handled.
 #[derive(Debug)]
-pub(crate) struct Signals {
+pub struct Signals {
     fd: std::fs::File,
 }
 
@@ -18,7 +18,7 @@ impl Signals {
     ///
     /// # Errors
     /// The system has no file descriptor left.
-    pub(crate) fn take() -> io::Result<Signals> {
+    pub fn take() -> io::Result<Signals> {
         let mut set = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
         // SAFETY: sigemptyset initializes the set, and the others read or change the initialized set; all pointers are
         // to it or null, where null is allowed.
@@ -42,7 +42,7 @@ impl Signals {
     ///
     /// # Errors
     /// The descriptor fails, which does not occur.
-    pub(crate) fn wait(&self) -> io::Result<()> {
+    pub fn wait(&self) -> io::Result<()> {
         let mut info = [0; std::mem::size_of::<libc::signalfd_siginfo>()];
         (&self.fd).read_exact(&mut info)
     }

@@ -1,0 +1,125 @@
+//! `wirefs-grpc`: serves a directory, or any source that wirefs mounts, to clients of gRPC.
+//!
+//! *Holds*: the service in `proto/wirefs.proto`, with reflection and health; an error is a status code, with Linux's
+//! number in its metadata; a stored file replaces another at its end or not at all; a network address that others
+//! reach is served only on demand.
+//!
+//! *Never*: decisions about files, caching or order; an async runtime in any other program of this project.
+//!
+//! *Proved by*: `tests/suite`, where a generated client speaks with the program.
+
+mod convert;
+mod failure;
+mod listing;
+mod node;
+mod open_file;
+mod service;
+mod store;
+
+/// The generated messages and service.
+#[expect(unreachable_pub, reason = "the generated items are public")]
+mod proto {
+    tonic::include_proto!("wirefs.v1");
+}
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+use node::Tree;
+use proto::file_system_server::FileSystemServer;
+use service::{DATA_BYTES_MAX, Service};
+use std::io::Write;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+use tokio::net::TcpListener;
+use tokio_stream::wrappers::TcpListenerStream;
+use tonic::transport::Server;
+use wirefs_client::call::Caller;
+use wirefs_gate::{OpenSource, Signals, SourceOptions};
+
+/// The descriptor of the service, for reflection.
+const DESCRIPTOR: &[u8] = tonic::include_file_descriptor_set!("descriptor");
+/// The bytes of a message besides its data, at most.
+const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// The requests of one connection at a time, at most.
+const REQUESTS_MAX: usize = 256;
+
+const EXAMPLES: &str = "Examples:
+  wirefs-grpc ~/project --grpc 127.0.0.1:6441
+  wirefs-grpc host:project --grpc 127.0.0.1:6441
+  grpcurl -plaintext 127.0.0.1:6441 list";
+
+/// Serves a directory, or any source that wirefs mounts, to clients of gRPC
+#[derive(Debug, Parser)]
+#[command(version, after_help = EXAMPLES)]
+struct Arguments {
+    #[command(flatten)]
+    source: SourceOptions,
+    /// Serve gRPC here
+    #[arg(long, value_name = "IP:PORT")]
+    grpc: SocketAddr,
+    /// Serve an address that other machines reach: the service neither encrypts nor authenticates
+    #[arg(long)]
+    unprotected: bool,
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _unheard = writeln!(std::io::stderr(), "wirefs-grpc: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<()> {
+    if !arguments.grpc.ip().is_loopback() && !arguments.unprotected {
+        bail!(
+            "{} is reached by other machines, and the service neither encrypts nor authenticates\n  next step: serve on \
+             127.0.0.1, or add --unprotected if all of that network may read and write",
+            arguments.grpc
+        );
+    }
+    let signals = Signals::take().context("cannot take over the signals")?;
+    let source = OpenSource::open(&arguments.source)?;
+    let users = source.users();
+    let caller = Caller { uid: users.uid, gid: users.gid, pid: 0 };
+    let tree = Tree { files: source.files(), caller };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let served = runtime.block_on(serve(arguments, tree, signals));
+    // Requests under way end with their connections.
+    runtime.shutdown_background();
+    source.end();
+    served
+}
+
+async fn serve(arguments: &Arguments, tree: Tree, signals: Signals) -> Result<()> {
+    let cannot = || format!("cannot serve on {}", arguments.grpc);
+    let listener = TcpListener::bind(arguments.grpc).await.with_context(cannot)?;
+    let address = listener.local_addr().with_context(cannot)?;
+    // Differs for each run, as far as the clock goes on.
+    let verifier = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
+    let service = FileSystemServer::new(Service { tree, verifier })
+        .max_decoding_message_size(DATA_BYTES_MAX + HEAD_BYTES_MAX)
+        .max_encoding_message_size(DATA_BYTES_MAX + HEAD_BYTES_MAX);
+    let (health, health_service) = tonic_health::server::health_reporter();
+    health.set_serving::<FileSystemServer<Service>>().await;
+    let reflection = tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(DESCRIPTOR)
+        .build_v1()?;
+    let mut out = std::io::stdout();
+    let name = arguments.source.source.to_string_lossy();
+    let _unheard = writeln!(out, "serving {name} over gRPC on {address}").and_then(|()| out.flush());
+    let ended = tokio::task::spawn_blocking(move || signals.wait());
+    Server::builder()
+        .concurrency_limit_per_connection(REQUESTS_MAX)
+        .add_service(health_service)
+        .add_service(reflection)
+        .add_service(service)
+        .serve_with_incoming_shutdown(TcpListenerStream::new(listener), async {
+            let _ended = ended.await;
+        })
+        .await
+        .context("the server failed")
+}

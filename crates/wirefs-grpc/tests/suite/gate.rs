@@ -1,0 +1,83 @@
+//! A gate that runs as a program of its own, and a client of it.
+
+use crate::proto;
+use crate::proto::file_system_client::FileSystemClient;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use tokio::runtime::Runtime;
+use tonic::Status;
+use tonic::transport::Channel;
+
+static PLACES: AtomicU32 = AtomicU32::new(0);
+
+/// A running gate over a directory, and a connected client; all end together.
+pub(crate) struct Gate {
+    dir: PathBuf,
+    child: Child,
+    pub(crate) runtime: Runtime,
+    pub(crate) channel: Channel,
+}
+
+pub(crate) type Client = FileSystemClient<Channel>;
+
+impl Gate {
+    pub(crate) fn start(options: &[&str]) -> Gate {
+        let number = PLACES.fetch_add(1, Ordering::Relaxed);
+        let dir = std::env::temp_dir().join(format!("wirefs-grpc-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_wirefs-grpc"))
+            .arg(&dir)
+            .args(["--grpc", "127.0.0.1:0"])
+            .args(options)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.trim().rsplit(' ').next().unwrap().to_owned();
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let endpoint = Channel::from_shared(format!("http://{address}")).unwrap();
+        let channel = runtime.block_on(endpoint.connect()).unwrap();
+        Gate { dir, child, runtime, channel }
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        FileSystemClient::new(self.channel.clone()).max_decoding_message_size(2 << 20)
+    }
+
+    /// Writes a new file as a local program, and waits until the gate has noticed all of it.
+    pub(crate) fn write(&self, name: &str, contents: impl AsRef<[u8]>) {
+        let size = contents.as_ref().len() as u64;
+        std::fs::write(self.file(name), contents).unwrap();
+        let mut client = self.client();
+        self.runtime.block_on(async {
+            while client.lookup(path(name)).await.ok().is_none_or(|found| found.into_inner().size != size) {
+                tokio::task::yield_now().await;
+            }
+        });
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+pub(crate) fn path(path: &str) -> proto::Path {
+    proto::Path { path: path.to_owned().into_bytes().into() }
+}
+
+/// Linux's number of a failure, from its metadata.
+pub(crate) fn errno(status: &Status) -> u16 {
+    status.metadata().get("wirefs-errno").unwrap().to_str().unwrap().parse().unwrap()
+}
