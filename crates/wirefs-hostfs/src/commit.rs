@@ -17,7 +17,7 @@ impl Session {
         let file =
             if can_open { openable(&object)? } else { openable(&self.directory(&TreePath::root(), None)?)? };
         // What is to be stable is done and held; the next change need not wait for the disk.
-        replies.pass_turn();
+        replies.release_slot();
         match request.scope {
             CommitScope::Data if can_open => uninterrupted(|| rustix::fs::fdatasync(&*file))?,
             CommitScope::File if can_open => uninterrupted(|| rustix::fs::fsync(&*file))?,

@@ -6,7 +6,7 @@ use crate::session::Session;
 use rustix::fd::AsFd;
 use rustix::fs::{AtFlags, CWD};
 use wirefs_op::message::link::{Rlink, Tlink};
-use wirefs_server::{Found, Replies, Touched};
+use wirefs_server::{PriorState, Replies, Touched};
 
 impl Session {
     pub(crate) fn link(&self, request: &Tlink, replies: &mut dyn Replies) -> Result<Rlink, Failure> {
@@ -15,7 +15,9 @@ impl Session {
         let to = self.entry(&request.to)?;
         let touched = [to.touched(), Touched::object(object.id)];
         replies.touch(&touched)?;
-        replies.begins(&mut || Some(Found { of: Some(object.id), ..Found::default() }));
+        replies.record_prior_state(&mut || {
+            Some(PriorState { object: Some(object.id), ..PriorState::default() })
+        });
         let turn = self.turn_of_names([to.dir.id; 2]);
         let before = [self.version_of(&to.dir), self.version_of(&object)];
         // Following the entry in /proc leads to the very object that is held, and no further if that is a link.

@@ -89,7 +89,7 @@ impl Session {
                 return Err(Failure::Stopped);
             }
             // The file is held, and what was sent before is done; what comes after may be the release that this waits for.
-            replies.pass_turn();
+            replies.release_slot();
             replies.wait();
             Ok(())
         })?;

@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use watches::Watches;
 use wirefs_op::message::attach::Watch;
 use wirefs_op::{Errno, FileId, Kind, Stat, is_lock_name};
-use wirefs_server::{Outside, Replies, Tell, Touched};
+use wirefs_server::{ExternalChange, ObserveChange, Replies, Touched};
 
 /// Which changes a host directory notices that are not made through this server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub enum Notice {
 pub(crate) struct Promises {
     notice: Notice,
     /// Who hears of changes; empty until somebody wants to.
-    tell: Arc<Mutex<Option<Tell>>>,
+    tell: Arc<Mutex<Option<ObserveChange>>>,
     watcher: OnceLock<Watcher>,
     pub(crate) births: Births,
     pub(crate) watches: Watches,
@@ -73,18 +73,18 @@ impl Noticed {
     }
 }
 
-fn tell_of(tell: &Mutex<Option<Tell>>, outside: Outside) {
+fn tell_of(tell: &Mutex<Option<ObserveChange>>, outside: ExternalChange) {
     if let Some(tell) = tell.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
         tell(outside);
     }
 }
 
-fn translate(outside: watch::Outside) -> Outside {
+fn translate(outside: watch::Outside) -> ExternalChange {
     match outside {
         watch::Outside::Changed { id, name, version } => {
-            Outside::Changed { id, name: name.map(Bytes::from), version }
+            ExternalChange::Changed { id, name: name.map(Bytes::from), version }
         }
-        watch::Outside::Lost => Outside::Lost,
+        watch::Outside::Lost => ExternalChange::Lost,
     }
 }
 
@@ -109,7 +109,7 @@ impl Promises {
     }
 
     /// Begins to tell of what is noticed.
-    pub(crate) fn observe(&self, root: BorrowedFd<'_>, tell: Tell) {
+    pub(crate) fn observe(&self, root: BorrowedFd<'_>, tell: ObserveChange) {
         *self.tell.lock().unwrap_or_else(PoisonError::into_inner) = Some(tell);
         match self.notice {
             Notice::Nothing | Notice::Exclusive => {}
@@ -124,7 +124,7 @@ impl Promises {
     /// Tells of a change that no request asked for.
     pub(crate) fn tell(&self, touched: Touched) {
         let Touched { id, name, .. } = touched;
-        tell_of(&self.tell, Outside::Changed { id, name, version: None });
+        tell_of(&self.tell, ExternalChange::Changed { id, name, version: None });
     }
 
     /// What is noticed at present; `None`: nothing is promised.
@@ -267,7 +267,7 @@ impl Session {
         let promises = self.promises();
         let mut is_promised = false;
         if promises.notices(dir.as_fd(), dir.id) && promises.births.are_known() {
-            promises.watches.promise(|| is_promised = replies.grant_place(dir.id));
+            promises.watches.promise(|| is_promised = replies.grant_names(dir.id));
         }
         is_promised
     }

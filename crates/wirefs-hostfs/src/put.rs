@@ -21,7 +21,7 @@ use std::sync::Arc;
 use wirefs_op::message::put::{PutMode, Rput, Tput};
 use wirefs_op::message::target::{Fd, NOFD, Place};
 use wirefs_op::{Errno, Kind, SetStat, Stat};
-use wirefs_server::{Found, Replies, Touched};
+use wirefs_server::{PriorState, Replies, Touched};
 use write::Written;
 
 /// The object that a Tput works on.
@@ -67,8 +67,8 @@ impl Session {
             false => {
                 let statx = attributes::statx(object.as_fd(), c"")?;
                 if mode.has(PutMode::APPEND) && mode.has(PutMode::DATA) {
-                    let found = Found { at: Some(object.id), of: None, size: statx.stx_size };
-                    replies.begins(&mut || Some(found));
+                    let found = PriorState { named: Some(object.id), object: None, size: statx.stx_size };
+                    replies.record_prior_state(&mut || Some(found));
                 }
                 attributes::version(&statx)
             }
@@ -101,7 +101,7 @@ impl Session {
         }
         if mode.has(PutMode::SYNC) {
             // All is done; the next change need not wait for the disk.
-            replies.pass_turn();
+            replies.release_slot();
             self.sync_put(mode, &subject, file.as_ref())?;
         }
         Ok(Rput { fd, count: written.count, offset: written.offset, before, stat: Some(stat), dir })
@@ -153,7 +153,9 @@ impl Session {
         }
         replies.touch(&touched)?;
         if let (true, Where::Named(_)) = (removes_now, &subject.place) {
-            replies.begins(&mut || Some(Found { at: Some(object.id), ..Found::default() }));
+            replies.record_prior_state(&mut || {
+                Some(PriorState { named: Some(object.id), ..PriorState::default() })
+            });
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use crate::session::Session;
 use rustix::fd::AsFd;
 use rustix::fs::AtFlags;
 use wirefs_op::message::remove::{Rremove, Tremove};
-use wirefs_server::{Found, Replies};
+use wirefs_server::{PriorState, Replies};
 
 impl Session {
     pub(crate) fn remove(&self, request: &Tremove, replies: &mut dyn Replies) -> Result<Rremove, Failure> {
@@ -17,7 +17,8 @@ impl Session {
         if let Some(object) = removed {
             replies.touch(&[object])?;
         }
-        replies.begins(&mut || at.map(|id| Found { at: Some(id), ..Found::default() }));
+        replies
+            .record_prior_state(&mut || at.map(|id| PriorState { named: Some(id), ..PriorState::default() }));
         let turn = self.turn_of_names([entry.dir.id; 2]);
         let before = self.version_of(&entry.dir);
         let held = self.hold(entry.dir.as_fd(), &entry.name);

@@ -6,7 +6,7 @@ use rustix::fd::AsFd;
 use rustix::fs::RenameFlags;
 use wirefs_op::Errno;
 use wirefs_op::message::rename::{EXCHANGE, NOREPLACE, Rrename, Trename};
-use wirefs_server::{Found, Replies, Touched};
+use wirefs_server::{PriorState, Replies, Touched};
 
 impl Session {
     pub(crate) fn rename(&self, request: &Trename, replies: &mut dyn Replies) -> Result<Rrename, Failure> {
@@ -24,7 +24,7 @@ impl Session {
         let objects = [self.look(&from), self.look(&to)];
         let [of, at] = [&objects[0], &objects[1]].map(|object| object.as_ref().map(|object| object.id));
         replies.touch(&objects.into_iter().flatten().collect::<Vec<_>>())?;
-        replies.begins(&mut || of.map(|id| Found { at, of: Some(id), size: 0 }));
+        replies.record_prior_state(&mut || of.map(|id| PriorState { named: at, object: Some(id), size: 0 }));
         let turn = self.turn_of_names([from.dir.id, to.dir.id]);
         let before = [&from, &to].map(|entry| self.version_of(&entry.dir));
         // Where two change places, what is read of the other one behind the change may be what a program did since: it is not told as own.

@@ -19,7 +19,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use wirefs_op::message::attach::Watch;
 use wirefs_op::message::version::BootId;
 use wirefs_op::{Errno, FileId, Kind, Reply, Request, TreePath};
-use wirefs_server::{Attached, Outside, Replies, SessionKey, Tell, Tree};
+use wirefs_server::{Attached, ExternalChange, ObserveChange, Replies, SessionKey, Tree};
 
 /// How a directory is exported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,16 +193,16 @@ impl Tree for HostTree {
         }
     }
 
-    fn observe(&self, tell: Tell) {
+    fn observe(&self, tell: ObserveChange) {
         self.export.promises.observe(self.export.root.as_fd(), tell);
     }
 
-    fn verify(&self, id: FileId, name: Option<&[u8]>, tell: &mut dyn FnMut(Outside)) {
+    fn verify(&self, id: FileId, name: Option<&[u8]>, tell: &mut dyn FnMut(ExternalChange)) {
         let version = self.export.promises.version(id);
-        tell(Outside::Changed { id, name: name.map(Bytes::copy_from_slice), version });
+        tell(ExternalChange::Changed { id, name: name.map(Bytes::copy_from_slice), version });
     }
 
-    fn tend(&self, known: &dyn Fn(&[FileId]) -> Vec<bool>) -> Option<String> {
+    fn trim_watches(&self, known: &dyn Fn(&[FileId]) -> Vec<bool>) -> Option<String> {
         self.export.promises.tend(&|ids| {
             // Roots are promised by who attaches to them, not here. Nobody promises anything while this is asked.
             let sessions = self.sessions.read().unwrap_or_else(PoisonError::into_inner);

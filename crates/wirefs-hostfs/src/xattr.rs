@@ -14,7 +14,7 @@ use wirefs_op::Errno;
 use wirefs_op::limits::XATTR_BYTES_MAX;
 use wirefs_op::message::xattr::{Rxattr, Txattr, XattrAction};
 use wirefs_op::wire::Data;
-use wirefs_server::{Found, Replies, Touched};
+use wirefs_server::{PriorState, Replies, Touched};
 
 /// The set-group-id bit of a mode.
 const SET_GID: u32 = 0o2000;
@@ -35,7 +35,7 @@ impl Session {
                 self.check_writable()?;
                 let (name, flags) = (name()?, XattrFlags::from_bits_retain(request.flags));
                 replies.touch(&[Touched::object(object.id)])?;
-                replies.begins(&mut || (!flags.is_empty()).then(Found::default));
+                replies.record_prior_state(&mut || (!flags.is_empty()).then(PriorState::default));
                 let before = self.version_of(&object);
                 uninterrupted(|| rustix::fs::setxattr(&path, &name, &request.value.0, flags))?;
                 if request.kill_sgid {
@@ -47,7 +47,7 @@ impl Session {
                 self.check_writable()?;
                 let name = name()?;
                 replies.touch(&[Touched::object(object.id)])?;
-                replies.begins(&mut || Some(Found::default()));
+                replies.record_prior_state(&mut || Some(PriorState::default()));
                 let before = self.version_of(&object);
                 uninterrupted(|| rustix::fs::removexattr(&path, &name))?;
                 self.changed(&object, before, replies)

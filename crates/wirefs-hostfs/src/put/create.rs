@@ -13,7 +13,7 @@ use rustix::io::Errno as SystemErrno;
 use wirefs_op::message::put::{Create, PutMode, Tput};
 use wirefs_op::message::target::Place;
 use wirefs_op::{Errno, Kind};
-use wirefs_server::{Found, Replies};
+use wirefs_server::{PriorState, Replies};
 
 /// How often a file that others keep making and removing is tried.
 const TRIES_MAX: usize = 64;
@@ -30,7 +30,7 @@ impl Session {
         }
         let entry = self.entry(&Place { path: request.target.path.clone(), dir: request.target.id })?;
         replies.touch(&[entry.touched()])?;
-        replies.begins(&mut || self.look(&entry).is_none().then(Found::default));
+        replies.record_prior_state(&mut || self.look(&entry).is_none().then(PriorState::default));
         let turn = self.turn_of_names([entry.dir.id; 2]);
         // Nobody can be told of what is done to it before it is known which object it is.
         let birth = changes_object(request, create.kind).then(|| self.export.promises.births.begin());

@@ -15,7 +15,7 @@ use wirefs_op::message::remove::Tremove;
 use wirefs_op::message::rename::Trename;
 use wirefs_op::wire::Data;
 use wirefs_op::{DirEntry, FileId, Kind, Reply, Request, Stat};
-use wirefs_server::{Outside, Parked, Replies, SessionKey, Stopped, Touched, Tree};
+use wirefs_server::{ExternalChange, Parked, Replies, SessionKey, Stopped, Touched, Tree};
 
 /// Longer than any watch takes to tell.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -42,7 +42,7 @@ impl Replies for Promising {
         stats.for_each(|stat| stat.leased = true);
     }
 
-    fn grant_place(&mut self, dir: FileId) -> bool {
+    fn grant_names(&mut self, dir: FileId) -> bool {
         self.places.push(dir);
         true
     }
@@ -67,7 +67,7 @@ fn prepare(dir: &Path) {
     std::fs::write(dir.join("sub/inner"), "").unwrap();
 }
 
-fn watched(kind: WatchKind) -> (World, Receiver<Outside>) {
+fn watched(kind: WatchKind) -> (World, Receiver<ExternalChange>) {
     let world = world(Notice::Watched(kind), prepare);
     let (sender, told) = channel();
     world.tree.observe(Box::new(move |outside| drop(sender.send(outside))));
@@ -102,13 +102,13 @@ fn promised_entries(world: &World) -> Vec<(String, bool)> {
 }
 
 /// Waits until something is told about this object.
-fn await_told(told: &Receiver<Outside>, of: FileId) -> Option<u64> {
+fn await_told(told: &Receiver<ExternalChange>, of: FileId) -> Option<u64> {
     let until = Instant::now() + PATIENCE;
     loop {
         let left = until.saturating_duration_since(Instant::now());
         match told.recv_timeout(left).expect("it was not told") {
-            Outside::Changed { id, version, .. } if id == of => return version,
-            Outside::Changed { .. } | Outside::Lost => {}
+            ExternalChange::Changed { id, version, .. } if id == of => return version,
+            ExternalChange::Changed { .. } | ExternalChange::Lost => {}
         }
     }
 }
@@ -172,16 +172,16 @@ fn run(world: &World, script: &str) {
 }
 
 /// Another program writes to this file, and then to "sub/inner", until the second write is reported. Whether the first was.
-fn is_write_reported(world: &World, told: &Receiver<Outside>, name: &str) -> bool {
+fn is_write_reported(world: &World, told: &Receiver<ExternalChange>, name: &str) -> bool {
     let [id, marker] = [name, "sub/inner"].map(|name| world.stat(FIRST, at(name)).unwrap().id);
     run(world, &format!("printf x >>{name}; printf x >>sub/inner"));
     let mut reported = false;
     loop {
         match told.recv_timeout(PATIENCE).expect("the marker was not reported") {
-            Outside::Changed { id: changed, name: None, .. } if changed == marker => return reported,
-            Outside::Changed { id: changed, name: None, .. } => reported |= changed == id,
-            Outside::Changed { .. } => {}
-            Outside::Lost => panic!("lost"),
+            ExternalChange::Changed { id: changed, name: None, .. } if changed == marker => return reported,
+            ExternalChange::Changed { id: changed, name: None, .. } => reported |= changed == id,
+            ExternalChange::Changed { .. } => {}
+            ExternalChange::Lost => panic!("lost"),
         }
     }
 }
@@ -286,7 +286,7 @@ fn attributes_that_are_looked_at_again_have_their_present_version() {
     let file = world.stat(FIRST, at("file")).unwrap();
     world.tree.verify(file.id, None, &mut |outside| seen.push(outside));
     let expected = [(sub.id, Some(sub.version)), (file.id, None)];
-    assert_eq!(seen, expected.map(|(id, version)| Outside::Changed { id, name: None, version }));
+    assert_eq!(seen, expected.map(|(id, version)| ExternalChange::Changed { id, name: None, version }));
 }
 
 #[test]
@@ -297,7 +297,7 @@ fn what_was_told_of_in_a_directory_is_looked_at_again_where_it_was() {
         let mut seen = Vec::new();
         world.tree.verify(id, None, &mut |outside| seen.push(outside));
         match seen.as_slice() {
-            [Outside::Changed { version, .. }] => *version,
+            [ExternalChange::Changed { version, .. }] => *version,
             other => panic!("{other:?}"),
         }
     };
@@ -347,8 +347,8 @@ fn what_the_end_of_a_session_removes_is_told() {
     assert!(told.try_recv().is_err());
     world.tree.end(FIRST);
     let name = Some(bytes::Bytes::from_static(b"file"));
-    assert_eq!(told.try_recv(), Ok(Outside::Changed { id: root, name, version: None }));
-    assert_eq!(told.try_recv(), Ok(Outside::Changed { id: file, name: None, version: None }));
+    assert_eq!(told.try_recv(), Ok(ExternalChange::Changed { id: root, name, version: None }));
+    assert_eq!(told.try_recv(), Ok(ExternalChange::Changed { id: file, name: None, version: None }));
     assert!(!world.host("file").exists());
 }
 

@@ -29,7 +29,7 @@ impl Replies for Granting {
         stats.for_each(|stat| stat.leased = !self.refused.contains(&stat.id));
     }
 
-    fn grant_place(&mut self, dir: FileId) -> bool {
+    fn grant_names(&mut self, dir: FileId) -> bool {
         !self.refused.contains(&dir)
     }
 

@@ -214,7 +214,7 @@ fn attach_while_trimming() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !is_over.load(Ordering::SeqCst) {
-                tree.tend(&|ids| vec![false; ids.len()]);
+                tree.trim_watches(&|ids| vec![false; ids.len()]);
             }
         });
         for number in 0..3000 {
@@ -223,7 +223,8 @@ fn attach_while_trimming() {
             if root.leased {
                 promised += 1;
                 tree.verify(root.id, None, &mut |outside| {
-                    let changed = wirefs_server::Outside::Changed { id: root.id, name: None, version: None };
+                    let changed =
+                        wirefs_server::ExternalChange::Changed { id: root.id, name: None, version: None };
                     unwatched += usize::from(outside == changed);
                 });
             }

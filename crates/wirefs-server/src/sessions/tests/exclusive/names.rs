@@ -1,4 +1,4 @@
-//! Requests that name what changes before them create.
+//! Requests that name created objects by change numbers.
 
 use super::*;
 use crate::sessions::Job;
@@ -11,9 +11,9 @@ use wirefs_op::message::remove::Tremove;
 use wirefs_op::message::target::{NOFD, Place};
 use wirefs_op::{Cred, FileId, Kind, Stat, TreePath};
 
-/// A has session 1, its next change has the number 1.
+/// Connection A has the exclusive session 1, whose next change has number 1.
 fn numbered() -> World {
-    let mut world = lone();
+    let mut world = exclusive_session();
     number(&mut world, A, 1);
     world
 }
@@ -46,18 +46,18 @@ fn remove(dir: FileId) -> Request {
     Request::Remove(Tremove { place: Place { path, dir: Some(dir) }, directory: false })
 }
 
-fn refusal(connection: ConnectionKey, tag: Tag) -> Output {
-    Output::Reply { connection, tag, reply: Reply::Error(Rerror::from(Errno::Stale)) }
+fn refusal(connection: ConnectionKey, tag: Tag) -> ServerOutput {
+    ServerOutput::Reply { connection, tag, reply: Reply::Error(Rerror::from(Errno::Stale)) }
 }
 
-/// The change gets this reply and is over. What follows from the end.
-fn done(world: &mut World, job: &Job, reply: Reply) -> Vec<Output> {
-    world.handle(Input::Answered(job.key, reply));
-    world.handle(Input::Finished(job.key))
+/// Completes the change with this reply. Returns the outputs.
+fn done(world: &mut World, job: &Job, reply: Reply) -> Vec<ServerOutput> {
+    world.handle(ServerInput::Answered(job.key, reply));
+    world.handle(ServerInput::Finished(job.key))
 }
 
 #[test]
-fn what_waits_for_its_turn_behind_a_creation_names_what_that_makes() {
+fn queued_request_may_name_the_object_of_an_earlier_creation() {
     let mut world = numbered();
     let first = world.execute(A, Tag(1), create(id(5)));
     assert!(world.receive(A, Tag(2), create(FileId::provisional(1))).is_empty());
@@ -69,12 +69,12 @@ fn what_waits_for_its_turn_behind_a_creation_names_what_that_makes() {
     assert_eq!(second.request, create(id(70)));
     let third = executed(&done(&mut world, &second, created(id(71)))).unwrap();
     assert_eq!(third.request, get(id(71), GetMode::STAT.and(GetMode::ORDERED)));
-    let fourth = executed(&world.handle(Input::Finished(third.key))).unwrap();
+    let fourth = executed(&world.handle(ServerInput::Finished(third.key))).unwrap();
     assert_eq!(fourth.request, remove(id(70)));
 }
 
 #[test]
-fn what_takes_no_turn_names_only_what_is_there_when_it_comes() {
+fn unordered_request_may_only_name_existing_objects() {
     let mut world = numbered();
     let first = world.execute(A, Tag(1), create(id(5)));
     let early = world.receive(A, Tag(2), get(FileId::provisional(1), GetMode::STAT));
@@ -82,12 +82,12 @@ fn what_takes_no_turn_names_only_what_is_there_when_it_comes() {
     done(&mut world, &first, created(id(70)));
     let read = world.execute(A, Tag(2), get(FileId::provisional(1), GetMode::STAT));
     assert_eq!(read.request, get(id(70), GetMode::STAT));
-    world.handle(Input::Finished(read.key));
+    world.handle(ServerInput::Finished(read.key));
     assert_eq!(world.sessions.jobs(), 0);
 }
 
 #[test]
-fn what_names_a_creation_that_failed_is_refused_in_its_turn_however_much_it_is() {
+fn requests_that_name_a_failed_creation_are_refused_in_order() {
     let mut world = numbered();
     let first = world.execute(A, Tag(0), create(id(5)));
     let last = 4000_u16;
@@ -96,42 +96,42 @@ fn what_names_a_creation_that_failed_is_refused_in_its_turn_however_much_it_is()
     }
     assert!(world.receive(A, Tag(last), put(9)).is_empty());
     let outputs = done(&mut world, &first, Reply::Error(Rerror::from(Errno::NoSpace)));
-    let refused: Vec<Output> = (1..last).map(|tag| refusal(A, Tag(tag))).collect();
+    let refused: Vec<ServerOutput> = (1..last).map(|tag| refusal(A, Tag(tag))).collect();
     assert_eq!(outputs[..refused.len()], refused);
     assert_eq!(executed(&outputs[refused.len()..]).map(|job| job.tag), Some(Tag(last)));
     assert_eq!(world.sessions.jobs(), 1);
 }
 
 #[test]
-fn refusal_is_told_again_when_the_change_comes_again() {
+fn repeated_change_is_refused_again() {
     let mut world = numbered();
     let refused = world.receive(A, Tag(1), remove(FileId::provisional(77)));
     assert_eq!(refused, [refusal(A, Tag(1))]);
-    world.handle(Input::Disconnected(A));
-    enter(&mut world, C, 1, ALL);
+    world.handle(ServerInput::Disconnected(A));
+    attach_at_once(&mut world, C, 1, ALL);
     number(&mut world, C, 1);
     assert_eq!(world.receive(C, Tag(8), remove(FileId::provisional(77))), [refusal(C, Tag(8))]);
 }
 
 #[test]
-fn what_was_created_over_an_older_connection_is_known() {
+fn objects_created_over_an_older_connection_are_known() {
     let mut world = numbered();
     let first = world.execute(A, Tag(1), create(id(5)));
-    world.handle(Input::Disconnected(A));
+    world.handle(ServerInput::Disconnected(A));
     done(&mut world, &first, created(id(70)));
-    enter(&mut world, C, 1, ALL);
+    attach_at_once(&mut world, C, 1, ALL);
     number(&mut world, C, 1);
-    assert_eq!(world.receive(C, Tag(1), create(id(5))).len(), 1, "it is answered as before");
+    assert_eq!(world.receive(C, Tag(1), create(id(5))).len(), 1, "it gets the same reply");
     let next = world.execute(C, Tag(2), remove(FileId::provisional(1)));
     assert_eq!(next.request, remove(id(70)));
 }
 
 #[test]
-fn creation_keeps_its_turn_until_it_is_answered() {
+fn creation_keeps_the_write_slot_until_its_reply() {
     let mut world = numbered();
     let first = world.execute(A, Tag(1), create(id(5)));
     assert!(world.receive(A, Tag(2), remove(FileId::provisional(1))).is_empty());
-    assert!(world.handle(Input::TurnPassed(first.key)).is_empty());
+    assert!(world.handle(ServerInput::SlotReleased(first.key)).is_empty());
     assert_eq!(
         executed(&done(&mut world, &first, created(id(70)))).map(|job| job.request),
         Some(remove(id(70)))
@@ -139,19 +139,19 @@ fn creation_keeps_its_turn_until_it_is_answered() {
 }
 
 #[test]
-fn parked_request_begins_anew_with_what_it_named() {
+fn parked_request_starts_again_with_resolved_ids() {
     let mut world = numbered();
     let first = world.execute(A, Tag(1), create(id(5)));
     done(&mut world, &first, created(id(70)));
     let second = world.execute(A, Tag(2), remove(FileId::provisional(1)));
-    let again = executed(&world.handle(Input::Parked(second.key, second.request))).unwrap();
+    let again = executed(&world.handle(ServerInput::Parked(second.key, second.request))).unwrap();
     assert_eq!(again.request, remove(id(70)));
 }
 
 #[test]
-fn who_did_not_agree_on_names_has_none() {
+fn provisional_ids_must_be_negotiated() {
     let mut world = World::leasing();
-    enter(&mut world, A, 1, FEATURE_LEASES | FEATURE_LEDGER);
+    attach_at_once(&mut world, A, 1, FEATURE_LEASES | FEATURE_LEDGER);
     number(&mut world, A, 1);
     let first = world.execute(A, Tag(1), create(id(5)));
     done(&mut world, &first, created(id(70)));
@@ -159,14 +159,14 @@ fn who_did_not_agree_on_names_has_none() {
 }
 
 #[test]
-fn creations_of_one_session_are_nothing_to_another() {
+fn creations_of_one_session_are_unknown_to_another() {
     let mut world = numbered();
     let first = world.execute(A, Tag(1), create(id(5)));
     done(&mut world, &first, created(id(70)));
-    let outputs = come(&mut world, B, 2, ALL);
-    let [(A, serial, false)] = told(&outputs)[..] else { panic!("{outputs:?}") };
-    let asked = asked(&world.receive(A, NOTAG, recalled(serial)));
-    let_in(&mut world, &asked);
+    let outputs = start_attach(&mut world, B, 2, ALL);
+    let [(A, serial, false)] = notices(&outputs)[..] else { panic!("{outputs:?}") };
+    let attaches = attaches(&world.receive(A, NOTAG, recalled(serial)));
+    accept(&mut world, &attaches);
     let other = world.receive(B, Tag(2), get(FileId::provisional(1), GetMode::STAT));
     assert_eq!(other, [refusal(B, Tag(2))]);
 }

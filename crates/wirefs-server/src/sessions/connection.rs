@@ -1,25 +1,25 @@
 //! One connection: Tversion, then Tattach, then requests.
 //!
 //! ```text
-//!          Tversion op2          Tattach            the tree agrees
-//!   Fresh ─────────────► Agreed ─────────► Attaching ─────────────► Attached
-//!     │ other version      ▲                   │ the tree refuses
-//!     ▼ Rversion unknown   └───────────────────┘ Rerror
+//!          Tversion op2              Tattach            the tree agrees
+//!   Fresh ─────────────► Negotiated ─────────► Attaching ─────────────► Attached
+//!     │ other version        ▲                     │ the tree refuses
+//!     ▼ Rversion unknown     └─────────────────────┘ Rerror
 //!   Fresh
 //! ```
-//! A Tversion that asks for that makes a Fresh connection Joined instead: a data connection ([`data`]).
-//! While another session is alone, a Tattach is held before the tree is asked.
+//! With FEATURE_JOIN, a Fresh connection becomes a data connection instead ([`data`]). While another session is
+//! exclusive, a Tattach is held before it goes to the tree.
 //!
-//! Anything else at its wrong place is the client's fault and ends the connection. Tping and Tflush are answered
-//! wherever the version is agreed on.
+//! Any other message in a stage is a fault of the peer and ends the connection. Tping and Tflush are answered in
+//! each stage after Fresh.
 
-mod greeting;
+mod version;
 
 use super::data;
-use super::{ConnectionKey, JobKey, Output, Sessions};
-use crate::blame::{Parting, PeerFault};
+use super::{ConnectionKey, JobKey, ServerOutput, Sessions};
+use crate::blame::{CloseReason, PeerFault};
 use crate::limits::CONNECTIONS_MAX;
-use crate::notes::Note;
+use crate::saved_ledger::LedgerRecord;
 use crate::tree::SessionKey;
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -31,22 +31,22 @@ use wirefs_op::message::version::Tversion;
 use wirefs_op::wire::Text;
 use wirefs_op::{Errno, NOTAG, Reply, Request, Tag, Time, TreePath};
 
-/// How far a connection is.
+/// The stage of a connection.
 #[derive(Clone, Debug)]
 pub(super) enum Stage {
     Fresh,
-    /// What was noted of its session is being looked for.
-    Recollecting(Tversion),
-    Agreed(SessionKey),
-    /// Its Tattach waits for somebody who is alone.
+    /// The saved ledger of its session is being loaded.
+    LoadingLedger(Tversion),
+    Negotiated(SessionKey),
+    /// Its Tattach waits for an exclusive session.
     Held(SessionKey, Tag, TreePath),
     Attaching(SessionKey, Tag, TreePath, JobKey),
     Attached(SessionKey),
     /// A data connection.
-    Joined(SessionKey),
+    Data(SessionKey),
 }
 
-/// What a tag in use stands for.
+/// The use of a tag.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Outstanding {
     /// A job.
@@ -55,96 +55,96 @@ pub(super) enum Outstanding {
     Flush(JobKey),
 }
 
-/// One connection.
+/// The state of one connection.
 #[derive(Debug)]
-pub(super) struct Conversation {
+pub(super) struct ConnectionState {
     pub(super) stage: Stage,
     pub(super) msize: usize,
-    /// The key of its peer, where that proved one.
+    /// The key that the peer proved.
     pub(super) identity: Option<[u8; 32]>,
-    /// Whether data connections were agreed on, or it is one.
+    /// Whether data connections were negotiated, or this is one.
     pub(super) data: bool,
-    /// Whether leases were agreed on.
+    /// Whether leases were negotiated.
     pub(super) leases: bool,
-    /// Whether changes may be numbered.
+    /// Whether numbered changes were negotiated.
     ledger: bool,
-    /// Whether what they create may be named by their numbers, and the client wants to know whether it is alone.
+    /// Whether provisional ids and exclusive sessions were negotiated.
     alone: bool,
-    /// The number of the next change, once the client has told one.
+    /// The number of the next change, after the first Tnumber.
     number: Option<u64>,
     /// The tags in use.
     pub(super) tags: BTreeMap<Tag, Outstanding>,
-    /// Tags that may be used again although the last reply to the job before may not be in the queue yet.
+    /// Tags that the client may reuse, although the last reply may not be queued yet.
     pub(super) answering: BTreeMap<Tag, JobKey>,
 }
 
-impl Conversation {
-    /// The session that it speaks for.
+impl ConnectionState {
+    /// Its session.
     pub(super) fn session(&self) -> Option<SessionKey> {
         match &self.stage {
-            Stage::Fresh | Stage::Recollecting(_) => None,
-            Stage::Agreed(session)
+            Stage::Fresh | Stage::LoadingLedger(_) => None,
+            Stage::Negotiated(session)
             | Stage::Held(session, ..)
             | Stage::Attaching(session, ..)
             | Stage::Attached(session)
-            | Stage::Joined(session) => Some(*session),
+            | Stage::Data(session) => Some(*session),
         }
     }
 
-    /// The session whose data connection it is.
-    pub(super) fn joined(&self) -> Option<SessionKey> {
+    /// Its session, if this is a data connection.
+    pub(super) fn data_session(&self) -> Option<SessionKey> {
         match &self.stage {
-            Stage::Joined(session) => Some(*session),
+            Stage::Data(session) => Some(*session),
             Stage::Fresh
-            | Stage::Recollecting(_)
-            | Stage::Agreed(_)
+            | Stage::LoadingLedger(_)
+            | Stage::Negotiated(_)
             | Stage::Held(..)
             | Stage::Attaching(..)
             | Stage::Attached(_) => None,
         }
     }
 
-    /// The Tattach that waits.
+    /// The held Tattach.
     pub(super) fn held(&self) -> Option<(SessionKey, Tag, TreePath)> {
         match &self.stage {
             Stage::Held(session, tag, path) => Some((*session, *tag, path.clone())),
             Stage::Fresh
-            | Stage::Recollecting(_)
-            | Stage::Agreed(_)
+            | Stage::LoadingLedger(_)
+            | Stage::Negotiated(_)
             | Stage::Attaching(..)
             | Stage::Attached(_)
-            | Stage::Joined(_) => None,
+            | Stage::Data(_) => None,
         }
     }
 
-    /// Whether its Tattach came and is not answered.
-    pub(super) fn is_coming(&self) -> bool {
+    /// Whether its Tattach has no answer yet.
+    pub(super) fn is_attaching(&self) -> bool {
         matches!(self.stage, Stage::Held(..) | Stage::Attaching(..))
     }
 
-    /// Whether it is attached, or about to be.
-    pub(super) fn is_in_or_coming(&self) -> bool {
-        self.is_coming() || matches!(self.stage, Stage::Attached(_))
+    /// Whether it is attached, or will be.
+    pub(super) fn is_attached_or_attaching(&self) -> bool {
+        self.is_attaching() || matches!(self.stage, Stage::Attached(_))
     }
 
-    /// Whether it is attached and has to be told when it is alone.
-    pub(super) fn wants_solitude(&self) -> bool {
+    /// Whether it is attached and its session may become exclusive.
+    pub(super) fn wants_exclusive(&self) -> bool {
         self.alone && self.leases && matches!(self.stage, Stage::Attached(_))
     }
 
-    /// Whether requests may name what changes before them create.
-    pub(super) fn may_name_ahead(&self) -> bool {
+    /// Whether requests may name created objects by change numbers.
+    pub(super) fn may_use_provisional_ids(&self) -> bool {
         self.alone
     }
 
-    /// Counts a change.
+    /// Takes the number for a change.
     pub(super) fn next_number(&mut self) -> Option<u64> {
         let number = self.number?;
         self.number = number.checked_add(1);
         Some(number)
     }
 
-    /// Frees the tag of a job; false when the tag stands for something else by now.
+    /// Frees the tag of a job. Returns false if the tag has another use by now.
     pub(super) fn forget(&mut self, tag: Tag, key: JobKey) -> bool {
         match self.tags.get(&tag) {
             Some(Outstanding::Job(job)) if *job == key => self.tags.remove(&tag).is_some(),
@@ -163,12 +163,12 @@ impl Conversation {
 
 impl Sessions {
     pub(super) fn connected(&mut self, connection: ConnectionKey) {
-        if self.conversations.len() >= CONNECTIONS_MAX {
-            let why = Parting::ConnectionsFull;
-            self.outputs.push_back(Output::Close { connection, why });
+        if self.connections.len() >= CONNECTIONS_MAX {
+            let why = CloseReason::ConnectionsFull;
+            self.outputs.push_back(ServerOutput::Close { connection, why });
             return;
         }
-        let conversation = Conversation {
+        let state = ConnectionState {
             stage: Stage::Fresh,
             msize: MESSAGE_BYTES_MAX,
             identity: None,
@@ -180,61 +180,61 @@ impl Sessions {
             tags: BTreeMap::new(),
             answering: BTreeMap::new(),
         };
-        self.conversations.insert(connection, conversation);
+        self.connections.insert(connection, state);
     }
 
-    /// Its peer has proved a key.
+    /// Notes the key that the peer proved.
     pub(super) fn identified(&mut self, connection: ConnectionKey, identity: [u8; 32]) {
-        if let Some(conversation) = self.conversations.get_mut(&connection) {
-            conversation.identity = Some(identity);
+        if let Some(state) = self.connections.get_mut(&connection) {
+            state.identity = Some(identity);
         }
     }
 
-    /// Forgets a connection and what it waits for.
+    /// Removes a connection and cancels its requests.
     pub(super) fn disconnected(&mut self, now: Time, connection: ConnectionKey) {
-        self.part_leasing(now, connection);
-        let Some(conversation) = self.conversations.remove(&connection) else {
+        self.leases_disconnected(now, connection);
+        let Some(state) = self.connections.remove(&connection) else {
             return;
         };
-        if let Stage::Attaching(.., job) = conversation.stage {
+        if let Stage::Attaching(.., job) = state.stage {
             self.end_leasing(now, job);
         }
-        self.abandon(now, conversation.jobs());
-        if let (Some(session), None) = (conversation.session(), conversation.joined()) {
-            self.part_data(now, session);
-            self.leave(now, session, connection);
+        self.abandon(now, state.jobs());
+        if let (Some(session), None) = (state.session(), state.data_session()) {
+            self.close_data_connections(now, session);
+            self.connection_lost(now, session, connection);
         }
     }
 
-    /// Ends a connection from this side.
-    pub(super) fn part(&mut self, now: Time, connection: ConnectionKey, why: Parting) {
+    /// Closes a connection.
+    pub(super) fn close(&mut self, now: Time, connection: ConnectionKey, why: CloseReason) {
         self.disconnected(now, connection);
-        self.outputs.push_back(Output::Close { connection, why });
+        self.outputs.push_back(ServerOutput::Close { connection, why });
     }
 
-    /// While the server is about to stop, only what is needed to take leases back.
+    /// Handles a message while the server is about to stop: only recall answers.
     pub(super) fn received_late(&mut self, now: Time, connection: ConnectionKey, body: Bytes) {
-        // Who is alone answers when all its changes are confirmed, so these are still carried out.
-        if self.is_giving_way(connection) {
+        // An exclusive client answers the recall after its unconfirmed changes, so these are still executed.
+        if self.is_recalling_exclusive(connection) {
             return self.received(now, connection, body);
         }
         if let Ok((NOTAG, Request::Recalled(recalled))) = Request::decode(body) {
-            self.heard(now, connection);
+            self.renew_leases(now, connection);
             self.recalled(now, connection, recalled.serial);
         }
     }
 
     pub(super) fn received(&mut self, now: Time, connection: ConnectionKey, body: Bytes) {
-        self.heard(now, connection);
+        self.renew_leases(now, connection);
         self.confirm(connection);
-        if let Err(fault) = self.converse(now, connection, body) {
+        if let Err(fault) = self.dispatch(now, connection, body) {
             self.blame(now, connection, fault);
         }
     }
 
-    /// A message came. Over an attached connection that is a request, which a client sends only once Rattach has arrived.
+    /// Notes that the client received Rattach: it has sent a message over an attached connection.
     fn confirm(&mut self, connection: ConnectionKey) {
-        let stage = self.conversations.get(&connection).map(|conversation| &conversation.stage);
+        let stage = self.connections.get(&connection).map(|state| &state.stage);
         if let Some(Stage::Attached(session)) = stage
             && let Some(owner) = self.sessions.get_mut(session)
         {
@@ -242,58 +242,58 @@ impl Sessions {
         }
     }
 
-    /// Tells the client what it did, and ends the connection.
+    /// Reports a protocol violation to the client and closes the connection.
     fn blame(&mut self, now: Time, connection: ConnectionKey, fault: PeerFault) {
         let ename = Text::new(fault.to_string().as_bytes());
         let reply = Reply::Error(Rerror { errno: Errno::Protocol, ename });
-        self.outputs.push_back(Output::Reply { connection, tag: NOTAG, reply });
-        self.part(now, connection, Parting::Fault(fault));
+        self.outputs.push_back(ServerOutput::Reply { connection, tag: NOTAG, reply });
+        self.close(now, connection, CloseReason::Fault(fault));
     }
 
-    fn converse(&mut self, now: Time, connection: ConnectionKey, body: Bytes) -> Result<(), PeerFault> {
-        let Some(conversation) = self.conversations.get(&connection) else {
+    fn dispatch(&mut self, now: Time, connection: ConnectionKey, body: Bytes) -> Result<(), PeerFault> {
+        let Some(state) = self.connections.get(&connection) else {
             return Ok(());
         };
         let bytes = body.len().saturating_add(4);
-        let msize = conversation.msize;
+        let msize = state.msize;
         if bytes > msize {
             return Err(PeerFault::Oversized { bytes, msize });
         }
         let (tag, request) = Request::decode(body)?;
         let is_version = matches!(request, Request::Version(_));
-        match (&conversation.stage, is_version) {
-            // The driver lets nothing come between while it recollects.
-            (Stage::Fresh, false) | (Stage::Recollecting(_), _) => return Err(PeerFault::NotVersion),
+        match (&state.stage, is_version) {
+            // The driver hands in nothing else while the ledger is being loaded.
+            (Stage::Fresh, false) | (Stage::LoadingLedger(_), _) => return Err(PeerFault::NotVersion),
             (Stage::Fresh, true) | (_, false) => {}
             (_, true) => return Err(PeerFault::SecondVersion),
         }
-        let is_remark = matches!(request, Request::Recalled(_) | Request::Number(_));
-        if (is_version || is_remark) != (tag == NOTAG) {
+        let is_notification = matches!(request, Request::Recalled(_) | Request::Number(_));
+        if (is_version || is_notification) != (tag == NOTAG) {
             return Err(PeerFault::StrayTag(tag));
         }
-        if conversation.tags.contains_key(&tag) {
+        if state.tags.contains_key(&tag) {
             return Err(PeerFault::TagInUse(tag));
         }
-        // A remark takes no tag.
-        if !is_remark && conversation.tags.len() >= REQUESTS_MAX {
+        // A notification needs no tag.
+        if !is_notification && state.tags.len() >= REQUESTS_MAX {
             return Err(PeerFault::TooManyRequests);
         }
         match request {
-            Request::Version(version) => self.hear(now, connection, version),
+            Request::Version(version) => self.negotiate(now, connection, version),
             Request::Ping(_) => self.reply(connection, tag, Reply::Ping(Rping {})),
             Request::Flush(flush) => {
                 self.flush(now, connection, tag, flush.oldtag);
                 Ok(())
             }
-            other if conversation.joined().is_some() && !data::may_carry(&other) => {
+            other if state.data_session().is_some() && !data::is_allowed(&other) => {
                 Err(PeerFault::NotData(other.name()))
             }
             Request::Attach(attach) => self.attach(now, connection, tag, attach.path),
-            Request::Recalled(recalled) if conversation.leases => {
+            Request::Recalled(recalled) if state.leases => {
                 self.recalled(now, connection, recalled.serial);
                 Ok(())
             }
-            Request::Number(number) if conversation.ledger => self.number(connection, &number),
+            Request::Number(number) if state.ledger => self.number(connection, &number),
             Request::Recalled(_) | Request::Number(_) => Err(PeerFault::NotAgreed(request.name())),
             Request::Remove(_)
             | Request::Get(_)
@@ -307,54 +307,57 @@ impl Sessions {
             | Request::Copy(_)
             | Request::Seek(_)
             | Request::Commit(_)
-            | Request::Find(_) => match conversation.stage {
-                Stage::Attached(session) | Stage::Joined(session) => {
+            | Request::Find(_) => match state.stage {
+                Stage::Attached(session) | Stage::Data(session) => {
                     self.admit(connection, session, tag, request, bytes)
                 }
                 Stage::Fresh
-                | Stage::Recollecting(_)
-                | Stage::Agreed(_)
+                | Stage::LoadingLedger(_)
+                | Stage::Negotiated(_)
                 | Stage::Held(..)
                 | Stage::Attaching(..) => Err(PeerFault::NotAttached),
             },
         }
     }
 
-    /// Tnumber.
-    fn number(&mut self, connection: ConnectionKey, told: &Tnumber) -> Result<(), PeerFault> {
-        let Some(conversation) = self.conversations.get_mut(&connection) else {
+    /// Handles Tnumber.
+    fn number(&mut self, connection: ConnectionKey, announced: &Tnumber) -> Result<(), PeerFault> {
+        let Some(state) = self.connections.get_mut(&connection) else {
             return Ok(());
         };
-        let Some(session) = conversation.session() else {
+        let Some(session) = state.session() else {
             return Err(PeerFault::NotVersion);
         };
-        conversation.number = Some(told.number);
+        state.number = Some(announced.number);
         let owner = self.sessions.get_mut(&session);
         let Some(owner) = owner else { return Ok(()) };
-        if owner.ledger.answered(told.answered, told.number).is_err() {
-            return Err(PeerFault::StrayNumber(told.number));
+        if owner.ledger.answered(announced.answered, announced.number).is_err() {
+            return Err(PeerFault::StrayNumber(announced.number));
         }
-        owner.fence.heard(told);
-        if self.keeps_notes {
-            self.outputs.push_back(Output::Note(owner.id, Note::Answered(told.answered)));
+        owner.fence.acknowledge(announced);
+        if self.saves_ledgers {
+            self.outputs.push_back(ServerOutput::AppendLedger(
+                owner.id,
+                LedgerRecord::Acknowledged(announced.answered),
+            ));
         }
         Ok(())
     }
 
     pub(super) fn enter(&mut self, connection: ConnectionKey, stage: Stage) {
-        if let Some(conversation) = self.conversations.get_mut(&connection) {
-            conversation.stage = stage;
+        if let Some(state) = self.connections.get_mut(&connection) {
+            state.stage = stage;
         }
     }
 
-    /// Answers at once. Never fails: it returns what its callers return.
+    /// Sends a reply. The result is always `Ok`, for use as a tail expression.
     pub(super) fn reply(
         &mut self,
         connection: ConnectionKey,
         tag: Tag,
         reply: Reply,
     ) -> Result<(), PeerFault> {
-        self.outputs.push_back(Output::Reply { connection, tag, reply });
+        self.outputs.push_back(ServerOutput::Reply { connection, tag, reply });
         Ok(())
     }
 }

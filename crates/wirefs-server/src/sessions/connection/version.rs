@@ -1,11 +1,11 @@
-//! Tversion: which version, which features, and which session; one that is not here may have been noted by another process.
+//! Tversion: negotiates version, features and session. An unknown session may have a saved ledger.
 
 use super::Stage;
-use crate::blame::{Parting, PeerFault};
+use crate::blame::{CloseReason, PeerFault};
 use crate::limits::MSIZE_MIN;
-use crate::notes::Noted;
+use crate::saved_ledger::SavedLedger;
 use crate::sessions::session::Session;
-use crate::sessions::{ConnectionKey, Output, Sessions};
+use crate::sessions::{ConnectionKey, ServerOutput, Sessions};
 use wirefs_op::limits::MESSAGE_BYTES_MAX;
 use wirefs_op::message::error::Rerror;
 use wirefs_op::message::version::{
@@ -15,12 +15,12 @@ use wirefs_op::message::version::{
 use wirefs_op::wire::Text;
 use wirefs_op::{Errno, NOTAG, Reply, Time};
 
-/// What Rversion says when the two sides have no version in common.
+/// The version in Rversion if the two sides have none in common.
 const UNKNOWN: &[u8] = b"unknown";
 
 impl Sessions {
-    /// Tversion. A session that is not here may have been noted by another process before.
-    pub(super) fn hear(
+    /// Handles Tversion, and loads the saved ledger of an unknown session.
+    pub(super) fn negotiate(
         &mut self,
         now: Time,
         connection: ConnectionKey,
@@ -32,48 +32,48 @@ impl Sessions {
         }
         let counts = is_known && asked.features & FEATURE_LEDGER != 0;
         let session = asked.session;
-        // Its changes are still carried out, and its notes are still written: another life of it would know nothing of them.
+        // Its changes are still running and being recorded. A new session with this id would not know them.
         let is_ending = |owner: &Session| owner.id == session && owner.is_ending();
         if !self.by_id.contains_key(&session) && self.sessions.values().any(is_ending) {
             self.reply(connection, NOTAG, Reply::Error(Rerror::from(Errno::Busy)))?;
-            self.part(now, connection, Parting::SessionBusy);
+            self.close(now, connection, CloseReason::SessionBusy);
             return Ok(());
         }
-        if self.keeps_notes && counts && !self.by_id.contains_key(&session) {
-            self.enter(connection, Stage::Recollecting(asked));
-            self.outputs.push_back(Output::Recollect { connection, session });
+        if self.saves_ledgers && counts && !self.by_id.contains_key(&session) {
+            self.enter(connection, Stage::LoadingLedger(asked));
+            self.outputs.push_back(ServerOutput::LoadLedger { connection, session });
             return Ok(());
         }
-        self.agree(now, connection, &asked, None)
+        self.answer_version(now, connection, &asked, None)
     }
 
-    /// What was noted is found ([`Input::Noted`](crate::sessions::Input::Noted)).
-    pub(in crate::sessions) fn recollected(
+    /// Handles the saved ledger ([`ServerInput::LedgerLoaded`](crate::sessions::ServerInput::LedgerLoaded)).
+    pub(in crate::sessions) fn ledger_loaded(
         &mut self,
         now: Time,
         connection: ConnectionKey,
         session: SessionId,
-        noted: Option<Box<Noted>>,
+        saved: Option<Box<SavedLedger>>,
     ) {
-        let stage = self.conversations.get(&connection).map(|conversation| conversation.stage.clone());
-        if let Some(Stage::Recollecting(asked)) = stage {
+        let stage = self.connections.get(&connection).map(|state| state.stage.clone());
+        if let Some(Stage::LoadingLedger(asked)) = stage {
             self.enter(connection, Stage::Fresh);
-            if let Err(fault) = self.agree(now, connection, &asked, noted.map(|noted| *noted)) {
+            if let Err(fault) = self.answer_version(now, connection, &asked, saved.map(|saved| *saved)) {
                 self.blame(now, connection, fault);
             }
         }
         if !self.by_id.contains_key(&session) {
-            self.outputs.push_back(Output::NotesEnd(session));
+            self.outputs.push_back(ServerOutput::LedgerClosed(session));
         }
     }
 
     /// Answers Tversion.
-    fn agree(
+    fn answer_version(
         &mut self,
         now: Time,
         connection: ConnectionKey,
         asked: &Tversion,
-        noted: Option<Noted>,
+        saved: Option<SavedLedger>,
     ) -> Result<(), PeerFault> {
         let known = asked.version.as_bytes() == VERSION;
         let leases = known && asked.features & FEATURE_LEASES != 0 && self.leasing.is_some();
@@ -81,11 +81,11 @@ impl Sessions {
         let alone = ledger && asked.features & FEATURE_ALONE != 0;
         let data = known && asked.features & FEATURE_DATA != 0;
         let msize = bounded(asked.msize)?;
-        let Some(conversation) = self.conversations.get_mut(&connection) else {
+        let Some(state) = self.connections.get_mut(&connection) else {
             return Ok(());
         };
-        (conversation.leases, conversation.ledger, conversation.alone) = (leases, ledger, alone);
-        conversation.data = data;
+        (state.leases, state.ledger, state.alone) = (leases, ledger, alone);
+        state.data = data;
         let barriers = ledger && asked.features & FEATURE_BARRIERS != 0;
         let agreed = [
             (leases, FEATURE_LEASES),
@@ -103,16 +103,16 @@ impl Sessions {
             number: 0,
         };
         if known {
-            conversation.msize = msize;
-            match self.join(now, connection, asked.session, noted) {
+            state.msize = msize;
+            match self.join(now, connection, asked.session, saved) {
                 Ok((session, resumed)) => {
                     answer.resumed = resumed;
                     answer.number = self.sessions.get(&session).map_or(0, |owner| owner.ledger.next());
-                    self.enter(connection, Stage::Agreed(session));
+                    self.enter(connection, Stage::Negotiated(session));
                 }
                 Err((errno, why)) => {
                     self.reply(connection, NOTAG, Reply::Error(Rerror::from(errno)))?;
-                    self.part(now, connection, why);
+                    self.close(now, connection, why);
                     return Ok(());
                 }
             }
@@ -121,7 +121,7 @@ impl Sessions {
     }
 }
 
-/// The size of messages that a client's offer comes to, in bytes.
+/// The negotiated message size in bytes.
 fn bounded(offer: u32) -> Result<usize, PeerFault> {
     let msize = usize::try_from(offer).unwrap_or(usize::MAX).min(MESSAGE_BYTES_MAX);
     if msize < MSIZE_MIN { Err(PeerFault::MsizeTooSmall { msize: offer }) } else { Ok(msize) }

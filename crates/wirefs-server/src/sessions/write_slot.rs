@@ -1,24 +1,24 @@
-//! One session's ordered requests: at most one has its turn.
+//! The write slot of a session: at most one ordered request has it.
 
 use super::JobKey;
 use std::collections::VecDeque;
 use wirefs_op::Request;
 
-/// The queue of those that wait and the one whose turn it is.
+/// The holder of the slot, and the queue for it.
 #[derive(Debug, Default)]
-pub(super) struct Lane {
+pub(super) struct WriteSlot {
     holder: Option<JobKey>,
     waiting: VecDeque<(JobKey, Request)>,
 }
 
-impl Lane {
-    /// Puts a request behind all others.
+impl WriteSlot {
+    /// Appends a request to the queue.
     pub(super) fn push(&mut self, key: JobKey, request: Request) {
         self.waiting.push_back((key, request));
     }
 
-    /// Gives the turn to the first that waits, when nobody has it.
-    pub(super) fn next(&mut self) -> Option<(JobKey, Request)> {
+    /// Gives a free slot to the first request in the queue.
+    pub(super) fn grant_next(&mut self) -> Option<(JobKey, Request)> {
         if self.holder.is_some() {
             return None;
         }
@@ -27,13 +27,13 @@ impl Lane {
         Some((key, request))
     }
 
-    /// Whose turn it is.
+    /// The request that has the slot.
     pub(super) fn holder(&self) -> Option<JobKey> {
         self.holder
     }
 
-    /// Ends the turn of `key`; false when it was not its turn.
-    pub(super) fn pass(&mut self, key: JobKey) -> bool {
+    /// Releases the slot if `key` has it. Returns whether it had.
+    pub(super) fn release(&mut self, key: JobKey) -> bool {
         let held = self.holder == Some(key);
         if held {
             self.holder = None;
@@ -41,12 +41,12 @@ impl Lane {
         held
     }
 
-    /// All that wait, in their order.
+    /// The queued requests in order.
     pub(super) fn waiting(&self) -> Vec<JobKey> {
         self.waiting.iter().map(|(key, _)| *key).collect()
     }
 
-    /// Takes out one that still waits; false when it does not.
+    /// Removes a queued request. Returns whether it was queued.
     pub(super) fn remove(&mut self, key: JobKey) -> bool {
         let before = self.waiting.len();
         self.waiting.retain(|(waiting, _)| *waiting != key);
