@@ -52,4 +52,4 @@ mod xattr;
 
 pub use promise::Notice;
 pub use tree::{HostOptions, HostTree, OpenError};
-pub use watch::{Outside, Shortage, WatchKind, Watcher};
+pub use watch::{Shortage, WatchKind, Watcher};

@@ -12,10 +12,9 @@ mod watches;
 use crate::failure::Failure;
 use crate::resolve::{Entry, Object};
 use crate::session::Session;
-use crate::watch::{self, WatchKind, Watcher};
+use crate::watch::{WatchKind, Watcher};
 pub(crate) use births::Birth;
 use births::Births;
-use bytes::Bytes;
 use rustix::fd::{AsFd, BorrowedFd};
 use std::ffi::CStr;
 use std::iter::once;
@@ -79,15 +78,6 @@ fn tell_of(tell: &Mutex<Option<ObserveChange>>, outside: ExternalChange) {
     }
 }
 
-fn translate(outside: watch::Outside) -> ExternalChange {
-    match outside {
-        watch::Outside::Changed { id, name, version } => {
-            ExternalChange::Changed { id, name: name.map(Bytes::from), version }
-        }
-        watch::Outside::Lost => ExternalChange::Lost,
-    }
-}
-
 impl std::fmt::Debug for Promises {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Promises")
@@ -115,7 +105,7 @@ impl Promises {
             Notice::Nothing | Notice::Exclusive => {}
             Notice::Watched(finest) => {
                 let heard = Arc::clone(&self.tell);
-                let tell = move |outside| tell_of(&heard, translate(outside));
+                let tell = move |outside| tell_of(&heard, outside);
                 self.watcher.get_or_init(|| Watcher::start(root, finest, tell));
             }
         }

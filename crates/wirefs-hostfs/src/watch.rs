@@ -8,7 +8,7 @@
 //! program's change in the very moment of an own one may be taken for that.
 //!
 //! ```text
-//!   kernel's queue --> round: read, each thing once --> ids --> tell(Outside) --> pause --> next round
+//!   kernel's queue --> round: read, each thing once --> ids --> tell(ExternalChange) --> pause --> next round
 //! ```
 //!
 //! A round takes all that the queue holds, so that a thousand writes to one file are one report; the pause after it lets
@@ -34,7 +34,6 @@ mod rounds;
 mod spaced;
 
 use crate::attributes::{self, Device};
-use batch::Tell;
 use directories::Directories;
 use filesystem::Filesystem;
 pub(crate) use filesystem::IgnoredFiles;
@@ -43,27 +42,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use std::sync::Arc;
 use wirefs_op::FileId;
-
-/// A change that was noticed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outside {
-    /// One object changed, or what one name means.
-    Changed {
-        /// The object; with a name, the directory that the name is in.
-        id: FileId,
-        /// The name that something was made, removed, moved or replaced at; the directory's own attributes have changed
-        /// with it. The object that the name meant until then counts as changed too: where its new place is not
-        /// watched, or it is gone, this is all that is told of it.
-        name: Option<Vec<u8>>,
-        /// The version of `id` (of the directory, with a name), read after the change. An own change is recognized by
-        /// it: same object, same name, and the version that the own change left behind. `None` where own changes are
-        /// left out already, or the object is gone.
-        version: Option<u64>,
-    },
-    /// More happened than the kernel's queue holds, or file systems were mounted or unmounted beneath the export: all
-    /// that was known may be wrong.
-    Lost,
-}
+use wirefs_server::{ExternalChange, ObserveChange};
 
 /// How changes are noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,13 +109,13 @@ impl Watcher {
     pub fn start(
         root: BorrowedFd<'_>,
         finest: WatchKind,
-        tell: impl FnMut(Outside) + Send + 'static,
+        tell: impl FnMut(ExternalChange) + Send + 'static,
     ) -> Watcher {
         Watcher::start_boxed(root, finest, Box::new(tell))
             .unwrap_or(Watcher { source: Source::Nothing, running: None })
     }
 
-    fn start_boxed(root: BorrowedFd<'_>, finest: WatchKind, tell: Tell) -> Option<Watcher> {
+    fn start_boxed(root: BorrowedFd<'_>, finest: WatchKind, tell: ObserveChange) -> Option<Watcher> {
         let home = Device::of(&attributes::statx(root, c"").ok()?);
         let entry = open_directory(root)?;
         if finest == WatchKind::Nothing || !local::tells_all(entry.as_fd()) {
@@ -160,7 +139,7 @@ impl Watcher {
     }
 
     /// How changes are noticed; [`WatchKind::Nothing`] also once the watcher has failed, after which it told
-    /// [`Outside::Lost`].
+    /// [`ExternalChange::Lost`].
     #[must_use]
     pub fn kind(&self) -> WatchKind {
         if self.running.as_ref().is_none_or(Running::has_failed) {

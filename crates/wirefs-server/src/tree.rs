@@ -37,7 +37,9 @@ pub enum ExternalChange {
     Changed {
         /// The object; with a name, the directory of the name.
         id: FileId,
-        /// The name that has another meaning now. The attributes of the directory have changed as well.
+        /// The name of an object that was created, removed, moved or replaced. The attributes of the directory have
+        /// changed as well. So has the object that the name referred to before: if its new place is not watched, or if
+        /// it is gone, there is no other report of it.
         name: Option<Bytes>,
         /// The version of `id` after the change. The server compares it with the versions of its own changes.
         /// `None` if the tree leaves out own changes, or if the object is gone.

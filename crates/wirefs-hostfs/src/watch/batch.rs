@@ -1,9 +1,10 @@
 //! What one round gathers and tells: each thing once.
 
-use super::Outside;
+use bytes::Bytes;
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use wirefs_op::FileId;
+use wirefs_server::{ExternalChange, ObserveChange};
 
 /// What was seen, each thing once, in the order in which it was first seen.
 #[derive(Debug)]
@@ -36,17 +37,14 @@ impl<K: Eq + Hash> Batch<K> {
     }
 }
 
-/// Who hears of changes.
-pub(super) type Tell = Box<dyn FnMut(Outside) + Send>;
-
 /// One round's reports: ways that lead to the same object make one.
 pub(super) struct Telling<'a> {
-    tell: &'a mut Tell,
-    told: HashSet<(FileId, Option<Vec<u8>>)>,
+    tell: &'a mut ObserveChange,
+    told: HashSet<(FileId, Option<Bytes>)>,
 }
 
 impl Telling<'_> {
-    pub(super) fn new(tell: &mut Tell) -> Telling<'_> {
+    pub(super) fn new(tell: &mut ObserveChange) -> Telling<'_> {
         Telling { tell, told: HashSet::new() }
     }
 
@@ -55,16 +53,16 @@ impl Telling<'_> {
     }
 
     pub(super) fn name(&mut self, dir: FileId, name: Vec<u8>, version: Option<u64>) {
-        self.changed(dir, Some(name), version);
+        self.changed(dir, Some(name.into()), version);
     }
 
-    fn changed(&mut self, id: FileId, name: Option<Vec<u8>>, version: Option<u64>) {
+    fn changed(&mut self, id: FileId, name: Option<Bytes>, version: Option<u64>) {
         if self.told.insert((id, name.clone())) {
-            (self.tell)(Outside::Changed { id, name, version });
+            (self.tell)(ExternalChange::Changed { id, name, version });
         }
     }
 
     pub(super) fn lost(&mut self) {
-        (self.tell)(Outside::Lost);
+        (self.tell)(ExternalChange::Lost);
     }
 }

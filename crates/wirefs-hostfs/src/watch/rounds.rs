@@ -1,6 +1,6 @@
 //! The watcher's thread.
 
-use super::batch::{Tell, Telling};
+use super::batch::Telling;
 use super::mounts::Mounts;
 use crate::failure::uninterrupted;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use wirefs_server::ObserveChange;
 
 /// Between two rounds. Within it a program fills no queue: the kernel takes some 0.5 us to queue one change, and has room
 /// for 16,384 unless told otherwise.
@@ -95,7 +96,7 @@ pub(super) struct Running {
 
 impl Running {
     /// Starts the thread; `root` is the exported directory, open. `None`: the system has no room for a thread.
-    pub(super) fn start(news: impl News, root: OwnedFd, tell: Tell) -> Option<Running> {
+    pub(super) fn start(news: impl News, root: OwnedFd, tell: ObserveChange) -> Option<Running> {
         let control = Arc::new(Control {
             asked: Mutex::default(),
             answered: Condvar::new(),
@@ -179,7 +180,7 @@ struct Woken {
 struct Rounds<N> {
     news: N,
     mounts: Option<Mounts>,
-    tell: Tell,
+    tell: ObserveChange,
     control: Arc<Control>,
     end: End,
 }

@@ -4,7 +4,8 @@ use super::scene::{KINDS, Scene, held, is_name};
 use rustix::fd::AsFd;
 use rustix::process::{Resource, Rlimit};
 use std::time::Instant;
-use wirefs_hostfs::{Outside, WatchKind};
+use wirefs_hostfs::WatchKind;
+use wirefs_server::ExternalChange;
 
 #[test]
 fn whatever_changes_a_file_is_told() {
@@ -138,7 +139,11 @@ fn below_a_directory_that_is_renamed_everything_is_still_told() {
         }
         scene.hears_object(dir, "the directory itself");
         assert!(
-            !scene.heard.all().iter().any(|told| matches!(told, Outside::Changed { id, .. } if *id == sub))
+            !scene
+                .heard
+                .all()
+                .iter()
+                .any(|told| matches!(told, ExternalChange::Changed { id, .. } if *id == sub))
         );
         scene.begin();
         scene.run("printf more >>renamed/sub/file; : >renamed/sub/new; chmod 700 renamed/sub");
@@ -183,7 +188,7 @@ fn a_link_is_told_of_itself_and_not_for_what_it_leads_to() {
         scene.begin();
         scene.run("printf a >link");
         let told = scene.told();
-        assert!(!told.iter().any(|told| matches!(told, Outside::Changed { id, .. } if *id == link)));
+        assert!(!told.iter().any(|told| matches!(told, ExternalChange::Changed { id, .. } if *id == link)));
         scene.run("touch -h link");
         scene.hears_object(link, "the link's own times");
     }
@@ -204,13 +209,15 @@ fn a_burst_makes_few_reports_and_the_last_change_is_among_them() {
         let rounds = start.elapsed().as_millis() as usize / 4 + 2;
         let of_file: Vec<_> = told
             .iter()
-            .filter(|told| matches!(told, Outside::Changed { id: told, name: None, .. } if *told == id))
+            .filter(
+                |told| matches!(told, ExternalChange::Changed { id: told, name: None, .. } if *told == id),
+            )
             .collect();
         assert!((1..=rounds).contains(&of_file.len()), "{} of {rounds} rounds", of_file.len());
         let version = (kind == WatchKind::DirectoriesAndOwn).then_some(stat.version);
-        let last = Outside::Changed { id, name: None, version };
+        let last = ExternalChange::Changed { id, name: None, version };
         assert_eq!(of_file.last(), Some(&&last));
-        assert!(!told.contains(&Outside::Lost));
+        assert!(!told.contains(&ExternalChange::Lost));
     }
 }
 

@@ -9,9 +9,9 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use wirefs_hostfs::{HostOptions, HostTree, Notice, Outside, Shortage, WatchKind, Watcher};
+use wirefs_hostfs::{HostOptions, HostTree, Notice, Shortage, WatchKind, Watcher};
 use wirefs_op::{FileId, TreePath};
-use wirefs_server::{SessionKey, Tree};
+use wirefs_server::{ExternalChange, SessionKey, Tree};
 
 #[test]
 fn more_than_the_queue_holds_is_told_as_lost_and_watching_goes_on() {
@@ -23,7 +23,7 @@ fn more_than_the_queue_holds_is_told_as_lost_and_watching_goes_on() {
         let names = queue_max(kind) + 1000;
         scene.run(&format!("seq -f f%.0f {names} | xargs touch"));
         drop(gate);
-        scene.heard.wait("lost", |outside| *outside == Outside::Lost);
+        scene.heard.wait("lost", |outside| *outside == ExternalChange::Lost);
         scene.begin();
         scene.run("printf b >>file");
         scene.hears_object(scene.id("file"), "after the loss");
@@ -40,7 +40,7 @@ fn more_than_the_queue_holds_is_not_lost_where_each_report_takes_a_while() {
     scene.run(&format!("cd beside; seq -f f%.0f {names} | xargs touch"));
     scene.settle();
     let all = scene.heard.all();
-    assert!(!all.contains(&Outside::Lost), "{} reports", all.len());
+    assert!(!all.contains(&ExternalChange::Lost), "{} reports", all.len());
     assert!(all.len() > names, "{} reports", all.len());
 }
 
@@ -59,9 +59,9 @@ fn what_is_removed_as_soon_as_it_is_made_is_no_loss() {
     run(&dir, ": >by-another");
     heard.wait(
         "the last one",
-        |outside| matches!(outside, Outside::Changed { name: Some(name), .. } if name == b"by-another"),
+        |outside| matches!(outside, ExternalChange::Changed { name: Some(name), .. } if name.as_ref() == b"by-another"),
     );
-    assert!(!heard.all().contains(&Outside::Lost), "{} reports", heard.all().len());
+    assert!(!heard.all().contains(&ExternalChange::Lost), "{} reports", heard.all().len());
 }
 
 #[test]

@@ -2,10 +2,11 @@
 
 use super::scene::{KINDS, Scene, is_name};
 use crate::harness::{FIRST, at, create, path, put, set, write};
-use wirefs_hostfs::{Outside, WatchKind};
+use wirefs_hostfs::WatchKind;
 use wirefs_op::message::put::PutMode;
 use wirefs_op::message::rename::Trename;
 use wirefs_op::{Kind, Request, SetStat};
+use wirefs_server::ExternalChange;
 
 /// Changes of all sorts, by this process.
 fn change_all(scene: &Scene) {
@@ -45,7 +46,7 @@ fn a_change_by_another_is_told_beside_own_ones_of_the_same_file() {
         scene.run("printf theirs >>file");
         scene.world.put(FIRST, put(at("file"), PutMode::MORE.and(PutMode::WRITE))).unwrap();
         let told = scene.told();
-        let is_theirs = |told: &Outside| matches!(told, Outside::Changed { id, name: None, version } if *id == own.id && *version != Some(own.version));
+        let is_theirs = |told: &ExternalChange| matches!(told, ExternalChange::Changed { id, name: None, version } if *id == own.id && *version != Some(own.version));
         assert!(told.iter().any(is_theirs), "{told:?}");
     }
 }
@@ -61,9 +62,13 @@ fn own_changes_are_told_with_the_version_that_they_left_behind() {
     let told = scene.told();
     let made = made.stat.unwrap();
     let expected = [
-        Outside::Changed { id: made.id, name: None, version: Some(made.version) },
-        Outside::Changed { id: dir.id, name: Some(b"made".to_vec()), version: Some(dir.version) },
-        Outside::Changed { id: wrote.id, name: None, version: Some(wrote.version) },
+        ExternalChange::Changed { id: made.id, name: None, version: Some(made.version) },
+        ExternalChange::Changed {
+            id: dir.id,
+            name: Some(b"made".to_vec().into()),
+            version: Some(dir.version),
+        },
+        ExternalChange::Changed { id: wrote.id, name: None, version: Some(wrote.version) },
     ];
     for expected in &expected {
         assert!(told.contains(expected), "{expected:?} in {told:?}");

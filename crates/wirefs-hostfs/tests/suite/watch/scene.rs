@@ -9,9 +9,9 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
-use wirefs_hostfs::{HostOptions, HostTree, Outside, WatchKind, Watcher};
+use wirefs_hostfs::{HostOptions, HostTree, WatchKind, Watcher};
 use wirefs_op::{FileId, Stat, TreePath};
-use wirefs_server::Tree;
+use wirefs_server::{ExternalChange, Tree};
 
 /// The kinds that tell anything.
 pub(super) const KINDS: [WatchKind; 3] =
@@ -23,7 +23,7 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 /// What was told so far.
 #[derive(Default)]
 pub(super) struct Heard {
-    all: Mutex<Vec<Outside>>,
+    all: Mutex<Vec<ExternalChange>>,
     news: Condvar,
     /// Held by a test that wants the watcher to wait.
     pub(super) gate: Mutex<()>,
@@ -37,7 +37,7 @@ impl Heard {
         self.takes.store(time.as_micros() as u64, Ordering::SeqCst);
     }
 
-    pub(super) fn hear(&self, outside: Outside) {
+    pub(super) fn hear(&self, outside: ExternalChange) {
         self.all.lock().unwrap().push(outside);
         self.news.notify_all();
         let takes = Duration::from_micros(self.takes.load(Ordering::SeqCst));
@@ -62,12 +62,12 @@ impl Heard {
         panic!("nothing was told");
     }
 
-    pub(super) fn all(&self) -> MutexGuard<'_, Vec<Outside>> {
+    pub(super) fn all(&self) -> MutexGuard<'_, Vec<ExternalChange>> {
         self.all.lock().unwrap()
     }
 
     /// Waits until something told is what is wanted.
-    pub(super) fn wait(&self, what: &str, is_it: impl Fn(&Outside) -> bool) {
+    pub(super) fn wait(&self, what: &str, is_it: impl Fn(&ExternalChange) -> bool) {
         let start = Instant::now();
         let mut all = self.all();
         let mut looked = 0;
@@ -157,7 +157,7 @@ impl Scene {
     pub(super) fn hears_object(&self, id: FileId, why: &str) {
         self.heard.wait(
             why,
-            |outside| matches!(outside, Outside::Changed { id: told, name: None, .. } if *told == id),
+            |outside| matches!(outside, ExternalChange::Changed { id: told, name: None, .. } if *told == id),
         );
     }
 
@@ -179,13 +179,15 @@ impl Scene {
     }
 
     /// What was told since the beginning, without what `settle` does itself.
-    pub(super) fn told(&self) -> Vec<Outside> {
+    pub(super) fn told(&self) -> Vec<ExternalChange> {
         self.settle();
         let root = self.id("");
-        let is_sentinel = |outside: &Outside| match outside {
-            Outside::Changed { id, name: Some(name), .. } => *id == root && name.starts_with(b"sentinel-"),
-            Outside::Changed { id, name: None, .. } => self.is_sentinel(*id),
-            Outside::Lost => false,
+        let is_sentinel = |outside: &ExternalChange| match outside {
+            ExternalChange::Changed { id, name: Some(name), .. } => {
+                *id == root && name.starts_with(b"sentinel-")
+            }
+            ExternalChange::Changed { id, name: None, .. } => self.is_sentinel(*id),
+            ExternalChange::Lost => false,
         };
         self.heard.all().iter().filter(|outside| !is_sentinel(outside)).cloned().collect()
     }
@@ -196,9 +198,9 @@ impl Scene {
     }
 }
 
-pub(super) fn is_name(outside: &Outside, dir: FileId, wanted: &str) -> bool {
+pub(super) fn is_name(outside: &ExternalChange, dir: FileId, wanted: &str) -> bool {
     let wanted = wanted.as_bytes();
-    matches!(outside, Outside::Changed { id, name: Some(name), .. } if *id == dir && name == wanted)
+    matches!(outside, ExternalChange::Changed { id, name: Some(name), .. } if *id == dir && name == wanted)
 }
 
 pub(super) fn watch_root(dir: &Path, kind: WatchKind, heard: &Arc<Heard>) -> Watcher {

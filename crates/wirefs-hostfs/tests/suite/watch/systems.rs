@@ -7,7 +7,8 @@ use rustix::mount::{MountFlags, UnmountFlags};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use wirefs_hostfs::{Outside, WatchKind};
+use wirefs_hostfs::WatchKind;
+use wirefs_server::ExternalChange;
 
 #[test]
 fn what_is_mounted_below_is_watched_when_asked_for_and_free_when_not() {
@@ -103,7 +104,7 @@ fn a_file_system_that_does_not_tell_of_its_changes_is_not_watched() {
 fn what_is_mounted_and_unmounted_below_makes_all_that_was_known_doubtful() {
     for kind in KINDS {
         let scene = Scene::new(kind, "mkdir below");
-        let is_lost = |outside: &Outside| *outside == Outside::Lost;
+        let is_lost = |outside: &ExternalChange| *outside == ExternalChange::Lost;
         let mount = Tmpfs::mount(&scene.world.host("below"), 1 << 20);
         scene.heard.wait("mounted", is_lost);
         scene.begin();
