@@ -1,4 +1,4 @@
-//! What one round gathers and tells: each thing once.
+//! The events and reports of one round, without duplicates.
 
 use bytes::Bytes;
 use std::collections::{HashMap, HashSet};
@@ -6,7 +6,7 @@ use std::hash::Hash;
 use wirefs_op::FileId;
 use wirefs_server::{ExternalChange, ObserveChange};
 
-/// What was seen, each thing once, in the order in which it was first seen.
+/// Events without duplicates, in the order of their first occurrence.
 #[derive(Debug)]
 pub(super) struct Batch<K> {
     places: HashMap<K, usize>,
@@ -37,15 +37,15 @@ impl<K: Eq + Hash> Batch<K> {
     }
 }
 
-/// One round's reports: ways that lead to the same object make one.
-pub(super) struct Telling<'a> {
-    tell: &'a mut ObserveChange,
-    told: HashSet<(FileId, Option<Bytes>)>,
+/// The reports of one round. Events that lead to the same object make one report.
+pub(super) struct RoundReport<'a> {
+    observer: &'a mut ObserveChange,
+    reported: HashSet<(FileId, Option<Bytes>)>,
 }
 
-impl Telling<'_> {
-    pub(super) fn new(tell: &mut ObserveChange) -> Telling<'_> {
-        Telling { tell, told: HashSet::new() }
+impl RoundReport<'_> {
+    pub(super) fn new(observer: &mut ObserveChange) -> RoundReport<'_> {
+        RoundReport { observer, reported: HashSet::new() }
     }
 
     pub(super) fn object(&mut self, id: FileId, version: Option<u64>) {
@@ -57,12 +57,12 @@ impl Telling<'_> {
     }
 
     fn changed(&mut self, id: FileId, name: Option<Bytes>, version: Option<u64>) {
-        if self.told.insert((id, name.clone())) {
-            (self.tell)(ExternalChange::Changed { id, name, version });
+        if self.reported.insert((id, name.clone())) {
+            (self.observer)(ExternalChange::Changed { id, name, version });
         }
     }
 
     pub(super) fn lost(&mut self) {
-        (self.tell)(ExternalChange::Lost);
+        (self.observer)(ExternalChange::Lost);
     }
 }

@@ -1,21 +1,21 @@
-//! How many threads read ahead, all streams together.
+//! The limit of helper threads for all streams.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Threads that read ahead for streams, at most.
+/// Helper threads of all streams.
 const HELPERS_MAX: usize = 16;
 
-/// The threads that read ahead at present. A stream that gets none reads for itself.
+/// The number of helper threads. A stream without helpers reads in its own thread.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Crew(Arc<AtomicUsize>);
+pub(crate) struct HelperLimit(Arc<AtomicUsize>);
 
-/// The place of one such thread.
+/// Permission for one helper thread.
 #[derive(Debug)]
 pub(super) struct Helper(Arc<AtomicUsize>);
 
-impl Crew {
-    /// A place for one more, if there is one.
+impl HelperLimit {
+    /// Takes permission for one more, if the limit allows it.
     pub(super) fn take(&self) -> Option<Helper> {
         let helper = Helper(Arc::clone(&self.0));
         let before = self.0.fetch_add(1, Ordering::Relaxed);

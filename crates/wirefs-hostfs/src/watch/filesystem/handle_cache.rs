@@ -1,21 +1,21 @@
-//! The ids of handles that were met lately.
+//! The ids of recently used handles.
 
 use crate::watch::events::Handle;
 use std::collections::HashMap;
 use wirefs_op::FileId;
 
-/// Handles in each of the two halves; together some 4 MiB.
+/// Handles in each half; both together have some 4 MiB.
 const HALF_MAX: usize = 1 << 14;
 
-/// Handles and their ids. A handle means the same object for ever, or none, so nothing here becomes wrong while its file
-/// system stays; what was not met for long is forgotten.
+/// A cache with two halves. A handle refers to the same object forever, or to none, so no entry becomes wrong while
+/// its file system is mounted. Entries that were not used for long are evicted.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct HandleCache {
     young: HashMap<Handle, FileId>,
     old: HashMap<Handle, FileId>,
 }
 
-impl Known {
+impl HandleCache {
     pub(super) fn find(&mut self, handle: &Handle) -> Option<FileId> {
         if let Some(id) = self.young.get(handle) {
             return Some(*id);
@@ -26,7 +26,7 @@ impl Known {
     }
 
     pub(super) fn clear(&mut self) {
-        *self = Known::default();
+        *self = HandleCache::default();
     }
 
     pub(super) fn insert(&mut self, handle: Handle, id: FileId) {

@@ -1,31 +1,31 @@
-//! What is done when it is wanted, but not too often.
+//! Limits the rate of an action.
 
 use std::time::{Duration, Instant};
 
-/// Remembers whether something is wanted and when it was done last.
+/// Whether the action is due, and when it last ran.
 #[derive(Debug)]
-pub(super) struct Spaced {
+pub(super) struct RateLimit {
     gap: Duration,
     done: Option<Instant>,
     is_wanted: bool,
 }
 
-impl Spaced {
-    /// Done at most once in `gap`.
-    pub(super) fn by(gap: Duration) -> Spaced {
-        Spaced { gap, done: None, is_wanted: false }
+impl RateLimit {
+    /// Allows the action once per `gap`.
+    pub(super) fn every(gap: Duration) -> RateLimit {
+        RateLimit { gap, done: None, is_wanted: false }
     }
 
     pub(super) fn want(&mut self) {
         self.is_wanted = true;
     }
 
-    /// When it is to be done, if it is wanted.
+    /// When the action should run, if it is wanted.
     pub(super) fn deadline(&self, now: Instant) -> Option<Instant> {
         self.is_wanted.then(|| self.done.map_or(now, |done| done + self.gap))
     }
 
-    /// Whether it is to be done now; taken as done then.
+    /// Whether the action should run now. If so, it counts as done.
     pub(super) fn take(&mut self, now: Instant) -> bool {
         let is_due = self.deadline(now).is_some_and(|deadline| deadline <= now);
         if is_due {

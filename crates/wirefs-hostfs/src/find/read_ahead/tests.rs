@@ -1,6 +1,6 @@
-use super::{Ahead, Children, Claim, Next};
-use crate::find::reading::{Directory, Found, Part, Reading, Rest};
-use crate::find::{AHEAD_BYTES_MAX, AHEAD_DIRECTORIES_MAX, LINE_BYTES_MAX};
+use super::{Children, Claim, Next, ReadAhead};
+use crate::find::reading::{Directory, FoundEntry, Part, Reading, Remainder};
+use crate::find::{QUEUE_BYTES_MAX, READ_AHEAD_BYTES_MAX, READ_AHEAD_DIRECTORIES_MAX};
 use bytes::Bytes;
 use std::time::{Duration, Instant};
 use wirefs_op::{FileId, Kind, Stat, TreePath};
@@ -22,7 +22,7 @@ fn directory(path: &str) -> Directory {
     Directory { level: path.names().count() as u16, path, id: FileId::default() }
 }
 
-/// The directories below one, in a tree whose shape its paths determine.
+/// The children of a directory, in a tree whose shape is determined by the paths.
 fn children(directory: &Directory) -> Vec<Directory> {
     let bytes = directory.path.as_bytes().iter();
     let hash = bytes.fold(7_usize, |hash, byte| (hash * 31 + usize::from(*byte)) % 10_007);
@@ -37,24 +37,24 @@ fn children(directory: &Directory) -> Vec<Directory> {
 }
 
 fn reading(children: Vec<Directory>, entries: usize) -> Reading {
-    let found = || Found { name: b"name".to_vec(), stat: stat(), contents: None };
+    let found = || FoundEntry { name: b"name".to_vec(), stat: stat(), contents: None };
     let entries = (0..entries).map(|_| found()).collect();
     let part = Part { entries, children, ..Part::default() };
-    Reading { stat: stat(), is_noticed: false, part, rest: Rest::Ended, dir: None }
+    Reading { stat: stat(), is_covered: false, part, rest: Remainder::Ended, dir: None }
 }
 
-fn follow(ahead: &Ahead, directories: Vec<Directory>) {
+fn enqueue_children(ahead: &ReadAhead, directories: Vec<Directory>) {
     let mut children = Children::default();
     children.take(&mut Part { children: directories, ..Part::default() });
-    ahead.follow(children);
+    ahead.enqueue_children(children);
 }
 
-fn claim(ahead: &Ahead) -> Option<Claim<'_>> {
-    ahead.claim_in(&mut ahead.line())
+fn claim(ahead: &ReadAhead) -> Option<Claim<'_>> {
+    ahead.claim_in(&mut ahead.queue())
 }
 
-/// What is next, without waiting for it.
-fn next(ahead: &Ahead) -> Next {
+/// The next directory, without waiting.
+fn next(ahead: &ReadAhead) -> Next {
     ahead.next(Instant::now() - Duration::from_secs(1))
 }
 
@@ -65,7 +65,7 @@ fn in_order(directory: Directory, order: &mut Vec<TreePath>) {
 }
 
 #[test]
-fn whoever_reads_what_first_the_order_is_the_same() {
+fn the_order_does_not_depend_on_the_readers() {
     let mut expected = Vec::new();
     for path in ["a", "b", "c", "d"] {
         in_order(directory(path), &mut expected);
@@ -73,9 +73,9 @@ fn whoever_reads_what_first_the_order_is_the_same() {
     assert!(expected.len() > 100);
     for seed in 0..200_u64 {
         let mut dice = Dice::new(seed);
-        let ahead = Ahead::new(u64::MAX);
-        follow(&ahead, ["c", "a", "d", "b"].map(directory).to_vec());
-        let (mut claims, mut told) = (Vec::new(), Vec::new());
+        let ahead = ReadAhead::new(u64::MAX);
+        enqueue_children(&ahead, ["c", "a", "d", "b"].map(directory).to_vec());
+        let (mut claims, mut state) = (Vec::new(), Vec::new());
         loop {
             match dice.below(8) {
                 0..=3 => claims.extend(claim(&ahead)),
@@ -88,34 +88,37 @@ fn whoever_reads_what_first_the_order_is_the_same() {
                     Next::Nothing => break,
                     Next::Late => assert!(!claims.is_empty()),
                     Next::Unread(directory) => {
-                        follow(&ahead, children(&directory));
-                        told.push(directory.path);
+                        enqueue_children(&ahead, children(&directory));
+                        state.push(directory.path);
                     }
                     Next::Read(directory, reading) => {
                         assert!(reading.part.children.is_empty());
-                        told.push(directory.path);
+                        state.push(directory.path);
                     }
                     Next::Unreadable => panic!("each was read"),
                 },
             }
         }
-        assert_eq!(told, expected);
-        let line = ahead.line();
-        assert_eq!((line.waiting, line.ahead, line.ahead_bytes, line.bytes), (0, 0, 0, 0));
+        assert_eq!(state, expected);
+        let queue = ahead.queue();
+        assert_eq!((queue.waiting, queue.ahead, queue.ahead_bytes, queue.bytes), (0, 0, 0, 0));
     }
 }
 
 #[test]
-fn what_is_read_ahead_is_bounded() {
-    let ahead = Ahead::new(u64::MAX);
-    follow(&ahead, (0..2 * AHEAD_DIRECTORIES_MAX).map(|number| directory(&format!("{number}"))).collect());
+fn read_ahead_is_bounded() {
+    let ahead = ReadAhead::new(u64::MAX);
+    enqueue_children(
+        &ahead,
+        (0..2 * READ_AHEAD_DIRECTORIES_MAX).map(|number| directory(&format!("{number}"))).collect(),
+    );
     let claims: Vec<_> = std::iter::from_fn(|| claim(&ahead)).collect();
-    assert_eq!(claims.len(), AHEAD_DIRECTORIES_MAX);
+    assert_eq!(claims.len(), READ_AHEAD_DIRECTORIES_MAX);
     claims.into_iter().for_each(|claim| claim.settle(Some(reading(vec![], 0))));
     assert!(claim(&ahead).is_none());
     assert!(matches!(next(&ahead), Next::Read(..)));
     let large = claim(&ahead).unwrap();
-    let found = Found { name: vec![b'n'; AHEAD_BYTES_MAX], stat: stat(), contents: None };
+    let found = FoundEntry { name: vec![b'n'; READ_AHEAD_BYTES_MAX], stat: stat(), contents: None };
     let mut full = reading(vec![], 0);
     full.part.entries.push(found);
     large.settle(Some(full));
@@ -124,9 +127,9 @@ fn what_is_read_ahead_is_bounded() {
 }
 
 #[test]
-fn nothing_is_read_ahead_beyond_the_entries_that_are_wanted() {
-    let ahead = Ahead::new(10);
-    follow(&ahead, ["a", "b", "c", "d"].map(directory).to_vec());
+fn read_ahead_stops_at_the_requested_entries() {
+    let ahead = ReadAhead::new(10);
+    enqueue_children(&ahead, ["a", "b", "c", "d"].map(directory).to_vec());
     claim(&ahead).unwrap().settle(Some(reading(vec![], 6)));
     ahead.count(&reading(vec![], 3).part);
     let last = claim(&ahead).unwrap();
@@ -135,39 +138,39 @@ fn nothing_is_read_ahead_beyond_the_entries_that_are_wanted() {
 }
 
 #[test]
-fn a_line_that_is_full_takes_no_more() {
-    let ahead = Ahead::new(u64::MAX);
+fn a_full_queue_takes_no_more() {
+    let ahead = ReadAhead::new(u64::MAX);
     let name = "n".repeat(200);
-    let many = LINE_BYTES_MAX / 300;
-    follow(&ahead, (0..many).map(|number| directory(&format!("{name}{number:06}"))).collect());
+    let many = QUEUE_BYTES_MAX / 300;
+    enqueue_children(&ahead, (0..many).map(|number| directory(&format!("{name}{number:06}"))).collect());
     assert!(ahead.is_cut());
     let held = ahead.waiting();
-    assert!(held > many / 2 && held < many && ahead.line().bytes <= LINE_BYTES_MAX);
+    assert!(held > many / 2 && held < many && ahead.queue().bytes <= QUEUE_BYTES_MAX);
     for _ in 0..2 {
         assert!(matches!(next(&ahead), Next::Unread(_)));
     }
-    follow(&ahead, vec![directory("a"), directory("b")]);
+    enqueue_children(&ahead, vec![directory("a"), directory("b")]);
     assert!(matches!(next(&ahead), Next::Unread(first) if first == directory("a")));
 }
 
 #[test]
-fn children_of_one_directory_that_the_line_cannot_take_are_not_gathered() {
-    let (ahead, name) = (Ahead::new(u64::MAX), "n".repeat(200));
+fn children_beyond_the_queue_limit_are_dropped() {
+    let (ahead, name) = (ReadAhead::new(u64::MAX), "n".repeat(200));
     let part =
         |part: usize| (0..1000).map(|number| directory(&format!("{name}{part:03}{number:03}"))).collect();
     let mut children = Children::default();
-    for number in 0..LINE_BYTES_MAX / 200_000 {
+    for number in 0..QUEUE_BYTES_MAX / 200_000 {
         children.take(&mut Part { children: part(number), ..Part::default() });
-        assert!(children.bytes <= LINE_BYTES_MAX + 1000);
+        assert!(children.bytes <= QUEUE_BYTES_MAX + 1000);
     }
-    ahead.follow(children);
+    ahead.enqueue_children(children);
     assert!(ahead.is_cut(), "the client must hear that there is more");
 }
 
 #[test]
-fn a_directory_whose_reader_gave_up_is_left_out() {
-    let ahead = Ahead::new(u64::MAX);
-    follow(&ahead, ["a", "b"].map(directory).to_vec());
+fn a_directory_whose_helper_failed_is_left_out() {
+    let ahead = ReadAhead::new(u64::MAX);
+    enqueue_children(&ahead, ["a", "b"].map(directory).to_vec());
     drop(claim(&ahead));
     claim(&ahead).unwrap().settle(None);
     assert!(matches!(next(&ahead), Next::Unreadable));
@@ -176,10 +179,10 @@ fn a_directory_whose_reader_gave_up_is_left_out() {
 }
 
 #[test]
-fn what_a_listing_named_before_it_broke_off_is_told_of() {
-    let ahead = Ahead::new(u64::MAX);
-    follow(&ahead, ["a", "b"].map(directory).to_vec());
-    let broken = Rest::Broken(crate::failure::Failure::Errno(wirefs_op::Errno::Io));
+fn entries_before_a_failure_of_the_listing_are_sent() {
+    let ahead = ReadAhead::new(u64::MAX);
+    enqueue_children(&ahead, ["a", "b"].map(directory).to_vec());
+    let broken = Remainder::Broken(crate::failure::Failure::Errno(wirefs_op::Errno::Io));
     let first = claim(&ahead).unwrap();
     first.settle(Some(Reading { rest: broken, ..reading(vec![directory("a/c")], 1) }));
     assert!(matches!(next(&ahead), Next::Read(read, _) if read == directory("a")));
@@ -187,9 +190,9 @@ fn what_a_listing_named_before_it_broke_off_is_told_of() {
 }
 
 #[test]
-fn a_helper_learns_that_it_is_waited_for_and_that_all_is_over() {
-    let ahead = Ahead::new(u64::MAX);
-    follow(&ahead, vec![directory("a")]);
+fn a_helper_is_notified_of_waits_and_of_the_end() {
+    let ahead = ReadAhead::new(u64::MAX);
+    enqueue_children(&ahead, vec![directory("a")]);
     let claim = claim(&ahead).unwrap();
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| ahead.next(Instant::now() + Duration::from_secs(60)));

@@ -1,12 +1,12 @@
-use super::Spaced;
+use super::RateLimit;
 use std::time::{Duration, Instant};
 
 const GAP: Duration = Duration::from_millis(100);
 
 #[test]
-fn what_is_wanted_is_done_at_once_and_then_after_the_gap() {
+fn the_action_runs_at_once_and_then_after_the_gap() {
     let start = Instant::now();
-    let mut spaced = Spaced::by(GAP);
+    let mut spaced = RateLimit::every(GAP);
     assert_eq!((spaced.deadline(start), spaced.take(start)), (None, false));
     spaced.want();
     assert!(spaced.take(start));

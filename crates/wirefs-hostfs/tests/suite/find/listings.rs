@@ -1,4 +1,4 @@
-//! What the replies to a Tfind say together, checked against the rules of the protocol.
+//! The listings in the replies to a Tfind, checked against the protocol.
 
 use std::collections::{BTreeMap, BTreeSet};
 use wirefs_op::find_listing::{FindEntry, FindReader, FindRecord};
@@ -6,7 +6,7 @@ use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::message::find::FindMode;
 use wirefs_op::{Errno, FileId, Kind, Reply, Stat, TreePath};
 
-/// A directory and as much of its listing as was told.
+/// A directory and the received part of its listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Listing {
     pub(crate) path: TreePath,
@@ -15,10 +15,10 @@ pub(crate) struct Listing {
     pub(crate) ended: bool,
 }
 
-/// A stream.
+/// A received stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Told {
-    /// In the order in which they came.
+pub(crate) struct ReceivedStream {
+    /// In the order of arrival.
     pub(crate) listings: Vec<Listing>,
     places: BTreeMap<TreePath, usize>,
     pub(crate) messages: usize,
@@ -27,26 +27,26 @@ pub(crate) struct Told {
     pub(crate) has_more: bool,
 }
 
-impl Told {
-    pub(crate) fn of(replies: Vec<Reply>) -> Result<Told, Errno> {
-        let mut told = Told { messages: replies.len(), ..Told::default() };
+impl ReceivedStream {
+    pub(crate) fn of(replies: Vec<Reply>) -> Result<ReceivedStream, Errno> {
+        let mut stream = ReceivedStream { messages: replies.len(), ..ReceivedStream::default() };
         for (number, reply) in replies.into_iter().enumerate() {
             let found = match reply {
                 Reply::Find(found) => found,
                 Reply::Error(error) => return Err(error.errno),
                 reply => panic!("not an answer to Tfind: {reply:?}"),
             };
-            assert_eq!(found.mode.has(FindMode::LAST), number + 1 == told.messages);
-            told.has_more = found.mode.has(FindMode::MORE);
+            assert_eq!(found.mode.has(FindMode::LAST), number + 1 == stream.messages);
+            stream.has_more = found.mode.has(FindMode::MORE);
             assert!(found.data.0.len() <= DATA_BYTES_MAX);
-            told.bytes += found.data.0.len();
+            stream.bytes += found.data.0.len();
             let records = FindReader::new(found.data.0);
             for (at, record) in records.enumerate() {
-                told.add(at == 0, record.unwrap());
+                stream.add(at == 0, record.unwrap());
             }
         }
-        told.check();
-        Ok(told)
+        stream.check();
+        Ok(stream)
     }
 
     fn add(&mut self, is_first: bool, record: FindRecord) {
@@ -73,13 +73,13 @@ impl Told {
         }
     }
 
-    /// Each directory comes behind the entry that names it, and each name once.
+    /// Checks that each directory follows the entry that names it, and that each name occurs once.
     fn check(&self) {
         let mut named: BTreeSet<(TreePath, FileId)> = BTreeSet::new();
         for (number, listing) in self.listings.iter().enumerate() {
             assert_eq!(listing.path.is_root(), number == 0);
             let is_named = named.contains(&(listing.path.clone(), listing.stat.id));
-            assert!(number == 0 || is_named, "{:?} was not told of before", listing.path);
+            assert!(number == 0 || is_named, "{:?} was not stream of before", listing.path);
             let names: BTreeSet<&[u8]> = listing.entries.iter().map(|entry| &entry.name[..]).collect();
             assert_eq!(names.len(), listing.entries.len(), "a name twice in {:?}", listing.path);
             for entry in listing.entries.iter().filter(|entry| entry.stat.kind == Kind::Directory) {
