@@ -16,19 +16,19 @@ fn write(data: &[u8]) -> Vec<u8> {
     request(abi::opcode::WRITE, &operands, data)
 }
 
-/// Does as the kernel does.
-fn arrive(inbox: &mut Inbox, request: &[u8]) {
-    let (head, rest) = inbox.room();
+/// Fills the buffer as the kernel does.
+fn arrive(receive_buffer: &mut ReceiveBuffer, request: &[u8]) {
+    let (head, rest) = receive_buffer.room();
     let (first, second) = request.split_at(head.len().min(request.len()));
     head[..first.len()].copy_from_slice(first);
     rest[..second.len()].copy_from_slice(second);
 }
 
-/// The data of a write, and what the call holds of it once the buffers are in use again.
-fn written(inbox: &mut Inbox, data: &[u8]) -> (bool, bytes::Bytes) {
+/// The data of a write, and the call's copy of it after the buffers were reused.
+fn written(receive_buffer: &mut ReceiveBuffer, data: &[u8]) -> (bool, bytes::Bytes) {
     let request = write(data);
-    arrive(inbox, &request);
-    inbox.open(request.len(), |request| match request.decode(Dialect::default()) {
+    arrive(receive_buffer, &request);
+    receive_buffer.open(request.len(), |request| match request.decode(Dialect::default()) {
         Ok((_, Body::Call(Call::Write { data, .. }, _))) => {
             (matches!(data, WriteData::Shared(_)), data.to_bytes())
         }
@@ -38,14 +38,14 @@ fn written(inbox: &mut Inbox, data: &[u8]) -> (bool, bytes::Bytes) {
 
 #[test]
 fn writes_of_all_sizes_keep_their_data() {
-    let mut inbox = Inbox::new(1 << 20);
+    let mut receive_buffer = ReceiveBuffer::new(1 << 20);
     let mut held = Vec::new();
     for round in 0..3u8 {
         for bytes in
             [0, 1, 4096, PACK_BYTES_MIN - 1, PACK_BYTES_MIN, KEEP_BYTES_MIN - 1, KEEP_BYTES_MIN, 1 << 20]
         {
             let data = vec![round + 1; bytes];
-            let (is_shared, kept) = written(&mut inbox, &data);
+            let (is_shared, kept) = written(&mut receive_buffer, &data);
             assert_eq!(is_shared, bytes >= PACK_BYTES_MIN, "{bytes} bytes");
             held.push((data, kept));
         }
@@ -55,19 +55,19 @@ fn writes_of_all_sizes_keep_their_data() {
 
 #[test]
 fn writes_of_a_megabyte_fill_a_slab() {
-    let mut inbox = Inbox::new(1 << 20);
+    let mut receive_buffer = ReceiveBuffer::new(1 << 20);
     let data = vec![7; 1 << 20];
-    let (first, second) = (written(&mut inbox, &data).1, written(&mut inbox, &data).1);
+    let (first, second) = (written(&mut receive_buffer, &data).1, written(&mut receive_buffer, &data).1);
     assert_eq!(second.as_ptr().addr() - first.as_ptr().addr(), 1 << 20);
 }
 
 #[test]
-fn other_requests_come_whole_wherever_the_room_ends() {
-    let mut inbox = Inbox::new(1 << 20);
+fn other_requests_are_joined_if_they_arrive_in_two_pieces() {
+    let mut receive_buffer = ReceiveBuffer::new(1 << 20);
     for bytes in [0, 1, HEAD_BYTES - abi::IN_HEADER_BYTES, 41, 300, XATTR_BYTES_MAX + 300] {
         let sent = request(abi::opcode::LOOKUP, &vec![b'x'; bytes], b"");
-        arrive(&mut inbox, &sent);
-        inbox.open(sent.len(), |request| match request {
+        arrive(&mut receive_buffer, &sent);
+        receive_buffer.open(sent.len(), |request| match request {
             Request::Whole(whole) => assert!(whole == sent, "{bytes} bytes of operands"),
             Request::Write { .. } => panic!("this is no write"),
         });
@@ -75,13 +75,13 @@ fn other_requests_come_whole_wherever_the_room_ends() {
 }
 
 #[test]
-fn a_write_that_lies_about_its_length_is_malformed() {
-    let mut inbox = Inbox::new(1 << 20);
+fn a_write_with_a_wrong_length_is_malformed() {
+    let mut receive_buffer = ReceiveBuffer::new(1 << 20);
     for (at, what) in [(0, "the request's"), (abi::IN_HEADER_BYTES + 16, "the data's")] {
         let mut sent = write(b"data");
         sent[at] += 1;
-        arrive(&mut inbox, &sent);
-        let decoded = inbox.open(sent.len(), |request| request.decode(Dialect::default()).is_err());
+        arrive(&mut receive_buffer, &sent);
+        let decoded = receive_buffer.open(sent.len(), |request| request.decode(Dialect::default()).is_err());
         assert!(decoded, "{what} length");
     }
 }

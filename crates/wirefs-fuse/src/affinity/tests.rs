@@ -7,39 +7,39 @@ fn read(count: u32) -> Call<'static> {
     Call::Read { node: TreeNodeId(2), handle: Handle(1), offset: 0, count }
 }
 
-/// At which of so many calls it is looked for the caller.
-fn looks(nearness: &mut Nearness, calls: impl Iterator<Item = (u32, Call<'static>)>) -> Vec<usize> {
-    calls.enumerate().filter(|(_, (caller, call))| nearness.called(*caller, call)).map(|(at, _)| at).collect()
+/// The calls after which the caller's CPU is checked.
+fn due_calls(affinity: &mut CallerAffinity, calls: impl Iterator<Item = (u32, Call<'static>)>) -> Vec<usize> {
+    calls.enumerate().filter(|(_, (caller, call))| affinity.called(*caller, call)).map(|(at, _)| at).collect()
 }
 
 #[test]
-fn a_program_that_asks_again_and_again_is_looked_for_ever_more_seldom() {
-    let at = looks(&mut Nearness::default(), std::iter::repeat_n((7, FLUSH), 4000));
+fn checks_become_rarer_with_each_call_of_one_program() {
+    let at = due_calls(&mut CallerAffinity::default(), std::iter::repeat_n((7, FLUSH), 4000));
     assert_eq!(at, [4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 3072]);
 }
 
 #[test]
-fn programs_that_take_turns_are_not_looked_for() {
+fn alternating_programs_cause_no_check() {
     let calls = (0..4000).map(|at| (1 + (at / 4) % 2, FLUSH));
-    assert_eq!(looks(&mut Nearness::default(), calls), []);
+    assert_eq!(due_calls(&mut CallerAffinity::default(), calls), []);
 }
 
 #[test]
-fn a_program_that_moves_much_data_is_not_looked_for() {
+fn calls_with_much_data_cause_no_check() {
     let calls = (0..4000).map(|at| (7, if at % 4 == 0 { read(128 * 1024) } else { FLUSH }));
-    assert_eq!(looks(&mut Nearness::default(), calls), []);
+    assert_eq!(due_calls(&mut CallerAffinity::default(), calls), []);
     let small = (0..12).map(|at| (7, if at % 4 == 0 { read(4096) } else { FLUSH }));
-    assert_eq!(looks(&mut Nearness::default(), small).len(), 2);
+    assert_eq!(due_calls(&mut CallerAffinity::default(), small).len(), 2);
 }
 
 #[test]
-fn what_the_kernel_asks_by_itself_counts_for_nobody() {
+fn the_kernels_own_calls_do_not_count() {
     let calls = (0..40).map(|at| (if at % 2 == 0 { 7 } else { 0 }, FLUSH));
-    assert_eq!(looks(&mut Nearness::default(), calls), [8, 16, 32]);
+    assert_eq!(due_calls(&mut CallerAffinity::default(), calls), [8, 16, 32]);
 }
 
 #[test]
-fn a_stat_tells_the_processor_behind_any_name() {
+fn the_cpu_is_found_after_any_name() {
     let fields = (3..=52).map(|field| if field == 39 { "5".into() } else { format!("{}", field * 100) });
     let fields: Vec<String> = fields.collect();
     let stat = format!("77 (a) b (c)) {}\n", fields.join(" "));
@@ -49,12 +49,12 @@ fn a_stat_tells_the_processor_behind_any_name() {
 }
 
 #[test]
-fn this_thread_is_found_and_goes_where_it_is_sent() {
+fn the_thread_moves_to_the_cpu_of_its_caller() {
     let own = u32::try_from(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
     let allowed = sched_getaffinity(None).unwrap();
     assert!(processor_of(own).is_some_and(|processor| allowed.is_set(processor)));
-    go_to(own);
+    move_to(own);
     assert_eq!(sched_getaffinity(None).unwrap(), allowed, "it is held nowhere");
-    go_to(u32::MAX);
+    move_to(u32::MAX);
     assert_eq!(sched_getaffinity(None).unwrap(), allowed);
 }

@@ -1,4 +1,4 @@
-//! Directories that the kernel opens and closes without asking, and the listings that it keeps of them.
+//! Directories that the kernel opens and closes without calls, and its cached listings.
 
 use crate::mounted::Mounted;
 use std::fs;
@@ -9,8 +9,7 @@ use wirefs_op::Kind;
 
 /// A mount with a directory of so many files.
 fn mounted(files: usize) -> (Mounted, TreeNodeId) {
-    let mounted =
-        Mounted::with(SessionOptions { threads: 3, spares_opendir: true, ..SessionOptions::default() });
+    let mounted = Mounted::with(SessionOptions { threads: 3, no_opendir: true, ..SessionOptions::default() });
     let directory = mounted.memory.make(ROOT, "directory", Kind::Directory);
     for number in 0..files {
         mounted.memory.make(directory, &format!("f{number:05}"), Kind::File);
@@ -27,28 +26,28 @@ fn count(directory: &Path) -> usize {
 }
 
 #[test]
-fn a_directory_that_is_known_is_listed_without_a_call_until_it_is_dropped() {
+fn a_cached_directory_is_listed_without_a_call() {
     for files in [0, 3, 2000] {
         let (mounted, directory) = mounted(files);
         let path = mounted.path("directory");
-        // The second time: reading makes the kernel doubt the time of access, which the first `fstat` behind it asks for.
+        // Twice: a listing makes the access time stale, and the first `fstat` afterwards asks for it.
         assert_eq!((count(&path), count(&path)), (files, files));
-        let asked = mounted.memory.asked().len();
+        let calls = mounted.memory.calls().len();
         mounted.memory.make(directory, "behind the kernel's back", Kind::File);
         for _ in 0..3 {
-            assert_eq!(count(&path), files, "nobody has told the kernel");
+            assert_eq!(count(&path), files, "no invalidation was sent");
         }
-        assert_eq!(mounted.memory.asked().len(), asked);
+        assert_eq!(mounted.memory.calls().len(), calls);
         drop_listing(&mounted, directory);
         assert_eq!(count(&path), files + 1);
         fs::write(path.join("own"), b"").unwrap();
         assert_eq!(count(&path), files + 2);
-        assert!(!mounted.memory.was_asked("Opendir") && !mounted.memory.was_asked("Releasedir"));
+        assert!(!mounted.memory.was_called("Opendir") && !mounted.memory.was_called("Releasedir"));
     }
 }
 
 #[test]
-fn from_a_plain_end_the_kernel_concludes_nothing() {
+fn a_plain_end_does_not_complete_the_cached_listing() {
     for files in [0, 3, 2000] {
         let (mounted, directory) = mounted(files);
         let path = mounted.path("directory");
@@ -56,7 +55,7 @@ fn from_a_plain_end_the_kernel_concludes_nothing() {
         assert_eq!(count(&path), files);
         mounted.memory.make(directory, "behind the kernel's back", Kind::File);
         assert_eq!(count(&path), files + 1, "it asks again");
-        // Now it has gathered the listing to its end, which was told twice; the end says that it is whole.
+        // The kernel has cached the listing up to its end, which was answered twice; the end marks it as complete.
         mounted.memory.end_plainly(false);
         drop_listing(&mounted, directory);
         assert_eq!(count(&path), files + 1);
@@ -65,23 +64,23 @@ fn from_a_plain_end_the_kernel_concludes_nothing() {
 }
 
 #[test]
-fn waiting_for_who_reads_a_directory_leaves_the_kernel_its_listing() {
+fn await_readers_keeps_the_cached_listing() {
     let (mounted, directory) = mounted(3);
     let path = mounted.path("directory");
     let notifier = mounted.session.as_ref().unwrap().notifier();
     notifier.await_readers(directory).unwrap();
     assert_eq!((count(&path), count(&path)), (3, 3));
-    let asked = mounted.memory.asked().len();
-    // Nor does one that has left in the midst hold it up.
+    let calls = mounted.memory.calls().len();
+    // A reader that stopped half-way does not delay it.
     let mut reader = fs::read_dir(&path).unwrap();
     reader.next().unwrap().unwrap();
     notifier.await_readers(directory).unwrap();
     assert_eq!((count(&path), reader.count()), (3, 2));
-    assert_eq!(mounted.memory.asked().len(), asked);
+    assert_eq!(mounted.memory.calls().len(), calls);
 }
 
 #[test]
-fn a_listing_that_is_dropped_while_it_is_read_is_not_kept() {
+fn a_listing_that_is_invalidated_during_the_read_is_not_cached() {
     let (mounted, directory) = mounted(2000);
     let path = mounted.path("directory");
     let mut reader = fs::read_dir(&path).unwrap();

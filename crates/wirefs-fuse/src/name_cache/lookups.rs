@@ -1,43 +1,44 @@
-//! Lookups whose answers may be on their way to who asked, where they would renew a name that is being taken back.
+//! Lookups whose answers may be in transit and would renew a name that is being invalidated.
 //!
-//! | a name is taken back while its lookup | then |
+//! | state of the name's lookup | then |
 //! |---|---|
-//! | is under way | it is answered for no time |
-//! | was answered within a second: a directory that the kernel held | it expires now, and again when that second is over |
-//! | the same: anything else that there is | it is dropped |
-//! | else | it expires |
+//! | in progress | it is answered without validity |
+//! | answered less than a second ago, for a directory that the kernel had cached | the name expires now, and again after that second |
+//! | answered less than a second ago, for any other object | the name is dropped |
+//! | else | the name expires |
 //!
-//! A directory that the kernel did not hold is looked up with the one above locked, which who takes a name back waits for. One whose
-//! name was taken back within [`CALM_MS`] is told for no time, so that it is rare that something has to be waited for.
+//! A lookup of a directory without a cached dentry locks the parent, and the invalidation waits for that lock. A
+//! renewed directory name gets no validity within [`QUIET_MS`] of its invalidation, so that the second invalidation
+//! is rarely needed.
 
-use super::ON_ITS_WAY_MS;
+use super::TRANSIT_MS;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use wirefs_client::call::{Answer, Entry, TreeNodeId};
 use wirefs_op::Kind;
 
-/// Names are told apart by so many values of their hash; those that share one count as the same.
+/// Slots, selected by a hash of the name; names with the same slot are treated as one.
 const SLOTS: usize = 4096;
-/// So long after a directory's name was taken back a renewed one is told for no time.
-pub(super) const CALM_MS: u64 = 5000;
+/// For this time after a directory's name was invalidated, a renewed name gets no validity.
+pub(super) const QUIET_MS: u64 = 5000;
 
-/// One lookup that is under way.
+/// A lookup in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lookup {
     slot: usize,
-    /// How often something of its slot had been taken back when it began.
+    /// The number of invalidations in its slot when it began.
     taken: u64,
 }
 
-/// One lookup whose answer is being written.
+/// A lookup whose answer is being written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Answering {
     slot: usize,
     renews: Renews,
 }
 
-/// What an answer makes the kernel believe though it holds no lock.
+/// The dentry that an answer validates without holding a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Renews {
     Nothing,
@@ -54,43 +55,43 @@ impl Renews {
                 false => Renews::Nothing,
             },
             Answer::Entry(_) => Renews::Other,
-            // What is not there is looked up with the directory locked; a look that failed drops the name.
+            // Absent names are looked up with the directory locked; a failed lookup drops the name.
             _ => Renews::Nothing,
         }
     }
 }
 
-/// How a name is to be taken back.
+/// The form of an invalidation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TakenBack {
-    /// With what is below; else it expires.
+pub(crate) struct NameInvalidation {
+    /// Whether the name is dropped with everything below it; else it expires.
     pub(crate) drops: bool,
-    /// Once more after this time.
-    pub(crate) again: Option<Duration>,
+    /// The time until a second invalidation.
+    pub(crate) repeat_after: Option<Duration>,
 }
 
-/// Answers of one kind.
+/// Answers of one type that may be in transit.
 #[derive(Debug, Default)]
-struct OnTheirWay {
+struct InTransit {
     being_written: u32,
-    /// When the last one is surely with the one who asked, in ms since the start.
-    over_ms: u64,
+    /// When the last one has surely arrived, in ms since the start.
+    arrived_ms: u64,
 }
 
-impl OnTheirWay {
+impl InTransit {
     fn begin(&mut self) {
         self.being_written += 1;
     }
 
     fn written(&mut self, now_ms: u64) {
         self.being_written = self.being_written.saturating_sub(1);
-        self.over_ms = self.over_ms.max(now_ms + ON_ITS_WAY_MS);
+        self.arrived_ms = self.arrived_ms.max(now_ms + TRANSIT_MS);
     }
 
-    /// How long they may still take, if there are any.
+    /// The longest remaining transit, if there is any.
     fn left_ms(&self, now_ms: u64) -> Option<u64> {
-        let left = self.over_ms.saturating_sub(now_ms);
-        let left = if self.being_written > 0 { ON_ITS_WAY_MS } else { left };
+        let left = self.arrived_ms.saturating_sub(now_ms);
+        let left = if self.being_written > 0 { TRANSIT_MS } else { left };
         (left > 0).then_some(left)
     }
 }
@@ -99,12 +100,12 @@ impl OnTheirWay {
 struct Slot {
     taken: u64,
     taken_ms: Option<u64>,
-    directories: OnTheirWay,
-    others: OnTheirWay,
+    directories: InTransit,
+    others: InTransit,
 }
 
 impl Slot {
-    fn of(&mut self, renews: Renews) -> Option<&mut OnTheirWay> {
+    fn of(&mut self, renews: Renews) -> Option<&mut InTransit> {
         match renews {
             Renews::Nothing => None,
             Renews::Directory => Some(&mut self.directories),
@@ -112,12 +113,12 @@ impl Slot {
         }
     }
 
-    fn is_calm(&self, now_ms: u64) -> bool {
-        self.taken_ms.is_none_or(|taken| now_ms >= taken + CALM_MS)
+    fn is_quiet(&self, now_ms: u64) -> bool {
+        self.taken_ms.is_none_or(|taken| now_ms >= taken + QUIET_MS)
     }
 }
 
-/// Those of one mount.
+/// The lookups of one mount.
 #[derive(Debug)]
 pub(super) struct Lookups(Vec<Mutex<Slot>>);
 
@@ -133,14 +134,14 @@ impl Lookups {
         Lookup { slot, taken: self.slot(slot).map_or(0, |slot| slot.taken) }
     }
 
-    /// The answer is about to be written: it may tell the name for no time from here on.
+    /// Prepares an answer, which may lose its validity.
     pub(super) fn answering(&self, lookup: Lookup, answer: &mut Answer, now_ms: u64) -> Answering {
         let Lookup { slot: index, taken } = lookup;
         let Some(mut slot) = self.slot(index) else {
             return Answering { slot: index, renews: Renews::Nothing };
         };
         let is_taken_back = slot.taken != taken;
-        if is_taken_back || Renews::by(answer) == Renews::Directory && !slot.is_calm(now_ms) {
+        if is_taken_back || Renews::by(answer) == Renews::Directory && !slot.is_quiet(now_ms) {
             match answer {
                 Answer::Entry(entry) => entry.entry_ttl = Duration::ZERO,
                 Answer::NoEntry(time) => *time = Duration::ZERO,
@@ -148,31 +149,31 @@ impl Lookups {
             }
         }
         let renews = Renews::by(answer);
-        if let Some(on_their_way) = slot.of(renews) {
-            on_their_way.begin();
+        if let Some(in_transit) = slot.of(renews) {
+            in_transit.begin();
         }
         Answering { slot: index, renews }
     }
 
-    /// It was written.
+    /// The answer was written.
     pub(super) fn answered(&self, answering: Answering, now_ms: u64) {
         if let Some(mut slot) = self.slot(answering.slot)
-            && let Some(on_their_way) = slot.of(answering.renews)
+            && let Some(in_transit) = slot.of(answering.renews)
         {
-            on_their_way.written(now_ms);
+            in_transit.written(now_ms);
         }
     }
 
-    /// A name is about to be taken back.
-    pub(super) fn take_back(
+    /// Begins the invalidation of a name.
+    pub(super) fn begin_invalidation(
         &self,
         directory: TreeNodeId,
         name: &[u8],
         is_directory: bool,
         now_ms: u64,
-    ) -> TakenBack {
+    ) -> NameInvalidation {
         let Some(mut slot) = self.slot(slot(directory, name)) else {
-            return TakenBack { drops: !is_directory, again: None };
+            return NameInvalidation { drops: !is_directory, repeat_after: None };
         };
         slot.taken += 1;
         if is_directory {
@@ -180,8 +181,8 @@ impl Lookups {
         }
         let (of_directory, of_other) = (slot.directories.left_ms(now_ms), slot.others.left_ms(now_ms));
         match is_directory {
-            true => TakenBack { drops: false, again: of_directory.map(Duration::from_millis) },
-            false => TakenBack { drops: of_directory.or(of_other).is_some(), again: None },
+            true => NameInvalidation { drops: false, repeat_after: of_directory.map(Duration::from_millis) },
+            false => NameInvalidation { drops: of_directory.or(of_other).is_some(), repeat_after: None },
         }
     }
 

@@ -1,39 +1,39 @@
-//! Where requests arrive: such that the data of large writes can be kept where it lies.
+//! The buffers for requests. Data of large writes is kept in place, without a copy.
 //!
 //! ```text
-//!  readv ──> head: 80 bytes   header and operands of a WRITE; all of most other requests
-//!            rest: a slab     the data of a WRITE, aligned to pages; the end of a few others
+//!  readv ──> head: 80 bytes   header and operands of a WRITE; the whole of most other requests
+//!            rest: a slab     the data of a WRITE, page-aligned; the end of a few other requests
 //! ```
 
-use crate::request::{self, Body, Dialect, Header, Malformed};
+use crate::request::{self, Body, Dialect, MalformedRequest, RequestHeader};
 use crate::{SessionOptions, abi};
 use wirefs_client::call::WriteData;
 use wirefs_op::limits::XATTR_BYTES_MAX;
 use wirefs_slab::{SLAB_BYTES, Slab};
 
-/// What a WRITE has before its data, in bytes.
+/// Bytes of a WRITE before its data.
 const HEAD_BYTES: usize = abi::IN_HEADER_BYTES + abi::WRITE_IN_BYTES;
-/// Data of this size, in bytes, is kept where it arrived: few of these leave little of a slab unused.
+/// Data of at least this size is kept in place, since only a few pieces of this size waste little of a slab.
 const KEEP_BYTES_MIN: usize = SLAB_BYTES / 4;
-/// Data of this size, in bytes, is packed behind the last: what is held is at least one part in 32 of what it keeps
-/// alive. Smaller data is lent.
+/// Data of at least this size is packed after the previous data, so that held data is at least 1/32 of the memory
+/// that it pins. Smaller data is only borrowed.
 const PACK_BYTES_MIN: usize = SLAB_BYTES / 32;
 
-/// Room behind the head for all but writes, in bytes.
+/// Room after the head for all requests but writes, in bytes.
 const REST_BYTES_MIN: usize = XATTR_BYTES_MAX + abi::READ_SLACK_BYTES;
 
 const _: () = assert!(REST_BYTES_MIN < SLAB_BYTES, "each request fits in a slab");
 const _: () = assert!(SessionOptions::WRITE_BYTES_MAX as usize <= SLAB_BYTES, "each write does");
 
-/// One thread's buffers.
+/// The buffers of one thread.
 #[derive(Debug)]
-pub(crate) struct Inbox {
+pub(crate) struct ReceiveBuffer {
     head: [u8; HEAD_BYTES],
     arriving: Slab,
     packed: Option<Slab>,
-    /// A request that is not in one piece.
+    /// The copy of a request that arrived in two pieces.
     whole: Vec<u8>,
-    /// Room that a request may need behind the head.
+    /// The room that a request may need after the head.
     rest_bytes_max: usize,
 }
 
@@ -45,7 +45,7 @@ pub(crate) enum Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    pub(crate) fn decode(self, dialect: Dialect) -> Result<(Header, Body<'a>), Malformed> {
+    pub(crate) fn decode(self, dialect: Dialect) -> Result<(RequestHeader, Body<'a>), MalformedRequest> {
         match self {
             Request::Whole(bytes) => request::decode(bytes, dialect),
             Request::Write { head, data } => request::decode_write(head, data),
@@ -53,10 +53,10 @@ impl<'a> Request<'a> {
     }
 }
 
-impl Inbox {
-    pub(crate) fn new(write_bytes_max: u32) -> Inbox {
+impl ReceiveBuffer {
+    pub(crate) fn new(write_bytes_max: u32) -> ReceiveBuffer {
         let write_bytes_max = usize::try_from(write_bytes_max).unwrap_or(usize::MAX);
-        Inbox {
+        ReceiveBuffer {
             head: [0; HEAD_BYTES],
             arriving: Slab::new(),
             packed: None,
@@ -74,7 +74,7 @@ impl Inbox {
         (&mut self.head, rest)
     }
 
-    /// Hands on the request of `bytes` bytes that came into the room.
+    /// Passes the received request of `bytes` bytes to `take`.
     pub(crate) fn open<R>(&mut self, bytes: usize, take: impl FnOnce(Request<'_>) -> R) -> R {
         let head = self.head.get(..bytes).unwrap_or(&self.head);
         let rest_bytes = bytes - head.len();
@@ -101,7 +101,7 @@ impl Inbox {
     }
 }
 
-/// Copies data behind what was packed before.
+/// Copies data after the previously packed data.
 fn pack(packed: &mut Option<Slab>, data: &[u8]) -> bytes::Bytes {
     let slab = packed.get_or_insert_with(Slab::new);
     if !slab.rewind() && slab.room_bytes() < data.len() {
