@@ -66,7 +66,7 @@ impl BlockFs {
             match self.locks().lock(holder, request.range) {
                 Err(Errno::WouldBlock) if replies.is_stopped() => return Ok(()),
                 Err(Errno::WouldBlock) => {
-                    replies.pass_turn();
+                    replies.release_slot();
                     replies.wait();
                 }
                 outcome => break outcome?,

@@ -14,7 +14,7 @@ impl ReplySink for ForwardedReplies<'_> {
     }
 
     fn allow_next_change(&mut self) {
-        self.0.pass_turn();
+        self.0.release_slot();
     }
 
     fn announce(&mut self, affected: &[AffectedObject]) -> Result<(), Postponed> {
@@ -27,7 +27,7 @@ impl ReplySink for ForwardedReplies<'_> {
     }
 
     fn grant_names(&mut self, dir: FileId) -> bool {
-        self.0.grant_place(dir)
+        self.0.grant_names(dir)
     }
 }
 

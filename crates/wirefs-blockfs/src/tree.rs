@@ -12,7 +12,7 @@ use wirefs_blocks::tree::{BlockTree, OpenFault, TreeOptions};
 use wirefs_op::message::attach::Watch;
 use wirefs_op::message::version::BootId;
 use wirefs_op::{Errno, FileId, Request, Timestamp, TreePath};
-use wirefs_server::{Attached, Outside, Replies, SessionKey, Tell, Tree};
+use wirefs_server::{Attached, ExternalChange, ObserveChange, Replies, SessionKey, Tree};
 
 /// The default budget of the block cache, in bytes.
 const RAM_BYTES_USUAL: usize = 64 * 1024 * 1024;
@@ -101,23 +101,23 @@ impl Tree for BlockFs {
         self.tree.end(session.0);
     }
 
-    fn observe(&self, mut notify: Tell) {
+    fn observe(&self, mut notify: ObserveChange) {
         self.tree.observe(Box::new(move |change| {
             notify(match change {
                 UnrequestedChange::Object(object) => {
-                    Outside::Changed { id: object.id, name: object.name, version: None }
+                    ExternalChange::Changed { id: object.id, name: object.name, version: None }
                 }
-                UnrequestedChange::Everything => Outside::Lost,
+                UnrequestedChange::Everything => ExternalChange::Lost,
             });
         }));
     }
 
-    fn tend(&self, _known: &dyn Fn(&[FileId]) -> Vec<bool>) -> Option<String> {
+    fn trim_watches(&self, _known: &dyn Fn(&[FileId]) -> Vec<bool>) -> Option<String> {
         self.tree.collect(COLLECT_STEPS);
         None
     }
 
-    fn before_waiting(&self, notify: fn()) -> bool {
+    fn notify_before_blocking(&self, notify: fn()) -> bool {
         self.tree.before_waiting(notify)
     }
 

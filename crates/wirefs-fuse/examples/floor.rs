@@ -1,7 +1,7 @@
-//! The floor of what a mount can do: small files that are known beforehand, each call answered at once by the thread that read it.
-//! Nothing is behind it but the kernel and this crate's codec. The kernel may believe nothing, so that it asks all that it can ask; or,
-//! with `believing`, names and attributes for an hour, so that it asks as little as a file system can have it ask that gives it no
-//! contents to keep. When it is unmounted it tells what it was asked.
+//! The lower bound of a mount's costs: small files with known contents; the thread that reads a call answers it at once.
+//! Only the kernel and this crate's codec take part. By default answers have no validity, so that the kernel makes every
+//! possible call. With `believing`, names and attributes are valid for an hour, which leaves the fewest calls possible
+//! without cached contents. At the unmount it prints the calls.
 //!
 //! `cargo run --release -p wirefs-fuse --example floor DIR [believing]`, as root; then `read_file DIR` of `wirefs-pingfs` reads there.
 
@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use wirefs_client::call::{Answer, Call, CallId, Caller, Entry, Handle, PageCache, ROOT, TreeNodeId};
-use wirefs_fuse::{FileSystem, MountOptions, Reading, Reply, Session, SessionOptions, mount};
+use wirefs_fuse::{FileSystem, MountOptions, ReaderRole, Reply, Session, SessionOptions, mount};
 use wirefs_op::{Errno, FileId, Kind, Stat, Timestamp};
 
-/// What `read_file` expects.
+/// The number of files that `read_file` expects.
 const FILES: u64 = 16;
 const FILE_BYTES: u64 = 100;
 const HOUR: Duration = Duration::from_secs(3600);
@@ -54,7 +54,7 @@ fn stat(node: TreeNodeId) -> Stat {
     }
 }
 
-/// The file's node; the root has the first number.
+/// The file's node; the root has node 1.
 fn file(name: &[u8]) -> Option<TreeNodeId> {
     let number: u64 = std::str::from_utf8(name).ok()?.strip_prefix("small")?.parse().ok()?;
     (number < FILES).then_some(TreeNodeId(ROOT.0 + 1 + number))
@@ -84,7 +84,7 @@ fn answer(call: &Call<'_>, believing: bool) -> (&'static str, Answer) {
 }
 
 impl FileSystem for Floor {
-    fn call(&self, _: Caller, call: Call<'_>, reply: Reply, _: &Reading<'_>) {
+    fn call(&self, _: Caller, call: Call<'_>, reply: Reply, _: &ReaderRole<'_>) {
         let (name, answer) = answer(&call, self.believing);
         reply.answer(answer);
         *self.asked.lock().unwrap_or_else(PoisonError::into_inner).entry(name).or_default() += 1;
@@ -103,7 +103,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let session = Session::start(device, Arc::clone(&floor) as _, SessionOptions::default())?;
     session.join()?;
     let asked = floor.asked.lock().unwrap_or_else(PoisonError::into_inner);
-    let told: Vec<String> = asked.iter().map(|(name, count)| format!("{name} {count}")).collect();
-    println!("asked: {}", told.join(", "));
+    let counts: Vec<String> = asked.iter().map(|(name, count)| format!("{name} {count}")).collect();
+    println!("asked: {}", counts.join(", "));
     Ok(())
 }

@@ -1,16 +1,16 @@
-//! The numbers of the kernel's FUSE interface, as `include/uapi/linux/fuse.h` has them (ABI 7.31 to 7.45).
-//! Structures are not mirrored here: they are read and written field by field, in the order of that header.
+//! The numbers of the kernel's FUSE interface in `include/uapi/linux/fuse.h` (ABI 7.31 to 7.45). Structures are not
+//! mirrored: they are read and written field by field, in the order of that header.
 
-/// The interface's major version.
+/// The major version of the interface.
 pub(crate) const MAJOR: u32 = 7;
-/// The newest minor version that this crate knows.
+/// The newest minor version that this crate supports.
 pub(crate) const MINOR: u32 = 45;
-/// The oldest minor version that it speaks (Linux 5.4).
+/// The oldest minor version that it supports (Linux 5.4).
 pub(crate) const MINOR_MIN: u32 = 31;
-/// The first minor version in which all names can be taken back at once (Linux 6.16).
-pub(crate) const MINOR_FORGETS_NAMES: u32 = 44;
-/// The first minor version in which it lets go of nodes by their numbers (Linux 6.18).
-pub(crate) const MINOR_PRUNES: u32 = 45;
+/// The first minor version with FUSE_NOTIFY_INC_EPOCH (Linux 6.16).
+pub(crate) const MINOR_INC_EPOCH: u32 = 44;
+/// The first minor version with FUSE_NOTIFY_PRUNE (Linux 6.18).
+pub(crate) const MINOR_PRUNE: u32 = 45;
 
 /// `struct fuse_out_header`, in bytes.
 pub(crate) const OUT_HEADER_BYTES: usize = 16;
@@ -18,7 +18,7 @@ pub(crate) const OUT_HEADER_BYTES: usize = 16;
 pub(crate) const IN_HEADER_BYTES: usize = 40;
 /// `struct fuse_write_in`, in bytes.
 pub(crate) const WRITE_IN_BYTES: usize = 40;
-/// `struct fuse_init_in` since 7.36, in bytes; before, its first 16.
+/// `struct fuse_init_in` since 7.36, in bytes; before 7.36 its first 16 bytes.
 pub(crate) const INIT_IN_BYTES: usize = 64;
 /// `struct fuse_entry_out`, in bytes.
 pub(crate) const ENTRY_OUT_BYTES: usize = 128;
@@ -27,10 +27,11 @@ pub(crate) const DIRENT_BYTES: u32 = 24;
 /// `struct fuse_direntplus` without its name, in bytes.
 pub(crate) const DIRENTPLUS_BYTES: u32 = 152;
 
-/// Room in a reading buffer beside the data of a write, in bytes: headers, names, the smallest buffer allowed (8 KiB).
+/// Room in a receive buffer beside the data of a write, in bytes: headers and names, at least the kernel's minimum
+/// (8 KiB).
 pub(crate) const READ_SLACK_BYTES: usize = 8192;
 
-/// A symbolic link's target is read into a page without its last byte.
+/// The kernel reads a symlink's target into a page without its last byte.
 pub(crate) const TARGET_BYTES_MAX: u32 = 4095;
 
 /// Operations.
@@ -84,7 +85,7 @@ pub(crate) mod opcode {
     pub(crate) const COPY_FILE_RANGE_64: u32 = 53;
 }
 
-/// What kernel and server agree on in INIT. The upper half travels in a word of its own (`flags2`).
+/// Features that are negotiated in INIT. The upper half has its own word (`flags2`).
 pub(crate) mod feature {
     pub(crate) const ASYNC_READ: u64 = 1 << 0;
     pub(crate) const POSIX_LOCKS: u64 = 1 << 1;
@@ -111,7 +112,7 @@ pub(crate) mod feature {
     pub(crate) const NO_EXPORT_SUPPORT: u64 = 1 << 38;
 }
 
-/// Which fields of a SETATTR count.
+/// The valid fields of a SETATTR.
 pub(crate) mod setattr {
     pub(crate) const MODE: u32 = 1 << 0;
     pub(crate) const UID: u32 = 1 << 1;
@@ -125,51 +126,51 @@ pub(crate) mod setattr {
     pub(crate) const KILL_SUIDGID: u32 = 1 << 11;
 }
 
-/// What the answer to OPEN, OPENDIR and CREATE tells the kernel about its cache.
+/// Flags in the answer to OPEN, OPENDIR and CREATE.
 pub(crate) mod opened {
     pub(crate) const DIRECT_IO: u32 = 1 << 0;
     pub(crate) const KEEP_CACHE: u32 = 1 << 1;
     pub(crate) const CACHE_DIR: u32 = 1 << 3;
-    /// Since 7.35; older kernels do not look at it.
+    /// Since 7.35; older kernels ignore it.
     pub(crate) const NOFLUSH: u32 = 1 << 5;
     pub(crate) const PARALLEL_DIRECT_WRITES: u32 = 1 << 6;
 }
 
-/// GETATTR: the handle counts.
+/// GETATTR: the handle is valid.
 pub(crate) const GETATTR_HANDLE: u32 = 1 << 0;
 /// WRITE: from the page cache.
 pub(crate) const WRITE_CACHE: u32 = 1 << 0;
-/// WRITE: setuid and setgid bits must fall.
+/// WRITE: clear setuid and setgid bits.
 pub(crate) const WRITE_KILL_SUIDGID: u32 = 1 << 2;
-/// RELEASE: flock locks of the open file must fall.
+/// RELEASE: release the flock locks of the open file.
 pub(crate) const RELEASE_FLOCK_UNLOCK: u32 = 1 << 1;
 /// FSYNC, FSYNCDIR: data only.
 pub(crate) const FSYNC_DATA_ONLY: u32 = 1 << 0;
-/// SETXATTR: the setgid bit must fall, for an access ACL.
+/// SETXATTR: clear the setgid bit, for an access ACL.
 pub(crate) const SETXATTR_KILL_SGID: u32 = 1 << 0;
-/// GETLK, SETLK, SETLKW: a `flock` lock, else a POSIX one.
+/// GETLK, SETLK, SETLKW: a `flock` lock, not a POSIX one.
 pub(crate) const LOCK_FLOCK: u32 = 1 << 0;
 
-/// Lock types, as `fcntl(2)` has them on all architectures but Alpha, PA-RISC and SPARC.
+/// Lock types of `fcntl(2)` on all architectures but Alpha, PA-RISC and SPARC.
 pub(crate) mod lock {
     pub(crate) const READ: u32 = 0;
     pub(crate) const WRITE: u32 = 1;
     pub(crate) const UNLOCK: u32 = 2;
-    /// The kernel's "to the end".
+    /// The kernel's "to the end of the file".
     pub(crate) const OFFSET_MAX: u64 = i64::MAX as u64;
 }
 
-/// `STATX_BASIC_STATS`: all that `stat(2)` has, and no birth time.
+/// `STATX_BASIC_STATS`: all fields of `stat(2)`, without the birth time.
 pub(crate) const STATX_BASIC: u32 = 0x7ff;
 
-/// Codes of messages to the kernel that answer nothing.
+/// Codes of notifications to the kernel.
 pub(crate) mod notify {
     pub(crate) const INVALIDATE_INODE: i32 = 2;
     pub(crate) const INVALIDATE_ENTRY: i32 = 3;
-    /// A flag of the one before, since 7.38 (Linux 6.2; older ones do not look at it).
+    /// A flag of INVALIDATE_ENTRY since 7.38 (Linux 6.2; older kernels ignore it).
     pub(crate) const EXPIRE_ONLY: u32 = 1 << 0;
-    /// `FUSE_NOTIFY_INC_EPOCH`: no name that was told before is believed any more.
-    pub(crate) const FORGET_NAMES: i32 = 8;
-    /// `FUSE_NOTIFY_PRUNE`: nodes that nobody uses are let go of. It takes no lock of a directory.
+    /// `FUSE_NOTIFY_INC_EPOCH`: invalidates all cached names.
+    pub(crate) const INC_EPOCH: i32 = 8;
+    /// `FUSE_NOTIFY_PRUNE`: evicts unused inodes. It takes no directory lock.
     pub(crate) const PRUNE: i32 = 9;
 }

@@ -1,4 +1,4 @@
-//! From an answer to the kernel's bytes: a pure function, so that it can be tested without a kernel.
+//! Encodes answers for the kernel: a pure function, testable without a kernel.
 
 mod attribute;
 mod listing;
@@ -13,14 +13,14 @@ pub(crate) use time::bound;
 use wirefs_client::call::{Answer, CallId, Entry, Handle, PageCache};
 use wirefs_op::{Errno, FsStat, LockKind, LockRange};
 
-/// Which shape of answer an operation takes.
+/// The form of an operation's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expects {
-    /// None at all.
+    /// No answer.
     Nothing,
-    /// That it is done.
+    /// Success without data.
     Done,
-    /// An entry, or that there is none.
+    /// An entry, or its absence.
     Lookup,
     /// An entry.
     Entry,
@@ -34,14 +34,14 @@ pub enum Expects {
     OpenedDirectory,
     /// An entry and an opened file.
     Created,
-    /// Bytes, so many at most.
+    /// Bytes.
     Data {
         /// The kernel's room for them.
         bytes_max: u32,
     },
-    /// An extended attribute or their names; with `size_max` 0 its size only.
+    /// An extended attribute or the list of names; only the size if `size_max` is 0.
     Xattr {
-        /// The caller's room for it.
+        /// The caller's room.
         size_max: u32,
     },
     /// A count of bytes.
@@ -52,28 +52,28 @@ pub enum Expects {
     Listing {
         /// The kernel's room for them.
         bytes_max: u32,
-        /// Each with its attributes.
+        /// Whether each has attributes.
         with_stats: bool,
     },
-    /// Figures of the file system.
+    /// File system statistics.
     FsStat,
-    /// A lock in the way.
+    /// A conflicting lock.
     Lock,
     /// An offset.
     Offset,
 }
 
-/// An answer as it is written: what was put together here, and data that is not copied.
+/// An encoded answer: its head, and data that is not copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Encoded {
     pub(crate) head: Vec<u8>,
     pub(crate) data: Bytes,
 }
 
-/// Bytes of most answers at most: header, entry, opened file.
+/// The largest size of most answers in bytes: header, entry, opened file.
 const USUAL_BYTES: usize = abi::OUT_HEADER_BYTES + abi::ENTRY_OUT_BYTES + 16;
 
-/// Puts an answer into the shape that its call takes. One that does not fit its call becomes `EIO`.
+/// Encodes an answer in the form of its call. An answer of another form becomes `EIO`.
 pub(crate) fn encode(call: CallId, expects: Expects, answer: Answer) -> Encoded {
     let mut head = Vec::with_capacity(USUAL_BYTES);
     head.extend_from_slice(&[0; abi::OUT_HEADER_BYTES]);
@@ -90,12 +90,12 @@ pub(crate) fn encode(call: CallId, expects: Expects, answer: Answer) -> Encoded 
     Encoded { head, data }
 }
 
-/// A header alone, with an error.
+/// An error without data.
 pub(crate) fn encode_error(call: CallId, errno: Errno) -> Vec<u8> {
     encode(call, Expects::Done, Answer::Fail(errno)).head
 }
 
-/// Fills the header that `message` begins with: `len[4] error[4] unique[8]`.
+/// Fills the header at the start of `message`: `len[4] error[4] unique[8]`.
 pub(crate) fn put_header(message: &mut [u8], error: i32, unique: u64, data_bytes: usize) {
     let length = u32::try_from(message.len() + data_bytes).unwrap_or(u32::MAX);
     let fields = length.to_ne_bytes().into_iter().chain(error.to_ne_bytes()).chain(unique.to_ne_bytes());
@@ -114,7 +114,7 @@ pub(crate) fn put_u64(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(&value.to_ne_bytes());
 }
 
-/// Appends what follows the header; returns data to send behind it.
+/// Appends the body, and returns the data that follows it.
 fn put(out: &mut Vec<u8>, expects: Expects, answer: Answer) -> Result<Bytes, Errno> {
     match (answer, expects) {
         (Answer::Fail(errno), _) => return Err(errno),
@@ -144,7 +144,8 @@ fn put(out: &mut Vec<u8>, expects: Expects, answer: Answer) -> Result<Bytes, Err
         (Answer::Listing(entries), Expects::Listing { bytes_max, with_stats }) => {
             listing::put(out, &entries, bytes_max, with_stats)?;
         }
-        // The kernel concludes something only from an answer without any bytes, and reads no entry in so few (`fs/fuse/readdir.c`).
+        // The kernel marks a listing as complete only after an answer of 0 bytes, and reads no entry from fewer
+        // bytes (`fs/fuse/readdir.c`).
         (Answer::ListingEnd, Expects::Listing { .. }) => put_u64(out, 0),
         (Answer::FsStat(fs), Expects::FsStat) => put_fs_stat(out, &fs),
         (Answer::Lock(lock), Expects::Lock) => put_lock(out, lock),
@@ -175,17 +176,18 @@ fn within(data: Bytes, bytes_max: u32, otherwise: Errno) -> Result<Bytes, Errno>
     if fits { Ok(data) } else { Err(otherwise) }
 }
 
-/// Whether pages that are better not kept are kept: a file that cannot be mapped would be worse.
-pub(crate) fn decide_pages(answer: &mut Answer, maps_unkept: bool) {
+/// Whether pages are cached although the file system asked for the opposite: otherwise the file could not be
+/// mapped.
+pub(crate) fn decide_pages(answer: &mut Answer, maps_uncached: bool) {
     if let Answer::Opened(_, cache @ PageCache::Avoid) | Answer::Created(_, _, cache @ PageCache::Avoid) =
         answer
     {
-        *cache = if maps_unkept { PageCache::Bypass } else { PageCache::Drop };
+        *cache = if maps_uncached { PageCache::Bypass } else { PageCache::Drop };
     }
 }
 
-/// NOFLUSH only where that was answered: FLUSH is how the POSIX locks of who closes fall (`fuse_setlk` leaves the unlocking of
-/// a close to it), those taken through other descriptors of the file too.
+/// Sets NOFLUSH only if it was answered: the kernel leaves the release of POSIX locks at a close to FLUSH
+/// (`fuse_setlk`), also of those taken through other descriptors of the file.
 fn file_flags(cache: PageCache) -> u32 {
     match cache {
         PageCache::Keep => opened::KEEP_CACHE,
@@ -196,7 +198,7 @@ fn file_flags(cache: PageCache) -> u32 {
     }
 }
 
-/// A listing is cached by the kernel only when it may be kept: what it would gather for itself it cannot check.
+/// The kernel caches a listing only if it may be kept, because it cannot validate one.
 fn directory_flags(cache: PageCache) -> u32 {
     match cache {
         PageCache::Keep | PageCache::Quiet => opened::KEEP_CACHE | opened::CACHE_DIR,

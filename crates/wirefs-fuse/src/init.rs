@@ -1,31 +1,31 @@
-//! The agreement that a mount begins with: what the kernel offers, what is taken of it. Pure.
+//! INIT: the negotiation of features with the kernel. Pure.
 
 #[cfg(test)]
 mod tests;
 
 use crate::abi::{self, feature};
 use crate::answer::{put_u16, put_u32, put_u64};
-use crate::operands::{Misshapen, Operands};
+use crate::operands::{InvalidOperands, Operands};
 use crate::request::Dialect;
 use crate::session::SessionOptions;
 use wirefs_client::call::CallId;
 
-/// What the kernel offers in INIT.
+/// The kernel's offer in INIT.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offer {
-    /// Its interface's major version.
+    /// The major version of its interface.
     pub major: u32,
-    /// Its interface's minor version.
+    /// The minor version of its interface.
     pub minor: u32,
-    /// Bytes that it reads ahead at most.
+    /// Its largest read-ahead in bytes.
     pub readahead_bytes_max: u32,
-    /// Its features, both words of them.
+    /// Its features, both words.
     pub features: u64,
 }
 
 impl Offer {
     /// `major[4] minor[4] max_readahead[4] flags[4] flags2[4] unused[44]`; the second word of flags since 7.36.
-    pub(crate) fn decode(mut operands: Operands<'_>) -> Result<Offer, Misshapen> {
+    pub(crate) fn decode(mut operands: Operands<'_>) -> Result<Offer, InvalidOperands> {
         let (major, minor) = (operands.u32()?, operands.u32()?);
         let readahead_bytes_max = operands.u32()?;
         let mut features = u64::from(operands.u32()?);
@@ -36,33 +36,33 @@ impl Offer {
     }
 }
 
-/// What kernel and session agreed on.
+/// The negotiated parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Agreed {
-    /// The interface's minor version that is spoken; its major version is 7.
+pub struct Negotiated {
+    /// The minor version in use; the major version is 7.
     pub minor: u32,
-    /// Features in use, in the kernel's bits.
+    /// The features in use, as the kernel's bits.
     pub features: u64,
-    /// Bytes that the kernel reads ahead at most.
+    /// The largest read-ahead of the kernel in bytes.
     pub readahead_bytes_max: u32,
-    /// Bytes that one write carries at most.
+    /// The largest write in bytes.
     pub write_bytes_max: u32,
-    /// Pages that one request carries at most, which bounds reads.
+    /// The pages of the largest request, which limits reads.
     pub pages_max: u16,
-    /// Requests that the kernel sends without waiting, at most.
+    /// The limit of background requests.
     pub background_max: u16,
-    /// Whether the kernel can be told to forget all names at once; else each is told for 1 s at most.
-    pub forgets_names: bool,
+    /// Whether the kernel can invalidate all names at once; if not, each is valid for at most 1 s.
+    pub invalidates_all_names: bool,
     statx: bool,
-    spares_opendir: bool,
+    no_opendir: bool,
 }
 
-impl Agreed {
+impl Negotiated {
     pub(crate) fn prunes(&self) -> bool {
-        self.minor >= abi::MINOR_PRUNES
+        self.minor >= abi::MINOR_PRUNE
     }
 
-    pub(crate) fn maps_unkept(&self) -> bool {
+    pub(crate) fn maps_uncached(&self) -> bool {
         self.features & feature::DIRECT_IO_ALLOW_MMAP != 0
     }
 
@@ -70,7 +70,7 @@ impl Agreed {
         Dialect {
             setxattr_ext: self.features & feature::SETXATTR_EXT != 0,
             statx: self.statx,
-            spares_opendir: self.spares_opendir,
+            no_opendir: self.no_opendir,
         }
     }
 
@@ -85,7 +85,7 @@ impl Agreed {
         let (low, high) = split_words(self.features);
         put_u32(&mut out, low);
         put_u16(&mut out, self.background_max);
-        // From three quarters of it on, the kernel calls the mount congested and stops reading ahead.
+        // Above three quarters of the limit, the kernel considers the mount congested and stops read-ahead.
         put_u16(&mut out, self.background_max - self.background_max / 4);
         put_u32(&mut out, self.write_bytes_max);
         put_u32(&mut out, 1);
@@ -106,23 +106,23 @@ fn split_words(features: u64) -> (u32, u32) {
     (low, high)
 }
 
-/// What becomes of an offer.
+/// The result of a negotiation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    Agreed(Agreed),
-    /// The kernel is newer by a major version: it is told ours and offers again.
+    Negotiated(Negotiated),
+    /// The kernel has a newer major version: it gets ours and sends another offer.
     OfferAgain,
     /// The kernel is too old.
     TooOld,
 }
 
-/// Taken whenever the kernel has it.
+/// Features that are always requested.
 ///
-/// NO_EXPORT_SUPPORT: a file handle holds a node number, which means nothing once the kernel has forgotten the node, so the
-/// kernel gives out none.
+/// NO_EXPORT_SUPPORT: a file handle contains a node id, which is invalid after the kernel has evicted the inode. So
+/// the kernel must not give out handles.
 ///
-/// Not taken, and why: WRITEBACK_CACHE (the kernel would own size and times of files that others change too), NO_OPEN_SUPPORT
-/// (opens tell the server what is in use).
+/// Not requested: WRITEBACK_CACHE (the kernel would own size and times of files that other clients change),
+/// NO_OPEN_SUPPORT (opens tell the server which files are in use).
 const ALWAYS: u64 = feature::ASYNC_READ
     | feature::POSIX_LOCKS
     | feature::ATOMIC_O_TRUNC
@@ -141,11 +141,11 @@ const ALWAYS: u64 = feature::ASYNC_READ
     | feature::DIRECT_IO_ALLOW_MMAP
     | feature::NO_EXPORT_SUPPORT;
 
-/// Pages of a request where the kernel cannot be told.
+/// Pages of a request without MAX_PAGES.
 const PAGES_DEFAULT: u32 = 32;
 
-/// Takes of an offer what the options ask for.
-pub(crate) fn agree(offer: &Offer, options: &SessionOptions, page_bytes: u32) -> Outcome {
+/// Selects the features that the kernel offers and the options request.
+pub(crate) fn negotiate(offer: &Offer, options: &SessionOptions, page_bytes: u32) -> Outcome {
     if offer.major > abi::MAJOR {
         return Outcome::OfferAgain;
     }
@@ -157,7 +157,7 @@ pub(crate) fn agree(offer: &Offer, options: &SessionOptions, page_bytes: u32) ->
     if options.readdirplus_auto {
         wanted |= feature::READDIRPLUS_AUTO;
     }
-    if options.spares_opendir {
+    if options.no_opendir {
         wanted |= feature::NO_OPENDIR_SUPPORT;
     }
     if options.posix_acl {
@@ -169,20 +169,20 @@ pub(crate) fn agree(offer: &Offer, options: &SessionOptions, page_bytes: u32) ->
         0 => PAGES_DEFAULT,
         _ => options.write_bytes_max().div_ceil(page_bytes),
     };
-    Outcome::Agreed(Agreed {
+    Outcome::Negotiated(Negotiated {
         minor: offer.minor.min(abi::MINOR),
         features,
         readahead_bytes_max: offer.readahead_bytes_max,
         write_bytes_max: options.write_bytes_max().min(pages_max.saturating_mul(page_bytes)),
         pages_max: u16::try_from(pages_max).unwrap_or(u16::MAX),
         background_max: options.background_max.max(1),
-        forgets_names: options.forgets_names && offer.minor >= abi::MINOR_FORGETS_NAMES,
+        invalidates_all_names: options.invalidates_all_names && offer.minor >= abi::MINOR_INC_EPOCH,
         statx: options.statx,
-        spares_opendir: features & feature::NO_OPENDIR_SUPPORT != 0,
+        no_opendir: features & feature::NO_OPENDIR_SUPPORT != 0,
     })
 }
 
-/// Tells a newer kernel our version, so that it offers again.
+/// Replies with our version to a newer kernel, which then sends another offer.
 pub(crate) fn encode_offer_again(call: CallId) -> Vec<u8> {
     let mut out = vec![0; abi::OUT_HEADER_BYTES];
     put_u32(&mut out, abi::MAJOR);

@@ -1,4 +1,4 @@
-//! Making a mount: as root directly, else through `fusermount3`.
+//! Mounting: directly as root, else through `fusermount3`.
 
 mod error;
 mod fusermount;
@@ -12,7 +12,7 @@ pub use error::MountError;
 pub(crate) use fusermount::unmount as unmount_through_helper;
 pub use options::MountOptions;
 pub use remount::{RemountError, remount};
-pub use table::{Entry as TableEntry, is_read_only};
+pub use table::{TableEntry, is_read_only};
 pub(crate) use table::{find as find_in_table, resolve_mountpoint};
 
 use crate::device::{Device, open_device};
@@ -21,18 +21,18 @@ use rustix::io::Errno;
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
 
-/// Mounts at `mountpoint`, a directory. The caller then starts a [`Session`](crate::Session) on the device; until it does,
-/// programs that touch the mount wait.
+/// Mounts at the directory `mountpoint`. The caller then starts a [`Session`](crate::Session) on the device; until
+/// it does, programs that access the mount block.
 ///
 /// # Errors
-/// Each says in plain words what is wrong and what to do.
+/// Each message states the cause and the next step.
 pub fn mount(mountpoint: &Path, options: &MountOptions) -> Result<Device, MountError> {
     let mountpoint = examine(mountpoint)?;
     if !rustix::process::geteuid().is_root() {
         return fusermount::mount(&mountpoint, options).map(Device::from);
     }
     match mount_directly(&mountpoint, options) {
-        // Root by name only, as in a container without the right to mount: the helper may have it.
+        // Root without the capability to mount, as in a container: the helper may have it.
         Err(refused @ MountError::NotPermitted { .. }) => match fusermount::mount(&mountpoint, options) {
             Err(MountError::NoHelper) => Err(refused),
             result => result.map(Device::from),
@@ -41,7 +41,7 @@ pub fn mount(mountpoint: &Path, options: &MountOptions) -> Result<Device, MountE
     }
 }
 
-/// The mountpoint's real path, when it can be mounted on.
+/// The real path of the mountpoint, after checks.
 fn examine(mountpoint: &Path) -> Result<PathBuf, MountError> {
     let path = || mountpoint.to_path_buf();
     let entry = find_in_table(mountpoint).ok().flatten();

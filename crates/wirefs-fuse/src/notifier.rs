@@ -1,20 +1,20 @@
-//! Telling the kernel what to forget.
+//! Notifications to the kernel: invalidation of names, attributes and pages.
 
 #[cfg(test)]
 mod tests;
 
 use crate::abi::{self, notify};
 use crate::answer::{put_header, put_u32, put_u64};
-use crate::beliefs::{Distrust, TakenBack};
 use crate::device::Connection;
+use crate::name_cache::{Expiry, NameInvalidation};
 use std::io;
 use std::sync::Weak;
 use std::time::{Duration, Instant};
 use wirefs_client::call::{Invalidate, TreeNodeId};
 
-const NOBODYS_NAME: &[u8] = b"\x01wirefs waits for who reads here\x01";
+const UNUSED_NAME: &[u8] = b"\x01wirefs waits for who reads here\x01";
 
-/// Tells the kernel what to forget. It does not keep the mount alive.
+/// Sends invalidations to the kernel. It does not keep the mount alive.
 #[derive(Clone, Debug)]
 pub struct Notifier {
     connection: Weak<Connection>,
@@ -25,21 +25,21 @@ impl Notifier {
         Notifier { connection }
     }
 
-    /// Returns a notifier without a kernel, for a mount that only its own process uses: nothing has to be forgotten.
+    /// Returns a notifier without a kernel, for a mount that only its own process uses: nothing needs invalidation.
     pub fn without_kernel() -> Notifier {
         Notifier::new(Weak::new())
     }
 
-    /// Has the kernel forget. That it never knew, or that the mount is gone, is no error. Says when it must be told once more: a directory's
-    /// name may be renewed by an answer on its way, and is believed until then.
+    /// Invalidates cached data. Unknown nodes and names, and a gone mount, are not errors. Returns when the
+    /// invalidation must be repeated: an answer in transit may renew a directory's name until then.
     ///
-    /// It may wait for calls that are under way: for a name until those that hold its directory are answered, for pages
-    /// until reads and writes of them are. So it must come from a thread that no answer waits for: neither from within
-    /// [`FileSystem::call`](crate::FileSystem::call) nor from the thread that receives the server's replies. For attributes
-    /// alone (an offset below 0), and for a directory's listing, it waits for no call.
+    /// It may wait for calls in progress: for a name until the calls that hold its directory are answered, for
+    /// pages until reads and writes of them are. So it must run in a thread that no answer depends on: neither
+    /// within [`FileSystem::call`](crate::FileSystem::call) nor in the thread that receives the server's replies.
+    /// For attributes alone (an offset below 0), and for a directory's listing, it does not wait.
     ///
     /// # Errors
-    /// Those of writing to the device, but for "no such node or name" and "unmounted".
+    /// Those of writing to the device, except for "no such node or name" and "unmounted".
     ///
     /// # Cost
     /// One system call.
@@ -47,105 +47,107 @@ impl Notifier {
         let Some(connection) = self.connection.upgrade() else {
             return Ok(None);
         };
-        let beliefs = connection.beliefs();
+        let name_cache = connection.name_cache();
         match what {
-            Invalidate::Entry { parent, .. } if beliefs.is_distrusted(*parent) => Ok(None),
+            Invalidate::Entry { parent, .. } if name_cache.are_names_untrusted(*parent) => Ok(None),
             Invalidate::Entry { parent, name, is_directory } => {
-                // Before the kernel is told: what is answered from now on is answered for no time.
-                let TakenBack { drops, again } = beliefs.take_back(*parent, name, *is_directory);
-                let again = again.map(|after| Instant::now() + after);
-                tell(&connection, &encode(what, drops)).map(|()| again)
+                // Before the kernel is notified: answers from now on get no validity.
+                let NameInvalidation { drops, repeat_after } =
+                    name_cache.begin_invalidation(*parent, name, *is_directory);
+                let repeat_after = repeat_after.map(|after| Instant::now() + after);
+                send(&connection, &encode(what, drops)).map(|()| repeat_after)
             }
             Invalidate::Node { .. } | Invalidate::Listing { .. } => {
-                tell(&connection, &encode(what, false)).map(|()| None)
+                send(&connection, &encode(what, false)).map(|()| None)
             }
         }
     }
 
-    /// Waits until every call that reads this directory now has been answered and the kernel has taken the answer in: it holds the
-    /// directory alone to forget a name there. This one nobody has; if somebody does, the kernel asks for it again.
+    /// Waits until all present readdir calls of this directory are answered and the kernel has processed the
+    /// answers: to invalidate a name it locks the directory exclusively. The name used here does not exist; if it
+    /// does, it is only looked up again.
     ///
     /// # Errors
     /// As [`Notifier::invalidate`].
     ///
     /// # Cost
-    /// One system call, which may wait as that does.
+    /// One system call, which may wait as described there.
     pub fn await_readers(&self, dir: TreeNodeId) -> io::Result<()> {
         let Some(connection) = self.connection.upgrade() else {
             return Ok(());
         };
-        let what = Invalidate::Entry { parent: dir, name: NOBODYS_NAME.to_vec(), is_directory: false };
-        tell(&connection, &encode(&what, false))
+        let what = Invalidate::Entry { parent: dir, name: UNUSED_NAME.to_vec(), is_directory: false };
+        send(&connection, &encode(&what, false))
     }
 
-    /// Has the kernel let go of a node that nobody uses, so that it gives back what it holds of it. These are all names that it knows
-    /// the node by: a kernel that takes no numbers lets go of them one by one.
+    /// Evicts an unused inode from the kernel, so that the kernel sends FORGET. `names` are all names that the
+    /// kernel knows it by: a kernel without PRUNE drops them one by one.
     ///
     /// # Errors
     /// As [`Notifier::invalidate`].
     ///
     /// # Cost
-    /// One system call (Linux 6.18); else one a name, each of which may wait for calls under way in the directory, and come too late
-    /// for who walks it.
-    pub fn let_go(&self, node: TreeNodeId, names: Vec<(TreeNodeId, Vec<u8>)>) -> io::Result<()> {
+    /// One system call (Linux 6.18); else one per name, each of which may wait for calls in progress in the
+    /// directory, and may be too late for a program that walks it.
+    pub fn prune(&self, node: TreeNodeId, names: Vec<(TreeNodeId, Vec<u8>)>) -> io::Result<()> {
         let Some(connection) = self.connection.upgrade() else {
             return Ok(());
         };
-        if connection.beliefs().prunes() {
-            return tell(&connection, &encode_prune(node));
+        if connection.name_cache().prunes() {
+            return send(&connection, &encode_prune(node));
         }
         for (parent, name) in names {
-            tell(&connection, &encode(&Invalidate::Entry { parent, name, is_directory: false }, true))?;
+            send(&connection, &encode(&Invalidate::Entry { parent, name, is_directory: false }, true))?;
         }
         Ok(())
     }
 
-    /// Has the kernel believe no name of these directories that it was told before `since`, while calls are under way
-    /// there for which [`Notifier::invalidate`] waits. Says how long that still takes.
+    /// Makes names of these directories invalid that were answered before `since`, while calls in progress there
+    /// would block [`Notifier::invalidate`]. Returns how long that still takes.
     ///
     /// # Errors
     /// As [`Notifier::invalidate`].
     ///
     /// # Cost
-    /// For a directory where it was not needed of late: all names of the mount, with what the kernel knows of those below and
-    /// does not use; or 1 s, where the kernel cannot do that. In these directories each look asks from then on, until no name
-    /// there was invalidated for a minute.
-    pub fn distrust(&self, directories: &[TreeNodeId], since: Instant) -> io::Result<Duration> {
+    /// For a directory that is not contended: all names of the mount, with unused inodes below them; or 1 s if the
+    /// kernel cannot invalidate all names. After that, every lookup in these directories becomes a call, until no
+    /// name there was invalidated for a minute.
+    pub fn expire_directories(&self, directories: &[TreeNodeId], since: Instant) -> io::Result<Duration> {
         let Some(connection) = self.connection.upgrade() else {
             return Ok(Duration::ZERO);
         };
-        let Distrust { forgets_all, wait } = connection.beliefs().distrust(directories, since);
-        if forgets_all {
-            forget_names(&connection)?;
+        let Expiry { invalidates_all, wait } = connection.name_cache().expire_directories(directories, since);
+        if invalidates_all {
+            invalidate_all_names(&connection)?;
         }
         Ok(wait)
     }
 
-    /// Has the kernel forget all names, absent ones too, without waiting for anything. Says whether it can.
+    /// Invalidates all names, including absent ones, without waiting. Returns whether the kernel supports it.
     ///
-    /// Entries of a listing that was answered and that a program is about to receive may count as told after it.
+    /// Entries of an answered listing that a program is about to receive may count as later ones.
     ///
     /// # Errors
     /// As [`Notifier::invalidate`].
     ///
     /// # Cost
-    /// One system call, however many names there are. When the kernel then comes upon a name, it drops all that it knows below
-    /// that is not in use.
-    pub fn forget_names(&self) -> io::Result<bool> {
-        match self.connection.upgrade().filter(|connection| connection.beliefs().forgets_names()) {
-            Some(connection) => forget_names(&connection).map(|()| true),
+    /// One system call, however many names there are. At the next use of a name the kernel drops everything unused
+    /// below it.
+    pub fn invalidate_all_names(&self) -> io::Result<bool> {
+        match self.connection.upgrade().filter(|connection| connection.name_cache().invalidates_all_names()) {
+            Some(connection) => invalidate_all_names(&connection).map(|()| true),
             None => Ok(false),
         }
     }
 }
 
-fn forget_names(connection: &Connection) -> io::Result<()> {
-    tell(connection, &message(notify::FORGET_NAMES, |_| {}))
+fn invalidate_all_names(connection: &Connection) -> io::Result<()> {
+    send(connection, &message(notify::INC_EPOCH, |_| {}))
 }
 
-fn tell(connection: &Connection, message: &[u8]) -> io::Result<()> {
+fn send(connection: &Connection, message: &[u8]) -> io::Result<()> {
     use rustix::io::Errno;
-    match connection.send_unasked(message) {
+    match connection.send_notification(message) {
         Ok(())
         | Err(
             Errno::NOENT | Errno::INVAL | Errno::NODEV | Errno::CONNABORTED | Errno::NOTCONN | Errno::NOTDIR,
@@ -154,7 +156,7 @@ fn tell(connection: &Connection, message: &[u8]) -> io::Result<()> {
     }
 }
 
-/// `drops`: a name, with what is below; else it expires.
+/// `drops`: the name is dropped with everything below it; else it expires.
 fn encode(what: &Invalidate, drops: bool) -> Vec<u8> {
     match what {
         // ino[8] off[8] len[8]
@@ -163,7 +165,7 @@ fn encode(what: &Invalidate, drops: bool) -> Vec<u8> {
             put_u64(out, offset.cast_unsigned());
             put_u64(out, length.cast_unsigned());
         }),
-        // A directory's pages are the listing that the kernel keeps.
+        // The cached listing of a directory is stored in its pages.
         Invalidate::Listing { node } => {
             encode(&Invalidate::Node { node: *node, offset: 0, length: 0 }, drops)
         }
@@ -188,7 +190,7 @@ fn encode_prune(node: TreeNodeId) -> Vec<u8> {
     })
 }
 
-/// A message with no request to answer: call 0, and its code where an answer has its error.
+/// A notification: call 0, and the code in place of an error.
 fn message(code: i32, put: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut out = vec![0; abi::OUT_HEADER_BYTES];
     put(&mut out);

@@ -1,14 +1,14 @@
-//! The right, and the duty, to answer one call.
+//! The obligation to answer one call.
 
 use crate::answer::{self, Expects};
-use crate::beliefs::Lookup;
 use crate::device::Connection;
+use crate::name_cache::Lookup;
 use std::sync::Arc;
 use wirefs_client::call::{Answer, CallId, TreeNodeId};
 use wirefs_op::Errno;
 
-/// Answers one call, once, from any thread, now or later. Dropped without an answer, it answers `EIO`: no caller waits
-/// for ever. Forgets take no answer; theirs does nothing.
+/// Answers one call once, from any thread, now or later. Dropped without an answer, it answers `EIO`, so that no
+/// caller waits forever. A forget has no answer; its reply does nothing.
 #[derive(Debug)]
 pub struct Reply {
     connection: Arc<Connection>,
@@ -21,7 +21,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// The answer to a call on `directory`, if it is one; `lookup` where that looks up a name.
+    /// The reply to a call on `directory`, if it is one; with `lookup` if the call looks up a name.
     pub(crate) fn new(
         connection: &Arc<Connection>,
         lane: usize,
@@ -34,12 +34,12 @@ impl Reply {
         Reply { connection: Arc::clone(connection), lane, call, expects, directory, lookup, waiting }
     }
 
-    /// The call that it answers.
+    /// The call to answer.
     pub fn id(&self) -> CallId {
         self.call
     }
 
-    /// Gives the answer to the kernel. One that does not fit the call becomes `EIO`.
+    /// Sends the answer to the kernel. An answer of another form than the call's becomes `EIO`.
     ///
     /// # Cost
     /// One system call; data is not copied here.
@@ -49,14 +49,14 @@ impl Reply {
 
     fn send(&mut self, mut answer: Answer) {
         if std::mem::replace(&mut self.waiting, false) {
-            let beliefs = self.connection.beliefs();
-            answer::bound(&mut answer, beliefs.bounds(self.directory));
-            let lookup = self.lookup.map(|lookup| beliefs.answering(lookup, &mut answer));
-            answer::decide_pages(&mut answer, beliefs.maps_unkept());
+            let name_cache = self.connection.name_cache();
+            answer::bound(&mut answer, name_cache.bounds(self.directory));
+            let lookup = self.lookup.map(|lookup| name_cache.answering(lookup, &mut answer));
+            answer::decide_pages(&mut answer, name_cache.maps_uncached());
             let encoded = answer::encode(self.call, self.expects, answer);
             self.connection.send(self.lane, self.call, &encoded);
             if let Some(lookup) = lookup {
-                beliefs.answered(lookup);
+                name_cache.answered(lookup);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! From the kernel's bytes to a call: pure functions, so that they can be tested and fuzzed without a kernel.
+//! Decodes the kernel's requests: pure functions, testable and fuzzable without a kernel.
 
 mod attribute;
 mod directory;
@@ -11,92 +11,93 @@ mod tests;
 use crate::abi::{self, opcode};
 use crate::answer::Expects;
 use crate::init::Offer;
-use crate::operands::{Misshapen, Operands};
+use crate::operands::{InvalidOperands, Operands};
 use wirefs_client::call::{Call, CallId, Caller, TreeNodeId, WriteData};
 use wirefs_op::Errno;
 
-/// What was agreed on in INIT and changes the shape of requests.
+/// Negotiated features that change the form of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dialect {
     /// SETXATTR has its longer form.
     pub setxattr_ext: bool,
-    /// STATX is answered, from GETATTR; else the kernel is told once that there is none.
+    /// STATX is answered from GETATTR; if not, the kernel is told once that it is unsupported.
     pub statx: bool,
-    /// OPENDIR is refused, once, upon which the kernel opens and closes directories by itself.
-    pub spares_opendir: bool,
+    /// OPENDIR is refused once, and then the kernel opens and closes directories by itself.
+    pub no_opendir: bool,
 }
 
-/// What each request begins with.
+/// The header of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct RequestHeader {
     /// The operation's number.
     pub opcode: u32,
-    /// Names the request in its answer.
+    /// Identifies the request in its answer.
     pub call: CallId,
-    /// The file that it is about.
+    /// The node of the request.
     pub node: TreeNodeId,
-    /// Who asks.
+    /// The calling process.
     pub caller: Caller,
 }
 
-/// What a request wants.
+/// The type of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body<'a> {
     /// The first request of a mount.
     Init(Offer),
     /// A call for the file system.
     Call(Call<'a>, Expects),
-    /// Many forgets in one; none is answered.
+    /// A batch of forgets without answers.
     Forgets(Forgets<'a>),
-    /// A signal came for the caller of this call.
+    /// A signal for the caller of this call.
     Interrupt(CallId),
-    /// The mount goes.
+    /// The end of the mount.
     Destroy,
-    /// Needs nothing, not even an answer.
+    /// A request without an effect and without an answer.
     Ignored,
-    /// Answered with this error without asking the file system.
+    /// A request that fails with this error without a call.
     Refused(Errno),
 }
 
-/// A request that is not as the kernel's interface has it.
+/// A request that violates the kernel's interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed {
-    /// The request to answer with an error; `None` when not even that can be read.
+pub struct MalformedRequest {
+    /// The request to answer with an error; `None` if not even its header is valid.
     pub call: Option<CallId>,
 }
 
-/// Takes a request apart. Names and data stay in `bytes`.
+/// Decodes a request. Names and data are borrowed from `bytes`.
 ///
 /// # Errors
-/// When it is too short, says another length than it has, or holds a value that means nothing.
-///
-/// # Cost
-/// No copy, no allocation.
-pub fn decode(bytes: &[u8], dialect: Dialect) -> Result<(Header, Body<'_>), Malformed> {
-    let (header, operands) = header(bytes, bytes.len()).map_err(|Misshapen| Malformed { call: None })?;
+/// The request is too short, its length field is wrong, or it has an invalid value.
+pub fn decode(bytes: &[u8], dialect: Dialect) -> Result<(RequestHeader, Body<'_>), MalformedRequest> {
+    let (header, operands) =
+        header(bytes, bytes.len()).map_err(|InvalidOperands| MalformedRequest { call: None })?;
     let Some(operands) = operands else {
-        return Err(Malformed { call: Some(header.call) });
+        return Err(MalformedRequest { call: Some(header.call) });
     };
     match body(&header, operands, dialect) {
         Ok(body) => Ok((header, body)),
-        Err(Misshapen) => Err(Malformed { call: Some(header.call) }),
+        Err(InvalidOperands) => Err(MalformedRequest { call: Some(header.call) }),
     }
 }
 
-/// Takes a WRITE apart whose data does not lie behind the rest of it, which is `head`.
+/// Decodes a WRITE whose data is separate from its `head`.
 ///
 /// # Errors
-/// As for [`decode`], and when it is none.
-pub fn decode_write<'a>(head: &[u8], data: WriteData<'a>) -> Result<(Header, Body<'a>), Malformed> {
+/// As for [`decode`], and if it is not a WRITE.
+pub fn decode_write<'a>(
+    head: &[u8],
+    data: WriteData<'a>,
+) -> Result<(RequestHeader, Body<'a>), MalformedRequest> {
     let (header, operands) =
-        header(head, head.len() + data.len()).map_err(|Misshapen| Malformed { call: None })?;
+        header(head, head.len() + data.len()).map_err(|InvalidOperands| MalformedRequest { call: None })?;
     let decoded = match operands {
         Some(operands) if header.opcode == opcode::WRITE => file::write(header.node, operands, data),
-        Some(_) | None => Err(Misshapen),
+        Some(_) | None => Err(InvalidOperands),
     };
     match decoded {
         Ok((call, expects)) => Ok((header, Body::Call(call, expects))),
-        Err(Misshapen) => Err(Malformed { call: Some(header.call) }),
+        Err(InvalidOperands) => Err(MalformedRequest { call: Some(header.call) }),
     }
 }
 
@@ -105,8 +106,11 @@ pub(crate) fn is_write(head: &[u8]) -> bool {
     header(head, head.len()).is_ok_and(|(header, _)| header.opcode == opcode::WRITE)
 }
 
-/// The header, and the operands where the lengths fit each other: the request has `whole_bytes`.
-fn header(bytes: &[u8], whole_bytes: usize) -> Result<(Header, Option<Operands<'_>>), Misshapen> {
+/// Decodes the header, with the operands if the lengths are consistent: the request has `whole_bytes`.
+fn header(
+    bytes: &[u8],
+    whole_bytes: usize,
+) -> Result<(RequestHeader, Option<Operands<'_>>), InvalidOperands> {
     let mut fields = Operands::new(bytes);
     let length = fields.u32()?;
     let opcode = fields.u32()?;
@@ -118,10 +122,14 @@ fn header(bytes: &[u8], whole_bytes: usize) -> Result<(Header, Option<Operands<'
     let operands = fields.rest();
     let whole = usize::try_from(length).is_ok_and(|length| length == whole_bytes);
     let operands = operands.len().checked_sub(extension_bytes).and_then(|end| operands.get(..end));
-    Ok((Header { opcode, call, node, caller }, operands.filter(|_| whole).map(Operands::new)))
+    Ok((RequestHeader { opcode, call, node, caller }, operands.filter(|_| whole).map(Operands::new)))
 }
 
-fn body<'a>(header: &Header, mut operands: Operands<'a>, dialect: Dialect) -> Result<Body<'a>, Misshapen> {
+fn body<'a>(
+    header: &RequestHeader,
+    mut operands: Operands<'a>,
+    dialect: Dialect,
+) -> Result<Body<'a>, InvalidOperands> {
     match header.opcode {
         opcode::INIT => Offer::decode(operands).map(Body::Init),
         opcode::BATCH_FORGET => Forgets::decode(operands).map(Body::Forgets),
@@ -130,7 +138,7 @@ fn body<'a>(header: &Header, mut operands: Operands<'a>, dialect: Dialect) -> Re
         opcode::NOTIFY_REPLY => Ok(Body::Ignored),
         opcode::IOCTL => Ok(Body::Refused(Errno::NotTerminal)),
         opcode::STATX if !dialect.statx => Ok(Body::Refused(Errno::NotImplemented)),
-        opcode::OPENDIR if dialect.spares_opendir => Ok(Body::Refused(Errno::NotImplemented)),
+        opcode::OPENDIR if dialect.no_opendir => Ok(Body::Refused(Errno::NotImplemented)),
         _ => match call(header, operands, dialect)? {
             Some((call, expects)) => Ok(Body::Call(call, expects)),
             None => Ok(Body::Refused(Errno::NotImplemented)),
@@ -138,15 +146,15 @@ fn body<'a>(header: &Header, mut operands: Operands<'a>, dialect: Dialect) -> Re
     }
 }
 
-/// A call and the shape of its answer.
-type Decoded<'a> = Result<(Call<'a>, Expects), Misshapen>;
+/// A call and the form of its answer.
+type Decoded<'a> = Result<(Call<'a>, Expects), InvalidOperands>;
 
-/// The call, or `None` for an operation that is not known.
+/// Decodes the call; `None` for an unknown operation.
 fn call<'a>(
-    header: &Header,
+    header: &RequestHeader,
     operands: Operands<'a>,
     dialect: Dialect,
-) -> Result<Option<(Call<'a>, Expects)>, Misshapen> {
+) -> Result<Option<(Call<'a>, Expects)>, InvalidOperands> {
     let node = header.node;
     let decoded = match header.opcode {
         opcode::LOOKUP => namespace::lookup(node, operands),
@@ -202,7 +210,7 @@ fn call<'a>(
     decoded.map(Some)
 }
 
-/// The forgets of one BATCH_FORGET, one after the other.
+/// The forgets of one BATCH_FORGET.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forgets<'a> {
     pairs: &'a [u8],
@@ -212,10 +220,10 @@ pub struct Forgets<'a> {
 const FORGET_BYTES: usize = 16;
 
 impl<'a> Forgets<'a> {
-    fn decode(mut operands: Operands<'a>) -> Result<Forgets<'a>, Misshapen> {
-        let count = usize::try_from(operands.u32()?).map_err(|_| Misshapen)?;
+    fn decode(mut operands: Operands<'a>) -> Result<Forgets<'a>, InvalidOperands> {
+        let count = usize::try_from(operands.u32()?).map_err(|_| InvalidOperands)?;
         operands.skip(4)?;
-        let pairs = operands.bytes(count.checked_mul(FORGET_BYTES).ok_or(Misshapen)?)?;
+        let pairs = operands.bytes(count.checked_mul(FORGET_BYTES).ok_or(InvalidOperands)?)?;
         Ok(Forgets { pairs })
     }
 }

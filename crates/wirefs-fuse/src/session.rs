@@ -1,14 +1,14 @@
 //! The threads that serve a mount.
 
+use crate::affinity::{self, CallerAffinity};
 use crate::answer::{Expects, encode_error};
 use crate::device::{Connection, Device, Received};
-use crate::inbox::Inbox;
-use crate::init::{self, Agreed, Offer, Outcome};
-use crate::nearness::{self, Nearness};
+use crate::init::{self, Negotiated, Offer, Outcome};
 use crate::notifier::Notifier;
-use crate::reading::{Reading, Turns};
+use crate::reader::{ReaderElection, ReaderRole};
+use crate::receive_buffer::ReceiveBuffer;
 use crate::reply::Reply;
-use crate::request::{self, Body, Header, Malformed};
+use crate::request::{self, Body, MalformedRequest, RequestHeader};
 use crate::{FileSystem, abi};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,36 +17,38 @@ use std::thread::{self, JoinHandle};
 use wirefs_client::call::{Answer, Call, CallId, Caller, ROOT};
 use wirefs_op::Errno;
 
-/// How a mount is served.
+/// Options for serving a mount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionOptions {
     /// Threads that read requests, at least 1.
     pub threads: usize,
-    /// Bytes that one write carries at most; between 4 KiB and [`SessionOptions::WRITE_BYTES_MAX`].
+    /// The largest write in bytes, between 4 KiB and [`SessionOptions::WRITE_BYTES_MAX`].
     pub max_write: u32,
-    /// Requests that the kernel sends without waiting for them (reading ahead, releases), at most.
+    /// The limit of background requests (read-ahead, releases).
     pub background_max: u16,
-    /// Access control lists: the kernel reads them as extended attributes and checks them.
+    /// Whether POSIX ACLs are enabled: the kernel reads them as extended attributes and enforces them.
     pub posix_acl: bool,
-    /// The kernel drops a file's pages when it sees another size or time of change; else only when told.
+    /// Whether the kernel invalidates a file's pages if its size or modification time has changed; if not, only
+    /// after a notification.
     pub auto_inval_data: bool,
-    /// The kernel asks for attributes with a listing only where it saw them used; else always.
+    /// Whether the kernel requests attributes with a listing only after their use; if not, always.
     pub readdirplus_auto: bool,
-    /// Answers STATX from attributes. As long as there is no birth time to tell it only costs: a program that asks for
-    /// one (each `stat(1)`, each Rust program) makes the kernel ask once for each file that it knows already.
+    /// Whether STATX is answered. Without a birth time it only costs: a program that requests the birth time (each
+    /// `stat(1)`, each Rust program) causes one call for each cached file.
     pub statx: bool,
-    /// Uses that newer kernels (Linux 6.16) can be told to forget all names at once; else treats them like older ones.
-    pub forgets_names: bool,
-    /// The kernel opens and closes directories without asking, and keeps each listing that it has read to its end until it is told to
-    /// drop it: the file system has to do that (`Invalidate::Listing`). READDIR comes with handle 0 then.
-    pub spares_opendir: bool,
-    /// One thread reads at a time, and looks for the next request before it sleeps: for a file system that answers most calls sooner than a
-    /// thread wakes. Else all threads wait for requests.
-    pub reads_in_turn: bool,
+    /// Whether newer kernels (Linux 6.16) are used to invalidate all names at once; if not, they are treated like
+    /// older ones.
+    pub invalidates_all_names: bool,
+    /// Whether the kernel opens and closes directories without calls, and caches each listing that was read to its
+    /// end. The file system must invalidate it (`Invalidate::Listing`). READDIR has handle 0 then.
+    pub no_opendir: bool,
+    /// Whether one thread reads at a time, and polls for the next request before it sleeps. This suits a file
+    /// system that answers most calls faster than a thread wakes. If not, all threads wait for requests.
+    pub single_reader: bool,
 }
 
 impl SessionOptions {
-    /// The most that one write may carry, in bytes: what Linux allows by default.
+    /// The largest write in bytes: the default limit of Linux.
     pub const WRITE_BYTES_MAX: u32 = 1024 * 1024;
 
     pub(crate) fn write_bytes_max(&self) -> u32 {
@@ -55,8 +57,8 @@ impl SessionOptions {
 }
 
 impl Default for SessionOptions {
-    /// A thread for each processor, 2 to 8; writes of 1 MiB; 64 requests in the background; data invalidated
-    /// automatically; no access control lists; all that the kernel can.
+    /// One thread per CPU, 2 to 8; writes of 1 MiB; 64 background requests; automatic invalidation of data; no
+    /// ACLs; all features of the kernel.
     fn default() -> SessionOptions {
         SessionOptions {
             threads: thread::available_parallelism().map_or(2, usize::from).clamp(2, 8),
@@ -66,88 +68,94 @@ impl Default for SessionOptions {
             auto_inval_data: true,
             readdirplus_auto: false,
             statx: false,
-            forgets_names: true,
-            spares_opendir: false,
-            reads_in_turn: true,
+            invalidates_all_names: true,
+            no_opendir: false,
+            single_reader: true,
         }
     }
 }
 
-/// How a session came to its end.
+/// The end of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// The mount was unmounted.
     Unmounted,
-    /// The connection was cut by force.
+    /// The connection was aborted.
     Aborted,
 }
 
-/// Why a session could not begin.
+/// The reason why a session could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// Reading or writing the device failed.
     #[error("the kernel's FUSE device failed: {0}")]
     Device(#[source] io::Error),
-    /// The mount went before it began.
+    /// The mount was unmounted before the session started.
     #[error("the mount was taken away before it was served")]
     Gone,
     /// The kernel's interface is too old.
     #[error("this kernel speaks FUSE {major}.{minor}; 7.31 is needed: use Linux 5.4 or newer")]
     KernelTooOld {
-        /// Its major version.
+        /// The major version of its interface.
         major: u32,
-        /// Its minor version.
+        /// The minor version of its interface.
         minor: u32,
     },
-    /// The kernel did not begin as its interface says.
+    /// The kernel's first request violates its interface.
     #[error("the kernel's first FUSE request is not INIT")]
     Unexpected,
-    /// No thread could be made.
+    /// A thread could not be started.
     #[error("a thread could not be started: {0}")]
     Thread(#[source] io::Error),
 }
 
-/// A mount that is served until it is unmounted. Dropping this lets the threads go on; [`Session::join`] waits for them.
+/// A mount that is served until it is unmounted. Dropping this does not stop the threads; [`Session::join`] waits
+/// for them.
 #[derive(Debug)]
 pub struct Session {
     connection: Arc<Connection>,
-    agreed: Agreed,
+    negotiated: Negotiated,
     threads: Vec<JoinHandle<io::Result<Ended>>>,
-    /// Gets word from each thread that learns that the mount is gone.
+    /// Receives a message from each thread that notices the end of the mount.
     gone: mpsc::Receiver<Ended>,
 }
 
 impl Session {
-    /// Agrees with the kernel on the interface and starts the threads.
+    /// Negotiates with the kernel and starts the threads.
     ///
     /// # Errors
-    /// When the kernel is too old, the device fails, or a thread cannot be made. The mount is then dead: unmount it.
+    /// The kernel is too old, the device fails, or a thread cannot be started. The mount is then dead and must be
+    /// unmounted.
     pub fn start(
         device: Device,
         file_system: Arc<dyn FileSystem>,
         options: SessionOptions,
     ) -> Result<Session, StartError> {
         let threads = options.threads.max(1);
-        let connection = Connection::new(device, threads, options.reads_in_turn)
+        let connection = Connection::new(device, threads, options.single_reader)
             .map_err(|error| StartError::Device(error.into()))?;
-        let (connection, turns) =
-            (Arc::new(connection), options.reads_in_turn.then(|| Arc::new(Turns::new())));
-        let agreed = shake_hands(&connection, &options)?;
-        connection.beliefs().agree(agreed.forgets_names, agreed.maps_unkept(), agreed.prunes());
-        let (tell, gone) = mpsc::channel();
-        let mut session = Session { connection, agreed, threads: Vec::with_capacity(threads), gone };
+        let (connection, election) =
+            (Arc::new(connection), options.single_reader.then(|| Arc::new(ReaderElection::new())));
+        let negotiated = shake_hands(&connection, &options)?;
+        connection.name_cache().negotiate(
+            negotiated.invalidates_all_names,
+            negotiated.maps_uncached(),
+            negotiated.prunes(),
+        );
+        let (sender, gone) = mpsc::channel();
+        let mut session = Session { connection, negotiated, threads: Vec::with_capacity(threads), gone };
         for lane in 0..threads {
             let server = Server {
                 connection: Arc::clone(&session.connection),
-                turns: turns.clone(),
+                election: election.clone(),
                 lane,
                 file_system: Arc::clone(&file_system),
-                agreed,
+                negotiated,
             };
-            let tell = tell.clone();
+            let sender = sender.clone();
             let serve = move || {
                 server.serve().inspect(|ended| {
-                    let _unheard = tell.send(*ended);
+                    let _ignored = sender.send(*ended);
                 })
             };
             let thread = thread::Builder::new()
@@ -159,26 +167,26 @@ impl Session {
         Ok(session)
     }
 
-    /// What was agreed on with the kernel.
-    pub fn agreed(&self) -> Agreed {
-        self.agreed
+    /// The negotiated parameters.
+    pub fn negotiated(&self) -> Negotiated {
+        self.negotiated
     }
 
-    /// Tells the kernel what to forget.
+    /// Sends invalidations to the kernel.
     pub fn notifier(&self) -> Notifier {
         Notifier::new(Arc::downgrade(&self.connection))
     }
 
-    /// Waits until the mount is gone. Calls may still be under way in threads.
-    pub fn until_gone(&self) {
-        // Nobody is left to tell where reading failed in all threads.
+    /// Waits until the mount is gone. Calls may still be in progress.
+    pub fn wait_until_unmounted(&self) {
+        // An error means that reading failed in all threads.
         let _ended = self.gone.recv();
     }
 
-    /// Waits until the mount is gone, and no thread serves it any more.
+    /// Waits until the mount is gone and all threads have ended.
     ///
     /// # Errors
-    /// When reading requests failed in a thread. The others went on.
+    /// Reading requests failed in a thread; the others continued.
     pub fn join(self) -> io::Result<Ended> {
         let mut ended = Ok(Ended::Unmounted);
         for thread in self.threads {
@@ -192,20 +200,21 @@ impl Session {
     }
 }
 
-/// Requests before INIT is agreed on, at most: the kernel sends one, a newer one two.
+/// Requests before the end of the negotiation at most: the kernel sends one, a newer one two.
 const OFFERS_MAX: usize = 4;
 
-fn shake_hands(connection: &Connection, options: &SessionOptions) -> Result<Agreed, StartError> {
+fn shake_hands(connection: &Connection, options: &SessionOptions) -> Result<Negotiated, StartError> {
     let page_bytes = u32::try_from(rustix::param::page_size()).unwrap_or(4096);
     let mut buffer = vec![0; abi::READ_SLACK_BYTES];
-    let reply =
-        |message: &[u8]| connection.send_unasked(message).map_err(|error| StartError::Device(error.into()));
+    let reply = |message: &[u8]| {
+        connection.send_notification(message).map_err(|error| StartError::Device(error.into()))
+    };
     for _ in 0..OFFERS_MAX {
         let (call, offer) = receive_offer(connection, &mut buffer)?;
-        match init::agree(&offer, options, page_bytes) {
-            Outcome::Agreed(agreed) => {
-                reply(&agreed.encode(call))?;
-                return Ok(agreed);
+        match init::negotiate(&offer, options, page_bytes) {
+            Outcome::Negotiated(negotiated) => {
+                reply(&negotiated.encode(call))?;
+                return Ok(negotiated);
             }
             Outcome::OfferAgain => reply(&init::encode_offer_again(call))?,
             Outcome::TooOld => {
@@ -234,27 +243,29 @@ fn receive_offer(connection: &Connection, buffer: &mut [u8]) -> Result<(CallId, 
     }
 }
 
-/// One thread's share of the serving.
+/// The state of one thread.
 struct Server {
     connection: Arc<Connection>,
     /// `None`: all threads read.
-    turns: Option<Arc<Turns>>,
+    election: Option<Arc<ReaderElection>>,
     lane: usize,
     file_system: Arc<dyn FileSystem>,
-    agreed: Agreed,
+    negotiated: Negotiated,
 }
 
 impl Server {
     fn serve(self) -> io::Result<Ended> {
-        let mut inbox = Inbox::new(self.agreed.write_bytes_max);
-        let mut near = Nearness::default();
-        let reading = Reading::new(self.turns.as_ref());
+        let mut receive_buffer = ReceiveBuffer::new(self.negotiated.write_bytes_max);
+        let mut affinity = CallerAffinity::default();
+        let role = ReaderRole::new(self.election.as_ref());
         loop {
-            let (head, rest) = inbox.room();
-            match reading.receive(&self.connection, self.lane, head, rest)? {
+            let (head, rest) = receive_buffer.room();
+            match role.receive(&self.connection, self.lane, head, rest)? {
                 Received::Request(bytes) => {
-                    let agreed = self.agreed.dialect();
-                    inbox.open(bytes, |request| self.dispatch(request.decode(agreed), &mut near, &reading));
+                    let negotiated = self.negotiated.dialect();
+                    receive_buffer.open(bytes, |request| {
+                        self.dispatch(request.decode(negotiated), &mut affinity, &role)
+                    });
                 }
                 Received::Nothing => {}
                 Received::Unmounted => return Ok(Ended::Unmounted),
@@ -269,37 +280,40 @@ impl Server {
 
     fn dispatch(
         &self,
-        request: Result<(Header, Body<'_>), Malformed>,
-        near: &mut Nearness,
-        reading: &Reading<'_>,
+        request: Result<(RequestHeader, Body<'_>), MalformedRequest>,
+        affinity: &mut CallerAffinity,
+        role: &ReaderRole<'_>,
     ) {
         let (header, body) = match request {
             Ok(request) => request,
-            Err(Malformed { call: Some(call) }) => return drop(self.reply(call, Expects::Done)),
-            Err(Malformed { call: None }) => return,
+            Err(MalformedRequest { call: Some(call) }) => return drop(self.reply(call, Expects::Done)),
+            Err(MalformedRequest { call: None }) => return,
         };
-        let Header { call: id, caller, node, .. } = header;
+        let RequestHeader { call: id, caller, node, .. } = header;
         match body {
             Body::Call(call, expects) => {
                 let lookup = match call {
-                    Call::Lookup { parent, name } => Some(self.connection.beliefs().looked_up(parent, name)),
+                    Call::Lookup { parent, name } => {
+                        Some(self.connection.name_cache().begin_lookup(parent, name))
+                    }
                     _ => None,
                 };
                 let reply = Reply::new(&self.connection, self.lane, id, expects, node, lookup);
-                if nearness::has_much_data(&call) {
-                    reading.hand_over();
+                if affinity::has_much_data(&call) {
+                    role.hand_over();
                 }
-                self.call(caller, call, reply, reading);
-                // Who is awake when it is asked need not be near. Else behind the answer, which is not to wait for it.
-                if reading.has_looked() {
-                    *near = Nearness::default();
-                } else if near.called(caller.pid, &call) {
-                    nearness::go_to(caller.pid);
+                self.call(caller, call, reply, role);
+                // A thread that polls for its requests need not move. The move follows the answer, which must not
+                // wait for it.
+                if role.has_polled() {
+                    *affinity = CallerAffinity::default();
+                } else if affinity.called(caller.pid, &call) {
+                    affinity::move_to(caller.pid);
                 }
             }
             Body::Forgets(forgets) => {
                 for forget in forgets {
-                    self.call(caller, forget, self.reply(id, Expects::Nothing), reading);
+                    self.call(caller, forget, self.reply(id, Expects::Nothing), role);
                 }
             }
             Body::Interrupt(interrupted) => self.interrupt(id, interrupted),
@@ -310,18 +324,18 @@ impl Server {
         }
     }
 
-    /// A panic in the file system costs the call that caused it (its reply is dropped, so it fails) and not the mount.
-    fn call(&self, caller: Caller, call: Call<'_>, reply: Reply, reading: &Reading<'_>) {
-        let guarded = AssertUnwindSafe(|| self.file_system.call(caller, call, reply, reading));
+    /// Runs a call. A panic in the file system fails only this call (its reply is dropped) and not the mount.
+    fn call(&self, caller: Caller, call: Call<'_>, reply: Reply, role: &ReaderRole<'_>) {
+        let guarded = AssertUnwindSafe(|| self.file_system.call(caller, call, reply, role));
         drop(catch_unwind(guarded));
     }
 
     fn interrupt(&self, interrupt: CallId, interrupted: CallId) {
         let guarded = AssertUnwindSafe(|| self.file_system.interrupt(interrupted));
-        let known = catch_unwind(guarded).unwrap_or(true);
-        if !known {
-            self.connection.ask_interrupt_again(interrupt);
-            // The thread that read the interrupted call is about to hand it over.
+        let is_known = catch_unwind(guarded).unwrap_or(true);
+        if !is_known {
+            self.connection.request_interrupt_again(interrupt);
+            // The thread that read the interrupted call is about to register it.
             thread::yield_now();
         }
     }

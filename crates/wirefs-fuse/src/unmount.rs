@@ -1,4 +1,4 @@
-//! Taking a mount away, kindly or by force. Neither asks the mount's server anything.
+//! Unmounting, normally or by force. Neither accesses the mount's server.
 
 use crate::mount::{TableEntry, find_in_table, resolve_mountpoint, unmount_through_helper};
 use rustix::io::Errno;
@@ -6,7 +6,7 @@ use rustix::mount::UnmountFlags;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// Why a mount could not be taken away, and what to do about it.
+/// The reason why an unmount failed, with the next step.
 #[derive(Debug, thiserror::Error)]
 pub enum UnmountError {
     /// No FUSE file system is mounted there.
@@ -15,7 +15,7 @@ pub enum UnmountError {
         /// The mountpoint.
         mountpoint: PathBuf,
     },
-    /// Programs use it.
+    /// Programs use the mount.
     #[error(
         "{} is in use: close what is open there (`fuser -vm {}` names it), or `wirefs umount -f {}`",
         mountpoint.display(),
@@ -26,7 +26,7 @@ pub enum UnmountError {
         /// The mountpoint.
         mountpoint: PathBuf,
     },
-    /// It is another user's.
+    /// The mount belongs to another user.
     #[error("{} may not be unmounted by this user: do it as root or as the one who mounted it", mountpoint.display())]
     NotPermitted {
         /// The mountpoint.
@@ -38,10 +38,10 @@ pub enum UnmountError {
     /// `fusermount3` failed.
     #[error("fusermount3 could not unmount: {message}")]
     Helper {
-        /// What it said.
+        /// Its message.
         message: String,
     },
-    /// The kernel's control directory for FUSE is not there.
+    /// The kernel's control directory for FUSE is not mounted.
     #[error(
         "the connection cannot be cut: /sys/fs/fuse/connections is not mounted; as root: \
          `mount -t fusectl none /sys/fs/fuse/connections`"
@@ -52,12 +52,12 @@ pub enum UnmountError {
     Failed {
         /// The mountpoint.
         mountpoint: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }
 
-/// The mountpoint as the kernel has it, and the mount there. Only FUSE mounts are found: no other can be taken away here.
+/// The kernel's path of the mountpoint, and its mount. Only FUSE mounts are found.
 fn locate(mountpoint: &Path) -> Result<(PathBuf, TableEntry), UnmountError> {
     let missing = || UnmountError::NotMounted { mountpoint: mountpoint.to_path_buf() };
     let failed = |source| UnmountError::Failed { mountpoint: mountpoint.to_path_buf(), source };
@@ -69,10 +69,10 @@ fn locate(mountpoint: &Path) -> Result<(PathBuf, TableEntry), UnmountError> {
     Ok((resolved, entry))
 }
 
-/// Unmounts. `lazy`: takes the name away at once, the rest when the last program lets go.
+/// Unmounts. `lazy`: removes the mountpoint at once, and the file system after its last use.
 ///
 /// # Errors
-/// Each says in plain words what is wrong and what to do.
+/// Each message states the cause and the next step.
 pub fn unmount(mountpoint: &Path, lazy: bool) -> Result<(), UnmountError> {
     let (mountpoint, _) = locate(mountpoint)?;
     if !rustix::process::geteuid().is_root() {
@@ -111,12 +111,12 @@ fn unmount_with_helper(mountpoint: PathBuf, lazy: bool) -> Result<(), UnmountErr
     })
 }
 
-/// Cuts the connection between a mount and its server by force: each caller that waits gets an error at once, and so does
-/// each later one until it is unmounted. Where the kernel's control directory is not mounted, root cuts it by a forced
-/// unmount, which also unmounts when nobody uses the mount.
+/// Aborts the connection between a mount and its server. All waiting and later calls fail until the mount is
+/// unmounted. If the kernel's control directory is not mounted, root aborts with a forced unmount, which also
+/// unmounts an unused mount.
 ///
 /// # Errors
-/// Each says in plain words what is wrong and what to do.
+/// Each message states the cause and the next step.
 pub fn abort(mountpoint: &Path) -> Result<(), UnmountError> {
     let (mountpoint, TableEntry { minor, .. }) = locate(mountpoint)?;
     let control = format!("/sys/fs/fuse/connections/{minor}/abort");
@@ -134,7 +134,7 @@ pub fn abort(mountpoint: &Path) -> Result<(), UnmountError> {
     }
 }
 
-/// The kernel cuts the connection first and then finds out whether the mount is in use.
+/// The kernel aborts the connection before it checks whether the mount is in use.
 fn force(mountpoint: PathBuf) -> Result<(), UnmountError> {
     match rustix::mount::unmount(&mountpoint, UnmountFlags::FORCE | UnmountFlags::NOFOLLOW) {
         Ok(()) | Err(Errno::BUSY) => Ok(()),

@@ -12,7 +12,7 @@ use std::time::Duration;
 use wirefs_cache::Mode;
 use wirefs_carrier::{Dial, Source};
 use wirefs_client::call::{Answer, Call, Caller};
-use wirefs_hostfs::{HostOptions, HostTree, Notice, WatchKind};
+use wirefs_hostfs::{DetectionMode, HostOptions, HostTree, WatchKind};
 use wirefs_mount::{CONNECTIONS_MAX, MountPlan, UserSpaceMount, connect};
 use wirefs_ninep::{Files, NineUsers};
 use wirefs_op::Errno;
@@ -172,8 +172,9 @@ fn serve(directory: &Path, read_only: bool) -> Result<Server> {
         .map(|found| ServedPlace { device: found.dev(), inode: found.ino() });
     // Its only client is in this process, and ends with it.
     let boot = BootId(u64::from(std::process::id()));
-    let notice = Notice::Watched(WatchKind::Filesystem);
-    let tree = HostTree::open(directory, HostOptions { read_only, boot, notice, ..HostOptions::default() })?;
+    let detection = DetectionMode::Watched(WatchKind::Filesystem);
+    let tree =
+        HostTree::open(directory, HostOptions { read_only, boot, detection, ..HostOptions::default() })?;
     Server::start(Arc::new(tree), ServeOptions { place, ..ServeOptions::new(boot) })
         .context("cannot start threads")
 }

@@ -18,12 +18,12 @@ impl Session {
         let file = object.open(Access::WRITE)?;
         let touched = Touched::object(file.id);
         replies.touch(std::slice::from_ref(&touched))?;
-        let _turn = self.export.changes.turn(file.id);
+        let _guard = self.export.changes.lock_contents(file.id);
         let before = self.version_of(&*file);
         let mode = FallocateFlags::from_bits_retain(request.mode);
         uninterrupted(|| rustix::fs::fallocate(&*file, mode, request.offset, request.length))?;
-        let stat = self.stat_promised(&object, replies).ok();
-        self.has_changed(&touched, before, stat.map(|stat| stat.version), replies);
+        let stat = self.stat_leased(&object, replies).ok();
+        self.report_change(&touched, before, stat.map(|stat| stat.version), replies);
         Ok(Rallocate { stat })
     }
 }

@@ -1,4 +1,4 @@
-//! What the system tells about an object, as the protocol's `Stat`.
+//! Converts the system's attributes of an object to the protocol's `Stat`.
 
 use crate::failure::uninterrupted;
 use crate::sys;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wirefs_op::{FileId, Kind, Stat, Timestamp};
 
-/// A device number, as `statx` has it.
+/// A device number of `statx`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Device {
     major: u32,
@@ -23,8 +23,8 @@ impl Device {
         Device { major: statx.stx_dev_major, minor: statx.stx_dev_minor }
     }
 
-    /// The number of this file system in an export whose root is on `home`: 0 for `home`, else never 0, and never the one
-    /// that the protocol keeps for itself.
+    /// The number of this file system in an export whose root is on `home`: 0 for `home`, else neither 0 nor the
+    /// number that the protocol reserves.
     fn number(self, home: Device) -> u32 {
         if self == home {
             return 0;
@@ -34,7 +34,7 @@ impl Device {
     }
 }
 
-/// Spreads 64 bits (the finalizer of SplitMix64); a bijection, so nothing is lost before it is cut.
+/// Mixes 64 bits (the finalizer of SplitMix64); a bijection, so that the only loss is the later truncation.
 fn mix(word: u64) -> u64 {
     let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -55,25 +55,26 @@ fn words(time: &StatxTimestamp) -> [u64; 2] {
     [time.tv_sec as u64, time.tv_nsec.into()]
 }
 
-/// Asks for all that a `Stat` needs about `name` in `dir` (about `dir` itself when `name` is empty); follows no link.
+/// The attributes that a `Stat` needs, of `name` in `dir`, or of `dir` itself if `name` is empty. Follows no
+/// symlink.
 pub(crate) fn statx(dir: BorrowedFd<'_>, name: &CStr) -> Result<Statx, Errno> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT;
     uninterrupted(|| rustix::fs::statx(dir, name, flags, StatxFlags::BASIC_STATS | StatxFlags::BTIME))
 }
 
-/// The kind of an object; what has none that the protocol knows counts as a regular file would, but is never opened.
+/// The kind of an object. An unknown kind counts as a socket, which is never opened.
 pub(crate) fn kind(statx: &Statx) -> Kind {
     Kind::from_mode(statx.stx_mode.into()).unwrap_or(Kind::Socket)
 }
 
-/// Which object it is.
+/// The id of an object.
 pub(crate) fn file_id(statx: &Statx, home: Device) -> FileId {
     let has_birth = statx.stx_mask & StatxFlags::BTIME.bits() != 0;
     let generation = if has_birth { mix_all(words(&statx.stx_btime)) as u32 } else { 0 };
     FileId { fs: Device::of(statx).number(home), ino: statx.stx_ino, generation }
 }
 
-/// What differs whenever contents or attributes do; never 0.
+/// A value that differs whenever contents or attributes differ; never 0.
 pub(crate) fn version(statx: &Statx) -> u64 {
     let changes = words(&statx.stx_ctime).into_iter().chain(words(&statx.stx_mtime));
     mix_all(changes.chain([statx.stx_size])).max(1)
@@ -108,20 +109,20 @@ pub(crate) fn stat(statx: &Statx, home: Device, without_xattrs: bool) -> Stat {
     }
 }
 
-/// The attributes of `name` in `dir`; follows no link.
+/// The attributes of `name` in `dir`. Follows no symlink.
 ///
 /// # Errors
 /// As for `statx`.
 ///
 /// # Cost
-/// Two system calls. A rename between them may make them mean two objects; the attributes of each have then changed
-/// their version, so that nobody keeps the mixture.
+/// Two system calls. If a rename between them makes them refer to two objects, the versions of both have changed,
+/// so that the mixture is not kept.
 pub(crate) fn stat_name(dir: BorrowedFd<'_>, name: &CStr, home: Device) -> Result<Stat, Errno> {
     let statx = statx(dir, name)?;
     Ok(stat(&statx, home, is_without_xattrs(dir, name)))
 }
 
-/// The attributes of what `fd` stands for.
+/// The attributes of the object behind `fd`.
 ///
 /// # Errors
 /// As for `statx`.
@@ -130,7 +131,7 @@ pub(crate) fn stat_name(dir: BorrowedFd<'_>, name: &CStr, home: Device) -> Resul
 /// Two system calls.
 pub(crate) fn stat_fd(fd: impl AsFd, home: Device) -> Result<Stat, Errno> {
     let statx = statx(fd.as_fd(), c"")?;
-    // A directory is found from itself, even where it is held for naming only.
+    // A directory can be reached as "." of itself, even with an `O_PATH` descriptor.
     let name = match kind(&statx) {
         Kind::Directory => c".",
         Kind::File | Kind::Symlink | Kind::Fifo | Kind::Socket | Kind::CharDevice | Kind::BlockDevice => c"",
@@ -140,7 +141,7 @@ pub(crate) fn stat_fd(fd: impl AsFd, home: Device) -> Result<Stat, Errno> {
 
 /// Whether extended attributes are known to be absent.
 pub(crate) fn is_without_xattrs(dir: BorrowedFd<'_>, name: &CStr) -> bool {
-    /// Set once the running kernel turned out to be older than the call.
+    /// Whether the running kernel is older than the call.
     static OLD_KERNEL: AtomicBool = AtomicBool::new(false);
     let size = if OLD_KERNEL.load(Ordering::Relaxed) {
         list_by_proc(dir, name)
@@ -150,7 +151,7 @@ pub(crate) fn is_without_xattrs(dir: BorrowedFd<'_>, name: &CStr) -> bool {
                 OLD_KERNEL.store(true, Ordering::Relaxed);
                 list_by_proc(dir, name)
             }
-            // What is held for naming only takes no such call without a name beside it.
+            // An `O_PATH` descriptor needs a name for this call.
             Err(Errno::BADF) => list_by_proc(dir, name),
             size => size,
         }
@@ -158,7 +159,7 @@ pub(crate) fn is_without_xattrs(dir: BorrowedFd<'_>, name: &CStr) -> bool {
     matches!(size, Ok(0) | Err(Errno::OPNOTSUPP))
 }
 
-/// The size of the list of names through `/proc`, which leads to the very object that the descriptor holds.
+/// The size of the list of names through `/proc`, which leads to the object of the descriptor.
 fn list_by_proc(dir: BorrowedFd<'_>, name: &CStr) -> Result<usize, Errno> {
     let path = proc_path(dir);
     if name.is_empty() {
@@ -167,7 +168,7 @@ fn list_by_proc(dir: BorrowedFd<'_>, name: &CStr) -> Result<usize, Errno> {
     rustix::fs::llistxattr_query(path.join(std::ffi::OsStr::from_bytes(name.to_bytes())))
 }
 
-/// A path that leads to the very object that `fd` stands for, named or not, link or not.
+/// A path that leads to the object behind `fd`, with or without a name, also if it is a symlink.
 pub(crate) fn proc_path(fd: BorrowedFd<'_>) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()))
 }

@@ -16,12 +16,12 @@ impl Session {
         let can_open = matches!(object.kind, Kind::File | Kind::Directory);
         let file =
             if can_open { openable(&object)? } else { openable(&self.directory(&TreePath::root(), None)?)? };
-        // What is to be stable is done and held; the next change need not wait for the disk.
-        replies.pass_turn();
+        // The changes are done and the file is open; the next change need not wait for the disk.
+        replies.release_slot();
         match request.scope {
             CommitScope::Data if can_open => uninterrupted(|| rustix::fs::fdatasync(&*file))?,
             CommitScope::File if can_open => uninterrupted(|| rustix::fs::fsync(&*file))?,
-            // What cannot be opened has nothing of its own but its inode, which goes with the file system.
+            // An object that cannot be opened has only an inode, which is synced with the file system.
             CommitScope::Data | CommitScope::File | CommitScope::Filesystem => {
                 uninterrupted(|| rustix::fs::syncfs(&*file))?;
             }
@@ -29,20 +29,19 @@ impl Session {
         Ok(Rcommit { boot: self.export.options.boot })
     }
 
-    /// The whole file system that the session's root is on, to stable storage.
+    /// Syncs the file system of the session's root.
     pub(crate) fn sync_all(&self) -> Result<(), Failure> {
         let root = openable(&self.directory(&TreePath::root(), None)?)?;
         Ok(uninterrupted(|| rustix::fs::syncfs(&*root))?)
     }
 }
 
-/// Contents and attributes to stable storage.
+/// Syncs contents and attributes.
 pub(crate) fn sync(file: impl AsFd) -> Result<(), Failure> {
     Ok(uninterrupted(|| rustix::fs::fsync(file.as_fd()))?)
 }
 
-/// Any descriptor that can be synced: the kept one, since it hears of the failures of its own writes, else one for
-/// reading, else one for writing.
+/// A descriptor that can be synced. The kept one is preferred, since it reports failures of its own writes.
 fn openable(object: &Object) -> Result<Arc<OpenFile>, Errno> {
     match object.opened(Access::default()) {
         Some(file) => Ok(Arc::clone(file)),

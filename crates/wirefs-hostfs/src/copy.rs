@@ -1,4 +1,4 @@
-//! Tcopy: copies a range at the server, by the file system's own means where it has some.
+//! Tcopy: copies a range at the server, with the file system's own means if possible.
 
 use crate::attributes;
 use crate::changes::Changes;
@@ -13,10 +13,10 @@ use wirefs_op::message::copy::{Rcopy, Tcopy};
 use wirefs_op::{Errno, Kind};
 use wirefs_server::{Replies, Touched};
 
-/// The most that one system call copies, in bytes; between two, the copy may be stopped.
+/// The most bytes per system call; the copy can be canceled between two calls.
 const STEP_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// A copy on its way.
+/// The state of a copy.
 struct Progress<'a> {
     from: &'a OpenFile,
     from_offset: u64,
@@ -38,7 +38,7 @@ impl Session {
             let end = offset.checked_add(request.length).ok_or(Errno::Overflow)?;
             i64::try_from(end).map_err(|_| Errno::Overflow)?;
         }
-        // The end as it is now: within one file the copy itself may move it on.
+        // The present size: within one file the copy itself may increase it.
         let size = attributes::statx(from.as_fd(), c"")?.stx_size;
         let length = request.length.min(size.saturating_sub(request.from_offset));
         if from.id == to.id && request.from_offset.abs_diff(request.to_offset) < length {
@@ -58,10 +58,10 @@ impl Session {
         };
         let outcome = progress.run(&self.export.changes, replies);
         let count = length - progress.left;
-        let stat = self.stat_promised(&target, replies).ok();
-        self.has_changed(&touched, before, stat.map(|stat| stat.version), replies);
+        let stat = self.stat_leased(&target, replies).ok();
+        self.report_change(&touched, before, stat.map(|stat| stat.version), replies);
         match outcome {
-            // What was copied counts; the failure comes again with the rest.
+            // Copied bytes count; the failure occurs again with the rest.
             Err(failure) if count == 0 => Err(failure),
             Ok(()) | Err(_) => Ok(Rcopy { count, stat }),
         }
@@ -72,7 +72,7 @@ impl Progress<'_> {
     fn run(&mut self, changes: &Changes, replies: &dyn Replies) -> Result<(), Failure> {
         let mut in_kernel = true;
         while self.left > 0 && !replies.is_stopped() {
-            let _turn = changes.turn(self.to.id);
+            let _guard = changes.lock_contents(self.to.id);
             let copied = if in_kernel {
                 match uninterrupted(|| self.step_in_kernel()) {
                     Err(

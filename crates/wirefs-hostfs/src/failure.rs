@@ -1,4 +1,4 @@
-//! Why a request got no ordinary reply, and the one place where the system's error numbers become the protocol's.
+//! The failures of requests, and the conversion of the system's error numbers.
 
 use wirefs_op::Errno;
 use wirefs_server::{Parked, Stopped};
@@ -6,11 +6,11 @@ use wirefs_server::{Parked, Stopped};
 /// The end of a request without its ordinary last reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// It failed; the client is to hear of it.
+    /// The request failed with this error, which is sent to the client.
     Errno(Errno),
-    /// Nobody wants the rest.
+    /// No further replies are wanted.
     Stopped,
-    /// Others must hear of it first: nothing was changed, and it begins anew later.
+    /// Other clients must answer a recall first. Nothing was changed, and the request starts again later.
     Parked,
 }
 
@@ -38,12 +38,12 @@ impl From<rustix::io::Errno> for Failure {
     }
 }
 
-/// The protocol's error for the system's; numbers that the protocol does not know become [`Errno::Io`].
+/// The protocol's error number; unknown numbers of the system become [`Errno::Io`].
 pub(crate) fn errno(error: rustix::io::Errno) -> Errno {
     u16::try_from(error.raw_os_error()).map_or(Errno::Io, Errno::from_code)
 }
 
-/// Calls again while a signal interrupts. Signals do not come often enough to need a bound.
+/// Repeats a call that a signal interrupted. Signals are too rare to need a limit.
 pub(crate) fn uninterrupted<T>(
     mut call: impl FnMut() -> Result<T, rustix::io::Errno>,
 ) -> Result<T, rustix::io::Errno> {

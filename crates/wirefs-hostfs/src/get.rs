@@ -4,9 +4,9 @@ mod listing;
 mod pieces;
 
 use crate::attributes::statx;
+use crate::detection::Coverage;
 use crate::failure::{Failure, uninterrupted};
 use crate::open_files::{Access, OpenFile};
-use crate::promise::Noticed;
 use crate::resolve::Object;
 use crate::session::Session;
 use bytes::Bytes;
@@ -22,9 +22,9 @@ use wirefs_op::{Errno, Kind};
 use wirefs_server::Replies;
 use wirefs_slab::Slab;
 
-/// The least that is read at once, in bytes: what tells no size (a file of `/proc`) may still have contents.
+/// The smallest read in bytes: a file without a size (in `/proc`) may still have contents.
 const READ_BYTES_MIN: usize = 4096;
-/// From how much is left of a file, in bytes, a piece of it is read into memory that is used again.
+/// From this many remaining bytes on, a file is read into reused memory.
 const LARGE_BYTES: u64 = 64 * 1024;
 
 impl Session {
@@ -36,10 +36,10 @@ impl Session {
             return self.get_entry(request, attributes_alone, &mut pieces);
         }
         if attributes_alone && let Some(mut stat) = self.stat_path(&request.target)? {
-            let noticed = self.export.promises.of_object();
-            if noticed == Noticed::Nothing || noticed.covers(&stat) {
-                self.promise(noticed, pieces.replies(), &mut once(&mut stat));
-                pieces.tell(stat);
+            let coverage = self.export.detection.object_coverage();
+            if coverage == Coverage::Nothing || coverage.covers(&stat) {
+                self.lease(coverage, pieces.replies(), &mut once(&mut stat));
+                pieces.set_stat(stat);
                 return pieces.end_without_data();
             }
         }
@@ -47,7 +47,7 @@ impl Session {
         self.get_object(request, &object, &mut pieces)
     }
 
-    /// Looks for a name in the directory that the client means, and nowhere else.
+    /// Looks up a name in the directory with the client's expected id.
     fn get_entry(
         &self,
         request: &Tget,
@@ -56,10 +56,10 @@ impl Session {
     ) -> Result<(), Failure> {
         let place = Place { path: request.target.path.clone(), dir: request.target.id };
         let entry = self.entry(&place)?;
-        pieces.is_place_promised = self.promise_names(&entry.dir, pieces.replies());
+        pieces.are_names_leased = self.lease_names(&entry.dir, pieces.replies());
         if attributes_alone {
-            match self.stat_child_promised(&entry, pieces.replies()) {
-                Ok(stat) => pieces.tell(stat),
+            match self.stat_child_leased(&entry, pieces.replies()) {
+                Ok(stat) => pieces.set_stat(stat),
                 Err(Failure::Errno(Errno::NotFound)) => return pieces.end_absent(),
                 Err(failure) => return Err(failure),
             }
@@ -67,7 +67,7 @@ impl Session {
         }
         match self.child(&entry) {
             Ok(object) => {
-                let object = self.noticed_in(&entry.dir, object, pieces.replies());
+                let object = self.covered_in(&entry.dir, object, pieces.replies());
                 self.get_object(request, &object, pieces)
             }
             Err(Errno::NotFound) => pieces.end_absent(),
@@ -79,22 +79,22 @@ impl Session {
         match object.kind {
             Kind::File | Kind::Directory => self.get_opened(request, object, pieces),
             Kind::Symlink if request.mode.has(GetMode::DATA) => {
-                self.tell_stat(request, object, pieces)?;
+                self.add_stat(request, object, pieces)?;
                 get_target(request, object, pieces)
             }
             Kind::Symlink | Kind::Fifo | Kind::Socket | Kind::CharDevice | Kind::BlockDevice => {
-                self.tell_stat(request, object, pieces)?;
+                self.add_stat(request, object, pieces)?;
                 pieces.end_without_data()
             }
         }
     }
 
-    /// Tells the attributes where they are asked for. Before data: that may then be newer than they say, never older, and
-    /// a client that keeps both finds out when it looks again.
-    fn tell_stat(&self, request: &Tget, object: &Object, pieces: &mut Pieces<'_>) -> Result<(), Failure> {
+    /// Adds the attributes, if requested, before the data. So the data may be newer than the attributes, never
+    /// older, and a client that keeps both notices that at the next validation.
+    fn add_stat(&self, request: &Tget, object: &Object, pieces: &mut Pieces<'_>) -> Result<(), Failure> {
         if request.mode.has(GetMode::STAT) {
-            let stat = self.stat_promised(object, pieces.replies())?;
-            pieces.tell(stat);
+            let stat = self.stat_leased(object, pieces.replies())?;
+            pieces.set_stat(stat);
         }
         Ok(())
     }
@@ -113,18 +113,18 @@ impl Session {
         let file = match opened {
             Ok(Some(file)) => file,
             Ok(None) => {
-                self.tell_stat(request, object, pieces)?;
+                self.add_stat(request, object, pieces)?;
                 return pieces.end_without_data();
             }
-            // Data was welcome, not demanded: who may not read may still know.
+            // The data was optional: a caller without read permission still gets the attributes.
             Err(_) if request.mode.has(GetMode::WHOLE) && request.mode.has(GetMode::STAT) => {
-                self.tell_stat(request, object, pieces)?;
+                self.add_stat(request, object, pieces)?;
                 return pieces.end_without_whole();
             }
             Err(error) => return Err(error.into()),
         };
         let seen = object.seen_through(Arc::clone(&file));
-        self.tell_stat(request, &seen, pieces)?;
+        self.add_stat(request, &seen, pieces)?;
         if keeps {
             pieces.fd = self.keep(object, &file);
         }
@@ -136,7 +136,7 @@ impl Session {
     }
 }
 
-/// Sends a file's bytes, piece after piece.
+/// Sends a file's data in pieces.
 fn read(request: &Tget, file: &OpenFile, pieces: &mut Pieces<'_>) -> Result<(), Failure> {
     let size = match pieces.stat_size() {
         Some(size) => size,
@@ -167,7 +167,7 @@ fn read(request: &Tget, file: &OpenFile, pieces: &mut Pieces<'_>) -> Result<(), 
     }
 }
 
-/// As [`read_piece`], into memory that has been used before: the kernel zeroes fresh pages, which takes longer than to fill them.
+/// As [`read_piece`], into reused memory: the kernel zeroes fresh pages, which takes longer than the read itself.
 fn read_large_piece(
     file: &OpenFile,
     offset: u64,
@@ -193,12 +193,12 @@ fn read_large_piece(
     Ok(slab.share(filled))
 }
 
-/// Reads until `bytes_max` or the end of the file. Fewer bytes than asked mean the end.
+/// Reads up to `bytes_max` or the end of the file. Fewer bytes mean the end.
 fn read_piece(file: &OpenFile, offset: u64, bytes_max: usize, size: u64) -> Result<Bytes, Failure> {
     if i64::try_from(offset).is_err() {
         return Err(Errno::Invalid.into());
     }
-    // One byte of room past the known end shows in one call that it is the end.
+    // One byte of room beyond the known size detects the end in one call.
     let expected = usize::try_from(size.saturating_sub(offset)).unwrap_or(usize::MAX);
     let mut room = expected.saturating_add(1).max(READ_BYTES_MIN).min(bytes_max);
     let mut bytes = Vec::with_capacity(room);
@@ -208,7 +208,7 @@ fn read_piece(file: &OpenFile, offset: u64, bytes_max: usize, size: u64) -> Resu
             break;
         }
         if bytes.len() >= room && room < bytes_max {
-            // It grew meanwhile.
+            // The file has grown.
             bytes.reserve_exact(bytes_max - bytes.len());
             room = bytes_max;
         }
@@ -227,6 +227,6 @@ fn get_target(request: &Tget, object: &Object, pieces: &mut Pieces<'_>) -> Resul
     if request.mode.has(GetMode::WHOLE) {
         return pieces.end_without_whole();
     }
-    // Half a target leads elsewhere.
+    // A truncated target would lead elsewhere.
     Err(Errno::Range.into())
 }

@@ -1,9 +1,9 @@
-//! Acting for callers: objects are created as the caller's, by a server that has the rights to.
+//! Acting for callers: objects are created with the caller's identity, if the server has the rights.
 //!
-//! The identity that counts for file access is the thread's own on Linux, so one thread may create as one user while
-//! another creates as another. What a caller may do has been decided by the caller's own kernel, which knows its
-//! groups; so the rights to pass permission checks stay with the thread, and only those fall that would change what is
-//! created (`CAP_FSETID` keeps a set-group-id bit, for one).
+//! On Linux the identity for file access belongs to the thread, so threads may create for different users at the
+//! same time. The client's kernel has already checked the caller's permissions with all of its groups. So the
+//! thread keeps the rights that bypass permission checks. It drops only those that would change the created object
+//! (for example `CAP_FSETID`, which keeps a set-group-id bit).
 
 use crate::failure::{errno, uninterrupted};
 use crate::sys;
@@ -13,21 +13,21 @@ use std::cell::Cell;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use wirefs_op::{Cred, Errno};
 
-/// The rights that let a thread create for others: without one of them the server acts as itself.
+/// The rights that a thread needs to create for others. Without one of them the server acts as itself.
 const NEEDED: CapabilitySet = CapabilitySet::SETUID
     .union(CapabilitySet::SETGID)
     .union(CapabilitySet::CHOWN)
     .union(CapabilitySet::FOWNER)
     .union(CapabilitySet::DAC_OVERRIDE);
 
-/// The rights over files that fall while acting for an ordinary user.
-const FALLING: CapabilitySet = CapabilitySet::CHOWN
+/// The rights over files that are dropped while acting for an ordinary user.
+const DROPPED: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::FOWNER)
     .union(CapabilitySet::FSETID)
     .union(CapabilitySet::LINUX_IMMUTABLE);
 
-/// The rights that stay: the caller's kernel has already decided what they would decide again.
-const STAYING: CapabilitySet =
+/// The rights that are kept, since the client's kernel has made their checks.
+const KEPT: CapabilitySet =
     CapabilitySet::DAC_OVERRIDE.union(CapabilitySet::DAC_READ_SEARCH).union(CapabilitySet::MKNOD);
 
 /// Whether this process may act for callers.
@@ -40,33 +40,33 @@ thread_local! {
     static GROUPS_DROPPED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whose umask the thread has.
+/// The owner of the thread's umask.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Umask {
-    /// Nothing was done yet.
+    /// Not determined yet.
     Unknown,
-    /// Its own, with this value.
+    /// The thread itself, with this value.
     Own(u32),
-    /// The process's: a sandbox forbids to part. Then one thread at a time creates.
+    /// The process: a sandbox forbids `unshare`. Then one thread creates at a time.
     Shared,
 }
 
-/// Taken for a creation by threads that share the process's umask.
-static SHARED_UMASK: Mutex<()> = Mutex::new(());
+/// Locked during a creation by threads that share the process's umask.
+static PROCESS_UMASK: Mutex<()> = Mutex::new(());
 
-/// While it lives, the thread creates objects as `Cred` says; then it is itself again.
+/// While this exists, the thread creates objects as `Cred` says.
 #[must_use]
 pub(crate) struct Acting {
     restore: Option<Restore>,
-    shared_umask: Option<SharedUmask>,
+    shared_umask: Option<ProcessUmask>,
     /// Bound to its thread.
     _not_send: std::marker::PhantomData<*const ()>,
 }
 
-/// A turn with the process's umask.
-struct SharedUmask {
+/// Exclusive use of the process's umask.
+struct ProcessUmask {
     previous: Mode,
-    _turn: MutexGuard<'static, ()>,
+    _guard: MutexGuard<'static, ()>,
 }
 
 struct Restore {
@@ -76,13 +76,13 @@ struct Restore {
 }
 
 impl Acting {
-    /// Begins to act for `cred`; with `acts_for_callers` false, only its umask counts.
+    /// Begins to act for `cred`; without `acts_for_callers` only its umask applies.
     ///
     /// # Errors
-    /// `EPERM`: the kernel does not let the thread take this identity (an id that is not mapped into its namespace).
+    /// `EPERM`: the kernel refuses this identity (an id that is not mapped into its namespace).
     ///
     /// # Cost
-    /// No system call when the caller is the server's own user with the umask of the call before; else up to eight.
+    /// No system call if the caller is the server's own user with the umask of the previous call; else up to eight.
     pub(crate) fn begin(cred: &Cred, acts_for_callers: bool) -> Result<Acting, Errno> {
         let shared_umask = set_umask(cred.umask);
         let mut acting = Acting { restore: None, shared_umask, _not_send: std::marker::PhantomData };
@@ -93,7 +93,7 @@ impl Acting {
         }
         drop_groups()?;
         let rights = rustix::thread::capabilities(None).map_err(errno)?;
-        // From here on the guard restores, whatever fails.
+        // From here on the guard restores the identity, also after a failure.
         acting.restore = Some(Restore { uid, gid, rights });
         sys::set_fsgid(cred.gid);
         sys::set_fsuid(cred.uid);
@@ -101,7 +101,7 @@ impl Acting {
             return Err(Errno::NotPermitted);
         }
         if cred.uid != 0 {
-            let effective = rights.effective.difference(FALLING) | (rights.permitted & STAYING);
+            let effective = rights.effective.difference(DROPPED) | (rights.permitted & KEPT);
             let lowered = CapabilitySets { effective, ..rights };
             rustix::thread::set_capabilities(None, lowered).map_err(errno)?;
         }
@@ -114,18 +114,18 @@ impl Drop for Acting {
         if let Some(Restore { uid, gid, rights }) = self.restore.take() {
             sys::set_fsuid(uid);
             sys::set_fsgid(gid);
-            // Only gives back what the permitted set still has, which the kernel always grants.
+            // Restores rights that are in the permitted set, which the kernel always allows.
             let restored = rustix::thread::set_capabilities(None, rights);
             debug_assert!(restored.is_ok(), "rights within the permitted set are granted");
         }
-        if let Some(SharedUmask { previous, _turn }) = self.shared_umask.take() {
+        if let Some(ProcessUmask { previous, _guard }) = self.shared_umask.take() {
             rustix::process::umask(previous);
         }
     }
 }
 
-/// Gives the thread this umask, or the process for one turn where the umask is shared.
-fn set_umask(umask: u32) -> Option<SharedUmask> {
+/// Sets the umask of the thread, or of the process if it is shared.
+fn set_umask(umask: u32) -> Option<ProcessUmask> {
     let umask = umask & 0o777;
     let set = || rustix::process::umask(Mode::from_raw_mode(umask));
     match UMASK.get() {
@@ -136,8 +136,8 @@ fn set_umask(umask: u32) -> Option<SharedUmask> {
             None
         }
         Umask::Shared => {
-            let turn = SHARED_UMASK.lock().unwrap_or_else(PoisonError::into_inner);
-            Some(SharedUmask { previous: set(), _turn: turn })
+            let guard = PROCESS_UMASK.lock().unwrap_or_else(PoisonError::into_inner);
+            Some(ProcessUmask { previous: set(), _guard: guard })
         }
         Umask::Unknown => {
             let own = uninterrupted(sys::unshare_umask).is_ok();
@@ -151,8 +151,8 @@ fn set_umask(umask: u32) -> Option<SharedUmask> {
     }
 }
 
-/// The server's own supplementary groups must not count as the caller's. Dropped for good: a thread that may act for
-/// callers passes permission checks without them.
+/// Drops the server's own supplementary groups, so that they do not count as the caller's. They stay dropped: a
+/// thread that may act for callers passes permission checks without them.
 fn drop_groups() -> Result<(), Errno> {
     if !GROUPS_DROPPED.get() {
         rustix::thread::set_thread_groups(&[]).map_err(errno)?;

@@ -1,12 +1,11 @@
 //! A host directory, exported in place, as a [`Tree`](wirefs_server::Tree) that answers Op.
 //!
-//! *Holds*: nothing outside the session's root is ever reached, whatever links and concurrent renames there are (each
-//! path is resolved by `openat2` beneath the root and through no symbolic link); an operation and the check of what it
-//! works on mean the same object, since both use one descriptor; the identity borrowed to create an object for a caller
-//! never outlives that creation; what is changed was said to be about to change, and what is promised is watched; each
-//! session's tables are bounded.
+//! *Holds*: no path leaves the session's root, whatever symlinks and concurrent renames there are: `openat2` resolves
+//! each path beneath the root and follows no symlink. An operation and its checks use one descriptor, so they concern
+//! the same object. The identity that is borrowed to create an object for a caller ends with that creation. Each change
+//! is touched before it is made, and each leased object is watched. The tables of each session are bounded.
 //!
-//! *Never*: follows a symbolic link, opens a pipe or a device, decides about order (the caller does), caches.
+//! *Never*: follows a symlink, opens a pipe or a device, decides about order (the caller does), caches.
 //!
 //! *Drive it*:
 //! ```
@@ -21,14 +20,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! *Proved by*: `tests/suite`: escapes, stale descriptors, races, locks against local programs, callers' identity, promises;
-//! and by `wirefs-model`, which compares what is touched with what changes.
+//! *Proved by*: `tests/suite`: escapes, stale fds, races, locks of server programs, callers' identity, leases; and by
+//! `wirefs-model`, which compares the touched objects with the changed ones.
 
 mod allocate;
 mod attributes;
 mod changes;
 mod commit;
 mod copy;
+mod detection;
 mod failure;
 mod find;
 mod get;
@@ -37,7 +37,6 @@ mod link;
 mod lock;
 mod locks;
 mod open_files;
-mod promise;
 mod put;
 mod remove;
 mod rename;
@@ -50,6 +49,6 @@ mod tree;
 mod watch;
 mod xattr;
 
-pub use promise::Notice;
-pub use tree::{HostOptions, HostTree, OpenError};
-pub use watch::{Outside, Shortage, WatchKind, Watcher};
+pub use detection::DetectionMode;
+pub use tree::{ExportError, HostOptions, HostTree};
+pub use watch::{Shortage, WatchKind, Watcher};

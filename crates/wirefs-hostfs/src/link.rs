@@ -6,7 +6,7 @@ use crate::session::Session;
 use rustix::fd::AsFd;
 use rustix::fs::{AtFlags, CWD};
 use wirefs_op::message::link::{Rlink, Tlink};
-use wirefs_server::{Found, Replies, Touched};
+use wirefs_server::{PriorState, Replies, Touched};
 
 impl Session {
     pub(crate) fn link(&self, request: &Tlink, replies: &mut dyn Replies) -> Result<Rlink, Failure> {
@@ -15,18 +15,20 @@ impl Session {
         let to = self.entry(&request.to)?;
         let touched = [to.touched(), Touched::object(object.id)];
         replies.touch(&touched)?;
-        replies.begins(&mut || Some(Found { of: Some(object.id), ..Found::default() }));
-        let turn = self.turn_of_names([to.dir.id; 2]);
+        replies.record_prior_state(&mut || {
+            Some(PriorState { object: Some(object.id), ..PriorState::default() })
+        });
+        let guard = self.lock_names([to.dir.id; 2]);
         let before = [self.version_of(&to.dir), self.version_of(&object)];
-        // Following the entry in /proc leads to the very object that is held, and no further if that is a link.
+        // Following the entry in /proc leads to this object, and no further if it is a symlink.
         let path = proc_path(object.as_fd());
         uninterrupted(|| rustix::fs::linkat(CWD, &path, &to.dir, &to.name, AtFlags::SYMLINK_FOLLOW))?;
-        let stat = self.stat_promised(&object, replies).ok();
-        let dir = self.stat_promised(&to.dir, replies).ok();
-        drop(turn);
-        self.created_exclusively(&to.name);
+        let stat = self.stat_leased(&object, replies).ok();
+        let dir = self.stat_leased(&to.dir, replies).ok();
+        drop(guard);
+        self.settle_lock_name(&to.name);
         for ((touched, before), after) in touched.iter().zip(before).zip([dir, stat]) {
-            self.has_changed(touched, before, after.map(|stat| stat.version), replies);
+            self.report_change(touched, before, after.map(|stat| stat.version), replies);
         }
         Ok(Rlink { stat, dir })
     }

@@ -1,7 +1,7 @@
 //! Tlock: takes, tests and releases locks.
 
 use crate::failure::Failure;
-use crate::locks::{Had, Holder};
+use crate::locks::{AcquiredLock, Holder};
 use crate::resolve::Object;
 use crate::session::Session;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ impl Session {
                 Rlock { conflict: None, stat: None }
             }
             (LockAction::Set, LockKind::Read | LockKind::Write) => {
-                let had = self.take_lock(request, || Err(Errno::WouldBlock.into()))?;
-                self.locked(&had, replies)
+                let acquired = self.take_lock(request, || Err(Errno::WouldBlock.into()))?;
+                self.locked(&acquired, replies)
             }
             (LockAction::Wait, LockKind::Read | LockKind::Write) => {
                 return self.wait_for_lock(request, replies);
@@ -38,7 +38,7 @@ impl Session {
         Holder { session: self.key, owner: request.owner, family: request.family, id }
     }
 
-    /// The file's id: what the client says, else what is at the path.
+    /// The file's id: from the request, else from the path.
     fn lock_id(&self, request: &Tlock) -> Result<FileId, Errno> {
         match request.target.id {
             Some(id) => Ok(id),
@@ -50,17 +50,18 @@ impl Session {
         &self,
         request: &Tlock,
         refused: impl FnMut() -> Result<(), Failure>,
-    ) -> Result<Had, Failure> {
+    ) -> Result<AcquiredLock, Failure> {
         let id = self.lock_id(request)?;
         let open = || self.locate(&request.target)?.open_for_locks(request.family);
         self.export.locks.lock(self.holder(request, id), request.range, &self.has_ended, open, refused)
     }
 
-    fn locked(&self, had: &Had, replies: &mut dyn Replies) -> Rlock {
-        let object = Object::of_open(Arc::clone(&had.file), self.export.promises.of_object());
-        // Asked with the lock held: what was written under it before has an event in the queue, or its recall precedes this reply.
-        let stat = match self.export.promises.is_quiet() {
-            true => self.stat_promised(&object, replies),
+    fn locked(&self, acquired: &AcquiredLock, replies: &mut dyn Replies) -> Rlock {
+        let object = Object::of_open(Arc::clone(&acquired.file), self.export.detection.object_coverage());
+        // Read with the lock held: each write under an earlier lock has an event in the queue, or its recall
+        // precedes this reply.
+        let stat = match self.export.detection.is_quiet() {
+            true => self.stat_leased(&object, replies),
             false => self.stat(&object),
         };
         Rlock { conflict: None, stat: stat.ok() }
@@ -84,21 +85,22 @@ impl Session {
     }
 
     fn wait_for_lock(&self, request: &Tlock, replies: &mut dyn Replies) -> Result<(), Failure> {
-        let had = self.take_lock(request, || {
+        let acquired = self.take_lock(request, || {
             if replies.is_stopped() {
                 return Err(Failure::Stopped);
             }
-            // The file is held, and what was sent before is done; what comes after may be the release that this waits for.
-            replies.pass_turn();
+            // The file is open, and earlier changes are done. A later change may be the release that this request
+            // waits for.
+            replies.release_slot();
             replies.wait();
             Ok(())
         })?;
-        let reply = self.locked(&had, replies);
+        let reply = self.locked(&acquired, replies);
         let sent = replies.send(Reply::Lock(reply));
         if sent.is_err() {
-            // Withdrawn in the last moment: nobody knows that it was had, so nobody would release it.
+            // Canceled after the lock was acquired: the client does not know of it and would never release it.
             let id = self.lock_id(request)?;
-            self.export.locks.give_back(self.holder(request, id), request.range, &had.before)?;
+            self.export.locks.restore(self.holder(request, id), request.range, &acquired.before)?;
         }
         Ok(sent?)
     }

@@ -1,9 +1,9 @@
-//! The locks that sessions hold: the host's kernel is the lock table, so that clients see each other's locks and those
-//! of programs at the server alike.
+//! The locks of all sessions. The host's kernel is the lock table, so that clients see the locks of each other and
+//! of server programs.
 //!
-//! Each holder (session, owner, family, file) has an open file description of its own, since that is what the kernel
-//! takes for one holder: `F_OFD_SETLK` for ranges, `flock` for whole files. Beside it stands what is held, which the
-//! kernel does not tell: who it was.
+//! Each holder (session, owner, family, file) has its own open file description, which the kernel treats as one
+//! holder: `F_OFD_SETLK` for ranges, `flock` for whole files. The held ranges are also kept here, with the holder's
+//! identity, which the kernel does not report.
 
 use crate::failure::{Failure, errno, uninterrupted};
 use crate::open_files::{Access, Budget, OpenFile, Share};
@@ -17,12 +17,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wirefs_op::{Errno, FileId, LockFamily, LockKind, LockRange, LockRanges, lock_ranges};
 use wirefs_server::SessionKey;
 
-/// Holders that one session may have at most, each with a descriptor.
+/// Holders of one session at most, each with a descriptor.
 const HOLDERS_MAX: usize = 4096;
-/// Ranges that one holder may hold at most.
+/// Ranges of one holder at most.
 const RANGES_MAX: usize = 4096;
 
-/// Who holds or wants locks.
+/// The holder of locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Holder {
     pub(crate) session: SessionKey,
@@ -32,15 +32,15 @@ pub(crate) struct Holder {
     pub(crate) id: FileId,
 }
 
-/// A lock that was taken.
-pub(crate) struct Had {
-    /// What the holder held before.
+/// A lock that was acquired.
+pub(crate) struct AcquiredLock {
+    /// The ranges that the holder held before.
     pub(crate) before: Vec<LockRange>,
-    /// The file, open.
+    /// The open file.
     pub(crate) file: Arc<OpenFile>,
 }
 
-/// One holder's open file description and what it holds.
+/// The open file description of one holder, and its locks.
 #[derive(Debug)]
 struct Description {
     holder: Holder,
@@ -54,8 +54,8 @@ impl Description {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a lock now, and notes it.
-    fn take(&self, range: LockRange) -> Result<Had, Errno> {
+    /// Takes a lock without waiting, and notes it.
+    fn take(&self, range: LockRange) -> Result<AcquiredLock, Errno> {
         let mut held = self.held();
         if held.len() >= RANGES_MAX {
             return Err(Errno::NoLocks);
@@ -63,10 +63,10 @@ impl Description {
         self.set(range)?;
         let before = held.to_vec();
         held.set(whole_for(self.holder.family, range));
-        Ok(Had { before, file: Arc::clone(&self.file) })
+        Ok(AcquiredLock { before, file: Arc::clone(&self.file) })
     }
 
-    /// Takes or releases in the kernel, without waiting.
+    /// Takes or releases a lock in the kernel, without waiting.
     fn set(&self, range: LockRange) -> Result<(), Errno> {
         let outcome = match self.holder.family {
             LockFamily::Posix => uninterrupted(|| sys::set_ofd_lock(self.file.as_fd(), kernel_range(range))),
@@ -80,7 +80,7 @@ impl Description {
             }
         };
         match outcome.map_err(errno) {
-            // Either number may say that another holds it.
+            // The kernel reports a conflict with either number.
             Err(Errno::AccessDenied | Errno::WouldBlock) => Err(Errno::WouldBlock),
             outcome => outcome,
         }
@@ -110,7 +110,7 @@ impl Table {
         Ok(())
     }
 
-    /// Takes out what `is_over` says; the caller drops it once the table is free again.
+    /// Removes the descriptions that match `is_over`. The caller drops them after it releases the table's lock.
     fn take_out(&mut self, id: FileId, is_over: impl Fn(&Arc<Description>) -> bool) -> Vec<Arc<Description>> {
         let Some(descriptions) = self.by_file.get_mut(&id) else {
             return Vec::new();
@@ -132,7 +132,7 @@ impl Table {
     }
 }
 
-/// All sessions' locks on one export.
+/// The locks of all sessions on one export.
 #[derive(Debug)]
 pub(crate) struct LockTable {
     table: Mutex<Table>,
@@ -148,9 +148,9 @@ impl LockTable {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a lock. `has_ended`: whether the session is over, so that nothing must be taken for it any more. `open` opens the
-    /// file where the holder has no description yet; it is open from then on, so its name may go while `refused` waits.
-    /// `refused` is called after each try while another holds the lock, and ends the waiting with its error.
+    /// Takes a lock. `has_ended`: whether the session has ended, so that no lock may be taken. `open` opens the
+    /// file if the holder has no description; it stays open, so its name may be removed during the wait. `refused`
+    /// is called after each failed attempt, and ends the wait with its error.
     ///
     /// # Errors
     /// Those of `open` and `refused`; `ENOLCK`: a table is full.
@@ -161,7 +161,7 @@ impl LockTable {
         has_ended: &AtomicBool,
         open: impl FnOnce() -> Result<Arc<OpenFile>, Errno>,
         mut refused: impl FnMut() -> Result<(), Failure>,
-    ) -> Result<Had, Failure> {
+    ) -> Result<AcquiredLock, Failure> {
         let description = self.description(holder, has_ended, open)?;
         let outcome = loop {
             match description.take(range) {
@@ -173,11 +173,11 @@ impl LockTable {
                 outcome => break outcome.map_err(Failure::from),
             }
         };
-        self.let_go(description);
+        self.release_reference(description);
         outcome
     }
 
-    /// Releases a range; what is not held is released already.
+    /// Releases a range. A range without a lock counts as released.
     pub(crate) fn unlock(&self, holder: Holder, range: LockRange) -> Result<(), Failure> {
         let Some(description) = self.find(&holder) else {
             return Ok(());
@@ -190,12 +190,12 @@ impl LockTable {
             }
             outcome
         };
-        self.let_go(description);
+        self.release_reference(description);
         Ok(outcome?)
     }
 
-    /// Undoes a lock that nobody heard of: the holder has again what it had before.
-    pub(crate) fn give_back(
+    /// Undoes a lock whose reply was not sent: restores the holder's previous locks.
+    pub(crate) fn restore(
         &self,
         holder: Holder,
         range: LockRange,
@@ -213,11 +213,11 @@ impl LockTable {
                 }
             }
         }
-        self.let_go(description);
+        self.release_reference(description);
         Ok(())
     }
 
-    /// Tells which byte-range lock would stand in the way.
+    /// Returns a byte-range lock that conflicts with `range`.
     pub(crate) fn test(
         &self,
         holder: Holder,
@@ -227,11 +227,11 @@ impl LockTable {
         if range.kind == LockKind::Unlock {
             return Err(Errno::Invalid.into());
         }
-        // Here the holder is known; the kernel is asked for the locks of programs at the server.
+        // This table knows the holder; the kernel knows the locks of server programs.
         if let Some(held) = self.held_by_others(&holder, range) {
             return Ok(Some(held));
         }
-        // The holder's own description where there is one: its own locks do not stand in its way.
+        // With the holder's own description, so that its own locks do not conflict.
         let own = self.find(&holder);
         let file = match &own {
             Some(description) => Arc::clone(&description.file),
@@ -239,12 +239,12 @@ impl LockTable {
         };
         let found = uninterrupted(|| sys::test_ofd_lock(file.as_fd(), kernel_range(range)));
         if let Some(description) = own {
-            self.let_go(description);
+            self.release_reference(description);
         }
         Ok(protocol_range(found?))
     }
 
-    /// A lock that another holder of this table has and that would stand in the way of `range`.
+    /// A lock of another holder of this table that conflicts with `range`.
     pub(crate) fn held_by_others(&self, holder: &Holder, range: LockRange) -> Option<LockRange> {
         let others: Vec<_> = {
             let table = self.table();
@@ -256,12 +256,12 @@ impl LockTable {
         };
         let conflict = others.iter().find_map(|description| description.held().conflict(range));
         for description in others {
-            self.let_go(description);
+            self.release_reference(description);
         }
         conflict
     }
 
-    /// Releases all that a session holds.
+    /// Releases all locks of a session.
     pub(crate) fn end(&self, session: SessionKey) {
         let mut table = self.table();
         let ids: Vec<_> = table.by_file.keys().copied().collect();
@@ -270,10 +270,10 @@ impl LockTable {
             over.extend(table.take_out(id, |description| description.holder.session == session));
         }
         drop(table);
-        // The kernel releases with the last reference, here where the table is free.
+        // The descriptions are closed with their last references, after the table's lock is released.
         for description in over {
             let all = LockRange { kind: LockKind::Unlock, start: 0, end: u64::MAX, pid: 0 };
-            // A waiting request may still refer to it; a failure leaves that to the closing.
+            // A waiting request may still refer to it. A failure is ignored, since the close releases the lock too.
             let _ = description.set(all);
         }
     }
@@ -298,7 +298,7 @@ impl LockTable {
         }
         let description = Arc::new(Description { holder, file, held: Mutex::default(), _share: share });
         let mut table = self.table();
-        // Asked under the lock that `end` takes after it was set.
+        // Checked under the lock that `end` takes after it set the flag.
         if has_ended.load(Ordering::SeqCst) {
             return Err(Failure::Stopped);
         }
@@ -309,11 +309,12 @@ impl LockTable {
         Ok(description)
     }
 
-    /// Gives back a reference; the last one to a description that holds nothing closes it.
-    fn let_go(&self, description: Arc<Description>) {
+    /// Drops a reference, and closes the description if it is the last one and there are no locks.
+    fn release_reference(&self, description: Arc<Description>) {
         let id = description.holder.id;
         let mut table = self.table();
-        // Dropped under the table's lock, under which alone references are made: one that is alone is unused.
+        // INVARIANT: new references are created only under the table's lock, so a single reference means that it is
+        // unused.
         drop(description);
         let is_unused = |description: &Arc<Description>| {
             Arc::strong_count(description) == 1 && description.held().is_empty()
@@ -325,9 +326,9 @@ impl LockTable {
 }
 
 impl Object {
-    /// Opens a description for locks of this family. A write lock on a range needs a file that is open for writing, and
-    /// a description cannot change without losing its locks; a whole-file lock does not, and a program's file that is
-    /// open for writing could not be run meanwhile.
+    /// Opens a description for locks of this family. A write lock on a range needs write access, and a description
+    /// cannot be reopened without losing its locks. A whole-file lock does not need it, and a program that is open
+    /// for writing cannot be executed.
     pub(crate) fn open_for_locks(&self, family: LockFamily) -> Result<Arc<OpenFile>, Errno> {
         let both = Access::READ.union(Access::WRITE);
         let order = match family {
@@ -368,7 +369,7 @@ fn kernel_range(range: LockRange) -> Flock {
     }
 }
 
-/// `None` when nothing is locked.
+/// `None` if the kernel reports no lock.
 fn protocol_range(lock: Flock) -> Option<LockRange> {
     let kind = match lock.kind {
         libc::F_RDLCK => LockKind::Read,

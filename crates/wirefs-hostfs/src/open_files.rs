@@ -1,4 +1,4 @@
-//! The files that a session holds open: numbered, bounded, reused.
+//! The open files of a session: numbered, bounded, reused.
 
 use crate::attributes::{self, Device};
 use crate::put::Stream;
@@ -11,7 +11,7 @@ use wirefs_op::message::target::{Fd, NOFD};
 use wirefs_op::{FileId, Kind};
 use wirefs_server::Touched;
 
-/// What an open file is good for.
+/// The access of an open file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Access {
     pub(crate) read: bool,
@@ -22,7 +22,7 @@ impl Access {
     pub(crate) const READ: Access = Access { read: true, write: false };
     pub(crate) const WRITE: Access = Access { read: false, write: true };
 
-    /// Whether what is good for `self` is good for `wanted` too.
+    /// Whether `self` includes `wanted`.
     pub(crate) fn covers(self, wanted: Access) -> bool {
         (self.read || !wanted.read) && (self.write || !wanted.write)
     }
@@ -39,7 +39,7 @@ pub(crate) struct OpenFile {
     pub(crate) id: FileId,
     pub(crate) kind: Kind,
     pub(crate) access: Access,
-    /// Held by whoever uses the file position: listings, appends, seeks.
+    /// Locked while the file position is in use: listings, appends, seeks.
     position: Mutex<()>,
     pub(crate) stream: Stream,
 }
@@ -49,7 +49,7 @@ impl OpenFile {
         Arc::new(OpenFile { fd, id, kind, access, position: Mutex::new(()), stream: Stream::default() })
     }
 
-    /// The file position is the caller's while the guard lives.
+    /// Locks the file position.
     pub(crate) fn position(&self) -> MutexGuard<'_, ()> {
         self.position.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -71,12 +71,12 @@ pub(crate) struct RemoveOnClose {
 }
 
 impl RemoveOnClose {
-    /// What the removal changes, if the name is still that file's.
+    /// The objects that the removal changes, if the name still refers to the file.
     pub(crate) fn touched(&self, home: Device) -> Vec<Touched> {
         let Ok(statx) = attributes::statx(self.dir.as_fd(), &self.name) else {
             return vec![];
         };
-        // Directories are not removed so.
+        // Directories are not removed this way.
         if attributes::file_id(&statx, home) != self.id || attributes::kind(&statx) == Kind::Directory {
             return vec![];
         }
@@ -84,7 +84,7 @@ impl RemoveOnClose {
     }
 }
 
-/// How many descriptors the process may keep for clients, all sessions together, so that serving never runs out.
+/// The limit of descriptors that are kept for all sessions, so that requests always find free ones.
 #[derive(Debug)]
 pub(crate) struct Budget {
     kept: AtomicUsize,
@@ -92,7 +92,7 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// Three quarters of what the process may open; the rest is for requests, connections and locks.
+    /// Three quarters of the process's limit; the rest is for requests, connections and locks.
     pub(crate) fn of_process() -> Arc<Budget> {
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
         let openable = limit.current.and_then(|limit| usize::try_from(limit).ok());
@@ -109,7 +109,7 @@ impl Budget {
     }
 }
 
-/// One kept descriptor's part of the budget; given back when dropped.
+/// Permission for one kept descriptor.
 #[derive(Debug)]
 pub(crate) struct Share(Arc<Budget>);
 
@@ -119,7 +119,7 @@ impl Drop for Share {
     }
 }
 
-/// The table is cut into this many parts with a lock each; consecutive fds are in different parts.
+/// Parts of the table with their own locks; consecutive fds are in different parts.
 const STRIPES: usize = 16;
 const SLOTS_MAX: usize = FDS_MAX / STRIPES;
 
@@ -183,13 +183,13 @@ impl OpenFiles {
         Some((self.stripe(number)?, number / STRIPES))
     }
 
-    /// The open file of this number, if it is this object.
+    /// The open file with this fd, if it is this object.
     pub(crate) fn find(&self, fd: Fd, id: FileId) -> Option<Arc<OpenFile>> {
         let (mut stripe, index) = self.place(fd)?;
         stripe.slot(index, id).map(|slot| Arc::clone(&slot.file))
     }
 
-    /// Keeps a file open; `None` when no number is free.
+    /// Keeps a file open; `None` if there is no free fd.
     pub(crate) fn insert(&self, file: &Arc<OpenFile>) -> Option<Fd> {
         let mut slot = Slot { file: Arc::clone(file), remove: None, _share: self.budget.take()? };
         let first = self.turn.fetch_add(1, Ordering::Relaxed) % STRIPES;
@@ -202,17 +202,17 @@ impl OpenFiles {
         None
     }
 
-    /// Puts another descriptor of the same object in the place of a kept one.
+    /// Replaces the descriptor of a kept file by another one of the same object.
     pub(crate) fn replace(&self, fd: Fd, file: &Arc<OpenFile>) {
         let replaced = self.place(fd).and_then(|(mut stripe, index)| {
             let slot = stripe.slot(index, file.id)?;
             Some(std::mem::replace(&mut slot.file, Arc::clone(file)))
         });
-        // Closed here, where no lock is held any more.
+        // Closed here, after the lock is released.
         drop(replaced);
     }
 
-    /// Notes what to remove when this file is closed.
+    /// Notes the name to remove when this file is closed.
     pub(crate) fn remove_on_close(&self, fd: Fd, remove: RemoveOnClose) {
         if let Some((mut stripe, index)) = self.place(fd)
             && let Some(slot) = stripe.slot(index, remove.id)
@@ -221,13 +221,13 @@ impl OpenFiles {
         }
     }
 
-    /// What closing this file would change, if it is this object.
+    /// The objects that closing this file would change, if it is this object.
     pub(crate) fn touched_by_closing(&self, fd: Fd, id: FileId, home: Device) -> Vec<Touched> {
         let remove = self.place(fd).and_then(|(mut stripe, index)| stripe.slot(index, id)?.remove.clone());
         remove.map_or_else(Vec::new, |remove| remove.touched(home))
     }
 
-    /// Closes a file, if it is this object; tells what is to be removed now.
+    /// Closes a file, if it is this object; returns the name to remove now.
     pub(crate) fn close(&self, fd: Fd, id: FileId) -> Option<Arc<RemoveOnClose>> {
         let slot = self.place(fd).and_then(|(mut stripe, index)| {
             stripe.slot(index, id)?;
@@ -238,7 +238,7 @@ impl OpenFiles {
         slot.and_then(|slot| slot.remove)
     }
 
-    /// Closes all; tells what is to be removed now.
+    /// Closes all files; returns the names to remove now.
     pub(crate) fn close_all(&self) -> Vec<Arc<RemoveOnClose>> {
         let mut removals = Vec::new();
         for number in 0..STRIPES {

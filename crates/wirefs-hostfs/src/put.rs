@@ -10,9 +10,9 @@ pub(crate) use stream::Stream;
 
 use crate::attributes;
 use crate::commit::sync;
+use crate::detection::PendingCreation;
 use crate::failure::{Failure, uninterrupted};
 use crate::open_files::{Access, OpenFile, RemoveOnClose};
-use crate::promise::Birth;
 use crate::resolve::{Entry, Object};
 use crate::session::Session;
 use rustix::fd::AsFd;
@@ -21,30 +21,30 @@ use std::sync::Arc;
 use wirefs_op::message::put::{PutMode, Rput, Tput};
 use wirefs_op::message::target::{Fd, NOFD, Place};
 use wirefs_op::{Errno, Kind, SetStat, Stat};
-use wirefs_server::{Found, Replies, Touched};
+use wirefs_server::{PriorState, Replies, Touched};
 use write::Written;
 
-/// The object that a Tput works on.
+/// The object of a Tput.
 struct Subject<'a> {
     object: Object,
-    place: Where,
-    /// Created by this request.
+    place: Location,
+    /// Whether this request created it.
     is_new: bool,
-    /// It is about to be changed, and nobody but this request knows yet which it is.
-    birth: Option<Birth<'a>>,
-    /// The version of the directory before something was made in it.
+    /// Set while the object's id is unknown to the server core.
+    pending_creation: Option<PendingCreation<'a>>,
+    /// The version of the directory before the creation.
     dir_before: Option<u64>,
-    /// And right after it.
+    /// The version of the directory right after the creation.
     dir_after: Option<u64>,
 }
 
-/// Where the object is, as far as the request needs to know.
-enum Where {
-    /// An existing object; its name does not matter.
+/// The name of the object, as far as the request needs it.
+enum Location {
+    /// An existing object; its name is not needed.
     Anywhere,
     /// An existing object whose name is to be removed.
     Named(Entry),
-    /// CREATE at this name.
+    /// CREATE with this name.
     Entry(Entry),
     /// CREATE without a name in this directory.
     Nameless(Object),
@@ -60,15 +60,15 @@ impl Session {
         let file = self.open_for(request, &subject.object)?;
         self.touch_subject(request, &mut subject, file.is_some(), replies)?;
         let object = &subject.object;
-        let noticed = self.notice(object, replies);
-        let turn = self.export.changes.turn(object.id);
+        let coverage = self.cover(object, replies);
+        let guard = self.export.changes.lock_contents(object.id);
         let before = match subject.is_new {
             true => 0,
             false => {
                 let statx = attributes::statx(object.as_fd(), c"")?;
                 if mode.has(PutMode::APPEND) && mode.has(PutMode::DATA) {
-                    let found = Found { at: Some(object.id), of: None, size: statx.stx_size };
-                    replies.begins(&mut || Some(found));
+                    let found = PriorState { named: Some(object.id), object: None, size: statx.stx_size };
+                    replies.record_prior_state(&mut || Some(found));
                 }
                 attributes::version(&statx)
             }
@@ -77,7 +77,8 @@ impl Session {
             self.kill_privileges(object, mode.has(PutMode::STAT) && request.set.mode.is_some())?;
         }
         if mode.has(PutMode::STAT) {
-            // To cut a file takes its set-group-id bit away where the server's user may not keep it, and a new one is empty.
+            // Truncation clears the set-group-id bit if the server's user may not keep it, and a new file is empty
+            // anyway.
             let size = request.set.size.filter(|size| !subject.is_new || *size > 0);
             set::apply(object, file.as_deref(), &SetStat { size, ..request.set })?;
         }
@@ -87,21 +88,21 @@ impl Session {
             Some(_) | None => Written::nothing(request.offset),
         };
         let mut stat = self.stat(object)?;
-        drop(turn);
-        self.promise(noticed, replies, &mut once(&mut stat));
+        drop(guard);
+        self.lease(coverage, replies, &mut once(&mut stat));
         let found = (!subject.is_new).then_some(before);
-        self.has_changed(&Touched::object(object.id), found, Some(stat.version), replies);
+        self.report_change(&Touched::object(object.id), found, Some(stat.version), replies);
         if let Some(file) = file.as_ref().filter(|_| written.count > 0) {
-            file.stream.wrote(file, written.offset, written.count);
+            file.stream.written(file, written.offset, written.count);
         }
-        let fd = self.settle(mode, &subject, file.as_ref(), &stat, replies)?;
-        let dir = subject.directory().and_then(|dir| self.stat_promised(dir, replies).ok());
-        if let (Where::Entry(entry), true) = (&subject.place, subject.is_new) {
-            self.has_changed(&entry.touched(), subject.dir_before, subject.dir_after, replies);
+        let fd = self.finish(mode, &subject, file.as_ref(), &stat, replies)?;
+        let dir = subject.directory().and_then(|dir| self.stat_leased(dir, replies).ok());
+        if let (Location::Entry(entry), true) = (&subject.place, subject.is_new) {
+            self.report_change(&entry.touched(), subject.dir_before, subject.dir_after, replies);
         }
         if mode.has(PutMode::SYNC) {
-            // All is done; the next change need not wait for the disk.
-            replies.pass_turn();
+            // Everything is done; the next change need not wait for the disk.
+            replies.release_slot();
             self.sync_put(mode, &subject, file.as_ref())?;
         }
         Ok(Rput { fd, count: written.count, offset: written.offset, before, stat: Some(stat), dir })
@@ -114,14 +115,21 @@ impl Session {
         let object = self.locate(&request.target)?;
         let place = if request.mode.has(PutMode::REMOVE) {
             let path = request.target.path.clone();
-            Where::Named(self.entry(&Place { path, dir: None })?)
+            Location::Named(self.entry(&Place { path, dir: None })?)
         } else {
-            Where::Anywhere
+            Location::Anywhere
         };
-        Ok(Subject { object, place, is_new: false, birth: None, dir_before: None, dir_after: None })
+        Ok(Subject {
+            object,
+            place,
+            is_new: false,
+            pending_creation: None,
+            dir_before: None,
+            dir_after: None,
+        })
     }
 
-    /// Says what is about to be changed, beside the names that a creation has touched already.
+    /// States the objects that are about to be changed, except for the names that a creation has touched already.
     fn touch_subject(
         &self,
         request: &Tput,
@@ -135,30 +143,32 @@ impl Session {
             touched.push(Touched::object(object.id));
         }
         if subject.is_new {
-            // Nobody was promised anything about it, so nobody has to be waited for.
+            // No client has a lease on it, so no recall is needed.
             let _ = replies.touch(&touched);
-            subject.birth = None;
+            subject.pending_creation = None;
             return Ok(());
         }
         if let (Some(fd), false) = (object.fd, mode.has(PutMode::MORE)) {
             touched.extend(self.files.touched_by_closing(fd, object.id, self.export.home));
         }
-        // What is kept open keeps its name until it is closed.
+        // The name of a kept file stays until the file is closed.
         let removes_now = mode.has(PutMode::REMOVE) && !(mode.has(PutMode::MORE) && is_open);
-        if let (true, Where::Named(entry) | Where::Entry(entry)) = (removes_now, &subject.place)
+        if let (true, Location::Named(entry) | Location::Entry(entry)) = (removes_now, &subject.place)
             && object.kind != Kind::Directory
             && self.look(entry).is_some_and(|found| found.id == object.id)
         {
             touched.extend([entry.touched(), Touched::with_other_names(object.id)]);
         }
         replies.touch(&touched)?;
-        if let (true, Where::Named(_)) = (removes_now, &subject.place) {
-            replies.begins(&mut || Some(Found { at: Some(object.id), ..Found::default() }));
+        if let (true, Location::Named(_)) = (removes_now, &subject.place) {
+            replies.record_prior_state(&mut || {
+                Some(PriorState { named: Some(object.id), ..PriorState::default() })
+            });
         }
         Ok(())
     }
 
-    /// Opens the object for all that the request does with it; `None` when nothing needs it open.
+    /// Opens the object with all access that the request needs; `None` if it needs none.
     fn open_for(&self, request: &Tput, object: &Object) -> Result<Option<Arc<OpenFile>>, Failure> {
         let mode = request.mode;
         let keeps = mode.has(PutMode::MORE);
@@ -173,7 +183,7 @@ impl Session {
             Kind::File if writes => Ok(Some(object.open(wanted)?)),
             Kind::Directory if writes => Err(Errno::IsDirectory.into()),
             Kind::Directory if keeps => Ok(Some(self.open_to_keep(object, Access::READ)?)),
-            // The data of a link to create is its target.
+            // The data of a new symlink is its target.
             Kind::Symlink if mode.has(PutMode::CREATE) && !truncates => Ok(None),
             Kind::Symlink | Kind::Fifo | Kind::Socket | Kind::CharDevice | Kind::BlockDevice if writes => {
                 Err(Errno::Invalid.into())
@@ -203,14 +213,14 @@ impl Session {
             }
         }
         match subject.directory() {
-            // A new object is stable when its name is.
+            // A new object is stable only together with its name.
             Some(dir) => sync(&*dir.open(Access::READ)?),
             None => Ok(()),
         }
     }
 
-    /// Keeps or closes the file, and removes the name where that is asked.
-    fn settle(
+    /// Keeps or closes the file, and removes the name if requested.
+    fn finish(
         &self,
         mode: PutMode,
         subject: &Subject<'_>,
@@ -219,13 +229,15 @@ impl Session {
         replies: &mut dyn Replies,
     ) -> Result<Fd, Failure> {
         let removal = match &subject.place {
-            Where::Named(entry) | Where::Entry(entry) if mode.has(PutMode::REMOVE) => Some(RemoveOnClose {
-                dir: entry.dir.as_fd().try_clone_to_owned().map_err(|_| Errno::TooManyOpen)?,
-                dir_id: entry.dir.id,
-                name: entry.name.clone(),
-                id: subject.object.id,
-            }),
-            Where::Anywhere | Where::Named(_) | Where::Entry(_) | Where::Nameless(_) => None,
+            Location::Named(entry) | Location::Entry(entry) if mode.has(PutMode::REMOVE) => {
+                Some(RemoveOnClose {
+                    dir: entry.dir.as_fd().try_clone_to_owned().map_err(|_| Errno::TooManyOpen)?,
+                    dir_id: entry.dir.id,
+                    name: entry.name.clone(),
+                    id: subject.object.id,
+                })
+            }
+            Location::Anywhere | Location::Named(_) | Location::Entry(_) | Location::Nameless(_) => None,
         };
         let object = &subject.object;
         let fd = match file {
@@ -238,8 +250,8 @@ impl Session {
         }
         match removal {
             Some(removal) if fd == NOFD => {
-                // Known already but for a file that should have been kept and is not, for want of room: then others hear of
-                // it while it happens.
+                // Touched before, unless the file should have been kept and there was no room. Then leases are
+                // recalled during the removal.
                 let _ = replies.touch(&removal.touched(self.export.home));
                 self.remove_touched(&removal, replies);
             }
@@ -254,12 +266,12 @@ impl Session {
 }
 
 impl Subject<'_> {
-    /// The directory that something was created in.
+    /// The directory of a created object.
     fn directory(&self) -> Option<&Object> {
         match &self.place {
-            Where::Anywhere | Where::Named(_) => None,
-            Where::Entry(entry) => Some(&entry.dir),
-            Where::Nameless(dir) => Some(dir),
+            Location::Anywhere | Location::Named(_) => None,
+            Location::Entry(entry) => Some(&entry.dir),
+            Location::Nameless(dir) => Some(dir),
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::session::Session;
 use rustix::fd::AsFd;
 use rustix::fs::AtFlags;
 use wirefs_op::message::remove::{Rremove, Tremove};
-use wirefs_server::{Found, Replies};
+use wirefs_server::{PriorState, Replies};
 
 impl Session {
     pub(crate) fn remove(&self, request: &Tremove, replies: &mut dyn Replies) -> Result<Rremove, Failure> {
@@ -17,17 +17,18 @@ impl Session {
         if let Some(object) = removed {
             replies.touch(&[object])?;
         }
-        replies.begins(&mut || at.map(|id| Found { at: Some(id), ..Found::default() }));
-        let turn = self.turn_of_names([entry.dir.id; 2]);
+        replies
+            .record_prior_state(&mut || at.map(|id| PriorState { named: Some(id), ..PriorState::default() }));
+        let guard = self.lock_names([entry.dir.id; 2]);
         let before = self.version_of(&entry.dir);
-        let held = self.hold(entry.dir.as_fd(), &entry.name);
+        let held = self.object_before_change(entry.dir.as_fd(), &entry.name);
         let flags = if request.directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         uninterrupted(|| rustix::fs::unlinkat(&entry.dir, &entry.name, flags))?;
-        let dir = self.stat_promised(&entry.dir, replies).ok();
-        drop(turn);
-        self.has_changed(&entry.touched(), before, dir.map(|dir| dir.version), replies);
-        // Last, since it lets go of the object, and a large file takes a while to be freed.
-        self.has_lost_name(held, replies);
+        let dir = self.stat_leased(&entry.dir, replies).ok();
+        drop(guard);
+        self.report_change(&entry.touched(), before, dir.map(|dir| dir.version), replies);
+        // Last, since it closes the object, and freeing a large file takes a while.
+        self.report_lost_name(held, replies);
         Ok(Rremove { dir })
     }
 }

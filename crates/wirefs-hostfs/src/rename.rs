@@ -6,7 +6,7 @@ use rustix::fd::AsFd;
 use rustix::fs::RenameFlags;
 use wirefs_op::Errno;
 use wirefs_op::message::rename::{EXCHANGE, NOREPLACE, Rrename, Trename};
-use wirefs_server::{Found, Replies, Touched};
+use wirefs_server::{PriorState, Replies, Touched};
 
 impl Session {
     pub(crate) fn rename(&self, request: &Trename, replies: &mut dyn Replies) -> Result<Rrename, Failure> {
@@ -20,29 +20,34 @@ impl Session {
         let from = self.entry(&request.from)?;
         let to = self.entry(&request.to)?;
         replies.touch(&[from.touched(), to.touched()])?;
-        // What is moved, and what is replaced or changes places with it.
+        // The moved object, and the replaced or exchanged one.
         let objects = [self.look(&from), self.look(&to)];
         let [of, at] = [&objects[0], &objects[1]].map(|object| object.as_ref().map(|object| object.id));
         replies.touch(&objects.into_iter().flatten().collect::<Vec<_>>())?;
-        replies.begins(&mut || of.map(|id| Found { at, of: Some(id), size: 0 }));
-        let turn = self.turn_of_names([from.dir.id, to.dir.id]);
+        replies.record_prior_state(&mut || of.map(|id| PriorState { named: at, object: Some(id), size: 0 }));
+        let guard = self.lock_names([from.dir.id, to.dir.id]);
         let before = [&from, &to].map(|entry| self.version_of(&entry.dir));
-        // Where two change places, what is read of the other one behind the change may be what a program did since: it is not told as own.
-        let held = if request.flags == EXCHANGE { None } else { self.hold(to.dir.as_fd(), &to.name) };
+        // After an exchange, the version of the other object may be that of a later change by a program, so it is
+        // not reported as the own change.
+        let replaced = if request.flags == EXCHANGE {
+            None
+        } else {
+            self.object_before_change(to.dir.as_fd(), &to.name)
+        };
         uninterrupted(|| rustix::fs::renameat_with(&from.dir, &from.name, &to.dir, &to.name, flags))?;
-        let dirs = [&from, &to].map(|entry| self.stat_promised(&entry.dir, replies).ok());
-        drop(turn);
+        let dirs = [&from, &to].map(|entry| self.stat_leased(&entry.dir, replies).ok());
+        drop(guard);
         if request.flags == NOREPLACE {
-            self.created_exclusively(&to.name);
+            self.settle_lock_name(&to.name);
         }
-        self.has_lost_name(held, replies);
+        self.report_lost_name(replaced, replies);
         // By now another session or program may have given the name to something else.
-        let stat = self.stat_child_promised(&to, replies).ok().filter(|stat| Some(stat.id) == of);
+        let stat = self.stat_child_leased(&to, replies).ok().filter(|stat| Some(stat.id) == of);
         if let Some(moved) = stat {
-            self.has_changed(&Touched::object(moved.id), None, Some(moved.version), replies);
+            self.report_change(&Touched::object(moved.id), None, Some(moved.version), replies);
         }
         for ((entry, dir), before) in [&from, &to].into_iter().zip(&dirs).zip(before) {
-            self.has_changed(&entry.touched(), before, dir.map(|dir| dir.version), replies);
+            self.report_change(&entry.touched(), before, dir.map(|dir| dir.version), replies);
         }
         let [from_dir, to_dir] = dirs;
         Ok(Rrename { stat, from_dir, to_dir })

@@ -1,9 +1,9 @@
-//! From what a request names to a descriptor of the very object it means, beneath the session's root and nowhere else.
+//! Resolves the target of a request to a descriptor of that object, beneath the session's root.
 
 use crate::attributes::{self, Device, proc_path};
+use crate::detection::Coverage;
 use crate::failure::{Failure, errno, uninterrupted};
 use crate::open_files::{Access, OpenFile};
-use crate::promise::Noticed;
 use crate::session::Session;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, ResolveFlags, Statx};
@@ -13,33 +13,33 @@ use wirefs_op::message::target::{Fd, NOFD, Place, Target};
 use wirefs_op::{Errno, FileId, Kind, Stat, TreePath};
 use wirefs_server::Touched;
 
-/// The longest path that one system call takes (`PATH_MAX` without its NUL), in bytes.
+/// The longest path in one system call (`PATH_MAX` without its NUL), in bytes.
 const STEP_BYTES_MAX: usize = 4095;
-/// How often a walk is tried again when the kernel says that a rename disturbed it.
+/// Attempts of a walk that the kernel refuses because of a concurrent rename.
 const TRIES_MAX: usize = 64;
 
-/// What keeps an object from changing under its name.
+/// The descriptor that holds an object, whatever happens to its name.
 #[derive(Debug)]
 enum Holder {
-    /// Opened by path, good for naming only.
+    /// An `O_PATH` descriptor.
     Path(OwnedFd),
     /// The session's root.
     Root(Arc<OwnedFd>),
-    /// Open already.
+    /// An open file.
     Open(Arc<OpenFile>),
 }
 
-/// The object that a request means.
+/// The object that a request refers to.
 #[derive(Debug)]
 pub(crate) struct Object {
     holder: Holder,
     pub(crate) id: FileId,
     pub(crate) kind: Kind,
-    /// The session's number for it, where it is kept open.
+    /// The session's fd for it, if it is kept open.
     pub(crate) fd: Option<Fd>,
-    /// By what its changes are noticed.
-    pub(crate) noticed: Noticed,
-    /// The directory that it was found in, where that is what has to be watched.
+    /// The watch that covers it.
+    pub(crate) coverage: Coverage,
+    /// The directory in which it was found, if that needs the watch.
     pub(crate) parent: Option<Arc<Object>>,
 }
 
@@ -54,28 +54,28 @@ impl AsFd for Object {
 }
 
 impl Object {
-    fn new(holder: Holder, statx: &Statx, home: Device, noticed: Noticed) -> Object {
+    fn new(holder: Holder, statx: &Statx, home: Device, coverage: Coverage) -> Object {
         let (id, kind) = (attributes::file_id(statx, home), attributes::kind(statx));
-        Object { holder, id, kind, fd: None, noticed, parent: None }
+        Object { holder, id, kind, fd: None, coverage, parent: None }
     }
 
-    /// An object that is open, not kept yet.
-    pub(crate) fn of_open(file: Arc<OpenFile>, noticed: Noticed) -> Object {
+    /// An object that is open, but not kept yet.
+    pub(crate) fn of_open(file: Arc<OpenFile>, coverage: Coverage) -> Object {
         let (id, kind) = (file.id, file.kind);
-        Object { holder: Holder::Open(file), id, kind, fd: None, noticed, parent: None }
+        Object { holder: Holder::Open(file), id, kind, fd: None, coverage, parent: None }
     }
 
-    /// The same object, its changes noticed so.
-    pub(crate) fn noticed_by(self, noticed: Noticed) -> Object {
-        Object { noticed, ..self }
+    /// The same object with this coverage.
+    pub(crate) fn with_coverage(self, coverage: Coverage) -> Object {
+        Object { coverage, ..self }
     }
 
-    /// The same object through this open file.
+    /// The same object held by this open file.
     pub(crate) fn seen_through(&self, file: Arc<OpenFile>) -> Object {
-        Object { parent: self.parent.clone(), ..Object::of_open(file, self.noticed) }
+        Object { parent: self.parent.clone(), ..Object::of_open(file, self.coverage) }
     }
 
-    /// The kept or just opened file, where there is one that covers `wanted`.
+    /// The open file, if there is one with the `wanted` access.
     pub(crate) fn opened(&self, wanted: Access) -> Option<&Arc<OpenFile>> {
         match &self.holder {
             Holder::Open(file) if file.access.covers(wanted) => Some(file),
@@ -83,12 +83,12 @@ impl Object {
         }
     }
 
-    /// Whether it is this open file that holds the object.
+    /// Whether this open file holds the object.
     pub(crate) fn is_held_by(&self, file: &Arc<OpenFile>) -> bool {
         matches!(&self.holder, Holder::Open(held) if Arc::ptr_eq(held, file))
     }
 
-    /// What the open file is good for already.
+    /// The access of the open file.
     pub(crate) fn access(&self) -> Access {
         match &self.holder {
             Holder::Open(file) => file.access,
@@ -96,10 +96,11 @@ impl Object {
         }
     }
 
-    /// Opens it, or shares what is open. Only files and directories open: opening a pipe or a device does things.
+    /// Opens the object, or shares the open file. Only files and directories are opened: opening a pipe or a device
+    /// has side effects.
     ///
     /// # Errors
-    /// `EISDIR`: a directory for writing; `ELOOP`, `ENXIO`: not to be opened; else as the system says.
+    /// `EISDIR`: a directory for writing; `ELOOP`, `ENXIO`: not to be opened; else the error of the system.
     pub(crate) fn open(&self, wanted: Access) -> Result<Arc<OpenFile>, Errno> {
         match self.opened(wanted) {
             Some(file) => Ok(Arc::clone(file)),
@@ -107,7 +108,7 @@ impl Object {
         }
     }
 
-    /// Opens it anew, whether or not it still has a name.
+    /// Opens the object again, whether or not it has a name.
     pub(crate) fn reopen(&self, wanted: Access) -> Result<Arc<OpenFile>, Errno> {
         let how = match (self.kind, wanted.read, wanted.write) {
             (Kind::Directory, _, true) => return Err(Errno::IsDirectory),
@@ -122,11 +123,11 @@ impl Object {
         };
         let path = proc_path(self.as_fd());
         let how = how | OFlags::CLOEXEC | OFlags::NOCTTY;
-        // Clients list and read ahead of programs, and again what they forgot; an access time that was set is not to go
-        // by that.
+        // Clients list and read ahead, and read evicted data again. Such reads must not replace an access time that
+        // was set.
         let quietly = how | OFlags::NOATIME;
         let fd = match uninterrupted(|| rustix::fs::open(&path, quietly, Mode::empty())) {
-            // Only the owner may read without a trace.
+            // Only the owner may use O_NOATIME.
             Err(rustix::io::Errno::PERM) => uninterrupted(|| rustix::fs::open(&path, how, Mode::empty())),
             opened => opened,
         };
@@ -142,26 +143,26 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// That what the name means is about to change.
+    /// The statement that the meaning of the name is about to change.
     pub(crate) fn touched(&self) -> Touched {
         Touched::name(self.dir.id, self.name.to_bytes())
     }
 }
 
-/// What was expected somewhere is not there: stale when the client said what it expected.
+/// The error for a missing object: `ESTALE` if the client named the expected object.
 fn or_stale(error: Errno, expected: Option<FileId>) -> Errno {
     let is_gone = matches!(error, Errno::NotFound | Errno::NotDirectory);
     if is_gone && expected.is_some() { Errno::Stale } else { error }
 }
 
 impl Session {
-    /// The object that `target` means: by its fd where that is this object, else by its path, where it must be.
+    /// The object of `target`: by its fd if that refers to this object, else by its path.
     ///
     /// # Errors
-    /// `ESTALE`: another object is there, or none; else as for a walk.
+    /// `ESTALE`: there is another object, or none; else as for a walk.
     ///
     /// # Cost
-    /// No system call with a good fd; else two.
+    /// No system call with a valid fd; else two.
     pub(crate) fn locate(&self, target: &Target) -> Result<Object, Errno> {
         if let Some(object) = target.id.and_then(|id| self.kept(target.fd, id)) {
             return Ok(object);
@@ -174,7 +175,8 @@ impl Session {
         }
     }
 
-    /// The attributes of what is at the target's path, without opening it; `None` where that does not do.
+    /// The attributes of the object at the target's path, without a descriptor of it; `None` if a descriptor is
+    /// needed.
     ///
     /// # Errors
     /// As for `locate`.
@@ -182,7 +184,7 @@ impl Session {
     /// # Cost
     /// Two system calls in the root, else four.
     pub(crate) fn stat_path(&self, target: &Target) -> Result<Option<Stat>, Errno> {
-        // Without an id only a look at the object tells whether it is the one that the fd stands for.
+        // Without an id, only the object's attributes tell whether the fd refers to it.
         let may_be_kept = match target.id {
             Some(id) => self.files.find(target.fd, id).is_some(),
             None => target.fd != NOFD,
@@ -190,8 +192,8 @@ impl Session {
         let Some((dir, name)) = target.path.split_last().filter(|_| !may_be_kept) else {
             return Ok(None);
         };
-        // By name alone, a place where something is mounted would be crossed; and the directory is to be watched.
-        if !self.export.options.cross_mounts || self.export.promises.watches_directories() {
+        // A lookup by name alone would cross mounts, and a watch needs a descriptor of the directory.
+        if !self.export.options.cross_mounts || self.export.detection.watches_directories() {
             return Ok(None);
         }
         let name = CString::new(name).map_err(|_| Errno::Invalid)?;
@@ -211,14 +213,14 @@ impl Session {
 
     fn kept(&self, fd: Fd, id: FileId) -> Option<Object> {
         let file = self.files.find(fd, id)?;
-        let noticed = self.export.promises.of_object();
-        Some(Object { fd: Some(fd), ..Object::of_open(file, noticed) })
+        let coverage = self.export.detection.object_coverage();
+        Some(Object { fd: Some(fd), ..Object::of_open(file, coverage) })
     }
 
     /// The directory of `place` and the name in it.
     ///
     /// # Errors
-    /// `ESTALE`: another directory is there, or none; `EBUSY` for the root, which is no entry.
+    /// `ESTALE`: there is another directory, or none; `EBUSY` for the root, which is not an entry.
     pub(crate) fn entry(&self, place: &Place) -> Result<Entry, Errno> {
         let (dir, name) = place.path.split_last().ok_or(Errno::Busy)?;
         Ok(Entry {
@@ -241,7 +243,7 @@ impl Session {
     }
 
     fn walk(&self, path: &TreePath) -> Result<Object, Errno> {
-        match path.split_last().filter(|_| self.export.promises.watches_directories()) {
+        match path.split_last().filter(|_| self.export.detection.watches_directories()) {
             None => self.walk_straight(path),
             Some((dir, name)) => {
                 let name = CString::new(name).map_err(|_| Errno::Invalid)?;
@@ -264,23 +266,23 @@ impl Session {
             Holder::Open(file) => file.as_fd(),
         };
         let statx = attributes::statx(fd, c"").map_err(errno)?;
-        Ok(Object::new(holder, &statx, self.export.home, self.export.promises.of_object()))
+        Ok(Object::new(holder, &statx, self.export.home, self.export.detection.object_coverage()))
     }
 
-    /// The object of this name in a directory that is held.
+    /// The object with this name in a directory.
     pub(crate) fn child(&self, entry: &Entry) -> Result<Object, Errno> {
         self.child_of(entry.dir.as_fd(), &entry.name)
     }
 
-    /// The same for a directory that is open.
+    /// The same for an open directory.
     pub(crate) fn child_of(&self, dir: BorrowedFd<'_>, name: &CStr) -> Result<Object, Errno> {
         let resolve = resolve_flags(self.export.options.cross_mounts);
         let fd = open_step(dir, name.to_bytes(), OFlags::NOFOLLOW, resolve)?;
         let statx = attributes::statx(fd.as_fd(), c"").map_err(errno)?;
-        Ok(Object::new(Holder::Path(fd), &statx, self.export.home, self.export.promises.of_object()))
+        Ok(Object::new(Holder::Path(fd), &statx, self.export.home, self.export.detection.object_coverage()))
     }
 
-    /// The object that has this name at the moment, if one does, about to have it no longer.
+    /// The object that has this name now, as a statement that it is about to lose the name.
     pub(crate) fn look(&self, entry: &Entry) -> Option<Touched> {
         let statx = attributes::statx(entry.dir.as_fd(), &entry.name).ok()?;
         let id = attributes::file_id(&statx, self.export.home);
@@ -288,10 +290,10 @@ impl Session {
         Some(if has_others { Touched::with_other_names(id) } else { Touched::object(id) })
     }
 
-    /// The attributes of what has this name in a directory that is held.
+    /// The attributes of the object with this name.
     ///
     /// # Cost
-    /// Two system calls; four where mounts below are not to be crossed, which by name alone they would be.
+    /// Two system calls; four if mounts must not be crossed.
     pub(crate) fn stat_child(&self, entry: &Entry) -> Result<Stat, Errno> {
         let dir = entry.dir.as_fd();
         if self.export.options.cross_mounts {
@@ -312,14 +314,14 @@ fn resolve_flags(cross_mounts: bool) -> ResolveFlags {
     if cross_mounts { flags } else { flags | ResolveFlags::NO_XDEV }
 }
 
-/// Opens what is at `path`, for naming only, without leaving `root` and without following any link; a link at the end
-/// is itself opened.
+/// Opens the object at `path` with `O_PATH`, without leaving `root` and without following symlinks. A symlink at
+/// the end is opened itself.
 pub(crate) fn beneath(root: BorrowedFd<'_>, path: &TreePath, cross_mounts: bool) -> Result<OwnedFd, Errno> {
     let resolve = resolve_flags(cross_mounts);
     let mut rest = path.as_bytes();
     let mut reached: Option<OwnedFd> = None;
     while rest.len() > STEP_BYTES_MAX {
-        // A name is shorter than a step, so each step has a slash.
+        // A name is shorter than a step, so each step contains a slash.
         let slash = rest.iter().take(STEP_BYTES_MAX).rposition(|byte| *byte == b'/');
         let (step, remaining) = rest.split_at(slash.ok_or(Errno::NameTooLong)?);
         let from = reached.as_ref().map_or(root, AsFd::as_fd);
@@ -340,7 +342,7 @@ fn open_step(
     for _ in 0..TRIES_MAX {
         match rustix::fs::openat2(from, path, how, Mode::empty(), resolve) {
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
-            // A link in the middle: the client resolves links, so it took that for a directory.
+            // A symlink in the middle of the path. Clients resolve symlinks, so the client took it for a directory.
             Err(rustix::io::Errno::LOOP) => return Err(Errno::NotDirectory),
             opened => return opened.map_err(errno),
         }

@@ -13,7 +13,7 @@ impl Session {
             return Err(Errno::NoSuchDevice.into());
         }
         let object = self.locate(&request.target)?;
-        // A file open for writing alone seeks as well.
+        // A write-only file can be used as well.
         let file = match object.opened(Access::default()) {
             Some(file) => std::sync::Arc::clone(file),
             None => object.open(Access::READ)?,

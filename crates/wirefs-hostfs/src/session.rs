@@ -1,12 +1,12 @@
-//! One session's view of the export: its root, its open files.
+//! One session of the export: its root and its open files.
 
 use crate::attributes::Device;
 use crate::changes::Changes;
+use crate::detection::ChangeDetection;
 use crate::failure::Failure;
-use crate::find::Crew;
+use crate::find::HelperLimit;
 use crate::locks::LockTable;
 use crate::open_files::{Access, Budget, OpenFile, OpenFiles, RemoveOnClose};
-use crate::promise::Promises;
 use crate::resolve::Object;
 use crate::tree::HostOptions;
 use rustix::fd::{AsFd, OwnedFd};
@@ -17,7 +17,7 @@ use wirefs_op::message::target::{Fd, NOFD};
 use wirefs_op::{Errno, FileId};
 use wirefs_server::{Replies, SessionKey, Touched};
 
-/// What all sessions share.
+/// The state that all sessions share.
 #[derive(Debug)]
 pub(crate) struct Export {
     pub(crate) root: OwnedFd,
@@ -26,10 +26,10 @@ pub(crate) struct Export {
     pub(crate) options: HostOptions,
     pub(crate) acts_for_callers: bool,
     pub(crate) budget: Arc<Budget>,
-    pub(crate) crew: Crew,
+    pub(crate) helper_limit: HelperLimit,
     pub(crate) locks: LockTable,
     pub(crate) changes: Changes,
-    pub(crate) promises: Promises,
+    pub(crate) detection: ChangeDetection,
 }
 
 /// One session.
@@ -40,12 +40,12 @@ pub(crate) struct Session {
     pub(crate) root: Arc<OwnedFd>,
     pub(crate) root_id: FileId,
     pub(crate) files: OpenFiles,
-    /// Set before the locks are released, so that a request still running takes none after that.
+    /// Set before the locks are released, so that a running request takes none afterwards.
     pub(crate) has_ended: AtomicBool,
 }
 
 impl Drop for Session {
-    /// A request that outlived the session may have opened more.
+    /// A request that outlived the session may have opened more files.
     fn drop(&mut self) {
         self.close_all();
     }
@@ -65,12 +65,13 @@ impl Session {
     }
 
     /// # Errors
-    /// `EROFS`: the export takes no changes.
+    /// `EROFS`: the export is read-only.
     pub(crate) fn check_writable(&self) -> Result<(), Errno> {
         if self.export.options.read_only { Err(Errno::ReadOnly) } else { Ok(()) }
     }
 
-    /// Opens `object` so that it may be kept: a kept one that is not good enough stays good for what it was good for.
+    /// Opens `object` for keeping. If a kept descriptor lacks some access, the new one has its access too, if
+    /// possible.
     pub(crate) fn open_to_keep(&self, object: &Object, wanted: Access) -> Result<Arc<OpenFile>, Errno> {
         if object.fd.is_none() || object.opened(wanted).is_some() {
             return object.open(wanted);
@@ -79,8 +80,8 @@ impl Session {
         object.reopen(both).or_else(|_| object.reopen(wanted))
     }
 
-    /// Keeps `file`, which is `object` opened, under a number: the one that it has already where it has one. `NOFD` when
-    /// the table is full: the number is a hint, so nothing is wrong then.
+    /// Keeps `file`, an open descriptor of `object`, under its present fd or a new one. Returns `NOFD` if the table
+    /// is full: an fd is only a hint.
     pub(crate) fn keep(&self, object: &Object, file: &Arc<OpenFile>) -> Fd {
         match object.fd {
             Some(fd) => {
@@ -93,31 +94,31 @@ impl Session {
         }
     }
 
-    /// Says what closing the file of this number is going to change.
+    /// States the changes by closing this file.
     ///
     /// # Errors
-    /// Others must hear of it first.
+    /// Other clients must answer a recall first.
     pub(crate) fn touch_closed(&self, fd: Fd, id: FileId, replies: &mut dyn Replies) -> Result<(), Failure> {
         Ok(replies.touch(&self.files.touched_by_closing(fd, id, self.export.home))?)
     }
 
-    /// Closes the file of this number, if it is this object.
+    /// Closes the file with this fd, if it is this object.
     pub(crate) fn close(&self, fd: Fd, id: FileId, replies: &mut dyn Replies) {
         if let Some(remove) = self.files.close(fd, id) {
             self.remove_touched(&remove, replies);
         }
     }
 
-    /// Removes the name that a closed file left, for a request that has touched it.
+    /// Removes the name of a closed file, after the request has touched it.
     pub(crate) fn remove_touched(&self, remove: &RemoveOnClose, replies: &mut dyn Replies) {
-        let turn = self.turn_of_names([remove.dir_id; 2]);
+        let guard = self.lock_names([remove.dir_id; 2]);
         let before = self.version_of(&remove.dir);
-        let held = self.hold(remove.dir.as_fd(), &remove.name);
+        let held = self.object_before_change(remove.dir.as_fd(), &remove.name);
         if self.remove_closed(remove) {
             let after = self.version_of(&remove.dir);
-            drop(turn);
-            self.has_lost_name(held, replies);
-            self.has_changed(&Touched::name(remove.dir_id, remove.name.to_bytes()), before, after, replies);
+            drop(guard);
+            self.report_lost_name(held, replies);
+            self.report_change(&Touched::name(remove.dir_id, remove.name.to_bytes()), before, after, replies);
         }
     }
 
@@ -125,13 +126,13 @@ impl Session {
         for remove in self.files.close_all() {
             let touched = remove.touched(self.export.home);
             self.remove_closed(&remove);
-            // Nobody asked for this who could be made to wait.
-            touched.into_iter().for_each(|touched| self.export.promises.tell(touched));
+            // No request can be parked here, so leases are recalled after the change.
+            touched.into_iter().for_each(|touched| self.export.detection.report(touched));
         }
     }
 
-    /// Removes the name that a closed file left, if it still is that file's; whether it did. Whoever closes has no reply that
-    /// could carry a failure: the name then stays.
+    /// Removes the name of a closed file, if it still refers to the file. Returns whether it did. A failure leaves
+    /// the name, since a close cannot report it.
     fn remove_closed(&self, remove: &RemoveOnClose) -> bool {
         let statx = crate::attributes::statx(remove.dir.as_fd(), &remove.name);
         statx.is_ok_and(|statx| crate::attributes::file_id(&statx, self.export.home) == remove.id)

@@ -1,4 +1,4 @@
-//! Tstatfs: the figures of the file system that an object is on.
+//! Tstatfs: the figures of an object's file system.
 
 use crate::failure::{Failure, uninterrupted};
 use crate::session::Session;

@@ -1,13 +1,13 @@
-//! The export: opens the directory, knows the sessions, hands each request to its operation.
+//! The export: opens the directory, keeps the sessions, and dispatches requests to the operations.
 
 use crate::attributes::{self, Device};
 use crate::changes::Changes;
+use crate::detection::{ChangeDetection, DetectionMode};
 use crate::failure::{Failure, errno};
-use crate::find::Crew;
+use crate::find::HelperLimit;
 use crate::identity::can_act_for_callers;
 use crate::locks::LockTable;
 use crate::open_files::Budget;
-use crate::promise::{Notice, Promises};
 use crate::resolve::beneath;
 use crate::session::{Export, Session};
 use bytes::Bytes;
@@ -19,70 +19,75 @@ use std::sync::{Arc, PoisonError, RwLock};
 use wirefs_op::message::attach::Watch;
 use wirefs_op::message::version::BootId;
 use wirefs_op::{Errno, FileId, Kind, Reply, Request, TreePath};
-use wirefs_server::{Attached, Outside, Replies, SessionKey, Tell, Tree};
+use wirefs_server::{Attached, ExternalChange, ObserveChange, Replies, SessionKey, Tree};
 
-/// How a directory is exported.
+/// The options of an exported directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostOptions {
-    /// Refuses changes with `EROFS`.
+    /// Whether changes are refused with `EROFS`.
     pub read_only: bool,
-    /// Shows what is mounted below the directory too; else such places answer `EXDEV`.
+    /// Whether file systems that are mounted below the directory are visible; if not, they answer `EXDEV`.
     pub cross_mounts: bool,
-    /// This run of the server, told with each commit.
+    /// The boot id in each Rcommit.
     pub boot: BootId,
-    /// Which changes are noticed that are not made through this server, so that clients may be promised to hear of them.
-    pub notice: Notice,
+    /// How external changes are detected, so that clients can get leases.
+    pub detection: DetectionMode,
 }
 
 impl Default for HostOptions {
-    /// Writable, with what is mounted below.
+    /// Writable, with file systems that are mounted below.
     fn default() -> HostOptions {
-        HostOptions { read_only: false, cross_mounts: true, boot: BootId::default(), notice: Notice::Nothing }
+        HostOptions {
+            read_only: false,
+            cross_mounts: true,
+            boot: BootId::default(),
+            detection: DetectionMode::Nothing,
+        }
     }
 }
 
-/// Why a directory cannot be exported, and what to do.
+/// The reason why a directory cannot be exported, with the next step for the administrator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum OpenError {
-    /// Nothing is there.
+pub enum ExportError {
+    /// The directory does not exist.
     #[error("{} does not exist; make it first (mkdir -p) or correct the path", .0.display())]
     Missing(PathBuf),
-    /// Something else is there.
+    /// The path is not a directory.
     #[error("{} is not a directory; export the directory that it is in", .0.display())]
     NotDirectory(PathBuf),
-    /// It may not be entered or read.
+    /// The directory may not be searched or read.
     #[error(
         "no permission to read {}; export it as a user who may, or allow it (chmod u+rx, or the group's rights)",
         .0.display()
     )]
     Denied(PathBuf),
-    /// The system's table of open files is mounted at `/proc`.
+    /// `/proc`, which leads to open files, is not mounted.
     #[error(
         "/proc is not mounted here, and open files are reached through it; mount it (mount -t proc proc /proc)"
     )]
     WithoutProc,
-    /// Too old a kernel.
+    /// The kernel is too old.
     #[error("this kernel lacks openat2, without which paths cannot be kept inside {}; Linux 5.6 or newer is needed", .0.display())]
     OldKernel(PathBuf),
-    /// Anything else.
+    /// Any other failure.
     #[error("cannot open {}: {errno}; check the disk and the mount that it is on", dir.display())]
     Other {
         /// The directory.
         dir: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         errno: Errno,
     },
 }
 
-impl OpenError {
-    fn new(dir: &Path, error: rustix::io::Errno) -> OpenError {
+impl ExportError {
+    fn new(dir: &Path, error: rustix::io::Errno) -> ExportError {
         let dir = dir.to_path_buf();
         match error {
-            rustix::io::Errno::NOENT => OpenError::Missing(dir),
-            rustix::io::Errno::NOTDIR => OpenError::NotDirectory(dir),
-            rustix::io::Errno::ACCESS | rustix::io::Errno::PERM => OpenError::Denied(dir),
-            rustix::io::Errno::NOSYS => OpenError::OldKernel(dir),
-            error => OpenError::Other { dir, errno: errno(error) },
+            rustix::io::Errno::NOENT => ExportError::Missing(dir),
+            rustix::io::Errno::NOTDIR => ExportError::NotDirectory(dir),
+            rustix::io::Errno::ACCESS | rustix::io::Errno::PERM => ExportError::Denied(dir),
+            rustix::io::Errno::NOSYS => ExportError::OldKernel(dir),
+            error => ExportError::Other { dir, errno: errno(error) },
         }
     }
 }
@@ -98,17 +103,18 @@ impl HostTree {
     /// Opens `dir` for export.
     ///
     /// # Errors
-    /// It is not there, is no directory, may not be read, or the system lacks something; each says the next step.
-    pub fn open(dir: &Path, options: HostOptions) -> Result<HostTree, OpenError> {
-        let failed = |error| OpenError::new(dir, error);
+    /// The directory does not exist, is not a directory, may not be read, or the system lacks a feature. Each
+    /// message names the next step.
+    pub fn open(dir: &Path, options: HostOptions) -> Result<HostTree, ExportError> {
+        let failed = |error| ExportError::new(dir, error);
         let how = OFlags::DIRECTORY | OFlags::CLOEXEC;
-        // Opened for reading first, to learn here and not at the first listing that it may not be read.
+        // Opened for reading, so that a missing permission is reported here and not by the first listing.
         let readable = rustix::fs::open(dir, how | OFlags::RDONLY, Mode::empty()).map_err(failed)?;
         let root = rustix::fs::openat(&readable, c".", how | OFlags::PATH, Mode::empty()).map_err(failed)?;
         let no_flags = rustix::fs::ResolveFlags::empty();
         rustix::fs::openat2(&root, c".", how | OFlags::PATH, Mode::empty(), no_flags).map_err(failed)?;
         let proc_entry = attributes::proc_path(root.as_fd());
-        rustix::fs::readlink(proc_entry, Vec::new()).map_err(|_| OpenError::WithoutProc)?;
+        rustix::fs::readlink(proc_entry, Vec::new()).map_err(|_| ExportError::WithoutProc)?;
         let statx = attributes::statx(root.as_fd(), c"").map_err(failed)?;
         let budget = Budget::of_process();
         let export = Export {
@@ -118,9 +124,9 @@ impl HostTree {
             acts_for_callers: can_act_for_callers(),
             locks: LockTable::new(Arc::clone(&budget)),
             budget,
-            crew: Crew::default(),
+            helper_limit: HelperLimit::default(),
             changes: Changes::default(),
-            promises: Promises::new(options.notice),
+            detection: ChangeDetection::new(options.detection),
         };
         Ok(HostTree { export: Arc::new(export), sessions: RwLock::default() })
     }
@@ -134,14 +140,14 @@ impl HostTree {
 impl Tree for HostTree {
     fn attach(&self, session: SessionKey, path: &TreePath) -> Result<Attached, Errno> {
         let export = &self.export;
-        export.promises.begin();
+        export.detection.begin_request();
         let root = if path.is_root() {
             export.root.try_clone().map_err(|_| Errno::TooManyOpen)?
         } else {
             beneath(export.root.as_fd(), path, export.options.cross_mounts)?
         };
         let id = attributes::file_id(&attributes::statx(root.as_fd(), c"").map_err(errno)?, export.home);
-        let is_noticed = export.promises.notices(root.as_fd(), id);
+        let is_covered = export.detection.ensure_watched(root.as_fd(), id);
         let mut stat = attributes::stat_fd(&root, export.home).map_err(errno)?;
         if stat.kind != Kind::Directory {
             return Err(Errno::NotDirectory);
@@ -149,7 +155,7 @@ impl Tree for HostTree {
         let new = Arc::new(Session::new(session, Arc::clone(export), root, stat.id));
         let mut sessions = self.sessions.write().unwrap_or_else(PoisonError::into_inner);
         let replaced = match sessions.get(&session) {
-            // Attaching again to the same directory keeps what is open there.
+            // Attaching again to the same directory keeps the open files.
             Some(present) if present.root_id == stat.id => None,
             Some(_) | None => sessions.insert(session, new),
         };
@@ -157,9 +163,9 @@ impl Tree for HostTree {
         if let Some(replaced) = replaced {
             replaced.end();
         }
-        // By now it is the root of a session, whose watch is not let go.
-        if is_noticed && export.promises.births.are_known() {
-            export.promises.watches.promise(|| stat.leased = true);
+        // The watch of a session's root is never released.
+        if is_covered && export.detection.pending_creations.are_finished() {
+            export.detection.generation.if_current(|| stat.leased = true);
         }
         Ok(Attached {
             root: stat,
@@ -171,14 +177,14 @@ impl Tree for HostTree {
     }
 
     fn serve(&self, session: SessionKey, request: Request, replies: &mut dyn Replies) {
-        self.export.promises.begin();
+        self.export.detection.begin_request();
         let outcome = match self.session(session) {
             Some(session) => session.serve(request, replies),
-            // Not attached, so there is no tree that the paths could be in.
+            // The session is not attached.
             None => Err(Failure::Errno(Errno::Protocol)),
         };
         match outcome {
-            // Whoever does not listen any more need not be told.
+            // If the send fails, no reply is wanted.
             Err(Failure::Errno(errno)) => drop(replies.send(Reply::Error(errno.into()))),
             Ok(()) | Err(Failure::Stopped | Failure::Parked) => {}
         }
@@ -193,28 +199,29 @@ impl Tree for HostTree {
         }
     }
 
-    fn observe(&self, tell: Tell) {
-        self.export.promises.observe(self.export.root.as_fd(), tell);
+    fn observe(&self, observer: ObserveChange) {
+        self.export.detection.observe(self.export.root.as_fd(), observer);
     }
 
-    fn verify(&self, id: FileId, name: Option<&[u8]>, tell: &mut dyn FnMut(Outside)) {
-        let version = self.export.promises.version(id);
-        tell(Outside::Changed { id, name: name.map(Bytes::copy_from_slice), version });
+    fn verify(&self, id: FileId, name: Option<&[u8]>, report: &mut dyn FnMut(ExternalChange)) {
+        let version = self.export.detection.version(id);
+        report(ExternalChange::Changed { id, name: name.map(Bytes::copy_from_slice), version });
     }
 
-    fn tend(&self, known: &dyn Fn(&[FileId]) -> Vec<bool>) -> Option<String> {
-        self.export.promises.tend(&|ids| {
-            // Roots are promised by who attaches to them, not here. Nobody promises anything while this is asked.
+    fn trim_watches(&self, leased: &dyn Fn(&[FileId]) -> Vec<bool>) -> Option<String> {
+        self.export.detection.trim_watches(&|ids| {
+            // The watch of a session's root stays, although its lease is not granted here. No lease is granted
+            // while this closure runs.
             let sessions = self.sessions.read().unwrap_or_else(PoisonError::into_inner);
             let roots: HashSet<FileId> = sessions.values().map(|session| session.root_id).collect();
             drop(sessions);
             let is_root = ids.iter().map(|id| roots.contains(id));
-            known(ids).into_iter().zip(is_root).map(|(is_known, is_root)| is_known || is_root).collect()
+            leased(ids).into_iter().zip(is_root).map(|(is_leased, is_root)| is_leased || is_root).collect()
         })
     }
 
     fn leases(&self) -> Option<Watch> {
-        self.export.promises.watch_kind()
+        self.export.detection.watch_kind()
     }
 }
 
@@ -234,7 +241,7 @@ impl Session {
             Request::Copy(request) => Reply::Copy(self.copy(&request, replies)?),
             Request::Seek(request) => Reply::Seek(self.seek(&request)?),
             Request::Commit(request) => Reply::Commit(self.commit(&request, replies)?),
-            // The server answers these itself.
+            // The server core answers these requests.
             Request::Version(_)
             | Request::Attach(_)
             | Request::Flush(_)

@@ -1,28 +1,27 @@
-//! The watcher: notices what programs on the server change in the exported directory, so that whoever was promised to hear
-//! of changes does.
+//! The watcher: detects changes of the exported directory by server programs, so that leases can be recalled.
 //!
-//! There are three kinds of it. With the rights of root the kernel tells of each change to a whole file system, with the
-//! process that made it (fanotify): nothing need be asked for, and the server's own changes are left out. Without these
-//! rights each directory is watched by itself, with the own changes left out as well (fanotify, from Linux 5.17 on, on file systems
-//! that have handles). Else (inotify) these are told like all others, with the version that they left behind; then a
-//! program's change in the very moment of an own one may be taken for that.
+//! There are three kinds. As root, the kernel reports each change of a whole file system with the process that made
+//! it (fanotify). No watch per directory is needed, and the server's own changes are excluded. Without root rights
+//! each directory has a watch. Own changes are excluded there too (fanotify, from Linux 5.17 on, on file systems
+//! with handles). Otherwise (inotify) own changes are reported as well, with the version after them. Then an
+//! external change at the same moment may be taken for an own one.
 //!
 //! ```text
-//!   kernel's queue --> round: read, each thing once --> ids --> tell(Outside) --> pause --> next round
+//!   kernel's queue --> round: read, each object once --> ids --> report(ExternalChange) --> pause --> next round
 //! ```
 //!
-//! A round takes all that the queue holds, so that a thousand writes to one file are one report; the pause after it lets
-//! the next thousand gather. What happens after a thing was read from the queue queues it again, so the last change is
-//! always told, and the version in a report is read after the change that it tells of.
+//! A round reads the whole queue, so that a thousand writes to one file become one report. During the pause after
+//! it the next events collect. A change after the read of an event queues another event. So the last change is
+//! always reported, and the version in a report is read after the change.
 //!
-//! No kernel tells of a write through a shared mapping (`mmap`), neither to fanotify nor to inotify. Nothing can be done
-//! about that here: such a write moves the change time, which is seen when the file is validated the next time.
+//! The kernel does not report writes through a shared mapping (`mmap`), neither to fanotify nor to inotify. Such a
+//! write updates the change time, so the next validation of the file detects it.
 //!
-//! With single directories watched, a file with one name is noticed through the directory of that name. A program that links it
-//! into a directory which is not watched, and changes it by that name, is not noticed: of a link only the file itself and the
-//! directory of the new name are told (`fsnotify_link` in include/linux/fsnotify.h), and of a change the directory of the name
-//! by which it was made. It is seen when the file is asked for the next time. Where own changes are left out, nothing is told
-//! that this process does, also beside serving.
+//! With watches of single directories, a file with one name is watched through the directory of this name. If a
+//! program links it into an unwatched directory and changes it by that name, the change is not reported. For the
+//! link the kernel reports only the file and the new directory (`fsnotify_link` in include/linux/fsnotify.h), for
+//! the change only the directory of the used name. The next validation of the file detects the change. Where own
+//! changes are excluded, all changes by this process are.
 
 mod batch;
 mod directories;
@@ -30,11 +29,10 @@ mod events;
 mod filesystem;
 mod local;
 mod mounts;
+mod rate_limit;
 mod rounds;
-mod spaced;
 
 use crate::attributes::{self, Device};
-use batch::Tell;
 use directories::Directories;
 use filesystem::Filesystem;
 pub(crate) use filesystem::IgnoredFiles;
@@ -43,68 +41,48 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use std::sync::Arc;
 use wirefs_op::FileId;
+use wirefs_server::{ExternalChange, ObserveChange};
 
-/// A change that was noticed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outside {
-    /// One object changed, or what one name means.
-    Changed {
-        /// The object; with a name, the directory that the name is in.
-        id: FileId,
-        /// The name that something was made, removed, moved or replaced at; the directory's own attributes have changed
-        /// with it. The object that the name meant until then counts as changed too: where its new place is not
-        /// watched, or it is gone, this is all that is told of it.
-        name: Option<Vec<u8>>,
-        /// The version of `id` (of the directory, with a name), read after the change. An own change is recognized by
-        /// it: same object, same name, and the version that the own change left behind. `None` where own changes are
-        /// left out already, or the object is gone.
-        version: Option<u64>,
-    },
-    /// More happened than the kernel's queue holds, or file systems were mounted or unmounted beneath the export: all
-    /// that was known may be wrong.
-    Lost,
-}
-
-/// How changes are noticed.
+/// The way in which changes are detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchKind {
-    /// The kernel tells of all changes to the file system that the export is on, without the server's own.
+    /// The kernel reports all changes of the export's file system, except for the server's own.
     Filesystem,
-    /// The kernel tells of what happens in each directory for which [`Watcher::watch`] was called, without the server's own
-    /// changes.
+    /// The kernel reports changes in each directory for which [`Watcher::watch`] was called, except for the
+    /// server's own.
     Directories,
-    /// The same with the server's own changes.
+    /// The same including the server's own changes.
     DirectoriesAndOwn,
-    /// Nothing can be noticed.
+    /// No changes are detected.
     Nothing,
 }
 
-/// A limit that was reached; what does not fit is not watched. The text says what to do.
+/// A limit that was reached, so that further objects are not watched. The text names the remedy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Shortage {
     /// The system's limit for this user.
     #[error(
-        "the system lets this user watch no more than {watched} directories; mounts ask again about the others. Raise \
+        "this user may watch no more than {watched} directories; mounts validate cached data of the others. Raise \
          fs.fanotify.max_user_marks and fs.inotify.max_user_watches (sysctl), or serve as root, which needs no watches"
     )]
     UserWatches {
-        /// Directories and files that are watched now.
+        /// Directories and files that are watched.
         watched: usize,
     },
-    /// This process' own limit, each watch taking a descriptor.
+    /// The limit of open files of this process; each watch takes a descriptor.
     #[error(
-        "{watched} directories are watched, as many as the limit of open files allows; mounts ask again about the \
-         others. Raise that limit (ulimit -n, LimitNOFILE=), or serve as root, which needs no watches"
+        "{watched} directories are watched, as many as the limit of open files allows; mounts validate cached data of \
+        the others. Raise that limit (ulimit -n, LimitNOFILE=), or serve as root, which needs no watches"
     )]
     OpenFiles {
-        /// Directories and files that are watched now.
+        /// Directories and files that are watched.
         watched: usize,
     },
 }
 
-/// Where the news come from.
+/// The source of events.
 #[derive(Debug)]
-enum Source {
+enum WatchSource {
     Filesystem(Arc<Filesystem>),
     Directories(Arc<Directories>),
     Nothing,
@@ -113,33 +91,34 @@ enum Source {
 /// Watches one exported directory until it is dropped.
 #[derive(Debug)]
 pub struct Watcher {
-    source: Source,
+    source: WatchSource,
     running: Option<Running>,
 }
 
 impl Watcher {
-    /// Starts to watch the tree below `root` by the best means there are, but none better than `finest`; `tell` hears of
-    /// each change, in a thread of the watcher's own, and must not wait for long: meanwhile the kernel's queue fills.
+    /// Starts to watch the tree below `root` with the best available kind, at most `finest`. `report` is called for
+    /// each change in the watcher's own thread. It must not block for long, because the kernel's queue fills
+    /// meanwhile.
     ///
-    /// With [`WatchKind::Filesystem`] all changes to the file systems are told, those beside the exported directory too.
+    /// With [`WatchKind::Filesystem`] changes outside the exported directory are reported too.
     ///
     /// # Cost
-    /// One thread, which sleeps while nothing changes. From a change to its report: at most some 5 ms beside what the
-    /// report itself takes. Memory is bounded: tens of MiB, and one descriptor for each watch of a directory.
+    /// One thread, which sleeps while nothing changes. A report follows its change after at most some 5 ms plus the
+    /// time of earlier reports. Memory is bounded: tens of MiB, and one descriptor per watched directory.
     #[must_use]
     pub fn start(
         root: BorrowedFd<'_>,
         finest: WatchKind,
-        tell: impl FnMut(Outside) + Send + 'static,
+        report: impl FnMut(ExternalChange) + Send + 'static,
     ) -> Watcher {
-        Watcher::start_boxed(root, finest, Box::new(tell))
-            .unwrap_or(Watcher { source: Source::Nothing, running: None })
+        Watcher::start_boxed(root, finest, Box::new(report))
+            .unwrap_or(Watcher { source: WatchSource::Nothing, running: None })
     }
 
-    fn start_boxed(root: BorrowedFd<'_>, finest: WatchKind, tell: Tell) -> Option<Watcher> {
+    fn start_boxed(root: BorrowedFd<'_>, finest: WatchKind, observer: ObserveChange) -> Option<Watcher> {
         let home = Device::of(&attributes::statx(root, c"").ok()?);
         let entry = open_directory(root)?;
-        if finest == WatchKind::Nothing || !local::tells_all(entry.as_fd()) {
+        if finest == WatchKind::Nothing || !local::reports_all_changes(entry.as_fd()) {
             return None;
         }
         let whole = match finest {
@@ -148,34 +127,34 @@ impl Watcher {
         };
         let (source, running) = if let Some(whole) = whole {
             let whole = Arc::new(whole);
-            let news = filesystem::News::new(Arc::clone(&whole));
-            (Source::Filesystem(whole), Running::start(news, entry, tell)?)
+            let reader = filesystem::FilesystemReader::new(Arc::clone(&whole));
+            (WatchSource::Filesystem(whole), Running::start(reader, entry, observer)?)
         } else {
-            let leaves_out_own = finest != WatchKind::DirectoriesAndOwn;
-            let directories = Arc::new(Directories::open(entry.as_fd(), home, leaves_out_own)?);
-            let news = directories::News::new(Arc::clone(&directories));
-            (Source::Directories(directories), Running::start(news, entry, tell)?)
+            let excludes_own = finest != WatchKind::DirectoriesAndOwn;
+            let directories = Arc::new(Directories::open(entry.as_fd(), home, excludes_own)?);
+            let reader = directories::DirectoryReader::new(Arc::clone(&directories));
+            (WatchSource::Directories(directories), Running::start(reader, entry, observer)?)
         };
         Some(Watcher { source, running: Some(running) })
     }
 
-    /// How changes are noticed; [`WatchKind::Nothing`] also once the watcher has failed, after which it told
-    /// [`Outside::Lost`].
+    /// The way in which changes are detected. [`WatchKind::Nothing`] after a failure of the watcher, which it
+    /// reported as [`ExternalChange::Lost`].
     #[must_use]
     pub fn kind(&self) -> WatchKind {
         if self.running.as_ref().is_none_or(Running::has_failed) {
             return WatchKind::Nothing;
         }
         match &self.source {
-            Source::Filesystem(_) => WatchKind::Filesystem,
-            Source::Directories(source) if source.leaves_out_own() => WatchKind::Directories,
-            Source::Directories(_) => WatchKind::DirectoriesAndOwn,
-            Source::Nothing => WatchKind::Nothing,
+            WatchSource::Filesystem(_) => WatchKind::Filesystem,
+            WatchSource::Directories(source) if source.excludes_own() => WatchKind::Directories,
+            WatchSource::Directories(_) => WatchKind::DirectoriesAndOwn,
+            WatchSource::Nothing => WatchKind::Nothing,
         }
     }
 
-    /// Whether all changes that programs at the server had made before the call were reported. `false` also where the server's own
-    /// changes are told apart by versions: a change that a program makes in the middle of one is taken for a part of it.
+    /// Whether all changes by server programs before the call have been reported. Always false if own changes are
+    /// recognized by versions: an external change during an own one is taken for a part of it.
     ///
     /// # Cost
     /// One system call.
@@ -183,105 +162,106 @@ impl Watcher {
     pub fn is_quiet(&self) -> bool {
         let Some(running) = &self.running else { return false };
         match &self.source {
-            Source::Filesystem(source) => running.is_quiet(source.queue()),
-            Source::Directories(source) if source.leaves_out_own() => running.is_quiet(source.queue()),
-            Source::Directories(_) | Source::Nothing => false,
+            WatchSource::Filesystem(source) => running.is_quiet(source.queue()),
+            WatchSource::Directories(source) if source.excludes_own() => running.is_quiet(source.queue()),
+            WatchSource::Directories(_) | WatchSource::Nothing => false,
         }
     }
 
-    /// Sees to it that changes to `object`, which is `id`, are told from now on; to be called before that is read of
-    /// which changes are to be told. Again for what is watched already costs no system call.
+    /// Ensures that changes of `object`, whose id is `id`, are reported from now on. Must precede the read of the
+    /// data. A repeated call costs no system call.
     ///
-    /// A watch of a directory covers the names in it and the objects that they lead to, not what is further below. An
-    /// object with another name elsewhere (`nlink` above 1), or one that is served without a look at its place, is
-    /// covered by [`WatchKind::Filesystem`] only; else by a watch of its own, which this makes for it as well.
+    /// A watch of a directory covers its names and the objects that they refer to, but no deeper levels. An object
+    /// with other names (`nlink` above 1), or one whose directory is not known, is covered only by
+    /// [`WatchKind::Filesystem`] or by a watch of its own, for which this is called as well.
     ///
-    /// While anything on a file system below the export is watched, that cannot be unmounted.
+    /// A watched file system below the export cannot be unmounted.
     ///
-    /// `false`: it cannot be watched, so nobody must be promised to hear of its changes. It is on a file system that
-    /// changes without this kernel (a network's), may not be read, has no name left, or a limit is reached (see
-    /// [`Watcher::take_shortage`]).
+    /// Returns false if the object cannot be watched, and so must not be leased. Reasons: its file system changes
+    /// without this kernel (a network file system), it may not be read, it has no name left, or a limit is reached
+    /// (see [`Watcher::take_shortage`]).
     ///
     /// # Cost
-    /// On the export's own file system none with [`WatchKind::Filesystem`]; else three system calls and a descriptor.
+    /// None on the export's file system with [`WatchKind::Filesystem`]; else three system calls and a descriptor.
     #[must_use]
     pub fn watch(&self, object: BorrowedFd<'_>, id: FileId) -> bool {
         if self.running.as_ref().is_none_or(Running::has_failed) {
             return false;
         }
         match &self.source {
-            Source::Filesystem(source) => source.watch(object, id),
-            Source::Directories(source) => source.watch(object, id),
-            Source::Nothing => false,
+            WatchSource::Filesystem(source) => source.watch(object, id),
+            WatchSource::Directories(source) => source.watch(object, id),
+            WatchSource::Nothing => false,
         }
     }
 
-    /// Changes to this object need not be told any more. What the kernel had queued already may still be.
+    /// Ends the watch of this object. Events in the kernel's queue may still be reported.
     pub fn unwatch(&self, id: FileId) {
         match &self.source {
-            Source::Filesystem(source) => source.unwatch(id),
-            Source::Directories(source) => source.unwatch(id),
-            Source::Nothing => {}
+            WatchSource::Filesystem(source) => source.unwatch(id),
+            WatchSource::Directories(source) => source.unwatch(id),
+            WatchSource::Nothing => {}
         }
     }
 
-    /// The objects that are watched one by one, if those are more than half of what the limits allow.
+    /// The objects with a watch, if they use more than half of the limit.
     #[must_use]
-    pub fn crowd(&self) -> Vec<FileId> {
+    pub fn trim_candidates(&self) -> Vec<FileId> {
         match &self.source {
-            Source::Directories(source) => source.crowd(),
-            Source::Filesystem(_) | Source::Nothing => Vec::new(),
+            WatchSource::Directories(source) => source.trim_candidates(),
+            WatchSource::Filesystem(_) | WatchSource::Nothing => Vec::new(),
         }
     }
 
-    /// The busy files of which nothing is told at present. Nobody must be promised to hear of one; while the answer lives none is added.
-    /// `None`: each change of what is watched is told.
+    /// The busy files that are not reported at present, and so must not be leased. While the result exists, none is
+    /// added. `None`: all changes of watched objects are reported.
     pub(crate) fn ignored(&self) -> Option<IgnoredFiles<'_>> {
         match &self.source {
-            Source::Filesystem(source) => Some(source.ignored()),
-            Source::Directories(_) | Source::Nothing => None,
+            WatchSource::Filesystem(source) => Some(source.ignored()),
+            WatchSource::Directories(_) | WatchSource::Nothing => None,
         }
     }
 
-    /// Tells of these files again, from here on: of what was read before, nobody must be promised to hear.
-    pub(crate) fn hear_again(&self, ids: &[FileId]) {
+    /// Reports these files again. Data of them that was read before must not be leased.
+    pub(crate) fn stop_ignoring(&self, ids: &[FileId]) {
         match &self.source {
-            Source::Filesystem(source) => source.hear_again(ids),
-            Source::Directories(_) | Source::Nothing => {}
+            WatchSource::Filesystem(source) => source.stop_ignoring(ids),
+            WatchSource::Directories(_) | WatchSource::Nothing => {}
         }
     }
 
-    /// Waits until all changes that are queued now are reported, in the watcher's own thread. A change by another program is queued before the
-    /// program goes on (`fsnotify` in the kernel), so what it did before a name was created or removed is reported by then.
+    /// Waits until the watcher's thread has reported all queued changes. The kernel queues an event before the
+    /// program's call returns (`fsnotify`). So all changes that a program made before it created or removed a name
+    /// are reported.
     ///
-    /// `false`: they are not, after 1 s, or nothing is watched.
+    /// Returns false if that takes longer than 1 s, or if nothing is watched.
     ///
     /// # Cost
-    /// Two switches of threads, and what the reports take.
+    /// Two thread switches and the time of the reports.
     pub fn settle(&self) -> bool {
         self.running.as_ref().is_some_and(Running::settle)
     }
 
-    /// The version, as it is now, of an object that is watched by itself, or was told of of late through its directory.
+    /// The present version of an object that has a watch, or that was reported recently through its directory.
     #[must_use]
     pub fn version(&self, id: FileId) -> Option<u64> {
         match &self.source {
-            Source::Directories(source) => source.version(id),
-            Source::Filesystem(_) | Source::Nothing => None,
+            WatchSource::Directories(source) => source.version(id),
+            WatchSource::Filesystem(_) | WatchSource::Nothing => None,
         }
     }
 
-    /// The limit that kept something from being watched, if one did; told once, to be said to whoever runs the server.
+    /// The limit that prevented a watch, for a warning to the administrator. Returned once.
     #[must_use]
     pub fn take_shortage(&self) -> Option<Shortage> {
         match &self.source {
-            Source::Directories(source) => source.take_shortage(),
-            Source::Filesystem(_) | Source::Nothing => None,
+            WatchSource::Directories(source) => source.take_shortage(),
+            WatchSource::Filesystem(_) | WatchSource::Nothing => None,
         }
     }
 }
 
-/// Opens what `dir` stands for so that it is really open, not for naming only.
+/// Opens the directory that `dir`, an `O_PATH` descriptor, refers to.
 fn open_directory(dir: BorrowedFd<'_>) -> Option<OwnedFd> {
     let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::openat(dir, c".", how, Mode::empty()).ok()

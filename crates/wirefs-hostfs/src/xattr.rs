@@ -1,4 +1,4 @@
-//! Txattr: extended attributes, POSIX ACLs among them.
+//! Txattr: extended attributes, including POSIX ACLs.
 
 use crate::attributes::proc_path;
 use crate::failure::{Failure, uninterrupted};
@@ -14,7 +14,7 @@ use wirefs_op::Errno;
 use wirefs_op::limits::XATTR_BYTES_MAX;
 use wirefs_op::message::xattr::{Rxattr, Txattr, XattrAction};
 use wirefs_op::wire::Data;
-use wirefs_server::{Found, Replies, Touched};
+use wirefs_server::{PriorState, Replies, Touched};
 
 /// The set-group-id bit of a mode.
 const SET_GID: u32 = 0o2000;
@@ -22,7 +22,7 @@ const SET_GID: u32 = 0o2000;
 impl Session {
     pub(crate) fn xattr(&self, request: &Txattr, replies: &mut dyn Replies) -> Result<Rxattr, Failure> {
         let object = self.locate(&request.target)?;
-        // What is held may be held for naming only; through /proc it takes attribute calls all the same.
+        // The descriptor may be an `O_PATH` one; the path in /proc works for attribute calls anyway.
         let path = proc_path(object.as_fd());
         let name = || CString::new(request.name.as_bytes()).map_err(|_| Errno::Invalid);
         match request.action {
@@ -35,7 +35,7 @@ impl Session {
                 self.check_writable()?;
                 let (name, flags) = (name()?, XattrFlags::from_bits_retain(request.flags));
                 replies.touch(&[Touched::object(object.id)])?;
-                replies.begins(&mut || (!flags.is_empty()).then(Found::default));
+                replies.record_prior_state(&mut || (!flags.is_empty()).then(PriorState::default));
                 let before = self.version_of(&object);
                 uninterrupted(|| rustix::fs::setxattr(&path, &name, &request.value.0, flags))?;
                 if request.kill_sgid {
@@ -47,7 +47,7 @@ impl Session {
                 self.check_writable()?;
                 let name = name()?;
                 replies.touch(&[Touched::object(object.id)])?;
-                replies.begins(&mut || Some(Found::default()));
+                replies.record_prior_state(&mut || Some(PriorState::default()));
                 let before = self.version_of(&object);
                 uninterrupted(|| rustix::fs::removexattr(&path, &name))?;
                 self.changed(&object, before, replies)
@@ -69,17 +69,17 @@ impl Session {
         before: Option<u64>,
         replies: &mut dyn Replies,
     ) -> Result<Rxattr, Failure> {
-        let stat = self.stat_promised(object, replies).ok();
-        self.has_changed(&Touched::object(object.id), before, stat.map(|stat| stat.version), replies);
+        let stat = self.stat_leased(object, replies).ok();
+        self.report_change(&Touched::object(object.id), before, stat.map(|stat| stat.version), replies);
         Ok(Rxattr { stat, value: Data(Bytes::new()) })
     }
 }
 
-/// What a call that fills a buffer of the largest size gives.
+/// The result of a call that fills a buffer of the largest size.
 fn value(mut fill: impl FnMut(&mut Vec<u8>) -> Result<(), rustix::io::Errno>) -> Result<Rxattr, Failure> {
     let mut room = Vec::with_capacity(XATTR_BYTES_MAX);
     uninterrupted(|| fill(&mut room))?;
-    // Most values are a few bytes and may be kept for long.
+    // Most values are small and may be kept for long.
     room.shrink_to_fit();
     Ok(Rxattr { stat: None, value: Data(Bytes::from(room)) })
 }

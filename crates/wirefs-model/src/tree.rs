@@ -16,13 +16,13 @@ use wirefs_op::message::attach::Watch;
 use wirefs_op::message::target::{Fd, NOFD, Place, Target};
 use wirefs_op::message::version::BootId;
 use wirefs_op::{Errno, FileId, Kind, Reply, Request, Stat, Timestamp, TreePath};
-use wirefs_server::{Attached, Outside, Parked, Replies, SessionKey, Tell, Touched, Tree};
+use wirefs_server::{Attached, ExternalChange, ObserveChange, Parked, Replies, SessionKey, Touched, Tree};
 
 /// The reference tree: in memory, with one lock, without permission checks, without locks for clients.
 pub struct ModelTree {
     state: Mutex<ModelState>,
     /// Receives changes that no request caused.
-    observer: Mutex<Option<Tell>>,
+    observer: Mutex<Option<ObserveChange>>,
 }
 
 impl std::fmt::Debug for ModelTree {
@@ -165,11 +165,11 @@ impl Tree for ModelTree {
         for Touched { id, name, .. } in changed {
             observer
                 .iter_mut()
-                .for_each(|notify| notify(Outside::Changed { id, name: name.clone(), version: None }));
+                .for_each(|notify| notify(ExternalChange::Changed { id, name: name.clone(), version: None }));
         }
     }
 
-    fn observe(&self, observer: Tell) {
+    fn observe(&self, observer: ObserveChange) {
         *self.observer.lock().unwrap_or_else(PoisonError::into_inner) = Some(observer);
     }
 
@@ -187,7 +187,7 @@ impl ModelState {
         replies: &mut dyn Replies,
     ) -> Result<Vec<Reply>, Parked> {
         replies.touch(&self.touches(session, request))?;
-        replies.begins(&mut || self.state_before(session, request));
+        replies.record_prior_state(&mut || self.state_before(session, request));
         let outcome = match request {
             Request::Get(get) => self.get(session, get, replies),
             Request::Find(find) => self.find(session, find, replies),

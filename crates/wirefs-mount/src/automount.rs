@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use wirefs_client::automount::{Automount, CallDecision, FinishedConnection, ServerChange, UnconnectedRoot};
 use wirefs_client::call::{Answer, Call, CallId, Caller, Invalidate, ROOT};
-use wirefs_fuse::{FileSystem, MountOptions, Notifier, Reading, Reply, Session, SessionOptions};
+use wirefs_fuse::{FileSystem, MountOptions, Notifier, ReaderRole, Reply, Session, SessionOptions};
 use wirefs_op::{Errno, Time, Timestamp};
 
 /// The number of attempts to connect before the held calls fail.
@@ -137,7 +137,7 @@ impl AutomountTrigger {
 }
 
 impl FileSystem for Trigger {
-    fn call(&self, caller: Caller, call: Call<'_>, reply: Reply, reading: &Reading<'_>) {
+    fn call(&self, caller: Caller, call: Call<'_>, reply: Reply, reading: &ReaderRole<'_>) {
         let mut state = self.lock();
         let held = state.held.len();
         let decision = state.decisions.call(self.now(), &call, held, || self.unconnected_root());

@@ -149,9 +149,9 @@ impl Connected {
             threads: plan.threads.max(1),
             posix_acl,
             // Only where the kernel may cache listings, and the server recalls them.
-            spares_opendir: plan.mode.kernel_caches_listings() && attached.attachment.leases.is_some(),
+            no_opendir: plan.mode.kernel_caches_listings() && attached.attachment.leases.is_some(),
             // An in-process server may take longer than the wake-up of another thread, unless it announces that.
-            reads_in_turn: attached
+            single_reader: attached
                 .carrier
                 .sink
                 .in_process()

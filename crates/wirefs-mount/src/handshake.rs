@@ -22,7 +22,7 @@ use wirefs_op::{NOTAG, Reply, Request, Tag, TreePath};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The time limit of Tattach after Rversion: another mount may have to send its pending changes first.
-const ATTACHING: Duration = wirefs_server::PATIENCE;
+const ATTACHING: Duration = wirefs_server::EXCLUSIVE_END_MAX;
 
 const _: () = assert!(PATIENCE.as_secs() < ATTACHING.as_secs(), "who waits for another mount waits longer");
 

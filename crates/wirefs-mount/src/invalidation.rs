@@ -35,14 +35,16 @@ pub(super) fn start(engine: &Shared, notifier: Notifier) -> io::Result<()> {
 
 /// Executes the queue. Errors of the kernel are ignored: the mount is about to be unmounted.
 fn run_queue(engine: &Shared, notifier: &Notifier) {
-    while let Some(item) = engine.kernel.invalidations.next(|| notifier.forget_names().unwrap_or(false)) {
+    while let Some(item) =
+        engine.kernel.invalidations.next(|| notifier.invalidate_all_names().unwrap_or(false))
+    {
         match item {
             QueuedItem::Invalidate(what) => {
                 if let Ok(Some(at)) = notifier.invalidate(&what) {
                     engine.kernel.invalidations.repeat_at(what, at);
                 }
             }
-            QueuedItem::Release(node, names) => drop(notifier.let_go(node, names)),
+            QueuedItem::Release(node, names) => drop(notifier.prune(node, names)),
             QueuedItem::Answer((call, waiting, answer)) => {
                 waiting.answer(answer);
                 engine.lock().delayed.remove(&call);
@@ -85,8 +87,9 @@ fn send_overdue(engine: &Shared, notifier: &Notifier, overdue: Overdue) {
         let _ = notifier.invalidate(&Invalidate::Node { node, offset: -1, length: 0 });
     }
     let directories: Vec<TreeNodeId> = directories.into_iter().collect();
-    let wait =
-        notifier.distrust(&directories, engine.kernel.invalidations.instant_of(since)).unwrap_or_default();
+    let wait = notifier
+        .expire_directories(&directories, engine.kernel.invalidations.instant_of(since))
+        .unwrap_or_default();
     if !wait.is_zero() {
         engine.pause(wait);
     }

@@ -4,10 +4,10 @@ use super::engine::Engine;
 use super::signals::caller_state;
 use super::waiter::Waiter;
 use wirefs_client::call::{Call, CallId, Caller};
-use wirefs_fuse::{FileSystem, Reading, Reply};
+use wirefs_fuse::{FileSystem, ReaderRole, Reply};
 
 impl FileSystem for Engine {
-    fn call(&self, caller: Caller, call: Call<'_>, reply: Reply, reading: &Reading<'_>) {
+    fn call(&self, caller: Caller, call: Call<'_>, reply: Reply, reading: &ReaderRole<'_>) {
         let id = reply.id();
         self.keep_pace(reading, &call);
         self.drive_and_wait(

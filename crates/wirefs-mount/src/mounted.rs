@@ -56,7 +56,7 @@ impl Mounted {
     /// # Guarantee
     /// S-75.
     pub fn wait(self) -> Unsent {
-        self.session.until_gone();
+        self.session.wait_until_unmounted();
         self.engine.note(&MountNote::Ending);
         let _ = self.session.join();
         end(&self.engine)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use wirefs_client::call::{Answer, Call, CallId, Caller, Entry, Handle, Listed, PageCache, ROOT, TreeNodeId};
-use wirefs_fuse::{FileSystem, Reading, Reply};
+use wirefs_fuse::{FileSystem, ReaderRole, Reply};
 use wirefs_op::{Errno, FileId, FsStat, Kind, Stat, Timestamp};
 
 /// The time for which the kernel caches a name and its attributes. Absent names are not cached.
@@ -193,7 +193,7 @@ impl NetRoot {
 }
 
 impl FileSystem for NetRoot {
-    fn call(&self, caller: Caller, call: Call<'_>, reply: Reply, _: &Reading<'_>) {
+    fn call(&self, caller: Caller, call: Call<'_>, reply: Reply, _: &ReaderRole<'_>) {
         if !matches!(call, Call::Forget { .. }) {
             reply.answer(self.answer(caller, &call));
         }

@@ -30,7 +30,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use wirefs_op::message::version::SessionId;
-use wirefs_server::{Input, Neighbours};
+use wirefs_server::{Colocation, ServerInput};
 
 /// The number of attempts to bind the name or to connect to its owner. After that the other servers are unknown.
 const TRIES_MAX: u32 = 20;
@@ -134,7 +134,7 @@ impl ColocatedServers {
 pub(super) fn start(shared: &Arc<Shared>, place: ServedPlace) {
     if let Err(error) = try_start(shared, place) {
         log::line(format_args!("cannot tell whether other servers serve this directory: {error}"));
-        shared.handle(Input::Neighbours(Neighbours::There));
+        shared.handle(ServerInput::Colocation(Colocation::Present));
     }
 }
 
@@ -144,9 +144,9 @@ fn try_start(shared: &Arc<Shared>, place: ServedPlace) -> io::Result<()> {
     }
     let role = find(place)?;
     // Before the inputs of the thread.
-    shared.handle(Input::Neighbours(match &role {
-        Role::Primary(_) => Neighbours::None,
-        Role::Secondary(_) => Neighbours::Unknown,
+    shared.handle(ServerInput::Colocation(match &role {
+        Role::Primary(_) => Colocation::None,
+        Role::Secondary(_) => Colocation::Unknown,
     }));
     let there = Arc::clone(shared);
     let thread = std::thread::Builder::new().name("wirefs-colocated".into());

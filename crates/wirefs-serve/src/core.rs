@@ -10,8 +10,8 @@ use wirefs_carrier::Class;
 use wirefs_op::message::version::SessionId;
 use wirefs_op::{FileId, Reply, Stat, Time, TreePath};
 use wirefs_server::{
-    Attached, ConnectionKey, Found, Input, Job, JobKey, Output, Parked, Parting, SessionKey, Sessions,
-    Touched,
+    Attached, CloseReason, ConnectionKey, Job, JobKey, Parked, PriorState, ServerInput, ServerOutput,
+    SessionKey, Sessions, Touched,
 };
 
 /// Tells the thread that executes a job to stop.
@@ -51,7 +51,7 @@ pub(super) struct Effects {
     pub(super) permits_secondaries: bool,
     /// Ledger files of ended sessions.
     pub(super) logs: Vec<Log>,
-    pub(super) closes: Vec<(Arc<Connection>, Parting)>,
+    pub(super) closes: Vec<(Arc<Connection>, CloseReason)>,
     /// Objects that the tree must check for changes.
     pub(super) verifies: Vec<(FileId, Option<Bytes>)>,
     /// A job was asked to stop.
@@ -93,14 +93,14 @@ impl Core {
 
     /// Passes an input to the sessions. Replies enter their send queues, and stop flags are set, under this lock, so
     /// neither can be overtaken. All other outputs become effects.
-    pub(super) fn handle(&mut self, now: Time, input: Input, effects: &mut Effects) {
+    pub(super) fn handle(&mut self, now: Time, input: ServerInput, effects: &mut Effects) {
         // A parked job gets another stop flag when it runs again.
-        if let Input::Finished(key) | Input::Parked(key, _) = &input {
+        if let ServerInput::Finished(key) | ServerInput::Parked(key, _) = &input {
             self.stop_flags.remove(key);
         }
-        let may_suspect = matches!(input, Input::Outside(_));
+        let may_suspect = matches!(input, ServerInput::ExternalChange(_));
         self.sessions.handle(now, input);
-        effects.wakes_clock |= may_suspect && self.sessions.is_in_doubt();
+        effects.wakes_clock |= may_suspect && self.sessions.has_unattributed_reports();
         self.drain_outputs(effects);
     }
 
@@ -121,8 +121,8 @@ impl Core {
     }
 
     /// Records the state that a change finds before it is applied.
-    pub(super) fn begins(&mut self, job: JobKey, found: &Found, effects: &mut Effects) {
-        self.sessions.begins(job, found);
+    pub(super) fn begins(&mut self, job: JobKey, found: &PriorState, effects: &mut Effects) {
+        self.sessions.record_prior_state(job, found);
         self.drain_outputs(effects);
     }
 
@@ -139,8 +139,8 @@ impl Core {
     }
 
     /// Leases the names of a directory in a job's reply.
-    pub(super) fn grant_place(&mut self, now: Time, job: JobKey, dir: FileId, effects: &mut Effects) -> bool {
-        let is_granted = self.sessions.grant_place(now, job, dir);
+    pub(super) fn grant_names(&mut self, now: Time, job: JobKey, dir: FileId, effects: &mut Effects) -> bool {
+        let is_granted = self.sessions.grant_names(now, job, dir);
         self.drain_outputs(effects);
         is_granted
     }
@@ -148,40 +148,40 @@ impl Core {
     fn drain_outputs(&mut self, effects: &mut Effects) {
         while let Some(output) = self.sessions.poll() {
             match output {
-                Output::Reply { connection, tag, reply } => {
+                ServerOutput::Reply { connection, tag, reply } => {
                     effects.wakes_clock |= sets_deadline(&reply);
                     if let Some(connection) = self.connections.get(&connection) {
                         connection.send_queue.push(reply.encode(tag), class_at_once(&reply));
                         effects.flushes.push(Arc::clone(connection));
                     }
                 }
-                Output::Attach { connection, session, path, before } => {
+                ServerOutput::Attach { connection, session, path, before } => {
                     effects.attaches.push((connection, session, path, before))
                 }
-                Output::Execute(job) => effects.tasks.push(self.task(job)),
-                Output::Stop(key) => {
+                ServerOutput::Execute(job) => effects.tasks.push(self.task(job)),
+                ServerOutput::Stop(key) => {
                     if let Some(stop_flag) = self.stop_flags.get(&key) {
                         stop_flag.stopped.store(true, Ordering::Release);
                         effects.stopped = true;
                     }
                 }
-                Output::EndSession(session) => effects.ends.push(session),
-                Output::Recollect { connection, session } => {
+                ServerOutput::EndSession(session) => effects.ends.push(session),
+                ServerOutput::LoadLedger { connection, session } => {
                     effects.restores.push((connection, session));
                 }
                 // Under the lock, so the ledger is written before the reply that follows enters its send queue.
-                Output::Note(session, note) => {
+                ServerOutput::AppendLedger(session, note) => {
                     if let Some(ledgers) = &mut self.ledgers {
-                        ledgers.note(session, note, || self.sessions.noted(session));
+                        ledgers.note(session, note, || self.sessions.saved_ledger(session));
                     }
                 }
-                Output::NotesEnd(session) => {
+                ServerOutput::LedgerClosed(session) => {
                     effects.logs.extend(self.ledgers.as_mut().and_then(|ledgers| ledgers.end(session)));
                 }
-                Output::Waits(session) => effects.waits.push(session),
-                Output::GivesWay => effects.permits_secondaries = true,
-                Output::Verify { id, name } => effects.verifies.push((id, name)),
-                Output::Close { connection, why } => {
+                ServerOutput::AwaitColocated(session) => effects.waits.push(session),
+                ServerOutput::ExclusiveEnded => effects.permits_secondaries = true,
+                ServerOutput::Verify { id, name } => effects.verifies.push((id, name)),
+                ServerOutput::Close { connection, why } => {
                     if let Some(connection) = self.remove_connection(connection) {
                         effects.closes.push((connection, why));
                     }
@@ -193,7 +193,7 @@ impl Core {
     fn task(&mut self, job: Job) -> Task {
         let stop_flag = Arc::new(StopFlag::default());
         self.stop_flags.insert(job.key, Arc::clone(&stop_flag));
-        if !job.is_again {
+        if !job.is_retry {
             *self.requests.entry(job.request.name()).or_default() += 1;
         }
         let connection = job.connection.and_then(|connection| self.connections.get(&connection)).cloned();

@@ -12,7 +12,7 @@ use wirefs_op::message::find::FindMode;
 use wirefs_op::message::get::{GetMode, GotMode, Tget};
 use wirefs_op::message::target::Target;
 use wirefs_op::{Errno, Order, Reply, Request, Stat, TreePath, Weight};
-use wirefs_server::{Attached, Input, Replies, SessionKey, Stopped, repeat};
+use wirefs_server::{Attached, Replies, ServerInput, SessionKey, Stopped, repeat};
 
 impl Shared {
     /// Queues a task for the pool. Fails a blocking lock beyond the limit.
@@ -91,7 +91,7 @@ impl Shared {
         }
         let mut effects = Effects::default();
         let mut core = self.core();
-        core.handle(self.now(), Input::Finished(job.key), &mut effects);
+        core.handle(self.now(), ServerInput::Finished(job.key), &mut effects);
         let watched = core.watchers > 0;
         drop(core);
         if watched {
@@ -104,7 +104,7 @@ impl Shared {
     fn park(self: &Arc<Self>, key: wirefs_server::JobKey, request: Request) -> Effects {
         let mut effects = Effects::default();
         let mut core = self.core();
-        core.handle(self.now(), Input::Parked(key, request), &mut effects);
+        core.handle(self.now(), ServerInput::Parked(key, request), &mut effects);
         let watched = core.watchers > 0;
         drop(core);
         // While it waits, more requests of its session may be received.
@@ -115,7 +115,7 @@ impl Shared {
     }
 
     fn finish(self: &Arc<Self>, key: wirefs_server::JobKey) {
-        self.handle(Input::Finished(key));
+        self.handle(ServerInput::Finished(key));
         self.announce();
     }
 

@@ -28,7 +28,7 @@ use wirefs_carrier::{
 };
 use wirefs_op::Frame;
 use wirefs_op::Weight;
-use wirefs_server::Input;
+use wirefs_server::ServerInput;
 
 thread_local! {
     /// The connection whose request this thread executes; 0: none. Frames that the thread pushes meanwhile it receives
@@ -137,8 +137,12 @@ impl InProcessConnection {
             let frame = lock(&self.frames).pop_front()?;
             connection.received_bytes.fetch_add(frame.wire_len() as u64, Ordering::Relaxed);
             let mut core = self.shared.core();
-            core.handle(self.shared.now(), Input::Received(connection.key, frame.to_body()), &mut effects);
-            intake.is_held = core.sessions.is_behind(connection.key);
+            core.handle(
+                self.shared.now(),
+                ServerInput::Received(connection.key, frame.to_body()),
+                &mut effects,
+            );
+            intake.is_held = core.sessions.is_backlogged(connection.key);
             (intake.is_held, core.watchers > 0)
         };
         if is_watched {
@@ -175,7 +179,7 @@ impl InProcessConnection {
     fn wait_for_room(&self) {
         if let Some(connection) = self.connection.get() {
             let key = connection.key;
-            self.shared.wait_while(None, |core| !connection.is_gone() && core.sessions.is_behind(key));
+            self.shared.wait_while(None, |core| !connection.is_gone() && core.sessions.is_backlogged(key));
         }
     }
 

@@ -17,7 +17,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 use wirefs_op::message::version::{BootId, SessionId};
-use wirefs_server::{Note, Noted};
+use wirefs_server::{LedgerRecord, SavedLedger};
 use wirefs_store::sum;
 
 /// The maximum number of files per export. Beyond it the oldest unlocked files are removed.
@@ -62,7 +62,12 @@ impl Ledgers {
     }
 
     /// Writes a record before its effect. `all` returns the ledger's contents with this record.
-    pub(super) fn note(&mut self, session: SessionId, note: Note, all: impl FnOnce() -> Option<Noted>) {
+    pub(super) fn note(
+        &mut self,
+        session: SessionId,
+        note: LedgerRecord,
+        all: impl FnOnce() -> Option<SavedLedger>,
+    ) {
         let Some(entry) = self.logs.get_mut(&session) else { return };
         let Some(log) = entry else { return };
         let mut written = log.note(note);
@@ -133,7 +138,7 @@ impl LedgerPlace {
 
     /// Opens the ledger. `since` is the time of the first attempt. Returns `None` while another process has it open, to
     /// be tried again.
-    pub(super) fn open(&self, since: Instant) -> Option<Option<(Log, Noted)>> {
+    pub(super) fn open(&self, since: Instant) -> Option<Option<(Log, SavedLedger)>> {
         let path = self.path();
         match Log::open(&path, self.boot) {
             Ok(OpenedLog::Missing) => Some(None),

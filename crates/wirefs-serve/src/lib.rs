@@ -74,4 +74,4 @@ pub use local::LocalDial;
 pub use options::{BeforeLeasing, Believers, ServeOptions, ServedPlace};
 pub use server::Server;
 pub use status::{ClientStatus, ServeStatus};
-pub use wirefs_server::RECOVERY;
+pub use wirefs_server::RECOVERY_PERIOD;

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use wirefs_carrier::{Carrier, CarrierLost, FrameSource, SendQueue};
 use wirefs_op::{Order, Weight};
-use wirefs_server::{ConnectionKey, Input};
+use wirefs_server::{ConnectionKey, ServerInput};
 
 /// Longer requests outside the write slot are worth the wake-up of another thread, which costs about half of this.
 const QUICK_FREE_MAX: Duration = Duration::from_micros(100);
@@ -67,9 +67,9 @@ pub(super) fn enter(
     core.connections_begun += 1;
     let connection = Arc::new(Connection::new(key, peer, send_queue, closer, gauge));
     core.connections.insert(key, Arc::clone(&connection));
-    core.handle(shared.now(), Input::Connected(key), &mut effects);
+    core.handle(shared.now(), ServerInput::Connected(key), &mut effects);
     if let Some(identity) = &connection.peer.identity {
-        core.handle(shared.now(), Input::Identified(key, *identity.raw()), &mut effects);
+        core.handle(shared.now(), ServerInput::Identified(key, *identity.raw()), &mut effects);
     }
     drop(core);
     shared.perform(effects);
@@ -109,8 +109,8 @@ fn take_in(shared: &Arc<Shared>, connection: &Arc<Connection>, body: Bytes) -> O
     connection.send_queue.wait_for_room();
     let mut effects = Effects::default();
     let mut core = shared.core();
-    core.handle(shared.now(), Input::Received(connection.key, body), &mut effects);
-    let is_backpressured = core.sessions.is_behind(connection.key);
+    core.handle(shared.now(), ServerInput::Received(connection.key, body), &mut effects);
+    let is_backpressured = core.sessions.is_backlogged(connection.key);
     let watched = core.watchers > 0;
     drop(core);
     if watched {
@@ -129,7 +129,7 @@ fn take_in(shared: &Arc<Shared>, connection: &Arc<Connection>, body: Bytes) -> O
     shared.perform(effects);
     if is_backpressured {
         let key = connection.key;
-        shared.wait_while(None, |core: &Core| core.sessions.is_behind(key));
+        shared.wait_while(None, |core: &Core| core.sessions.is_backlogged(key));
     }
     own
 }
@@ -153,7 +153,7 @@ pub(super) fn leave(shared: &Arc<Shared>, connection: &Connection) {
     let mut effects = Effects::default();
     let mut core = shared.core();
     let known = core.remove_connection(connection.key).is_some();
-    core.handle(shared.now(), Input::Disconnected(connection.key), &mut effects);
+    core.handle(shared.now(), ServerInput::Disconnected(connection.key), &mut effects);
     drop(core);
     // A connection that the sessions closed may still have replies to send.
     if known {

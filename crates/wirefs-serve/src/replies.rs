@@ -11,7 +11,7 @@ use wirefs_carrier::Class;
 use wirefs_op::message::error::Rerror;
 use wirefs_op::{Errno, FileId, Reply, Stat, Tag};
 use wirefs_op::{Order, Weight};
-use wirefs_server::{Found, Input, JobKey, Parked, Replies, Stopped, Touched};
+use wirefs_server::{JobKey, Parked, PriorState, Replies, ServerInput, Stopped, Touched};
 
 /// The maximum size of urgent data, in bytes.
 const URGENT_BYTES_MAX: usize = 4096;
@@ -107,14 +107,14 @@ impl<'a> JobReplies<'a> {
         let frame = reply.encode(self.job.tag);
         let mut effects = Effects::default();
         if class == Class::Bulk && self.wait_policy == WaitPolicy::ForPeer {
-            self.shared.handle(Input::Answering(self.job.key));
+            self.shared.handle(ServerInput::Answering(self.job.key));
             connection.send_queue.push_wait(frame, class);
             let now = self.shared.now();
-            self.shared.core().handle(now, Input::Replied(self.job.key), &mut effects);
+            self.shared.core().handle(now, ServerInput::Replied(self.job.key), &mut effects);
         } else {
             let mut core = self.shared.core();
             connection.send_queue.push(frame, class);
-            core.handle(self.shared.now(), Input::Replied(self.job.key), &mut effects);
+            core.handle(self.shared.now(), ServerInput::Replied(self.job.key), &mut effects);
         }
         connection.send_queue.flush();
         self.shared.perform(effects);
@@ -130,7 +130,11 @@ impl JobReplies<'_> {
         self.ended = true;
         let is_gone = self.connection.as_ref().is_none_or(|connection| connection.is_gone());
         let mut effects = Effects::default();
-        self.shared.core().handle(self.shared.now(), Input::Answered(self.job.key, reply), &mut effects);
+        self.shared.core().handle(
+            self.shared.now(),
+            ServerInput::Answered(self.job.key, reply),
+            &mut effects,
+        );
         self.shared.perform(effects);
         if is_gone && !self.job.is_numbered { Err(Stopped) } else { Ok(()) }
     }
@@ -158,7 +162,7 @@ impl Replies for JobReplies<'_> {
         }
         let class = class_of(&reply, self.streams || !last);
         if class == Class::Bulk && connection.limited.is_limited(self.shared.now()) {
-            self.shared.handle(Input::Limited(connection.key));
+            self.shared.handle(ServerInput::Limited(connection.key));
         }
         if last {
             self.send_last(connection, &reply, class);
@@ -181,8 +185,8 @@ impl Replies for JobReplies<'_> {
         }
     }
 
-    fn pass_turn(&mut self) {
-        self.shared.handle(Input::TurnPassed(self.job.key));
+    fn release_slot(&mut self) {
+        self.shared.handle(ServerInput::SlotReleased(self.job.key));
     }
 
     fn touch(&mut self, touched: &[Touched]) -> Result<(), Parked> {
@@ -196,7 +200,7 @@ impl Replies for JobReplies<'_> {
         outcome
     }
 
-    fn begins(&mut self, find: &mut dyn FnMut() -> Option<Found>) {
+    fn record_prior_state(&mut self, find: &mut dyn FnMut() -> Option<PriorState>) {
         if !self.job.is_numbered || self.shared.options.ledger.is_none() {
             return;
         }
@@ -215,12 +219,12 @@ impl Replies for JobReplies<'_> {
         }
     }
 
-    fn grant_place(&mut self, dir: FileId) -> bool {
+    fn grant_names(&mut self, dir: FileId) -> bool {
         if !self.shared.leases() {
             return false;
         }
         let mut effects = Effects::default();
-        let is_granted = self.shared.core().grant_place(self.shared.now(), self.job.key, dir, &mut effects);
+        let is_granted = self.shared.core().grant_names(self.shared.now(), self.job.key, dir, &mut effects);
         self.shared.perform(effects);
         is_granted
     }

@@ -71,7 +71,7 @@ impl Server {
     /// Returns whether clients may still use leases of this server. After a stop, the next server of the tree must then
     /// wait until they have expired ([`ServeOptions::recovery`]).
     pub fn are_leases_out(&self) -> bool {
-        self.shared.core().sessions.are_leases_out()
+        self.shared.core().sessions.has_leases_out()
     }
 
     /// Stops: accepts nothing more, waits for running requests, recalls leases, ends all sessions and closes all

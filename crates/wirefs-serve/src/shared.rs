@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use wirefs_carrier::ListenerCloser;
 use wirefs_op::Time;
 use wirefs_op::message::version::SessionId;
-use wirefs_server::{ConnectionKey, Input, Parting, Sessions, Terms, Tree};
+use wirefs_server::{CloseReason, ConnectionKey, LeaseTerms, ServerInput, Sessions, Tree};
 
 /// The maximum time in which a closed connection sends its queued frames.
 pub(super) const FAREWELL_MAX: Duration = Duration::from_secs(1);
@@ -57,7 +57,7 @@ impl Shared {
         let sessions = with_ledgers(Sessions::new(options.boot), &options);
         Shared {
             steps: StepLocks::default(),
-            says_before_waiting: tree.before_waiting(options.before_blocking),
+            says_before_waiting: tree.notify_before_blocking(options.before_blocking),
             tree,
             started: Instant::now(),
             core: Mutex::new(Core::new(sessions, ledgers)),
@@ -77,15 +77,15 @@ impl Shared {
         let server = Arc::downgrade(self);
         self.tree.observe(Box::new(move |outside| {
             if let Some(server) = server.upgrade() {
-                server.handle(Input::Outside(outside));
+                server.handle(ServerInput::ExternalChange(outside));
             }
         }));
         if let Some(watch) = self.tree.leases() {
             let recovery = self.options.recovery;
             let recovering_until = (!recovery.is_zero()).then(|| self.now() + recovery);
-            let sessions = Sessions::leasing(self.options.boot, Terms { watch, recovering_until });
+            let sessions = Sessions::leasing(self.options.boot, LeaseTerms { watch, recovering_until });
             let sessions = match self.options.believers.clone().filter(|_| recovering_until.is_some()) {
-                Some(believers) => sessions.awaiting(believers),
+                Some(believers) => sessions.awaiting_holders(believers),
                 None => sessions,
             };
             self.core().sessions = with_ledgers(sessions, &self.options);
@@ -104,7 +104,7 @@ impl Shared {
             let believers = {
                 let core = self.core();
                 let is_recovering = core.sessions.is_recovering(self.now());
-                Believers { sessions: core.sessions.believers(), is_recovering }
+                Believers { sessions: core.sessions.possible_holders(), is_recovering }
             };
             before_leasing.act(&believers);
         }
@@ -113,7 +113,7 @@ impl Shared {
     /// Lets the tree drop watches that no lease needs.
     pub(super) fn tend(&self) {
         if self.leases()
-            && let Some(note) = self.tree.tend(&|ids| self.core().sessions.are_known(ids))
+            && let Some(note) = self.tree.trim_watches(&|ids| self.core().sessions.are_leased(ids))
         {
             log::line(format_args!("{note}"));
         }
@@ -133,7 +133,7 @@ impl Shared {
     }
 
     /// Passes one input to the sessions, and performs its effects.
-    pub(super) fn handle(self: &Arc<Self>, input: Input) {
+    pub(super) fn handle(self: &Arc<Self>, input: ServerInput) {
         let mut effects = Effects::default();
         self.core().handle(self.now(), input, &mut effects);
         self.perform(effects);
@@ -150,8 +150,8 @@ impl Shared {
         let mut ended = Vec::new();
         for (connection, why) in effects.closes {
             match &why {
-                Parting::Fault(fault) => log::line(format_args!("{}: {fault}", connection.peer.address)),
-                Parting::Ended => {
+                CloseReason::Fault(fault) => log::line(format_args!("{}: {fault}", connection.peer.address)),
+                CloseReason::Ended => {
                     ended.push(connection);
                     continue;
                 }
@@ -177,7 +177,9 @@ impl Shared {
             let _closed = log.close();
         }
         for (id, name) in effects.verifies {
-            self.tree.verify(id, name.as_deref(), &mut |outside| self.handle(Input::Outside(outside)));
+            self.tree.verify(id, name.as_deref(), &mut |outside| {
+                self.handle(ServerInput::ExternalChange(outside))
+            });
         }
         if effects.stopped {
             self.lock_releases.announce();
@@ -195,7 +197,7 @@ impl Shared {
         for (connection, session, path, before) in attaches {
             self.prepare_leasing();
             let result = self.attach(session, &path, before);
-            self.handle(Input::Attached { connection, session, result });
+            self.handle(ServerInput::Attached { connection, session, result });
         }
         self.announce();
     }
@@ -228,7 +230,11 @@ impl Shared {
             if let (Some(log), Some(ledgers)) = (log, &mut core.ledgers) {
                 ledgers.insert(session, log);
             }
-            core.handle(self.now(), Input::Noted { connection, session, noted }, &mut effects);
+            core.handle(
+                self.now(),
+                ServerInput::LedgerLoaded { connection, session, saved: noted },
+                &mut effects,
+            );
             drop((core, guard));
             return self.perform(effects);
         }
@@ -313,24 +319,24 @@ impl Shared {
         for listener in listeners {
             listener.close();
         }
-        self.handle(Input::Drain);
+        self.handle(ServerInput::Drain);
         let deadline = Instant::now() + self.options.drain_max;
         let is_busy = |core: &Core| core.sessions.jobs() > 0 || core.sessions.is_recalling();
         let drained = self.wait_while(Some(deadline), is_busy);
-        self.handle(Input::Stop);
+        self.handle(ServerInput::Stop);
         let deadline = Instant::now() + END_MAX;
         let ended = self.wait_while(Some(deadline), |core| core.sessions.sessions() > 0);
         let settled = self.pool.settle(deadline.saturating_duration_since(Instant::now()));
         self.pool.stop();
         self.watchdog.stop();
-        let is_settled = !self.core().sessions.are_leases_out();
+        let is_settled = !self.core().sessions.has_leases_out();
         self.colocated.end(is_settled);
         drained && ended && settled
     }
 }
 
 fn with_ledgers(sessions: Sessions, options: &ServeOptions) -> Sessions {
-    if options.ledger.is_some() { sessions.keeping_notes() } else { sessions }
+    if options.ledger.is_some() { sessions.saving_ledgers() } else { sessions }
 }
 
 impl std::fmt::Debug for Shared {

@@ -6,7 +6,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
-use wirefs_server::Input;
+use wirefs_server::ServerInput;
 
 /// A reader that executes one request for longer is replaced.
 const BUSY_MAX: Duration = Duration::from_millis(20);
@@ -103,7 +103,7 @@ fn run(shared: &Arc<Shared>) {
             return;
         }
         if deadline.is_some_and(|deadline| deadline <= shared.now()) {
-            shared.handle(Input::Tick);
+            shared.handle(ServerInput::Tick);
             shared.tend();
         }
     }

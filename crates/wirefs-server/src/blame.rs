@@ -1,85 +1,85 @@
-//! Why a conversation ends.
+//! Reasons for closing a connection.
 
 use wirefs_op::Tag;
 use wirefs_op::wire::Malformed;
 
-/// What a client did against the protocol.
+/// A violation of the protocol by a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PeerFault {
-    /// Not a message.
+    /// The bytes are not a message.
     #[error(transparent)]
     Malformed(#[from] Malformed),
-    /// Larger than what was agreed on.
+    /// The message is larger than the negotiated size.
     #[error("a message of {bytes} bytes where {msize} were agreed on")]
     Oversized {
-        /// Its size, in bytes.
+        /// Size of the message, in bytes.
         bytes: usize,
-        /// The agreed size, in bytes.
+        /// The negotiated size, in bytes.
         msize: usize,
     },
-    /// Something else came before Tversion.
+    /// The first message is not Tversion.
     #[error("the first message is not Tversion")]
     NotVersion,
-    /// Tversion came again.
+    /// The client sent a second Tversion.
     #[error("a second Tversion")]
     SecondVersion,
-    /// Tversion carried a tag, or another request carried none.
+    /// Tversion carries a tag, or another request carries none.
     #[error("tag {} where it does not belong", .0.0)]
     StrayTag(Tag),
-    /// The client takes only messages that are too small to serve it.
+    /// The client accepts only messages that are too small for the largest reply.
     #[error("messages of {msize} bytes are too small to serve")]
     MsizeTooSmall {
-        /// What it offered, in bytes.
+        /// The size that the client offered, in bytes.
         msize: u32,
     },
-    /// A request for a tree came before Tattach.
+    /// A request for the tree came before Tattach.
     #[error("not attached yet")]
     NotAttached,
-    /// What was not agreed on.
+    /// The message belongs to a feature that was not negotiated.
     #[error("T{name} was not agreed on", name = .0.to_ascii_lowercase())]
     NotAgreed(&'static str),
-    /// A data connection carries reads of file data alone.
+    /// The request is not a read of file data, but came over a data connection.
     #[error("T{name} over a data connection", name = .0.to_ascii_lowercase())]
     NotData(&'static str),
-    /// Tattach came again.
+    /// The client sent a second Tattach.
     #[error("a second Tattach")]
     SecondAttach,
-    /// The tag of a request that is not answered yet.
+    /// The tag belongs to an unanswered request.
     #[error("tag {} is in use", .0.0)]
     TagInUse(Tag),
-    /// More requests than `REQUESTS_MAX` at once.
+    /// The client has more than `REQUESTS_MAX` unanswered requests.
     #[error("too many requests at once")]
     TooManyRequests,
-    /// The number of a change is not one that a client may send now.
+    /// The number of the change is outside the range that the client may use now.
     #[error("change {0} is out of place")]
     StrayNumber(u64),
 }
 
-/// Why the server closes a connection.
+/// The reason why the server closes a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Parting {
-    /// The client broke the protocol.
+pub enum CloseReason {
+    /// The client violated the protocol.
     #[error("protocol error: {0}")]
     Fault(#[from] PeerFault),
-    /// A newer connection took the session over.
+    /// A newer connection took over the session.
     #[error("the session went on over another connection")]
     Replaced,
-    /// There is no room for one more connection.
+    /// The server has `CONNECTIONS_MAX` connections.
     #[error("too many connections")]
     ConnectionsFull,
-    /// There is no room for one more session.
+    /// The server has `SESSIONS_MAX` sessions.
     #[error("too many sessions")]
     SessionsFull,
-    /// Requests of the session's earlier connections still run, too many to take more.
+    /// Too many requests of the session's earlier connections are still running.
     #[error("the session is still busy")]
     SessionBusy,
-    /// The client did not say in time that it has forgotten what it was told to.
+    /// The client did not answer a recall in time.
     #[error("the client does not answer when leases are taken back")]
     Unresponsive,
-    /// The client has ended its session.
+    /// The client ended its session.
     #[error("the client ends its session")]
     Ended,
-    /// It wanted to be a data connection of a session that it does not belong to, or that has enough.
+    /// The connection may not become a data connection of the session, or the session has enough of them.
     #[error("it is no data connection of a session")]
     NotJoined,
     /// The server stops.

@@ -1,7 +1,8 @@
-//! What the numbered changes of one session have created, so that requests may name it by the number of the change.
+//! The objects that the numbered changes of one session created. Requests may name such an object by the number of
+//! the change.
 //!
-//! A client that goes ahead of the server sends requests about an object before it knows its id (PROTOCOL.md, "Objects
-//! without an id").
+//! A client that executes optimistically sends requests about an object before it knows the object's id
+//! (PROTOCOL.md, "Objects without an id").
 
 use std::collections::BTreeMap;
 use wirefs_op::limits::LEDGER_MAX;
@@ -10,27 +11,27 @@ use wirefs_op::message::put::PutMode;
 use wirefs_op::message::target::{Fd, NOFD, Target};
 use wirefs_op::{FileId, Request};
 
-/// So many creations of a session are known: a client cannot have that many changes under way, so it has heard long since
-/// what the older ones made.
+/// Creations that are known for a session. A client has fewer unanswered changes, so it knows the ids of older
+/// objects.
 pub(crate) const CREATIONS_MAX: usize = 4 * LEDGER_MAX as usize;
 
-/// The request names the object of a change that has failed, created nothing, is not carried out yet, or is too long ago.
+/// The request names the object of a change that failed, created nothing, was not executed yet, or is too old.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UnknownCreation;
 
-/// Which object each change has created.
+/// The object that each change created.
 ///
 /// # Cost
 /// About 40 bytes for each of the last 32,768.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Creations {
     by_number: BTreeMap<u64, FileId>,
-    /// The fds that they left open: a file whose mode forbids writing is written through the one that created it.
+    /// The fds that the creations left open. A file whose mode forbids writing is written through such an fd.
     fds: BTreeMap<u64, Fd>,
 }
 
 impl Creations {
-    /// The change `number` has created this object. The oldest is forgotten where it becomes too many.
+    /// Adds the object that the change `number` created, and removes the oldest one beyond the limit.
     pub fn insert(&mut self, number: u64, id: FileId) {
         self.by_number.insert(number, id);
         if self.by_number.len() > CREATIONS_MAX {
@@ -38,7 +39,7 @@ impl Creations {
         }
     }
 
-    /// It has left this fd open.
+    /// Adds the fd that the change left open.
     pub(crate) fn opened(&mut self, number: u64, fd: Fd) {
         self.fds.insert(number, fd);
         if self.fds.len() > CREATIONS_MAX {
@@ -46,15 +47,15 @@ impl Creations {
         }
     }
 
-    /// All that are known, by number.
+    /// All known creations by number.
     pub fn iter(&self) -> impl Iterator<Item = (u64, FileId)> + '_ {
         self.by_number.iter().map(|(number, id)| (*number, *id))
     }
 
-    /// Puts the ids of objects in the place of numbers, and for data the fd that the creation has left open.
+    /// Replaces numbers by the ids of objects, and for data sets the fd that the creation left open.
     ///
     /// # Errors
-    /// Of one of them it is not known what it has created; the request is as it was then, or half resolved.
+    /// An object is unknown; the request may be partly resolved.
     pub(crate) fn resolve(&self, request: &mut Request) -> Result<(), UnknownCreation> {
         self.use_fd(request);
         for id in request.ids_mut().into_iter().flatten() {
@@ -65,8 +66,8 @@ impl Creations {
         Ok(())
     }
 
-    /// Data goes through the fd that the creation has left open, whatever the file's mode; and where the file has lost its name
-    /// since, which the path of the root stands for, everything does.
+    /// Sets the fd of the creation for data, whatever the mode of the file. Sets it for all requests if the file
+    /// has lost its name, which the path of the root expresses.
     fn use_fd(&self, request: &mut Request) {
         match request {
             Request::Put(put) if !put.mode.has(PutMode::CREATE) => {
@@ -93,7 +94,8 @@ impl Creations {
         }
     }
 
-    /// Puts the fd that the creation has left open into the target, where that has no name any more or `always`. Tells whether it did.
+    /// Sets the fd of the creation in the target, if the target has no name or if `always` is set. Returns whether
+    /// it did.
     fn name_by_fd(&self, target: &mut Target, always: bool) -> bool {
         let fd = self.fd_of(target).filter(|_| always || target.path.is_root());
         target.fd = fd.unwrap_or(target.fd);

@@ -1,21 +1,21 @@
-//! A change that may have been carried out already: it had begun when the process of the server ended.
+//! Repetition of changes that a former process of the server began and may have completed.
 //!
-//! Most changes are the same when they are done twice, and are just done again. For the others it is decided by looking:
+//! Most changes are idempotent and are executed again. For the others the state of the tree decides:
 //!
-//! | change | it was done when | then |
+//! | change | completed if | then |
 //! |---|---|---|
-//! | create, make a directory, a link to a text, a node | the name was absent, and now means an object of this kind | the object is taken for the one that was to be made |
-//! | append | behind what the file's size was is (the beginning of) the data | the data is written there |
-//! | remove | the name means nothing, or another object than before | it is answered |
-//! | rename | the new name means the object, and the old one does not | it is answered |
-//! | link | the new name means the object | it is answered |
-//! | set an extended attribute that must not be there | it is there, with this value | it is set |
-//! | remove an extended attribute | it is not there | it is answered |
+//! | create a file, directory, symlink or node | the name was absent, and now refers to an object of this kind | this object is taken for the created one |
+//! | append | the data, or the beginning of it, follows at the prior size of the file | the data is written there |
+//! | remove | the name is absent, or refers to another object than before | it is answered |
+//! | rename | the new name refers to the object, and the old one does not | it is answered |
+//! | link | the new name refers to the object | it is answered |
+//! | set an extended attribute that must not exist | it exists with this value | it is set |
+//! | remove an extended attribute | it does not exist | it is answered |
 //!
-//! Whoever else changes the same names between the end of the process and the change that is sent again can be mistaken for
-//! it.
+//! A change of the same names by another program, between the crash and the repetition, can be mistaken for the
+//! change.
 
-use crate::notes::{Begun, Found};
+use crate::saved_ledger::{PriorState, StartedChange};
 use crate::tree::{Parked, Replies, SessionKey, Stopped, Touched, Tree};
 use bytes::Bytes;
 use wirefs_op::limits::TARGET_BYTES_MAX;
@@ -29,14 +29,14 @@ use wirefs_op::message::xattr::{Rxattr, Txattr, XattrAction};
 use wirefs_op::wire::Data;
 use wirefs_op::{Change, Errno, FileId, Kind, Reply, Request, Stat};
 
-/// To Txattr: the attribute must not be there.
+/// Flag of Txattr: the attribute must not exist.
 const XATTR_CREATE: u32 = 1;
 
-/// A number for a change's kind and names, by which it is told from others.
+/// A hash of a change's kind and paths, by which a repeated change is recognized.
 ///
 /// # Source
 /// FNV-1a, 64 bits.
-pub fn about(request: &Request) -> u64 {
+pub fn fingerprint(request: &Request) -> u64 {
     let names: [&[u8]; 2] = match request.change() {
         Some(Change::Put(put)) => [put.target.path.as_bytes(), b""],
         Some(Change::Remove(remove)) => [remove.place.path.as_bytes(), b""],
@@ -48,83 +48,85 @@ pub fn about(request: &Request) -> u64 {
         Some(Change::Copy(copy)) => [copy.from.path.as_bytes(), copy.to.path.as_bytes()],
         None => [b"", b""],
     };
-    // No name has a zero byte, so two names do not look like two others.
+    // Paths contain no zero byte, so it separates the two paths unambiguously.
     let bytes = [&[request.code()], names[0], &[0], names[1]];
     let digest = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     bytes.into_iter().flatten().fold(0xcbf2_9ce4_8422_2325, digest)
 }
 
-/// Does what [`Tree::serve`] does, for a change that had begun before and may be done.
+/// Executes a change, as [`Tree::serve`], that a former process began and may have completed.
 pub fn serve(
     tree: &dyn Tree,
     session: SessionKey,
     request: Request,
-    begun: &Begun,
+    started: &StartedChange,
     replies: &mut dyn Replies,
 ) {
-    let looks = Looks { tree, session };
-    match looks.decide(&request, &begun.found) {
-        Decision::Again => tree.serve(session, request, replies),
-        Decision::Instead(request) => tree.serve(session, request, replies),
-        Decision::Made(request, dir) => tree.serve(session, request, &mut AsNew { replies, dir }),
-        // Who stays away gets no reply, as with any other.
+    let reader = TreeReader { tree, session };
+    match reader.decide(&request, &started.prior) {
+        Decision::Execute => tree.serve(session, request, replies),
+        Decision::ExecuteInstead(request) => tree.serve(session, request, replies),
+        Decision::ExecuteAsNew(request, dir) => {
+            tree.serve(session, request, &mut AsNewReplies { replies, dir })
+        }
+        // A client that is gone gets no reply, as for any other request.
         Decision::Done(reply) => match replies.send(reply) {
             Ok(()) | Err(Stopped) => {}
         },
     }
 }
 
-/// What is to be done with a change.
+/// The way to complete a change.
 enum Decision {
-    /// It was not done, or is the same when it is done twice.
-    Again,
-    /// It was done in part or whole; this does the rest and is the same when it is done twice.
-    Instead(Request),
-    /// The same, and the object counts as new; this is the directory that it is in.
-    Made(Request, Option<Stat>),
-    /// It was done.
+    /// The change was not made, or is idempotent: execute it.
+    Execute,
+    /// The change was made in part or completely: execute this idempotent rest instead.
+    ExecuteInstead(Request),
+    /// The same for an object that counts as newly created; the attributes are those of its directory.
+    ExecuteAsNew(Request, Option<Stat>),
+    /// The change was made: send this reply.
     Done(Reply),
 }
 
-/// Looks at the tree on behalf of a session.
-struct Looks<'a> {
+/// Reads the tree on behalf of a session.
+struct TreeReader<'a> {
     tree: &'a dyn Tree,
     session: SessionKey,
 }
 
-impl Looks<'_> {
-    fn decide(&self, request: &Request, found: &Found) -> Decision {
+impl TreeReader<'_> {
+    fn decide(&self, request: &Request, prior: &PriorState) -> Decision {
         let decision = match request.change() {
-            Some(Change::Put(put)) => self.put(put, found),
-            Some(Change::Remove(remove)) => self.removed(remove, found).map(Decision::Done),
-            Some(Change::Rename(rename)) => self.renamed(rename, found).map(Decision::Done),
-            Some(Change::Link(link)) => self.linked(link, found).map(Decision::Done),
+            Some(Change::Put(put)) => self.put(put, prior),
+            Some(Change::Remove(remove)) => self.removed(remove, prior).map(Decision::Done),
+            Some(Change::Rename(rename)) => self.renamed(rename, prior).map(Decision::Done),
+            Some(Change::Link(link)) => self.linked(link, prior).map(Decision::Done),
             Some(Change::Xattr(xattr)) => self.xattr(xattr),
             Some(Change::Lock(_) | Change::Allocate(_) | Change::Copy(_)) | None => None,
         };
-        decision.unwrap_or(Decision::Again)
+        decision.unwrap_or(Decision::Execute)
     }
 
-    fn put(&self, put: &Tput, found: &Found) -> Option<Decision> {
+    fn put(&self, put: &Tput, prior: &PriorState) -> Option<Decision> {
         if put.mode.has(PutMode::NAMELESS) {
-            // What has no name is gone with the process that made it.
+            // A file without a name ended with the former process.
             None
-        } else if put.mode.has(PutMode::CREATE) && found.at.is_none() {
+        } else if put.mode.has(PutMode::CREATE) && prior.named.is_none() {
             self.created(put)
         } else if put.mode.has(PutMode::APPEND) && put.mode.has(PutMode::DATA) {
             let target = Target { fd: NOFD, ..put.target.clone() };
-            let there = self.behind(&target, found.size, put)?;
-            there.then(|| Decision::Instead(Request::Put(at_offset(put, found.size))))
+            let there = self.has_appended(&target, prior.size, put)?;
+            there.then(|| Decision::ExecuteInstead(Request::Put(at_offset(put, prior.size))))
         } else if put.mode.has(PutMode::REMOVE) {
             let place = Place { path: put.target.path.clone(), dir: None };
-            let is_there = self.has_name(&place, found.at)?;
+            let is_there = self.has_name(&place, prior.named)?;
             (!is_there).then(|| Decision::Done(Reply::Put(removed_by_put(put))))
         } else {
             None
         }
     }
 
-    /// What was to be made is there, where nothing was before.
+    /// Completes a creation, if the object now exists under the name that was absent before.
     fn created(&self, put: &Tput) -> Option<Decision> {
         let create = put.create.as_ref()?;
         let place = Place { path: put.target.path.clone(), dir: put.target.id };
@@ -139,24 +141,28 @@ impl Looks<'_> {
             Kind::File => {
                 let finished = Tput { mode: without(PutMode::EXCLUSIVE), ..put.clone() };
                 let appends = put.mode.has(PutMode::APPEND) && put.mode.has(PutMode::DATA);
-                if appends && self.behind(&target, 0, put)? { at_offset(&finished, 0) } else { finished }
+                if appends && self.has_appended(&target, 0, put)? {
+                    at_offset(&finished, 0)
+                } else {
+                    finished
+                }
             }
             Kind::Symlink => {
                 let text = self.read(&target, 0, TARGET_BYTES_MAX).ok()?;
                 if text != put.data.0 {
                     return None;
                 }
-                self.kept_as_made(put, &stat, without)
+                self.remaining_change(put, &stat, without)
             }
             Kind::Directory | Kind::Fifo | Kind::Socket | Kind::CharDevice | Kind::BlockDevice => {
-                self.kept_as_made(put, &stat, without)
+                self.remaining_change(put, &stat, without)
             }
         };
-        Some(Decision::Made(Request::Put(finished), Some(dir)))
+        Some(Decision::ExecuteAsNew(Request::Put(finished), Some(dir)))
     }
 
-    /// What remains to be done with an object that was made whole or not at all.
-    fn kept_as_made(&self, put: &Tput, stat: &Stat, without: impl Fn(PutMode) -> PutMode) -> Tput {
+    /// The part of a creation that may be missing although the object exists.
+    fn remaining_change(&self, put: &Tput, stat: &Stat, without: impl Fn(PutMode) -> PutMode) -> Tput {
         let made = PutMode::CREATE.and(PutMode::EXCLUSIVE).and(PutMode::DATA);
         Tput {
             target: Target { id: Some(stat.id), ..Target::at(put.target.path.clone()) },
@@ -167,8 +173,8 @@ impl Looks<'_> {
         }
     }
 
-    /// Whether the file goes on behind this size with the data, or ends within it.
-    fn behind(&self, target: &Target, size: u64, put: &Tput) -> Option<bool> {
+    /// Whether the data follows at this size of the file, or the file ends within the data.
+    fn has_appended(&self, target: &Target, size: u64, put: &Tput) -> Option<bool> {
         let stat = self.stat(target).ok()?;
         if stat.size <= size {
             return Some(false);
@@ -177,26 +183,26 @@ impl Looks<'_> {
         Some(!there.is_empty() && put.data.0.starts_with(&there))
     }
 
-    fn removed(&self, remove: &Tremove, found: &Found) -> Option<Reply> {
+    fn removed(&self, remove: &Tremove, prior: &PriorState) -> Option<Reply> {
         let dir = self.directory(&remove.place)?;
-        let is_there = self.has_name(&remove.place, found.at)?;
+        let is_there = self.has_name(&remove.place, prior.named)?;
         (!is_there).then_some(Reply::Remove(Rremove { dir: Some(dir) }))
     }
 
-    fn renamed(&self, rename: &Trename, found: &Found) -> Option<Reply> {
-        let moved = found.of?;
+    fn renamed(&self, rename: &Trename, prior: &PriorState) -> Option<Reply> {
+        let moved = prior.object?;
         let [from_dir, to_dir] = [self.directory(&rename.from)?, self.directory(&rename.to)?];
-        let is_exchanged = rename.flags & EXCHANGE == 0 || self.has_name(&rename.from, found.at)?;
+        let is_exchanged = rename.flags & EXCHANGE == 0 || self.has_name(&rename.from, prior.named)?;
         if self.has_name(&rename.from, Some(moved))? || !is_exchanged {
             return None;
         }
-        let stat = self.named(&rename.to, moved)?;
+        let stat = self.stat_if(&rename.to, moved)?;
         Some(Reply::Rename(Rrename { stat: Some(stat), from_dir: Some(from_dir), to_dir: Some(to_dir) }))
     }
 
-    fn linked(&self, link: &Tlink, found: &Found) -> Option<Reply> {
+    fn linked(&self, link: &Tlink, prior: &PriorState) -> Option<Reply> {
         let dir = self.directory(&link.to)?;
-        let stat = self.named(&link.to, found.of?)?;
+        let stat = self.stat_if(&link.to, prior.object?)?;
         Some(Reply::Link(Rlink { stat: Some(stat), dir: Some(dir) }))
     }
 
@@ -212,7 +218,7 @@ impl Looks<'_> {
         match (xattr.action, there) {
             (XattrAction::Set, Ok(Reply::Xattr(there))) if there.value == xattr.value => {
                 let flags = xattr.flags & !XATTR_CREATE;
-                Some(Decision::Instead(Request::Xattr(Txattr { flags, ..xattr.clone() })))
+                Some(Decision::ExecuteInstead(Request::Xattr(Txattr { flags, ..xattr.clone() })))
             }
             (XattrAction::Remove, Err(Errno::NoData)) => {
                 let stat = Some(self.stat(&target).ok()?);
@@ -222,13 +228,13 @@ impl Looks<'_> {
         }
     }
 
-    /// The directory of a place, if it is the one that the client means.
+    /// The directory of a place, if it has the expected id.
     fn directory(&self, place: &Place) -> Option<Stat> {
         let (path, _) = place.path.split_last()?;
         self.stat(&Target { id: place.dir, ..Target::at(path) }).ok()
     }
 
-    /// Whether the name means this object. `None`: it cannot be told.
+    /// Whether the name refers to this object. `None`: unknown.
     fn has_name(&self, place: &Place, id: Option<FileId>) -> Option<bool> {
         match self.stat(&Target::at(place.path.clone())) {
             Ok(stat) => Some(Some(stat.id) == id),
@@ -237,8 +243,8 @@ impl Looks<'_> {
         }
     }
 
-    /// The attributes of what has this name, if it is this object.
-    fn named(&self, place: &Place, id: FileId) -> Option<Stat> {
+    /// The attributes of the object with this name, if it has this id.
+    fn stat_if(&self, place: &Place, id: FileId) -> Option<Stat> {
         self.stat(&Target::at(place.path.clone())).ok().filter(|stat| stat.id == id)
     }
 
@@ -248,7 +254,7 @@ impl Looks<'_> {
     }
 
     fn read(&self, target: &Target, offset: u64, count: usize) -> Result<Bytes, Errno> {
-        // INVARIANT: a message's data is far below 4 GiB.
+        // INVARIANT: the data of a message is far below 4 GiB.
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         Ok(self.get(target, GetMode::DATA, offset, count)?.data.0)
     }
@@ -262,7 +268,7 @@ impl Looks<'_> {
     }
 
     fn ask(&self, request: Request) -> Result<Reply, Errno> {
-        let mut first = First(None);
+        let mut first = FirstReply(None);
         self.tree.serve(self.session, request, &mut first);
         match first.0 {
             Some(Reply::Error(error)) => Err(error.errno),
@@ -272,12 +278,12 @@ impl Looks<'_> {
     }
 }
 
-/// The same data, where an append has put it.
+/// The same write, at the offset where the append put the data.
 fn at_offset(put: &Tput, offset: u64) -> Tput {
     Tput { mode: PutMode(put.mode.0 & !PutMode::APPEND.0), offset, ..put.clone() }
 }
 
-/// The object is gone with its name.
+/// The reply to a REMOVE whose object is gone.
 fn removed_by_put(put: &Tput) -> Rput {
     let written = if put.mode.has(PutMode::DATA) { put.data.0.len() } else { 0 };
     let count = u32::try_from(written).unwrap_or(u32::MAX);
@@ -285,9 +291,9 @@ fn removed_by_put(put: &Tput) -> Rput {
 }
 
 /// Keeps the first reply.
-struct First(Option<Reply>);
+struct FirstReply(Option<Reply>);
 
-impl Replies for First {
+impl Replies for FirstReply {
     fn send(&mut self, reply: Reply) -> Result<(), Stopped> {
         self.0.get_or_insert(reply);
         Ok(())
@@ -300,14 +306,14 @@ impl Replies for First {
     fn wait(&mut self) {}
 }
 
-/// The replies to a change that finds what it has made itself before.
-struct AsNew<'a> {
+/// Replies to a creation that finds the object it created before.
+struct AsNewReplies<'a> {
     replies: &'a mut dyn Replies,
-    /// The directory that it was made in.
+    /// The directory of the object.
     dir: Option<Stat>,
 }
 
-impl Replies for AsNew<'_> {
+impl Replies for AsNewReplies<'_> {
     fn send(&mut self, reply: Reply) -> Result<(), Stopped> {
         self.replies.send(match reply {
             Reply::Put(put) => Reply::Put(Rput { before: 0, dir: put.dir.or(self.dir), ..put }),
@@ -319,24 +325,24 @@ impl Replies for AsNew<'_> {
         self.replies.is_stopped()
     }
 
-    fn pass_turn(&mut self) {
-        self.replies.pass_turn();
+    fn release_slot(&mut self) {
+        self.replies.release_slot();
     }
 
     fn touch(&mut self, touched: &[Touched]) -> Result<(), Parked> {
         self.replies.touch(touched)
     }
 
-    fn begins(&mut self, find: &mut dyn FnMut() -> Option<Found>) {
-        self.replies.begins(find);
+    fn record_prior_state(&mut self, find: &mut dyn FnMut() -> Option<PriorState>) {
+        self.replies.record_prior_state(find);
     }
 
     fn grant(&mut self, stats: &mut dyn Iterator<Item = &mut Stat>) {
         self.replies.grant(stats);
     }
 
-    fn grant_place(&mut self, dir: FileId) -> bool {
-        self.replies.grant_place(dir)
+    fn grant_names(&mut self, dir: FileId) -> bool {
+        self.replies.grant_names(dir)
     }
 
     fn changed(&mut self, touched: &Touched, before: Option<u64>, after: Option<u64>) {

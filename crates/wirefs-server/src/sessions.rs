@@ -1,158 +1,160 @@
-//! The machine that all connections and sessions of one server go through.
+//! The state machine of all connections and sessions of one server.
 
-mod alone;
 mod attaching;
-mod conversation;
+mod connection;
 mod data;
+mod exclusive;
 mod fence;
 mod job;
-mod lane;
 mod lease;
-mod noting;
+mod ledger_records;
 mod session;
+mod write_slot;
 
-use crate::blame::Parting;
+use crate::blame::CloseReason;
 use crate::limits::{BACKLOG_ALL_BYTES_MAX, BACKLOG_BYTES_MAX, BACKLOG_WAITING_BYTES_MAX};
-use crate::notes::{Note, Noted};
-use crate::tree::{Attached, Outside, SessionKey};
-pub use alone::Neighbours;
+use crate::saved_ledger::{LedgerRecord, SavedLedger};
+use crate::tree::{Attached, ExternalChange, SessionKey};
 use bytes::Bytes;
-use conversation::Conversation;
+use connection::ConnectionState;
+pub use exclusive::Colocation;
 use job::Pending;
 pub use job::{Job, JobKey};
+pub use lease::LeaseTerms;
 use lease::Leasing;
-pub use lease::Terms;
 use session::Session;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wirefs_op::message::version::{BootId, SessionId};
 use wirefs_op::{Errno, FileId, Reply, Request, Tag, Time, TreePath};
 
-/// One connection, named by the driver; never reused.
+/// The identifier of a connection. The driver chooses it and never reuses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnectionKey(pub u64);
 
-/// All that can happen to a server.
+/// Events for the server.
 #[derive(Clone, Debug)]
-pub enum Input {
-    /// A client has connected.
+pub enum ServerInput {
+    /// A client connected.
     Connected(ConnectionKey),
-    /// Its peer has proved to own this key. Before any message of the connection is handed in.
+    /// The peer proved that it owns this key. Comes before the first message of the connection.
     Identified(ConnectionKey, [u8; 32]),
-    /// The socket buffers of this connection keep what is sent over it from filling the wire. Told as long as it is so, now and then.
+    /// The socket buffers limit the throughput of this connection. Repeated while that is so.
     Limited(ConnectionKey),
-    /// A message came: its body, without the size word.
+    /// A message arrived: its body, without the size word.
     Received(ConnectionKey, Bytes),
     /// The connection is gone.
     Disconnected(ConnectionKey),
-    /// What was noted of the session that a connection asks for ([`Output::Recollect`]); `None`: nothing is known of it.
-    Noted {
-        /// Which connection.
+    /// The answer to [`ServerOutput::LoadLedger`]. `None`: no ledger was saved.
+    LedgerLoaded {
+        /// The connection that named the session.
         connection: ConnectionKey,
-        /// Which session.
+        /// The session.
         session: SessionId,
-        /// What its notes come to.
-        noted: Option<Box<Noted>>,
+        /// The sum of its ledger records.
+        saved: Option<Box<SavedLedger>>,
     },
-    /// The tree has answered an [`Output::Attach`].
+    /// The tree answered a [`ServerOutput::Attach`].
     Attached {
-        /// Whose.
+        /// The connection of the Tattach.
         connection: ConnectionKey,
-        /// For which session.
+        /// The session of the Tattach.
         session: SessionKey,
-        /// What it said.
+        /// The result of the attach.
         result: Result<Attached, Errno>,
     },
-    /// The last reply to a job is about to be queued, which may take a while. Its tag may come again from now on; a
-    /// Tflush for it still waits for [`Replied`](Input::Replied).
+    /// The last reply to a job is about to be queued, which may block. From now on the client may reuse the tag. A
+    /// Tflush for the job still waits for [`Replied`](ServerInput::Replied).
     Answering(JobKey),
-    /// The last reply to a job stands in its connection's queue. Handed in before the client can have seen that
-    /// reply, unless [`Answering`](Input::Answering) was.
+    /// The last reply to a job is in its connection's send queue. Must precede the client's next use of the tag,
+    /// unless [`Answering`](ServerInput::Answering) did.
     Replied(JobKey),
-    /// The only reply to a change, which is done with that: it is sent from here, and once more if the change comes again.
+    /// The only reply to a change. The server sends it now, and again if the client repeats the change.
     Answered(JobKey, Reply),
-    /// An ordered job needs its turn no longer, although it goes on.
-    TurnPassed(JobKey),
-    /// The tree gave a job back, with its request as it was, since others have to hear of what it would change.
+    /// An ordered job continues without the write slot.
+    SlotReleased(JobKey),
+    /// The tree returned a job with its original request, because other clients must answer recalls first.
     Parked(JobKey, Request),
-    /// Something changed that no job changed.
-    Outside(Outside),
-    /// Whether other servers serve the same tree, as of now.
-    Neighbours(Neighbours),
-    /// The client of this session has come to another server.
+    /// The tree detected an external change.
+    ExternalChange(ExternalChange),
+    /// The state of co-located servers of the same tree changed.
+    Colocation(Colocation),
+    /// The client of this session connected to another server of the same tree.
     Moved(SessionId),
-    /// The work on a job is over, whether it was answered or stopped.
+    /// A job has ended, with or without a reply.
     Finished(JobKey),
     /// Time has passed.
     Tick,
-    /// The server is about to stop: nothing more is taken, waiting locks are given up, the rest finishes.
+    /// The server is about to stop: accepts no requests, cancels waiting locks, finishes the others.
     Drain,
     /// The server stops: all connections and sessions end.
     Stop,
 }
 
-/// All that a server does.
+/// Actions for the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Output {
-    /// Send this now.
+pub enum ServerOutput {
+    /// Send this reply.
     Reply {
-        /// To whom.
+        /// The connection to send over.
         connection: ConnectionKey,
         /// The request's tag, or `NOTAG`.
         tag: Tag,
-        /// What.
+        /// The reply.
         reply: Reply,
     },
-    /// Ask the tree, and hand in [`Input::Attached`] before anything more of this connection.
+    /// Attach to the tree, and hand in [`ServerInput::Attached`] before any other input of this connection.
     Attach {
-        /// Whose.
+        /// The connection of the Tattach.
         connection: ConnectionKey,
-        /// For which session.
+        /// The session of the Tattach.
         session: SessionKey,
-        /// What the client takes as its root.
+        /// The root that the client asks for.
         path: TreePath,
-        /// What the tree said when the session attached before: it is attached still, only the root's attributes may
-        /// have changed.
+        /// The result of the session's earlier attach, if there was one. The session is still attached; only the
+        /// attributes of the root may have changed.
         before: Option<Attached>,
     },
-    /// Carry this out, beside whatever else runs.
+    /// Execute this job, at the same time as others.
     Execute(Job),
-    /// Nobody wants the replies to this job any more.
+    /// Cancel this job: its replies are not wanted.
     Stop(JobKey),
-    /// Nothing of this session runs any more: tell the tree that it is over.
+    /// End this session at the tree; none of its jobs runs.
     EndSession(SessionKey),
-    /// Look whether notes of this session were kept, and hand in [`Input::Noted`] before anything more of the connection. Only
-    /// where notes are kept.
-    Recollect {
-        /// Who asks for the session.
+    /// Load the saved ledger of this session, and hand in [`ServerInput::LedgerLoaded`] before any other input of
+    /// the connection. Only if ledgers are saved.
+    LoadLedger {
+        /// The connection that names the session.
         connection: ConnectionKey,
-        /// Which.
+        /// The session.
         session: SessionId,
     },
-    /// Keep this note of the session's, before anything that follows is done. Only where notes are kept.
-    Note(SessionId, Note),
-    /// No more notes come of this session for now: it is over, and nothing of it runs.
-    NotesEnd(SessionId),
-    /// A client of this session waits for a neighbour ([`Neighbours::Unknown`]).
-    Waits(SessionId),
-    /// Nobody is alone here any more: the neighbours may begin ([`Neighbours::Coming`]).
-    GivesWay,
-    /// Ask the tree how this is now, and hand in [`Input::Outside`].
+    /// Append this record to the session's saved ledger before executing any later output. Only if ledgers are
+    /// saved.
+    AppendLedger(SessionId, LedgerRecord),
+    /// No further records follow: the session has ended and none of its jobs runs.
+    LedgerClosed(SessionId),
+    /// A client of this session waits until the state of a co-located server is known
+    /// ([`Colocation::Unknown`]).
+    AwaitColocated(SessionId),
+    /// No session is exclusive any more: a co-located server may start ([`Colocation::Starting`]).
+    ExclusiveEnded,
+    /// Call [`Tree::verify`](crate::Tree::verify) and hand in [`ServerInput::ExternalChange`].
     Verify {
-        /// The object; with a name, the directory that the name is in.
+        /// The object; with a name, the directory of the name.
         id: FileId,
         /// The name.
         name: Option<Bytes>,
     },
-    /// Send what is queued, then close.
+    /// Send queued replies, then close the connection.
     Close {
-        /// Which.
+        /// The connection.
         connection: ConnectionKey,
-        /// Why.
-        why: Parting,
+        /// The reason.
+        why: CloseReason,
     },
 }
 
-/// Whether the server takes requests.
+/// Whether the server accepts requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Serving,
@@ -162,137 +164,140 @@ enum Phase {
 
 /// The sessions of one server.
 ///
-/// The driver hands in what happens with [`handle`](Sessions::handle), then does what [`poll`](Sessions::poll) returns
-/// until it returns nothing, and hands in [`Input::Tick`] at [`deadline`](Sessions::deadline).
+/// The driver hands in events with [`handle`](Sessions::handle) and executes the outputs of
+/// [`poll`](Sessions::poll) until it returns `None`. At [`deadline`](Sessions::deadline) it hands in
+/// [`ServerInput::Tick`].
 ///
 /// # Cost
-/// A request costs three inputs and one output, each a few look-ups in ordered maps.
+/// A request costs three inputs and one output, each with a few lookups in ordered maps.
 #[derive(Debug)]
 pub struct Sessions {
     boot: BootId,
     phase: Phase,
-    conversations: BTreeMap<ConnectionKey, Conversation>,
+    connections: BTreeMap<ConnectionKey, ConnectionState>,
     sessions: BTreeMap<SessionKey, Session>,
     by_id: BTreeMap<SessionId, SessionKey>,
     jobs: BTreeMap<JobKey, Pending>,
     leasing: Option<Leasing>,
-    /// Whether the driver keeps notes that outlive the process.
-    keeps_notes: bool,
-    neighbours: Neighbours,
-    outputs: VecDeque<Output>,
+    /// Whether ledgers outlive the process.
+    saves_ledgers: bool,
+    colocated: Colocation,
+    outputs: VecDeque<ServerOutput>,
     sessions_begun: u64,
     jobs_begun: u64,
 }
 
 impl Sessions {
-    /// A server without clients, which leases nothing. `boot` names this run of it.
+    /// A server without clients and without leases. `boot` is the boot id in Rversion.
     pub fn new(boot: BootId) -> Sessions {
         Sessions {
             boot,
             phase: Phase::Serving,
-            conversations: BTreeMap::new(),
+            connections: BTreeMap::new(),
             sessions: BTreeMap::new(),
             by_id: BTreeMap::new(),
             jobs: BTreeMap::new(),
             leasing: None,
-            keeps_notes: false,
-            neighbours: Neighbours::None,
+            saves_ledgers: false,
+            colocated: Colocation::None,
             outputs: VecDeque::new(),
             sessions_begun: 0,
             jobs_begun: 0,
         }
     }
 
-    /// A server without clients, which leases what they are told to those that ask for that.
-    pub fn leasing(boot: BootId, terms: Terms) -> Sessions {
+    /// A server without clients that grants leases to clients that ask for them.
+    pub fn leasing(boot: BootId, terms: LeaseTerms) -> Sessions {
         Sessions { leasing: Some(Leasing::new(terms)), ..Sessions::new(boot) }
     }
 
-    /// The same, and numbered changes are noted so that the next process knows of them. Before there are any clients.
-    pub fn keeping_notes(self) -> Sessions {
-        Sessions { keeps_notes: true, ..self }
+    /// Saves the ledgers for the next process. Must precede the first client.
+    pub fn saving_ledgers(self) -> Sessions {
+        Sessions { saves_ledgers: true, ..self }
     }
 
-    /// The same after a server that did not end cleanly, if it is known whom it had promised something: changes wait no longer than
-    /// until each of these has come back and has forgotten it. Before there are any clients.
-    pub fn awaiting(mut self, believers: BTreeSet<SessionId>) -> Sessions {
+    /// Names the sessions that may hold leases of the previous server, which ended uncleanly. Changes wait only
+    /// until each of them has returned and invalidated its cache. Must precede the first client.
+    pub fn awaiting_holders(mut self, possible_holders: BTreeSet<SessionId>) -> Sessions {
         if let Some(leasing) = &mut self.leasing {
-            leasing.await_only(believers);
+            leasing.await_holders(possible_holders);
         }
         self
     }
 
-    /// The same beside other servers of the same tree.
-    pub fn among(self, neighbours: Neighbours) -> Sessions {
-        Sessions { neighbours, ..self }
+    /// Starts in the presence of co-located servers of the same tree.
+    pub fn beside(self, colocated: Colocation) -> Sessions {
+        Sessions { colocated, ..self }
     }
 
-    /// Takes what happened at `now`.
-    pub fn handle(&mut self, now: Time, input: Input) {
+    /// Processes an event at time `now`.
+    pub fn handle(&mut self, now: Time, input: ServerInput) {
         match input {
-            Input::Connected(connection) => match self.phase {
+            ServerInput::Connected(connection) => match self.phase {
                 Phase::Serving => self.connected(connection),
                 Phase::Draining | Phase::Stopped => {
-                    let why = Parting::Stopping;
-                    self.outputs.push_back(Output::Close { connection, why });
+                    let why = CloseReason::Stopping;
+                    self.outputs.push_back(ServerOutput::Close { connection, why });
                 }
             },
-            Input::Identified(connection, identity) => self.identified(connection, identity),
-            Input::Limited(connection) => self.limited(connection),
-            Input::Received(connection, body) => match self.phase {
+            ServerInput::Identified(connection, identity) => self.identified(connection, identity),
+            ServerInput::Limited(connection) => self.limited(connection),
+            ServerInput::Received(connection, body) => match self.phase {
                 Phase::Serving => self.received(now, connection, body),
                 Phase::Draining => self.received_late(now, connection, body),
                 Phase::Stopped => {}
             },
-            Input::Disconnected(connection) => {
+            ServerInput::Disconnected(connection) => {
                 self.disconnected(now, connection);
-                self.settle_solitude(now);
+                self.grant_exclusive(now);
             }
-            Input::Noted { connection, session, noted } => self.recollected(now, connection, session, noted),
-            Input::Attached { connection, session, result } => {
+            ServerInput::LedgerLoaded { connection, session, saved } => {
+                self.ledger_loaded(now, connection, session, saved)
+            }
+            ServerInput::Attached { connection, session, result } => {
                 self.attached(now, connection, session, result)
             }
-            Input::Answering(job) => self.answering(job),
-            Input::Replied(job) => self.replied(job),
-            Input::Answered(job, reply) => {
-                // It is done, so that who hears of it may be promised what it left.
+            ServerInput::Answering(job) => self.answering(job),
+            ServerInput::Replied(job) => self.replied(job),
+            ServerInput::Answered(job, reply) => {
+                // The change is done, so the receivers of its result may get leases.
                 self.end_leasing(now, job);
                 self.answered(job, reply);
             }
-            Input::TurnPassed(job) => {
-                // What it changes it has changed.
+            ServerInput::SlotReleased(job) => {
+                // The change is done, although the job continues.
                 self.end_leasing(now, job);
-                self.turn_passed_early(job);
+                self.release_slot_early(job);
             }
-            Input::Parked(job, request) => self.parked(now, job, request),
-            Input::Outside(outside) => self.changed_outside(now, outside),
-            Input::Neighbours(neighbours) => self.neighbours_are(now, neighbours),
-            Input::Moved(session) => self.moved(now, session),
-            Input::Finished(job) => self.finished(now, job),
-            Input::Tick => {
+            ServerInput::Parked(job, request) => self.parked(now, job, request),
+            ServerInput::ExternalChange(outside) => self.changed_outside(now, outside),
+            ServerInput::Colocation(colocated) => self.colocated_servers_changed(now, colocated),
+            ServerInput::Moved(session) => self.moved(now, session),
+            ServerInput::Finished(job) => self.finished(now, job),
+            ServerInput::Tick => {
                 self.expire(now);
                 self.tick_leases(now);
-                self.pass_solitude(now);
-                self.settle_solitude(now);
+                self.tick_exclusive(now);
+                self.grant_exclusive(now);
             }
-            Input::Drain => {
+            ServerInput::Drain => {
                 if self.phase == Phase::Serving {
                     self.phase = Phase::Draining;
                     self.recall_everything(now);
-                    self.ask_loner(now);
+                    self.recall_exclusive(now);
                 }
                 self.withdraw_waiting(now);
             }
-            Input::Stop => self.stop(now),
+            ServerInput::Stop => self.stop(now),
         }
     }
 
-    /// The next thing to do.
-    pub fn poll(&mut self) -> Option<Output> {
+    /// The next action.
+    pub fn poll(&mut self) -> Option<ServerOutput> {
         self.outputs.pop_front()
     }
 
-    /// When to hand in the next [`Input::Tick`].
+    /// The time for the next [`ServerInput::Tick`].
     pub fn deadline(&self) -> Option<Time> {
         let sessions = self.sessions.values().filter_map(Session::expires);
         sessions.chain(self.lease_deadline()).min()
@@ -306,51 +311,50 @@ impl Sessions {
         self.phase == Phase::Stopped
     }
 
-    /// Whether a connection's session has more ordered work waiting than `BACKLOG_BYTES_MAX`, or
-    /// `BACKLOG_WAITING_BYTES_MAX` while that waits for other clients, or is about to attach: nothing more of it should be taken
-    /// off the wire for now.
-    pub fn is_behind(&self, connection: ConnectionKey) -> bool {
-        let conversation = self.conversations.get(&connection);
-        if conversation.is_some_and(Conversation::is_coming) {
+    /// Whether the driver must stop reading this connection. That is so while the session's ordered requests exceed
+    /// `BACKLOG_BYTES_MAX`, or `BACKLOG_WAITING_BYTES_MAX` while they wait for other clients, and during an attach.
+    pub fn is_backlogged(&self, connection: ConnectionKey) -> bool {
+        let state = self.connections.get(&connection);
+        if state.is_some_and(ConnectionState::is_attaching) {
             return true;
         }
-        // What comes over a data connection waits for no turn.
-        if conversation.is_some_and(|conversation| conversation.joined().is_some()) {
+        // Requests on a data connection need no write slot.
+        if state.is_some_and(|state| state.data_session().is_some()) {
             return false;
         }
-        let session = conversation.and_then(Conversation::session);
+        let session = state.and_then(ConnectionState::session);
         let Some(owner) = session.and_then(|session| self.sessions.get(&session)) else {
             return false;
         };
-        if owner.backlog_bytes <= BACKLOG_BYTES_MAX {
+        if owner.load.backlog_bytes <= BACKLOG_BYTES_MAX {
             return false;
         }
-        let first = owner.lane.holder().and_then(|key| self.jobs.get(&key));
-        let all: usize = self.sessions.values().map(|owner| owner.backlog_bytes).sum();
-        let has_room = first.is_some_and(Pending::is_paused) && all <= BACKLOG_ALL_BYTES_MAX;
-        !has_room || owner.backlog_bytes > BACKLOG_WAITING_BYTES_MAX
+        let first = owner.write_slot.holder().and_then(|key| self.jobs.get(&key));
+        let all: usize = self.sessions.values().map(|owner| owner.load.backlog_bytes).sum();
+        let has_room = first.is_some_and(Pending::is_parked) && all <= BACKLOG_ALL_BYTES_MAX;
+        !has_room || owner.load.backlog_bytes > BACKLOG_WAITING_BYTES_MAX
     }
 
-    /// Connections at present.
+    /// The number of connections.
     pub fn connections(&self) -> usize {
-        self.conversations.len()
+        self.connections.len()
     }
 
-    /// Sessions at present, those that wait for their client included.
+    /// The number of sessions, with or without a connection.
     pub fn sessions(&self) -> usize {
         self.sessions.len()
     }
 
-    /// Requests that are not finished.
+    /// The number of unfinished requests.
     pub fn jobs(&self) -> usize {
         self.jobs.len()
     }
 
     fn stop(&mut self, now: Time) {
         self.phase = Phase::Stopped;
-        let connections: Vec<ConnectionKey> = self.conversations.keys().copied().collect();
+        let connections: Vec<ConnectionKey> = self.connections.keys().copied().collect();
         for connection in connections {
-            self.part(now, connection, Parting::Stopping);
+            self.close(now, connection, CloseReason::Stopping);
         }
         let sessions: Vec<SessionKey> = self.sessions.keys().copied().collect();
         for session in sessions {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use wirefs_client::Fate;
 use wirefs_client::call::{ROOT, TreeNodeId};
 use wirefs_op::{FileId, Kind};
-use wirefs_server::limits::GRACE;
+use wirefs_server::limits::SESSION_TIMEOUT;
 
 /// Without faults, all pending work ends within this time.
 const SETTLED_WITHIN: Duration = Duration::from_secs(200);
@@ -29,7 +29,7 @@ impl World {
             self.give_back(index);
         }
         self.settle();
-        self.pass(GRACE + Duration::from_secs(5));
+        self.pass(SESSION_TIMEOUT + Duration::from_secs(5));
         self.settle();
         self.check_left();
     }

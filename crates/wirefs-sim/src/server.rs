@@ -18,7 +18,8 @@ use wirefs_op::message::lock::{LockAction, Rlock};
 use wirefs_op::message::version::{BootId, SessionId};
 use wirefs_op::{FileId, NOTAG, Order, Reply, Request, Tag, Time, Timestamp};
 use wirefs_server::{
-    ConnectionKey, Input, Job, JobKey, Noted, Output, Outside, SessionKey, Sessions, Terms, Tree, repeat,
+    ConnectionKey, ExternalChange, Job, JobKey, LeaseTerms, SavedLedger, ServerInput, ServerOutput,
+    SessionKey, Sessions, Tree, repeat,
 };
 
 /// The time of day at which a run begins.
@@ -47,7 +48,7 @@ pub(crate) struct Server {
     pub(crate) sessions: Sessions,
     pub(crate) tree: ModelTree,
     /// State that outlives the process, but not the machine.
-    pub(crate) notes: BTreeMap<SessionId, Noted>,
+    pub(crate) notes: BTreeMap<SessionId, SavedLedger>,
     pub(crate) boot: BootId,
     /// The number of starts of the process.
     pub(crate) life: u64,
@@ -79,7 +80,7 @@ impl Server {
     pub(crate) fn new(tree: ModelTree) -> Server {
         let boot = BootId(1);
         Server {
-            sessions: Sessions::leasing(boot, Terms::new(Watch::Filesystem)).keeping_notes(),
+            sessions: Sessions::leasing(boot, LeaseTerms::new(Watch::Filesystem)).saving_ledgers(),
             notes: BTreeMap::new(),
             tree,
             boot,
@@ -124,7 +125,7 @@ impl World {
         }
     }
 
-    pub(crate) fn tell_server(&mut self, input: Input) {
+    pub(crate) fn tell_server(&mut self, input: ServerInput) {
         let now = self.server_now();
         self.server.sessions.handle(now, input);
         self.follow_server();
@@ -137,46 +138,50 @@ impl World {
         }
     }
 
-    fn carry_out(&mut self, output: Output) {
+    fn carry_out(&mut self, output: ServerOutput) {
         let life = self.server.life;
         match output {
-            Output::Reply { connection, tag, reply } => self.reply(connection, tag, &reply),
-            Output::Execute(job) if job.is_again && self.flaw == Some(Flaw::LosesTheParked) => {}
-            Output::Execute(job) => {
+            ServerOutput::Reply { connection, tag, reply } => self.reply(connection, tag, &reply),
+            ServerOutput::Execute(job) if job.is_retry && self.flaw == Some(Flaw::LosesTheParked) => {}
+            ServerOutput::Execute(job) => {
                 self.record_sender(&job);
                 let is_lock = matches!(&job.request, Request::Lock(lock) if lock.action == LockAction::Wait);
                 let delay = self.delay(if is_lock { LOCKED } else { self.plan.server });
                 self.after(delay, Event::Execute(life, Box::new(job)));
             }
-            Output::Stop(key) => {
+            ServerOutput::Stop(key) => {
                 self.server.stopped.insert(key);
             }
-            Output::Attach { connection, session, path, .. } => {
+            ServerOutput::Attach { connection, session, path, .. } => {
                 self.server.attached.entry(session).or_default();
                 self.promises();
                 let result = self.server.tree.attach(session, &path);
                 let now = self.server_now();
-                self.server.sessions.handle(now, Input::Attached { connection, session, result });
+                self.server.sessions.handle(now, ServerInput::Attached { connection, session, result });
             }
-            Output::EndSession(session) => self.end_session(session),
-            Output::Note(..) if self.flaw == Some(Flaw::LedgerOff) => {}
-            Output::Recollect { connection, session } => {
+            ServerOutput::EndSession(session) => self.end_session(session),
+            ServerOutput::AppendLedger(..) if self.flaw == Some(Flaw::LedgerOff) => {}
+            ServerOutput::LoadLedger { connection, session } => {
                 let noted = self.server.notes.get(&session).cloned().map(Box::new);
                 self.server.notes.entry(session).or_default();
                 let now = self.server_now();
-                self.server.sessions.handle(now, Input::Noted { connection, session, noted });
+                self.server
+                    .sessions
+                    .handle(now, ServerInput::LedgerLoaded { connection, session, saved: noted });
             }
-            Output::Note(session, note) => self.server.notes.entry(session).or_default().take(note),
-            Output::NotesEnd(_) => {}
+            ServerOutput::AppendLedger(session, note) => {
+                self.server.notes.entry(session).or_default().apply(note)
+            }
+            ServerOutput::LedgerClosed(_) => {}
             // Only with several servers.
-            Output::Waits(_) | Output::GivesWay => {}
-            Output::Verify { id, name } => {
+            ServerOutput::AwaitColocated(_) | ServerOutput::ExclusiveEnded => {}
+            ServerOutput::Verify { id, name } => {
                 let delay = self.delay(WATCH);
-                let outside = Outside::Changed { id, name, version: None };
+                let outside = ExternalChange::Changed { id, name, version: None };
                 self.server.unreported += 1;
                 self.after(delay, Event::Outside(life, outside));
             }
-            Output::Close { connection, why } => {
+            ServerOutput::Close { connection, why } => {
                 self.counts.closes += 1;
                 self.note(|| format!("server closes connection {}: {why}", connection.0));
                 self.close(connection, crate::wire::Direction::Down);
@@ -202,7 +207,7 @@ impl World {
 
     /// Records the session of a lease that is about to be granted, and drops sessions whose leases have expired.
     fn promises(&mut self) {
-        let believers = self.server.sessions.believers();
+        let believers = self.server.sessions.possible_holders();
         if !believers.is_subset(&self.server.promised) {
             if !self.server.sessions.is_recovering(self.server_now()) {
                 self.server.left.clear();
@@ -232,7 +237,7 @@ impl World {
     pub(crate) fn server_receives(&mut self, connection: ConnectionKey, body: Bytes) {
         let is_there = self.wires.get(&connection).is_some_and(|wire| wire.at_server);
         if is_there && self.server.is_up {
-            self.tell_server(Input::Received(connection, body));
+            self.tell_server(ServerInput::Received(connection, body));
         }
     }
 
@@ -240,7 +245,7 @@ impl World {
     pub(crate) fn server_loses(&mut self, connection: ConnectionKey) {
         let Some(wire) = self.wires.get_mut(&connection).filter(|wire| wire.at_server) else { return };
         wire.at_server = false;
-        self.tell_server(Input::Disconnected(connection));
+        self.tell_server(ServerInput::Disconnected(connection));
         self.tidy_wire(connection);
     }
 
@@ -249,7 +254,7 @@ impl World {
             return;
         }
         if self.server.stopped.remove(&job.key) {
-            return self.tell_server(Input::Finished(job.key));
+            return self.tell_server(ServerInput::Finished(job.key));
         }
         self.note(|| format!("server does {:?} {}", job.key, job.request.name()));
         let now = self.server_now();
@@ -281,10 +286,10 @@ impl World {
         let Granting { replies, is_parked, .. } = granting;
         self.follow_server();
         if is_parked {
-            self.counts.parked += u64::from(!job.is_again);
+            self.counts.parked += u64::from(!job.is_retry);
             self.server.waiting.entry(key).or_insert(self.now);
             self.note(|| format!("server parks {key:?}"));
-            return self.tell_server(Input::Parked(key, job.request.clone()));
+            return self.tell_server(ServerInput::Parked(key, job.request.clone()));
         }
         self.resume_job(key);
         let change = self.changed(&job);
@@ -358,7 +363,7 @@ impl World {
                 // The core knows where a change is waited for.
                 (Order::Change, _) => {
                     self.server.answering = change;
-                    self.tell_server(Input::Answered(job.key, reply));
+                    self.tell_server(ServerInput::Answered(job.key, reply));
                     self.server.answering = None;
                 }
                 (Order::Ordered | Order::Free, Some(connection)) => {
@@ -367,14 +372,14 @@ impl World {
                 (Order::Ordered | Order::Free, None) => {}
             }
         }
-        self.tell_server(Input::Finished(job.key));
+        self.tell_server(ServerInput::Finished(job.key));
     }
 
     pub(crate) fn tick_server(&mut self, life: u64) {
         if life != self.server.life || !self.server.is_up {
             return;
         }
-        self.tell_server(Input::Tick);
+        self.tell_server(ServerInput::Tick);
         self.check_waits();
         self.ends_in_order();
         self.after(TICK, Event::TickServer(life));
@@ -401,15 +406,15 @@ impl World {
             };
             let delay = self.delay(WATCH);
             self.server.unreported += 1;
-            self.after(delay, Event::Outside(life, Outside::Changed { id, name, version: None }));
+            self.after(delay, Event::Outside(life, ExternalChange::Changed { id, name, version: None }));
         }
     }
 
-    pub(crate) fn outside_is_noticed(&mut self, life: u64, outside: Outside) {
+    pub(crate) fn outside_is_noticed(&mut self, life: u64, outside: ExternalChange) {
         if life == self.server.life && self.server.is_up {
             self.server.unreported -= 1;
             self.note(|| format!("server learns of {outside:?}"));
-            self.tell_server(Input::Outside(outside));
+            self.tell_server(ServerInput::ExternalChange(outside));
         }
     }
 }

@@ -17,7 +17,7 @@ use wirefs_journal::DiskJob;
 use wirefs_model::ModelTree;
 use wirefs_op::message::version::BootId;
 use wirefs_op::{Reply, Time};
-use wirefs_server::{ConnectionKey, Job, Outside};
+use wirefs_server::{ConnectionKey, ExternalChange, Job};
 use wirefs_virtual::{Dice, EventQueue, Span, delay};
 
 /// The start of a run on the simulation's clock: late enough that no subtraction goes below zero.
@@ -40,7 +40,7 @@ pub(crate) enum Event {
     Release(usize, Direction),
     Execute(u64, Box<Job>),
     Queue(u64, Box<Job>, Vec<Reply>, Option<usize>),
-    Outside(u64, Outside),
+    Outside(u64, ExternalChange),
     TickServer(u64),
     StartServer(bool),
     TickHost(usize, u64),

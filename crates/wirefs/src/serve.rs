@@ -17,7 +17,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use wirefs_carrier::ether::{self, EtherAddress};
 use wirefs_carrier::tls::Identity;
 use wirefs_carrier::{Address, HostPort, ListenOptions, Listener, Stdio, TLS_PORT_DEFAULT};
-use wirefs_hostfs::{HostOptions, HostTree, Notice, WatchKind};
+use wirefs_hostfs::{DetectionMode, HostOptions, HostTree, WatchKind};
 use wirefs_ninefs::NineSource;
 use wirefs_op::message::attach::Watch;
 use wirefs_op::message::version::BootId;
@@ -49,17 +49,21 @@ pub(crate) fn run(arguments: &arguments::Serve) -> Result<()> {
         return serve_nine(arguments, tree, boot, signals);
     }
     let boot = boot::id_of(&arguments.directory);
-    let notice = if arguments.exclusive { Notice::Exclusive } else { Notice::Watched(WatchKind::Filesystem) };
+    let detection = if arguments.exclusive {
+        DetectionMode::Exclusive
+    } else {
+        DetectionMode::Watched(WatchKind::Filesystem)
+    };
     let place = identity_of(&arguments.directory);
     let options = ServeOptions { ledger: ledger_dir(&arguments.directory), place, ..ServeOptions::new(boot) };
-    let host = HostOptions { read_only: arguments.read_only, boot, notice, ..HostOptions::default() };
+    let host = HostOptions { read_only: arguments.read_only, boot, detection, ..HostOptions::default() };
     if arguments.stdio {
         let tree = HostTree::open(&arguments.directory, host)?;
         return serve_stdio(Server::start(Arc::new(tree), options)?, signals);
     }
     let markers = open_markers(&arguments.directory);
-    let notice = if markers.is_some() { notice } else { Notice::Nothing };
-    let tree = HostTree::open(&arguments.directory, HostOptions { notice, ..host })?;
+    let detection = if markers.is_some() { detection } else { DetectionMode::Nothing };
+    let tree = HostTree::open(&arguments.directory, HostOptions { detection, ..host })?;
     listen(arguments, Export { tree: Arc::new(tree), options, markers, has_local_programs: true }, signals)
 }
 
@@ -155,11 +159,11 @@ impl Served {
     pub(crate) fn start(directory: &Path, read_only: bool, listener: Listener) -> Result<Served> {
         let boot = boot::id_of(directory);
         let markers = open_markers(directory);
-        let notice = match &markers {
-            Some(_) => Notice::Watched(WatchKind::Filesystem),
-            None => Notice::Nothing,
+        let detection = match &markers {
+            Some(_) => DetectionMode::Watched(WatchKind::Filesystem),
+            None => DetectionMode::Nothing,
         };
-        let host = HostOptions { read_only, boot, notice, ..HostOptions::default() };
+        let host = HostOptions { read_only, boot, detection, ..HostOptions::default() };
         let tree = Arc::new(HostTree::open(directory, host)?);
         let (ledger, place) = (ledger_dir(directory), identity_of(directory));
         let options = ServeOptions { ledger, place, ..ServeOptions::new(boot) };

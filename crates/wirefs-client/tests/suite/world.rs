@@ -27,7 +27,7 @@ use wirefs_op::message::attach::Watch;
 use wirefs_op::message::error::Rerror;
 use wirefs_op::message::version::{BootId, SessionId};
 use wirefs_op::{Errno, FileId, Reply, Request, Tag, Time};
-use wirefs_server::{ConnectionKey, Input, Job, JobKey, Replies, Sessions, Stopped, Terms, Tree};
+use wirefs_server::{ConnectionKey, Job, JobKey, LeaseTerms, Replies, ServerInput, Sessions, Stopped, Tree};
 use wirefs_virtual::{Dice, EventQueue, Span, TwoLanes, delay};
 
 const BOOT: BootId = BootId(7);
@@ -187,12 +187,12 @@ impl World {
 
     /// A client for each of these, at one server with an empty tree.
     pub(crate) fn of(seed: u64, configs: &[Config], delays: Delays) -> World {
-        World::at(seed, configs, delays, Sessions::leasing(BOOT, Terms::new(Watch::Filesystem)))
+        World::at(seed, configs, delays, Sessions::leasing(BOOT, LeaseTerms::new(Watch::Filesystem)))
     }
 
     /// One client at a server that watches so.
     pub(crate) fn watched(seed: u64, config: Config, delays: Delays, watch: Watch) -> World {
-        World::at(seed, &[config], delays, Sessions::leasing(BOOT, Terms::new(watch)))
+        World::at(seed, &[config], delays, Sessions::leasing(BOOT, LeaseTerms::new(watch)))
     }
 
     fn at(seed: u64, configs: &[Config], delays: Delays, sessions: Sessions) -> World {
@@ -259,7 +259,7 @@ impl World {
         delay(&mut self.dice, span)
     }
 
-    fn handle(&mut self, input: Input) {
+    fn handle(&mut self, input: ServerInput) {
         self.sessions.handle(self.now, input);
         self.follow();
     }
@@ -271,40 +271,40 @@ impl World {
         }
     }
 
-    fn carry_out(&mut self, output: wirefs_server::Output) {
+    fn carry_out(&mut self, output: wirefs_server::ServerOutput) {
         match output {
-            wirefs_server::Output::Reply { connection, reply, .. }
+            wirefs_server::ServerOutput::Reply { connection, reply, .. }
                 if self.arriving.as_ref().is_some_and(|(arriving, _)| *arriving == connection) =>
             {
                 self.arriving.iter_mut().for_each(|(_, replies)| replies.push(reply.clone()));
             }
-            wirefs_server::Output::Reply { connection, tag, reply } => {
+            wirefs_server::ServerOutput::Reply { connection, tag, reply } => {
                 let change = if matches!(reply, Reply::Recall(_)) { None } else { self.answering.take() };
                 self.reply(connection, tag, &reply, change);
             }
-            wirefs_server::Output::Execute(job) => {
+            wirefs_server::ServerOutput::Execute(job) => {
                 let delay = self.delay(self.delays.server);
                 self.after(delay, Event::Execute(Box::new(job)));
             }
-            wirefs_server::Output::Stop(key) => {
+            wirefs_server::ServerOutput::Stop(key) => {
                 self.stopped.insert(key);
             }
-            wirefs_server::Output::EndSession(session) => {
+            wirefs_server::ServerOutput::EndSession(session) => {
                 self.locks.end(session);
                 self.tree.end(session);
             }
             // Only where notes are kept.
-            wirefs_server::Output::Recollect { .. }
-            | wirefs_server::Output::Note(..)
-            | wirefs_server::Output::NotesEnd(_) => {}
+            wirefs_server::ServerOutput::LoadLedger { .. }
+            | wirefs_server::ServerOutput::AppendLedger(..)
+            | wirefs_server::ServerOutput::LedgerClosed(_) => {}
             // Only where there are other servers.
-            wirefs_server::Output::Waits(_) | wirefs_server::Output::GivesWay => {}
-            wirefs_server::Output::Verify { .. } => panic!("nobody changes the tree from outside"),
-            wirefs_server::Output::Attach { connection, session, path, .. } => {
+            wirefs_server::ServerOutput::AwaitColocated(_) | wirefs_server::ServerOutput::ExclusiveEnded => {}
+            wirefs_server::ServerOutput::Verify { .. } => panic!("nobody changes the tree from outside"),
+            wirefs_server::ServerOutput::Attach { connection, session, path, .. } => {
                 let result = self.tree.attach(session, &path);
-                self.handle(Input::Attached { connection, session, result });
+                self.handle(ServerInput::Attached { connection, session, result });
             }
-            wirefs_server::Output::Close { connection, why } => {
+            wirefs_server::ServerOutput::Close { connection, why } => {
                 assert!(self.data_is_closed(connection), "the server closes a connection: {why:?}");
             }
         }
@@ -452,7 +452,7 @@ impl World {
         };
         self.now = self.now.max(at);
         match event {
-            Event::Arrive(connection, body) => self.handle(Input::Received(connection, body)),
+            Event::Arrive(connection, body) => self.handle(ServerInput::Received(connection, body)),
             Event::Execute(job) => self.execute(job),
             Event::Queue(job, replies, change) => {
                 match (job.order, job.connection) {
@@ -460,7 +460,7 @@ impl World {
                     (Order::Change, _) => {
                         self.answering = change;
                         for reply in replies {
-                            self.handle(Input::Answered(job.key, reply));
+                            self.handle(ServerInput::Answered(job.key, reply));
                         }
                         self.answering = None;
                     }
@@ -471,7 +471,7 @@ impl World {
                     }
                     (Order::Ordered | Order::Free, None) => {}
                 }
-                self.handle(Input::Finished(job.key));
+                self.handle(ServerInput::Finished(job.key));
             }
             Event::Deliver(seat, _, body, change) => {
                 let now = self.now;
@@ -496,7 +496,7 @@ impl World {
             Event::Noticed(seat) => self.noticed(seat),
             Event::Answered(seat, id, answer) => self.take_answer(seat, id, *answer),
             Event::ServerTick => {
-                self.handle(Input::Tick);
+                self.handle(ServerInput::Tick);
                 self.after(Duration::from_millis(500), Event::ServerTick);
             }
         }
@@ -504,7 +504,7 @@ impl World {
 
     fn execute(&mut self, job: Box<Job>) {
         if self.stopped.remove(&job.key) {
-            return self.handle(Input::Finished(job.key));
+            return self.handle(ServerInput::Finished(job.key));
         }
         let replies = match job.request.clone() {
             Request::Lock(lock) => self.serve_lock(&job, &lock),

@@ -1,4 +1,4 @@
-//! Attributes in the kernel's shapes.
+//! Attributes in the kernel's formats.
 
 use super::{put_u16, put_u32, put_u64, time};
 use crate::abi;
@@ -6,8 +6,8 @@ use std::time::Duration;
 use wirefs_client::call::Entry;
 use wirefs_op::{Stat, Timestamp};
 
-/// `nodeid[8] generation[8] entry_valid[8] attr_valid[8] entry_valid_nsec[4] attr_valid_nsec[4] attr[88]`.
-/// The generation stays 0: node numbers are never reused while the mount lives.
+/// `nodeid[8] generation[8] entry_valid[8] attr_valid[8] entry_valid_nsec[4] attr_valid_nsec[4] attr[88]`. The
+/// generation is 0: node ids are never reused during a mount.
 pub(super) fn put_entry_out(out: &mut Vec<u8>, entry: &Entry) {
     let (name_time, attr_time) = (time::split(entry.entry_ttl), time::split(entry.attr_ttl));
     put_u64(out, entry.node.0);
@@ -19,7 +19,7 @@ pub(super) fn put_entry_out(out: &mut Vec<u8>, entry: &Entry) {
     put_attr(out, &entry.stat);
 }
 
-/// An entry of node 0: there is none, and that may be believed for `ttl`.
+/// An absent entry: node 0, valid for `ttl`.
 pub(super) fn put_no_entry(out: &mut Vec<u8>, ttl: Duration) {
     let start = out.len();
     let (secs, nanos) = time::split(ttl);
@@ -58,7 +58,7 @@ fn put_attr(out: &mut Vec<u8>, stat: &Stat) {
     }
 }
 
-/// `attr_valid[8] attr_valid_nsec[4] flags[4] spare[16] statx[256]`, all basic attributes and no birth time.
+/// `attr_valid[8] attr_valid_nsec[4] flags[4] spare[16] statx[256]`, all basic attributes, no birth time.
 pub(super) fn put_statx_out(out: &mut Vec<u8>, stat: &Stat, ttl: Duration) {
     let (secs, nanos) = time::split(ttl);
     put_u64(out, secs);
@@ -71,7 +71,7 @@ pub(super) fn put_statx_out(out: &mut Vec<u8>, stat: &Stat, ttl: Duration) {
     for field in [stat.nlink, stat.uid, stat.gid] {
         put_u32(out, field);
     }
-    // The type and permission bits of POSIX fit 16.
+    // The type and permission bits of POSIX fit into 16 bits.
     put_u16(out, u16::try_from(stat.st_mode()).unwrap_or(u16::MAX));
     put_u16(out, 0);
     for field in [stat.id.ino, stat.size, stat.blocks, 0] {
@@ -89,7 +89,7 @@ pub(super) fn put_statx_out(out: &mut Vec<u8>, stat: &Stat, ttl: Duration) {
     out.extend_from_slice(&[0; 112]);
 }
 
-/// A device number of 32 bits is 12 bits of major between 8 low and 12 high bits of minor.
+/// A 32-bit device number has 12 bits of major between the 8 low and 12 high bits of minor.
 fn device_numbers(rdev: u32) -> (u32, u32) {
     ((rdev & 0x000f_ff00) >> 8, (rdev & 0xff) | ((rdev >> 12) & 0x000f_ff00))
 }

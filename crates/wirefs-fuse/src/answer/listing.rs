@@ -1,4 +1,4 @@
-//! Directory entries in the kernel's shapes.
+//! Directory entries in the kernel's formats.
 
 use super::attribute::put_entry_out;
 use super::{put_u32, put_u64};
@@ -6,10 +6,10 @@ use crate::abi;
 use wirefs_client::call::Listed;
 use wirefs_op::Errno;
 
-/// Each entry: with attributes first as LOOKUP answers them (zeros where there are none, as for `.` and `..`), then
-/// `ino[8] off[8] namelen[4] type[4] name`, filled up to a multiple of 8.
+/// Per entry: the attributes, if requested, as in the answer to LOOKUP (zeros if there are none, as for `.` and `..`);
+/// then `ino[8] off[8] namelen[4] type[4] name`, padded to a multiple of 8.
 ///
-/// A listing larger than asked for is refused whole: cutting it would lose lookups that were counted for its entries.
+/// A listing that is too large is refused: truncating it would lose the lookup counts of its entries.
 pub(super) fn put(
     out: &mut Vec<u8>,
     entries: &[Listed],

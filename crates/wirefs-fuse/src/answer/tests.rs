@@ -1,7 +1,7 @@
-//! Golden bytes as a little-endian Linux takes them.
+//! Golden bytes of a little-endian Linux.
 
 use super::*;
-use crate::beliefs::Bounds;
+use crate::name_cache::Bounds;
 use std::time::Duration;
 use wirefs_client::call::{Listed, TreeNodeId};
 use wirefs_op::{FileId, Kind, Stat, Timestamp};
@@ -115,7 +115,7 @@ fn statx_has_all_basic_attributes_and_no_birth_time() {
 }
 
 #[test]
-fn an_opened_file_tells_what_to_do_with_its_pages() {
+fn an_opened_file_has_its_page_cache_flags() {
     let opened = |expects, cache| body(expects, Answer::Opened(Handle(5), cache));
     let with = |flags: &str| format!("0500000000000000{flags}00000000");
     assert_eq!(opened(Expects::Opened, PageCache::Drop), with("00000000"));
@@ -126,9 +126,9 @@ fn an_opened_file_tells_what_to_do_with_its_pages() {
     assert_eq!(opened(Expects::OpenedDirectory, PageCache::Keep), with("0a000000"));
     assert_eq!(opened(Expects::OpenedDirectory, PageCache::Drop), with("00000000"));
     assert_eq!(opened(Expects::OpenedDirectory, PageCache::Bypass), with("00000000"));
-    for (maps_unkept, decided) in [(true, PageCache::Bypass), (false, PageCache::Drop)] {
+    for (maps_uncached, decided) in [(true, PageCache::Bypass), (false, PageCache::Drop)] {
         let mut answer = Answer::Opened(Handle(1), PageCache::Avoid);
-        decide_pages(&mut answer, maps_unkept);
+        decide_pages(&mut answer, maps_uncached);
         assert_eq!(answer, Answer::Opened(Handle(1), decided));
     }
     let created = body(Expects::Created, Answer::Created(entry(), Handle(5), PageCache::Keep));
@@ -207,7 +207,7 @@ fn a_listing_pads_each_entry_to_eight_bytes() {
 }
 
 #[test]
-fn an_answer_of_the_wrong_shape_is_an_input_output_error() {
+fn an_answer_of_the_wrong_form_is_an_input_output_error() {
     assert_eq!(error(Expects::Attr, Answer::Done), -5);
     assert_eq!(error(Expects::Done, Answer::Count(1)), -5);
     assert_eq!(error(Expects::Entry, Answer::NoEntry(Duration::from_secs(1))), -5);
@@ -216,24 +216,24 @@ fn an_answer_of_the_wrong_shape_is_an_input_output_error() {
 }
 
 #[test]
-fn for_ever_is_as_long_as_all_kernels_understand() {
-    let told = body(Expects::Attr, Answer::Attr(stat(), Duration::MAX));
-    assert!(told.starts_with("ffffffff00000000"), "{told}");
-    assert!(told[16..].starts_with("0000000000000000"), "no nanoseconds: {told}");
+fn the_longest_validity_is_understood_by_all_kernels() {
+    let encoded = body(Expects::Attr, Answer::Attr(stat(), Duration::MAX));
+    assert!(encoded.starts_with("ffffffff00000000"), "{encoded}");
+    assert!(encoded[16..].starts_with("0000000000000000"), "no nanoseconds: {encoded}");
 }
 
 #[test]
-fn names_are_bounded_wherever_they_are_told() {
+fn validity_of_names_is_bounded_in_every_answer() {
     let free = Bounds { name: Duration::MAX, attributes: Duration::MAX };
     let bounds = Bounds { name: Duration::from_secs(1), attributes: Duration::from_millis(7) };
     let listed = Listed { name: b"f".to_vec(), next: 1, ino: 1, st_mode: 0, entry: Some(entry()) };
-    let told = [
+    let answers = [
         Answer::Entry(entry()),
         Answer::NoEntry(Duration::MAX),
         Answer::Created(entry(), Handle(1), PageCache::Keep),
         Answer::Listing(vec![listed]),
     ];
-    for mut answer in told {
+    for mut answer in answers {
         let whole = answer.clone();
         bound(&mut answer, free);
         assert_eq!(answer, whole);

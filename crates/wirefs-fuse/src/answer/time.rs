@@ -1,14 +1,14 @@
-//! How long the kernel is told that it may believe something.
+//! Validity times in answers to the kernel.
 
-use crate::beliefs::Bounds;
+use crate::name_cache::Bounds;
 use std::time::Duration;
 use wirefs_client::call::{Answer, Entry, Listed};
 
-/// As good as for ever, in seconds: 136 years. The kernel takes 64 bits, and cuts what its clock does not hold; other
-/// kernels read the upper half as a time in the past.
+/// The longest time in seconds: 136 years. Linux takes 64 bits and caps the value; other kernels interpret the
+/// upper half as a time in the past.
 const FOR_EVER_SECS: u64 = u32::MAX as u64;
 
-/// A time as the kernel takes it: seconds, and nanoseconds beyond.
+/// A time in the kernel's format: seconds and nanoseconds.
 pub(super) fn split(time: Duration) -> (u64, u32) {
     match time.as_secs() {
         secs @ 0..FOR_EVER_SECS => (secs, time.subsec_nanos()),
@@ -16,7 +16,7 @@ pub(super) fn split(time: Duration) -> (u64, u32) {
     }
 }
 
-/// Tells names, and what comes with them, for no longer than the bounds.
+/// Limits the validity of names and their attributes.
 pub(crate) fn bound(answer: &mut Answer, bounds: Bounds) {
     let bound_entry = |entry: &mut Entry| {
         entry.entry_ttl = entry.entry_ttl.min(bounds.name);
@@ -26,8 +26,8 @@ pub(crate) fn bound(answer: &mut Answer, bounds: Bounds) {
         Answer::Entry(entry) | Answer::Created(entry, ..) => bound_entry(entry),
         Answer::NoEntry(time) => *time = (*time).min(bounds.name),
         Answer::Listing(entries) => {
-            let told = entries.iter_mut().filter_map(|Listed { entry, .. }| entry.as_mut());
-            told.for_each(bound_entry);
+            let limited = entries.iter_mut().filter_map(|Listed { entry, .. }| entry.as_mut());
+            limited.for_each(bound_entry);
         }
         Answer::Fail(_)
         | Answer::Done

@@ -1,13 +1,13 @@
-//! Why a mount could not be made, and what to do about it.
+//! Failures to mount, with the next step.
 
 use rustix::io::Errno;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a mount could not be made, and what to do about it.
+/// The reason why a mount failed, with the next step.
 #[derive(Debug, thiserror::Error)]
 pub enum MountError {
-    /// The kernel has no FUSE, or hides it.
+    /// FUSE is missing in the kernel, or hidden.
     #[error(
         "/dev/fuse is missing: load the kernel's module with `modprobe fuse`; in a container, start it with \
          `--device /dev/fuse`"
@@ -18,7 +18,7 @@ pub enum MountError {
         "/dev/fuse may not be opened ({source}): make it usable for all with `chmod 0666 /dev/fuse` as root"
     )]
     DeviceRefused {
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// `fusermount3` is not installed.
@@ -27,7 +27,7 @@ pub enum MountError {
     /// `fusermount3` failed.
     #[error("fusermount3 could not mount: {message}")]
     Helper {
-        /// What it said.
+        /// Its message.
         message: String,
     },
     /// The mountpoint does not exist.
@@ -36,13 +36,13 @@ pub enum MountError {
         /// The mountpoint.
         mountpoint: PathBuf,
     },
-    /// The mountpoint is no directory.
+    /// The mountpoint is not a directory.
     #[error("the mountpoint {} is not a directory: name an existing directory", mountpoint.display())]
     NotDirectory {
         /// The mountpoint.
         mountpoint: PathBuf,
     },
-    /// A mount whose server is gone is in the way.
+    /// There is a dead mount.
     #[error(
         "{} is a mount whose server is gone (\"Transport endpoint is not connected\"): clear it with \
          `wirefs umount -f {}`",
@@ -53,7 +53,7 @@ pub enum MountError {
         /// The mountpoint.
         mountpoint: PathBuf,
     },
-    /// A FUSE file system is mounted there already.
+    /// A FUSE file system is already mounted there.
     #[error(
         "{what} is mounted at {} already: unmount it first with `wirefs umount {}`",
         mountpoint.display(),
@@ -62,30 +62,30 @@ pub enum MountError {
     Mounted {
         /// The mountpoint.
         mountpoint: PathBuf,
-        /// What is mounted there.
+        /// The source of that mount.
         what: String,
     },
-    /// The mountpoint cannot be looked at.
+    /// The mountpoint cannot be accessed.
     #[error("the mountpoint {} cannot be used: {source}", mountpoint.display())]
     Unreadable {
         /// The mountpoint.
         mountpoint: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// Letting other users in is forbidden here.
+    /// Other users may not be allowed to use the mount.
     #[error(
         "only root may let other users into a mount (allow_other): add the line `user_allow_other` to /etc/fuse.conf, \
          or mount without it"
     )]
     AllowOther,
-    /// The mountpoint is not the user's to mount on.
+    /// The user may not mount on the mountpoint.
     #[error("{} may not be mounted on by this user: use a directory of your own", mountpoint.display())]
     NotOwned {
         /// The mountpoint.
         mountpoint: PathBuf,
     },
-    /// Mounting is not allowed.
+    /// Mounting is not permitted.
     #[error(
         "mounting at {} is not permitted: run as root with the right to mount (in a container: `--cap-add SYS_ADMIN`)",
         mountpoint.display()
@@ -105,7 +105,7 @@ pub enum MountError {
     Refused {
         /// The mountpoint.
         mountpoint: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }
@@ -133,19 +133,19 @@ impl MountError {
         }
     }
 
-    /// `fusermount3` failed and said why. It has no error numbers; its words have been stable since version 3.0.
-    pub(super) fn from_helper(said: &str, mountpoint: &Path) -> MountError {
+    /// `fusermount3` failed with a message. It has no error codes; its messages have been stable since version 3.0.
+    pub(super) fn from_helper(output: &str, mountpoint: &Path) -> MountError {
         let mountpoint = mountpoint.to_path_buf();
-        let message = said.trim().trim_start_matches("fusermount3:").trim().to_owned();
-        if said.contains("user_allow_other") {
+        let message = output.trim().trim_start_matches("fusermount3:").trim().to_owned();
+        if output.contains("user_allow_other") {
             MountError::AllowOther
-        } else if said.contains("Transport endpoint is not connected") {
+        } else if output.contains("Transport endpoint is not connected") {
             MountError::Stale { mountpoint }
-        } else if said.contains("no write access to mountpoint") || said.contains("not owned by user") {
+        } else if output.contains("no write access to mountpoint") || output.contains("not owned by user") {
             MountError::NotOwned { mountpoint }
-        } else if said.contains("device not found") {
+        } else if output.contains("device not found") {
             MountError::NoDevice
-        } else if said.contains("failed to open /dev/fuse") {
+        } else if output.contains("failed to open /dev/fuse") {
             MountError::DeviceRefused { source: io::Error::other(message) }
         } else {
             MountError::Helper { message }

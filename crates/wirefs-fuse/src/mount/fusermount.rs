@@ -1,4 +1,4 @@
-//! `fusermount3`, the set-user-id helper through which an ordinary user mounts.
+//! `fusermount3`, the setuid helper through which an ordinary user mounts.
 
 use super::{MountError, MountOptions};
 use rustix::fd::OwnedFd;
@@ -15,11 +15,11 @@ use std::process::{Command, Stdio};
 
 const PROGRAM: &str = "fusermount3";
 
-/// Where the helper finds the socket over which it hands the descriptor back. It is its standard input.
+/// The variable that names the helper's socket for returning the descriptor. The socket is its standard input.
 const SOCKET_VARIABLE: &str = "_FUSE_COMMFD";
 const SOCKET_NUMBER: &str = "0";
 
-/// Has the helper mount and takes the descriptor from it.
+/// Mounts through the helper and receives the descriptor.
 pub(super) fn mount(mountpoint: &Path, options: &MountOptions) -> Result<OwnedFd, MountError> {
     let failed = |error: io::Error| MountError::Helper { message: error.to_string() };
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
@@ -38,20 +38,20 @@ pub(super) fn mount(mountpoint: &Path, options: &MountOptions) -> Result<OwnedFd
             ErrorKind::NotFound => MountError::NoHelper,
             _ => failed(error),
         })?;
-    // Ends with the helper at the latest: its end of the socket is the only other one.
+    // Ends with the helper at the latest, which holds the other end of the socket.
     let received = receive_descriptor(&ours);
     let output = child.wait_with_output();
     match received {
         Ok(Some(device)) => Ok(device),
         Ok(None) => {
-            let said = output.map(|output| output.stderr).unwrap_or_default();
-            Err(MountError::from_helper(&String::from_utf8_lossy(&said), mountpoint))
+            let output = output.map(|output| output.stderr).unwrap_or_default();
+            Err(MountError::from_helper(&String::from_utf8_lossy(&output), mountpoint))
         }
         Err(errno) => Err(failed(errno.into())),
     }
 }
 
-/// One message with one descriptor, or the end.
+/// Receives one message with one descriptor, or the end of the stream.
 fn receive_descriptor(socket: &OwnedFd) -> Result<Option<OwnedFd>, Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -70,10 +70,10 @@ fn receive_descriptor(socket: &OwnedFd) -> Result<Option<OwnedFd>, Errno> {
     Ok(descriptor)
 }
 
-/// Has the helper unmount. What it said when it failed is in the error.
+/// Unmounts through the helper.
 ///
 /// # Errors
-/// `NotFound` when it is not installed; else its words.
+/// `NotFound` if it is not installed; else its message.
 pub(crate) fn unmount(mountpoint: &Path, lazy: bool) -> io::Result<()> {
     let mut arguments: Vec<OsString> = vec!["-u".into()];
     if lazy {
@@ -88,6 +88,6 @@ pub(crate) fn unmount(mountpoint: &Path, lazy: bool) -> io::Result<()> {
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(io::Error::other(said.trim().trim_start_matches("fusermount3:").trim().to_owned()))
+    let output = String::from_utf8_lossy(&output.stderr);
+    Err(io::Error::other(output.trim().trim_start_matches("fusermount3:").trim().to_owned()))
 }

@@ -1,33 +1,33 @@
-//! How a mount is made.
+//! Mount options.
 
 use rustix::mount::MountFlags;
 
-/// How a mount is made.
+/// Mount options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountOptions {
-    /// What `df` and `/proc/mounts` show as the source.
+    /// The source in `df` and `/proc/mounts`.
     pub fs_name: String,
-    /// The type is shown as `fuse.` and this.
+    /// The type is displayed as `fuse.` with this suffix.
     pub subtype: String,
-    /// Other users than the one who mounts may use it. An ordinary user needs `user_allow_other` in `/etc/fuse.conf`.
+    /// Whether other users may use the mount. An ordinary user needs `user_allow_other` in `/etc/fuse.conf`.
     pub allow_other: bool,
-    /// The kernel checks permission bits before it asks; else each check is an Access call.
+    /// Whether the kernel checks permission bits; if not, each check is an Access call.
     pub default_permissions: bool,
-    /// Refuses all changes.
+    /// Whether the mount is read-only.
     pub read_only: bool,
-    /// Set-user-id programs take effect. Only root can ask for it.
+    /// Whether setuid programs take effect. Only root may request it.
     pub suid: bool,
-    /// Device nodes take effect. Only root can ask for it.
+    /// Whether device nodes take effect. Only root may request it.
     pub dev: bool,
-    /// Bytes that one read carries at most; `None`: what the kernel likes.
+    /// The largest read in bytes; `None`: the kernel's default.
     pub max_read: Option<u32>,
-    /// Further options as in `fstab`: flags of the kernel's (`noexec`, `noatime`, `sync` …), FUSE's own, and those that only
-    /// `mount(8)` and systemd read, which are passed over.
+    /// Further options as in `fstab`: kernel flags (`noexec`, `noatime`, `sync` …), FUSE options, and options of
+    /// `mount(8)` and systemd, which are ignored.
     pub extra: Vec<String>,
 }
 
 impl Default for MountOptions {
-    /// A mount for its maker alone, permissions checked by the kernel, no set-user-id, no devices.
+    /// A mount for its owner alone; permissions checked by the kernel, no setuid, no devices.
     fn default() -> MountOptions {
         MountOptions {
             fs_name: "wirefs".to_owned(),
@@ -43,16 +43,16 @@ impl Default for MountOptions {
     }
 }
 
-/// Options parted by who takes them.
+/// Options by their recipient.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Split {
-    /// The kernel's own flags.
+    /// Flags of `mount(2)`.
     pub(super) flags: MountFlags,
-    /// FUSE's options.
+    /// Options for FUSE.
     pub(super) data: Vec<String>,
 }
 
-/// Options that the kernel takes as flags: name, flag, whether it sets it.
+/// Options that are flags of `mount(2)`: name, flag, whether it sets the flag.
 pub(super) const FLAGS: [(&str, MountFlags, bool); 20] = [
     ("ro", MountFlags::RDONLY, true),
     ("rw", MountFlags::RDONLY, false),
@@ -76,7 +76,7 @@ pub(super) const FLAGS: [(&str, MountFlags, bool); 20] = [
     ("nosymfollow", MountFlags::NOSYMFOLLOW, true),
 ];
 
-/// Options for `mount(8)` and systemd that mean nothing to the kernel.
+/// Options for `mount(8)` and systemd, which the kernel does not know.
 const FOR_OTHERS: [&str; 9] =
     ["defaults", "auto", "noauto", "user", "nouser", "users", "nofail", "_netdev", "owner"];
 
@@ -109,7 +109,7 @@ impl MountOptions {
         Split { flags, data }
     }
 
-    /// The options as `fusermount3 -o` takes them.
+    /// The options for `fusermount3 -o`.
     pub(super) fn for_helper(&self) -> String {
         let Split { flags, data } = self.split();
         let mut options =

@@ -1,4 +1,4 @@
-//! Changing the flags of a mount that stands.
+//! Changes the flags of an existing mount.
 
 use super::options::FLAGS;
 use super::table::{flags_at, resolve_mountpoint};
@@ -7,7 +7,7 @@ use rustix::mount::MountFlags;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why the flags of a mount could not be changed, and what to do about it.
+/// The reason why a remount failed, with the next step.
 #[derive(Debug, thiserror::Error)]
 pub enum RemountError {
     /// No FUSE file system is mounted there.
@@ -26,7 +26,7 @@ pub enum RemountError {
         /// The mountpoint.
         mountpoint: PathBuf,
     },
-    /// Only root may.
+    /// Only root may remount.
     #[error(
         "only root may remount {}: the kernel refuses it to other users, and fusermount3 cannot do it; unmount it and mount it again",
         mountpoint.display()
@@ -45,12 +45,12 @@ pub enum RemountError {
     },
 }
 
-/// Changes flags of the mount at `mountpoint` as these options say, in their order; what they do not name stays as it is. A mount
-/// without set-user-id programs or devices stays so: mount(8) asks for both in the name of root where the user said nothing. Options
-/// that are no flags of the kernel's are passed over. The kernel first writes back what programs stored in mapped memory.
+/// Changes flags of the mount at `mountpoint`, in the order of the options; other flags stay. A mount without
+/// setuid programs or devices stays so: mount(8) run by root requests both even if the user did not. Options that
+/// are not flags of `mount(2)` are ignored. The kernel first writes back modified mapped memory.
 ///
 /// # Errors
-/// Each says in plain words what is wrong and what to do.
+/// Each message states the cause and the next step.
 pub fn remount(mountpoint: &Path, options: &[String]) -> Result<(), RemountError> {
     let missing = || RemountError::NotMounted { mountpoint: mountpoint.to_path_buf() };
     let failed = |source| RemountError::Failed { mountpoint: mountpoint.to_path_buf(), source };
@@ -67,7 +67,7 @@ pub fn remount(mountpoint: &Path, options: &[String]) -> Result<(), RemountError
     })
 }
 
-/// The flags that a mount has, as the table names them, after these options.
+/// The present flags of a mount, by name, changed by these options.
 pub(super) fn changed(present: &[String], options: &[String]) -> MountFlags {
     let mut flags = MountFlags::empty();
     for name in present.iter().chain(options) {

@@ -1,26 +1,26 @@
-//! The kernel's table of mounts. It answers without touching a file system whose server may be gone.
+//! The kernel's table of mounts. Reading it does not access a file system whose server may be gone.
 
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-/// A FUSE mount as the table has it.
+/// A FUSE mount in the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// The minor device number, by which the kernel names the connection.
+pub struct TableEntry {
+    /// The minor device number, which identifies the FUSE connection.
     pub minor: u32,
-    /// What is mounted.
+    /// The source of the mount.
     pub source: String,
 }
 
-impl Entry {
-    /// The FUSE mount that is uppermost at `mountpoint`; `None`: there is none. Asks the mount nothing.
-    pub fn at(mountpoint: &Path) -> Option<Entry> {
+impl TableEntry {
+    /// The topmost FUSE mount at `mountpoint`; `None`: there is none. Does not access the mount.
+    pub fn at(mountpoint: &Path) -> Option<TableEntry> {
         find(mountpoint).ok().flatten()
     }
 
-    /// Whether it is mounted anywhere that this process sees. The kernel gives the numbers of mounts that are gone to others.
+    /// Whether it is mounted anywhere in this mount namespace. The kernel reuses device numbers.
     pub fn is_mounted(&self) -> bool {
         std::fs::read("/proc/self/mountinfo").is_ok_and(|table| self.is_in(&table))
     }
@@ -30,21 +30,21 @@ impl Entry {
     }
 }
 
-/// The FUSE mount that is uppermost at `mountpoint`.
-pub(crate) fn find(mountpoint: &Path) -> io::Result<Option<Entry>> {
+/// The topmost FUSE mount at `mountpoint`.
+pub(crate) fn find(mountpoint: &Path) -> io::Result<Option<TableEntry>> {
     let mountpoint = resolve_mountpoint(mountpoint)?;
     Ok(find_in(&std::fs::read("/proc/self/mountinfo")?, &mountpoint))
 }
 
-/// The last line about a mountpoint is the uppermost mount.
-pub(super) fn find_in(table: &[u8], mountpoint: &Path) -> Option<Entry> {
+/// The last line with a mountpoint is the topmost mount.
+pub(super) fn find_in(table: &[u8], mountpoint: &Path) -> Option<TableEntry> {
     let lines = table.split(|&byte| byte == b'\n');
     let (_, uppermost) = lines.rev().filter_map(parse).find(|(path, _)| path == mountpoint)?;
     uppermost
 }
 
-/// `id parent major:minor root mountpoint options tag… - type source options`; the entry only if it is FUSE.
-fn parse(line: &[u8]) -> Option<(PathBuf, Option<Entry>)> {
+/// `id parent major:minor root mountpoint options tag… - type source options`; an entry only if it is FUSE.
+fn parse(line: &[u8]) -> Option<(PathBuf, Option<TableEntry>)> {
     let mut fields = line.split(|&byte| byte == b' ');
     let device = fields.nth(2)?;
     let mountpoint = PathBuf::from(OsString::from_vec(unescape(fields.nth(1)?)));
@@ -53,11 +53,11 @@ fn parse(line: &[u8]) -> Option<(PathBuf, Option<Entry>)> {
     let source = String::from_utf8_lossy(&unescape(fields.next()?)).into_owned();
     let minor = std::str::from_utf8(device).ok()?.split_once(':')?.1.parse().ok()?;
     let fuse = kind == b"fuse" || kind.starts_with(b"fuse.");
-    Some((mountpoint, fuse.then_some(Entry { minor, source })))
+    Some((mountpoint, fuse.then_some(TableEntry { minor, source })))
 }
 
-/// The flags of the FUSE mount that is uppermost at a mountpoint, those of the mount and of its file system, as the table names them.
-/// Read-only is what the mount is, since its file system may be mounted elsewhere too.
+/// The flags of the topmost FUSE mount at a mountpoint and of its file system, by name. Read-only is a flag of the
+/// mount, since its file system may be mounted elsewhere too.
 pub(super) fn flags_at(table: &[u8], mountpoint: &Path) -> Option<Vec<String>> {
     let lines = table.split(|&byte| byte == b'\n');
     let (line, (_, entry)) = lines
@@ -75,14 +75,14 @@ pub(super) fn flags_at(table: &[u8], mountpoint: &Path) -> Option<Vec<String>> {
     Some(of_system.into_iter().chain(of_mount).collect())
 }
 
-/// Whether the FUSE mount that is uppermost at `mountpoint` is read-only; `None`: there is none. Asks the mount nothing.
+/// Whether the topmost FUSE mount at `mountpoint` is read-only; `None`: there is none. Does not access the mount.
 pub fn is_read_only(mountpoint: &Path) -> Option<bool> {
     let mountpoint = resolve_mountpoint(mountpoint).ok()?;
     let flags = flags_at(&std::fs::read("/proc/self/mountinfo").ok()?, &mountpoint)?;
     Some(flags.iter().any(|flag| flag == "ro"))
 }
 
-/// Space, tab, newline, backslash and `#` stand as `\` and three octal digits.
+/// Space, tab, newline, backslash and `#` are encoded as `\` and three octal digits.
 fn unescape(field: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(field.len());
     let mut rest = field;
@@ -105,11 +105,11 @@ fn octal<'a>((digits, tail): (&[u8; 3], &'a [u8])) -> Option<(u8, &'a [u8])> {
     u8::from_str_radix(digits, 8).ok().map(|code| (code, tail))
 }
 
-/// Symbolic links that lead to a mountpoint, at most.
+/// Symlinks that lead to a mountpoint at most.
 const LINKS_MAX: usize = 16;
 
-/// The path under which the table has a mountpoint. Only what lies above it is looked at: to look at the mountpoint
-/// itself would ask a server that may not answer.
+/// The path of a mountpoint in the table. Only its parents are accessed: the mountpoint itself would need the
+/// server, which may not answer.
 pub(crate) fn resolve_mountpoint(path: &Path) -> io::Result<PathBuf> {
     let mut path = std::path::absolute(path)?;
     for _ in 0..LINKS_MAX {

@@ -1,4 +1,4 @@
-//! Options, the table of mounts, the words of errors. Real mounts are in `tests/suite`.
+//! Options, the mount table, the messages of errors. `tests/suite` has real mounts.
 
 use super::options::Split;
 use super::*;
@@ -35,7 +35,7 @@ fn a_mount_is_in_the_table_by_its_number_and_its_source() {
 }
 
 #[test]
-fn a_remount_changes_what_it_names_and_keeps_the_rest() {
+fn a_remount_changes_only_the_named_flags() {
     let line = b"60 22 0:41 / /mnt/r rw,nosuid,nodev,noatime - fuse.wirefs host: rw,sync,user_id=0";
     let present = table::flags_at(line, Path::new("/mnt/r")).unwrap();
     assert_eq!(table::flags_at(TABLE, Path::new("/mnt/fused")), None);
@@ -48,14 +48,14 @@ fn a_remount_changes_what_it_names_and_keeps_the_rest() {
 }
 
 #[test]
-fn a_mountpoint_is_resolved_without_looking_at_it() {
+fn a_mountpoint_is_resolved_without_accessing_it() {
     assert_eq!(resolve_mountpoint(Path::new("/proc/./self/..//absent/")).ok(), Some("/proc/absent".into()));
     assert_eq!(resolve_mountpoint(Path::new("/")).ok(), Some("/".into()));
     assert!(resolve_mountpoint(Path::new("/absent/absent")).is_err());
 }
 
 #[test]
-fn options_are_parted_between_kernel_and_fuse() {
+fn options_are_split_between_mount_flags_and_fuse() {
     let options = MountOptions {
         allow_other: true,
         read_only: true,
@@ -74,14 +74,14 @@ fn options_are_parted_between_kernel_and_fuse() {
 }
 
 #[test]
-fn by_default_there_is_no_set_user_id_and_no_device() {
+fn by_default_setuid_and_devices_are_off() {
     let Split { flags, data } = MountOptions::default().split();
     assert_eq!(flags, MountFlags::NOSUID | MountFlags::NODEV);
     assert_eq!(data, ["default_permissions"]);
 }
 
 #[test]
-fn the_helper_gets_names_with_commas_whole() {
+fn commas_in_names_are_escaped_for_the_helper() {
     let options = MountOptions { fs_name: "host:/a,b\\c".into(), ..MountOptions::default() };
     assert_eq!(
         options.for_helper(),
@@ -90,8 +90,8 @@ fn the_helper_gets_names_with_commas_whole() {
 }
 
 #[test]
-fn the_helpers_words_become_the_next_step() {
-    let error = |said: &str| MountError::from_helper(said, Path::new("/mnt")).to_string();
+fn messages_of_the_helper_become_the_next_step() {
+    let error = |output: &str| MountError::from_helper(output, Path::new("/mnt")).to_string();
     let allow_other = error(
         "fusermount3: option allow_other only allowed if 'user_allow_other' is set in /etc/fuse.conf\n",
     );
@@ -108,7 +108,7 @@ fn the_helpers_words_become_the_next_step() {
 }
 
 #[test]
-fn a_mountpoint_that_cannot_be_is_named_with_the_next_step() {
+fn an_invalid_mountpoint_is_named_with_the_next_step() {
     let error =
         |path: &str| mount(Path::new(path), &MountOptions::default()).expect_err("refused").to_string();
     assert!(error("/proc/absent").contains("mkdir -p /proc/absent"));
@@ -116,25 +116,25 @@ fn a_mountpoint_that_cannot_be_is_named_with_the_next_step() {
     assert!(error("/proc/self/status/x").contains("is not a directory"));
 }
 
-/// Root may use the helper too, so the way of an ordinary user is walked here by whoever runs the tests.
+/// Root may use the helper too, so this tests the path of an ordinary user for every user.
 #[test]
-fn the_helper_mounts_hands_the_descriptor_over_and_unmounts() {
+fn the_helper_mounts_returns_the_descriptor_and_unmounts() {
     let directory = std::env::temp_dir().join(format!("wirefs-fuse-{}-helper", std::process::id()));
     std::fs::create_dir(&directory).expect("a directory for this test");
     let options = MountOptions { fs_name: "host:/a,b c".into(), ..MountOptions::default() };
     let device = fusermount::mount(&directory, &options);
     let entry = find_in_table(&directory);
-    // Nobody serves it: without its descriptor it is stale.
+    // The mount has no server: it is stale without its descriptor.
     let device = device.map(drop);
     let stale = examine(&directory);
     let unmounted = unmount_through_helper(&directory, true);
-    let again = unmount_through_helper(&directory, true);
+    let repeat_after = unmount_through_helper(&directory, true);
     let removed = std::fs::remove_dir(&directory);
 
     device.expect("mounted");
     assert_eq!(entry.expect("a table").expect("an entry").source, "host:/a,b c");
     assert!(matches!(stale, Err(MountError::Stale { .. })), "{stale:?}");
     unmounted.expect("unmounted");
-    again.expect_err("not mounted any more");
+    repeat_after.expect_err("not mounted any more");
     removed.expect("removed");
 }

@@ -1,13 +1,13 @@
-//! Operands of the calls about attributes, plain and extended.
+//! Operands of calls on attributes and extended attributes.
 
 use super::{Decoded, Dialect};
 use crate::abi::{self, setattr as valid_bit};
 use crate::answer::Expects;
-use crate::operands::{Misshapen, Operands};
+use crate::operands::{InvalidOperands, Operands};
 use wirefs_client::call::{Call, Handle, TreeNodeId};
 use wirefs_op::{SetStat, SetTime, Timestamp};
 
-/// `flags[4] pad[4] fh[8]`; STATX has more behind, which a server that answers all basic attributes need not know.
+/// `flags[4] pad[4] fh[8]`; STATX has further fields, which are not needed when all basic attributes are answered.
 pub(super) fn getattr(node: TreeNodeId, mut operands: Operands<'_>, expects: Expects) -> Decoded<'_> {
     let flags = operands.u32()?;
     operands.skip(4)?;
@@ -17,7 +17,8 @@ pub(super) fn getattr(node: TreeNodeId, mut operands: Operands<'_>, expects: Exp
 }
 
 /// `valid[4] pad[4] fh[8] size[8] lock_owner[8] atime[8] mtime[8] ctime[8] atimensec[4] mtimensec[4] ctimensec[4]
-/// mode[4] unused[4] uid[4] gid[4] unused[4]`. The change time is only sent with a writeback cache, which is not used.
+/// mode[4] unused[4] uid[4] gid[4] unused[4]`. The change time is only sent with a write-back cache, which is not
+/// used.
 pub(super) fn setattr(node: TreeNodeId, mut operands: Operands<'_>) -> Decoded<'_> {
     let valid = operands.u32()?;
     operands.skip(4)?;
@@ -46,7 +47,7 @@ pub(super) fn setattr(node: TreeNodeId, mut operands: Operands<'_>) -> Decoded<'
     Ok((Call::Setattr { node, handle, set, kill_privileges }, Expects::Attr))
 }
 
-fn set_time(given: bool, now: bool, secs: u64, nanos: u32) -> Result<Option<SetTime>, Misshapen> {
+fn set_time(given: bool, now: bool, secs: u64, nanos: u32) -> Result<Option<SetTime>, InvalidOperands> {
     if !given {
         return Ok(None);
     }
@@ -54,7 +55,7 @@ fn set_time(given: bool, now: bool, secs: u64, nanos: u32) -> Result<Option<SetT
         return Ok(Some(SetTime::Now));
     }
     if nanos >= 1_000_000_000 {
-        return Err(Misshapen);
+        return Err(InvalidOperands);
     }
     Ok(Some(SetTime::At(Timestamp { secs: secs.cast_signed(), nanos })))
 }
@@ -64,9 +65,9 @@ pub(super) fn access(node: TreeNodeId, mut operands: Operands<'_>) -> Decoded<'_
     Ok((Call::Access { node, mask: operands.u32()? }, Expects::Done))
 }
 
-/// `size[4] flags[4] name value[size]`; with the longer form `setxattr_flags[4] pad[4]` before the name.
+/// `size[4] flags[4] name value[size]`; in the longer form `setxattr_flags[4] pad[4]` before the name.
 pub(super) fn setxattr(node: TreeNodeId, mut operands: Operands<'_>, dialect: Dialect) -> Decoded<'_> {
-    let size = usize::try_from(operands.u32()?).map_err(|_| Misshapen)?;
+    let size = usize::try_from(operands.u32()?).map_err(|_| InvalidOperands)?;
     let flags = operands.u32()?;
     let mut kill_sgid = false;
     if dialect.setxattr_ext {

@@ -1,4 +1,4 @@
-//! Operands of the calls about open directories.
+//! Operands of calls on open directories.
 
 use super::Decoded;
 use super::file::sync_operands;
@@ -16,7 +16,7 @@ pub(super) fn readdir(node: TreeNodeId, mut operands: Operands<'_>, with_stats: 
     Ok((call, Expects::Listing { bytes_max, with_stats }))
 }
 
-/// `fh[8]`, then what RELEASE has.
+/// `fh[8]`, then the fields of RELEASE.
 pub(super) fn releasedir(node: TreeNodeId, mut operands: Operands<'_>) -> Decoded<'_> {
     Ok((Call::Releasedir { node, handle: Handle(operands.u64()?) }, Expects::Done))
 }

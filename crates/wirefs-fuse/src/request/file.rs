@@ -1,13 +1,14 @@
-//! Operands of the calls about open files.
+//! Operands of calls on open files.
 
 use super::{Decoded, lock};
 use crate::abi;
 use crate::answer::Expects;
-use crate::operands::{Misshapen, Operands};
+use crate::operands::{InvalidOperands, Operands};
 use rustix::fs::OFlags;
 use wirefs_client::call::{Call, Handle, OpenHow, TreeNodeId, WriteData};
 
-/// From the flags of `open(2)`. Both access bits at once ("for ioctl only", needs both rights) count as both.
+/// The flags of `open(2)`. Both access bits at once (only for ioctl, needs both permissions) count as read and
+/// write.
 fn open_how(flags: u32) -> OpenHow {
     let flags = OFlags::from_bits_retain(flags);
     let access = flags & OFlags::RWMODE;
@@ -53,11 +54,11 @@ pub(super) fn read(node: TreeNodeId, mut operands: Operands<'_>) -> Decoded<'_> 
 pub(super) fn write<'a>(node: TreeNodeId, mut operands: Operands<'_>, data: WriteData<'a>) -> Decoded<'a> {
     let handle = Handle(operands.u64()?);
     let offset = operands.u64()?;
-    let size = usize::try_from(operands.u32()?).map_err(|_| Misshapen)?;
+    let size = usize::try_from(operands.u32()?).map_err(|_| InvalidOperands)?;
     let flags = operands.u32()?;
     operands.skip(16)?;
     if data.len() != size {
-        return Err(Misshapen);
+        return Err(InvalidOperands);
     }
     let cached = flags & abi::WRITE_CACHE != 0;
     let kill_privileges = flags & abi::WRITE_KILL_SUIDGID != 0;
@@ -112,13 +113,13 @@ pub(super) fn copy_range(from: TreeNodeId, mut operands: Operands<'_>, expects: 
         length: operands.u64()?,
     };
     if operands.u64()? != 0 {
-        return Err(Misshapen);
+        return Err(InvalidOperands);
     }
     Ok((call, expects))
 }
 
-/// `fh[8] fsync_flags[4] pad[4]`, of FSYNC and FSYNCDIR: the handle, and whether data alone is meant.
-pub(super) fn sync_operands(mut operands: Operands<'_>) -> Result<(Handle, bool), Misshapen> {
+/// `fh[8] fsync_flags[4] pad[4]` of FSYNC and FSYNCDIR: the handle, and whether only data is synced.
+pub(super) fn sync_operands(mut operands: Operands<'_>) -> Result<(Handle, bool), InvalidOperands> {
     let handle = Handle(operands.u64()?);
     Ok((handle, operands.u32()? & abi::FSYNC_DATA_ONLY != 0))
 }

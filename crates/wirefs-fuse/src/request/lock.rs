@@ -3,7 +3,7 @@
 use super::Decoded;
 use crate::abi;
 use crate::answer::Expects;
-use crate::operands::{Misshapen, Operands};
+use crate::operands::{InvalidOperands, Operands};
 use wirefs_client::call::{Call, Handle, TreeNodeId};
 use wirefs_op::{LockFamily, LockKind, LockRange};
 
@@ -14,7 +14,7 @@ struct Lock {
     range: LockRange,
 }
 
-fn lock(mut operands: Operands<'_>) -> Result<Lock, Misshapen> {
+fn lock(mut operands: Operands<'_>) -> Result<Lock, InvalidOperands> {
     let handle = Handle(operands.u64()?);
     let owner = operands.u64()?;
     let (start, end) = (operands.u64()?, operands.u64()?);
@@ -22,12 +22,12 @@ fn lock(mut operands: Operands<'_>) -> Result<Lock, Misshapen> {
         abi::lock::READ => LockKind::Read,
         abi::lock::WRITE => LockKind::Write,
         abi::lock::UNLOCK => LockKind::Unlock,
-        _ => return Err(Misshapen),
+        _ => return Err(InvalidOperands),
     };
     let pid = operands.u32()?;
     let flock = operands.u32()? & abi::LOCK_FLOCK != 0;
     if start > end {
-        return Err(Misshapen);
+        return Err(InvalidOperands);
     }
     let end = if end >= abi::lock::OFFSET_MAX { u64::MAX } else { end };
     let (family, owner) =
@@ -35,9 +35,9 @@ fn lock(mut operands: Operands<'_>) -> Result<Lock, Misshapen> {
     Ok(Lock { handle, owner, family, range: LockRange { kind, start, end, pid } })
 }
 
-/// Who holds a `flock` lock: the open file. What the kernel gives as owner is its `struct file`'s address, hashed
-/// (`fuse_lock_owner_id` in `fs/fuse/file.c`); the next open file may stand at the same one before the release of this one is
-/// read, and that would take its lock away.
+/// The owner of a `flock` lock: the open file. The kernel sends a hash of the address of its `struct file`
+/// (`fuse_lock_owner_id` in `fs/fuse/file.c`). The next open file may have the same address before the RELEASE of
+/// this one is read, which would then release its lock.
 pub(super) fn flock_owner(handle: Handle) -> u64 {
     handle.0
 }

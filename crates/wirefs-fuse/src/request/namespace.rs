@@ -1,4 +1,4 @@
-//! Operands of the calls about names: found, made, linked, renamed, removed.
+//! Operands of calls on names.
 
 use super::Decoded;
 use crate::abi;

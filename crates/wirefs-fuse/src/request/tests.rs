@@ -1,4 +1,4 @@
-//! Golden bytes as a little-endian Linux sends them, and that no bytes make it panic.
+//! Golden bytes of a little-endian Linux; random bytes cause no panic.
 
 mod attribute;
 mod directory;
@@ -6,17 +6,17 @@ mod file;
 mod lock;
 mod namespace;
 
-use super::{Body, Dialect, Header, Malformed, decode};
+use super::{Body, Dialect, MalformedRequest, RequestHeader, decode};
 use crate::answer::Expects;
 use proptest::prelude::*;
 use wirefs_client::call::{Call, CallId, Caller, Handle, TreeNodeId};
 use wirefs_op::Errno;
 
-const PLAIN: Dialect = Dialect { setxattr_ext: false, statx: false, spares_opendir: false };
+const PLAIN: Dialect = Dialect { setxattr_ext: false, statx: false, no_opendir: false };
 const NODE: TreeNodeId = TreeNodeId(0x22);
 const HANDLE: Handle = Handle(0x0403_0201);
 
-/// Hexadecimal digits with spaces for the eye; `'x'` is a letter itself, `.` a NUL.
+/// Hexadecimal digits, with spaces for legibility; `'x'` is a literal letter, `.` a NUL.
 fn bytes(text: &str) -> Vec<u8> {
     let mut out = Vec::new();
     for word in text.split_whitespace() {
@@ -67,7 +67,7 @@ fn a_whole_lookup_decodes_to_its_header_and_call() {
     );
     let (header, body) = decode(&lookup, PLAIN).expect("well formed");
     let caller = Caller { uid: 1000, gid: 100, pid: 77 };
-    assert_eq!(header, Header { opcode: 1, call: CallId(17), node: TreeNodeId(1), caller });
+    assert_eq!(header, RequestHeader { opcode: 1, call: CallId(17), node: TreeNodeId(1), caller });
     assert_eq!(body, Body::Call(Call::Lookup { parent: TreeNodeId(1), name: b"a\xffb" }, Expects::Lookup));
 }
 
@@ -81,11 +81,11 @@ fn forgets_come_alone_and_in_batches() {
     let forget = |node, count| Call::Forget { node: TreeNodeId(node), count };
     assert_eq!(forgets, [forget(5, 1), forget(6, 2)]);
     let lying = request(42, "ffffffff 00000000 0500000000000000 0100000000000000");
-    assert_eq!(decode(&lying, PLAIN), Err(Malformed { call: Some(CallId(17)) }));
+    assert_eq!(decode(&lying, PLAIN), Err(MalformedRequest { call: Some(CallId(17)) }));
 }
 
 #[test]
-fn what_is_not_a_call_is_told_apart() {
+fn requests_that_are_not_calls_are_recognized() {
     let body = |opcode, operands: &str| {
         let request = request(opcode, operands);
         match decode(&request, PLAIN).expect("well formed").1 {
@@ -104,14 +104,14 @@ fn what_is_not_a_call_is_told_apart() {
 }
 
 #[test]
-fn a_length_that_is_not_the_requests_own_is_malformed() {
+fn a_wrong_length_is_malformed() {
     let mut longer = request(1, "'a' .");
     longer.push(0);
-    assert_eq!(decode(&longer, PLAIN), Err(Malformed { call: Some(CallId(17)) }));
+    assert_eq!(decode(&longer, PLAIN), Err(MalformedRequest { call: Some(CallId(17)) }));
     let shorter = longer.get(..41).expect("longer than that");
-    assert_eq!(decode(shorter, PLAIN), Err(Malformed { call: Some(CallId(17)) }));
+    assert_eq!(decode(shorter, PLAIN), Err(MalformedRequest { call: Some(CallId(17)) }));
     let headless = longer.get(..39).expect("longer than that");
-    assert_eq!(decode(headless, PLAIN), Err(Malformed { call: None }));
+    assert_eq!(decode(headless, PLAIN), Err(MalformedRequest { call: None }));
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn extensions_behind_the_operands_are_cut_off() {
     let (_, body) = decode(&unlink, PLAIN).expect("well formed");
     assert_eq!(body, Body::Call(Call::Unlink { parent: NODE, name: b"a" }, Expects::Done));
     unlink[36] = 2;
-    assert_eq!(decode(&unlink, PLAIN), Err(Malformed { call: Some(CallId(17)) }));
+    assert_eq!(decode(&unlink, PLAIN), Err(MalformedRequest { call: Some(CallId(17)) }));
 }
 
 proptest! {
@@ -130,7 +130,7 @@ proptest! {
         let _ = decode(&bytes, PLAIN);
     }
 
-    /// With a true header, so that the operands are reached; each body is walked to its end.
+    /// With a valid header, so that the operands are decoded; each body is read to its end.
     #[test]
     fn random_operands_never_panic(
         opcode in 0_u32..60,
@@ -144,7 +144,7 @@ proptest! {
         request.extend(&operands);
         let length = u32::try_from(request.len()).expect("short");
         request[..4].copy_from_slice(&length.to_le_bytes());
-        if let Ok((header, body)) = decode(&request, Dialect { setxattr_ext, statx, spares_opendir: statx }) {
+        if let Ok((header, body)) = decode(&request, Dialect { setxattr_ext, statx, no_opendir: statx }) {
             prop_assert_eq!(header.call, CallId(17));
             if let Body::Forgets(forgets) = body {
                 prop_assert!(forgets.count() <= operands.len() / 16);

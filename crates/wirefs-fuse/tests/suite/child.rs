@@ -1,5 +1,5 @@
-//! What another process does on a mount: this binary once more, with a role. A caller in the test's own process could not
-//! be killed without the test.
+//! Actions of another process on a mount: this binary again, with a role. A caller in the test's own process could
+//! not be killed without the test.
 
 use crate::sys::change_mapped;
 use rustix::fs::FlockOperation;
@@ -10,10 +10,10 @@ use std::process::{Child, Command, Stdio};
 const ROLE: &str = "WIREFS_FUSE_TEST_ROLE";
 const PATH: &str = "WIREFS_FUSE_TEST_PATH";
 
-/// Starts a process that plays a role on a path.
+/// Starts a process with a role on a path.
 pub(crate) fn start(role: &str, path: &Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child::plays_the_role_that_it_was_given", "--nocapture"])
+        .args(["--exact", "child::runs_the_given_role", "--nocapture"])
         .env(ROLE, role)
         .env(PATH, path)
         .stdin(Stdio::null())
@@ -24,7 +24,7 @@ pub(crate) fn start(role: &str, path: &Path) -> Child {
 }
 
 #[test]
-fn plays_the_role_that_it_was_given() {
+fn runs_the_given_role() {
     let Ok(role) = std::env::var(ROLE) else { return };
     let path = std::env::var_os(PATH).unwrap();
     let open = || OpenOptions::new().read(true).write(true).open(&path).unwrap();

@@ -1,4 +1,4 @@
-//! How calls and mounts end when something is wrong.
+//! The end of calls and mounts after failures.
 
 use crate::child;
 use crate::mounted::Mounted;
@@ -8,7 +8,7 @@ use std::thread;
 use wirefs_fuse::{Ended, SessionOptions, UnmountError, abort, unmount};
 
 #[test]
-fn a_panic_a_dropped_reply_and_a_misfit_cost_the_call_only() {
+fn a_panic_a_dropped_reply_and_a_wrong_answer_fail_only_the_call() {
     let mounted = Mounted::with(SessionOptions { threads: 1, ..SessionOptions::default() });
     for name in ["panic", "drop", "misfit"] {
         let error = fs::metadata(mounted.path(name)).expect_err(name);
@@ -18,25 +18,25 @@ fn a_panic_a_dropped_reply_and_a_misfit_cost_the_call_only() {
 }
 
 #[test]
-fn while_a_call_waits_that_handed_over_another_thread_reads() {
+fn another_thread_reads_while_a_handed_over_call_waits() {
     others_go_on_beside("waits", true);
 }
 
 #[test]
-fn a_call_that_waits_and_does_not_hand_over_loses_its_turn() {
+fn a_blocked_call_without_a_handover_loses_the_role() {
     others_go_on_beside("stuck", true);
 }
 
 #[test]
-fn where_all_threads_read_none_has_to_hand_over() {
+fn without_a_single_reader_no_handover_is_needed() {
     others_go_on_beside("stuck", false);
 }
 
-fn others_go_on_beside(name: &str, reads_in_turn: bool) {
-    let mounted = Mounted::with(SessionOptions { threads: 2, reads_in_turn, ..SessionOptions::default() });
-    let waits = mounted.path(name);
-    let waiting = thread::spawn(move || fs::metadata(waits));
-    mounted.memory.wait_until_asked(&format!("{:?}", name.as_bytes()));
+fn others_go_on_beside(name: &str, single_reader: bool) {
+    let mounted = Mounted::with(SessionOptions { threads: 2, single_reader, ..SessionOptions::default() });
+    let skips = mounted.path(name);
+    let waiting = thread::spawn(move || fs::metadata(skips));
+    mounted.memory.wait_until_called(&format!("{:?}", name.as_bytes()));
     let error = fs::metadata(mounted.path("goes-on")).expect_err("there is none");
     assert_eq!(Errno::from_io_error(&error), Some(Errno::NOENT));
     let error = waiting.join().unwrap().expect_err("it says so");
@@ -44,13 +44,13 @@ fn others_go_on_beside(name: &str, reads_in_turn: bool) {
 }
 
 #[test]
-fn after_panics_in_all_threads_all_read_and_all_end() {
+fn all_threads_survive_panics() {
     let mounted = Mounted::with(SessionOptions { threads: 3, ..SessionOptions::default() });
     for _ in 0..9 {
         let error = fs::metadata(mounted.path("panic")).expect_err("it panicked");
         assert_eq!(Errno::from_io_error(&error), Some(Errno::IO));
-        let waits = mounted.path("waits");
-        let waiting = thread::spawn(move || fs::metadata(waits));
+        let skips = mounted.path("waits");
+        let waiting = thread::spawn(move || fs::metadata(skips));
         fs::metadata(mounted.path("goes-on")).expect_err("there is none");
         waiting.join().unwrap().expect_err("it says so");
     }
@@ -63,7 +63,7 @@ fn a_session_ends_when_it_is_unmounted() {
 }
 
 #[test]
-fn a_mount_in_use_is_not_unmounted_but_lazily() {
+fn a_mount_in_use_is_only_unmounted_lazily() {
     let mounted = Mounted::new();
     let open = fs::File::create(mounted.path("file")).unwrap();
     assert!(matches!(unmount(mounted.root(), false), Err(UnmountError::Busy { .. })));
@@ -73,7 +73,7 @@ fn a_mount_in_use_is_not_unmounted_but_lazily() {
 }
 
 #[test]
-fn nothing_is_unmounted_where_nothing_is_mounted() {
+fn unmount_without_a_mount_fails() {
     for path in ["/", "/proc", "/absent", "/proc/self/status"] {
         for result in [unmount(path.as_ref(), true), abort(path.as_ref())] {
             assert!(matches!(result, Err(UnmountError::NotMounted { .. })), "{path}: {result:?}");
@@ -82,10 +82,10 @@ fn nothing_is_unmounted_where_nothing_is_mounted() {
 }
 
 #[test]
-fn a_caller_of_a_server_that_never_answers_is_released_by_force() {
+fn abort_releases_callers_of_a_silent_server() {
     let mounted = Mounted::new();
     let mut stuck = child::start("stat", &mounted.path("hang"));
-    mounted.memory.wait_until_asked("[104, 97, 110, 103]");
+    mounted.memory.wait_until_called("[104, 97, 110, 103]");
     abort(mounted.root()).unwrap();
     assert!(!stuck.wait().unwrap().success(), "it got an error, and did not hang");
 }

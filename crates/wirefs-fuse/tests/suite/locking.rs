@@ -1,4 +1,4 @@
-//! Locks: both families, told apart, held and waited for.
+//! Locks of both families: held, waited for, distinguished.
 
 use crate::child;
 use crate::mounted::Mounted;
@@ -14,14 +14,14 @@ fn flock_and_fcntl_locks_do_not_see_each_other() {
     flock(&first, FlockOperation::LockExclusive).unwrap();
     fcntl_lock(&second, FlockOperation::LockExclusive).unwrap();
     assert_eq!(flock(&second, FlockOperation::NonBlockingLockExclusive), Err(Errno::WOULDBLOCK));
-    assert!(mounted.memory.was_asked("family: Flock"));
-    assert!(mounted.memory.was_asked("family: Posix"));
+    assert!(mounted.memory.was_called("family: Flock"));
+    assert!(mounted.memory.was_called("family: Posix"));
     let whole = format!("start: 0, end: {}", u64::MAX);
-    assert!(mounted.memory.was_asked(&whole), "to the end, however long");
+    assert!(mounted.memory.was_called(&whole), "to the end, however long");
 }
 
 #[test]
-fn a_lock_is_had_once_its_holder_closes() {
+fn a_lock_is_acquired_after_its_holder_closes() {
     let mounted = Mounted::new();
     let path = mounted.path("file");
     for role in ["flock", "fcntl"] {
@@ -33,8 +33,8 @@ fn a_lock_is_had_once_its_holder_closes() {
         let mut waiting = child::start(role, &path);
         let family = if role == "flock" { "Flock" } else { "Posix" };
         let pid = format!("pid: {} }}, wait: true", waiting.id());
-        mounted.memory.wait_until_asked(&pid);
-        assert!(mounted.memory.asked().iter().any(|call| call.contains(&pid) && call.contains(family)));
+        mounted.memory.wait_until_called(&pid);
+        assert!(mounted.memory.calls().iter().any(|call| call.contains(&pid) && call.contains(family)));
         assert!(waiting.try_wait().unwrap().is_none(), "it waits");
         drop(holder);
         assert!(waiting.wait().unwrap().success());
@@ -42,17 +42,17 @@ fn a_lock_is_had_once_its_holder_closes() {
 }
 
 #[test]
-fn a_lock_in_the_way_is_named() {
+fn a_conflicting_lock_is_returned() {
     let mounted = Mounted::new();
     let path = mounted.path("file");
     let file = File::create(&path).unwrap();
     let range = rustix::process::Flock::from(rustix::process::FlockType::WriteLock);
     assert_eq!(rustix::process::fcntl_getlk(&file, &range).unwrap(), None);
-    assert!(mounted.memory.was_asked("Getlk"));
+    assert!(mounted.memory.was_called("Getlk"));
 }
 
-/// The kernel names the holder by where its open file stands in memory, and the next one may stand there before the
-/// release of this one is read.
+/// The kernel identifies the owner by the address of its open file, and the next open file may have the same
+/// address before the RELEASE of this one is read.
 #[test]
 fn a_lock_outlives_the_release_of_an_earlier_open_file() {
     let mounted = Mounted::new();

@@ -1,4 +1,4 @@
-//! Locks of the file system in memory, and who waits for them.
+//! Locks of the file system in memory, with their waiters.
 
 use wirefs_client::call::{Answer, CallId, TreeNodeId};
 use wirefs_fuse::Reply;
@@ -33,7 +33,7 @@ pub(crate) struct Locks {
 }
 
 impl Locks {
-    /// Takes or releases a lock, or waits for it: what can be answered now.
+    /// Takes or releases a lock, or waits for it. Returns the answers that are due.
     pub(crate) fn set(
         &mut self,
         node: TreeNodeId,
@@ -60,14 +60,14 @@ impl Locks {
         settled
     }
 
-    /// The owner closed the file: its POSIX locks fall, or its flock locks.
+    /// The owner closed the file: releases its POSIX locks or its flock locks.
     pub(crate) fn close(&mut self, node: TreeNodeId, owner: u64, flock: bool) -> Vec<(Reply, Answer)> {
         let family = if flock { LockFamily::Flock } else { LockFamily::Posix };
         self.held.retain(|held| held.node != node || held.owner != owner || held.family != family);
         self.retry()
     }
 
-    pub(crate) fn in_the_way(
+    pub(crate) fn conflict(
         &self,
         node: TreeNodeId,
         family: LockFamily,
@@ -78,7 +78,7 @@ impl Locks {
         self.held.iter().find(|held| held.excludes(&lock)).map(|held| held.range)
     }
 
-    /// The reply of a call that waits for a lock; it waits no longer.
+    /// Removes a waiting call, and returns its reply.
     pub(crate) fn interrupt(&mut self, call: CallId) -> Option<Reply> {
         let place = self.waiting.iter().position(|(_, reply)| reply.id() == call)?;
         Some(self.waiting.swap_remove(place).1)

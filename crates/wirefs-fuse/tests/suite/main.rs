@@ -1,4 +1,4 @@
-//! A file system in memory, really mounted and used. Needs root and `/dev/fuse`, and fails without.
+//! Mounts and uses a file system in memory. Needs root and `/dev/fuse`, and fails without.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod child;
@@ -11,6 +11,6 @@ mod locks;
 mod memory;
 mod mounted;
 mod mounting;
+mod stateless_directories;
 mod sys;
 mod tree;
-mod unopened;

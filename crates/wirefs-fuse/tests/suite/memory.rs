@@ -1,20 +1,20 @@
-//! A file system in memory, small and plain, that remembers what it was asked.
+//! A small file system in memory that records its calls.
 
 use crate::locks::Locks;
 use crate::tree::{Outcome, Tree};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use wirefs_client::call::{Answer, Call, CallId, Caller, ROOT, TreeNodeId};
-use wirefs_fuse::{FileSystem, Reading, Reply};
+use wirefs_fuse::{FileSystem, ReaderRole, Reply};
 use wirefs_op::{Errno, Kind};
 
-/// A test waits so long for what must come, at most.
+/// The longest wait for an expected event.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Default)]
 struct State {
     tree: Tree,
-    asked: Vec<String>,
+    calls: Vec<String>,
     locks: Locks,
     hanging: Vec<Reply>,
     interrupts_to_refuse: u32,
@@ -22,10 +22,12 @@ struct State {
     ends_plainly: bool,
 }
 
-/// The file system. Names that a lookup treats in its own way: `panic` panics, `drop` drops the reply, `misfit` gives an
-/// answer of the wrong shape, `hang` never answers, `waits` lets another thread read, waits until it was asked for `goes-on` and answers
-/// `EEXIST`, `stuck` the same without letting another read. A directory `held` is made only when [`Memory::refuse_held`] says
-/// what becomes of it.
+/// The file system. Some names have a special lookup:
+/// - `panic` panics, `drop` drops the reply, `misfit` answers in the wrong form, `hang` never answers.
+/// - `skips` hands the reader's role over, waits for a lookup of `goes-on`, and answers `EEXIST`.
+/// - `stuck` does the same without the handover.
+///
+/// The creation of a directory `held` has its result from [`Memory::refuse_held`].
 pub(crate) struct Memory {
     state: Mutex<State>,
     changed: Condvar,
@@ -41,37 +43,37 @@ impl Memory {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What it was asked so far, each as `Debug` writes it.
-    pub(crate) fn asked(&self) -> Vec<String> {
-        self.state().asked.clone()
+    /// The calls so far, formatted as `Debug`.
+    pub(crate) fn calls(&self) -> Vec<String> {
+        self.state().calls.clone()
     }
 
-    pub(crate) fn was_asked(&self, part: &str) -> bool {
-        self.asked().iter().any(|call| call.contains(part))
+    pub(crate) fn was_called(&self, part: &str) -> bool {
+        self.calls().iter().any(|call| call.contains(part))
     }
 
-    /// Waits until it was asked something with this in it.
-    pub(crate) fn wait_until_asked(&self, part: &str) {
+    /// Waits for a call with this text.
+    pub(crate) fn wait_until_called(&self, part: &str) {
         let deadline = Instant::now() + PATIENCE;
         let mut state = self.state();
-        while !state.asked.iter().any(|call| call.contains(part)) {
+        while !state.calls.iter().any(|call| call.contains(part)) {
             let left = deadline.saturating_duration_since(Instant::now());
-            assert!(!left.is_zero(), "never asked {part}: {:?}", state.asked);
+            assert!(!left.is_zero(), "never asked {part}: {:?}", state.calls);
             state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    /// Does not know the next interrupted calls, so many times.
+    /// Denies knowledge of the next `count` interrupted calls.
     pub(crate) fn refuse_interrupts(&self, count: u32) {
         self.state().interrupts_to_refuse = count;
     }
 
-    /// How many interrupts it took for calls that it knew.
+    /// The number of interrupts for known calls.
     pub(crate) fn interrupted(&self) -> usize {
         self.state().interrupted.len()
     }
 
-    /// Changes a file of the root behind the kernel's back. Returns its node.
+    /// Changes a file of the root without a call. Returns its node.
     pub(crate) fn overwrite(&self, name: &str, data: &[u8]) -> TreeNodeId {
         let mut state = self.state();
         let node = state.tree.nodes[&ROOT].entries[name.as_bytes()];
@@ -79,38 +81,38 @@ impl Memory {
         node
     }
 
-    /// Makes a name in a directory behind the kernel's back. Returns its node.
+    /// Creates a name in a directory without a call. Returns its node.
     pub(crate) fn make(&self, parent: TreeNodeId, name: &str, kind: Kind) -> TreeNodeId {
         self.state().tree.make(parent, Some(name.as_bytes()), kind, 0o755).unwrap().node
     }
 
-    /// Answers what hangs: it failed.
+    /// Fails the calls that hang.
     pub(crate) fn refuse_held(&self) {
         let hanging = std::mem::take(&mut self.state().hanging);
         hanging.into_iter().for_each(|reply| reply.answer(Answer::Fail(Errno::Exists)));
     }
 
-    /// How many of the calls so far begin like this.
-    pub(crate) fn count_asked(&self, start: &str) -> usize {
-        self.asked().iter().filter(|call| call.starts_with(start)).count()
+    /// The number of calls that begin with this text.
+    pub(crate) fn count_calls(&self, start: &str) -> usize {
+        self.calls().iter().filter(|call| call.starts_with(start)).count()
     }
 
-    /// The kernel is to conclude nothing from the end of a listing.
+    /// Whether the end of a listing is marked as incomplete.
     pub(crate) fn end_plainly(&self, is_plain: bool) {
         self.state().ends_plainly = is_plain;
     }
 
-    /// Removes a name of the root behind the kernel's back.
-    pub(crate) fn forget_name(&self, name: &str) {
+    /// Removes a name of the root without a call.
+    pub(crate) fn invalidate_name(&self, name: &str) {
         let mut state = self.state();
         state.tree.nodes.entry(ROOT).or_default().entries.remove(name.as_bytes());
     }
 }
 
 impl FileSystem for Memory {
-    fn call(&self, _: Caller, call: Call<'_>, reply: Reply, reading: &Reading<'_>) {
+    fn call(&self, _: Caller, call: Call<'_>, reply: Reply, role: &ReaderRole<'_>) {
         let mut state = self.state();
-        state.asked.push(match call {
+        state.calls.push(match call {
             Call::Write { data, offset, .. } => format!("Write {} at {offset}", data.len()),
             call => format!("{call:?}"),
         });
@@ -125,9 +127,9 @@ impl FileSystem for Memory {
             Call::Lookup { name: name @ (b"waits" | b"stuck"), .. } => {
                 drop(state);
                 if name == b"waits" {
-                    reading.hand_over();
+                    role.hand_over();
                 }
-                self.wait_until_asked(&format!("{:?}", b"goes-on"));
+                self.wait_until_called(&format!("{:?}", b"goes-on"));
                 return reply.answer(Answer::Fail(Errno::Exists));
             }
             Call::Setlk { node, owner, family, range, wait, .. } => {
@@ -140,7 +142,7 @@ impl FileSystem for Memory {
                 settle(state.locks.close(node, owner, true))
             }
             Call::Getlk { node, owner, family, range, .. } => {
-                Ok(Answer::Lock(state.locks.in_the_way(node, family, owner, range)))
+                Ok(Answer::Lock(state.locks.conflict(node, family, owner, range)))
             }
             call => match state.tree.answer(call) {
                 Ok(Answer::Listing(listed)) if listed.is_empty() && state.ends_plainly => {

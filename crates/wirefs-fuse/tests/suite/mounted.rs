@@ -1,4 +1,4 @@
-//! A mount for one test. It is gone after the test, however that ends.
+//! A mount for one test, removed at its end in any case.
 
 use crate::memory::Memory;
 use std::path::{Path, PathBuf};
@@ -8,12 +8,12 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use wirefs_fuse::{Ended, MountOptions, Session, SessionOptions, abort, mount, unmount};
 
-/// A test that takes longer hangs: its mount is cut, so that it fails instead.
+/// A longer test is stuck: its mount is aborted, so that it fails instead.
 const TEST_SECONDS_MAX: u64 = 60;
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
-/// A directory of its own for one test.
+/// A new directory for one test.
 pub(crate) fn fresh_directory() -> PathBuf {
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let name = format!("wirefs-fuse-{}-{number}", std::process::id());

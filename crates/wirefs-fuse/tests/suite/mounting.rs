@@ -1,4 +1,4 @@
-//! Where a mount cannot be made, and what is said.
+//! Failures to mount, and their messages.
 
 use crate::mounted::{Mounted, fresh_directory};
 use wirefs_fuse::{MountError, MountOptions, mount, unmount};
@@ -11,7 +11,7 @@ fn a_second_mount_on_a_mountpoint_is_refused() {
 }
 
 #[test]
-fn a_mountpoint_whose_server_is_gone_is_called_stale_until_it_is_unmounted() {
+fn a_dead_mount_is_reported_as_stale_until_it_is_unmounted() {
     let directory = fresh_directory();
     drop(mount(&directory, &MountOptions::default()).unwrap());
     let refused = mount(&directory, &MountOptions::default());
@@ -23,7 +23,7 @@ fn a_mountpoint_whose_server_is_gone_is_called_stale_until_it_is_unmounted() {
 }
 
 #[test]
-fn an_option_that_the_kernel_does_not_know_is_named() {
+fn an_unknown_option_is_named() {
     let directory = fresh_directory();
     let options = MountOptions { extra: vec!["nonsense=1".into()], ..MountOptions::default() };
     let refused = mount(&directory, &options);

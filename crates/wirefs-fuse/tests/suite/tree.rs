@@ -6,7 +6,7 @@ use std::time::Duration;
 use wirefs_client::call::{Answer, Call, Entry, Handle, Listed, PageCache, ROOT, TreeNodeId};
 use wirefs_op::{Errno, FileId, FsStat, Kind, SetStat, SetTime, Stat, Timestamp};
 
-/// How long the kernel may believe what it is told.
+/// The validity of answers.
 const TTL: Duration = Duration::MAX;
 
 #[derive(Clone, Debug, Default)]
@@ -71,7 +71,7 @@ impl Tree {
         self.node(parent)?.entries.get(name).copied().ok_or(Errno::NotFound)
     }
 
-    /// Makes a node, under a name when it is given one.
+    /// Creates a node, with a name if one is given.
     pub(crate) fn make(
         &mut self,
         parent: TreeNodeId,

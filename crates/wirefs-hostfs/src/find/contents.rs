@@ -1,4 +1,4 @@
-//! What small files and links bring along.
+//! Contents of small files, and targets of symlinks.
 
 use super::reading::Reader;
 use crate::attributes::{statx, version};
@@ -11,17 +11,17 @@ use rustix::time::{ClockId, clock_gettime};
 use std::ffi::CStr;
 use wirefs_op::{Kind, Stat};
 
-/// A file that changed less than this before it is read brings no contents: the next change may fall into the same tick
-/// of the file system's clock (at most 10 ms) and leave the version as it is, and a change shows its time before all of
+/// A file with a younger change is sent without contents. The next change may fall into the same tick of the file
+/// system's clock (at most 10 ms) and not change the version. Also, the time of a change is visible before all of
 /// its bytes.
 const SETTLED_AFTER_NS: i128 = 20_000_000;
 
 impl Reader<'_> {
-    /// The contents that belong to these attributes of `name`, or the target of a link; `None` where they are not wanted or
-    /// cannot be had for sure.
+    /// The contents that belong to these attributes of `name`, or the target of a symlink. `None` if they are not
+    /// wanted or cannot be read consistently.
     ///
     /// # Cost
-    /// Seven system calls for a file, four for a link.
+    /// Seven system calls for a file, four for a symlink.
     pub(super) fn contents(&self, dir: BorrowedFd<'_>, name: &CStr, stat: &Stat) -> Option<Bytes> {
         if self.inline_bytes_max == 0 || stat.size > self.inline_bytes_max as u64 {
             return None;
@@ -40,7 +40,7 @@ impl Reader<'_> {
         let size = usize::try_from(stat.size).ok()?;
         let object = self.session.child_of(dir, name).ok().filter(|object| object.id == stat.id)?;
         let file = object.open(Access::READ).ok()?;
-        // What is read is shorter than the room for it only at the end.
+        // A read shorter than the buffer means the end.
         let mut bytes = Vec::with_capacity(size + 1);
         loop {
             let at = bytes.len() as u64;
@@ -55,7 +55,7 @@ impl Reader<'_> {
         (bytes.len() == size && version(&after) == stat.version).then(|| Bytes::from(bytes))
     }
 
-    /// A link's target never changes, so it is enough that it is this link.
+    /// The target of a symlink never changes, so its id is enough.
     fn target(&self, dir: BorrowedFd<'_>, name: &CStr, stat: &Stat) -> Option<Bytes> {
         let object = self.session.child_of(dir, name).ok().filter(|object| object.id == stat.id)?;
         let target = rustix::fs::readlinkat(&object, c"", Vec::new()).ok()?;
@@ -63,7 +63,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether whatever changes the file from now on changes its version.
+/// Whether each later change of the file changes its version.
 fn is_settled(stat: &Stat) -> bool {
     let now = clock_gettime(ClockId::RealtimeCoarse);
     let ns = |secs: i64, nanos: i64| i128::from(secs) * 1_000_000_000 + i128::from(nanos);

@@ -1,6 +1,6 @@
-//! Cutting the records of a stream into messages: how much one holds, how old it may get, and where a bound ends it all.
+//! Packs the records of a stream into messages, with limits on their size, their age, and the whole stream.
 
-use super::reading::Found;
+use super::reading::FoundEntry;
 use super::{FIRST_AGE_MAX, MESSAGE_AGE_MAX};
 use bytes::Bytes;
 use std::time::Instant;
@@ -8,28 +8,28 @@ use wirefs_op::find_listing::{FindDirectory, FindWriter};
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::message::find::Tfind;
 
-/// What became of a record.
+/// The result of adding a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(super) enum Fit {
     /// It is in the message.
     Packed,
-    /// Not in this message any more; in the next one.
+    /// The message is full; it fits into the next one.
     Full,
-    /// A bound of the request leaves no room for it in any.
+    /// The limits of the request leave no room for it.
     Over,
 }
 
-/// The message that is being filled, and what the request's bounds leave.
+/// The message that is being filled, and the rest of the request's limits.
 #[derive(Debug)]
 pub(super) struct Packing {
     writer: FindWriter,
     writer_bytes_max: usize,
-    /// What the record takes that the message began with: while it holds no more, the next one has no more room either.
+    /// Bytes of the message's first record. A message with nothing else has as much room as the next one.
     begun_bytes: usize,
     /// When its first record was added.
     since: Option<Instant>,
-    /// Whether none was taken yet.
+    /// Whether this is the first message.
     is_first: bool,
     entries_left: u64,
     bytes_left: usize,
@@ -50,12 +50,13 @@ impl Packing {
         }
     }
 
-    /// Whether the request leaves less than a whole message: then a next one has no more room than this.
+    /// Whether the request leaves less than a whole message, so that the next one would have no more room than
+    /// this.
     fn is_last(&self) -> bool {
         self.writer_bytes_max < DATA_BYTES_MAX
     }
 
-    /// Begins a directory, or goes on with one at the start of a message.
+    /// Begins a directory, or continues one at the start of a message.
     pub(super) fn directory(&mut self, directory: &FindDirectory, now: Instant) -> Fit {
         let is_start = self.writer.is_empty();
         if !self.writer.directory(directory) {
@@ -68,12 +69,12 @@ impl Packing {
         Fit::Packed
     }
 
-    /// Adds an entry to the directory; without its contents where only these have no room.
-    pub(super) fn entry(&mut self, found: &Found) -> Fit {
+    /// Adds an entry, without its contents if only these do not fit.
+    pub(super) fn entry(&mut self, found: &FoundEntry) -> Fit {
         if self.entries_left == 0 {
             return Fit::Over;
         }
-        let Found { name, stat, contents } = found;
+        let FoundEntry { name, stat, contents } = found;
         if !self.writer.entry(name, stat, contents.as_deref()) {
             if !self.is_last() && self.writer.len() > self.begun_bytes {
                 return Fit::Full;
@@ -86,24 +87,24 @@ impl Packing {
         Fit::Packed
     }
 
-    /// Whether the message holds nothing.
+    /// Whether the message is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.writer.is_empty()
     }
 
-    /// Says that the directory is complete.
+    /// Marks the directory as complete.
     pub(super) fn end_directory(&mut self) {
         self.writer.end_directory();
     }
 
-    /// When the message is to go, full or not; `None`: it is empty. The first one goes early, so that the client has
-    /// something to begin with.
+    /// When the message must be sent; `None`: it is empty. The first one is sent early, so that the client can
+    /// begin.
     pub(super) fn due(&self) -> Option<Instant> {
         let age_max = if self.is_first { FIRST_AGE_MAX } else { MESSAGE_AGE_MAX };
         self.since.map(|since| since + age_max)
     }
 
-    /// The message's data; the next one is empty.
+    /// Takes the message's data and begins an empty message.
     pub(super) fn take(&mut self) -> Bytes {
         self.bytes_left = self.bytes_left.saturating_sub(self.writer.len());
         self.writer_bytes_max = self.bytes_left.min(DATA_BYTES_MAX);

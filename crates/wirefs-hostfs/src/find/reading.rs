@@ -1,4 +1,4 @@
-//! Reading one directory: its attributes, its entries with theirs, what small ones contain.
+//! Reads one directory: its attributes, its entries with their attributes, and the contents of small files.
 
 use super::{PART_CHILDREN_BYTES_MAX, PART_CONTENTS_BYTES_MAX, PART_ENTRIES_MAX};
 use crate::attributes::stat_name;
@@ -14,58 +14,58 @@ use std::vec::IntoIter;
 use wirefs_op::message::find::Tfind;
 use wirefs_op::{FileId, Kind, Stat, TreePath};
 
-/// A directory that is to be told of.
+/// A directory that is to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Directory {
-    /// From the target of the request on.
+    /// Relative to the target of the request.
     pub(super) path: TreePath,
-    /// What the directory above says that it is.
+    /// Its id in the listing of its parent.
     pub(super) id: FileId,
-    /// How far below the target.
+    /// Its depth below the target.
     pub(super) level: u16,
 }
 
 /// An entry.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct FoundEntry {
     pub(super) name: Vec<u8>,
     pub(super) stat: Stat,
     pub(super) contents: Option<Bytes>,
 }
 
-/// Some of a directory's entries, one behind the other.
+/// Some consecutive entries of a directory.
 #[derive(Debug, Default)]
 pub(super) struct Part {
-    pub(super) entries: Vec<Found>,
-    /// Those of them that are to be told of themselves.
+    pub(super) entries: Vec<FoundEntry>,
+    /// The subdirectories that are to be sent as well.
     pub(super) children: Vec<Directory>,
-    /// Of all contents together.
+    /// Bytes of all contents.
     pub(super) contents_bytes: usize,
-    /// What the children take.
+    /// Memory of the children.
     pub(super) children_bytes: usize,
 }
 
 impl Part {
-    /// About what it takes in memory.
+    /// Approximate memory use.
     pub(super) fn bytes(&self) -> usize {
         let names: usize = self.entries.iter().map(|found| found.name.len()).sum();
-        names + self.entries.len() * size_of::<Found>() + self.contents_bytes + self.children_bytes
+        names + self.entries.len() * size_of::<FoundEntry>() + self.contents_bytes + self.children_bytes
     }
 
-    /// Hands over the children, which take nothing here from then on.
+    /// Takes the children out of the part.
     pub(super) fn take_children(&mut self) -> Vec<Directory> {
         self.children_bytes = 0;
         std::mem::take(&mut self.children)
     }
 
-    fn add(&mut self, found: Found, child: Option<Directory>) {
+    fn add(&mut self, found: FoundEntry, child: Option<Directory>) {
         self.contents_bytes += found.contents.as_ref().map_or(0, Bytes::len);
         self.children_bytes += child.as_ref().map_or(0, Directory::bytes);
         self.children.extend(child);
         self.entries.push(found);
     }
 
-    /// Whether it is to be handed on, with so many entries at most.
+    /// Whether the part is to be handed on, with at most so many entries.
     fn is_full(&self, entries_max: usize) -> bool {
         self.entries.len() >= entries_max
             || self.contents_bytes >= PART_CONTENTS_BYTES_MAX
@@ -73,46 +73,46 @@ impl Part {
     }
 }
 
-/// A directory that was read, or the beginning of it.
+/// A directory that was read, completely or in part.
 #[derive(Debug)]
 pub(super) struct Reading {
-    /// As it was before the listing began.
+    /// Its attributes before the listing began.
     pub(super) stat: Stat,
-    /// Whether its changes were noticed by then.
-    pub(super) is_noticed: bool,
+    /// Whether changes were detected from then on.
+    pub(super) is_covered: bool,
     pub(super) part: Part,
-    /// How it goes on.
-    pub(super) rest: Rest,
-    /// Still open where somebody may need it.
+    /// The rest of the listing.
+    pub(super) rest: Remainder,
+    /// The open directory, if granting leases needs it.
     pub(super) dir: Option<Arc<OpenFile>>,
 }
 
-/// What follows a part.
+/// The rest of a listing.
 #[derive(Debug)]
-pub(super) enum Rest {
-    /// Nothing: the listing is complete.
+pub(super) enum Remainder {
+    /// None: the listing is complete.
     Ended,
-    /// Nothing, since the system would not tell more.
+    /// The listing failed.
     Broken(Failure),
     /// More entries.
     More(Box<Listing>),
 }
 
-/// Where in a directory the reading stands.
+/// The position in a directory.
 #[derive(Debug)]
 pub(super) struct Listing {
     dir: Arc<OpenFile>,
-    /// Names that were fetched and not looked at.
+    /// Names that were read and not processed.
     names: IntoIter<Name>,
     from: u64,
 }
 
-/// One thread's means to read.
+/// The buffers and parameters for reading in one thread.
 pub(super) struct Reader<'a> {
     pub(super) session: &'a Session,
     target: &'a TreePath,
     depth: u16,
-    /// How large a file may be to bring its contents.
+    /// The largest contents to include.
     pub(super) inline_bytes_max: usize,
     entries_max: usize,
     batch: Vec<u8>,
@@ -126,14 +126,14 @@ impl<'a> Reader<'a> {
             target: &request.target.path,
             depth: request.depth,
             inline_bytes_max: number(request.inline).min(super::INLINE_BYTES_MAX),
-            // One more shows that there are more.
+            // One more entry shows that there are more.
             entries_max: PART_ENTRIES_MAX.min(number(request.entries).saturating_add(1)),
             batch: Vec::new(),
         }
     }
 
-    /// Opens a directory beneath the session's root, wherever that has been moved, and begins to read it, until
-    /// `is_enough`. `None`: it is not there any more, another is, or it cannot be read.
+    /// Opens a directory beneath the session's root and reads it until `is_enough`. `None`: the path leads to no
+    /// directory or another one, or it cannot be read.
     pub(super) fn open(
         &mut self,
         directory: &Directory,
@@ -145,36 +145,36 @@ impl<'a> Reader<'a> {
         self.begin(dir, directory, is_enough)
     }
 
-    /// Begins to read a directory that is open. Its attributes come first, and before these the look-out for changes.
+    /// Reads an open directory. First the detection of changes begins, then the attributes are read.
     pub(super) fn begin(
         &mut self,
         dir: Arc<OpenFile>,
         directory: &Directory,
         is_enough: &mut dyn FnMut() -> bool,
     ) -> Option<Reading> {
-        let is_noticed = self.session.export.promises.notices(dir.as_fd(), dir.id);
+        let is_covered = self.session.export.detection.ensure_watched(dir.as_fd(), dir.id);
         let stat = self.session.stat(&dir).ok()?;
         let listing = Listing { dir: Arc::clone(&dir), names: Vec::new().into_iter(), from: 0 };
-        let (part, rest) = self.go_on(Box::new(listing), directory, is_enough);
-        // Elsewhere each entry needs the directory to be watched.
+        let (part, rest) = self.continue_listing(Box::new(listing), directory, is_enough);
+        // On another file system each entry must be registered through the directory.
         let is_needed = dir.id.fs != 0;
-        Some(Reading { stat, is_noticed, part, rest, dir: is_needed.then_some(dir) })
+        Some(Reading { stat, is_covered, part, rest, dir: is_needed.then_some(dir) })
     }
 
-    /// The next entries: at least one where there is one, at most so many that `is_enough`.
-    pub(super) fn go_on(
+    /// Reads further entries, at least one if there is one, until `is_enough`.
+    pub(super) fn continue_listing(
         &mut self,
         mut listing: Box<Listing>,
         directory: &Directory,
         is_enough: &mut dyn FnMut() -> bool,
-    ) -> (Part, Rest) {
+    ) -> (Part, Remainder) {
         let mut part = Part::default();
         loop {
             let Some(name) = listing.names.next() else {
                 match next_names(&listing.dir, listing.from, &mut self.batch) {
-                    Err(failure) => return (part, Rest::Broken(failure)),
+                    Err(failure) => return (part, Remainder::Broken(failure)),
                     Ok(names) => match names.last() {
-                        None => return (part, Rest::Ended),
+                        None => return (part, Remainder::Ended),
                         Some(last) => {
                             listing.from = last.next;
                             listing.names = names.into_iter();
@@ -187,22 +187,22 @@ impl<'a> Reader<'a> {
             let child = self.child(directory, &found);
             part.add(found, child);
             if part.is_full(self.entries_max) || is_enough() {
-                return (part, Rest::More(listing));
+                return (part, Remainder::More(listing));
             }
         }
     }
 
-    /// The entry with its attributes; `None` when it is gone meanwhile.
-    fn look(&self, dir: &OpenFile, Name { mut name, .. }: Name) -> Option<Found> {
+    /// The entry with its attributes; `None` if it is gone meanwhile.
+    fn look(&self, dir: &OpenFile, Name { mut name, .. }: Name) -> Option<FoundEntry> {
         let terminated = CStr::from_bytes_with_nul(&name).ok()?;
         let stat = stat_name(dir.as_fd(), terminated, self.session.export.home).ok()?;
         let contents = self.contents(dir.as_fd(), terminated, &stat);
         name.pop();
-        Some(Found { name, stat, contents })
+        Some(FoundEntry { name, stat, contents })
     }
 
-    /// The entry as a directory that is itself to be told of. One whose path would be too long cannot be.
-    fn child(&self, directory: &Directory, found: &Found) -> Option<Directory> {
+    /// The entry as a directory that is to be sent. `None` if its path would be too long.
+    fn child(&self, directory: &Directory, found: &FoundEntry) -> Option<Directory> {
         if found.stat.kind != Kind::Directory || directory.level >= self.depth {
             return None;
         }

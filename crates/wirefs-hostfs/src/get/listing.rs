@@ -1,4 +1,4 @@
-//! A directory's entries with their attributes.
+//! The entries of a directory with their attributes.
 
 use super::pieces::Pieces;
 use crate::attributes::stat_name;
@@ -14,31 +14,30 @@ use wirefs_op::message::get::{GetMode, Tget};
 use wirefs_op::path::is_name;
 use wirefs_op::{DirEntry, Errno};
 
-/// Raw entries are fetched in batches of this many bytes: about a thousand names each.
+/// Bytes per batch of raw entries: about a thousand names.
 const BATCH_BYTES: usize = 64 * 1024;
 
-/// So many entries are looked at before they are promised and sent: one look at the leases for all of them, and not many
-/// promised in vain when the answer is full.
+/// Entries per grant of leases: one lock for all of them, and few useless leases when the answer is full.
 const ENTRIES: usize = 256;
 
-/// An entry as the directory has it, without its attributes.
+/// A directory entry without attributes.
 #[derive(Debug)]
 pub(crate) struct Name {
-    /// Ended by NUL.
+    /// Terminated by NUL.
     pub(crate) name: Vec<u8>,
-    /// Where the listing goes on after it.
+    /// The position after it in the listing.
     pub(crate) next: u64,
 }
 
 impl Session {
-    /// Sends the entries from `request.offset` on, packed.
+    /// Sends the packed entries from `request.offset` on.
     pub(super) fn list(
         &self,
         request: &Tget,
         (seen, dir): (&Object, &OpenFile),
         pieces: &mut Pieces<'_>,
     ) -> Result<(), Failure> {
-        let noticed = self.notice_names(seen, pieces.replies());
+        let coverage = self.cover_names(seen, pieces.replies());
         let whole = request.mode.has(GetMode::WHOLE);
         let mut writer = ListingWriter::new(pieces.piece_bytes_max());
         let mut from = request.offset;
@@ -54,7 +53,7 @@ impl Session {
                 let entries = names.by_ref().take(ENTRIES).filter_map(|name| self.entry_stat(dir, name));
                 let mut entries: Vec<DirEntry> = entries.collect();
                 let mut stats = entries.iter_mut().map(|entry| &mut entry.stat);
-                self.promise_entries((dir.as_fd(), dir.id), noticed, pieces.replies(), &mut stats);
+                self.lease_entries((dir.as_fd(), dir.id), coverage, pieces.replies(), &mut stats);
                 for entry in &entries {
                     if writer.push(entry) {
                         continue;
@@ -70,7 +69,7 @@ impl Session {
                     }
                     writer = ListingWriter::new(pieces.piece_bytes_max());
                     if !writer.push(entry) {
-                        // The bytes asked for are used up but for less than an entry.
+                        // The rest of the requested bytes is too small for an entry.
                         return pieces.end_listing();
                     }
                 }
@@ -78,7 +77,7 @@ impl Session {
         }
     }
 
-    /// The entry with its attributes; `None` when it is gone meanwhile.
+    /// The entry with its attributes; `None` if it is gone meanwhile.
     fn entry_stat(&self, dir: &OpenFile, Name { mut name, next }: Name) -> Option<DirEntry> {
         let terminated = CStr::from_bytes_with_nul(&name).ok()?;
         let stat = stat_name(dir.as_fd(), terminated, self.export.home).ok()?;
@@ -87,11 +86,11 @@ impl Session {
     }
 }
 
-/// The next batch of names from `from` on, without `.` and `..`; none at the end of the directory.
+/// The next batch of names from `from` on, without `.` and `..`; empty at the end of the directory.
 pub(crate) fn next_names(dir: &OpenFile, from: u64, batch: &mut Vec<u8>) -> Result<Vec<Name>, Failure> {
     batch.reserve(BATCH_BYTES);
     let _position = dir.position();
-    // Another batch may have been read through this descriptor meanwhile.
+    // Another thread may have read through this descriptor meanwhile.
     rustix::fs::seek(dir, SeekFrom::Start(from))?;
     batch.clear();
     let mut entries = RawDir::new(dir, batch.spare_capacity_mut());

@@ -1,4 +1,4 @@
-//! The replies to one Tget: how many, how large, and what each says about what follows.
+//! The replies to one Tget: their number, their sizes, and their flags.
 
 use crate::failure::Failure;
 use bytes::Bytes;
@@ -9,17 +9,17 @@ use wirefs_op::wire::Data;
 use wirefs_op::{Reply, Stat};
 use wirefs_server::Replies;
 
-/// Cuts the answer into replies.
+/// Splits the answer into replies.
 pub(crate) struct Pieces<'a> {
-    /// The open file to tell.
+    /// The fd for the reply.
     pub(crate) fd: Fd,
     stat: Option<Stat>,
     size: Option<u64>,
     bytes_left: usize,
-    /// Replies that may still be sent; `None` is no bound.
+    /// Replies that may still be sent; `None` is no limit.
     messages_left: Option<u16>,
-    /// Whether what is told of the name may be believed.
-    pub(crate) is_place_promised: bool,
+    /// Whether the client gets a lease on the names of the directory.
+    pub(crate) are_names_leased: bool,
     replies: &'a mut dyn Replies,
 }
 
@@ -31,41 +31,41 @@ impl<'a> Pieces<'a> {
             size: None,
             bytes_left: usize::try_from(request.count).unwrap_or(usize::MAX),
             messages_left: (request.nmsgs > 0).then_some(request.nmsgs),
-            is_place_promised: false,
+            are_names_leased: false,
             replies,
         }
     }
 
-    /// Where the answer goes.
+    /// The receiver of the replies.
     pub(crate) fn replies(&mut self) -> &mut dyn Replies {
         self.replies
     }
 
-    /// Puts the attributes into the next reply.
-    pub(crate) fn tell(&mut self, stat: Stat) {
+    /// Adds the attributes to the next reply.
+    pub(crate) fn set_stat(&mut self, stat: Stat) {
         self.size = Some(stat.size);
         self.stat = Some(stat);
     }
 
-    /// The size that the attributes tell, if they were asked for.
+    /// The size in the attributes, if they were requested.
     pub(crate) fn stat_size(&self) -> Option<u64> {
         self.size
     }
 
-    /// The most data that the next reply may hold, in bytes.
+    /// The largest data of the next reply, in bytes.
     pub(crate) fn piece_bytes_max(&self) -> usize {
         self.bytes_left.min(DATA_BYTES_MAX)
     }
 
-    /// Whether the next reply is the last that was asked for.
+    /// Whether the next reply is the last requested one.
     pub(crate) fn is_last(&self) -> bool {
         self.messages_left == Some(1)
     }
 
-    /// Sends one piece; true when it was the last. `is_at_end`: nothing follows in the file or listing.
+    /// Sends one piece; returns whether it was the last. `is_at_end`: it ends the file or listing.
     ///
     /// # Errors
-    /// Nobody wants the rest.
+    /// No further replies are wanted.
     pub(crate) fn send(&mut self, data: Bytes, is_at_end: bool) -> Result<bool, Failure> {
         self.bytes_left = self.bytes_left.saturating_sub(data.len());
         let is_last = is_at_end || self.bytes_left == 0 || self.is_last();
@@ -75,41 +75,41 @@ impl<'a> Pieces<'a> {
         Ok(is_last)
     }
 
-    /// Ends the answer with attributes alone.
+    /// Ends the answer without data.
     ///
     /// # Errors
-    /// Nobody wants the rest.
+    /// No further replies are wanted.
     pub(crate) fn end_without_data(&mut self) -> Result<(), Failure> {
         self.reply(GotMode::LAST, Bytes::new())
     }
 
-    /// Ends the answer with attributes alone, since the whole of the data would not fit.
+    /// Ends the answer without data, because the whole data would not fit.
     ///
     /// # Errors
-    /// Nobody wants the rest.
+    /// No further replies are wanted.
     pub(crate) fn end_without_whole(&mut self) -> Result<(), Failure> {
         self.reply(GotMode::LAST.and(GotMode::MORE), Bytes::new())
     }
 
-    /// Ends the answer to a name that is not there.
+    /// Ends the answer to a lookup of an absent name.
     ///
     /// # Errors
-    /// Nobody wants the rest.
+    /// No further replies are wanted.
     pub(crate) fn end_absent(&mut self) -> Result<(), Failure> {
         self.reply(GotMode::LAST.and(GotMode::ABSENT), Bytes::new())
     }
 
-    /// Ends a listing whose next entry does not fit into what was asked.
+    /// Ends a listing whose next entry exceeds the requested bytes.
     ///
     /// # Errors
-    /// Nobody wants the rest.
+    /// No further replies are wanted.
     pub(crate) fn end_listing(&mut self) -> Result<(), Failure> {
         self.reply(GotMode::DATA.and(GotMode::MORE).and(GotMode::LAST), Bytes::new())
     }
 
     fn reply(&mut self, mode: GotMode, data: Bytes) -> Result<(), Failure> {
-        // Said once: later pieces are of the same object.
-        let mode = mode.and_if(std::mem::take(&mut self.is_place_promised), GotMode::PLACE);
+        // Stated once: later pieces are of the same object.
+        let mode = mode.and_if(std::mem::take(&mut self.are_names_leased), GotMode::PLACE);
         let reply = Rget { fd: self.fd, mode, stat: self.stat.take(), data: Data(data) };
         Ok(self.replies.send(Reply::Get(reply))?)
     }

@@ -1,6 +1,6 @@
 //! Creates objects on behalf of callers.
 
-use super::{Subject, Where, changes_object};
+use super::{Location, Subject, changes_object};
 use crate::attributes;
 use crate::failure::{Failure, errno, uninterrupted};
 use crate::identity::Acting;
@@ -13,13 +13,13 @@ use rustix::io::Errno as SystemErrno;
 use wirefs_op::message::put::{Create, PutMode, Tput};
 use wirefs_op::message::target::Place;
 use wirefs_op::{Errno, Kind};
-use wirefs_server::{Found, Replies};
+use wirefs_server::{PriorState, Replies};
 
-/// How often a file that others keep making and removing is tried.
+/// Attempts to open or create a file that is concurrently created and removed.
 const TRIES_MAX: usize = 64;
 
 impl Session {
-    /// Creates what the request says, or finds the regular file that is there already.
+    /// Creates the object, or finds the existing regular file.
     pub(super) fn create(&self, request: &Tput, replies: &mut dyn Replies) -> Result<Subject<'_>, Failure> {
         let create = request.create.as_ref().ok_or(Errno::Invalid)?;
         if request.mode.has(PutMode::NAMELESS) {
@@ -30,10 +30,11 @@ impl Session {
         }
         let entry = self.entry(&Place { path: request.target.path.clone(), dir: request.target.id })?;
         replies.touch(&[entry.touched()])?;
-        replies.begins(&mut || self.look(&entry).is_none().then(Found::default));
-        let turn = self.turn_of_names([entry.dir.id; 2]);
-        // Nobody can be told of what is done to it before it is known which object it is.
-        let birth = changes_object(request, create.kind).then(|| self.export.promises.births.begin());
+        replies.record_prior_state(&mut || self.look(&entry).is_none().then(PriorState::default));
+        let guard = self.lock_names([entry.dir.id; 2]);
+        // Until the object's id is known, its changes cannot be touched, so it must not be leased.
+        let pending_creation =
+            changes_object(request, create.kind).then(|| self.export.detection.pending_creations.begin());
         let dir_before = self.version_of(&entry.dir);
         let (object, is_new) = match create.kind {
             Kind::File => self.create_file(&entry, create, request.mode.has(PutMode::EXCLUSIVE))?,
@@ -48,13 +49,13 @@ impl Session {
             }
         };
         let dir_after = self.version_of(&entry.dir);
-        drop(turn);
+        drop(guard);
         if is_new && request.mode.has(PutMode::EXCLUSIVE) {
-            self.created_exclusively(&entry.name);
+            self.settle_lock_name(&entry.name);
         }
-        let object = self.noticed_in(&entry.dir, object, replies);
-        let birth = birth.filter(|_| is_new);
-        Ok(Subject { object, place: Where::Entry(entry), is_new, birth, dir_before, dir_after })
+        let object = self.covered_in(&entry.dir, object, replies);
+        let pending_creation = pending_creation.filter(|_| is_new);
+        Ok(Subject { object, place: Location::Entry(entry), is_new, pending_creation, dir_before, dir_after })
     }
 
     /// The file, and whether it is new.
@@ -74,7 +75,7 @@ impl Session {
                 Err(SystemErrno::EXIST) if !exclusive => match self.child(entry) {
                     Ok(object) if object.kind == Kind::File => return Ok((object, false)),
                     Ok(_) => return Err(Errno::Exists.into()),
-                    // Removed between the two looks.
+                    // Removed meanwhile.
                     Err(Errno::NotFound) => {}
                     Err(error) => return Err(error.into()),
                 },
@@ -96,22 +97,22 @@ impl Session {
         let object = self.created(fd?)?;
         Ok(Subject {
             object,
-            place: Where::Nameless(dir),
+            place: Location::Nameless(dir),
             is_new: true,
-            birth: None,
+            pending_creation: None,
             dir_before: None,
             dir_after: None,
         })
     }
 
     fn created(&self, fd: OwnedFd) -> Result<Object, Failure> {
-        // As in `Object::reopen`. Its maker may; a file system that knows no such thing loses nothing else.
+        // As in `Object::reopen`. A file system without this flag only loses the feature.
         let _ = rustix::fs::fcntl_setfl(&fd, rustix::fs::OFlags::NOATIME);
         let statx = attributes::statx(fd.as_fd(), c"")?;
         let id = attributes::file_id(&statx, self.export.home);
         let access = Access::READ.union(Access::WRITE);
-        let noticed = self.export.promises.of_object();
-        Ok(Object::of_open(OpenFile::new(fd, id, Kind::File, access), noticed))
+        let coverage = self.export.detection.object_coverage();
+        Ok(Object::of_open(OpenFile::new(fd, id, Kind::File, access), coverage))
     }
 
     fn create_other(&self, entry: &Entry, create: &Create, target: &[u8]) -> Result<(), Failure> {

@@ -1,4 +1,4 @@
-//! Changes attributes, in the order in which none undoes another.
+//! Changes attributes in an order in which no change undoes another.
 
 use crate::attributes::{self, proc_path};
 use crate::failure::{Failure, uninterrupted};
@@ -14,11 +14,11 @@ use wirefs_op::{Errno, SetStat, SetTime};
 const SET_UID: u32 = 0o4000;
 const SET_GID: u32 = 0o2000;
 const GROUP_EXECUTE: u32 = 0o010;
-/// An id that leaves the owner or group as it is, to the system.
+/// The system's value for "keep the owner or group".
 const NO_ID: u32 = u32::MAX;
 
-/// Changes what `set` says. Size first, since it needs rights that a new mode may take away; owner before mode, since a
-/// new owner costs the set-id bits; times last, since the others touch them.
+/// Applies `set`. Size first, since it needs rights that a new mode may remove; owner before mode, since a new
+/// owner clears the set-id bits; times last, since the other changes update them.
 pub(super) fn apply(object: &Object, file: Option<&OpenFile>, set: &SetStat) -> Result<(), Failure> {
     if let Some(size) = set.size {
         i64::try_from(size).map_err(|_| Errno::FileTooBig)?;
@@ -46,7 +46,7 @@ pub(super) fn apply(object: &Object, file: Option<&OpenFile>, set: &SetStat) -> 
     Ok(())
 }
 
-/// Changes the permission bits of the very object; links have none of their own.
+/// Changes the permission bits of this object; symlinks have none.
 ///
 /// # Errors
 /// As for `chmod`.
@@ -64,7 +64,7 @@ pub(crate) fn set_mode(object: &Object, mode: u32) -> Result<(), Failure> {
 fn set_times(object: &Object, set: &SetStat) -> Result<(), Failure> {
     let times = Timestamps { last_access: timespec(set.atime), last_modification: timespec(set.mtime) };
     match uninterrupted(|| rustix::fs::utimensat(object, c"", &times, AtFlags::EMPTY_PATH)) {
-        // Kernels before 5.8 take no empty path here.
+        // Kernels before 5.8 accept no empty path here.
         Err(SystemErrno::INVAL | SystemErrno::NOENT) => {
             let path = proc_path(object.as_fd());
             Ok(uninterrupted(|| rustix::fs::utimensat(CWD, &path, &times, AtFlags::empty()))?)
@@ -83,8 +83,8 @@ fn timespec(time: Option<SetTime>) -> Timespec {
 }
 
 impl Session {
-    /// Takes away what lets a program act as the file's owner or group, or with rights of its own, before its contents
-    /// change. `sets_mode`: the bits are about to be set anyway.
+    /// Removes set-id bits and file capabilities before the contents change. `sets_mode`: the request sets the mode
+    /// anyway.
     pub(super) fn kill_privileges(&self, object: &Object, sets_mode: bool) -> Result<(), Failure> {
         let mode = u32::from(attributes::statx(object.as_fd(), c"")?.stx_mode);
         let mut falling = mode & SET_UID;
@@ -93,14 +93,14 @@ impl Session {
         }
         if falling != 0 && !sets_mode {
             match set_mode(object, mode & !falling) {
-                // Not the owner's server: then the kernel takes them away itself at the write.
+                // Not the owner: the kernel removes them at the write.
                 Ok(()) | Err(Failure::Errno(Errno::NotPermitted)) => {}
                 Err(failure) => return Err(failure),
             }
         }
         match rustix::fs::removexattr(proc_path(object.as_fd()), c"security.capability") {
-            // Not there, or not possible; a server without the right to take it away writes without it too, and the
-            // kernel then takes it away itself.
+            // Absent, or not supported. A server without the permission writes without it as well, so the kernel
+            // removes the capabilities at the write.
             Ok(()) | Err(SystemErrno::NODATA | SystemErrno::OPNOTSUPP | SystemErrno::PERM) => Ok(()),
             Err(error) => Err(error.into()),
         }

@@ -8,14 +8,14 @@ use std::io::IoSlice;
 use wirefs_op::Errno;
 use wirefs_op::message::put::{PutMode, Tput};
 
-/// To `pwritev2`: use the file position and move it.
+/// Offset for `pwritev2`: use the file position and advance it.
 const AT_POSITION: u64 = u64::MAX;
 
-/// What a write did.
+/// The result of a write.
 pub(super) struct Written {
-    /// Bytes.
+    /// Bytes written.
     pub(super) count: u32,
-    /// Where they went.
+    /// The offset of the first byte.
     pub(super) offset: u64,
 }
 
@@ -25,21 +25,21 @@ impl Written {
     }
 }
 
-/// Writes all of the data. What was written before a failure counts: the failure comes again with the rest.
+/// Writes all data. Bytes written before a failure count: the failure occurs again with the rest.
 pub(super) fn write(file: &OpenFile, request: &Tput) -> Result<Written, Failure> {
     let data: &[u8] = &request.data.0;
     if request.mode.has(PutMode::APPEND) {
         return append(file, data);
     }
-    // Bounded: data is bounded, so only the offset can be out of range.
+    // The data is bounded, so only the offset can be out of range.
     let end = request.offset.checked_add(data.len() as u64).ok_or(Errno::FileTooBig)?;
     i64::try_from(end).map_err(|_| Errno::FileTooBig)?;
     let count = write_all(data, |rest, done| rustix::io::pwrite(file, rest, request.offset + done))?;
     Ok(Written { count, offset: request.offset })
 }
 
-/// Writes to the end, wherever that is: the kernel finds it and writes there in one step, so that writers on all clients
-/// and on the server itself never overwrite each other.
+/// Appends to the file. The kernel determines the end and writes in one step, so that concurrent appends of clients
+/// and server programs never overlap.
 fn append(file: &OpenFile, data: &[u8]) -> Result<Written, Failure> {
     let _position = file.position();
     let count = write_all(data, |rest, _| {

@@ -1,11 +1,12 @@
-//! What one round gathers and tells: each thing once.
+//! The events and reports of one round, without duplicates.
 
-use super::Outside;
+use bytes::Bytes;
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use wirefs_op::FileId;
+use wirefs_server::{ExternalChange, ObserveChange};
 
-/// What was seen, each thing once, in the order in which it was first seen.
+/// Events without duplicates, in the order of their first occurrence.
 #[derive(Debug)]
 pub(super) struct Batch<K> {
     places: HashMap<K, usize>,
@@ -36,18 +37,15 @@ impl<K: Eq + Hash> Batch<K> {
     }
 }
 
-/// Who hears of changes.
-pub(super) type Tell = Box<dyn FnMut(Outside) + Send>;
-
-/// One round's reports: ways that lead to the same object make one.
-pub(super) struct Telling<'a> {
-    tell: &'a mut Tell,
-    told: HashSet<(FileId, Option<Vec<u8>>)>,
+/// The reports of one round. Events that lead to the same object make one report.
+pub(super) struct RoundReport<'a> {
+    observer: &'a mut ObserveChange,
+    reported: HashSet<(FileId, Option<Bytes>)>,
 }
 
-impl Telling<'_> {
-    pub(super) fn new(tell: &mut Tell) -> Telling<'_> {
-        Telling { tell, told: HashSet::new() }
+impl RoundReport<'_> {
+    pub(super) fn new(observer: &mut ObserveChange) -> RoundReport<'_> {
+        RoundReport { observer, reported: HashSet::new() }
     }
 
     pub(super) fn object(&mut self, id: FileId, version: Option<u64>) {
@@ -55,16 +53,16 @@ impl Telling<'_> {
     }
 
     pub(super) fn name(&mut self, dir: FileId, name: Vec<u8>, version: Option<u64>) {
-        self.changed(dir, Some(name), version);
+        self.changed(dir, Some(name.into()), version);
     }
 
-    fn changed(&mut self, id: FileId, name: Option<Vec<u8>>, version: Option<u64>) {
-        if self.told.insert((id, name.clone())) {
-            (self.tell)(Outside::Changed { id, name, version });
+    fn changed(&mut self, id: FileId, name: Option<Bytes>, version: Option<u64>) {
+        if self.reported.insert((id, name.clone())) {
+            (self.observer)(ExternalChange::Changed { id, name, version });
         }
     }
 
     pub(super) fn lost(&mut self) {
-        (self.tell)(Outside::Lost);
+        (self.observer)(ExternalChange::Lost);
     }
 }

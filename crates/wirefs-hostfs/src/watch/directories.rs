@@ -1,27 +1,26 @@
-//! News of single directories (fanotify, or inotify), for a user without special rights.
+//! Watches of single directories (fanotify or inotify), for a user without root rights.
 
-mod news;
 mod queue;
-mod told;
+mod reader;
+mod recent;
 
 use super::events::Handle;
 use super::{Shortage, local};
 use crate::attributes::{self, Device, proc_path};
 use crate::failure::uninterrupted;
-pub(super) use news::News;
 use queue::Queue;
+pub(super) use reader::DirectoryReader;
+use recent::RecentReports;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use told::Told;
 use wirefs_op::{FileId, Kind};
 
-/// Watches at most, whatever the process and the user may have. Each pins one object in the kernel, some 2 KiB.
+/// Watches at most. Each pins one object in the kernel, some 2 KiB.
 const WATCHES_MAX: usize = 1 << 16;
-/// The part of the descriptors of the process that watches may take: one in so many. Files kept open for clients take
-/// three quarters.
+/// The share of the process's descriptors for watches is one in so many. Open files of clients take three quarters.
 const DESCRIPTORS_PART: u64 = 8;
 
 /// One watched object.
@@ -29,14 +28,14 @@ const DESCRIPTORS_PART: u64 = 8;
 struct Watched {
     id: FileId,
     kind: Kind,
-    /// Opened for naming only. Names are looked up beneath it, so no path is needed, whoever renames what.
+    /// An `O_PATH` descriptor. Names are looked up relative to it, so renames of its path do not matter.
     fd: Arc<OwnedFd>,
-    /// As events name it, where they do.
+    /// Its handle, if events have handles.
     handle: Option<Handle>,
 }
 
 impl Watched {
-    /// Its version; `None`: it is gone.
+    /// Its version; `None`: it has no name left.
     fn version(&self) -> Option<u64> {
         let statx = attributes::statx(self.fd.as_fd(), c"").ok().filter(|statx| statx.stx_nlink > 0)?;
         Some(attributes::version(&statx))
@@ -45,12 +44,12 @@ impl Watched {
 
 #[derive(Debug, Default)]
 struct Table {
-    /// By the number of the watch: the kernel's, or ours where it has none.
+    /// By the number of the watch: the kernel's number, or our own for fanotify.
     by_number: HashMap<i32, Watched>,
     numbers: HashMap<FileId, i32>,
     handles: HashMap<Handle, i32>,
     last_number: i32,
-    /// The limit that was met, and whether it was told.
+    /// The limit that was reached, and whether it was reported.
     shortage: Option<(Shortage, bool)>,
 }
 
@@ -60,7 +59,7 @@ impl Table {
         if let Some(handle) = &watched.handle {
             self.handles.insert(handle.clone(), number);
         }
-        // The kernel knows one watch per object, so another id at this number is the same object's, and over.
+        // The kernel has one watch per object. Another id at this number is a former id of the same object.
         if let Some(former) = self.by_number.insert(number, watched) {
             self.numbers.remove(&former.id);
         }
@@ -98,22 +97,22 @@ pub(super) struct Directories {
     home: Device,
     watches_max: usize,
     table: Mutex<Table>,
-    told: Mutex<Told>,
+    recent: Mutex<RecentReports>,
 }
 
 impl Directories {
-    /// Makes a queue; see [`Queue::open`].
-    pub(super) fn open(entry: BorrowedFd<'_>, home: Device, leaves_out_own: bool) -> Option<Directories> {
-        let queue = Queue::open(entry, leaves_out_own)?;
+    /// Creates a queue; see [`Queue::open`].
+    pub(super) fn open(entry: BorrowedFd<'_>, home: Device, excludes_own: bool) -> Option<Directories> {
+        let queue = Queue::open(entry, excludes_own)?;
         let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
         let part = descriptors.and_then(|all| usize::try_from(all / DESCRIPTORS_PART).ok());
         let watches_max = part.map_or(WATCHES_MAX, |part| part.min(WATCHES_MAX));
-        Some(Directories { queue, home, watches_max, table: Mutex::default(), told: Mutex::default() })
+        Some(Directories { queue, home, watches_max, table: Mutex::default(), recent: Mutex::default() })
     }
 
-    /// Whether the server's own changes are not told of.
-    pub(super) fn leaves_out_own(&self) -> bool {
-        self.queue.leaves_out_own()
+    /// Whether own changes are excluded.
+    pub(super) fn excludes_own(&self) -> bool {
+        self.queue.excludes_own()
     }
 
     pub(super) fn queue(&self) -> BorrowedFd<'_> {
@@ -124,8 +123,8 @@ impl Directories {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn told(&self) -> MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn recent(&self) -> MutexGuard<'_, RecentReports> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// See [`super::Watcher::watch`].
@@ -136,33 +135,33 @@ impl Directories {
         let Ok(statx) = attributes::statx(object, c"") else {
             return false;
         };
-        // Without a name it would be held from being freed; and a watch under a wrong id would tell of another object.
+        // An object without a name could not be freed, and a watch with a wrong id would report another object.
         if statx.stx_nlink == 0 || attributes::file_id(&statx, self.home) != id {
             return false;
         }
-        if id.fs != 0 && !local::tells_all(object) {
+        if id.fs != 0 && !local::reports_all_changes(object) {
             return false;
         }
         let kind = attributes::kind(&statx);
-        // Through the system's table of open files it is this very object, whatever its name is by now; opened anew, since
-        // the caller's descriptor may be one that keeps others from running or locking the file.
+        // The path in /proc leads to this object, whatever its present name is. It is opened again, since the
+        // caller's descriptor may prevent programs from executing or locking the file.
         let path = proc_path(object);
         let how = OFlags::PATH | OFlags::CLOEXEC;
         let Ok(fd) = uninterrupted(|| rustix::fs::open(&path, how, Mode::empty())) else {
             return false;
         };
-        let handle = match self.queue.leaves_out_own() {
+        let handle = match self.queue.excludes_own() {
             true => queue::handle(fd.as_fd()).ok(),
             false => None,
         };
-        if handle.is_none() && self.queue.leaves_out_own() {
+        if handle.is_none() && self.queue.excludes_own() {
             return false;
         }
         let mut table = self.table();
         if table.numbers.contains_key(&id) {
             return true;
         }
-        // Of a disk and its copy, both mounted, events could not be told apart.
+        // Events of a disk and its copy, both mounted, would be indistinguishable.
         if handle.as_ref().is_some_and(|handle| table.handles.contains_key(handle)) {
             return false;
         }
@@ -171,8 +170,8 @@ impl Directories {
             table.set_shortage(Shortage::OpenFiles { watched });
             return false;
         }
-        // INVARIANT: the table stays locked from here to the insertion, so that an event of the new watch, which needs
-        // the table to be understood, finds it there.
+        // INVARIANT: the table stays locked until the insertion, so that the reader finds the watch when its first
+        // event arrives.
         match self.queue.add(&path, kind) {
             Ok(number) => {
                 let number = number.unwrap_or_else(|| table.next_number());
@@ -192,12 +191,13 @@ impl Directories {
     pub(super) fn unwatch(&self, id: FileId) {
         let number = self.table().numbers.get(&id).copied();
         if let Some(number) = number {
-            self.forget(number);
+            self.end_watch(number);
         }
     }
 
-    /// Ends a watch; the object is let go of once the table is free again, since the last reference may free its blocks.
-    fn forget(&self, number: i32) -> Option<Watched> {
+    /// Ends a watch. The object is returned, so that its descriptor is closed without the table's lock: the last
+    /// close may free its blocks.
+    fn end_watch(&self, number: i32) -> Option<Watched> {
         let mut table = self.table();
         let watched = table.remove(number)?;
         self.queue.remove(&proc_path(watched.fd.as_fd()), watched.kind, number);
@@ -205,8 +205,8 @@ impl Directories {
         Some(watched)
     }
 
-    /// See [`super::Watcher::crowd`].
-    pub(super) fn crowd(&self) -> Vec<FileId> {
+    /// See [`super::Watcher::trim_candidates`].
+    pub(super) fn trim_candidates(&self) -> Vec<FileId> {
         let table = self.table();
         let is_crowded = table.numbers.len() > self.watches_max / 2 || table.shortage.is_some();
         if is_crowded { table.numbers.keys().copied().collect() } else { Vec::new() }
@@ -218,7 +218,7 @@ impl Directories {
         if let Some(itself) = number.and_then(|number| self.watched(number)) {
             return itself.version();
         }
-        let (number, name) = self.told().place(id)?;
+        let (number, name) = self.recent().place(id)?;
         let dir = self.watched(number)?;
         let statx = attributes::statx(dir.fd.as_fd(), &name).ok()?;
         (attributes::file_id(&statx, self.home) == id).then(|| attributes::version(&statx))
@@ -232,7 +232,7 @@ impl Directories {
     /// See [`super::Watcher::take_shortage`].
     pub(super) fn take_shortage(&self) -> Option<Shortage> {
         let mut table = self.table();
-        let (shortage, was_told) = table.shortage.as_mut()?;
-        (!std::mem::replace(was_told, true)).then_some(*shortage)
+        let (shortage, was_reported) = table.shortage.as_mut()?;
+        (!std::mem::replace(was_reported, true)).then_some(*shortage)
     }
 }

@@ -1,23 +1,23 @@
-//! The bytes of fanotify's events.
+//! The bytes of fanotify events.
 //!
 //! ```text
 //! event:  length[4] version[1] -[1] header length[2] mask[8] fd[4] pid[4]  record*
-//! record: type[1] -[1] length[2] fsid[8] handle length[4] handle type[4] handle  name NUL, where the type has one
+//! record: type[1] -[1] length[2] fsid[8] handle length[4] handle type[4] handle  name NUL, if the type has one
 //! ```
-//! Numbers are in the machine's own order. (`fanotify(7)`, the kernel's `uapi/linux/fanotify.h`.)
+//! Numbers are in native byte order. (`fanotify(7)`, the kernel's `uapi/linux/fanotify.h`.)
 
-/// Changes of what a name means.
+/// Events that change the meaning of a name.
 pub(super) const NAMES: u64 = libc::FAN_CREATE | libc::FAN_DELETE | libc::FAN_MOVED_FROM | libc::FAN_MOVED_TO;
-/// Changes of an object.
+/// Events that change an object.
 pub(super) const OBJECTS: u64 =
     libc::FAN_MODIFY | libc::FAN_CLOSE_WRITE | libc::FAN_ATTRIB | libc::FAN_DELETE_SELF | libc::FAN_MOVE_SELF;
 
-/// The layout that is understood (`FANOTIFY_METADATA_VERSION`).
+/// The supported layout (`FANOTIFY_METADATA_VERSION`).
 const LAYOUT: u8 = 3;
 const HEADER_BYTES: usize = 24;
 const RECORD_HEADER_BYTES: usize = 20;
 
-/// An object as the kernel names it in events: file system and handle.
+/// An object in the kernel's events: file system and handle.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Handle {
     pub(crate) fsid: u64,
@@ -25,43 +25,43 @@ pub(crate) struct Handle {
     pub(crate) bytes: Box<[u8]>,
 }
 
-/// What an event is about.
+/// The subject of an event.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Seen {
     /// This object changed.
     Object(Handle),
-    /// This name in this directory means something else.
+    /// This name in this directory has another meaning.
     Name(Handle, Vec<u8>),
-    /// Something changed, and what it was is not known.
+    /// An unknown object changed.
     Lost,
 }
 
-/// One event, as far as it is understood.
+/// One decoded event.
 #[derive(Debug)]
 pub(super) struct Report {
     pub(super) mask: u64,
-    /// The process made it that was asked about; other threads of it too.
+    /// Whether a thread of the given process caused it.
     pub(super) is_own: bool,
-    /// What changed, where the event has its handle.
+    /// The changed object, if the event has its handle.
     pub(super) object: Option<Handle>,
-    /// Where it is: the directory, and the name there.
+    /// The directory and the name of the object.
     pub(super) place: Option<(Handle, Vec<u8>)>,
 }
 
 impl Report {
-    /// Whether a name means something else now.
+    /// Whether a name has another meaning now.
     pub(super) fn changes_names(&self) -> bool {
         self.mask & NAMES != 0
     }
 
-    /// Whether the object changed. Whatever else removes or moves an object has an event of its own; the removal of a directory
-    /// that is still held has not, but is told with the directory beside its name.
+    /// Whether the object changed. The removal of a directory that is still open has no event of its own, but the
+    /// event of its name has the handle of the directory.
     pub(super) fn changes_object(&self) -> bool {
         self.mask & OBJECTS != 0 || self.mask & libc::FAN_DELETE != 0 && self.mask & libc::FAN_ONDIR != 0
     }
 }
 
-/// Hands on each event, with those of the process `own` marked; `None`: something happened, and what it was is not known.
+/// Decodes each event and marks those of the process `own`. `None`: an unknown object changed.
 pub(super) fn reports(mut events: &[u8], own: i32, mut see: impl FnMut(Option<Report>)) {
     while !events.is_empty() {
         let Some((event, rest)) = cut(events) else {
@@ -77,28 +77,28 @@ pub(super) fn reports(mut events: &[u8], own: i32, mut see: impl FnMut(Option<Re
     }
 }
 
-/// Tells what the events are about, but for those of the process `own`.
+/// The subjects of all events, except for those of the process `own`.
 pub(super) fn each(events: &[u8], own: i32, mut see: impl FnMut(Seen)) {
     reports(events, own, |report| match report {
         None => see(Seen::Lost),
         Some(report) if report.is_own => {}
-        Some(report) => tell(report, &mut see),
+        Some(report) => classify(report, &mut see),
     });
 }
 
-fn tell(report: Report, see: &mut impl FnMut(Seen)) {
+fn classify(report: Report, see: &mut impl FnMut(Seen)) {
     let (changes_names, changes_object) = (report.changes_names(), report.changes_object());
-    let mut is_told = false;
+    let mut is_reported = false;
     if let Some(object) = report.object.filter(|_| changes_object) {
-        is_told = true;
+        is_reported = true;
         see(Seen::Object(object));
     }
-    // A change of an object that has no handle of its own in the event is told by its name.
-    if let Some((dir, name)) = report.place.filter(|_| changes_names || !is_told) {
-        is_told = true;
+    // Without the object's handle the change is reported by its name.
+    if let Some((dir, name)) = report.place.filter(|_| changes_names || !is_reported) {
+        is_reported = true;
         see(Seen::Name(dir, name));
     }
-    if !is_told {
+    if !is_reported {
         see(Seen::Lost);
     }
 }
@@ -137,7 +137,7 @@ fn cut(events: &[u8]) -> Option<(Event<'_>, &[u8])> {
 impl Event<'_> {
     fn report(&self, records: Records, own: i32) -> Report {
         let Records { object, name } = records;
-        // A directory is told of as the name "." in itself.
+        // The kernel reports a directory itself as the name "." in it.
         let (itself, place) = match name {
             Some((dir, name)) if name.is_empty() || name == b"." => (Some(dir), None),
             name => (None, name),
@@ -145,13 +145,13 @@ impl Event<'_> {
         Report { mask: self.mask, is_own: self.process == own, object: object.or(itself), place }
     }
 
-    /// `None`: they are not understood.
+    /// The decoded records; `None`: invalid.
     fn records(&self) -> Option<Records> {
         let mut rest = self.records;
         let mut records = Records::default();
         while !rest.is_empty() {
             let length = usize::from(u16::from_ne_bytes(bytes(rest, 2)?));
-            // A record of no length would be met for ever.
+            // A record of length 0 would cause an endless loop.
             let (record, following) = rest.split_at_checked(length.max(1))?;
             rest = following;
             match *record.first()? {
@@ -162,7 +162,7 @@ impl Event<'_> {
                     let end = name.iter().position(|byte| *byte == 0)?;
                     records.name = Some((dir, name.get(..end)?.to_vec()));
                 }
-                // Nothing that was asked for.
+                // An event type that was not requested.
                 _ => {}
             }
         }
@@ -170,13 +170,13 @@ impl Event<'_> {
     }
 }
 
-/// The handle in a record, and what stands behind it.
+/// The handle in a record, and the bytes after it.
 fn handle(record: &[u8]) -> Option<(Handle, &[u8])> {
     let [low, high] = [4, 8].map(|at| bytes(record, at).map(u32::from_ne_bytes));
     let length = u32::from_ne_bytes(bytes(record, 12)?) as usize;
     let kind = i32::from_ne_bytes(bytes(record, 16)?);
     let (handle, rest) = record.get(RECORD_HEADER_BYTES..)?.split_at_checked(length)?;
-    // As `statvfs` puts the two words together.
+    // The order of the two words is that of `statvfs`.
     let fsid = u64::from(low?) | u64::from(high?) << 32;
     Some((Handle { fsid, kind, bytes: handle.into() }, rest))
 }

@@ -1,8 +1,9 @@
-//! News of whole file systems (fanotify), for root: who changed what, with nothing to be asked for in advance.
+//! Watches of whole file systems (fanotify), for root. They need no preparation per object, and report which
+//! process made a change.
 
+mod handle_cache;
 mod ignored;
-mod known;
-mod news;
+mod reader;
 
 use super::events::{self, Handle};
 use super::{local, open_directory};
@@ -10,7 +11,7 @@ use crate::attributes::{self, Device};
 use crate::sys;
 use ignored::Ignored;
 pub(crate) use ignored::IgnoredFiles;
-pub(super) use news::News;
+pub(super) use reader::FilesystemReader;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::Statx;
 use rustix::io::Errno;
@@ -20,51 +21,51 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use wirefs_op::FileId;
 
-/// The queue: without permission events, which would hold up programs; objects by handle, so that nothing is opened for an
-/// event; names with the handle of their directory.
+/// Flags of the queue. Without permission events, which would block programs; objects by handle, so that no file is
+/// opened for an event; names with the handle of their directory.
 const QUEUE: u32 = libc::FAN_CLASS_NOTIF
     | libc::FAN_CLOEXEC
     | libc::FAN_NONBLOCK
     | libc::FAN_REPORT_FID
     | libc::FAN_REPORT_DFID_NAME;
 
-/// What is told. Reading and opening change nothing but an access time. A program that wrote through a mapping often
-/// closes the file after that, which nothing else tells of.
+/// The requested events. Reads and opens are left out: they change only the access time. Closes are included: a
+/// program that wrote through a mapping often closes the file afterwards.
 const CHANGES: u64 = events::NAMES | events::OBJECTS | libc::FAN_ONDIR;
 
-/// The part of it that a busy file makes again and again.
+/// The events that a busy file causes repeatedly.
 const OBJECT_ATTRIBUTES: u64 = libc::FAN_MODIFY | libc::FAN_CLOSE_WRITE | libc::FAN_ATTRIB;
 
-/// File systems below the export that are watched at most, beside its own.
+/// Watched file systems below the export at most.
 const FILE_SYSTEMS_MAX: usize = 64;
-/// Objects on each of them that are remembered as watched.
+/// Registered objects per such file system.
 const WATCHED_MAX: usize = 1 << 16;
 
-/// What the kernel seems to have no memory for is looked for again after so long.
+/// The first wait before a repeated lookup after ENOMEM.
 const RETRY_MIN: Duration = Duration::from_micros(10);
-/// The longest wait before it is looked for the last time; 10 ms in all.
+/// The last wait; 10 ms in all.
 const RETRY_MAX: Duration = Duration::from_micros(5120);
 
 /// A file system that is, or was, marked.
 #[derive(Debug)]
 struct Marked {
-    /// What the kernel calls it in events.
+    /// Its number in events.
     fsid: u64,
-    /// What ids call it; 0 is the export's own.
+    /// Its number in ids; 0 is the export's own.
     number: u32,
-    /// A directory of it, open, without which no handle can be understood. It keeps the file system from being unmounted;
-    /// `None` where nothing on it is watched any more.
+    /// An open directory on it, which the lookup of handles needs. It prevents an unmount; `None` if no object on
+    /// it is watched any more.
     entry: Option<Arc<OwnedFd>>,
-    /// What is watched on it. Empty for the export's own, which is watched anyway.
+    /// The registered objects on it. Empty for the export's own file system, which is always watched.
     watched: HashSet<FileId>,
 }
 
-/// The object behind a handle.
-enum Found {
+/// The result of the lookup of a handle.
+enum HandleLookup {
     Id(FileId),
-    /// No object has this handle any more, or nobody wants to know.
+    /// The object is gone, or is not watched any more.
     Gone,
-    /// The system could not tell.
+    /// The lookup failed.
     Unknown,
 }
 
@@ -73,19 +74,19 @@ enum Found {
 pub(super) struct Filesystem {
     queue: OwnedFd,
     home: Device,
-    /// The export's own first.
+    /// The export's own comes first.
     marked: Mutex<Vec<Marked>>,
-    /// How many marks were made so far. A disk that is mounted again has the handles that it had, but may have another
-    /// number, and so other ids.
+    /// The number of marks so far. After a remount the handles of a file system are the same, but its number and
+    /// the ids may differ.
     marks: AtomicU64,
     ignored: Ignored,
 }
 
 impl Filesystem {
-    /// Marks the file system that `entry` is on. `None`: this process may not, or the file system or the kernel cannot.
+    /// Marks the file system of `entry`. `None`: not permitted, or not supported by the file system or the kernel.
     pub(super) fn open(entry: &OwnedFd, home: Device) -> Option<Filesystem> {
-        // With the object beside each name (Linux 5.17) a removed directory that somebody still holds is told by its id
-        // too, not only by its name.
+        // With the object's handle beside each name (Linux 5.17), the removal of an open directory is reported by
+        // its id too.
         let queue = sys::fanotify_init(QUEUE | libc::FAN_REPORT_TARGET_FID)
             .or_else(|_| sys::fanotify_init(QUEUE))
             .ok()?;
@@ -132,19 +133,19 @@ impl Filesystem {
             marked.watched.insert(id);
             return true;
         }
-        // Only a directory leads to a file system that was not met yet: a pipe or a device does things when opened.
+        // Only a directory may be opened to mark a new file system: opening a pipe or a device has side effects.
         let Some(entry) = open_directory(object) else {
             return false;
         };
         let is_it = attributes::statx(entry.as_fd(), c"")
             .is_ok_and(|statx| attributes::file_id(&statx, self.home) == id);
-        if !is_it || !local::tells_all(entry.as_fd()) {
+        if !is_it || !local::reports_all_changes(entry.as_fd()) {
             return false;
         }
         let Some(mut new) = self.mark(&entry, id.fs) else {
             return false;
         };
-        // What is not watched any more makes room, and its number in events may be given to another.
+        // File systems that are not watched any more make room. Their numbers in events may be reused.
         all.retain(|marked| {
             marked.entry.is_some() || (marked.fsid != new.fsid && marked.number != new.number)
         });
@@ -153,7 +154,7 @@ impl Filesystem {
         {
             all.remove(over);
         }
-        // Events of two file systems of one number could not be told apart.
+        // Events of two file systems with the same number would be indistinguishable.
         if all.len() > FILE_SYSTEMS_MAX || all.iter().any(|marked| marked.fsid == new.fsid) {
             self.unmark(&entry);
             return false;
@@ -181,36 +182,37 @@ impl Filesystem {
         }
     }
 
-    /// A mark that cannot be removed only tells of more than is asked for.
+    /// If a mark cannot be removed, it only causes unneeded reports.
     fn unmark(&self, entry: &OwnedFd) {
         let flags = libc::FAN_MARK_REMOVE | libc::FAN_MARK_FILESYSTEM | libc::FAN_MARK_ONLYDIR;
         let _ = sys::fanotify_mark(self.queue.as_fd(), flags, CHANGES, entry.as_fd());
     }
 
-    /// A directory of the file system that this handle is of, where that is marked.
+    /// An open directory on the file system of this handle, if it is marked.
     fn entry_of(&self, handle: &Handle) -> Option<Arc<OwnedFd>> {
         let all = self.marked();
         all.iter().find(|marked| marked.fsid == handle.fsid)?.entry.clone()
     }
 
-    /// Which object has this handle.
-    fn find(&self, handle: &Handle) -> Found {
+    /// Looks up the object of a handle.
+    fn find(&self, handle: &Handle) -> HandleLookup {
         let is_marked = self.marked().iter().any(|marked| marked.fsid == handle.fsid);
         let entry = match self.entry_of(handle) {
             Some(entry) => entry,
-            None if is_marked => return Found::Gone,
-            None => return Found::Unknown,
+            None if is_marked => return HandleLookup::Gone,
+            None => return HandleLookup::Unknown,
         };
         match look_up(&entry, handle) {
-            Ok(statx) => Found::Id(attributes::file_id(&statx, self.home)),
-            Err(Errno::STALE | Errno::NOENT) => Found::Gone,
-            Err(_) => Found::Unknown,
+            Ok(statx) => HandleLookup::Id(attributes::file_id(&statx, self.home)),
+            Err(Errno::STALE | Errno::NOENT) => HandleLookup::Gone,
+            Err(_) => HandleLookup::Unknown,
         }
     }
 }
 
-/// What a handle leads to. While another object is made that has the number of a removed one, the kernel says of this one that it has
-/// no memory (`iget_locked` in fs/inode.c finds `I_CREATING`, and ext4 takes its `NULL` for that); a moment later, that it is gone.
+/// The attributes of the object with this handle. If a new object is being created under the number of a removed
+/// one, the kernel returns ENOMEM for the old handle (`iget_locked` in fs/inode.c finds `I_CREATING`, and ext4
+/// takes its `NULL` for that), and shortly afterwards ESTALE.
 fn look_up(entry: &OwnedFd, handle: &Handle) -> Result<Statx, Errno> {
     let mut wait = RETRY_MIN;
     loop {
@@ -223,7 +225,7 @@ fn look_up(entry: &OwnedFd, handle: &Handle) -> Result<Statx, Errno> {
     }
 }
 
-/// Whether a handle leads back to its object: it takes the right to (`CAP_DAC_READ_SEARCH`), and a file system that can.
+/// Whether objects can be opened by handle. That needs `CAP_DAC_READ_SEARCH` and support by the file system.
 fn can_find_by_handle(entry: &OwnedFd) -> Result<bool, Errno> {
     let (kind, bytes) = sys::name_to_handle(entry.as_fd())?;
     let found = sys::open_by_handle(entry.as_fd(), kind, &bytes)?;

@@ -1,11 +1,11 @@
-//! Which file systems tell of all their changes.
+//! File systems that report all their changes.
 
 use rustix::fd::BorrowedFd;
 
-/// The numbers (`f_type` of `statfs`) of file systems that change only through the kernel that serves them.
+/// The numbers (`f_type` of `statfs`) of file systems that change only through this kernel.
 ///
-/// All others are left out: on a network's file system other machines make changes, a file system in user space (FUSE)
-/// may show anything, and what the kernel makes up (`proc`, `sysfs`) changes without a word.
+/// All others are excluded. Other machines change network file systems, a user-space file system (FUSE) may change
+/// at any time, and virtual ones (`proc`, `sysfs`) change without events.
 ///
 /// # Source
 /// `statfs(2)`, the kernel's `linux/magic.h`.
@@ -36,8 +36,8 @@ const LOCAL: [u32; 24] = [
     0x72b6,      // JFFS2
 ];
 
-/// Whether this kernel sees each change to the file system that `fd` is on.
-pub(super) fn tells_all(fd: BorrowedFd<'_>) -> bool {
-    // A signed word on some systems, of which the lower half counts on all.
+/// Whether this kernel reports each change of the file system of `fd`.
+pub(super) fn reports_all_changes(fd: BorrowedFd<'_>) -> bool {
+    // The type is signed on some systems; the lower half has the number on all of them.
     rustix::fs::fstatfs(fd).is_ok_and(|figures| LOCAL.contains(&(figures.f_type as u32)))
 }

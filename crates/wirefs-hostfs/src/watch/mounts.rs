@@ -1,7 +1,6 @@
-//! What is mounted below the export: a file system that comes or goes there changes what names mean, and no event tells of
-//! that.
+//! Mounts below the export. A mount or unmount changes the meaning of names, and no event reports that.
 
-use super::spaced::Spaced;
+use super::rate_limit::RateLimit;
 use crate::attributes::proc_path;
 use crate::failure::uninterrupted;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,22 +8,22 @@ use std::fs::File;
 use std::io::{Read, Seek};
 use std::time::{Duration, Instant};
 
-/// The list is read at most once in this time: on some hosts mounts come and go all the time, and the list is long.
+/// The list is read at most once in this time: on some hosts mounts come and go constantly, and the list is long.
 const GAP: Duration = Duration::from_millis(100);
-/// Bytes of the list that are read; one that is longer counts as changed whenever anything is mounted anywhere.
+/// Bytes of the list that are read. A longer list counts as changed after every mount on the host.
 const LIST_BYTES_MAX: u64 = 4 << 20;
-/// Fields of a line that say which mount it is and where: its number, its parent's, its device, what of it, the place.
+/// The fields of a line that identify a mount: its number, its parent's, its device, its root, its mount point.
 const FIELDS: usize = 5;
 
 /// The mounts below one directory.
 #[derive(Debug)]
 pub(super) struct Mounts {
-    /// The kernel's list, which tells a waiting thread when it changes.
+    /// The kernel's list, which a thread can poll for changes.
     list: File,
     root: OwnedFd,
-    /// Those below the directory when it was last looked; `None`: not known.
+    /// The mounts at the last look; `None`: unknown.
     known: Option<Vec<Vec<u8>>>,
-    check: Spaced,
+    check: RateLimit,
 }
 
 impl AsFd for Mounts {
@@ -34,10 +33,10 @@ impl AsFd for Mounts {
 }
 
 impl Mounts {
-    /// The mounts below `root`. `None`: the system does not list any.
+    /// The mounts below `root`. `None`: the system has no list.
     pub(super) fn below(root: OwnedFd) -> Option<Mounts> {
         let list = File::open("/proc/thread-self/mountinfo").ok()?;
-        let mut mounts = Mounts { list, root, known: None, check: Spaced::by(GAP) };
+        let mut mounts = Mounts { list, root, known: None, check: RateLimit::every(GAP) };
         mounts.known = mounts.look();
         Some(mounts)
     }
@@ -46,7 +45,7 @@ impl Mounts {
         self.check.deadline(now)
     }
 
-    /// Whether anything was mounted or unmounted below since it was last asked. `may_have`: the list has changed
+    /// Whether a file system was mounted or unmounted below since the last call. `may_have`: the list has changed
     /// somewhere.
     pub(super) fn have_changed(&mut self, may_have: bool) -> bool {
         if may_have {
@@ -69,13 +68,13 @@ impl Mounts {
         if reader.limit() == 0 {
             return None;
         }
-        // Asked each time, for the directory may be moved.
+        // Read each time, because the directory may be moved.
         let root = uninterrupted(|| rustix::fs::readlink(proc_path(self.root.as_fd()), Vec::new())).ok()?;
         Some(below(&list, root.to_bytes()))
     }
 }
 
-/// The lines of what is mounted below `root`, cut after the place.
+/// The lines of mounts below `root`, cut after the mount point.
 fn below(list: &[u8], root: &[u8]) -> Vec<Vec<u8>> {
     let mut prefix = escaped(root);
     if prefix.last() != Some(&b'/') {
@@ -92,7 +91,7 @@ fn below(list: &[u8], root: &[u8]) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// A path as the list writes it: what would break its lines and fields is told in octal.
+/// A path as in the list, with white space and backslashes in octal.
 fn escaped(path: &[u8]) -> Vec<u8> {
     let mut escaped = Vec::with_capacity(path.len());
     for byte in path {

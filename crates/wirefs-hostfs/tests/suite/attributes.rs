@@ -1,4 +1,4 @@
-//! Changing attributes.
+//! Changes of attributes.
 
 use crate::harness::{FIRST, World, at, create, keep, need_root, open_as, put, set, write};
 use wirefs_op::message::commit::{CommitScope, Tcommit};
@@ -80,7 +80,7 @@ fn an_open_file_changes_after_its_name_is_gone() {
 }
 
 #[test]
-fn privileges_fall_with_a_write_when_asked() {
+fn privileges_are_removed_with_a_write_if_requested() {
     let world = World::new();
     std::fs::write(world.host("file"), "").unwrap();
     for (before, after) in [(0o6755, 0o755), (0o4644, 0o644), (0o2644, 0o2644)] {
@@ -93,7 +93,7 @@ fn privileges_fall_with_a_write_when_asked() {
 }
 
 #[test]
-fn privileges_fall_whatever_mode_stands_in_a_request_that_sets_none() {
+fn privileges_are_removed_if_the_request_sets_no_mode() {
     let world = World::new();
     std::fs::write(world.host("file"), "").unwrap();
     let set_id = SetStat { mode: Some(0o4755), ..SetStat::default() };
@@ -106,7 +106,7 @@ fn privileges_fall_whatever_mode_stands_in_a_request_that_sets_none() {
 
 // S-18
 #[test]
-fn commits_of_every_scope_and_kind_name_the_run_of_the_server() {
+fn commits_of_every_scope_and_kind_return_the_boot_id() {
     let world = World::new();
     let made = world.put(FIRST, create("file", Kind::File, 0o644, keep())).unwrap();
     world.put(FIRST, create("pipe", Kind::Fifo, 0o644, PutMode::NONE)).unwrap();

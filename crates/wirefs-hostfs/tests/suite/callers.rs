@@ -1,4 +1,4 @@
-//! Acting for callers: what they create is theirs.
+//! Acting for callers: they own the objects that they create.
 
 use crate::harness::{FIRST, World, at, create_as, keep, need_root, own_cred};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -13,7 +13,7 @@ const KINDS: [Kind; 6] =
 
 // S-61
 #[test]
-fn every_kind_is_created_as_the_callers_own() {
+fn every_kind_is_owned_by_the_caller() {
     need_root();
     let world = World::new();
     assert!(world.tree.attach(SessionKey(9), &TreePath::root()).unwrap().acts_for_callers);
@@ -25,7 +25,7 @@ fn every_kind_is_created_as_the_callers_own() {
     }
     let nameless = create_as("", Kind::File, 0o666, USER, keep().and(PutMode::NAMELESS));
     assert_eq!(world.put(FIRST, nameless).unwrap().stat.unwrap().uid, 1000);
-    // The next one on this thread is the server's own again.
+    // The next creation of this thread is the server's own.
     let own = world.put(FIRST, create_as("own", Kind::File, 0o666, own_cred(0), PutMode::NONE)).unwrap();
     assert_eq!((own.stat.unwrap().uid, own.stat.unwrap().mode), (0, 0o666));
 }
@@ -34,7 +34,7 @@ fn every_kind_is_created_as_the_callers_own() {
 fn the_callers_kernel_decides_where_it_may_create() {
     need_root();
     let world = World::new();
-    // Nobody but its owner may write here, as far as modes tell; a group of the caller may still have let it in.
+    // By its mode, only the owner may write; the caller's kernel may allow it because of another group.
     std::fs::create_dir(world.host("dir")).unwrap();
     std::fs::set_permissions(world.host("dir"), PermissionsExt::from_mode(0o700)).unwrap();
     world.put(FIRST, create_as("dir/file", Kind::File, 0o644, USER, PutMode::NONE)).unwrap();
@@ -42,7 +42,7 @@ fn the_callers_kernel_decides_where_it_may_create() {
 
 // S-61
 #[test]
-fn a_set_group_id_directory_hands_on_its_group() {
+fn a_set_group_id_directory_passes_on_its_group() {
     need_root();
     let world = World::new();
     let dir = world.host("shared");
@@ -51,7 +51,7 @@ fn a_set_group_id_directory_hands_on_its_group() {
     std::fs::set_permissions(&dir, PermissionsExt::from_mode(0o2775)).unwrap();
     let file = world.put(FIRST, create_as("shared/file", Kind::File, 0o2775, USER, PutMode::NONE)).unwrap();
     let stat = file.stat.unwrap();
-    // Not in that group, so the file does not act as it.
+    // The caller is not in the group, so the set-group-id bit is cleared.
     assert_eq!((stat.uid, stat.gid, stat.mode), (1000, 2000, 0o755));
     let sub = world.put(FIRST, create_as("shared/sub", Kind::Directory, 0o777, USER, PutMode::NONE)).unwrap();
     let stat = sub.stat.unwrap();
@@ -62,10 +62,10 @@ fn a_set_group_id_directory_hands_on_its_group() {
     assert_eq!(file.stat.unwrap().mode, 0o2755);
 }
 
-/// The kernel's request for `creat(2)` by an ordinary user: it does not know whether the file is there.
+/// The kernel's request for `creat(2)` by an ordinary user, without knowledge whether the file exists.
 // S-61
 #[test]
-fn a_new_file_keeps_the_set_id_bits_that_an_old_one_loses_when_it_is_cut() {
+fn a_new_file_keeps_set_id_bits_and_a_truncated_one_loses_them() {
     need_root();
     let world = World::new();
     let creat = |mode| {
@@ -79,13 +79,13 @@ fn a_new_file_keeps_the_set_id_bits_that_an_old_one_loses_when_it_is_cut() {
 }
 
 #[test]
-fn the_server_is_itself_again_after_a_creation_that_failed() {
+fn the_server_has_its_identity_again_after_a_failed_creation() {
     need_root();
     let world = World::new();
     std::fs::write(world.host("file"), "").unwrap();
     chown(world.host("file"), Some(1), Some(1)).unwrap();
-    let again = world.put(FIRST, create_as("file", Kind::Directory, 0o755, USER, PutMode::NONE));
-    assert!(again.is_err());
+    let run_test_in_child = world.put(FIRST, create_as("file", Kind::Directory, 0o755, USER, PutMode::NONE));
+    assert!(run_test_in_child.is_err());
     let before = rustix::thread::capabilities(None).unwrap();
     assert!(before.effective.contains(rustix::thread::CapabilitySet::FSETID));
     std::fs::write(world.host("by-this-thread"), "").unwrap();

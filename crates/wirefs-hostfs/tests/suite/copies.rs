@@ -22,7 +22,7 @@ fn with_files() -> (World, Vec<u8>) {
 
 // S-69
 #[test]
-fn a_range_is_copied_up_to_the_end_and_no_further_than_asked() {
+fn a_range_is_copied_up_to_the_end_of_the_file() {
     let (world, bytes) = with_files();
     assert_eq!(copy(&world, ("from", 10), ("to", 0), 1000), Ok(1000));
     assert_eq!(std::fs::read(world.host("to")).unwrap(), bytes[10..1010]);
@@ -52,7 +52,7 @@ fn within_one_file_a_copy_ends_where_the_file_ended_before() {
 }
 
 #[test]
-fn a_directory_is_not_copied_not_even_nothing_of_it() {
+fn a_directory_is_not_copied_even_with_length_zero() {
     let (world, _) = with_files();
     std::fs::create_dir(world.host("dir")).unwrap();
     for length in [0, 10] {
@@ -61,7 +61,7 @@ fn a_directory_is_not_copied_not_even_nothing_of_it() {
 }
 
 #[test]
-fn between_file_systems_it_copies_by_hand() {
+fn copies_between_file_systems_use_reads_and_writes() {
     need_root();
     let (world, bytes) = with_files();
     std::fs::create_dir(world.host("other")).unwrap();

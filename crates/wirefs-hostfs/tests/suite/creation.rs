@@ -1,4 +1,4 @@
-//! Creating: races, kinds, umask, default ACLs.
+//! Creation: races, kinds, umask, default ACLs.
 
 use crate::harness::{FIRST, World, at, create, create_as, keep, own_cred, write};
 use crate::xattrs::{acl, set_xattr};
@@ -61,8 +61,8 @@ fn creating_what_exists_opens_a_file_and_refuses_the_rest() {
     for (name, kind) in
         [("dir", Kind::File), ("dir", Kind::Directory), ("file", Kind::Fifo), ("", Kind::Directory)]
     {
-        let again = world.put(FIRST, create(name, kind, 0o755, PutMode::NONE));
-        assert_eq!(again, Err(Errno::Exists), "{name} as {kind:?}");
+        let run_test_in_child = world.put(FIRST, create(name, kind, 0o755, PutMode::NONE));
+        assert_eq!(run_test_in_child, Err(Errno::Exists), "{name} as {kind:?}");
     }
     assert_eq!(world.put(FIRST, create("no/file", Kind::File, 0o644, PutMode::NONE)), Err(Errno::NotFound));
     assert_eq!(
@@ -90,7 +90,7 @@ fn every_kind_that_an_ordinary_user_may_make_is_made() {
 
 // S-61
 #[test]
-fn the_callers_umask_counts_and_the_servers_own_does_not() {
+fn the_callers_umask_applies_and_the_servers_does_not() {
     let world = World::new();
     for (umask, expected) in [(0o022, 0o644), (0, 0o666), (0o077, 0o600), (0o777, 0)] {
         let name = format!("file{umask:o}");
@@ -99,7 +99,7 @@ fn the_callers_umask_counts_and_the_servers_own_does_not() {
     }
 }
 
-/// A default ACL takes the umask's place (`acl(5)`).
+/// A default ACL replaces the umask (`acl(5)`).
 // S-61
 #[test]
 fn a_default_acl_replaces_the_umask() {

@@ -1,4 +1,4 @@
-//! Bytes: reading, writing, appending, holes.
+//! Data: reading, writing, appending, holes.
 
 use crate::harness::{FIRST, SECOND, World, at, create, get, keep, open_as, write};
 use std::os::unix::fs::FileExt;
@@ -10,11 +10,11 @@ use wirefs_op::message::seek::Tseek;
 use wirefs_op::{Errno, Kind, Reply, Request};
 use wirefs_server::SessionKey;
 
-/// Past what 32 bits can say.
+/// Beyond 32 bits.
 const FAR: u64 = 5 << 30;
 
 #[test]
-fn a_file_comes_in_pieces_and_says_where_it_ends() {
+fn a_file_comes_in_pieces_with_its_end_marked() {
     let world = World::new();
     let bytes: Vec<u8> = (0..DATA_BYTES_MAX * 2 + 10).map(|index| index as u8).collect();
     std::fs::write(world.host("file"), &bytes).unwrap();
@@ -35,7 +35,7 @@ fn a_file_comes_in_pieces_and_says_where_it_ends() {
 }
 
 #[test]
-fn a_read_that_ends_exactly_at_the_end_says_so_without_another_reply() {
+fn a_read_up_to_the_end_needs_no_further_reply() {
     let world = World::new();
     std::fs::write(world.host("file"), vec![7; DATA_BYTES_MAX]).unwrap();
     let count = DATA_BYTES_MAX as u32;
@@ -46,7 +46,7 @@ fn a_read_that_ends_exactly_at_the_end_says_so_without_another_reply() {
 }
 
 #[test]
-fn whole_brings_small_files_and_only_the_attributes_of_large_ones() {
+fn whole_returns_small_files_and_only_attributes_of_large_ones() {
     let world = World::new();
     std::fs::write(world.host("small"), "small").unwrap();
     std::fs::write(world.host("large"), vec![1; 5000]).unwrap();
@@ -63,7 +63,7 @@ fn whole_brings_small_files_and_only_the_attributes_of_large_ones() {
 fn pipes_and_devices_are_never_opened() {
     let world = World::new();
     world.put(FIRST, create("pipe", Kind::Fifo, 0o644, PutMode::NONE)).unwrap();
-    // Opening a pipe that nobody writes to would wait for ever.
+    // Opening a pipe without a writer would block.
     let mode = GetMode::DATA.and(GetMode::STAT).and(GetMode::MORE);
     let got = world.get(FIRST, get(at("pipe"), mode, 0, 100)).unwrap();
     assert_eq!((got[0].mode, got[0].stat.unwrap().kind), (GotMode::LAST, Kind::Fifo));
@@ -72,7 +72,7 @@ fn pipes_and_devices_are_never_opened() {
 
 // S-68
 #[test]
-fn a_sparse_file_of_more_than_4_gib_reads_writes_and_shows_its_holes() {
+fn a_sparse_file_of_more_than_4_gib_is_read_written_and_searched_for_holes() {
     let world = World::new();
     world.put(FIRST, create("file", Kind::File, 0o644, PutMode::NONE)).unwrap();
     let wrote = world.put(FIRST, write(at("file"), FAR, b"far")).unwrap();
@@ -96,7 +96,7 @@ fn a_sparse_file_of_more_than_4_gib_reads_writes_and_shows_its_holes() {
 }
 
 #[test]
-fn offsets_past_what_files_can_have_are_refused() {
+fn offsets_beyond_the_largest_file_are_refused() {
     let world = World::new();
     std::fs::write(world.host("file"), "data").unwrap();
     assert_eq!(world.put(FIRST, write(at("file"), u64::MAX - 1, b"xyz")), Err(Errno::FileTooBig));
@@ -104,7 +104,7 @@ fn offsets_past_what_files_can_have_are_refused() {
     assert_eq!(world.read(FIRST, at("file"), u64::MAX, 10), Err(Errno::Invalid));
 }
 
-/// Two clients append at the same time: each line is whole, none is lost, each was told where it went.
+/// Two clients append concurrently: each line is whole, none is lost, and each reply has its offset.
 // S-48
 #[test]
 fn appends_of_two_sessions_never_overwrite_each_other() {
@@ -159,7 +159,7 @@ fn space_is_allocated_and_holes_are_punched() {
 }
 
 #[test]
-fn a_write_tells_the_version_that_it_came_after() {
+fn a_write_returns_the_version_before_it() {
     let world = World::new();
     let made = world.put(FIRST, create("file", Kind::File, 0o644, PutMode::NONE)).unwrap();
     assert_eq!(made.before, 0);
@@ -168,12 +168,12 @@ fn a_write_tells_the_version_that_it_came_after() {
     assert_ne!(wrote.before, wrote.stat.unwrap().version);
     let file = std::fs::OpenOptions::new().write(true).open(world.host("file")).unwrap();
     file.write_all_at(b"elsewhere", 0).unwrap();
-    let again = world.put(FIRST, write(at("file"), 0, b"two")).unwrap();
-    assert_ne!(again.before, wrote.stat.unwrap().version);
+    let run_test_in_child = world.put(FIRST, write(at("file"), 0, b"two")).unwrap();
+    assert_ne!(run_test_in_child.before, wrote.stat.unwrap().version);
 }
 
 #[test]
-fn synced_writes_answer_and_creations_too() {
+fn synced_writes_and_creations_succeed() {
     let world = World::new();
     let mut request: Tput = create("file", Kind::File, 0o644, PutMode::SYNC.and(PutMode::DATA));
     request.data = write(at("file"), 0, b"safe").data;

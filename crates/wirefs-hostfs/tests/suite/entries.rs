@@ -1,4 +1,4 @@
-//! A name looked up in the directory that is meant.
+//! Lookups of a name in the expected directory.
 
 use crate::harness::{FIRST, World, at, get, path};
 use wirefs_hostfs::HostOptions;
@@ -24,7 +24,7 @@ fn id(world: &World, name: &str) -> Option<FileId> {
 }
 
 #[test]
-fn a_name_is_found_in_the_directory_that_is_meant() {
+fn a_name_is_found_in_the_expected_directory() {
     for world in worlds() {
         std::fs::create_dir(world.host("d")).unwrap();
         std::fs::write(world.host("d/f"), "four").unwrap();
@@ -45,7 +45,7 @@ fn a_name_is_found_in_the_directory_that_is_meant() {
 }
 
 #[test]
-fn a_name_that_is_not_there_is_an_answer() {
+fn an_absent_name_is_an_answer() {
     for world in worlds() {
         std::fs::create_dir(world.host("d")).unwrap();
         for mode in [GetMode::STAT, GetMode::STAT.and(GetMode::DATA), GetMode::DATA.and(GetMode::MORE)] {
@@ -59,7 +59,7 @@ fn a_name_that_is_not_there_is_an_answer() {
 }
 
 #[test]
-fn a_name_in_another_directory_is_not_taken_for_it() {
+fn a_name_in_another_directory_is_stale() {
     for world in worlds() {
         for dir in ["d", "other"] {
             std::fs::create_dir(world.host(dir)).unwrap();

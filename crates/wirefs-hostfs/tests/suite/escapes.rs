@@ -1,4 +1,4 @@
-//! Nothing outside the root is reached.
+//! No path leads outside the root.
 
 use crate::harness::{FIRST, Scratch, World, at, create, get, path, place, put, set, write};
 use rustix::fs::{CWD, RenameFlags};
@@ -35,7 +35,7 @@ fn a_link_in_the_middle_of_a_path_is_not_followed() {
 }
 
 #[test]
-fn a_link_at_the_end_of_a_path_is_itself_what_is_meant() {
+fn a_symlink_at_the_end_of_a_path_is_the_target_itself() {
     let (outside, world) = with_secret();
     let got = world.get(FIRST, get(at("leak"), GetMode::DATA.and(GetMode::STAT), 0, 4096)).unwrap();
     assert_eq!(got[0].stat.unwrap().kind, Kind::Symlink);
@@ -45,8 +45,8 @@ fn a_link_at_the_end_of_a_path_is_itself_what_is_meant() {
     assert_eq!(world.put(FIRST, set(at("leak"), truncate)), Err(Errno::Invalid));
     let chmod = SetStat { mode: Some(0o777), ..SetStat::default() };
     assert_eq!(world.put(FIRST, set(at("leak"), chmod)), Err(Errno::NotSupported));
-    let again = world.put(FIRST, create("leak", Kind::File, 0o644, PutMode::NONE));
-    assert_eq!(again, Err(Errno::Exists));
+    let run_test_in_child = world.put(FIRST, create("leak", Kind::File, 0o644, PutMode::NONE));
+    assert_eq!(run_test_in_child, Err(Errno::Exists));
     let keep = world.put(FIRST, put(at("leak"), PutMode::MORE.and(PutMode::READ)));
     assert_eq!(keep.unwrap().fd, wirefs_op::message::target::NOFD);
     assert_eq!(std::fs::read(outside.path().join("secret")).unwrap(), b"secret");
@@ -69,7 +69,8 @@ fn a_session_that_did_not_attach_gets_nothing() {
     assert_eq!(world.stat(SessionKey(9), at("")), Err(Errno::Protocol));
 }
 
-/// A directory and a link to the outside change places all the time; no read, write or creation may ever land outside.
+/// A directory and a symlink to the outside are exchanged repeatedly; no read, write or creation may reach the
+/// outside.
 // S-57
 #[test]
 fn swapping_a_directory_with_a_link_never_leads_outside() {
@@ -110,7 +111,7 @@ fn swapping_a_directory_with_a_link_never_leads_outside() {
 }
 
 #[test]
-fn mounts_below_the_root_are_closed_when_the_export_says_so() {
+fn mounts_below_the_root_are_hidden_by_an_option() {
     let options = HostOptions { cross_mounts: false, ..HostOptions::default() };
     crate::harness::need_root();
     let world = World::with(options, |dir| std::fs::create_dir(dir.join("mounted")).unwrap());

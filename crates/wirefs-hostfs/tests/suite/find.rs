@@ -4,15 +4,15 @@ mod bounds;
 mod changes;
 mod cost;
 mod leases;
-mod told;
+mod listings;
 
 use crate::harness::{Collected, FIRST, World, at, get, keep, open_as, path, place, put};
+use listings::ReceivedStream;
 use rustix::fs::{CWD, Mode};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
-use told::Told;
 use wirefs_hostfs::HostOptions;
 use wirefs_op::message::find::Tfind;
 use wirefs_op::message::get::GetMode;
@@ -21,18 +21,18 @@ use wirefs_op::message::target::Target;
 use wirefs_op::{Errno, FileId, Kind, Request, TreePath};
 use wirefs_server::Tree;
 
-/// All that is below a target, without contents.
+/// The whole subtree of a target, without contents.
 fn all(target: Target) -> Tfind {
     Tfind { target, depth: u16::MAX, entries: u32::MAX, bytes: u32::MAX, inline: 0 }
 }
 
-fn find(world: &World, request: Tfind) -> Result<Told, Errno> {
+fn find(world: &World, request: Tfind) -> Result<ReceivedStream, Errno> {
     let mut collected = Collected::default();
     world.tree.serve(FIRST, Request::Find(request), &mut collected);
-    Told::of(collected.replies)
+    ReceivedStream::of(collected.replies)
 }
 
-/// Waits until nothing has changed for so long that contents come along.
+/// Waits until the files are old enough for contents to be included.
 fn settle() {
     let now = || {
         let now = clock_gettime(ClockId::RealtimeCoarse);
@@ -56,8 +56,8 @@ fn grow(dir: &Path, depth: usize, breadth: usize, files: usize) {
     }
 }
 
-/// What plain listings say of all directories below a path.
-fn list_all(world: &World, at_path: &TreePath, told: &Told) {
+/// Compares the stream with ordinary listings of all directories below a path.
+fn list_all(world: &World, at_path: &TreePath, stream: &ReceivedStream) {
     let mut paths = vec![TreePath::root()];
     let mut count = 0;
     while let Some(below) = paths.pop() {
@@ -65,7 +65,7 @@ fn list_all(world: &World, at_path: &TreePath, told: &Told) {
         let target = Target::at(TreePath::from_names(names).unwrap());
         let mut listed = world.list(FIRST, target.clone()).unwrap();
         listed.sort_by(|one, other| one.name.cmp(&other.name));
-        let listing = told.listing(&below).unwrap_or_else(|| panic!("{below:?} is not told of"));
+        let listing = stream.listing(&below).unwrap_or_else(|| panic!("{below:?} is not stream of"));
         assert!(listing.ended, "{below:?} is not complete");
         assert_eq!(listing.stat.unleased(), world.stat(FIRST, target).unwrap());
         let mut entries: Vec<_> = listing.entries.iter().map(|entry| (&entry.name, entry.stat)).collect();
@@ -75,54 +75,54 @@ fn list_all(world: &World, at_path: &TreePath, told: &Told) {
         paths.extend(directories.map(|entry| below.join(&entry.name).unwrap()));
         count += 1;
     }
-    assert_eq!(told.listings.len(), count, "more is told of than there is");
+    assert_eq!(stream.listings.len(), count, "more is stream of than there is");
 }
 
 #[test]
-fn a_stream_tells_what_listings_tell() {
+fn a_stream_equals_ordinary_listings() {
     let world = World::new();
     grow(&world.host(""), 3, 4, 5);
     std::os::unix::fs::symlink("dir0", world.host("dir1/link")).unwrap();
     rustix::fs::mkfifoat(CWD, world.host("dir1/pipe"), Mode::RUSR).unwrap();
-    let told = find(&world, all(at(""))).unwrap();
-    assert!(!told.has_more);
-    list_all(&world, &TreePath::root(), &told);
+    let stream = find(&world, all(at(""))).unwrap();
+    assert!(!stream.has_more);
+    list_all(&world, &TreePath::root(), &stream);
     let below = find(&world, all(at("dir1/dir2"))).unwrap();
     list_all(&world, &path("dir1/dir2"), &below);
-    assert!(below.listings.len() < told.listings.len());
+    assert!(below.listings.len() < stream.listings.len());
 }
 
 #[test]
-fn directories_are_told_in_the_order_in_which_a_walk_meets_them() {
+fn directories_come_in_the_order_of_a_tree_walk() {
     let world = World::new();
     grow(&world.host(""), 3, 5, 1);
-    let told = find(&world, all(at(""))).unwrap();
+    let stream = find(&world, all(at(""))).unwrap();
     let mut expected = Vec::new();
     let mut left = vec![TreePath::root()];
     while let Some(path) = left.pop() {
-        let entries = &told.listing(&path).unwrap().entries;
+        let entries = &stream.listing(&path).unwrap().entries;
         let directories = entries.iter().filter(|entry| entry.stat.kind == Kind::Directory);
         let mut below: Vec<_> = directories.map(|entry| path.join(&entry.name).unwrap()).collect();
         below.sort_unstable();
         left.extend(below.into_iter().rev());
         expected.push(path);
     }
-    let order: Vec<TreePath> = told.listings.iter().map(|listing| listing.path.clone()).collect();
+    let order: Vec<TreePath> = stream.listings.iter().map(|listing| listing.path.clone()).collect();
     assert_eq!(order, expected);
 }
 
 #[test]
-fn links_are_told_and_not_followed() {
+fn symlinks_are_listed_and_not_followed() {
     let outside = crate::harness::Scratch::new();
     std::fs::write(outside.path().join("secret"), "secret").unwrap();
     let world = World::new();
     std::os::unix::fs::symlink(outside.path(), world.host("away")).unwrap();
     std::os::unix::fs::symlink(outside.path().join("secret"), world.host("leak")).unwrap();
     std::os::unix::fs::symlink(".", world.host("loop")).unwrap();
-    let told = find(&world, Tfind { inline: 4096, ..all(at("")) }).unwrap();
-    assert_eq!(told.listings.len(), 1);
+    let stream = find(&world, Tfind { inline: 4096, ..all(at("")) }).unwrap();
+    assert_eq!(stream.listings.len(), 1);
     for (name, target) in [("away", outside.path().to_path_buf()), ("leak", outside.path().join("secret"))] {
-        let entry = told.entry("", name);
+        let entry = stream.entry("", name);
         assert_eq!(entry.stat.kind, Kind::Symlink);
         assert_eq!(entry.contents.as_deref(), Some(target.as_os_str().as_encoded_bytes()));
     }
@@ -144,33 +144,33 @@ fn only_directories_have_a_stream() {
 }
 
 #[test]
-fn an_fd_leads_to_the_directory_and_stays_open() {
+fn an_fd_identifies_the_directory_and_stays_open() {
     let world = World::new();
     grow(&world.host("").join("."), 2, 2, 1);
     let kept = world.get(FIRST, get(at("dir0"), GetMode::STAT.and(GetMode::MORE), 0, 0)).unwrap().remove(0);
     let id = kept.stat.unwrap().id;
     for _ in 0..2 {
-        let told = find(&world, all(open_as("dir0", kept.fd, id))).unwrap();
-        list_all(&world, &path("dir0"), &told);
+        let stream = find(&world, all(open_as("dir0", kept.fd, id))).unwrap();
+        list_all(&world, &path("dir0"), &stream);
     }
-    // Its place is another's by now: what is below that place is not below this directory.
+    // Its path now belongs to another directory, whose subtree is not sent.
     let rename = Trename { from: place("dir0"), to: place("moved"), flags: 0 };
     world.ask_one(FIRST, Request::Rename(rename)).unwrap();
     grow(&world.host("").join("."), 0, 0, 1);
     std::fs::create_dir_all(world.host("dir0/dir0")).unwrap();
     std::fs::write(world.host("dir0/dir0/other"), "").unwrap();
-    let told = find(&world, all(open_as("dir0", kept.fd, id))).unwrap();
-    assert_eq!(told.listings.len(), 1);
-    assert_eq!(told.listings[0].stat.id, id);
-    let names: BTreeSet<_> = told.listings[0].entries.iter().map(|entry| entry.name.as_slice()).collect();
+    let stream = find(&world, all(open_as("dir0", kept.fd, id))).unwrap();
+    assert_eq!(stream.listings.len(), 1);
+    assert_eq!(stream.listings[0].stat.id, id);
+    let names: BTreeSet<_> = stream.listings[0].entries.iter().map(|entry| entry.name.as_slice()).collect();
     assert_eq!(names, BTreeSet::from([&b"dir0"[..], b"dir1", b"file0"]));
-    // Removed, it has no listing any more.
+    // A removed directory has no listing.
     std::fs::remove_dir_all(world.host("moved")).unwrap();
     assert_eq!(find(&world, all(open_as("dir0", kept.fd, id))), Err(Errno::NotFound));
 }
 
 #[test]
-fn small_contents_come_along() {
+fn small_contents_are_included() {
     let world = World::new();
     for (name, size) in [("empty", 0), ("small", 100), ("limit", 1000), ("large", 1001)] {
         std::fs::write(world.host(name), name.bytes().cycle().take(size).collect::<Vec<u8>>()).unwrap();
@@ -178,20 +178,20 @@ fn small_contents_come_along() {
     std::os::unix::fs::symlink("t".repeat(1000), world.host("link")).unwrap();
     std::os::unix::fs::symlink("t".repeat(1001), world.host("long")).unwrap();
     settle();
-    let told = find(&world, Tfind { inline: 1000, ..all(at("")) }).unwrap();
+    let stream = find(&world, Tfind { inline: 1000, ..all(at("")) }).unwrap();
     for name in ["empty", "small", "limit"] {
         let contents = std::fs::read(world.host(name)).unwrap();
-        assert_eq!(told.entry("", name).contents.as_deref(), Some(&contents[..]), "{name}");
+        assert_eq!(stream.entry("", name).contents.as_deref(), Some(&contents[..]), "{name}");
     }
-    assert_eq!(told.entry("", "link").contents.as_deref(), Some("t".repeat(1000).as_bytes()));
-    assert_eq!(told.entry("", "large").contents, None);
-    assert_eq!(told.entry("", "long").contents, None);
+    assert_eq!(stream.entry("", "link").contents.as_deref(), Some("t".repeat(1000).as_bytes()));
+    assert_eq!(stream.entry("", "large").contents, None);
+    assert_eq!(stream.entry("", "long").contents, None);
     let without = find(&world, all(at(""))).unwrap();
     assert!(without.listings[0].entries.iter().all(|entry| entry.contents.is_none()));
 }
 
 #[test]
-fn a_large_directory_goes_on_from_message_to_message() {
+fn a_large_directory_spans_messages() {
     let world = World::new();
     std::fs::create_dir(world.host("large")).unwrap();
     for number in 0..3000 {
@@ -202,11 +202,11 @@ fn a_large_directory_goes_on_from_message_to_message() {
     }
     std::fs::create_dir(world.host("large/below")).unwrap();
     settle();
-    let told = find(&world, Tfind { inline: 64 * 1024, ..all(at("")) }).unwrap();
-    list_all(&world, &TreePath::root(), &told);
-    assert!(told.messages > 10, "{} messages", told.messages);
+    let stream = find(&world, Tfind { inline: 64 * 1024, ..all(at("")) }).unwrap();
+    list_all(&world, &TreePath::root(), &stream);
+    assert!(stream.messages > 10, "{} messages", stream.messages);
     for number in 0..50 {
-        let contents = &told.entry("large", &format!("contents{number}")).contents;
+        let contents = &stream.entry("large", &format!("contents{number}")).contents;
         assert_eq!(contents.as_ref().map(|contents| contents.len()), Some(40_000));
     }
 }
@@ -220,15 +220,15 @@ fn directories_without_a_path_are_left_out() {
         rustix::fs::mkdirat(&dir, &name, Mode::RWXU).unwrap();
         dir = rustix::fs::openat(&dir, &name, rustix::fs::OFlags::PATH, Mode::empty()).unwrap();
     }
-    let told = find(&world, all(at(""))).unwrap();
+    let stream = find(&world, all(at(""))).unwrap();
     // 128 names and the slashes between them are 32,767 bytes.
-    assert_eq!(told.listings.len(), 129);
-    assert_eq!(told.listings[128].entries.len(), 1);
-    assert!(told.listings[128].ended && !told.has_more);
+    assert_eq!(stream.listings.len(), 129);
+    assert_eq!(stream.listings[128].entries.len(), 1);
+    assert!(stream.listings[128].ended && !stream.has_more);
 }
 
 #[test]
-fn what_is_mounted_below_is_told_as_listings_tell_it() {
+fn mounts_below_are_listed_as_in_ordinary_listings() {
     crate::harness::need_root();
     for cross_mounts in [true, false] {
         let options = HostOptions { cross_mounts, ..HostOptions::default() };
@@ -238,18 +238,18 @@ fn what_is_mounted_below_is_told_as_listings_tell_it() {
         std::fs::write(world.host("mounted/dir/file"), "data").unwrap();
         std::fs::write(world.host("own"), "data").unwrap();
         settle();
-        let told = find(&world, Tfind { inline: 1000, ..all(at("")) }).unwrap();
-        assert_ne!(told.entry("", "mounted").stat.id.fs, 0);
-        assert_eq!(told.entry("", "own").contents.as_deref(), Some(&b"data"[..]));
-        assert_eq!(told.listings.len(), if cross_mounts { 3 } else { 1 });
+        let stream = find(&world, Tfind { inline: 1000, ..all(at("")) }).unwrap();
+        assert_ne!(stream.entry("", "mounted").stat.id.fs, 0);
+        assert_eq!(stream.entry("", "own").contents.as_deref(), Some(&b"data"[..]));
+        assert_eq!(stream.listings.len(), if cross_mounts { 3 } else { 1 });
         if cross_mounts {
-            assert_eq!(told.entry("mounted/dir", "file").contents.as_deref(), Some(&b"data"[..]));
+            assert_eq!(stream.entry("mounted/dir", "file").contents.as_deref(), Some(&b"data"[..]));
         }
     }
 }
 
 #[test]
-fn what_may_not_be_read_is_left_out_and_the_stream_goes_on() {
+fn unreadable_directories_are_left_out() {
     crate::harness::need_root();
     let world = World::new();
     grow(&world.host(""), 1, 12, 2);
@@ -259,8 +259,8 @@ fn what_may_not_be_read_is_left_out_and_the_stream_goes_on() {
         std::os::unix::fs::chown(world.host(name), Some(1000), Some(1000)).unwrap();
     }
     settle();
-    let told = std::thread::scope(|scope| {
-        // Only a thread of its own may lose its rights; those that it starts have them no more either.
+    let stream = std::thread::scope(|scope| {
+        // Only a separate thread may drop its rights; the threads that it starts have none either.
         let without_rights = || {
             let mut rights = rustix::thread::capabilities(None).unwrap();
             rights.effective = rustix::thread::CapabilitySet::empty();
@@ -269,12 +269,12 @@ fn what_may_not_be_read_is_left_out_and_the_stream_goes_on() {
         };
         scope.spawn(without_rights).join().unwrap()
     });
-    assert!(!told.has_more);
-    assert_eq!(told.listings.len(), 12);
-    assert!(told.listing(&path("dir3")).is_none());
-    assert_eq!(told.entry("", "dir3").stat.mode, 0);
-    assert_eq!(told.entry("dir7", "file1").contents, None);
-    assert!(told.entry("dir7", "file0").contents.is_some());
+    assert!(!stream.has_more);
+    assert_eq!(stream.listings.len(), 12);
+    assert!(stream.listing(&path("dir3")).is_none());
+    assert_eq!(stream.entry("", "dir3").stat.mode, 0);
+    assert_eq!(stream.entry("dir7", "file1").contents, None);
+    assert!(stream.entry("dir7", "file0").contents.is_some());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A file system without space left.
+//! A full file system.
 
 use crate::harness::{FIRST, World, at, create, need_root, write};
 use rustix::mount::{MountFlags, UnmountFlags};
@@ -7,7 +7,7 @@ use wirefs_op::message::put::PutMode;
 use wirefs_op::message::statfs::Tstatfs;
 use wirefs_op::{Errno, Kind, Reply, Request};
 
-/// A small file system in memory, gone afterwards.
+/// A small file system in memory, unmounted afterwards.
 pub(crate) struct Tmpfs(PathBuf);
 
 impl Tmpfs {
@@ -25,7 +25,7 @@ impl Drop for Tmpfs {
 }
 
 #[test]
-fn a_full_disk_says_how_much_went_and_then_that_it_is_full() {
+fn a_full_disk_returns_a_short_write_and_then_enospc() {
     need_root();
     let world = World::new();
     std::fs::create_dir(world.host("small")).unwrap();

@@ -1,4 +1,4 @@
-//! A directory, a tree over it, and the shortest way to ask it things.
+//! A directory, a tree over it, and short forms of requests.
 
 use bytes::Bytes;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use wirefs_op::wire::Data;
 use wirefs_op::{Cred, DirEntry, Errno, FileId, Kind, Reply, Request, SetStat, Stat, TreePath};
 use wirefs_server::{Replies, SessionKey, Stopped, Tree};
 
-/// Longest wait for something that must happen, in rounds of `wait`.
+/// The longest wait for an expected event, in rounds of `wait`.
 pub(crate) const ROUNDS_MAX: usize = 2000;
 
-/// A directory that is gone afterwards.
+/// A directory that is removed afterwards.
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
@@ -40,12 +40,12 @@ impl Drop for Scratch {
     }
 }
 
-/// Collects what a tree answers.
+/// Collects the replies of a tree.
 #[derive(Default)]
 pub(crate) struct Collected {
     pub(crate) replies: Vec<Reply>,
     pub(crate) stopped: Arc<AtomicBool>,
-    /// Counts the times that a lock waited.
+    /// The number of times that a lock waited.
     pub(crate) waits: Arc<AtomicU64>,
 }
 
@@ -68,13 +68,13 @@ impl Replies for Collected {
     }
 }
 
-/// An exported directory `dir` beside an `outside` that must stay out of reach.
+/// An exported directory `dir` beside an `outside` that must be unreachable.
 pub(crate) struct World {
     pub(crate) scratch: Scratch,
     pub(crate) tree: HostTree,
 }
 
-/// The session that tests use when one is enough.
+/// The session of tests that need only one.
 pub(crate) const FIRST: SessionKey = SessionKey(1);
 pub(crate) const SECOND: SessionKey = SessionKey(2);
 
@@ -96,7 +96,7 @@ impl World {
         World { scratch, tree }
     }
 
-    /// A path of the exported directory at the host.
+    /// The host's path of an exported object.
     pub(crate) fn host(&self, path: &str) -> PathBuf {
         self.scratch.path().join("dir").join(path)
     }
@@ -185,7 +185,7 @@ pub(crate) fn get(target: Target, mode: GetMode, offset: u64, count: u32) -> Tge
     Tget { target, mode, nmsgs: 0, offset, count }
 }
 
-/// A Tput that does nothing yet.
+/// A Tput without any effect yet.
 pub(crate) fn put(target: Target, mode: PutMode) -> Tput {
     Tput { target, mode, create: None, set: SetStat::default(), offset: 0, data: Data(Bytes::new()) }
 }
@@ -198,7 +198,7 @@ pub(crate) fn set(target: Target, set: SetStat) -> Tput {
     Tput { set, ..put(target, PutMode::STAT) }
 }
 
-/// The caller that the tests' own process is.
+/// The identity of the tests' own process.
 pub(crate) fn own_cred(umask: u32) -> Cred {
     Cred { uid: rustix::process::geteuid().as_raw(), gid: rustix::process::getegid().as_raw(), umask }
 }
@@ -216,7 +216,7 @@ pub(crate) fn keep() -> PutMode {
     PutMode::MORE.and(PutMode::READ).and(PutMode::WRITE)
 }
 
-/// Fails a test that cannot mean anything without root.
+/// Fails a test that needs root.
 pub(crate) fn need_root() {
     assert!(
         rustix::process::geteuid().is_root(),

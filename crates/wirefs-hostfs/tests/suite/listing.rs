@@ -49,7 +49,7 @@ fn names_of_255_odd_bytes_are_listed_and_found() {
 }
 
 #[test]
-fn a_listing_goes_on_where_the_last_entry_says() {
+fn a_listing_continues_after_the_last_entry() {
     let world = World::new();
     for number in 0..100 {
         std::fs::write(world.host(&format!("entry{number}")), "").unwrap();
@@ -76,7 +76,7 @@ fn a_listing_goes_on_where_the_last_entry_says() {
 }
 
 #[test]
-fn whole_listings_come_whole_or_not_at_all() {
+fn whole_listings_are_complete_or_absent() {
     let world = World::new();
     for number in 0..50 {
         std::fs::write(world.host(&format!("entry{number}")), "").unwrap();
@@ -92,7 +92,7 @@ fn whole_listings_come_whole_or_not_at_all() {
 }
 
 #[test]
-fn the_number_of_replies_is_bounded_as_asked() {
+fn the_number_of_replies_is_bounded_as_requested() {
     let world = World::new();
     for number in 0..3000 {
         std::fs::write(world.host(&format!("entry{number}")), "").unwrap();
@@ -113,19 +113,19 @@ fn a_kept_directory_lists_from_the_start_again() {
     assert_ne!(first.fd, NOFD);
     std::fs::write(world.host("two"), "").unwrap();
     let target = open_as("", first.fd, first.stat.unwrap().id);
-    let again = world.get(FIRST, get(target, mode, 0, 1 << 20)).unwrap().remove(0);
-    assert_eq!((unpack(&first).len(), unpack(&again).len()), (1, 2));
-    assert_eq!(again.fd, first.fd);
+    let run_test_in_child = world.get(FIRST, get(target, mode, 0, 1 << 20)).unwrap().remove(0);
+    assert_eq!((unpack(&first).len(), unpack(&run_test_in_child).len()), (1, 2));
+    assert_eq!(run_test_in_child.fd, first.fd);
 }
 
-/// Entries that stay are each seen once, however many come and go beside them.
+/// Unchanged entries are each listed once while others are created and removed.
 // S-30
 #[test]
-fn a_listing_of_100000_entries_is_complete_while_others_come_and_go() {
+fn a_listing_of_100000_entries_is_complete_during_changes() {
     const STAYING: usize = 100_000;
     let world = World::new();
     let dir = std::fs::File::open(world.host("")).unwrap();
-    // Links are quick to make; an inode takes some tens of thousands of them.
+    // Links are fast to create; an inode takes some tens of thousands of them.
     for number in 0..STAYING {
         let (name, first) = (format!("stay{number}"), format!("stay{}", number / 20_000 * 20_000));
         if name == first {

@@ -1,4 +1,4 @@
-//! Locks: between sessions, between owners, and with programs at the server.
+//! Locks between sessions, between owners, and with server programs.
 
 use crate::harness::{Collected, FIRST, ROUNDS_MAX, SECOND, World, at, create, keep, open_as};
 use rustix::fs::FlockOperation;
@@ -11,42 +11,49 @@ use wirefs_op::message::target::NOFD;
 use wirefs_op::{Errno, Kind, LockFamily, LockKind, LockRange, Reply, Request};
 use wirefs_server::{SessionKey, Tree};
 
-/// Who asks: session, owner, pid at the client.
-type Who = (SessionKey, u64, u32);
+/// The requester: session, owner, pid at the client.
+type Requester = (SessionKey, u64, u32);
 
-const ONE: Who = (FIRST, 1, 11);
+const ONE: Requester = (FIRST, 1, 11);
 /// Another owner in the same session.
-const BESIDE: Who = (FIRST, 2, 12);
-const OTHER: Who = (SECOND, 1, 21);
+const BESIDE: Requester = (FIRST, 2, 12);
+const OTHER: Requester = (SECOND, 1, 21);
 
-fn request(who: Who, action: LockAction, family: LockFamily, kind: LockKind, start: u64, end: u64) -> Tlock {
+fn request(
+    requester: Requester,
+    action: LockAction,
+    family: LockFamily,
+    kind: LockKind,
+    start: u64,
+    end: u64,
+) -> Tlock {
     Tlock {
         target: at("file"),
         action,
         family,
-        owner: who.1,
-        range: LockRange { kind, start, end, pid: who.2 },
+        owner: requester.1,
+        range: LockRange { kind, start, end, pid: requester.2 },
     }
 }
 
-fn ask(world: &World, who: Who, request: Tlock) -> Result<Rlock, Errno> {
-    match world.ask_one(who.0, Request::Lock(request))? {
+fn ask(world: &World, requester: Requester, request: Tlock) -> Result<Rlock, Errno> {
+    match world.ask_one(requester.0, Request::Lock(request))? {
         Reply::Lock(done) => Ok(done),
         reply => panic!("not an answer to Tlock: {reply:?}"),
     }
 }
 
-fn posix(world: &World, who: Who, kind: LockKind, start: u64, end: u64) -> Result<(), Errno> {
-    ask(world, who, request(who, LockAction::Set, LockFamily::Posix, kind, start, end)).map(drop)
+fn posix(world: &World, requester: Requester, kind: LockKind, start: u64, end: u64) -> Result<(), Errno> {
+    ask(world, requester, request(requester, LockAction::Set, LockFamily::Posix, kind, start, end)).map(drop)
 }
 
-fn flock(world: &World, who: Who, kind: LockKind) -> Result<(), Errno> {
-    ask(world, who, request(who, LockAction::Set, LockFamily::Flock, kind, 0, u64::MAX)).map(drop)
+fn flock(world: &World, requester: Requester, kind: LockKind) -> Result<(), Errno> {
+    ask(world, requester, request(requester, LockAction::Set, LockFamily::Flock, kind, 0, u64::MAX)).map(drop)
 }
 
-fn test(world: &World, who: Who, kind: LockKind, start: u64, end: u64) -> Option<LockRange> {
-    let test = request(who, LockAction::Test, LockFamily::Posix, kind, start, end);
-    ask(world, who, test).unwrap().conflict
+fn test(world: &World, requester: Requester, kind: LockKind, start: u64, end: u64) -> Option<LockRange> {
+    let test = request(requester, LockAction::Test, LockFamily::Posix, kind, start, end);
+    ask(world, requester, test).unwrap().conflict
 }
 
 fn with_file() -> World {
@@ -61,11 +68,11 @@ fn ranges_conflict_between_owners_and_sessions_but_not_within_one() {
     let world = with_file();
     posix(&world, ONE, LockKind::Write, 0, 99).unwrap();
     posix(&world, ONE, LockKind::Read, 50, 149).unwrap();
-    for who in [BESIDE, OTHER] {
-        assert_eq!(posix(&world, who, LockKind::Read, 10, 10), Err(Errno::WouldBlock));
-        posix(&world, who, LockKind::Read, 60, 70).unwrap();
-        posix(&world, who, LockKind::Write, 150, u64::MAX).unwrap();
-        posix(&world, who, LockKind::Unlock, 0, u64::MAX).unwrap();
+    for requester in [BESIDE, OTHER] {
+        assert_eq!(posix(&world, requester, LockKind::Read, 10, 10), Err(Errno::WouldBlock));
+        posix(&world, requester, LockKind::Read, 60, 70).unwrap();
+        posix(&world, requester, LockKind::Write, 150, u64::MAX).unwrap();
+        posix(&world, requester, LockKind::Unlock, 0, u64::MAX).unwrap();
     }
     posix(&world, ONE, LockKind::Unlock, 5, 15).unwrap();
     posix(&world, OTHER, LockKind::Write, 5, 15).unwrap();
@@ -74,7 +81,7 @@ fn ranges_conflict_between_owners_and_sessions_but_not_within_one() {
 
 // S-41
 #[test]
-fn a_test_tells_the_lock_in_the_way_and_who_holds_it() {
+fn a_test_returns_the_conflicting_lock_and_its_holder() {
     let world = with_file();
     posix(&world, ONE, LockKind::Write, 10, 19).unwrap();
     let conflict = test(&world, OTHER, LockKind::Read, 0, u64::MAX).unwrap();
@@ -88,7 +95,7 @@ fn a_test_tells_the_lock_in_the_way_and_who_holds_it() {
 
 // S-41
 #[test]
-fn a_test_names_the_holder_of_a_shared_lock_and_only_that_part_of_the_file_that_it_holds() {
+fn a_test_returns_the_holder_and_range_of_a_shared_lock() {
     let world = with_file();
     posix(&world, ONE, LockKind::Read, 10, 14).unwrap();
     posix(&world, BESIDE, LockKind::Read, 12, 30).unwrap();
@@ -101,7 +108,7 @@ fn a_test_names_the_holder_of_a_shared_lock_and_only_that_part_of_the_file_that_
 
 // S-40
 #[test]
-fn a_lock_that_is_had_brings_the_files_attributes() {
+fn an_acquired_lock_returns_the_files_attributes() {
     let world = with_file();
     let lock = request(ONE, LockAction::Set, LockFamily::Posix, LockKind::Read, 0, 0);
     let had = ask(&world, ONE, lock).unwrap();
@@ -123,7 +130,7 @@ fn the_two_families_do_not_see_each_other() {
 
 // S-41
 #[test]
-fn programs_at_the_server_see_the_locks_and_are_seen() {
+fn server_programs_and_sessions_see_each_others_locks() {
     let world = with_file();
     let open = || std::fs::OpenOptions::new().read(true).write(true).open(world.host("file")).unwrap();
     let program = open();
@@ -135,10 +142,10 @@ fn programs_at_the_server_see_the_locks_and_are_seen() {
     assert_eq!(flock(&world, ONE, LockKind::Read), Err(Errno::WouldBlock));
 }
 
-/// Names the file that a child of this test binary is to lock.
+/// The file that a child of this test binary locks.
 const CHILD_FILE: &str = "WIREFS_TEST_LOCK_FILE";
 
-/// Not a test of its own: the child that `fcntl_locks_of_programs_are_seen` starts.
+/// Not a test: the child of `fcntl_locks_of_programs_are_seen`.
 #[test]
 fn the_child_locks_until_its_input_ends() {
     let Some(path) = std::env::var_os(CHILD_FILE) else {
@@ -168,7 +175,7 @@ fn fcntl_locks_of_programs_are_seen() {
     let conflict = test(&world, ONE, LockKind::Read, 0, 9).unwrap();
     assert_eq!((conflict.pid, conflict.kind), (child.id(), LockKind::Write));
     drop(child.stdin.take());
-    // Read on, so that the child may say what it says at its end.
+    // Reads on, so that the child can write its final output.
     lines.for_each(drop);
     assert!(child.wait().unwrap().success());
     posix(&world, ONE, LockKind::Read, 0, 9).unwrap();
@@ -186,7 +193,7 @@ fn the_end_of_a_session_releases_all_its_locks() {
     flock(&world, OTHER, LockKind::Write).unwrap();
 }
 
-/// Waits until the lock of a thread has waited at least once.
+/// Waits until a thread has waited for its lock at least once.
 fn until_waiting(waits: &AtomicU64) {
     for _ in 0..ROUNDS_MAX {
         if waits.load(Ordering::SeqCst) > 0 {
@@ -201,12 +208,17 @@ fn waiting() -> Tlock {
     request(OTHER, LockAction::Wait, LockFamily::Posix, LockKind::Write, 0, 9)
 }
 
-fn wait_beside(world: &World, who: Who, wait: Tlock, then: impl FnOnce(&AtomicBool)) -> Vec<Reply> {
+fn wait_beside(
+    world: &World,
+    requester: Requester,
+    wait: Tlock,
+    then: impl FnOnce(&AtomicBool),
+) -> Vec<Reply> {
     let mut collected = Collected::default();
     let (waits, stopped) = (Arc::clone(&collected.waits), Arc::clone(&collected.stopped));
     std::thread::scope(|scope| {
         let waiter = scope.spawn(move || {
-            world.tree.serve(who.0, Request::Lock(wait), &mut collected);
+            world.tree.serve(requester.0, Request::Lock(wait), &mut collected);
             collected.replies
         });
         until_waiting(&waits);
@@ -216,7 +228,7 @@ fn wait_beside(world: &World, who: Who, wait: Tlock, then: impl FnOnce(&AtomicBo
 }
 
 #[test]
-fn a_waiting_lock_is_had_when_the_other_releases() {
+fn a_waiting_lock_is_acquired_after_a_release() {
     let world = with_file();
     posix(&world, ONE, LockKind::Write, 0, 9).unwrap();
     let replies =
@@ -227,12 +239,12 @@ fn a_waiting_lock_is_had_when_the_other_releases() {
 
 // S-54
 #[test]
-fn a_waiting_lock_is_had_though_its_file_loses_its_name_meanwhile() {
+fn a_waiting_lock_is_acquired_although_its_file_loses_its_name() {
     let world = with_file();
     let target = open_as("file", NOFD, world.stat(FIRST, at("file")).unwrap().id);
-    let of_file = |who, action, kind| Tlock {
+    let of_file = |requester, action, kind| Tlock {
         target: target.clone(),
-        ..request(who, action, LockFamily::Posix, kind, 0, 9)
+        ..request(requester, action, LockFamily::Posix, kind, 0, 9)
     };
     ask(&world, ONE, of_file(ONE, LockAction::Set, LockKind::Write)).unwrap();
     let replies = wait_beside(&world, OTHER, of_file(OTHER, LockAction::Wait, LockKind::Write), |_| {
@@ -244,7 +256,7 @@ fn a_waiting_lock_is_had_though_its_file_loses_its_name_meanwhile() {
 
 // S-44
 #[test]
-fn two_locks_that_wait_for_each_other_wait_until_one_is_withdrawn() {
+fn deadlocked_locks_wait_until_one_is_canceled() {
     let world = with_file();
     posix(&world, ONE, LockKind::Write, 0, 9).unwrap();
     posix(&world, OTHER, LockKind::Write, 20, 29).unwrap();
@@ -258,7 +270,7 @@ fn two_locks_that_wait_for_each_other_wait_until_one_is_withdrawn() {
 }
 
 #[test]
-fn a_waiting_lock_that_is_withdrawn_is_not_held() {
+fn a_canceled_lock_is_not_held() {
     let world = with_file();
     posix(&world, ONE, LockKind::Write, 0, 9).unwrap();
     let replies = wait_beside(&world, OTHER, waiting(), |stopped| stopped.store(true, Ordering::SeqCst));
@@ -267,9 +279,9 @@ fn a_waiting_lock_that_is_withdrawn_is_not_held() {
     posix(&world, ONE, LockKind::Write, 0, 9).unwrap();
 }
 
-/// The lock comes in the very moment in which it is withdrawn: nobody knows of it, so it must not stay.
+/// The lock is acquired at the moment of its cancellation. The client does not know it, so it must be released.
 #[test]
-fn a_lock_had_but_never_told_is_given_back_and_the_earlier_one_stays() {
+fn a_lock_without_its_reply_is_undone_and_the_earlier_one_stays() {
     let world = with_file();
     posix(&world, ONE, LockKind::Read, 0, 4).unwrap();
     let mut collected = Collected::default();
@@ -287,10 +299,10 @@ fn an_unlinked_open_file_is_locked_and_released_by_its_fd() {
     let made = world.put(FIRST, create("file", Kind::File, 0o600, keep())).unwrap();
     world.remove(FIRST, "file").unwrap();
     let target = open_as("file", made.fd, made.stat.unwrap().id);
-    let on_fd = |who: Who, kind| {
-        let mut lock = request(who, LockAction::Set, LockFamily::Posix, kind, 0, 0);
+    let on_fd = |requester: Requester, kind| {
+        let mut lock = request(requester, LockAction::Set, LockFamily::Posix, kind, 0, 0);
         lock.target = target.clone();
-        ask(&world, who, lock).map(drop)
+        ask(&world, requester, lock).map(drop)
     };
     on_fd(ONE, LockKind::Write).unwrap();
     assert_eq!(on_fd(BESIDE, LockKind::Write), Err(Errno::WouldBlock));
@@ -299,27 +311,27 @@ fn an_unlinked_open_file_is_locked_and_released_by_its_fd() {
 }
 
 #[test]
-fn senseless_ranges_are_refused() {
+fn invalid_ranges_are_refused() {
     let world = with_file();
     assert_eq!(posix(&world, ONE, LockKind::Read, 5, 4), Err(Errno::Invalid));
     assert_eq!(posix(&world, ONE, LockKind::Read, 1 << 63, u64::MAX), Err(Errno::Overflow));
 }
 
-/// Many threads lock, upgrade and release at random places; the kernel's table and ours agree at the end.
+/// Many threads lock, upgrade and release random ranges; at the end the kernel's table and ours agree.
 #[test]
-fn owners_that_come_and_go_at_once_leave_nothing_behind() {
+fn concurrent_owners_leave_no_locks() {
     let world = with_file();
     std::thread::scope(|scope| {
         for owner in 0..4_u64 {
             let world = &world;
             scope.spawn(move || {
-                let who = (if owner % 2 == 0 { FIRST } else { SECOND }, 10 + owner, 0);
+                let requester = (if owner % 2 == 0 { FIRST } else { SECOND }, 10 + owner, 0);
                 for round in 0..500 {
                     let start = (owner * 7 + round * 13) % 50;
                     let kind = if round % 3 == 0 { LockKind::Write } else { LockKind::Read };
-                    let _ = posix(world, who, kind, start, start + 10);
-                    let _ = test(world, who, LockKind::Write, 0, 100);
-                    posix(world, who, LockKind::Unlock, 0, u64::MAX).unwrap();
+                    let _ = posix(world, requester, kind, start, start + 10);
+                    let _ = test(world, requester, LockKind::Write, 0, 100);
+                    posix(world, requester, LockKind::Unlock, 0, u64::MAX).unwrap();
                 }
             });
         }

@@ -13,12 +13,13 @@ mod escapes;
 mod find;
 mod full_disk;
 mod harness;
+mod leases;
 mod listing;
 mod locks;
 mod names;
 mod objects;
 mod opening;
-mod promises;
+
 mod read_only;
 mod watch;
 mod xattrs;

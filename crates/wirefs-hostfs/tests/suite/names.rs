@@ -1,4 +1,4 @@
-//! Names: removing, renaming, and very long paths.
+//! Names: removal, rename, and very long paths.
 
 use crate::harness::{FIRST, World, at, create, path, place};
 use wirefs_op::message::put::PutMode;
@@ -17,7 +17,7 @@ fn rename(world: &World, from: &str, to: &str, flags: u32) -> Result<Rrename, Er
 
 // S-49
 #[test]
-fn renames_replace_refuse_and_exchange_as_asked() {
+fn renames_replace_refuse_and_exchange_as_requested() {
     let world = World::new();
     std::fs::create_dir(world.host("dir")).unwrap();
     std::fs::write(world.host("one"), "1").unwrap();
@@ -37,9 +37,9 @@ fn renames_replace_refuse_and_exchange_as_asked() {
     assert_eq!(rename(&world, "", "new", 0), Err(Errno::Busy));
 }
 
-/// A program at the server publishes by rename too, over and over.
+/// A server program publishes by rename too, repeatedly.
 #[test]
-fn a_rename_reports_the_object_that_it_moved_or_none() {
+fn a_rename_returns_the_moved_object_or_none() {
     const ROUNDS: usize = 500;
     let world = World::new();
     std::thread::scope(|scope| {
@@ -59,7 +59,7 @@ fn a_rename_reports_the_object_that_it_moved_or_none() {
 }
 
 #[test]
-fn removing_tells_directories_from_the_rest() {
+fn removal_distinguishes_directories_from_files() {
     let world = World::new();
     std::fs::create_dir_all(world.host("full/inner")).unwrap();
     std::fs::write(world.host("file"), "").unwrap();
@@ -95,7 +95,7 @@ fn paths_longer_than_one_system_call_takes_are_walked_in_steps() {
     assert_eq!(stat.kind, Kind::Directory);
     let below = Target::at(deep.join(b"none").unwrap());
     assert_eq!(world.stat(FIRST, below), Err(Errno::NotFound));
-    // What std removes by path it could not reach.
+    // Too long for std to remove by path.
     while let Some((dir, _)) = deep.split_last() {
         let request =
             Tremove { place: wirefs_op::message::target::Place { path: deep, dir: None }, directory: true };

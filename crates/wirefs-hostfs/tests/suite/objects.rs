@@ -1,4 +1,4 @@
-//! Which object is meant, whatever happens to names and descriptors.
+//! The object of a request, despite changed names and stale fds.
 
 use crate::harness::{
     FIRST, SECOND, World, at, create, get, is_open, keep, open_as, path, place, put, write,
@@ -30,7 +30,7 @@ fn hard_links_are_one_object_with_one_inode_number() {
 }
 
 #[test]
-fn a_link_can_be_linked_as_the_link_that_it_is() {
+fn a_symlink_itself_can_be_linked() {
     let world = World::new();
     std::os::unix::fs::symlink("nowhere", world.host("link")).unwrap();
     let link = Tlink { target: at("link"), to: place("again") };
@@ -51,7 +51,7 @@ fn an_unlinked_open_file_lives_until_it_is_closed() {
     assert_eq!((wrote.fd, wrote.stat.unwrap().nlink), (made.fd, 0));
     assert_eq!(world.read(FIRST, target(), 0, 100).unwrap(), b"still here");
     assert_eq!(world.stat(SECOND, target()), Err(Errno::Stale));
-    // A Get without MORE closes.
+    // A Tget without MORE closes the file.
     world.get(FIRST, get(target(), GetMode::STAT, 0, 0)).unwrap();
     assert_eq!(world.stat(FIRST, target()), Err(Errno::Stale));
 }
@@ -85,15 +85,15 @@ fn a_stale_fd_or_one_of_another_file_falls_back_to_the_path() {
     let two_id = two.stat.unwrap().id;
     assert_eq!(world.read(FIRST, open_as("two", one.fd, two_id), 0, 9).unwrap(), b"2");
     assert_eq!(world.read(FIRST, open_as("two", Fd(12_345), two_id), 0, 9).unwrap(), b"2");
-    // Another session's number is nobody's here.
+    // An fd of another session is invalid here.
     assert_eq!(world.read(SECOND, open_as("two", one.fd, two_id), 0, 9).unwrap(), b"2");
-    // The file of the fd is still open, whatever was asked with its number about another.
+    // The file of the fd is still open, although a request used the fd for another object.
     assert!(world.read(FIRST, open_as("gone", one.fd, one.stat.unwrap().id), 0, 9).is_ok());
 }
 
 // S-56
 #[test]
-fn another_object_at_the_path_is_stale_and_so_is_none() {
+fn another_or_no_object_at_the_path_is_stale() {
     let world = World::new();
     let first = world.put(FIRST, create("file", Kind::File, 0o644, PutMode::NONE)).unwrap();
     let id = first.stat.unwrap().id;
@@ -122,7 +122,7 @@ fn another_directory_at_the_path_is_stale() {
 }
 
 #[test]
-fn a_file_open_for_reading_becomes_writable_under_its_number_even_without_a_name() {
+fn an_unlinked_file_open_for_reading_becomes_writable_under_its_fd() {
     let world = World::new();
     std::fs::write(world.host("file"), "old").unwrap();
     let got = world.get(FIRST, get(at("file"), GetMode::STAT.and(GetMode::MORE), 0, 0)).unwrap();
@@ -135,7 +135,7 @@ fn a_file_open_for_reading_becomes_writable_under_its_number_even_without_a_name
 
 // S-78
 #[test]
-fn the_end_of_a_session_closes_its_files_and_removes_what_was_to_be_removed() {
+fn the_end_of_a_session_closes_its_files_and_makes_pending_removals() {
     let world = World::new();
     let made = world.put(FIRST, create("scratch", Kind::File, 0o644, keep().and(PutMode::REMOVE))).unwrap();
     assert!(is_open(made.fd) && world.host("scratch").exists());
@@ -157,7 +157,7 @@ fn closing_removes_no_other_file_that_took_the_name() {
 }
 
 #[test]
-fn a_full_table_answers_without_a_number_and_numbers_come_back() {
+fn a_full_table_returns_no_fd_and_fds_are_reused() {
     let world = World::new();
     std::fs::write(world.host("file"), "data").unwrap();
     let open =
@@ -184,7 +184,7 @@ fn a_full_table_answers_without_a_number_and_numbers_come_back() {
 }
 
 #[test]
-fn a_request_for_nothing_tells_nothing_and_closes_its_fd_also_without_an_id() {
+fn an_empty_request_closes_its_fd_even_without_an_id() {
     let world = World::new();
     let kept = world.put(FIRST, put_kept(create("file", Kind::File, 0o644, PutMode::NONE))).unwrap();
     let by_number = || Target { fd: kept.fd, ..at("file") };

@@ -1,10 +1,10 @@
-//! Opening an export, and what it says when it cannot.
+//! Opening an export, and the messages of failures.
 
 use crate::harness::{Scratch, need_root};
 use std::os::unix::fs::PermissionsExt;
-use wirefs_hostfs::{HostOptions, HostTree, OpenError};
+use wirefs_hostfs::{ExportError, HostOptions, HostTree};
 
-fn refusal(path: &std::path::Path) -> OpenError {
+fn refusal(path: &std::path::Path) -> ExportError {
     match HostTree::open(path, HostOptions::default()) {
         Ok(_) => panic!("{} opened", path.display()),
         Err(error) => error,
@@ -12,15 +12,15 @@ fn refusal(path: &std::path::Path) -> OpenError {
 }
 
 #[test]
-fn a_missing_directory_and_a_file_are_told_apart_with_the_next_step() {
+fn failures_of_a_missing_directory_and_a_file_differ_in_the_next_step() {
     let scratch = Scratch::new();
     let missing = scratch.path().join("missing");
     let error = refusal(&missing);
-    assert_eq!(error, OpenError::Missing(missing));
+    assert_eq!(error, ExportError::Missing(missing));
     assert!(error.to_string().contains("mkdir"), "{error}");
     let file = scratch.path().join("file");
     std::fs::write(&file, "").unwrap();
-    assert_eq!(refusal(&file), OpenError::NotDirectory(file));
+    assert_eq!(refusal(&file), ExportError::NotDirectory(file));
 }
 
 #[test]
@@ -29,7 +29,7 @@ fn a_directory_that_may_not_be_read_is_refused_at_once() {
     let scratch = Scratch::new();
     std::fs::set_permissions(scratch.path(), PermissionsExt::from_mode(0o700)).unwrap();
     let path = scratch.path().to_path_buf();
-    // Rights are a thread's own on Linux: this one opens as nobody would.
+    // On Linux, rights belong to a thread: this one opens without any.
     let error = std::thread::spawn(move || {
         let mut rights = rustix::thread::capabilities(None).unwrap();
         let over_files =
@@ -41,5 +41,5 @@ fn a_directory_that_may_not_be_read_is_refused_at_once() {
         refusal(&path)
     });
     let error = error.join().unwrap();
-    assert!(matches!(error, OpenError::Denied(_)), "{error}");
+    assert!(matches!(error, ExportError::Denied(_)), "{error}");
 }

@@ -1,4 +1,4 @@
-//! A read-only export changes nothing.
+//! A read-only export refuses changes.
 
 use crate::harness::{FIRST, World, at, create, get, place, put, set, write};
 use wirefs_hostfs::HostOptions;
@@ -16,7 +16,7 @@ use wirefs_server::{SessionKey, Tree};
 
 // S-63
 #[test]
-fn every_change_is_refused_and_reading_goes_on() {
+fn every_change_is_refused_and_reads_work() {
     let options = HostOptions { read_only: true, ..HostOptions::default() };
     let world = World::with(options, |dir| std::fs::write(dir.join("file"), "data").unwrap());
     assert!(world.tree.attach(SessionKey(3), &TreePath::root()).unwrap().read_only);

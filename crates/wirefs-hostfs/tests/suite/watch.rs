@@ -1,6 +1,4 @@
-//! The watcher, asked what it hears of changes by other programs.
-//!
-//! The other programs are real ones: what this process does itself counts as the server's own doing.
+//! The watcher and its reports of changes by other programs.
 
 mod changes;
 mod limits;

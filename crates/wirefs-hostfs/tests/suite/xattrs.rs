@@ -84,7 +84,7 @@ fn attributes_are_set_read_listed_and_removed() {
 }
 
 #[test]
-fn create_and_replace_flags_count() {
+fn create_and_replace_flags_apply() {
     let world = World::new();
     std::fs::write(world.host("file"), "").unwrap();
     let set = |flags| ask(&world, "file", XattrAction::Set, "user.a", b"1", flags, false).map(drop);
@@ -110,7 +110,7 @@ fn a_links_attributes_are_its_own() {
 }
 
 #[test]
-fn an_acl_shows_in_the_mode_and_the_set_group_id_bit_falls_when_asked() {
+fn an_acl_changes_the_mode_and_clears_the_set_group_id_bit_if_requested() {
     let world = World::new();
     std::fs::write(world.host("file"), "").unwrap();
     let mode = SetStat { mode: Some(0o2755), ..SetStat::default() };

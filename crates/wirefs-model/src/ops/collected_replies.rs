@@ -53,7 +53,7 @@ impl Replies for CollectedReplies {
         stats.for_each(|stat| stat.leased = true);
     }
 
-    fn grant_place(&mut self, _dir: FileId) -> bool {
+    fn grant_names(&mut self, _dir: FileId) -> bool {
         true
     }
 

@@ -64,7 +64,7 @@ impl ModelState {
         }
         let place = Place { path: request.target.path.clone(), dir: request.target.id };
         let (dir, _) = self.entry(session, &place)?;
-        Ok(GotMode::NONE.and_if(replies.grant_place(dir.id()), GotMode::PLACE))
+        Ok(GotMode::NONE.and_if(replies.grant_names(dir.id()), GotMode::PLACE))
     }
 
     /// Returns the requested object; `None` for an absent name in a directory.

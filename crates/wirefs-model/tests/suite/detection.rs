@@ -147,8 +147,8 @@ impl Replies for FaultyReplies<'_> {
         }
     }
 
-    fn grant_place(&mut self, dir: FileId) -> bool {
-        self.0.grant_place(dir)
+    fn grant_names(&mut self, dir: FileId) -> bool {
+        self.0.grant_names(dir)
     }
 
     fn wait(&mut self) {

@@ -3,7 +3,7 @@
 use crate::scratch::Scratch;
 use crate::seeds;
 use std::path::Path;
-use wirefs_hostfs::{HostOptions, HostTree, Notice, WatchKind};
+use wirefs_hostfs::{DetectionMode, HostOptions, HostTree, WatchKind};
 use wirefs_model::{run_op, run_touches};
 use wirefs_server::Tree;
 
@@ -34,7 +34,7 @@ fn host_directory_on_tmpfs_matches_the_model() {
 fn host_directory_announces_its_changes() {
     for seed in seeds(6) {
         let scratch = Scratch::within(Path::new("/dev/shm"));
-        let options = HostOptions { notice: Notice::Exclusive, ..HostOptions::default() };
+        let options = HostOptions { detection: DetectionMode::Exclusive, ..HostOptions::default() };
         let tree = HostTree::open(scratch.path(), options).unwrap();
         if let Err(mismatch) = run_touches(seed, 1000, &tree) {
             panic!("{mismatch}");
@@ -47,7 +47,7 @@ fn watched_host_directory_matches_the_model() {
     for kind in [WatchKind::Directories, WatchKind::DirectoriesAndOwn, WatchKind::Filesystem] {
         for seed in seeds(2) {
             let scratch = Scratch::within(Path::new("/dev/shm"));
-            let options = HostOptions { notice: Notice::Watched(kind), ..HostOptions::default() };
+            let options = HostOptions { detection: DetectionMode::Watched(kind), ..HostOptions::default() };
             let tree = HostTree::open(scratch.path(), options).unwrap();
             tree.observe(Box::new(drop));
             assert!(tree.leases().is_some());

@@ -15,7 +15,7 @@ use wirefs_op::message::version::BootId;
 use wirefs_op::message::xattr::{Txattr, XattrAction};
 use wirefs_op::wire::{Data, Text};
 use wirefs_op::{Cred, Errno, FileId, Kind, Reply, Request, SetStat, Stat, TreePath};
-use wirefs_server::{Begun, Found, Replies, SessionKey, Stopped, Tree, repeat};
+use wirefs_server::{PriorState, Replies, SessionKey, StartedChange, Stopped, Tree, repeat};
 
 const SESSION: SessionKey = SessionKey(1);
 
@@ -23,7 +23,7 @@ const SESSION: SessionKey = SessionKey(1);
 #[derive(Default)]
 struct RequestResult {
     reply: Option<Reply>,
-    found: Option<Found>,
+    found: Option<PriorState>,
 }
 
 impl Replies for RequestResult {
@@ -36,7 +36,7 @@ impl Replies for RequestResult {
         false
     }
 
-    fn begins(&mut self, find: &mut dyn FnMut() -> Option<Found>) {
+    fn record_prior_state(&mut self, find: &mut dyn FnMut() -> Option<PriorState>) {
         self.found = find();
     }
 
@@ -62,15 +62,15 @@ impl TestTree {
     }
 
     /// Executes a request for the first time; returns the state before it.
-    fn run_first(&self, request: &Request) -> Found {
+    fn run_first(&self, request: &Request) -> PriorState {
         let result = self.run(request);
         assert!(!matches!(result.reply, Some(Reply::Error(_))), "{request:?}: {:?}", result.reply);
         result.found.unwrap_or_else(|| panic!("{request:?} is idempotent"))
     }
 
     /// Repeats a request.
-    fn repeat_request(&self, request: &Request, found: Found) -> Result<Reply, Errno> {
-        let begun = Begun { about: repeat::about(request), found };
+    fn repeat_request(&self, request: &Request, found: PriorState) -> Result<Reply, Errno> {
+        let begun = StartedChange { fingerprint: repeat::fingerprint(request), prior: found };
         let mut result = RequestResult::default();
         repeat::serve(&*self.0, SESSION, request.clone(), &begun, &mut result);
         match result.reply.unwrap() {
@@ -206,16 +206,17 @@ fn repeated_creation_accepts_the_created_object() {
 fn repeated_creation_completes_a_partial_or_missing_one() {
     on_each_tree(|tree| {
         let request = file("f", "all of it");
-        assert!(tree.repeat_request(&request, Found::default()).is_ok());
+        assert!(tree.repeat_request(&request, PriorState::default()).is_ok());
         assert_eq!(tree.text("f"), "all of it");
         tree.execute(&make("g", Kind::File, PutMode::NONE, ""));
         tree.execute(&write("g", "all"));
-        let Ok(Reply::Put(reply)) = tree.repeat_request(&file("g", "all of it"), Found::default()) else {
+        let Ok(Reply::Put(reply)) = tree.repeat_request(&file("g", "all of it"), PriorState::default())
+        else {
             panic!("it fails")
         };
         assert_eq!((reply.count, tree.text("g").as_str()), (9, "all of it"));
         let appending = make("g", Kind::File, PutMode::DATA.and(PutMode::APPEND), "all of it, and more");
-        assert!(tree.repeat_request(&appending, Found::default()).is_ok());
+        assert!(tree.repeat_request(&appending, PriorState::default()).is_ok());
         assert_eq!(tree.text("g"), "all of it, and more");
     });
 }
@@ -229,7 +230,7 @@ fn repeated_creation_rejects_an_older_or_different_object() {
         let link = make("l", Kind::Symlink, PutMode::DATA, "ours");
         tree.execute(&make("l", Kind::Symlink, PutMode::DATA, "another's"));
         for request in [make("f", Kind::Directory, PutMode::NONE, ""), link] {
-            assert_eq!(tree.repeat_request(&request, Found::default()), Err(Errno::Exists));
+            assert_eq!(tree.repeat_request(&request, PriorState::default()), Err(Errno::Exists));
         }
         assert_eq!(tree.text("f"), "another's");
     });
@@ -246,13 +247,13 @@ fn repeated_append_appends_once() {
         let Ok(Reply::Put(reply)) = tree.repeat_request(&request, found) else { panic!("it fails") };
         assert_eq!((reply.count, reply.offset, tree.text("f").as_str()), (3, 3, "onetwo"));
         // The append had begun only.
-        assert!(tree.repeat_request(&append("f", "3"), Found { size: 6, ..found }).is_ok());
+        assert!(tree.repeat_request(&append("f", "3"), PriorState { size: 6, ..found }).is_ok());
         assert_eq!(tree.text("f"), "onetwo3");
         // The append was done in part.
-        assert!(tree.repeat_request(&append("f", "345"), Found { size: 6, ..found }).is_ok());
+        assert!(tree.repeat_request(&append("f", "345"), PriorState { size: 6, ..found }).is_ok());
         assert_eq!(tree.text("f"), "onetwo345");
         // Another client appended something.
-        assert!(tree.repeat_request(&append("f", "!"), Found { size: 6, ..found }).is_ok());
+        assert!(tree.repeat_request(&append("f", "!"), PriorState { size: 6, ..found }).is_ok());
         assert_eq!(tree.text("f"), "onetwo345!");
     });
 }
@@ -266,7 +267,7 @@ fn repeated_removal_succeeds_and_removes_no_other_object() {
             (remove("f", true), make("f", Kind::Directory, PutMode::NONE, "")),
         ] {
             tree.execute(&of);
-            let found = Found { at: tree.id("f"), ..Found::default() };
+            let found = PriorState { named: tree.id("f"), ..PriorState::default() };
             assert!(tree.repeat_request(&request, found).is_ok());
             assert!(tree.id("f").is_none(), "it had not been removed");
             tree.execute(&of);
@@ -279,7 +280,7 @@ fn repeated_removal_succeeds_and_removes_no_other_object() {
         // Inode numbers are reused, so the place must be occupied first.
         tree.execute(&file("other", ""));
         tree.execute(&file("f", "another's"));
-        if tree.id("f") != found.at {
+        if tree.id("f") != found.named {
             assert!(tree.repeat_request(&remove("f", false), found).is_ok());
             assert_eq!(tree.text("f"), "another's");
         }
@@ -302,10 +303,10 @@ fn repeated_rename_renames_once() {
         assert!(tree.repeat_request(&request, found).is_ok());
         assert_eq!((tree.text("a").as_str(), tree.text("b").as_str()), ("another's", "a"));
         // The rename had not been done.
-        let found = Found { of: tree.id("a"), at: tree.id("b"), size: 0 };
+        let found = PriorState { object: tree.id("a"), named: tree.id("b"), size: 0 };
         assert!(tree.repeat_request(&request, found).is_ok());
         assert_eq!((tree.id("a"), tree.text("b").as_str()), (None, "another's"));
-        assert_eq!(tree.repeat_request(&request, Found::default()), Err(Errno::NotFound));
+        assert_eq!(tree.repeat_request(&request, PriorState::default()), Err(Errno::NotFound));
     });
 }
 
@@ -318,7 +319,7 @@ fn repeated_exchange_exchanges_once() {
         let found = tree.run_first(&request);
         assert!(tree.repeat_request(&request, found).is_ok());
         assert_eq!((tree.text("a").as_str(), tree.text("b").as_str()), ("b", "a"));
-        let found = Found { of: tree.id("a"), at: tree.id("b"), size: 0 };
+        let found = PriorState { object: tree.id("a"), named: tree.id("b"), size: 0 };
         assert!(tree.repeat_request(&request, found).is_ok());
         assert_eq!((tree.text("a").as_str(), tree.text("b").as_str()), ("a", "b"));
     });
@@ -365,7 +366,10 @@ fn repeated_change_in_another_directory_is_stale() {
         let removal = Tremove { place: Place { dir: elsewhere, ..place("d/f") }, directory: false };
         let gone = Tremove { place: Place { dir: elsewhere, ..place("e/f") }, directory: false };
         for request in [Request::Remove(removal), Request::Remove(gone)] {
-            assert_eq!(tree.repeat_request(&request, Found { at, ..Found::default() }), Err(Errno::Stale));
+            assert_eq!(
+                tree.repeat_request(&request, PriorState { named: at, ..PriorState::default() }),
+                Err(Errno::Stale)
+            );
         }
         assert!(tree.id("d/f").is_some());
     });
@@ -383,9 +387,9 @@ fn requests_with_other_names_or_types_are_distinguished() {
         link("a", "b"),
         xattr(XattrAction::Set, 0, ""),
     ];
-    let mut abouts: Vec<u64> = requests.iter().map(repeat::about).collect();
-    abouts.sort_unstable();
-    abouts.dedup();
-    assert_eq!(abouts.len(), requests.len());
-    assert_eq!(repeat::about(&file("a", "x")), repeat::about(&file("a", "y")));
+    let mut fingerprints: Vec<u64> = requests.iter().map(repeat::fingerprint).collect();
+    fingerprints.sort_unstable();
+    fingerprints.dedup();
+    assert_eq!(fingerprints.len(), requests.len());
+    assert_eq!(repeat::fingerprint(&file("a", "x")), repeat::fingerprint(&file("a", "y")));
 }

@@ -1,7 +1,7 @@
 //! A call that waits for the connection.
 
 use wirefs_client::call::{Answer, Call, Caller, TreeNodeId};
-use wirefs_fuse::{FileSystem, Reading, Reply};
+use wirefs_fuse::{FileSystem, ReaderRole, Reply};
 use wirefs_op::Errno;
 
 /// The owned arguments of a held call.
@@ -44,6 +44,6 @@ impl Held {
             HeldCall::Access { node, mask } => Call::Access { node: *node, mask: *mask },
             HeldCall::Repeat => return reply.answer(Answer::Fail(Errno::Stale)),
         };
-        to.call(caller, call, reply, &Reading::elsewhere());
+        to.call(caller, call, reply, &ReaderRole::elsewhere());
     }
 }

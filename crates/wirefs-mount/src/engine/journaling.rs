@@ -4,7 +4,7 @@ use super::{Engine, State};
 use crate::journal::Journal;
 use wirefs_client::call::Call;
 use wirefs_client::{Client, Output};
-use wirefs_fuse::Reading;
+use wirefs_fuse::ReaderRole;
 
 impl Engine {
     /// Uses the journal, if there is one. If it fails, the core waits for the server with each answer from then on.
@@ -17,7 +17,7 @@ impl Engine {
     }
 
     /// Waits before a change while the local disk is far behind with the journal. The core is not locked meanwhile.
-    pub(crate) fn keep_pace(&self, reading: &Reading<'_>, call: &Call<'_>) {
+    pub(crate) fn keep_pace(&self, reading: &ReaderRole<'_>, call: &Call<'_>) {
         let journal = self.journal.as_ref().filter(|journal| is_change(call) && journal.is_behind());
         if let Some(journal) = journal {
             reading.hand_over();

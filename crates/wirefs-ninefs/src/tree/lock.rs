@@ -41,7 +41,7 @@ impl At<'_> {
         let ask = Tmessage::Lock { fid: file.own.fid, kind, flags: 0, start, length, process, client };
         let waits = request.action == LockAction::Wait && request.range.kind != LockKind::Unlock;
         if waits {
-            replies.pass_turn();
+            replies.release_slot();
         }
         loop {
             match self.remote.ask(&ask)? {

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
 use std::time::Instant;
-use wirefs_server::{Input, Neighbours, RECOVERY};
+use wirefs_server::{Colocation, RECOVERY_PERIOD, ServerInput};
 
 /// The maximum number of secondaries. Others are disconnected, and go on without an answer after a while.
 const SECONDARIES_MAX: usize = 256;
@@ -40,8 +40,8 @@ impl Primary {
 
     /// Takes over from a primary that has ended.
     pub(super) fn after_another(self, shared: &Arc<Shared>) -> Primary {
-        shared.handle(Input::Neighbours(Neighbours::There));
-        Primary { leased_until: vec![Instant::now() + RECOVERY], ..self }
+        shared.handle(ServerInput::Colocation(Colocation::Present));
+        Primary { leased_until: vec![Instant::now() + RECOVERY_PERIOD], ..self }
     }
 
     /// Runs until the server ends.
@@ -61,7 +61,7 @@ impl Primary {
             self.listen_to_visitors(shared, readable.get(1..).unwrap_or_default());
             self.leased_until.retain(|until| *until > Instant::now());
             if before > 0 && self.count() == 0 {
-                shared.handle(Input::Neighbours(Neighbours::None));
+                shared.handle(ServerInput::Colocation(Colocation::None));
             }
             if readable.first().is_some_and(|readable| *readable) {
                 self.admit(shared);
@@ -82,7 +82,7 @@ impl Primary {
                 return true;
             }
             if secondary.may_admit && !secondary.is_settled {
-                leased_until.push(Instant::now() + RECOVERY);
+                leased_until.push(Instant::now() + RECOVERY_PERIOD);
             }
             false
         });
@@ -96,7 +96,7 @@ impl Primary {
             let secondary =
                 SecondaryConnection { stream, may_admit: false, is_settled: false, hash: [0; 8], bytes: 0 };
             self.secondaries.push(secondary);
-            shared.handle(Input::Neighbours(Neighbours::Coming));
+            shared.handle(ServerInput::Colocation(Colocation::Starting));
         }
     }
 }
@@ -135,7 +135,7 @@ impl SecondaryConnection {
         }
         let found = shared.core().sessions.ids().find(|session| session_hash(session) == hash);
         if let Some(session) = found {
-            shared.handle(Input::Moved(session));
+            shared.handle(ServerInput::Moved(session));
         }
     }
 }

@@ -10,7 +10,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wirefs_server::{Input, Neighbours, PATIENCE, RECOVERY};
+use wirefs_server::{Colocation, EXCLUSIVE_END_MAX, RECOVERY_PERIOD, ServerInput};
 
 pub(super) struct Secondary {
     stream: UnixStream,
@@ -95,7 +95,7 @@ impl Secondary {
 
 /// Lets clients attach, without an exclusive session.
 pub(super) fn admit_clients(shared: &Arc<Shared>) {
-    shared.handle(Input::Neighbours(Neighbours::There));
+    shared.handle(ServerInput::Colocation(Colocation::Present));
 }
 
 /// The time that the primary may take to answer. A process of another user may have bound the name only to delay this
@@ -103,5 +103,5 @@ pub(super) fn admit_clients(shared: &Arc<Shared>) {
 fn patience_for(stream: &UnixStream) -> Duration {
     let peer = socket_peercred(stream).map(|peer| peer.uid);
     let is_trusted = peer.is_ok_and(|uid| uid.is_root() || uid == rustix::process::geteuid());
-    if is_trusted { PATIENCE } else { RECOVERY }
+    if is_trusted { EXCLUSIVE_END_MAX } else { RECOVERY_PERIOD }
 }

@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use wirefs_op::message::version::BootId;
-use wirefs_server::{Note, Noted};
+use wirefs_server::{LedgerRecord, SavedLedger};
 
 /// A log longer than this, in bytes, is rewritten once it has doubled since the last time.
 const REWRITTEN_AT: u64 = 4 * 1024 * 1024;
@@ -35,7 +35,7 @@ pub(super) enum OpenedLog {
     Missing,
     /// Another process has it open.
     Busy,
-    Log(Box<Log>, Box<Noted>),
+    Log(Box<Log>, Box<SavedLedger>),
     /// The log was damaged, and is removed.
     Damaged(Damage),
 }
@@ -84,7 +84,7 @@ impl Log {
     pub(super) fn create(path: &Path, boot: BootId) -> io::Result<Log> {
         let mut file = OpenOptions::new().read(true).append(true).create_new(true).mode(0o600).open(path)?;
         file.try_lock()?;
-        let head = record::whole(boot, &Noted::default());
+        let head = record::whole(boot, &SavedLedger::default());
         file.write_all(&head)?;
         let bytes = head.len() as u64;
         Ok(Log { file, path: path.to_owned(), boot, bytes, rewritten_bytes: bytes, held_back: Vec::new() })
@@ -97,15 +97,15 @@ impl Log {
     ///
     /// # Cost
     /// One write into the page cache, of about 300 bytes.
-    pub(super) fn note(&mut self, note: Note) -> io::Result<()> {
+    pub(super) fn note(&mut self, note: LedgerRecord) -> io::Result<()> {
         match note {
-            Note::Answered(_) => {
+            LedgerRecord::Acknowledged(_) => {
                 // The last `Answered` includes all earlier ones.
                 self.held_back.clear();
                 Record::Note(note).write(&mut self.held_back);
                 Ok(())
             }
-            Note::Begun { .. } | Note::Done { .. } => self.write(&Record::Note(note)),
+            LedgerRecord::Started { .. } | LedgerRecord::Done { .. } => self.write(&Record::Note(note)),
         }
     }
 
@@ -118,7 +118,7 @@ impl Log {
     ///
     /// # Errors
     /// The file cannot be written, or another process has taken the session over.
-    pub(super) fn rewrite(&mut self, noted: &Noted) -> io::Result<()> {
+    pub(super) fn rewrite(&mut self, noted: &SavedLedger) -> io::Result<()> {
         let path = self.path.with_extension("new");
         let _absent = std::fs::remove_file(&path);
         let mut file = OpenOptions::new().read(true).append(true).create_new(true).mode(0o600).open(&path)?;

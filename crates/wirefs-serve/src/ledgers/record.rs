@@ -16,8 +16,8 @@ use bytes::Bytes;
 use wirefs_op::message::version::BootId;
 use wirefs_op::wire::{Malformed, Reader, Wire, Writer};
 use wirefs_op::{FileId, NOTAG, Reply};
-use wirefs_server::notes::Outcome;
-use wirefs_server::{Begun, Found, Note, Noted};
+use wirefs_server::saved_ledger::SavedOutcome;
+use wirefs_server::{LedgerRecord, PriorState, SavedLedger, StartedChange};
 use wirefs_store::sum::{SUM_BYTES, sum};
 
 /// The first bytes of a log: its type and format version.
@@ -32,7 +32,7 @@ pub(super) const RECORD_BYTES_MAX: usize = 4096;
 pub(super) enum Record {
     Opened(BootId),
     Closed,
-    Note(Note),
+    Note(LedgerRecord),
     Next(u64),
     Created(u64, FileId),
 }
@@ -40,7 +40,7 @@ pub(super) enum Record {
 /// The contents of a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct LogContents {
-    pub(super) noted: Noted,
+    pub(super) noted: SavedLedger,
     /// The boot id of the last writer.
     pub(super) boot: Option<BootId>,
     /// Whether the log was closed.
@@ -66,19 +66,19 @@ impl Record {
         match self {
             Record::Opened(boot) => put(&mut writer, 1, boot),
             Record::Closed => 2_u8.put(&mut writer),
-            Record::Note(Note::Begun { number, begun: Begun { about, found } }) => {
+            Record::Note(LedgerRecord::Started { number, started: StartedChange { fingerprint, prior } }) => {
                 put(&mut writer, 3, number);
-                about.put(&mut writer);
-                found.at.put(&mut writer);
-                found.of.put(&mut writer);
-                found.size.put(&mut writer);
+                fingerprint.put(&mut writer);
+                prior.named.put(&mut writer);
+                prior.object.put(&mut writer);
+                prior.size.put(&mut writer);
             }
-            Record::Note(Note::Done { number, created, reply }) => {
+            Record::Note(LedgerRecord::Done { number, created, reply }) => {
                 put(&mut writer, 4, number);
                 created.put(&mut writer);
                 reply_body = reply.encode(NOTAG).to_body();
             }
-            Record::Note(Note::Answered(number)) => put(&mut writer, 5, number),
+            Record::Note(LedgerRecord::Acknowledged(number)) => put(&mut writer, 5, number),
             Record::Next(number) => put(&mut writer, 6, number),
             Record::Created(number, id) => {
                 put(&mut writer, 7, number);
@@ -104,17 +104,17 @@ impl Record {
             1 => Record::Opened(BootId::take(&mut reader)?),
             2 => Record::Closed,
             3 => {
-                let (number, about) = (u64::take(&mut reader)?, u64::take(&mut reader)?);
-                let (at, of) = (Wire::take(&mut reader)?, Wire::take(&mut reader)?);
-                let found = Found { at, of, size: u64::take(&mut reader)? };
-                Record::Note(Note::Begun { number, begun: Begun { about, found } })
+                let (number, fingerprint) = (u64::take(&mut reader)?, u64::take(&mut reader)?);
+                let (named, object) = (Wire::take(&mut reader)?, Wire::take(&mut reader)?);
+                let prior = PriorState { named, object, size: u64::take(&mut reader)? };
+                Record::Note(LedgerRecord::Started { number, started: StartedChange { fingerprint, prior } })
             }
             4 => {
                 let (number, created) = (u64::take(&mut reader)?, Wire::take(&mut reader)?);
                 let (_, reply) = Reply::decode(reader.bytes(reader.remaining())?)?;
-                Record::Note(Note::Done { number, created, reply: Box::new(reply) })
+                Record::Note(LedgerRecord::Done { number, created, reply: Box::new(reply) })
             }
-            5 => Record::Note(Note::Answered(u64::take(&mut reader)?)),
+            5 => Record::Note(LedgerRecord::Acknowledged(u64::take(&mut reader)?)),
             6 => Record::Next(u64::take(&mut reader)?),
             7 => Record::Created(u64::take(&mut reader)?, FileId::take(&mut reader)?),
             _ => return Err(reader.malformed("no such record")),
@@ -130,16 +130,20 @@ fn put(writer: &mut Writer, kind: u8, value: &impl Wire) {
 }
 
 /// Encodes a new log with these contents.
-pub(super) fn whole(boot: BootId, noted: &Noted) -> Vec<u8> {
+pub(super) fn whole(boot: BootId, noted: &SavedLedger) -> Vec<u8> {
     let mut log = MAGIC.to_vec();
-    let outcome = |(number, outcome): (&u64, &Outcome)| {
+    let outcome = |(number, outcome): (&u64, &SavedOutcome)| {
         let number = *number;
         Record::Note(match outcome {
-            Outcome::Begun(begun) => Note::Begun { number, begun: *begun },
-            Outcome::Done(reply) => Note::Done { number, created: None, reply: reply.clone() },
+            SavedOutcome::Started(started) => LedgerRecord::Started { number, started: *started },
+            SavedOutcome::Done(reply) => LedgerRecord::Done { number, created: None, reply: reply.clone() },
         })
     };
-    let head = [Record::Opened(boot), Record::Note(Note::Answered(noted.answered)), Record::Next(noted.next)];
+    let head = [
+        Record::Opened(boot),
+        Record::Note(LedgerRecord::Acknowledged(noted.answered)),
+        Record::Next(noted.next),
+    ];
     let created = noted.created.iter().map(|(number, id)| Record::Created(number, id));
     for record in head.into_iter().chain(created).chain(noted.outcomes.iter().map(outcome)) {
         record.write(&mut log);
@@ -163,7 +167,7 @@ pub(super) fn read(log: &Bytes) -> Result<LogContents, Damage> {
         match record {
             Record::Opened(boot) => contents.boot = Some(boot),
             Record::Closed => {}
-            Record::Note(note) => contents.noted.take(note),
+            Record::Note(note) => contents.noted.apply(note),
             Record::Next(number) => contents.noted.next = contents.noted.next.max(number),
             Record::Created(number, id) => contents.noted.created.insert(number, id),
         }

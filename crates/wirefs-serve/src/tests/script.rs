@@ -138,7 +138,7 @@ impl Script {
             if lock.action != LockAction::Wait {
                 return replies.send(Reply::Error(Errno::WouldBlock.into()));
             }
-            replies.pass_turn();
+            replies.release_slot();
             replies.wait();
         }
         Err(Stopped)
@@ -161,7 +161,7 @@ impl Tree for Script {
             Request::Get(get) => get.target.path.clone(),
             Request::Put(put) => put.target.path.clone(),
             Request::Commit(commit) => {
-                replies.pass_turn();
+                replies.release_slot();
                 commit.target.path.clone()
             }
             _ => TreePath::root(),
@@ -203,7 +203,7 @@ impl Tree for Script {
         }
     }
 
-    fn before_waiting(&self, _: fn()) -> bool {
+    fn notify_before_blocking(&self, _: fn()) -> bool {
         true
     }
 

@@ -16,7 +16,7 @@ fn rename(from: FileId, to: FileId) -> Request {
 }
 
 #[test]
-fn each_number_in_a_request_becomes_the_id_of_what_that_change_created() {
+fn each_number_in_a_request_is_replaced_by_the_id_of_the_created_object() {
     let mut creations = Creations::default();
     creations.insert(3, id(30));
     creations.insert(5, id(50));
@@ -45,7 +45,7 @@ fn only_the_last_creations_are_known() {
 }
 
 #[test]
-fn data_for_what_was_created_goes_through_the_fd_that_was_left_open() {
+fn data_for_a_created_file_goes_through_the_fd_of_its_creation() {
     let mut creations = Creations::default();
     creations.insert(3, id(30));
     creations.opened(3, Fd(7));
@@ -64,7 +64,7 @@ fn data_for_what_was_created_goes_through_the_fd_that_was_left_open() {
 
 // S-54
 #[test]
-fn files_that_lost_their_names_are_copied_by_the_fds_that_were_left_open() {
+fn files_without_names_are_copied_by_the_fds_of_their_creations() {
     let mut creations = Creations::default();
     for (number, made, fd) in [(3, 30, Fd(7)), (4, 40, Fd(8))] {
         creations.insert(number, id(made));

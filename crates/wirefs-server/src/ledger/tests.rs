@@ -9,17 +9,17 @@ fn reply(errno: Errno) -> Reply {
 }
 
 #[test]
-fn a_change_is_new_then_under_way_then_done() {
+fn a_change_is_new_then_in_progress_then_done() {
     let mut ledger = Ledger::default();
     ledger.answered(5, 5).unwrap();
     assert_eq!(ledger.take(5, JobKey(1), 0), Ok(Verdict::New));
-    assert_eq!(ledger.take(5, JobKey(2), 0), Ok(Verdict::UnderWay(JobKey(1))));
+    assert_eq!(ledger.take(5, JobKey(2), 0), Ok(Verdict::InProgress(JobKey(1))));
     ledger.done(5, &reply(Errno::Exists), None);
     assert_eq!(ledger.take(5, JobKey(3), 0), Ok(Verdict::Done(Box::new(reply(Errno::Exists)))));
 }
 
 #[test]
-fn what_the_client_has_is_forgotten_and_cannot_be_asked_for() {
+fn acknowledged_replies_are_removed_and_cannot_be_requested() {
     let mut ledger = Ledger::default();
     for number in 0..10 {
         ledger.take(number, JobKey(number), 0).unwrap();
@@ -28,12 +28,12 @@ fn what_the_client_has_is_forgotten_and_cannot_be_asked_for() {
     ledger.answered(4, 10).unwrap();
     assert_eq!(ledger.entries.len(), 6);
     assert_eq!(ledger.take(3, JobKey(11), 0), Err(StrayNumber));
-    assert_eq!(ledger.answered(3, 10), Err(StrayNumber), "it had said that it has the reply");
-    assert_eq!(ledger.answered(11, 10), Err(StrayNumber), "a change that is yet to come has no reply");
+    assert_eq!(ledger.answered(3, 10), Err(StrayNumber), "the acknowledgment cannot be taken back");
+    assert_eq!(ledger.answered(11, 10), Err(StrayNumber), "a later change has no reply yet");
 }
 
 #[test]
-fn numbers_may_be_left_out_and_do_not_come_later() {
+fn numbers_may_be_skipped_but_not_used_later() {
     let mut ledger = Ledger::default();
     assert_eq!(ledger.take(1, JobKey(1), 0), Ok(Verdict::New));
     assert_eq!(ledger.take(4, JobKey(2), 0), Ok(Verdict::New));
@@ -41,7 +41,7 @@ fn numbers_may_be_left_out_and_do_not_come_later() {
 }
 
 #[test]
-fn a_change_that_nobody_wants_any_more_is_not_kept() {
+fn an_acknowledged_change_is_not_kept() {
     let mut ledger = Ledger::default();
     ledger.take(0, JobKey(1), 0).unwrap();
     ledger.answered(1, 1).unwrap();
@@ -50,7 +50,7 @@ fn a_change_that_nobody_wants_any_more_is_not_kept() {
 }
 
 #[test]
-fn no_more_is_kept_than_the_limit() {
+fn entries_are_bounded() {
     let mut ledger = Ledger::default();
     assert_eq!(ledger.take(LEDGER_MAX - 1, JobKey(1), 0), Ok(Verdict::New));
     assert_eq!(ledger.take(LEDGER_MAX, JobKey(2), 0), Err(StrayNumber));

@@ -1,7 +1,7 @@
-//! Tattach: held while another session is alone, then brought to the tree, then answered.
+//! Tattach: held while another session is exclusive, then sent to the tree, then answered.
 
-use super::conversation::Stage;
-use super::{ConnectionKey, JobKey, Output, Sessions};
+use super::connection::Stage;
+use super::{ConnectionKey, JobKey, ServerOutput, Sessions};
 use crate::blame::PeerFault;
 use crate::tree::{Attached, SessionKey};
 use wirefs_op::message::attach::Rattach;
@@ -9,7 +9,7 @@ use wirefs_op::message::error::Rerror;
 use wirefs_op::{Errno, Reply, Tag, Time, TreePath};
 
 impl Sessions {
-    /// Tattach.
+    /// Handles Tattach.
     pub(super) fn attach(
         &mut self,
         now: Time,
@@ -17,13 +17,13 @@ impl Sessions {
         tag: Tag,
         path: TreePath,
     ) -> Result<(), PeerFault> {
-        let Some(conversation) = self.conversations.get(&connection) else {
+        let Some(state) = self.connections.get(&connection) else {
             return Ok(());
         };
-        let session = match conversation.stage {
-            Stage::Agreed(session) => session,
-            Stage::Fresh | Stage::Recollecting(_) => return Err(PeerFault::NotVersion),
-            Stage::Held(..) | Stage::Attaching(..) | Stage::Attached(_) | Stage::Joined(_) => {
+        let session = match state.stage {
+            Stage::Negotiated(session) => session,
+            Stage::Fresh | Stage::LoadingLedger(_) => return Err(PeerFault::NotVersion),
+            Stage::Held(..) | Stage::Attaching(..) | Stage::Attached(_) | Stage::Data(_) => {
                 return Err(PeerFault::SecondAttach);
             }
         };
@@ -31,7 +31,7 @@ impl Sessions {
         if root.is_some_and(|(root, _)| *root != path) {
             return self.reply(connection, tag, Reply::Error(Rerror::from(Errno::Invalid)));
         }
-        if self.waits_for_loner(now, session) {
+        if self.must_wait_for_exclusive(now, session) {
             self.enter(connection, Stage::Held(session, tag, path));
         } else {
             self.ask_tree(connection, session, tag, path);
@@ -39,7 +39,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// Has the tree asked. The driver hands in nothing more of this connection before it has answered.
+    /// Sends the attach to the tree. The driver hands in no further input of this connection before the answer.
     pub(super) fn ask_tree(
         &mut self,
         connection: ConnectionKey,
@@ -49,16 +49,16 @@ impl Sessions {
     ) {
         let Some(owner) = self.sessions.get_mut(&session) else { return };
         let before = owner.root.as_ref().map(|(_, attached)| attached.clone());
-        owner.attaching += 1;
+        owner.load.attaching += 1;
         owner.known_to_tree = true;
         let job = JobKey(self.jobs_begun);
         self.jobs_begun += 1;
         self.begin_leasing(job);
         self.enter(connection, Stage::Attaching(session, tag, path.clone(), job));
-        self.outputs.push_back(Output::Attach { connection, session, path, before });
+        self.outputs.push_back(ServerOutput::Attach { connection, session, path, before });
     }
 
-    /// The tree has answered ([`Input::Attached`](super::Input::Attached)).
+    /// Handles the answer of the tree ([`ServerInput::Attached`](super::ServerInput::Attached)).
     pub(super) fn attached(
         &mut self,
         now: Time,
@@ -67,19 +67,19 @@ impl Sessions {
         result: Result<Attached, Errno>,
     ) {
         if let Some(owner) = self.sessions.get_mut(&session) {
-            owner.attaching = owner.attaching.saturating_sub(1);
+            owner.load.attaching = owner.load.attaching.saturating_sub(1);
         }
         self.end_if_over(session);
-        let stage = self.conversations.get(&connection).map(|conversation| conversation.stage.clone());
+        let stage = self.connections.get(&connection).map(|state| state.stage.clone());
         let Some(Stage::Attaching(_, tag, path, job)) = stage else {
             return;
         };
         let (stage, reply) = match result {
             Ok(mut attached) => {
-                let may_lease = self.conversations.get(&connection).is_some_and(|it| it.leases);
+                let may_lease = self.connections.get(&connection).is_some_and(|it| it.leases);
                 let leases = if may_lease { self.join_leasing(now, session, connection) } else { None };
-                let is_promised = attached.root.leased && leases.is_some();
-                attached.root.leased = is_promised && self.grant_root(now, session, job, attached.root.id);
+                let is_leasable = attached.root.leased && leases.is_some();
+                attached.root.leased = is_leasable && self.grant_root(now, session, job, attached.root.id);
                 if let Some(owner) = self.sessions.get_mut(&session) {
                     owner.root = Some((path, attached.clone()));
                 }
@@ -93,12 +93,12 @@ impl Sessions {
                 });
                 (Stage::Attached(session), reply)
             }
-            Err(errno) => (Stage::Agreed(session), Reply::Error(Rerror::from(errno))),
+            Err(errno) => (Stage::Negotiated(session), Reply::Error(Rerror::from(errno))),
         };
         self.enter(connection, stage);
-        self.outputs.push_back(Output::Reply { connection, tag, reply });
-        // Behind the reply: what a client that came back has missed.
+        self.outputs.push_back(ServerOutput::Reply { connection, tag, reply });
+        // After the reply: recalls that a returning client missed.
         self.end_leasing(now, job);
-        self.greet_loner(now, connection);
+        self.resume_exclusive(now, connection);
     }
 }

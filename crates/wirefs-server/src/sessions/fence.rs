@@ -1,25 +1,26 @@
-//! What must not happen since a barrier of a session has failed.
+//! The fence of a session: requests that are refused after a failed barrier.
 //!
-//! A client that sends a barrier relies on it before it hears of it: what it sends behind it is to be on stable storage only if the
-//! barrier's object is. If that fails, all contents that come behind it fail as well, and all that would say that they are safe, until
-//! the client says that it has heard of it: from then on it knows what it does (PROTOCOL.md, "Barriers").
+//! A client sends further changes before it knows the result of a barrier. It relies on the barrier's object being
+//! on stable storage before them. If the barrier fails, all later writes and commits fail too, until the client
+//! acknowledges the failure (PROTOCOL.md, "Barriers").
 //!
 //! ```text
-//!   open      nothing has failed                                                       all pass
-//!   closed    the barrier with the number `at` has failed                              no contents above `at` pass, and no commit
-//!   heard     Tnumber says that replies up to `at` have come, and of what comes next   from that number on all pass
+//!   open           no barrier has failed                                  all requests are allowed
+//!   closed         the barrier with number `at` has failed                no writes above `at`, and no commits
+//!   acknowledged   Tnumber acknowledged replies up to `at`,               all requests from that number on
+//!                  and announced the next number
 //! ```
 
 use wirefs_op::message::number::Tnumber;
 use wirefs_op::message::put::PutMode;
 use wirefs_op::{Reply, Request};
 
-/// Whether those behind it in the line wait until it is over.
+/// Whether later ordered requests wait for the end of this one.
 pub(super) fn is_barrier(request: &Request) -> bool {
     matches!(request, Request::Put(put) if put.is_barrier())
 }
 
-/// Whether a request changes what is in a file that exists, or says that it is safe.
+/// Whether a request changes the contents of an existing file, or confirms that they are stable.
 fn is_of_contents(request: &Request) -> bool {
     match request {
         Request::Put(put) => {
@@ -31,42 +32,44 @@ fn is_of_contents(request: &Request) -> bool {
     }
 }
 
-/// The barriers that have failed.
+/// The state after failed barriers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Fence {
-    /// None, of which the client has not heard.
+    /// The client knows of every failure.
     #[default]
     Open,
-    /// The last of them.
+    /// The last failed barrier has this number.
     Closed { at: u64 },
-    /// The client has heard of it, and what is sent from the change `from` on does not rely on it.
-    Heard { at: u64, from: u64 },
+    /// The client knows that barrier `at` has failed, so the changes with numbers from `from` on do not rely on it.
+    Acknowledged { at: u64, from: u64 },
 }
 
 impl Fence {
-    /// A request of the session has this reply.
-    pub(super) fn saw(&mut self, number: Option<u64>, is_barrier: bool, reply: &Reply) {
+    /// Notes the reply to a request.
+    pub(super) fn reply_sent(&mut self, number: Option<u64>, is_barrier: bool, reply: &Reply) {
         if let (Some(at), true, Reply::Error(_)) = (number, is_barrier, reply) {
             *self = Fence::Closed { at };
         }
     }
 
-    /// The client says how far it has replies, and is about to send a change.
-    pub(super) fn heard(&mut self, told: &Tnumber) {
+    /// Notes the acknowledgment in a Tnumber.
+    pub(super) fn acknowledge(&mut self, announced: &Tnumber) {
         match *self {
-            Fence::Closed { at } if told.answered > at => *self = Fence::Heard { at, from: told.number },
-            Fence::Open | Fence::Closed { .. } | Fence::Heard { .. } => {}
+            Fence::Closed { at } if announced.answered > at => {
+                *self = Fence::Acknowledged { at, from: announced.number }
+            }
+            Fence::Open | Fence::Closed { .. } | Fence::Acknowledged { .. } => {}
         }
     }
 
-    /// Whether a request may be carried out whose turn it is.
-    pub(super) fn passes(&self, number: Option<u64>, request: &Request) -> bool {
+    /// Whether a request that got the write slot may be executed.
+    pub(super) fn allows(&self, number: Option<u64>, request: &Request) -> bool {
         let is_ruled = is_of_contents(request);
         match *self {
             Fence::Open => true,
             Fence::Closed { at } => !is_ruled || number.is_some_and(|number| number <= at),
-            // What has no number is a commit: it says nothing of changes that were refused.
-            Fence::Heard { at, from } => {
+            // A request without a number is a commit: it does not cover the refused changes.
+            Fence::Acknowledged { at, from } => {
                 !is_ruled || number.is_none_or(|number| number <= at || number >= from)
             }
         }

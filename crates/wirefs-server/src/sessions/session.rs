@@ -1,14 +1,14 @@
-//! Sessions: opened by a client's Tversion, resumed by another, ended when nobody came back in time.
+//! Sessions: created by Tversion, resumed by a later one, ended by the client or after a timeout.
 
-use super::conversation::Conversation;
+use super::connection::ConnectionState;
 use super::fence::Fence;
-use super::lane::Lane;
-use super::{ConnectionKey, Output, Sessions};
-use crate::blame::Parting;
+use super::write_slot::WriteSlot;
+use super::{ConnectionKey, ServerOutput, Sessions};
+use crate::blame::CloseReason;
 use crate::creations::Creations;
 use crate::ledger::Ledger;
-use crate::limits::{FREE_BYTES_MAX, GRACE, ORPHANS_MAX, SESSIONS_MAX};
-use crate::notes::Noted;
+use crate::limits::{ORPHANS_MAX, SESSION_TIMEOUT, SESSIONS_MAX, UNORDERED_BYTES_MAX};
+use crate::saved_ledger::SavedLedger;
 use crate::tree::{Attached, SessionKey};
 use wirefs_lease::HolderKey;
 use wirefs_op::Order;
@@ -18,85 +18,93 @@ use wirefs_op::message::target::NOFD;
 use wirefs_op::message::version::SessionId;
 use wirefs_op::{Errno, Reply, Time, TreePath};
 
-/// One session.
+/// The state of one session.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) id: SessionId,
-    life: Life,
-    /// What the client took as its root, and what the tree said to that.
+    state: SessionState,
+    /// The root that the client attached, and the tree's answer.
     pub(super) root: Option<(TreePath, Attached)>,
-    /// Whether the tree was ever asked to attach, so that it has to be told of the end.
+    /// Whether an attach was sent to the tree, so that it must be notified of the end.
     pub(super) known_to_tree: bool,
-    /// Its client has sent a request over an attached connection, so it has seen the answers that told it of this session.
+    /// Whether the client sent a request over an attached connection, so that it knows this session.
     pub(super) is_confirmed: bool,
-    /// Attaches that the tree has not answered.
-    pub(super) attaching: usize,
-    pub(super) lane: Lane,
-    /// What must not happen since a barrier has failed.
+    pub(super) write_slot: WriteSlot,
+    /// Requests that are refused after a failed barrier.
     pub(super) fence: Fence,
     pub(super) ledger: Ledger,
-    /// What its changes have created, where it may name that before it knows it.
+    /// The objects that its changes created, if requests may name them by number.
     pub(super) creations: Creations,
-    /// Whom it is to whoever leases, if it takes leases.
+    /// Its lease holder, if it takes leases.
     pub(super) holder: Option<HolderKey>,
-    /// Jobs that are not finished.
-    pub(super) jobs: usize,
-    /// Closed when it is over: its client waits for that.
-    pub(super) told_of_end: Option<ConnectionKey>,
-    pub(super) backlog_bytes: usize,
-    pub(super) free_bytes: usize,
+    pub(super) load: SessionLoad,
+    /// The connection whose client ended the session. It is closed once no job runs.
+    pub(super) ending_connection: Option<ConnectionKey>,
 }
 
-/// Where a session is in its life.
+/// The unfinished work of a session.
+#[derive(Debug, Default)]
+pub(super) struct SessionLoad {
+    /// Attaches without an answer of the tree.
+    pub(super) attaching: usize,
+    /// Unfinished jobs.
+    pub(super) jobs: usize,
+    /// Bytes of their ordered requests.
+    pub(super) backlog_bytes: usize,
+    /// Bytes of their unordered requests.
+    pub(super) unordered_bytes: usize,
+}
+
+/// The lifecycle of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Life {
+enum SessionState {
     Connected(ConnectionKey),
-    /// Without a connection; it ends at this time.
-    Waiting(Time),
-    /// Over, but for what still runs.
+    /// Without a connection; expires at this time.
+    Disconnected(Time),
+    /// Ended, but some jobs still run.
     Ending,
 }
 
 impl Session {
-    /// Whether a client speaks for it.
+    /// Whether it has a connection.
     pub(super) fn is_connected(&self) -> bool {
-        matches!(self.life, Life::Connected(_))
+        matches!(self.state, SessionState::Connected(_))
     }
 
-    /// Where its client is.
+    /// Its connection.
     pub(super) fn connection(&self) -> Option<ConnectionKey> {
-        match self.life {
-            Life::Connected(connection) => Some(connection),
-            Life::Waiting(_) | Life::Ending => None,
+        match self.state {
+            SessionState::Connected(connection) => Some(connection),
+            SessionState::Disconnected(_) | SessionState::Ending => None,
         }
     }
 
-    /// Whether it is over, but for what still runs.
+    /// Whether it has ended, but some jobs still run.
     pub(super) fn is_ending(&self) -> bool {
-        self.life == Life::Ending
+        self.state == SessionState::Ending
     }
 
     pub(super) fn expires(&self) -> Option<Time> {
-        match self.life {
-            Life::Waiting(until) => Some(until),
-            Life::Connected(_) | Life::Ending => None,
+        match self.state {
+            SessionState::Disconnected(until) => Some(until),
+            SessionState::Connected(_) | SessionState::Ending => None,
         }
     }
 }
 
 impl Session {
-    /// Counts a job whose request has so many bytes; false when there is no room for it.
+    /// Counts a job with a request of this size. Returns false if the limit is reached.
     pub(super) fn begin_job(&mut self, order: Order, bytes: usize) -> bool {
         match order {
-            Order::Free if self.free_bytes + bytes > FREE_BYTES_MAX => return false,
-            Order::Free => self.free_bytes += bytes,
-            Order::Change | Order::Ordered => self.backlog_bytes += bytes,
+            Order::Free if self.load.unordered_bytes + bytes > UNORDERED_BYTES_MAX => return false,
+            Order::Free => self.load.unordered_bytes += bytes,
+            Order::Change | Order::Ordered => self.load.backlog_bytes += bytes,
         }
-        self.jobs += 1;
+        self.load.jobs += 1;
         true
     }
 
-    /// A change of this number has created what its reply tells of.
+    /// Notes the object that a change created.
     pub(super) fn note_creation(&mut self, number: u64, reply: &Reply) {
         if let Reply::Put(Rput { stat: Some(stat), fd, .. }) = reply {
             self.creations.insert(number, stat.id);
@@ -108,44 +116,41 @@ impl Session {
 }
 
 impl Sessions {
-    /// Opens the session of this id, with what was noted of it before, or resumes it. Returns its key, and whether its client knows
-    /// it: a client whose handshake broke before the answer arrived still believes in the open files and locks of the session before.
+    /// Opens the session, with its saved ledger, or resumes it. Returns its key, and whether the client knows it. A
+    /// client whose first handshake was cut off still relies on the files and locks of the session before.
     ///
     /// # Errors
-    /// There is no room, or the session's earlier connections left too much work behind.
+    /// The limit of sessions is reached, or too many jobs of earlier connections are still running.
     pub(super) fn join(
         &mut self,
         now: Time,
         connection: ConnectionKey,
         id: SessionId,
-        noted: Option<Noted>,
-    ) -> Result<(SessionKey, bool), (Errno, Parting)> {
+        saved: Option<SavedLedger>,
+    ) -> Result<(SessionKey, bool), (Errno, CloseReason)> {
         if let Some(key) = self.by_id.get(&id).copied() {
             let is_confirmed = self.resume(now, connection, key)?;
             return Ok((key, is_confirmed));
         }
         if self.sessions.len() >= SESSIONS_MAX {
-            return Err((Errno::FileTableFull, Parting::SessionsFull));
+            return Err((Errno::FileTableFull, CloseReason::SessionsFull));
         }
-        self.end_solitude(now);
+        self.report_deferred_touches(now);
         let key = SessionKey(self.sessions_begun);
         self.sessions_begun += 1;
         let session = Session {
             id,
-            life: Life::Connected(connection),
+            state: SessionState::Connected(connection),
             root: None,
             known_to_tree: false,
             is_confirmed: false,
-            attaching: 0,
-            lane: Lane::default(),
+            write_slot: WriteSlot::default(),
             fence: Fence::default(),
-            creations: noted.as_ref().map(|noted| noted.created.clone()).unwrap_or_default(),
-            ledger: noted.map(Ledger::from).unwrap_or_default(),
+            creations: saved.as_ref().map(|saved| saved.created.clone()).unwrap_or_default(),
+            ledger: saved.map(Ledger::from).unwrap_or_default(),
             holder: None,
-            jobs: 0,
-            told_of_end: None,
-            backlog_bytes: 0,
-            free_bytes: 0,
+            load: SessionLoad::default(),
+            ending_connection: None,
         };
         self.sessions.insert(key, session);
         self.by_id.insert(id, key);
@@ -157,65 +162,65 @@ impl Sessions {
         now: Time,
         connection: ConnectionKey,
         key: SessionKey,
-    ) -> Result<bool, (Errno, Parting)> {
+    ) -> Result<bool, (Errno, CloseReason)> {
         let Some(owner) = self.sessions.get_mut(&key) else {
-            return Err((Errno::Stale, Parting::SessionBusy));
+            return Err((Errno::Stale, CloseReason::SessionBusy));
         };
-        if self.keeps_notes {
+        if self.saves_ledgers {
             owner.ledger.begin();
         }
         let is_confirmed = owner.is_confirmed;
-        let older = match owner.life {
-            Life::Connected(older) => Some(older),
-            Life::Waiting(_) | Life::Ending => None,
+        let older = match owner.state {
+            SessionState::Connected(older) => Some(older),
+            SessionState::Disconnected(_) | SessionState::Ending => None,
         };
-        owner.life = Life::Connected(connection);
+        owner.state = SessionState::Connected(connection);
         if let Some(older) = older {
-            self.part(now, older, Parting::Replaced);
+            self.close(now, older, CloseReason::Replaced);
         }
-        let busy = self.sessions.get(&key).is_some_and(|owner| owner.jobs > ORPHANS_MAX);
+        let busy = self.sessions.get(&key).is_some_and(|owner| owner.load.jobs > ORPHANS_MAX);
         if busy {
-            self.leave(now, key, connection);
-            return Err((Errno::Busy, Parting::SessionBusy));
+            self.connection_lost(now, key, connection);
+            return Err((Errno::Busy, CloseReason::SessionBusy));
         }
         Ok(is_confirmed)
     }
 
-    /// The session's connection is gone: its grace begins. One that never attached holds nothing and ends.
-    pub(super) fn leave(&mut self, now: Time, session: SessionKey, connection: ConnectionKey) {
+    /// Starts the timeout of a session whose connection is gone. A session that never attached ends at once.
+    pub(super) fn connection_lost(&mut self, now: Time, session: SessionKey, connection: ConnectionKey) {
         let Some(owner) = self.sessions.get_mut(&session) else {
             return;
         };
-        if owner.life != Life::Connected(connection) {
+        if owner.state != SessionState::Connected(connection) {
             return;
         }
         if owner.known_to_tree {
-            owner.life = Life::Waiting(now + GRACE);
+            owner.state = SessionState::Disconnected(now + SESSION_TIMEOUT);
         } else {
             self.end(now, session);
         }
     }
 
-    /// A client says that its session is over: what it has open and locked goes, and others wait for nothing of it.
-    pub(super) fn ends(&mut self, now: Time, connection: ConnectionKey) {
-        let Some(session) = self.conversations.get(&connection).and_then(Conversation::session) else {
+    /// Ends a session at its client's request: closes its files, releases its locks and leases.
+    pub(super) fn end_by_client(&mut self, now: Time, connection: ConnectionKey) {
+        let Some(session) = self.connections.get(&connection).and_then(ConnectionState::session) else {
             return;
         };
         self.recalled(now, connection, RELEASE_ALL);
         self.disconnected(now, connection);
-        // Closed behind the end, since that is what the client waits for, however long what still runs takes.
+        // The client waits for the close of the connection, which follows the last job.
         if let Some(owner) = self.sessions.get_mut(&session) {
-            owner.told_of_end = Some(connection);
+            owner.ending_connection = Some(connection);
             if let Some(leasing) = &mut self.leasing {
-                leasing.has_ended(&owner.id);
+                leasing.session_ended(&owner.id);
             }
         }
         self.follow_leases(now);
         self.end(now, session);
-        self.settle_solitude(now);
+        self.grant_exclusive(now);
     }
 
-    /// Ends the sessions whose grace is over ([`Input::Tick`](super::Input::Tick)).
+    /// Ends the sessions whose timeout has passed ([`ServerInput::Tick`](super::ServerInput::Tick)).
     pub(super) fn expire(&mut self, now: Time) {
         let over = |owner: &Session| owner.expires().is_some_and(|until| until <= now);
         let keys: Vec<SessionKey> =
@@ -225,37 +230,36 @@ impl Sessions {
         }
     }
 
-    /// Ends a session: what may be given up is, changes that were received are still carried out, then the tree hears
-    /// of it.
+    /// Ends a session: cancels its jobs except received changes, and tells the tree after the last one.
     pub(super) fn end(&mut self, now: Time, session: SessionKey) {
         let Some(owner) = self.sessions.get_mut(&session) else {
             return;
         };
-        if owner.life == Life::Ending {
+        if owner.state == SessionState::Ending {
             return;
         }
-        owner.life = Life::Ending;
+        owner.state = SessionState::Ending;
         self.by_id.remove(&owner.id);
         self.withdraw_all(now, session);
         self.end_if_over(session);
     }
 
-    /// Tells the tree of the end once nothing of the session runs any more.
+    /// Tells the tree of the end once no job of the session runs.
     pub(super) fn end_if_over(&mut self, session: SessionKey) {
         let Some(owner) = self.sessions.get(&session) else {
             return;
         };
-        if owner.life != Life::Ending || owner.jobs > 0 || owner.attaching > 0 {
+        if owner.state != SessionState::Ending || owner.load.jobs > 0 || owner.load.attaching > 0 {
             return;
         }
         if owner.known_to_tree {
-            self.outputs.push_back(Output::EndSession(session));
+            self.outputs.push_back(ServerOutput::EndSession(session));
         }
-        if let Some(connection) = owner.told_of_end {
-            self.outputs.push_back(Output::Close { connection, why: Parting::Ended });
+        if let Some(connection) = owner.ending_connection {
+            self.outputs.push_back(ServerOutput::Close { connection, why: CloseReason::Ended });
         }
-        if self.keeps_notes {
-            self.outputs.push_back(Output::NotesEnd(owner.id));
+        if self.saves_ledgers {
+            self.outputs.push_back(ServerOutput::LedgerClosed(owner.id));
         }
         self.sessions.remove(&session);
     }

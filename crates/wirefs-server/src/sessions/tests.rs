@@ -1,30 +1,30 @@
 //! One test per rule of the sessions, and properties over random interleavings.
 
-mod alone;
 mod barriers;
 mod data;
+mod exclusive;
 mod flushes;
 mod interleavings;
 mod leases;
 mod ledger;
-mod lives;
-mod notes;
+mod lifetime;
 mod order;
+mod saved_ledger;
 mod world;
 
-use crate::blame::{Parting, PeerFault};
+use crate::blame::{CloseReason, PeerFault};
 use crate::limits::{CONNECTIONS_MAX, MSIZE_MIN, SESSIONS_MAX};
-use crate::sessions::{ConnectionKey, Input, Output};
+use crate::sessions::{ConnectionKey, ServerInput, ServerOutput};
 use wirefs_op::limits::REQUESTS_MAX;
 use wirefs_op::message::version::SessionId;
 use wirefs_op::{Errno, NOTAG, Reply, Request, Tag};
 use world::*;
 
 #[test]
-fn version_is_agreed_on_with_the_smaller_message_size() {
+fn smaller_message_size_is_negotiated() {
     let mut world = World::new();
     let outputs = world.receive(A, NOTAG, version(1, 150_000));
-    let [Output::Reply { tag: NOTAG, reply: Reply::Version(answer), .. }] = outputs.as_slice() else {
+    let [ServerOutput::Reply { tag: NOTAG, reply: Reply::Version(answer), .. }] = outputs.as_slice() else {
         panic!("{outputs:?}");
     };
     assert_eq!((answer.msize, answer.resumed, answer.boot), (150_000, false, BOOT));
@@ -32,16 +32,16 @@ fn version_is_agreed_on_with_the_smaller_message_size() {
 }
 
 #[test]
-fn unknown_version_is_told_so_and_may_be_asked_again() {
+fn unknown_version_is_refused_and_another_may_follow() {
     let mut world = World::new();
     let mut other = version_body(1, 1 << 20);
     other.version = wirefs_op::wire::Text::new(b"op9");
     let outputs = world.receive(A, NOTAG, Request::Version(other));
-    assert!(matches!(outputs.as_slice(), [Output::Reply { reply: Reply::Version(answer), .. }]
+    assert!(matches!(outputs.as_slice(), [ServerOutput::Reply { reply: Reply::Version(answer), .. }]
             if answer.version.as_bytes() == b"unknown"));
     assert_eq!(world.sessions.sessions(), 0);
     let outputs = world.receive(A, NOTAG, version(1, 1 << 20));
-    assert!(matches!(outputs.as_slice(), [Output::Reply { reply: Reply::Version(_), .. }]));
+    assert!(matches!(outputs.as_slice(), [ServerOutput::Reply { reply: Reply::Version(_), .. }]));
 }
 
 #[test]
@@ -82,14 +82,16 @@ fn refused_attach_may_be_tried_again() {
     let mut world = World::new();
     world.receive(A, NOTAG, version(1, 1 << 20));
     let outputs = world.receive(A, Tag(1), attach(b"gone"));
-    let [Output::Attach { session, before: None, .. }] = outputs.as_slice() else {
+    let [ServerOutput::Attach { session, before: None, .. }] = outputs.as_slice() else {
         panic!("{outputs:?}");
     };
-    let refused = Input::Attached { connection: A, session: *session, result: Err(Errno::NotFound) };
+    let refused = ServerInput::Attached { connection: A, session: *session, result: Err(Errno::NotFound) };
     let outputs = world.handle(refused);
-    assert!(matches!(outputs.as_slice(), [Output::Reply { tag: Tag(1), reply: Reply::Error(error), .. }]
-            if error.errno == Errno::NotFound));
-    assert!(matches!(world.receive(A, Tag(1), attach(b"")).as_slice(), [Output::Attach { .. }]));
+    assert!(
+        matches!(outputs.as_slice(), [ServerOutput::Reply { tag: Tag(1), reply: Reply::Error(error), .. }]
+            if error.errno == Errno::NotFound)
+    );
+    assert!(matches!(world.receive(A, Tag(1), attach(b"")).as_slice(), [ServerOutput::Attach { .. }]));
 }
 
 #[test]
@@ -101,13 +103,13 @@ fn tag_in_use_is_the_peers_fault() {
 }
 
 #[test]
-fn tag_is_free_once_the_job_is_answered() {
+fn tag_is_free_after_the_last_reply() {
     let mut world = World::attached();
     let job = world.execute(A, Tag(1), stat());
-    world.handle(Input::Replied(job.key));
+    world.handle(ServerInput::Replied(job.key));
     let again = world.execute(A, Tag(1), stat());
     assert_ne!(job.key, again.key);
-    assert!(world.handle(Input::Finished(job.key)).is_empty());
+    assert!(world.handle(ServerInput::Finished(job.key)).is_empty());
 }
 
 #[test]
@@ -132,8 +134,8 @@ fn requests_beyond_the_limit_are_the_peers_fault() {
 fn message_over_the_agreed_size_is_the_peers_fault() {
     let mut world = World::new();
     world.receive(A, NOTAG, version(1, u32::try_from(MSIZE_MIN).unwrap()));
-    let outputs = world.handle(Input::Received(A, vec![0; MSIZE_MIN].into()));
-    assert!(matches!(closed(&outputs, A), Some(Parting::Fault(PeerFault::Oversized { .. }))));
+    let outputs = world.handle(ServerInput::Received(A, vec![0; MSIZE_MIN].into()));
+    assert!(matches!(closed(&outputs, A), Some(CloseReason::Fault(PeerFault::Oversized { .. }))));
 }
 
 #[test]
@@ -141,9 +143,9 @@ fn fault_of_one_peer_leaves_the_others_alone() {
     let mut world = World::attached();
     world.join(B, 2);
     let job = world.execute(B, Tag(9), stat());
-    world.handle(Input::Received(A, vec![1, 2, 3].into()));
+    world.handle(ServerInput::Received(A, vec![1, 2, 3].into()));
     assert_eq!(world.sessions.connections(), 1);
-    world.handle(Input::Replied(job.key));
+    world.handle(ServerInput::Replied(job.key));
     assert_eq!(world.execute(B, Tag(9), stat()).connection, Some(B));
 }
 
@@ -152,19 +154,19 @@ fn ping_is_answered_at_once_even_behind_a_running_change() {
     let mut world = World::attached();
     world.execute(A, Tag(1), put(1));
     let outputs = world.receive(A, Tag(2), ping());
-    assert!(matches!(outputs.as_slice(), [Output::Reply { tag: Tag(2), reply: Reply::Ping(_), .. }]));
+    assert!(matches!(outputs.as_slice(), [ServerOutput::Reply { tag: Tag(2), reply: Reply::Ping(_), .. }]));
 }
 
 #[test]
-fn free_requests_beyond_their_memory_are_refused_without_blame() {
+fn unordered_requests_beyond_their_memory_fail_without_a_fault() {
     let mut world = World::attached();
     let path = vec![b"a".repeat(255); 100].join(&b'/');
     let mut refused = 0;
     for tag in 0..400 {
         let outputs = world.receive(A, Tag(tag), stat_at(&path));
         match outputs.as_slice() {
-            [Output::Execute(_)] => {}
-            [Output::Reply { reply: Reply::Error(error), .. }] => {
+            [ServerOutput::Execute(_)] => {}
+            [ServerOutput::Reply { reply: Reply::Error(error), .. }] => {
                 assert_eq!(error.errno, Errno::NoMemory);
                 refused += 1;
             }
@@ -180,7 +182,7 @@ fn connections_and_sessions_are_bounded() {
     let mut world = World::new();
     let count = u64::try_from(CONNECTIONS_MAX).unwrap();
     for key in 100..100 + count {
-        let outputs = world.handle(Input::Connected(ConnectionKey(key)));
+        let outputs = world.handle(ServerInput::Connected(ConnectionKey(key)));
         let refused = key >= 100 + count - world.before_us;
         assert_eq!(!outputs.is_empty(), refused, "connection {key}");
     }
@@ -190,8 +192,8 @@ fn connections_and_sessions_are_bounded() {
         let mut id = [0; 16];
         id[..8].copy_from_slice(&number.to_le_bytes());
         world.join_as(key, SessionId(id));
-        world.handle(Input::Disconnected(key));
+        world.handle(ServerInput::Disconnected(key));
     }
     let outputs = world.receive(A, NOTAG, version(250, 1 << 20));
-    assert_eq!(closed(&outputs, A), Some(Parting::SessionsFull));
+    assert_eq!(closed(&outputs, A), Some(CloseReason::SessionsFull));
 }

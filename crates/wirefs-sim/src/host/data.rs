@@ -9,7 +9,7 @@ use wirefs_op::limits::MESSAGE_BYTES_MAX;
 use wirefs_op::message::version::{FEATURE_JOIN, Tversion, VERSION};
 use wirefs_op::wire::Text;
 use wirefs_op::{NOTAG, Reply, Request, Time};
-use wirefs_server::{ConnectionKey, Input};
+use wirefs_server::{ConnectionKey, ServerInput};
 
 /// The interval of faults of a client's connections.
 const EVERY: Duration = Duration::from_millis(300);
@@ -34,7 +34,7 @@ impl World {
         let Some(connection) = own.get(chosen).copied().filter(|_| self.server.is_up) else { return };
         let is_data = self.wires.get(&connection).is_some_and(|wire| wire.data.is_some());
         if !is_data || self.dice.chance(5, 6) {
-            return self.tell_server(Input::Limited(connection));
+            return self.tell_server(ServerInput::Limited(connection));
         }
         self.counts.data_lost += 1;
         self.note(|| format!("client {host} loses data connection {}", connection.0));
@@ -42,7 +42,7 @@ impl World {
             self.cut(connection);
         } else {
             self.close(connection, Direction::Down);
-            self.tell_server(Input::Disconnected(connection));
+            self.tell_server(ServerInput::Disconnected(connection));
         }
     }
 
@@ -73,7 +73,7 @@ impl World {
         self.wires.insert(connection, wire);
         self.counts.data_made += 1;
         self.note(|| format!("client {index} makes data connection {}", connection.0));
-        self.tell_server(Input::Connected(connection));
+        self.tell_server(ServerInput::Connected(connection));
         let (msize, version) = (MESSAGE_BYTES_MAX as u32, Text::new(VERSION));
         let join = Request::Version(Tversion { msize, version, features: FEATURE_JOIN, session });
         self.send_up(connection, join.encode(NOTAG).to_body(), Lane::Data(key));

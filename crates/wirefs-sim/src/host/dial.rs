@@ -13,7 +13,7 @@ use wirefs_op::message::version::{
 };
 use wirefs_op::wire::Text;
 use wirefs_op::{NOTAG, Reply, Request, Tag, TreePath};
-use wirefs_server::{ConnectionKey, Input};
+use wirefs_server::{ConnectionKey, ServerInput};
 
 /// The maximum time for both answers.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -70,7 +70,7 @@ impl World {
             host.connection_state = ConnectionState::Dialling(connection, Greeting::default());
         }
         self.note(|| format!("client {index} dials: connection {}", connection.0));
-        self.tell_server(Input::Connected(connection));
+        self.tell_server(ServerInput::Connected(connection));
         let features = FEATURE_LEDGER | if takes_leases { FEATURE_LEASES } else { 0 };
         let features = if self.plan.is_ahead() { features | FEATURE_ALONE } else { features };
         let features = if self.plan.is_narrow { features | FEATURE_DATA } else { features };

@@ -6,7 +6,7 @@ use wirefs_model::ModelTree;
 use wirefs_op::message::get::{GetMode, Tget};
 use wirefs_op::message::lock::{LockAction, Tlock};
 use wirefs_op::{FileId, LockKind, Reply, Request, Stat, Time};
-use wirefs_server::{Found, JobKey, Parked, Replies, SessionKey, Sessions, Stopped, Touched, Tree};
+use wirefs_server::{JobKey, Parked, PriorState, Replies, SessionKey, Sessions, Stopped, Touched, Tree};
 
 /// The replies to one job, and their leases.
 pub(super) struct Granting<'a> {
@@ -70,9 +70,9 @@ impl Replies for Granting<'_> {
         outcome
     }
 
-    fn begins(&mut self, find: &mut dyn FnMut() -> Option<Found>) {
+    fn record_prior_state(&mut self, find: &mut dyn FnMut() -> Option<PriorState>) {
         if let Some(found) = find() {
-            self.sessions.begins(self.job, &found);
+            self.sessions.record_prior_state(self.job, &found);
         }
     }
 
@@ -83,7 +83,7 @@ impl Replies for Granting<'_> {
         self.sessions.grant(self.now, self.job, stats);
     }
 
-    fn grant_place(&mut self, dir: FileId) -> bool {
-        self.flaw == Some(Flaw::GrantsEverything) || self.sessions.grant_place(self.now, self.job, dir)
+    fn grant_names(&mut self, dir: FileId) -> bool {
+        self.flaw == Some(Flaw::GrantsEverything) || self.sessions.grant_names(self.now, self.job, dir)
     }
 }

@@ -7,7 +7,7 @@ use crate::world::{Event, World};
 use std::time::Duration;
 use wirefs_op::message::attach::Watch;
 use wirefs_op::message::version::BootId;
-use wirefs_server::{ConnectionKey, Input, RECOVERY, SessionKey, Sessions, Terms, Tree};
+use wirefs_server::{ConnectionKey, LeaseTerms, RECOVERY_PERIOD, ServerInput, SessionKey, Sessions, Tree};
 
 /// The downtime, in microseconds.
 const AWAY: (u64, u64) = (10_000, 6_000_000);
@@ -58,7 +58,7 @@ impl World {
             self.counts.server_ends += 1;
             self.server.is_draining = true;
             self.server.drains_until = self.ahead.as_ref().map(|_| self.now + DRAIN_MAX);
-            self.tell_server(Input::Drain);
+            self.tell_server(ServerInput::Drain);
         }
     }
 
@@ -68,11 +68,11 @@ impl World {
         if !self.server.is_draining || is_busy && !is_late {
             return;
         }
-        let are_leases_out = self.server.sessions.are_leases_out();
+        let are_leases_out = self.server.sessions.has_leases_out();
         if !are_leases_out {
             self.server.promised.clear();
         }
-        self.tell_server(Input::Stop);
+        self.tell_server(ServerInput::Stop);
         self.server_is_gone(false);
         let delay = self.delay(AWAY);
         self.after(delay, Event::StartServer(are_leases_out));
@@ -111,14 +111,14 @@ impl World {
     pub(crate) fn start_server(&mut self, waits: bool) {
         let now = self.server_now();
         let waits = waits && self.flaw != Some(Flaw::StartsAtOnce);
-        let recovering_until = waits.then(|| now + RECOVERY);
-        let terms = Terms { watch: Watch::Filesystem, recovering_until };
+        let recovering_until = waits.then(|| now + RECOVERY_PERIOD);
+        let terms = LeaseTerms { watch: Watch::Filesystem, recovering_until };
         let mut awaited = self.server.left.clone();
         if self.flaw == Some(Flaw::AwaitsAllButOne) {
             awaited.pop_first();
         }
-        let sessions = Sessions::leasing(self.server.boot, terms).keeping_notes();
-        self.server.sessions = if waits { sessions.awaiting(awaited) } else { sessions };
+        let sessions = Sessions::leasing(self.server.boot, terms).saving_ledgers();
+        self.server.sessions = if waits { sessions.awaiting_holders(awaited) } else { sessions };
         self.server.is_up = true;
         let life = self.server.life;
         self.note(|| format!("the server starts, recovering until {recovering_until:?}"));

@@ -131,7 +131,7 @@ fn connect_here(
     boot: BootId,
     plan: impl FnOnce(Arc<dyn Dial>, Vec<u8>) -> MountPlan,
 ) -> Result<ConnectedOrigin> {
-    let options = ServeOptions { before_blocking: wirefs_fuse::before_waiting, ..ServeOptions::new(boot) };
+    let options = ServeOptions { before_blocking: wirefs_fuse::before_blocking, ..ServeOptions::new(boot) };
     let server = Server::start(tree, options).context("cannot start threads")?;
     let server = Arc::new(server);
     let plan = plan(Arc::new(LocalDial::new(Arc::clone(&server))), Vec::new());

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use rustix::fs::FlockOperation;
 use wirefs_op::message::version::SessionId;
-use wirefs_serve::{Believers, RECOVERY};
+use wirefs_serve::{Believers, RECOVERY_PERIOD};
 
 use super::boot::kernel_run;
 use crate::mountpoint::hash;
@@ -96,7 +96,7 @@ impl LeaseMarkers {
             .map(|marker| {
                 // All clients of an earlier boot ended with that boot, at the latest.
                 let is_of_this_run = std::fs::read(marker).is_ok_and(|text| text.starts_with(&kernel_run()));
-                if is_of_this_run { RECOVERY } else { RECOVERY.saturating_sub(uptime) }
+                if is_of_this_run { RECOVERY_PERIOD } else { RECOVERY_PERIOD.saturating_sub(uptime) }
             });
         stale.max().unwrap_or_default()
     }
@@ -174,7 +174,7 @@ impl LeaseMarkers {
         if let (Some(own), false) = (own, are_leases_out) {
             let _gone = std::fs::remove_file(own.path);
         }
-        if self.opened.elapsed() >= RECOVERY {
+        if self.opened.elapsed() >= RECOVERY_PERIOD {
             self.remove_stale_markers();
         }
     }

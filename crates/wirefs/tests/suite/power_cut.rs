@@ -16,7 +16,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use wirefs_carrier::{Address, ListenOptions, Listener};
-use wirefs_hostfs::{HostOptions, HostTree, Notice};
+use wirefs_hostfs::{DetectionMode, HostOptions, HostTree};
 use wirefs_op::message::version::BootId;
 use wirefs_serve::{ServeOptions, Server};
 use wirefs_virtual::Dice;
@@ -32,7 +32,7 @@ const CUTS: u64 = 60;
 /// Starts a server in this process whose tree keeps a log, and a mount with an exclusive session.
 fn mounted(home: &TestHome) -> (Server, Arc<Disk>) {
     let boot = BootId(1);
-    let host = HostOptions { boot, notice: Notice::Exclusive, ..HostOptions::default() };
+    let host = HostOptions { boot, detection: DetectionMode::Exclusive, ..HostOptions::default() };
     let disk = Arc::new(Disk::of(HostTree::open(&home.path("export"), host).unwrap()));
     let server = Server::start(Arc::<Disk>::clone(&disk), ServeOptions::new(boot)).unwrap();
     let address = Address::Unix(home.path("socket"));

@@ -12,7 +12,7 @@ use wirefs_op::message::version::{
 };
 use wirefs_op::wire::Text;
 use wirefs_op::{NOTAG, Reply, Request, Tag, TreePath};
-use wirefs_server::{ConnectionKey, Input};
+use wirefs_server::{ConnectionKey, ServerInput};
 use wirefs_virtual::TwoLanes;
 
 /// The answers of a client.
@@ -29,7 +29,7 @@ impl World {
     pub(super) fn join(&mut self, session: SessionId, config: &Config) -> Joined {
         self.connections += 1;
         let connection = ConnectionKey(self.connections);
-        self.handle(Input::Connected(connection));
+        self.handle(ServerInput::Connected(connection));
         self.arriving = Some((connection, Vec::new()));
         let features = FEATURE_LEDGER
             | FEATURE_DATA
@@ -37,8 +37,8 @@ impl World {
             | if config.journal { FEATURE_ALONE | FEATURE_BARRIERS } else { 0 };
         let hello = Tversion { msize: 1 << 20, version: Text::new(VERSION), features, session };
         let attach = Tattach { uname: Text::new(b"test"), path: TreePath::root() };
-        self.handle(Input::Received(connection, Request::Version(hello).encode(NOTAG).to_body()));
-        self.handle(Input::Received(connection, Request::Attach(attach).encode(Tag(0)).to_body()));
+        self.handle(ServerInput::Received(connection, Request::Version(hello).encode(NOTAG).to_body()));
+        self.handle(ServerInput::Received(connection, Request::Attach(attach).encode(Tag(0)).to_body()));
         let is_in = |replies: &[Reply]| replies.iter().any(|reply| matches!(reply, Reply::Attach(_)));
         while !self.arriving.as_ref().is_some_and(|(_, replies)| is_in(replies)) {
             self.step();
@@ -125,7 +125,7 @@ impl World {
             _ => true,
         });
         self.cut_all_data(seat);
-        self.handle(Input::Disconnected(connection));
+        self.handle(ServerInput::Disconnected(connection));
         self.seats[seat].client.lost(self.now);
         self.outputs(seat);
         self.after(back_after, Event::Restore(seat, resumed));

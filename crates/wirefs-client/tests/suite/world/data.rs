@@ -8,7 +8,7 @@ use wirefs_client::DataKey;
 use wirefs_op::message::version::{FEATURE_JOIN, Tversion, VERSION};
 use wirefs_op::wire::Text;
 use wirefs_op::{NOTAG, Reply, Request, Tag};
-use wirefs_server::{ConnectionKey, Input};
+use wirefs_server::{ConnectionKey, ServerInput};
 use wirefs_virtual::InOrder;
 
 /// As often something happens to the connections of a seat.
@@ -48,7 +48,7 @@ impl World {
         let chosen = own.get(self.dice.below(4) as usize).copied();
         match (self.dice.chance(1, 6), chosen, self.seats[seat].connection) {
             (true, Some(lost), _) => self.lose_data(lost),
-            (_, _, Some(first)) => self.handle(Input::Limited(chosen.unwrap_or(first))),
+            (_, _, Some(first)) => self.handle(ServerInput::Limited(chosen.unwrap_or(first))),
             (_, _, None) => {}
         }
     }
@@ -61,7 +61,7 @@ impl World {
     fn lose_data(&mut self, connection: ConnectionKey) {
         let Some(Data { seat, key, .. }) = self.forget_data(connection) else { return };
         self.data.lost += 1;
-        self.handle(Input::Disconnected(connection));
+        self.handle(ServerInput::Disconnected(connection));
         self.seats[seat].client.data_lost(self.now, key);
         self.outputs(seat);
     }
@@ -71,7 +71,7 @@ impl World {
         let all: Vec<ConnectionKey> = self.data_of(seat).collect();
         for connection in all {
             self.forget_data(connection);
-            self.handle(Input::Disconnected(connection));
+            self.handle(ServerInput::Disconnected(connection));
         }
     }
 
@@ -90,7 +90,7 @@ impl World {
         let connection = ConnectionKey(self.connections);
         let data = Data { seat, key, is_joined: false, up: InOrder::default(), down: InOrder::default() };
         self.data.connections.insert(connection, data);
-        self.handle(Input::Connected(connection));
+        self.handle(ServerInput::Connected(connection));
         let session = self.seats[seat].session;
         let (msize, version) = (1 << 20, Text::new(VERSION));
         let join = Request::Version(Tversion { msize, version, features: FEATURE_JOIN, session });
@@ -102,7 +102,7 @@ impl World {
         let is_meant = |data: &Data| data.seat == seat && data.key == key;
         let connection = self.data.connections.iter().find(|(_, data)| is_meant(data)).map(|(key, _)| *key);
         if let Some(connection) = connection.filter(|connection| self.forget_data(*connection).is_some()) {
-            self.handle(Input::Disconnected(connection));
+            self.handle(ServerInput::Disconnected(connection));
         }
     }
 

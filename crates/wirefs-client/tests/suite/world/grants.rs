@@ -2,7 +2,7 @@
 
 use super::World;
 use wirefs_op::{FileId, Reply, Stat, Time};
-use wirefs_server::{Input, Job, JobKey, Parked, Replies, Sessions, Stopped, Touched, Tree};
+use wirefs_server::{Job, JobKey, Parked, Replies, ServerInput, Sessions, Stopped, Touched, Tree};
 
 /// The replies to one job, and the leases that they give.
 pub(super) struct Granting<'a> {
@@ -30,8 +30,8 @@ impl Replies for Granting<'_> {
     fn grant(&mut self, stats: &mut dyn Iterator<Item = &mut Stat>) {
         self.sessions.grant(self.now, self.job, stats);
     }
-    fn grant_place(&mut self, dir: FileId) -> bool {
-        self.sessions.grant_place(self.now, self.job, dir)
+    fn grant_names(&mut self, dir: FileId) -> bool {
+        self.sessions.grant_names(self.now, self.job, dir)
     }
 }
 
@@ -46,7 +46,7 @@ impl World {
         self.follow();
         if is_parked {
             assert!(replies.is_empty(), "{replies:?} to a request that was put aside");
-            self.handle(Input::Parked(key, job.request.clone()));
+            self.handle(ServerInput::Parked(key, job.request.clone()));
             return None;
         }
         Some(replies)

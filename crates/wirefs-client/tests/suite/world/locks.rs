@@ -6,7 +6,7 @@ use std::time::Duration;
 use wirefs_op::message::get::{GetMode, Tget};
 use wirefs_op::message::lock::{LockAction, Rlock, Tlock};
 use wirefs_op::{Errno, FileId, LockFamily, LockKind, LockRange, LockRanges, Reply, Request};
-use wirefs_server::{Input, Job, Outside, SessionKey};
+use wirefs_server::{ExternalChange, Job, ServerInput, SessionKey};
 
 /// The holders of locks of one family on one file.
 type Holder = (SessionKey, u64, bool, FileId);
@@ -41,7 +41,7 @@ impl World {
                 return Some(vec![Reply::Error(Errno::WouldBlock.into())]);
             }
             LockAction::Wait if conflict.is_some() => {
-                self.handle(Input::TurnPassed(job.key));
+                self.handle(ServerInput::SlotReleased(job.key));
                 self.after(Duration::from_millis(10), Event::Execute(Box::new(job.clone())));
                 return None;
             }
@@ -72,7 +72,7 @@ impl World {
     /// A program at the server changes the file that was locked first, as far as its watch tells.
     pub(crate) fn change_at_server(&mut self) {
         let (.., id) = *self.locks.0.keys().next().expect("somebody has locked it");
-        self.handle(Input::Outside(Outside::Changed { id, name: None, version: None }));
+        self.handle(ServerInput::ExternalChange(ExternalChange::Changed { id, name: None, version: None }));
     }
 
     /// The locks of the clients at the server.

@@ -8,7 +8,7 @@ use wirefs_op::message::remove::Tremove;
 use wirefs_op::message::target::{Place, Target};
 use wirefs_op::wire::Data;
 use wirefs_op::{Cred, FileId, Kind, Reply, Request, SetStat, Stat, TreePath};
-use wirefs_server::{Input, Outside, SessionKey, Tree as _};
+use wirefs_server::{ExternalChange, ServerInput, SessionKey, Tree as _};
 
 const PROGRAM: SessionKey = SessionKey(901);
 
@@ -55,6 +55,6 @@ impl World {
     /// The watch reports a name that a program at the server has changed.
     pub(crate) fn report(&mut self, dir: FileId, name: &[u8]) {
         let name = Some(Bytes::copy_from_slice(name));
-        self.handle(Input::Outside(Outside::Changed { id: dir, name, version: None }));
+        self.handle(ServerInput::ExternalChange(ExternalChange::Changed { id: dir, name, version: None }));
     }
 }

@@ -1,4 +1,4 @@
-//! Attributes, plain and extended.
+//! Attributes and extended attributes.
 
 use super::*;
 use wirefs_op::{SetStat, SetTime, Timestamp};
@@ -20,7 +20,7 @@ fn attributes_are_read_with_and_without_a_handle() {
     assert_eq!(body, Body::Refused(Errno::NotImplemented));
 }
 
-/// `valid` and the rest of a SETATTR with each field filled.
+/// `valid` and the rest of a SETATTR with all fields set.
 fn setattr(valid: &str, atime_nanos: &str) -> String {
     format!(
         "{valid} 00000000 0102030400000000 0010000000000000 0900000000000000 ffffffffffffffff 0500000000000000 \
@@ -49,11 +49,11 @@ fn setattr_takes_only_what_is_valid() {
 #[test]
 fn a_time_of_a_billion_nanoseconds_is_malformed() {
     let request = request(4, &setattr("10000000", "00ca9a3b"));
-    assert_eq!(decode(&request, PLAIN), Err(Malformed { call: Some(CallId(17)) }));
+    assert_eq!(decode(&request, PLAIN), Err(MalformedRequest { call: Some(CallId(17)) }));
 }
 
 #[test]
-fn extended_attributes_come_in_both_shapes() {
+fn extended_attributes_are_decoded_in_both_forms() {
     let call =
         |kill_sgid| Call::Setxattr { node: NODE, name: b"user.k", value: b"v\0w", flags: 2, kill_sgid };
     expect(21, "03000000 02000000 'user.k' . 'v' . 'w'", call(false), Expects::Done);

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn directories_are_listed_in_both_shapes() {
+fn listings_are_decoded_in_both_forms() {
     let (node, handle) = (NODE, HANDLE);
     let operands = "0102030400000000 0700000000000000 00100000 00000000 0000000000000000 00000000 00000000";
     expect(27, "00000000 00000000", Call::Opendir { node }, Expects::OpenedDirectory);

@@ -30,7 +30,7 @@ fn only_sync_flags_make_an_open_synchronous() {
 }
 
 #[test]
-fn files_are_made_with_and_without_a_name() {
+fn files_are_created_with_and_without_a_name() {
     let how = OpenHow { read: true, write: true, exclusive: true, ..OpenHow::default() };
     expect(
         35,

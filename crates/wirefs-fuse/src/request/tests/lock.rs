@@ -9,7 +9,7 @@ fn lock(end: &str, kind: &str, flags: &str) -> String {
 }
 
 #[test]
-fn flock_and_posix_locks_are_told_apart() {
+fn flock_and_posix_locks_are_distinguished() {
     let (node, handle, owner) = (NODE, HANDLE, 0x99);
     let of_the_open_file = HANDLE.0;
     let range = |kind, end| LockRange { kind, start: 10, end, pid: 77 };
@@ -48,6 +48,6 @@ fn a_lock_of_no_kind_or_ending_before_it_starts_is_malformed() {
     for operands in
         [lock("1300000000000000", "03000000", "00000000"), lock("0900000000000000", "00000000", "00000000")]
     {
-        assert_eq!(decode(&request(32, &operands), PLAIN), Err(Malformed { call: Some(CallId(17)) }));
+        assert_eq!(decode(&request(32, &operands), PLAIN), Err(MalformedRequest { call: Some(CallId(17)) }));
     }
 }

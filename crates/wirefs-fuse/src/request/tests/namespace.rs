@@ -1,9 +1,9 @@
-//! Names made, linked, renamed and removed.
+//! Names: creation, links, rename, removal.
 
 use super::*;
 
 #[test]
-fn names_are_made() {
+fn names_are_created() {
     let parent = NODE;
     expect(
         8,
@@ -37,7 +37,7 @@ fn names_are_renamed_and_removed() {
 }
 
 #[test]
-fn links_hard_and_symbolic_have_their_operands() {
+fn hard_links_and_symlinks_are_decoded() {
     let parent = NODE;
     expect(
         13,

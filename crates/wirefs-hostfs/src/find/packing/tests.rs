@@ -1,5 +1,5 @@
 use super::{Fit, Packing};
-use crate::find::reading::Found;
+use crate::find::reading::FoundEntry;
 use crate::find::{FIRST_AGE_MAX, INLINE_BYTES_MAX, MESSAGE_AGE_MAX};
 use bytes::Bytes;
 use std::time::{Duration, Instant};
@@ -29,9 +29,9 @@ fn directory() -> FindDirectory {
     FindDirectory { path: TreePath::root(), stat: stat(Kind::Directory, 0), begins: true, ends: false }
 }
 
-fn file(number: usize, size: usize) -> Found {
+fn file(number: usize, size: usize) -> FoundEntry {
     let contents = Some(Bytes::from(vec![b'c'; size]));
-    Found { name: format!("file{number}").into_bytes(), stat: stat(Kind::File, size), contents }
+    FoundEntry { name: format!("file{number}").into_bytes(), stat: stat(Kind::File, size), contents }
 }
 
 fn contents(data: Bytes) -> Vec<Option<usize>> {
@@ -50,7 +50,7 @@ fn a_message_is_due_when_it_is_old_and_the_first_one_earlier() {
     let began = Instant::now();
     for age_max in [FIRST_AGE_MAX, MESSAGE_AGE_MAX, MESSAGE_AGE_MAX] {
         assert_eq!(packing.directory(&directory(), began), Fit::Packed);
-        // What is added later makes it no younger.
+        // A later record does not make it younger.
         assert_eq!(packing.directory(&directory(), began + Duration::from_millis(3)), Fit::Packed);
         assert_eq!(packing.entry(&file(1, 10)), Fit::Packed);
         assert_eq!(packing.due(), Some(began + age_max));
@@ -73,12 +73,12 @@ fn a_full_message_is_followed_by_another() {
 }
 
 #[test]
-fn whatever_is_told_fits_an_empty_message() {
+fn every_record_fits_an_empty_message() {
     let names = std::iter::repeat_n(&[b'n'; 254][..], PATH_BYTES_MAX / 255);
     let path = TreePath::from_names(names).unwrap();
     let mut packing = Packing::new(&request(u32::MAX, u32::MAX));
     assert_eq!(packing.directory(&FindDirectory { path, ..directory() }, Instant::now()), Fit::Packed);
-    let longest = Found { name: vec![b'n'; 255], ..file(0, INLINE_BYTES_MAX) };
+    let longest = FoundEntry { name: vec![b'n'; 255], ..file(0, INLINE_BYTES_MAX) };
     assert_eq!(packing.entry(&longest), Fit::Packed);
     assert_eq!(contents(packing.take()), [Some(INLINE_BYTES_MAX)]);
 }

@@ -1,7 +1,7 @@
-//! The kernel's queue of what happens in single directories.
+//! The kernel's event queue for single directories.
 //!
-//! fanotify needs no rights for that (Linux 5.13), and tells which process made a change: our own events carry our number, all
-//! others none, and two of different processes are never made one. inotify tells of all alike.
+//! fanotify needs no root rights for that (Linux 5.13), and marks own changes with the process id. Events of other
+//! processes have none, and events of different processes are never merged. inotify does not distinguish processes.
 
 use crate::attributes::proc_path;
 use crate::failure::uninterrupted;
@@ -15,8 +15,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use wirefs_op::Kind;
 
-/// As for whole file systems: no permission events, objects by handle, names with the handle of their directory, and (Linux 5.17)
-/// what is removed beside its name. With that the removal of a watched directory is told of with its handle.
+/// As for whole file systems: no permission events, objects by handle, names with the handle of their directory.
+/// With the handle of the removed object (Linux 5.17), so that the removal of a watched directory can be
+/// recognized.
 const MARKS: u32 = libc::FAN_CLASS_NOTIF
     | libc::FAN_CLOEXEC
     | libc::FAN_NONBLOCK
@@ -24,41 +25,41 @@ const MARKS: u32 = libc::FAN_CLASS_NOTIF
     | libc::FAN_REPORT_DFID_NAME
     | libc::FAN_REPORT_TARGET_FID;
 
-/// A queue, and how it is asked.
+/// A queue of one of two kinds.
 #[derive(Debug)]
 pub(super) enum Queue {
-    /// fanotify, with marks on single objects. Watches are known by the handles of their objects.
+    /// fanotify, with marks on single objects. Watches are identified by handles.
     Marks(OwnedFd),
-    /// Watches are known by the kernel's numbers.
+    /// inotify. Watches are identified by the kernel's numbers.
     Inotify(OwnedFd),
 }
 
 impl Queue {
-    /// Makes a queue. `entry`: the directory that is exported, open; `leaves_out_own`: if there is one that can. `None`: this user has as many
-    /// as it may.
-    pub(super) fn open(entry: BorrowedFd<'_>, leaves_out_own: bool) -> Option<Queue> {
-        let marks = Some(entry).filter(|_| leaves_out_own).and_then(Queue::open_marks);
+    /// Creates a queue. `entry`: an open descriptor of the exported directory. `excludes_own`: prefer fanotify, if
+    /// it is available. `None`: the user's limit is reached.
+    pub(super) fn open(entry: BorrowedFd<'_>, excludes_own: bool) -> Option<Queue> {
+        let marks = Some(entry).filter(|_| excludes_own).and_then(Queue::open_marks);
         marks.or_else(|| inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok().map(Queue::Inotify))
     }
 
     fn open_marks(entry: BorrowedFd<'_>) -> Option<Queue> {
         handle(entry).ok()?;
         let queue = Queue::Marks(sys::fanotify_init(MARKS).ok()?);
-        // A file system may have handles and yet none that events can carry.
+        // A file system may have handles that events cannot carry.
         let path = proc_path(entry);
         queue.add(&path, Kind::Directory).ok()?;
         queue.remove(&path, Kind::Directory, 0);
         Some(queue)
     }
 
-    pub(super) fn leaves_out_own(&self) -> bool {
+    pub(super) fn excludes_own(&self) -> bool {
         matches!(self, Queue::Marks(_))
     }
 
-    /// Watches what a path leads to. The kernel's number of the watch, where it has one.
+    /// Watches the object at a path. Returns the kernel's number of the watch, if there is one.
     ///
     /// # Errors
-    /// `NOSPC`: this user has as many as it may.
+    /// `NOSPC`: the user's limit is reached.
     pub(super) fn add(&self, path: &Path, kind: Kind) -> Result<Option<i32>, Errno> {
         match self {
             Queue::Marks(queue) => {
@@ -73,7 +74,7 @@ impl Queue {
         }
     }
 
-    /// Ends a watch. The kernel has ended it already if the object's file system is gone.
+    /// Ends a watch. It fails if the kernel ended it before, because the file system is gone.
     pub(super) fn remove(&self, path: &Path, kind: Kind, number: i32) {
         match self {
             Queue::Marks(queue) => {
@@ -97,15 +98,15 @@ impl AsFd for Queue {
     }
 }
 
-/// The object as events name it.
+/// The object's handle as in events.
 pub(super) fn handle(object: BorrowedFd<'_>) -> Result<Handle, Errno> {
     let fsid = rustix::fs::fstatvfs(object)?.f_fsid;
     let (kind, bytes) = sys::name_to_handle(object)?;
     Ok(Handle { fsid, kind, bytes: bytes.into() })
 }
 
-/// What fanotify is to tell of an object. Not reading and opening, which change nothing but an access time. A program that
-/// wrote through a mapping often closes the file after that, which nothing else tells of.
+/// The fanotify events to request for an object. Reads and opens are left out: they change only the access time.
+/// Closes are included: a program that wrote through a mapping often closes the file afterwards.
 fn marked(kind: Kind) -> u64 {
     match kind {
         Kind::Directory => events::NAMES | events::OBJECTS | libc::FAN_ONDIR | libc::FAN_EVENT_ON_CHILD,

@@ -3,7 +3,7 @@ use super::{Handle, Seen, each};
 const OWN: i32 = 77;
 const OTHER: i32 = 78;
 
-/// One record: type, handle, and what stands behind it.
+/// One record: type, handle, and the bytes after it.
 fn record(kind: u8, handle: &[u8], name: &[u8]) -> Vec<u8> {
     let unpadded = 20 + handle.len() + name.len();
     let length = unpadded.next_multiple_of(4);
@@ -59,7 +59,7 @@ fn named(text: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn each_change_is_told_by_what_it_touches() {
+fn each_event_has_its_subject() {
     let fid = || record(FID, b"file", b"");
     let dir_flag = libc::FAN_ONDIR;
     let cases: [(u64, Vec<Vec<u8>>, Vec<Seen>); 11] = [
@@ -86,7 +86,7 @@ fn each_change_is_told_by_what_it_touches() {
 }
 
 #[test]
-fn events_are_told_in_their_order_and_a_full_queue_as_lost() {
+fn events_keep_their_order_and_an_overflow_is_lost() {
     let bytes = [
         event(libc::FAN_MODIFY, OTHER, &[record(FID, b"one", b"")]),
         event(libc::FAN_MODIFY, OWN, &[record(FID, b"own", b"")]),
@@ -97,13 +97,13 @@ fn events_are_told_in_their_order_and_a_full_queue_as_lost() {
 }
 
 #[test]
-fn bytes_that_are_cut_or_wrong_are_lost_events() {
+fn truncated_or_invalid_bytes_are_lost_events() {
     let whole = event(libc::FAN_CREATE, OTHER, &[named(b"name"), record(FID, b"file", b"")]);
     for length in 1..whole.len() {
         assert_eq!(seen(&whole[..length]), [Seen::Lost], "{length} bytes");
     }
     let first_record = 24;
-    // Lengths, the layout, and the length of the handle; each too large or nothing at all.
+    // Lengths, the layout, and the length of the handle; each too large or zero.
     for at in [0, 4, 6, first_record + 2, first_record + 12] {
         for byte in [0, 0xff] {
             let mut wrong = whole.clone();

@@ -1,13 +1,15 @@
-//! Busy files that no client knows. The kernel leaves out their changes (an ignore mark, `fanotify_mark(2)`), so that a log or a
-//! database that programs keep writing to does not wake the server some 250 times a second.
+//! Busy files without leases. The kernel suppresses their events (an ignore mark, `fanotify_mark(2)`), so that a
+//! log or a database does not wake the server some 250 times per second.
 //!
 //! ```text
-//!  reported in BUSY_ROUNDS of PERIOD rounds --> ignored: no events, no leases --> a client asks --> heard again, leased from the next look on
+//!  reported in BUSY_ROUNDS of PERIOD rounds --> ignored: no events, no leases --> a client reads it
+//!    --> not ignored any more, leased from the next read on
 //! ```
 //!
-//! INVARIANT: no client holds a lease on an ignored file. A file is entered here before the kernel ignores it and reported as changed
-//! once more after that, which recalls the leases given until then; a lease is given under the read lock, to what is not entered.
-//! Only contents and attributes of regular files are ignored: names, removals and moves are reported as ever.
+//! INVARIANT: no client holds a lease on an ignored file. A file is entered here before the kernel ignores it, and
+//! is reported once more afterwards, which recalls its leases. Leases are granted under the read lock, and only on
+//! files that are not entered. Only contents and attributes of regular files are ignored; changes of names are
+//! reported.
 
 use super::{Filesystem, Handle, OBJECT_ATTRIBUTES};
 use crate::attributes::{self, proc_path};
@@ -20,24 +22,24 @@ use std::os::unix::ffi::OsStringExt;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use wirefs_op::{FileId, Kind};
 
-/// Rounds of one period in which a file is reported before it is ignored.
+/// Rounds of one period in which a file must be reported to become ignored.
 const BUSY_ROUNDS: u32 = 64;
-/// Rounds after which counting begins anew.
+/// Rounds after which the counts start again.
 const PERIOD: u32 = 256;
 /// Files that are counted in one period.
 const COUNTED_MAX: usize = 4096;
-/// Files that are ignored at once. Their marks do not keep them in the kernel's memory.
+/// Ignored files at most. Their marks do not pin them in the kernel's memory.
 const IGNORED_MAX: usize = 1 << 14;
 
-/// Ignored without a limit of time, but not at the price of memory: Linux 5.19 and newer; where it is not to be had nothing is ignored.
+/// The mark survives changes, but is evictable: Linux 5.19 and newer. Older kernels ignore nothing.
 const IGNORE: u32 =
     libc::FAN_MARK_IGNORED_MASK | libc::FAN_MARK_IGNORED_SURV_MODIFY | libc::FAN_MARK_EVICTABLE;
 
-/// The ignored files, each with what it takes to hear of it again.
+/// The ignored files, with the handles that are needed to remove their marks.
 #[derive(Debug, Default)]
 pub(super) struct Ignored(RwLock<HashMap<FileId, Handle>>);
 
-/// The ignored files while leases are given: until it is dropped none is added.
+/// The ignored files during a grant of leases: none is added until this is dropped.
 #[derive(Debug)]
 pub(crate) struct IgnoredFiles<'a>(RwLockReadGuard<'a, HashMap<FileId, Handle>>);
 
@@ -53,14 +55,14 @@ impl Filesystem {
         IgnoredFiles(self.ignored.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// See [`crate::watch::Watcher::hear_again`].
-    pub(crate) fn hear_again(&self, ids: &[FileId]) {
+    /// See [`crate::watch::Watcher::stop_ignoring`].
+    pub(crate) fn stop_ignoring(&self, ids: &[FileId]) {
         let mut ignored = self.ignored.0.write().unwrap_or_else(PoisonError::into_inner);
         for id in ids {
             let Some(handle) = ignored.get(id) else {
                 continue;
             };
-            // A mark that went with the file, or out of the kernel's memory, is not there to be removed.
+            // The mark may be gone with the file, or may have been evicted.
             if let Some(file) = self.open_handle(handle) {
                 let _ = self.set_ignored(&file, libc::FAN_MARK_REMOVE);
             }
@@ -68,8 +70,8 @@ impl Filesystem {
         }
     }
 
-    /// Has the kernel leave out a regular file of the export's own file system. `true`: it does, and the file must be reported as changed
-    /// once more.
+    /// Makes the kernel ignore a regular file on the export's file system. Returns whether it does; then the file
+    /// must be reported once more.
     pub(super) fn ignore(&self, handle: &Handle, id: FileId) -> bool {
         let Some(file) = self.open_handle(handle) else {
             return false;
@@ -80,13 +82,14 @@ impl Filesystem {
         if !is_file || id.fs != 0 {
             return false;
         }
-        // Locked until the kernel ignores it: nobody may take it out in between.
+        // Locked until the kernel ignores the file, so that no other thread removes it from the table meanwhile.
         let mut ignored = self.ignored.0.write().unwrap_or_else(PoisonError::into_inner);
         if ignored.len() >= IGNORED_MAX && !ignored.contains_key(&id) {
             return false;
         }
         ignored.insert(id, handle.clone());
-        // Where it fails the file stays entered and goes on to be reported: nobody is promised anything about it until it is asked for.
+        // If it fails, the file stays in the table and is reported further. It is not leased until a client reads
+        // it.
         self.set_ignored(&file, libc::FAN_MARK_ADD).is_ok()
     }
 
@@ -102,7 +105,7 @@ impl Filesystem {
     }
 }
 
-/// How often files were reported of late.
+/// The number of recent reports per file.
 #[derive(Debug, Default)]
 pub(super) struct Busy {
     rounds: u32,
@@ -110,7 +113,7 @@ pub(super) struct Busy {
 }
 
 impl Busy {
-    /// A round begins.
+    /// Begins a round.
     pub(super) fn begin(&mut self) {
         self.rounds += 1;
         if self.rounds >= PERIOD {
@@ -118,7 +121,7 @@ impl Busy {
         }
     }
 
-    /// A file was reported, once in this round. `true`: it is busy from now on.
+    /// Counts a report. Returns whether the file has just become busy.
     pub(super) fn count(&mut self, id: FileId) -> bool {
         if self.counts.len() >= COUNTED_MAX && !self.counts.contains_key(&id) {
             return false;

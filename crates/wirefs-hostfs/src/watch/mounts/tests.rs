@@ -13,7 +13,7 @@ fn places(root: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn only_what_is_mounted_below_counts() {
+fn only_mounts_below_count() {
     assert_eq!(places(b"/srv/share"), ["31 30 0:32 /sub /srv/share/in"]);
     assert_eq!(places(b"/srv/with space"), ["33 27 0:34 / /srv/with\\040space/in\\134side"]);
     assert_eq!(places(b"/srv/share/in"), [""; 0]);
@@ -21,6 +21,6 @@ fn only_what_is_mounted_below_counts() {
 }
 
 #[test]
-fn lines_that_are_cut_count_as_nothing() {
+fn truncated_lines_are_ignored() {
     assert_eq!(below(b"31 30 0:32\n\n31 30 0:32 / ", b"/"), [[0; 0]; 0]);
 }

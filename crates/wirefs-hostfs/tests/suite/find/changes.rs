@@ -1,6 +1,6 @@
-//! Streams of a tree that changes meanwhile.
+//! Streams of a tree that changes concurrently.
 
-use super::told::Told;
+use super::listings::ReceivedStream;
 use super::{all, find, grow, list_all, settle};
 use crate::harness::{Scratch, World, at};
 use rustix::fs::{Mode, OFlags, RenameFlags};
@@ -11,12 +11,12 @@ use wirefs_op::message::find::Tfind;
 use wirefs_op::{Kind, TreePath};
 use wirefs_virtual::Dice;
 
-/// Runs `disturb` in a thread, again and again, while streams are made.
+/// Runs `disturb` repeatedly in a thread while streams are made.
 fn while_disturbed<T>(mut disturb: impl FnMut() + Send, streams: impl FnOnce() -> T) -> T {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // Also when a stream fails the test.
-        let _over = Over(&over);
+        // Also if a stream fails the test.
+        let _over = StopDisturbance(&over);
         scope.spawn(|| {
             while !over.load(Ordering::Relaxed) {
                 disturb();
@@ -27,9 +27,9 @@ fn while_disturbed<T>(mut disturb: impl FnMut() + Send, streams: impl FnOnce() -
 }
 
 /// Ends the disturbance.
-struct Over<'a>(&'a AtomicBool);
+struct StopDisturbance<'a>(&'a AtomicBool);
 
-impl Drop for Over<'_> {
+impl Drop for StopDisturbance<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -59,30 +59,30 @@ fn swapping_directories_with_links_never_leads_outside() {
             return;
         }
         std::thread::park_timeout(Duration::from_micros(20));
-        // There may be a link by now, and nothing shall be moved to where it leads.
+        // There may be a symlink now, and nothing may be moved to its target.
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW;
         if let Ok(parent) = rustix::fs::openat(&root, one, flags, Mode::empty()) {
             let _ = rustix::fs::renameat_with(&root, link, parent, other, RenameFlags::EXCHANGE);
         }
     };
-    let told = while_disturbed(swap, || {
+    let stream = while_disturbed(swap, || {
         let stream = |_| find(&world, Tfind { inline: 4096, ..all(at("")) }).unwrap();
-        (0..150).map(stream).collect::<Vec<Told>>()
+        (0..150).map(stream).collect::<Vec<ReceivedStream>>()
     });
-    let listings = || told.iter().flat_map(|told| &told.listings);
+    let listings = || stream.iter().flat_map(|stream| &stream.listings);
     for entry in listings().flat_map(|listing| &listing.entries) {
         assert_ne!(entry.name, b"secret");
         assert!(entry.stat.kind == Kind::Symlink || entry.contents.as_deref() != Some(b"secret"));
     }
-    // How much a stream meets while names change under it is a matter of speed; afterwards it meets everything, since nothing
-    // has left the tree.
+    // The extent of a stream during concurrent renames depends on timing. Afterwards it is complete, since no name
+    // changes any more.
     assert!(listings().count() >= 150);
     let after = find(&world, all(at(""))).unwrap();
     assert_eq!(after.listings.len(), 1 + 4 + 16 + 64);
     list_all(&world, &TreePath::root(), &after);
 }
 
-/// Moves, removes and makes things, anywhere.
+/// Moves, removes and creates objects at random places.
 fn disturb(world: &World, dice: &mut Dice) {
     let mut place = || {
         let mut path = world.host("");
@@ -92,7 +92,7 @@ fn disturb(world: &World, dice: &mut Dice) {
         path
     };
     let (one, other) = (place(), place());
-    // Most of it succeeds, what does not meets what is no longer there.
+    // Most operations succeed; the others find no object any more.
     let _ = match dice.below(6) {
         0 => std::fs::create_dir(&one),
         1 => std::fs::remove_dir_all(&one),
@@ -103,11 +103,11 @@ fn disturb(world: &World, dice: &mut Dice) {
 }
 
 #[test]
-fn what_is_moved_and_removed_meanwhile_disturbs_nothing() {
+fn concurrent_moves_and_removals_do_no_harm() {
     let world = World::new();
     grow(&world.host(""), 3, 4, 3);
     let mut dice = Dice::new(2);
-    // What is told is checked as it comes: each directory where an entry says that it is.
+    // The stream is checked on arrival: each directory must follow its entry.
     let directories: usize = while_disturbed(
         || disturb(&world, &mut dice),
         || (0..150).map(|_| find(&world, all(at(""))).unwrap().listings.len()).sum(),
@@ -117,9 +117,9 @@ fn what_is_moved_and_removed_meanwhile_disturbs_nothing() {
     list_all(&world, &TreePath::root(), &after);
 }
 
-/// Contents that a client keeps with a version must be what the file with this version has.
+/// Contents that a client caches with a version must be those of that version.
 #[test]
-fn contents_are_those_of_the_version_beside_them() {
+fn contents_match_their_version() {
     const FILES: u64 = 300;
     const BYTES: usize = 4000;
     let world = World::new();
@@ -143,14 +143,14 @@ fn contents_are_those_of_the_version_beside_them() {
         }
         std::thread::park_timeout(Duration::from_millis(1));
     };
-    let told = while_disturbed(rewrite, || {
+    let stream = while_disturbed(rewrite, || {
         let stream = |_| find(&world, Tfind { inline: 4096, ..all(at("")) }).unwrap();
-        (0..40).map(stream).collect::<Vec<Told>>()
+        (0..40).map(stream).collect::<Vec<ReceivedStream>>()
     });
     settle();
     let now = find(&world, Tfind { inline: 4096, ..all(at("")) }).unwrap();
     let (mut with_contents, mut present) = (0, 0);
-    for listing in told.iter().flat_map(|told| &told.listings) {
+    for listing in stream.iter().flat_map(|stream| &stream.listings) {
         for entry in &listing.entries {
             let Some(contents) = &entry.contents else { continue };
             with_contents += 1;

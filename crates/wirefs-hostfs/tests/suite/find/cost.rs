@@ -1,6 +1,6 @@
-//! What a stream costs: printed, not asserted. `WIREFS_FIND_DIRECTORIES=5000` makes it a tree of 100,000 files.
+//! The cost of a stream: printed, not asserted. `WIREFS_FIND_DIRECTORIES=5000` makes a tree of 100,000 files.
 
-use super::{all, settle, told::Told};
+use super::{all, listings::ReceivedStream, settle};
 use crate::harness::{Collected, FIRST, World, at};
 use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
@@ -10,14 +10,14 @@ use wirefs_server::{Replies, Stopped, Tree};
 
 const FILES: usize = 20;
 
-/// Notes when replies come.
-struct Timed {
+/// Notes the arrival times of replies.
+struct TimedReplies {
     collected: Collected,
     started: Instant,
     times: Vec<Duration>,
 }
 
-impl Replies for Timed {
+impl Replies for TimedReplies {
     fn send(&mut self, reply: Reply) -> Result<(), Stopped> {
         self.times.push(self.started.elapsed());
         self.collected.send(reply)
@@ -51,21 +51,21 @@ fn a_warm_tree_costs_little() {
     settle();
     for inline in [0, 0, 4096] {
         let (started, before) = (Instant::now(), processor_time());
-        let mut timed = Timed { collected: Collected::default(), started, times: Vec::new() };
+        let mut timed = TimedReplies { collected: Collected::default(), started, times: Vec::new() };
         world.tree.serve(FIRST, Request::Find(Tfind { inline, ..all(at("")) }), &mut timed);
         let (took, processor) = (started.elapsed(), processor_time() - before);
-        let told = Told::of(timed.collected.replies).unwrap();
-        assert_eq!(told.entries(), directories * (FILES + 1) + told.listings.len() - directories - 1);
-        let contents = told.listings.iter().flat_map(|listing| &listing.entries);
+        let stream = ReceivedStream::of(timed.collected.replies).unwrap();
+        assert_eq!(stream.entries(), directories * (FILES + 1) + stream.listings.len() - directories - 1);
+        let contents = stream.listings.iter().flat_map(|listing| &listing.entries);
         let contents: usize = contents.filter_map(|entry| Some(entry.contents.as_ref()?.len())).sum();
         println!(
             "inline {inline}: {} entries in {} directories, {took:?}, processor {processor:?}, first after {:?}, \
              {} replies, {:.1} bytes an entry",
-            told.entries(),
-            told.listings.len(),
+            stream.entries(),
+            stream.listings.len(),
             timed.times[0],
-            told.messages,
-            (told.bytes - contents) as f64 / told.entries() as f64,
+            stream.messages,
+            (stream.bytes - contents) as f64 / stream.entries() as f64,
         );
     }
 }

@@ -1,21 +1,21 @@
-//! What a stream promises.
+//! Leases in a stream.
 
-use super::told::Told;
+use super::listings::ReceivedStream;
 use super::{all, grow};
 use crate::harness::{FIRST, World, at, path};
 use std::collections::BTreeSet;
-use wirefs_hostfs::{HostOptions, Notice, WatchKind};
+use wirefs_hostfs::{DetectionMode, HostOptions, WatchKind};
 use wirefs_op::{FileId, Kind, Reply, Request, Stat};
 use wirefs_server::{Replies, Stopped, Tree};
 
-/// Grants all but some.
+/// Grants all leases except for some objects.
 #[derive(Default)]
-struct Granting {
+struct SelectiveReplies {
     replies: Vec<Reply>,
     refused: BTreeSet<FileId>,
 }
 
-impl Replies for Granting {
+impl Replies for SelectiveReplies {
     fn send(&mut self, reply: Reply) -> Result<(), Stopped> {
         self.replies.push(reply);
         Ok(())
@@ -29,15 +29,15 @@ impl Replies for Granting {
         stats.for_each(|stat| stat.leased = !self.refused.contains(&stat.id));
     }
 
-    fn grant_place(&mut self, dir: FileId) -> bool {
+    fn grant_names(&mut self, dir: FileId) -> bool {
         !self.refused.contains(&dir)
     }
 
     fn wait(&mut self) {}
 }
 
-fn world(notice: Notice) -> World {
-    let world = World::with(HostOptions { notice, ..HostOptions::default() }, |dir| {
+fn world(detection: DetectionMode) -> World {
+    let world = World::with(HostOptions { detection, ..HostOptions::default() }, |dir| {
         grow(dir, 2, 6, 3);
         std::fs::hard_link(dir.join("dir1/file0"), dir.join("dir1/again")).unwrap();
     });
@@ -45,32 +45,33 @@ fn world(notice: Notice) -> World {
     world
 }
 
-fn find(world: &World, refused: &[FileId]) -> Told {
-    let mut granting = Granting { refused: refused.iter().copied().collect(), ..Granting::default() };
+fn find(world: &World, refused: &[FileId]) -> ReceivedStream {
+    let mut granting =
+        SelectiveReplies { refused: refused.iter().copied().collect(), ..SelectiveReplies::default() };
     world.tree.serve(FIRST, Request::Find(all(at(""))), &mut granting);
-    Told::of(granting.replies).unwrap()
+    ReceivedStream::of(granting.replies).unwrap()
 }
 
 #[test]
-fn nothing_is_promised_where_nothing_is_noticed() {
-    let told = find(&world(Notice::Nothing), &[]);
-    assert!(told.listings.iter().all(|listing| !listing.stat.leased));
-    assert!(told.listings.iter().flat_map(|listing| &listing.entries).all(|entry| !entry.stat.leased));
+fn no_leases_without_detection() {
+    let stream = find(&world(DetectionMode::Nothing), &[]);
+    assert!(stream.listings.iter().all(|listing| !listing.stat.leased));
+    assert!(stream.listings.iter().flat_map(|listing| &listing.entries).all(|entry| !entry.stat.leased));
 }
 
 #[test]
-fn all_is_promised_that_is_granted() {
-    let mut notices = vec![Notice::Exclusive];
+fn every_granted_lease_is_in_the_stream() {
+    let mut ensure_watched = vec![DetectionMode::Exclusive];
     if rustix::process::geteuid().is_root() {
-        notices.push(Notice::Watched(WatchKind::Filesystem));
+        ensure_watched.push(DetectionMode::Watched(WatchKind::Filesystem));
     }
-    for notice in notices {
+    for notice in ensure_watched {
         let world = world(notice);
         let ids = ["", "dir2", "dir3/file1"].map(|name| world.stat(FIRST, at(name)).unwrap().id);
         for refused in [&ids[..], &[]] {
-            let told = find(&world, refused);
-            assert_eq!(told.listings.len(), 43);
-            for listing in &told.listings {
+            let stream = find(&world, refused);
+            assert_eq!(stream.listings.len(), 43);
+            for listing in &stream.listings {
                 assert_eq!(listing.stat.leased, !refused.contains(&listing.stat.id));
                 for entry in &listing.entries {
                     assert_eq!(entry.stat.leased, !refused.contains(&entry.stat.id), "{entry:?}");
@@ -80,18 +81,18 @@ fn all_is_promised_that_is_granted() {
     }
 }
 
-/// Then an entry's changes are noticed by its directory, those of a directory by itself.
+/// Entries are watched through their directory, and a directory by its own watch.
 #[test]
-fn entries_of_watched_directories_are_promised_with_their_directory() {
-    let world = world(Notice::Watched(WatchKind::Directories));
+fn entries_of_watched_directories_are_leased_with_their_directory() {
+    let world = world(DetectionMode::Watched(WatchKind::Directories));
     let refused = world.stat(FIRST, at("dir2")).unwrap().id;
-    let told = find(&world, &[refused]);
-    for listing in &told.listings {
+    let stream = find(&world, &[refused]);
+    for listing in &stream.listings {
         assert_eq!(listing.stat.leased, listing.stat.id != refused);
         for entry in &listing.entries {
             let is_by_directory = entry.stat.kind != Kind::Directory && entry.stat.nlink == 1;
             assert_eq!(entry.stat.leased, is_by_directory && listing.stat.leased, "{entry:?}");
         }
     }
-    assert!(!told.listing(&path("dir1")).unwrap().entries.iter().all(|entry| entry.stat.nlink == 1));
+    assert!(!stream.listing(&path("dir1")).unwrap().entries.iter().all(|entry| entry.stat.nlink == 1));
 }

@@ -2,12 +2,13 @@
 
 use super::scene::{KINDS, Scene, is_name};
 use crate::harness::{FIRST, at, create, path, put, set, write};
-use wirefs_hostfs::{Outside, WatchKind};
+use wirefs_hostfs::WatchKind;
 use wirefs_op::message::put::PutMode;
 use wirefs_op::message::rename::Trename;
 use wirefs_op::{Kind, Request, SetStat};
+use wirefs_server::ExternalChange;
 
-/// Changes of all sorts, by this process.
+/// Changes of all types by this process.
 fn change_all(scene: &Scene) {
     let world = &scene.world;
     world.put(FIRST, create("made", Kind::File, 0o644, PutMode::NONE)).unwrap();
@@ -21,7 +22,7 @@ fn change_all(scene: &Scene) {
 }
 
 #[test]
-fn own_changes_are_left_out_whichever_thread_makes_them() {
+fn own_changes_of_all_threads_are_excluded() {
     for kind in [WatchKind::Filesystem, WatchKind::Directories] {
         let scene = Scene::new(kind, ": >file; mkdir dir");
         scene.watch("dir");
@@ -32,49 +33,53 @@ fn own_changes_are_left_out_whichever_thread_makes_them() {
         std::thread::scope(|scope| {
             scope.spawn(|| change_all(&scene));
         });
-        assert_eq!(scene.told(), [], "{kind:?}");
+        assert_eq!(scene.since_begin(), [], "{kind:?}");
     }
 }
 
 #[test]
-fn a_change_by_another_is_told_beside_own_ones_of_the_same_file() {
+fn an_external_change_is_reported_beside_own_ones_of_the_same_file() {
     for kind in KINDS {
         let scene = Scene::new(kind, ": >file");
         scene.begin();
         let own = scene.world.put(FIRST, write(at("file"), 0, b"own")).unwrap().stat.unwrap();
         scene.run("printf theirs >>file");
         scene.world.put(FIRST, put(at("file"), PutMode::MORE.and(PutMode::WRITE))).unwrap();
-        let told = scene.told();
-        let is_theirs = |told: &Outside| matches!(told, Outside::Changed { id, name: None, version } if *id == own.id && *version != Some(own.version));
-        assert!(told.iter().any(is_theirs), "{told:?}");
+        let report = scene.since_begin();
+        let is_theirs = |report: &ExternalChange| matches!(report, ExternalChange::Changed { id, name: None, version } if *id == own.id && *version != Some(own.version));
+        assert!(report.iter().any(is_theirs), "{report:?}");
     }
 }
 
 #[test]
-fn own_changes_are_told_with_the_version_that_they_left_behind() {
+fn own_changes_are_reported_with_the_version_after_them() {
     let scene = Scene::new(WatchKind::DirectoriesAndOwn, ": >file; mkdir dir");
     scene.watch("dir");
     scene.begin();
     let made = scene.world.put(FIRST, create("dir/made", Kind::File, 0o644, PutMode::NONE)).unwrap();
     let wrote = scene.world.put(FIRST, write(at("file"), 0, b"own")).unwrap().stat.unwrap();
     let dir = scene.stat("dir");
-    let told = scene.told();
+    let report = scene.since_begin();
     let made = made.stat.unwrap();
     let expected = [
-        Outside::Changed { id: made.id, name: None, version: Some(made.version) },
-        Outside::Changed { id: dir.id, name: Some(b"made".to_vec()), version: Some(dir.version) },
-        Outside::Changed { id: wrote.id, name: None, version: Some(wrote.version) },
+        ExternalChange::Changed { id: made.id, name: None, version: Some(made.version) },
+        ExternalChange::Changed {
+            id: dir.id,
+            name: Some(b"made".to_vec().into()),
+            version: Some(dir.version),
+        },
+        ExternalChange::Changed { id: wrote.id, name: None, version: Some(wrote.version) },
     ];
     for expected in &expected {
-        assert!(told.contains(expected), "{expected:?} in {told:?}");
+        assert!(report.contains(expected), "{expected:?} in {report:?}");
     }
-    assert!(told.iter().all(|told| expected.contains(told)), "{told:?}");
+    assert!(report.iter().all(|report| expected.contains(report)), "{report:?}");
     assert_eq!(scene.world.stat(FIRST, wirefs_op::message::target::Target::at(path("file"))).unwrap(), wrote);
 }
 
 // S-52
 #[test]
-fn once_the_watcher_has_settled_all_that_other_programs_did_before_is_reported() {
+fn settle_waits_for_reports_of_all_earlier_changes() {
     for kind in KINDS {
         let scene = Scene::new(kind, ": >file; mkdir dir");
         scene.watch("dir");
@@ -84,7 +89,7 @@ fn once_the_watcher_has_settled_all_that_other_programs_did_before_is_reported()
             let name = format!("made-{round}");
             scene.run(&format!("mv file dir/{name}; mv dir/{name} file"));
             assert!(scene.watcher().settle(), "{kind:?}");
-            let is_reported = scene.heard.all().iter().any(|outside| is_name(outside, dir, &name));
+            let is_reported = scene.reports.all().iter().any(|outside| is_name(outside, dir, &name));
             assert!(is_reported, "{kind:?}: {name}");
         }
     }

@@ -1,4 +1,4 @@
-//! An exported directory on a file system of its own, a watcher on it, and what it told.
+//! An exported directory on its own file system, a watcher on it, and the reports.
 
 use crate::full_disk::Tmpfs;
 use crate::harness::{FIRST, Scratch, World, at, need_root};
@@ -9,35 +9,35 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
-use wirefs_hostfs::{HostOptions, HostTree, Outside, WatchKind, Watcher};
+use wirefs_hostfs::{HostOptions, HostTree, WatchKind, Watcher};
 use wirefs_op::{FileId, Stat, TreePath};
-use wirefs_server::Tree;
+use wirefs_server::{ExternalChange, Tree};
 
-/// The kinds that tell anything.
+/// The kinds that detect changes.
 pub(super) const KINDS: [WatchKind; 3] =
     [WatchKind::Filesystem, WatchKind::Directories, WatchKind::DirectoriesAndOwn];
 
-/// Longest wait for something that must be told.
+/// The longest wait for an expected report.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// What was told so far.
+/// The reports so far.
 #[derive(Default)]
-pub(super) struct Heard {
-    all: Mutex<Vec<Outside>>,
+pub(super) struct Reports {
+    all: Mutex<Vec<ExternalChange>>,
     news: Condvar,
-    /// Held by a test that wants the watcher to wait.
+    /// Locked by a test that blocks the watcher.
     pub(super) gate: Mutex<()>,
     is_held: AtomicBool,
-    /// How long each report takes, in µs.
+    /// The duration of each report in µs.
     takes: AtomicU64,
 }
 
-impl Heard {
+impl Reports {
     pub(super) fn each_takes(&self, time: Duration) {
         self.takes.store(time.as_micros() as u64, Ordering::SeqCst);
     }
 
-    pub(super) fn hear(&self, outside: Outside) {
+    pub(super) fn add(&self, outside: ExternalChange) {
         self.all.lock().unwrap().push(outside);
         self.news.notify_all();
         let takes = Duration::from_micros(self.takes.load(Ordering::SeqCst));
@@ -50,7 +50,7 @@ impl Heard {
         }
     }
 
-    /// Waits until the watcher waits at the gate.
+    /// Waits until the watcher is blocked.
     pub(super) fn wait_until_held(&self) {
         let start = Instant::now();
         while start.elapsed() < WAIT_MAX {
@@ -59,15 +59,15 @@ impl Heard {
             }
             std::thread::park_timeout(Duration::from_millis(10));
         }
-        panic!("nothing was told");
+        panic!("nothing was report");
     }
 
-    pub(super) fn all(&self) -> MutexGuard<'_, Vec<Outside>> {
+    pub(super) fn all(&self) -> MutexGuard<'_, Vec<ExternalChange>> {
         self.all.lock().unwrap()
     }
 
-    /// Waits until something told is what is wanted.
-    pub(super) fn wait(&self, what: &str, is_it: impl Fn(&Outside) -> bool) {
+    /// Waits for a report that matches.
+    pub(super) fn wait(&self, what: &str, is_it: impl Fn(&ExternalChange) -> bool) {
         let start = Instant::now();
         let mut all = self.all();
         let mut looked = 0;
@@ -78,14 +78,14 @@ impl Heard {
             looked = all.len();
             all = self.news.wait_timeout(all, WAIT_MAX).unwrap().0;
         }
-        panic!("never told: {what}; told: {:?}", &all[..all.len().min(50)]);
+        panic!("never report: {what}; report: {:?}", &all[..all.len().min(50)]);
     }
 }
 
 /// Dropped in this order: the watcher holds the file system.
 pub(super) struct Scene {
     pub(super) watcher: Option<Watcher>,
-    pub(super) heard: Arc<Heard>,
+    pub(super) reports: Arc<Reports>,
     _mount: Tmpfs,
     pub(super) world: World,
     sentinels: AtomicU64,
@@ -93,7 +93,7 @@ pub(super) struct Scene {
 
 impl Drop for Scene {
     fn drop(&mut self) {
-        // Before the file system is unmounted, also where a test fails.
+        // Before the file system is unmounted, also if a test fails.
         drop(self.watcher.take());
     }
 }
@@ -109,12 +109,12 @@ impl Scene {
         run(&dir, script);
         let tree = HostTree::open(&dir, HostOptions::default()).unwrap();
         tree.attach(FIRST, &TreePath::root()).unwrap();
-        let heard = Arc::new(Heard::default());
-        let watcher = watch_root(&dir, kind, &heard);
+        let reports = Arc::new(Reports::default());
+        let watcher = watch_root(&dir, kind, &reports);
         assert_eq!(watcher.kind(), kind, "this kernel or this user cannot watch so");
         let scene = Scene {
             watcher: Some(watcher),
-            heard,
+            reports,
             _mount: mount,
             world: World { scratch, tree },
             sentinels: AtomicU64::new(0),
@@ -127,12 +127,12 @@ impl Scene {
         self.watcher.as_ref().unwrap()
     }
 
-    /// Lets other programs do something in the exported directory.
+    /// Runs a script of another program in the exported directory.
     pub(super) fn run(&self, script: &str) {
         run(&self.world.host(""), script);
     }
 
-    /// Lets another process do what no program of every system does: this program, in a test that only acts when asked.
+    /// Runs an action without a common command in another process: this test binary.
     pub(super) fn act(&self, what: &str, paths: &[&str]) {
         let paths: Vec<PathBuf> = paths.iter().map(|path| self.world.host(path)).collect();
         act(what, &paths);
@@ -154,40 +154,42 @@ impl Scene {
         assert!(self.try_watch(path), "{path:?} cannot be watched");
     }
 
-    pub(super) fn hears_object(&self, id: FileId, why: &str) {
-        self.heard.wait(
+    pub(super) fn expect_object(&self, id: FileId, why: &str) {
+        self.reports.wait(
             why,
-            |outside| matches!(outside, Outside::Changed { id: told, name: None, .. } if *told == id),
+            |outside| matches!(outside, ExternalChange::Changed { id: reported, name: None, .. } if *reported == id),
         );
     }
 
-    pub(super) fn hears_name(&self, dir: FileId, name: &str) {
-        self.heard.wait(name, |outside| is_name(outside, dir, name));
+    pub(super) fn expect_name(&self, dir: FileId, name: &str) {
+        self.reports.wait(name, |outside| is_name(outside, dir, name));
     }
 
-    /// Waits until all that was done so far is told.
+    /// Waits until all changes so far have been reported.
     pub(super) fn settle(&self) {
         let name = format!("sentinel-{}", self.sentinels.fetch_add(1, Ordering::Relaxed));
         self.run(&format!(": >{name}"));
-        self.hears_name(self.id(""), &name);
+        self.expect_name(self.id(""), &name);
     }
 
-    /// What is told from now on is all that will be heard.
+    /// Clears the reports of earlier changes.
     pub(super) fn begin(&self) {
         self.settle();
-        self.heard.all().clear();
+        self.reports.all().clear();
     }
 
-    /// What was told since the beginning, without what `settle` does itself.
-    pub(super) fn told(&self) -> Vec<Outside> {
+    /// The reports since `begin`, without those of `settle`.
+    pub(super) fn since_begin(&self) -> Vec<ExternalChange> {
         self.settle();
         let root = self.id("");
-        let is_sentinel = |outside: &Outside| match outside {
-            Outside::Changed { id, name: Some(name), .. } => *id == root && name.starts_with(b"sentinel-"),
-            Outside::Changed { id, name: None, .. } => self.is_sentinel(*id),
-            Outside::Lost => false,
+        let is_sentinel = |outside: &ExternalChange| match outside {
+            ExternalChange::Changed { id, name: Some(name), .. } => {
+                *id == root && name.starts_with(b"sentinel-")
+            }
+            ExternalChange::Changed { id, name: None, .. } => self.is_sentinel(*id),
+            ExternalChange::Lost => false,
         };
-        self.heard.all().iter().filter(|outside| !is_sentinel(outside)).cloned().collect()
+        self.reports.all().iter().filter(|outside| !is_sentinel(outside)).cloned().collect()
     }
 
     fn is_sentinel(&self, id: FileId) -> bool {
@@ -196,30 +198,30 @@ impl Scene {
     }
 }
 
-pub(super) fn is_name(outside: &Outside, dir: FileId, wanted: &str) -> bool {
+pub(super) fn is_name(outside: &ExternalChange, dir: FileId, wanted: &str) -> bool {
     let wanted = wanted.as_bytes();
-    matches!(outside, Outside::Changed { id, name: Some(name), .. } if *id == dir && name == wanted)
+    matches!(outside, ExternalChange::Changed { id, name: Some(name), .. } if *id == dir && name == wanted)
 }
 
-pub(super) fn watch_root(dir: &Path, kind: WatchKind, heard: &Arc<Heard>) -> Watcher {
-    let heard = Arc::clone(heard);
-    Watcher::start(held(dir).as_fd(), kind, move |outside| heard.hear(outside))
+pub(super) fn watch_root(dir: &Path, kind: WatchKind, reports: &Arc<Reports>) -> Watcher {
+    let reports = Arc::clone(reports);
+    Watcher::start(held(dir).as_fd(), kind, move |outside| reports.add(outside))
 }
 
-/// Opened for naming only, as the server holds what it works on.
+/// An `O_PATH` descriptor, as the server uses.
 pub(super) fn held(path: &Path) -> OwnedFd {
     let how = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     rustix::fs::open(path, how, Mode::empty()).unwrap()
 }
 
-/// Runs a script of the shell in `dir`; it must succeed.
+/// Runs a shell script in `dir`; it must succeed.
 pub(super) fn run(dir: &Path, script: &str) {
     let mut command = Command::new("sh");
     let status = command.args(["-euc", script]).current_dir(dir).status().unwrap();
     assert!(status.success(), "{script}");
 }
 
-/// Lets another process act, as [`Scene::act`] does.
+/// Runs an action in another process, as [`Scene::act`] does.
 pub(super) fn act(what: &str, paths: &[PathBuf]) {
     let paths = std::env::join_paths(paths).unwrap();
     let mut command = Command::new(std::env::current_exe().unwrap());

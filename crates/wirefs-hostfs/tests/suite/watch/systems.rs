@@ -1,16 +1,17 @@
 //! Other file systems, below the export and as the export.
 
-use super::scene::{Heard, KINDS, Scene, watch_root};
+use super::scene::{KINDS, Reports, Scene, watch_root};
 use crate::full_disk::Tmpfs;
 use crate::harness::{ROUNDS_MAX, need_root};
 use rustix::mount::{MountFlags, UnmountFlags};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use wirefs_hostfs::{Outside, WatchKind};
+use wirefs_hostfs::WatchKind;
+use wirefs_server::ExternalChange;
 
 #[test]
-fn what_is_mounted_below_is_watched_when_asked_for_and_free_when_not() {
+fn mounts_below_are_pinned_only_while_they_are_watched() {
     for kind in KINDS {
         let scene = Scene::new(kind, "mkdir below");
         let place = scene.world.host("below");
@@ -22,27 +23,28 @@ fn what_is_mounted_below_is_watched_when_asked_for_and_free_when_not() {
         let (below, dir, file) = (scene.id("below"), scene.id("below/dir"), scene.id("below/dir/file"));
         assert_ne!(below.fs, 0);
         scene.run("printf a >>below/dir/file; : >below/dir/new; : >below/new");
-        scene.hears_object(file, "a file on the other file system");
-        scene.hears_name(dir, "new");
-        scene.hears_name(below, "new");
+        scene.expect_object(file, "a file on the other file system");
+        scene.expect_name(dir, "new");
+        scene.expect_name(below, "new");
         scene.watcher().unwatch(below);
         scene.begin();
         scene.run("printf a >>below/dir/file");
-        scene.hears_object(file, "a directory of it is watched still");
+        scene.expect_object(file, "a directory of it is watched still");
         scene.watcher().unwatch(dir);
         scene.settle();
         unmount(&place);
         drop(mount);
-        // Again, at the same place, maybe under the same numbers.
+        // Once more at the same mount point, maybe with the same numbers.
         let _mount = Tmpfs::mount(&place, 1 << 20);
         scene.watch("below");
         scene.run(": >below/again");
-        scene.hears_name(scene.id("below"), "again");
+        scene.expect_name(scene.id("below"), "again");
         scene.watcher().unwatch(scene.id("below"));
     }
 }
 
-/// Unmounts what nobody holds; a child that another test just started holds copies of all descriptors for a moment.
+/// Unmounts a file system. A child that another test has just started may hold copies of all descriptors for a
+/// moment.
 fn unmount(place: &Path) {
     let is_busy = || rustix::mount::unmount(place, UnmountFlags::empty()) == Err(rustix::io::Errno::BUSY);
     for _ in 0..ROUNDS_MAX {
@@ -55,7 +57,7 @@ fn unmount(place: &Path) {
 }
 
 #[test]
-fn a_file_on_a_file_system_that_was_not_met_is_watched_where_it_can_be() {
+fn a_file_on_an_unknown_file_system_is_watched_if_possible() {
     for kind in KINDS {
         let scene = Scene::new(kind, "mkdir below");
         let _mount = Tmpfs::mount(&scene.world.host("below"), 1 << 20);
@@ -64,14 +66,14 @@ fn a_file_on_a_file_system_that_was_not_met_is_watched_where_it_can_be() {
         scene.watch("below");
         scene.watch("below/file");
         scene.run("printf a >>below/file");
-        scene.hears_object(scene.id("below/file"), "file");
+        scene.expect_object(scene.id("below/file"), "file");
         for path in ["below", "below/file"] {
             scene.watcher().unwatch(scene.id(path));
         }
     }
 }
 
-/// The kernel's own, which changes without a word; gone afterwards.
+/// A mounted procfs, which changes without events; unmounted afterwards.
 struct Proc(PathBuf);
 
 impl Proc {
@@ -88,26 +90,26 @@ impl Drop for Proc {
 }
 
 #[test]
-fn a_file_system_that_does_not_tell_of_its_changes_is_not_watched() {
+fn a_file_system_without_events_is_not_watched() {
     need_root();
     for kind in KINDS {
         let scene = Scene::new(kind, "mkdir proc");
         let _mount = Proc::mount(scene.world.host("proc"));
         assert!(!scene.try_watch("proc"));
-        let watcher = watch_root(Path::new("/proc"), kind, &Arc::new(Heard::default()));
+        let watcher = watch_root(Path::new("/proc"), kind, &Arc::new(Reports::default()));
         assert_eq!(watcher.kind(), WatchKind::Nothing);
     }
 }
 
 #[test]
-fn what_is_mounted_and_unmounted_below_makes_all_that_was_known_doubtful() {
+fn mounts_and_unmounts_below_are_reported_as_lost() {
     for kind in KINDS {
         let scene = Scene::new(kind, "mkdir below");
-        let is_lost = |outside: &Outside| *outside == Outside::Lost;
+        let is_lost = |outside: &ExternalChange| *outside == ExternalChange::Lost;
         let mount = Tmpfs::mount(&scene.world.host("below"), 1 << 20);
-        scene.heard.wait("mounted", is_lost);
+        scene.reports.wait("mounted", is_lost);
         scene.begin();
         drop(mount);
-        scene.heard.wait("unmounted", is_lost);
+        scene.reports.wait("unmounted", is_lost);
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::engine::Engine;
 use wirefs_client::call::{Call, ROOT};
-use wirefs_fuse::Reading;
+use wirefs_fuse::ReaderRole;
 use wirefs_journal::DiskJob;
 use wirefs_journal::limits::BACKLOG_SEGMENTS_MAX;
 use wirefs_op::Timestamp;
@@ -180,7 +180,7 @@ fn only_changes_wait_for_a_slow_disk_without_the_core_lock() {
     let session = SessionId([2; 16]);
     let attached = crate::handshake::shake_hands(carrier, session, &plan).unwrap();
     let engine = Arc::new(Engine::new(&plan, session, &attached, None, Some(journal)));
-    let keeps_pace = |engine: &Engine, call| engine.keep_pace(&Reading::elsewhere(), &call);
+    let keeps_pace = |engine: &Engine, call| engine.keep_pace(&ReaderRole::elsewhere(), &call);
     keeps_pace(&engine, Call::Getattr { node: ROOT, handle: None });
     let (done, came) = std::sync::mpsc::channel();
     let (for_thread, its_disk) = (Arc::clone(&engine), disk.clone());

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use wirefs_op::message::error::Rerror;
 use wirefs_op::message::version::BootId;
 use wirefs_op::{Errno, Reply};
-use wirefs_server::{Note, Noted};
+use wirefs_server::{LedgerRecord, SavedLedger};
 
 const BOOT: BootId = BootId(7);
 
@@ -27,7 +27,7 @@ impl Scratch {
     }
 
     /// The log's contents as a process of this boot reads them.
-    fn reads(&self, boot: BootId) -> Option<Noted> {
+    fn reads(&self, boot: BootId) -> Option<SavedLedger> {
         match Log::open(&self.log(), boot).unwrap() {
             OpenedLog::Log(_, noted) => Some(*noted),
             OpenedLog::Missing => None,
@@ -42,13 +42,13 @@ impl Drop for Scratch {
     }
 }
 
-fn done(number: u64) -> Note {
-    Note::Done { number, created: None, reply: Box::new(Reply::Error(Rerror::from(Errno::Exists))) }
+fn done(number: u64) -> LedgerRecord {
+    LedgerRecord::Done { number, created: None, reply: Box::new(Reply::Error(Rerror::from(Errno::Exists))) }
 }
 
-fn noted(notes: impl IntoIterator<Item = Note>) -> Noted {
-    let mut noted = Noted::default();
-    notes.into_iter().for_each(|note| noted.take(note));
+fn noted(notes: impl IntoIterator<Item = LedgerRecord>) -> SavedLedger {
+    let mut noted = SavedLedger::default();
+    notes.into_iter().for_each(|note| noted.apply(note));
     noted
 }
 
@@ -57,10 +57,10 @@ fn records_of_a_killed_process_are_read_by_the_next_one() {
     let scratch = Scratch::new();
     let mut log = Log::create(&scratch.log(), BOOT).unwrap();
     log.note(done(1)).unwrap();
-    log.note(Note::Answered(2)).unwrap();
+    log.note(LedgerRecord::Acknowledged(2)).unwrap();
     log.note(done(2)).unwrap();
     drop(log);
-    assert_eq!(scratch.reads(BOOT), Some(noted([done(1), Note::Answered(2), done(2)])));
+    assert_eq!(scratch.reads(BOOT), Some(noted([done(1), LedgerRecord::Acknowledged(2), done(2)])));
     assert_eq!(fs::metadata(scratch.log()).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
@@ -128,12 +128,12 @@ fn log_is_open_in_one_process_at_a_time() {
 fn long_log_is_rewritten() {
     let scratch = Scratch::new();
     let mut log = Log::create(&scratch.log(), BOOT).unwrap();
-    let mut noted_so_far = Noted::default();
+    let mut noted_so_far = SavedLedger::default();
     let mut number = 0;
     while !log.is_long() {
         number += 1;
-        for note in [Note::Answered(number), done(number)] {
-            noted_so_far.take(note.clone());
+        for note in [LedgerRecord::Acknowledged(number), done(number)] {
+            noted_so_far.apply(note.clone());
             log.note(note).unwrap();
         }
     }
@@ -141,7 +141,7 @@ fn long_log_is_rewritten() {
     log.rewrite(&noted_so_far).unwrap();
     assert!(!log.is_long() && fs::metadata(scratch.log()).unwrap().len() < 1000);
     log.note(done(number + 1)).unwrap();
-    noted_so_far.take(done(number + 1));
+    noted_so_far.apply(done(number + 1));
     drop(log);
     assert_eq!(scratch.reads(BOOT), Some(noted_so_far));
     assert_eq!(fs::read_dir(&scratch.0).unwrap().count(), 1);
@@ -154,7 +154,7 @@ fn process_that_lost_its_log_does_not_replace_the_new_one() {
     fs::remove_file(scratch.log()).unwrap();
     let mut newer = Log::create(&scratch.log(), BOOT).unwrap();
     newer.note(done(5)).unwrap();
-    assert!(older.rewrite(&Noted::default()).is_err());
+    assert!(older.rewrite(&SavedLedger::default()).is_err());
     older.discard();
     drop(newer);
     assert_eq!(scratch.reads(BOOT), Some(noted([done(5)])));
@@ -165,7 +165,7 @@ fn repeated_acknowledgments_take_no_room() {
     let scratch = Scratch::new();
     let mut log = Log::create(&scratch.log(), BOOT).unwrap();
     for below in 1..10_000 {
-        log.note(Note::Answered(below)).unwrap();
+        log.note(LedgerRecord::Acknowledged(below)).unwrap();
     }
     assert!(log.held_back.len() < 64, "{}", log.held_back.len());
     log.close().unwrap();

@@ -5,24 +5,24 @@ use wirefs_op::message::put::Rput;
 use wirefs_op::message::target::Fd;
 use wirefs_op::message::version::BootId;
 use wirefs_op::{Errno, FileId, Reply};
-use wirefs_server::{Begun, Found, Note, Noted};
+use wirefs_server::{LedgerRecord, PriorState, SavedLedger, StartedChange};
 
 fn id(ino: u64) -> FileId {
     FileId { fs: 3, ino, generation: 9 }
 }
 
-fn begun(number: u64) -> Note {
-    let found = Found { at: None, of: Some(id(8)), size: 77 };
-    Note::Begun { number, begun: Begun { about: 0x0102_0304, found } }
+fn begun(number: u64) -> LedgerRecord {
+    let prior = PriorState { named: None, object: Some(id(8)), size: 77 };
+    LedgerRecord::Started { number, started: StartedChange { fingerprint: 0x0102_0304, prior } }
 }
 
-fn done(number: u64) -> Note {
+fn done(number: u64) -> LedgerRecord {
     let put = Rput { fd: Fd(u16::MAX), count: 5, offset: 6, before: 7, stat: None, dir: None };
-    Note::Done { number, created: Some(id(number)), reply: Box::new(Reply::Put(put)) }
+    LedgerRecord::Done { number, created: Some(id(number)), reply: Box::new(Reply::Put(put)) }
 }
 
-fn failed(number: u64) -> Note {
-    Note::Done { number, created: None, reply: Box::new(Reply::Error(Rerror::from(Errno::Exists))) }
+fn failed(number: u64) -> LedgerRecord {
+    LedgerRecord::Done { number, created: None, reply: Box::new(Reply::Error(Rerror::from(Errno::Exists))) }
 }
 
 /// All kinds of records, and their log.
@@ -34,7 +34,7 @@ fn all() -> (Vec<Record>, Vec<u8>) {
         Record::Note(begun(3)),
         Record::Note(done(3)),
         Record::Note(failed(4)),
-        Record::Note(Note::Answered(4)),
+        Record::Note(LedgerRecord::Acknowledged(4)),
         Record::Note(begun(5)),
     ];
     let log = log_of(&records);
@@ -59,9 +59,11 @@ fn log_returns_its_records() {
         (contents.boot, contents.is_closed, contents.whole_bytes),
         (Some(BootId(5)), false, log.len())
     );
-    let mut noted = Noted { next: 3, ..Noted::default() };
+    let mut noted = SavedLedger { next: 3, ..SavedLedger::default() };
     noted.created.insert(2, id(2));
-    [begun(3), done(3), failed(4), Note::Answered(4), begun(5)].into_iter().for_each(|note| noted.take(note));
+    [begun(3), done(3), failed(4), LedgerRecord::Acknowledged(4), begun(5)]
+        .into_iter()
+        .for_each(|note| noted.apply(note));
     assert_eq!((noted.next, noted.answered, noted.outcomes.len()), (6, 4, 2));
     assert_eq!(contents.noted, noted);
 }

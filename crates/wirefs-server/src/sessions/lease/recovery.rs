@@ -1,11 +1,11 @@
-//! After a server that did not end in order: who may believe what that one promised, and until when changes wait for them.
+//! Recovery after an unclean end: changes wait for clients that may hold leases of the previous server.
 //!
 //! ```text
-//!   awaited: those whom the mark of the former names
-//!      │ one attaches: it is told to forget everything
-//!      │ it has answered, or says that it is over: it is awaited no longer
+//!   awaited: the sessions in the previous server's lease marker
+//!      │ one attaches: everything is recalled from it
+//!      │ it answers, or ends: it is not awaited any more
 //!      ▼
-//!   nobody is awaited, or the time is over: changes pass
+//!   no session is awaited, or the time is over: changes are allowed
 //! ```
 
 use super::Leasing;
@@ -16,21 +16,21 @@ use wirefs_op::Time;
 use wirefs_op::message::version::SessionId;
 
 impl Leasing {
-    /// Only these may believe what the server before this one promised.
-    pub(in crate::sessions) fn await_only(&mut self, believers: BTreeSet<SessionId>) {
-        self.awaited = Some(believers);
+    /// Limits the possible holders of the previous server's leases to these sessions.
+    pub(in crate::sessions) fn await_holders(&mut self, possible_holders: BTreeSet<SessionId>) {
+        self.awaited = Some(possible_holders);
         self.recover();
     }
 
-    /// A holder has joined. One that may believe what the server before this one promised has to forget it.
-    pub(super) fn returns(&mut self, now: Time, holder: HolderKey, id: SessionId) {
+    /// A holder has joined. If the previous server may have granted it leases, all are recalled.
+    pub(super) fn holder_returned(&mut self, now: Time, holder: HolderKey, id: SessionId) {
         if self.awaited.as_ref().is_some_and(|awaited| awaited.contains(&id)) {
             self.grantor.recall_unrecorded(now, holder);
         }
     }
 
     /// A holder has answered a recall.
-    pub(super) fn has_answered(&mut self, holder: HolderKey) {
+    pub(super) fn recall_answered(&mut self, holder: HolderKey) {
         if let (Some(awaited), Some(id)) = (&mut self.awaited, self.ids.get(&holder))
             && self.grantor.is_settled(holder)
         {
@@ -39,15 +39,15 @@ impl Leasing {
         }
     }
 
-    /// A session is over for good: nobody believes anything in its place.
-    pub(in crate::sessions) fn has_ended(&mut self, id: &SessionId) {
+    /// A session has ended, and its leases with it.
+    pub(in crate::sessions) fn session_ended(&mut self, id: &SessionId) {
         if let Some(awaited) = &mut self.awaited {
             awaited.remove(id);
             self.recover();
         }
     }
 
-    /// Lets changes pass once nobody is waited for any more.
+    /// Allows changes if no session is awaited any more.
     fn recover(&mut self) {
         if self.awaited.as_ref().is_some_and(BTreeSet::is_empty) {
             self.awaited = None;
@@ -58,20 +58,20 @@ impl Leasing {
 }
 
 impl Sessions {
-    /// Who may believe something, or is about to be promised something. Should this server be killed, the next one has to wait for
-    /// these and no others ([`Sessions::awaiting`]).
-    pub fn believers(&self) -> BTreeSet<SessionId> {
+    /// The sessions that hold leases or may get some. If this server is killed, the next one waits only for them
+    /// ([`Sessions::awaiting_holders`]).
+    pub fn possible_holders(&self) -> BTreeSet<SessionId> {
         let Some(leasing) = &self.leasing else { return BTreeSet::new() };
-        let coming = self.conversations.values().filter(|it| it.leases && it.is_in_or_coming());
-        let coming = coming.filter_map(|it| Some(self.sessions.get(&it.session()?)?.id));
-        let lone = leasing.solitude.holder();
-        let may_believe =
-            |holder: &HolderKey| lone == Some(*holder) || leasing.grantor.may_hold_leases(*holder);
-        let believing = leasing.ids.iter().filter(|(holder, _)| may_believe(holder)).map(|(_, id)| *id);
-        coming.chain(believing).collect()
+        let attached = self.connections.values().filter(|it| it.leases && it.is_attached_or_attaching());
+        let attached = attached.filter_map(|it| Some(self.sessions.get(&it.session()?)?.id));
+        let exclusive = leasing.exclusive.holder();
+        let may_hold =
+            |holder: &HolderKey| exclusive == Some(*holder) || leasing.grantor.may_hold_leases(*holder);
+        let holding = leasing.ids.iter().filter(|(holder, _)| may_hold(holder)).map(|(_, id)| *id);
+        attached.chain(holding).collect()
     }
 
-    /// Whether changes wait since somebody may believe what the server before this one promised.
+    /// Whether changes wait for leases of the previous server.
     pub fn is_recovering(&self, now: Time) -> bool {
         let until = self.leasing.as_ref().and_then(|leasing| leasing.recovering_until);
         until.is_some_and(|until| now < until)

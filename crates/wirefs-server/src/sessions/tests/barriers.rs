@@ -1,7 +1,7 @@
-//! What comes behind a barrier waits until it is over, and fails with it.
+//! Requests after a barrier wait for its end, and fail if it fails.
 
 use super::world::*;
-use crate::sessions::{Input, Job, JobKey, Output};
+use crate::sessions::{Job, JobKey, ServerInput, ServerOutput};
 use wirefs_op::message::error::Rerror;
 use wirefs_op::message::number::Tnumber;
 use wirefs_op::message::remove::Rremove;
@@ -16,11 +16,11 @@ fn error(errno: Errno) -> Reply {
     Reply::Error(Rerror::from(errno))
 }
 
-fn is_refused(outputs: &[Output], tag: Tag) -> bool {
-    outputs.iter().any(|output| matches!(output, Output::Reply { tag: told, reply, .. } if *told == tag && *reply == error(Errno::Io)))
+fn is_refused(outputs: &[ServerOutput], tag: Tag) -> bool {
+    outputs.iter().any(|output| matches!(output, ServerOutput::Reply { tag: sent, reply, .. } if *sent == tag && *reply == error(Errno::Io)))
 }
 
-/// A connection with numbers, on which a barrier is being carried out.
+/// A connection with numbers and a running barrier.
 fn with_barrier() -> (World, Job) {
     let mut world = World::attached();
     world.receive(A, NOTAG, number(1, 1));
@@ -28,40 +28,40 @@ fn with_barrier() -> (World, Job) {
     (world, job)
 }
 
-/// The barrier fails: what its end lets begin.
-fn fail(world: &mut World, job: JobKey) -> Vec<Output> {
-    let mut outputs = world.handle(Input::Answered(job, error(Errno::Io)));
-    outputs.extend(world.handle(Input::Finished(job)));
+/// Fails the barrier. Returns the outputs of its end.
+fn fail(world: &mut World, job: JobKey) -> Vec<ServerOutput> {
+    let mut outputs = world.handle(ServerInput::Answered(job, error(Errno::Io)));
+    outputs.extend(world.handle(ServerInput::Finished(job)));
     outputs
 }
 
 #[test]
-fn barriers_are_agreed_on_together_with_the_ledger() {
+fn barriers_are_negotiated_together_with_the_ledger() {
     for (asked, agreed) in
         [(FEATURE_BARRIERS, 0), (FEATURE_BARRIERS | FEATURE_LEDGER, FEATURE_BARRIERS | FEATURE_LEDGER)]
     {
         let mut world = World::new();
         let version = Tversion { features: asked, ..version_body(1, 1 << 20) };
         let outputs = world.receive(A, NOTAG, Request::Version(version));
-        assert!(matches!(outputs.as_slice(), [Output::Reply { reply: Reply::Version(answer), .. }]
+        assert!(matches!(outputs.as_slice(), [ServerOutput::Reply { reply: Reply::Version(answer), .. }]
                 if answer.features == agreed));
     }
 }
 
 // S-22
 #[test]
-fn a_barrier_keeps_its_turn_until_it_is_over_though_its_connection_is_gone() {
+fn a_barrier_keeps_the_write_slot_until_its_end_without_its_connection() {
     let (mut world, job) = with_barrier();
     assert!(world.receive(A, Tag(2), put(1)).is_empty());
-    assert!(world.handle(Input::TurnPassed(job.key)).is_empty(), "nothing else begins");
-    assert!(executed(&world.handle(Input::Disconnected(A))).is_none());
-    world.handle(Input::Answered(job.key, Reply::Remove(Rremove { dir: None })));
-    assert!(executed(&world.handle(Input::Finished(job.key))).is_some());
+    assert!(world.handle(ServerInput::SlotReleased(job.key)).is_empty(), "no other job starts");
+    assert!(executed(&world.handle(ServerInput::Disconnected(A))).is_none());
+    world.handle(ServerInput::Answered(job.key, Reply::Remove(Rremove { dir: None })));
+    assert!(executed(&world.handle(ServerInput::Finished(job.key))).is_some());
 }
 
 // S-22
 #[test]
-fn contents_and_commits_behind_a_barrier_that_failed_fail_and_names_do_not() {
+fn writes_and_commits_after_a_failed_barrier_fail_and_locks_do_not() {
     let (mut world, job) = with_barrier();
     let behind = [put(1), commit(), barrier(), put(2)];
     for (tag, request) in (2..).zip(behind) {
@@ -71,8 +71,8 @@ fn contents_and_commits_behind_a_barrier_that_failed_fail_and_names_do_not() {
     assert!((2..6).all(|tag| is_refused(&outputs, Tag(tag))), "{outputs:?}");
     assert_eq!(world.sessions.jobs(), 0);
     let lock = world.execute(A, Tag(7), lock());
-    world.handle(Input::Finished(lock.key));
-    // Until the client has heard of it: of the second barrier too, whose number is 3.
+    world.handle(ServerInput::Finished(lock.key));
+    // Until the client acknowledges both failures; the second barrier has number 3.
     world.receive(A, NOTAG, number(5, 3));
     assert!(is_refused(&world.receive(A, Tag(8), put(3)), Tag(8)));
     world.receive(A, NOTAG, number(6, 6));
@@ -81,7 +81,7 @@ fn contents_and_commits_behind_a_barrier_that_failed_fail_and_names_do_not() {
 
 // S-22
 #[test]
-fn what_was_sent_before_the_client_heard_that_a_barrier_failed_fails_whenever_its_turn_comes() {
+fn changes_sent_before_the_acknowledgment_of_a_failed_barrier_fail() {
     let (mut world, job) = with_barrier();
     let slow = world.receive(A, Tag(2), ordered_stat());
     assert!(slow.is_empty());
@@ -90,17 +90,17 @@ fn what_was_sent_before_the_client_heard_that_a_barrier_failed_fails_whenever_it
     let reading = executed(&outputs).unwrap();
     world.receive(A, NOTAG, number(3, 2));
     world.receive(A, Tag(4), put(2));
-    let outputs = world.handle(Input::Finished(reading.key));
+    let outputs = world.handle(ServerInput::Finished(reading.key));
     assert!(is_refused(&outputs, Tag(3)), "{outputs:?}");
     assert_eq!(executed(&outputs).map(|job| job.tag), Some(Tag(4)));
 }
 
 // S-22
 #[test]
-fn a_barrier_that_is_told_again_to_have_failed_rules_what_comes_behind_it_again() {
+fn a_repeated_failed_barrier_closes_the_fence_again() {
     let (mut world, job) = with_barrier();
     fail(&mut world, job.key);
-    world.handle(Input::Disconnected(A));
+    world.handle(ServerInput::Disconnected(A));
     assert!(world.join(B, 1));
     world.receive(B, NOTAG, number(1, 1));
     assert!(is_refused(&world.receive(B, Tag(1), barrier()), Tag(1)));

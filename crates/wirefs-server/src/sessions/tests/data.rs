@@ -1,7 +1,7 @@
-//! Data connections: who may join, what they carry, how they end.
+//! Data connections: admission, allowed requests, end.
 
 use super::*;
-use crate::limits::{CONNECTIONS_MAX, DATA_CONNECTIONS_MAX, RECOVERY};
+use crate::limits::{CONNECTIONS_MAX, DATA_CONNECTIONS_MAX, RECOVERY_PERIOD};
 use crate::sessions::Job;
 use crate::tree::{Parked, Touched};
 use std::time::Duration;
@@ -12,44 +12,49 @@ use wirefs_op::message::version::{FEATURE_DATA, FEATURE_JOIN, FEATURE_LEASES, Tv
 const C: ConnectionKey = ConnectionKey(3);
 const KEY: [u8; 32] = [7; 32];
 
-/// Session 1 over A, attached, with data connections and leases agreed on.
+/// Session 1 on connection A, attached with data connections and leases.
 fn first(identity: Option<[u8; 32]>) -> World {
     let mut world = World::leasing();
     if let Some(identity) = identity {
-        world.handle(Input::Identified(A, identity));
+        world.handle(ServerInput::Identified(A, identity));
     }
     let hello = Tversion { features: FEATURE_DATA | FEATURE_LEASES, ..version_body(1, 1 << 20) };
     let outputs = world.receive(A, NOTAG, Request::Version(hello));
-    assert!(matches!(outputs.as_slice(), [Output::Reply { reply: Reply::Version(answer), .. }]
+    assert!(matches!(outputs.as_slice(), [ServerOutput::Reply { reply: Reply::Version(answer), .. }]
             if answer.features == FEATURE_DATA | FEATURE_LEASES));
     let outputs = world.receive(A, Tag(0), attach(b""));
-    let [Output::Attach { session, .. }] = outputs.as_slice() else { panic!("{outputs:?}") };
-    world.handle(Input::Attached { connection: A, session: *session, result: Ok(root()) });
+    let [ServerOutput::Attach { session, .. }] = outputs.as_slice() else { panic!("{outputs:?}") };
+    world.handle(ServerInput::Attached { connection: A, session: *session, result: Ok(root()) });
     world
 }
 
-fn joins(world: &mut World, connection: ConnectionKey, id: u8, identity: Option<[u8; 32]>) -> Vec<Output> {
+fn joins(
+    world: &mut World,
+    connection: ConnectionKey,
+    id: u8,
+    identity: Option<[u8; 32]>,
+) -> Vec<ServerOutput> {
     if connection != B {
-        world.handle(Input::Connected(connection));
+        world.handle(ServerInput::Connected(connection));
     }
     if let Some(identity) = identity {
-        world.handle(Input::Identified(connection, identity));
+        world.handle(ServerInput::Identified(connection, identity));
     }
     let hello = Tversion { features: FEATURE_JOIN, ..version_body(id, 1 << 20) };
     world.receive(connection, NOTAG, Request::Version(hello))
 }
 
-fn is_in(outputs: &[Output]) -> bool {
-    matches!(outputs, [Output::Reply { tag: NOTAG, reply: Reply::Version(answer), .. }] if answer.features == FEATURE_JOIN)
+fn is_in(outputs: &[ServerOutput]) -> bool {
+    matches!(outputs, [ServerOutput::Reply { tag: NOTAG, reply: Reply::Version(answer), .. }] if answer.features == FEATURE_JOIN)
 }
 
-fn assert_refused(outputs: &[Output], connection: ConnectionKey, errno: Errno) {
+fn assert_refused(outputs: &[ServerOutput], connection: ConnectionKey, errno: Errno) {
     assert!(
-        matches!(outputs, [Output::Reply { tag: NOTAG, reply: Reply::Error(error), .. }, Output::Close { .. }]
+        matches!(outputs, [ServerOutput::Reply { tag: NOTAG, reply: Reply::Error(error), .. }, ServerOutput::Close { .. }]
             if error.errno == errno),
         "{outputs:?}"
     );
-    assert_eq!(closed(outputs, connection), Some(Parting::NotJoined));
+    assert_eq!(closed(outputs, connection), Some(CloseReason::NotJoined));
 }
 
 fn bulk(mode: GetMode, fd: Fd) -> Request {
@@ -62,10 +67,10 @@ fn read() -> Request {
     bulk(GetMode::MORE, Fd(3))
 }
 
-fn is_told(world: &mut World, connection: ConnectionKey) -> bool {
-    match world.handle(Input::Limited(connection)).as_slice() {
+fn is_rlimited_sent(world: &mut World, connection: ConnectionKey) -> bool {
+    match world.handle(ServerInput::Limited(connection)).as_slice() {
         [] => false,
-        [Output::Reply { connection: A, tag: NOTAG, reply: Reply::Limited(_) }] => true,
+        [ServerOutput::Reply { connection: A, tag: NOTAG, reply: Reply::Limited(_) }] => true,
         other => panic!("{other:?}"),
     }
 }
@@ -82,37 +87,37 @@ fn data_connection_reads_for_its_session() {
 }
 
 #[test]
-fn first_connection_is_told_when_any_is_limited_as_long_as_there_may_be_more() {
+fn rlimited_is_sent_while_more_data_connections_are_allowed() {
     let mut world = first(None);
-    assert!(is_told(&mut world, A));
+    assert!(is_rlimited_sent(&mut world, A));
     for key in 10..10 + DATA_CONNECTIONS_MAX as u64 {
-        assert!(is_told(&mut world, A));
+        assert!(is_rlimited_sent(&mut world, A));
         assert!(is_in(&joins(&mut world, ConnectionKey(key), 1, None)));
-        assert_eq!(is_told(&mut world, ConnectionKey(key)), key < 9 + DATA_CONNECTIONS_MAX as u64);
+        assert_eq!(is_rlimited_sent(&mut world, ConnectionKey(key)), key < 9 + DATA_CONNECTIONS_MAX as u64);
     }
-    assert!(!is_told(&mut world, A));
-    assert!(!is_told(&mut world, B), "it has said nothing yet");
+    assert!(!is_rlimited_sent(&mut world, A));
+    assert!(!is_rlimited_sent(&mut world, B), "not negotiated yet");
 }
 
 #[test]
-fn connection_whose_tree_is_not_attached_yet_is_told_of_no_limits() {
+fn rlimited_is_not_sent_before_the_attach() {
     let mut world = World::leasing();
     let hello = Tversion { features: FEATURE_DATA | FEATURE_LEASES, ..version_body(1, 1 << 20) };
     world.receive(A, NOTAG, Request::Version(hello));
-    assert!(!is_told(&mut world, A));
+    assert!(!is_rlimited_sent(&mut world, A));
 }
 
 #[test]
-fn who_agreed_on_no_data_connections_is_told_of_no_limits_and_has_none() {
+fn data_connections_must_be_negotiated() {
     let mut world = World::attached();
-    assert!(!is_told(&mut world, A));
+    assert!(!is_rlimited_sent(&mut world, A));
     assert_refused(&joins(&mut world, B, 1, None), B, Errno::Stale);
-    assert!(world.receive(A, Tag(2), ping()).len() == 1, "the first one is as it was");
+    assert!(world.receive(A, Tag(2), ping()).len() == 1, "the main connection goes on");
 }
 
 /// S-84
 #[test]
-fn stranger_joins_no_session() {
+fn session_is_joined_only_with_its_id_and_key() {
     let mut world = first(Some(KEY));
     assert_refused(&joins(&mut world, B, 2, Some(KEY)), B, Errno::Stale);
     assert_refused(&joins(&mut world, C, 1, Some([8; 32])), C, Errno::Stale);
@@ -123,10 +128,10 @@ fn stranger_joins_no_session() {
 }
 
 #[test]
-fn session_that_waits_for_its_client_is_joined_by_nobody() {
+fn disconnected_session_cannot_be_joined() {
     let mut world = first(None);
     world.receive(A, Tag(1), ping());
-    world.handle(Input::Disconnected(A));
+    world.handle(ServerInput::Disconnected(A));
     assert_refused(&joins(&mut world, B, 1, None), B, Errno::Stale);
     assert!(world.join(C, 1), "the session is kept");
 }
@@ -140,7 +145,7 @@ fn data_connections_of_a_session_are_bounded() {
         assert!(is_in(&joins(&mut world, *key, 1, None)));
     }
     assert_refused(&joins(&mut world, *last, 1, None), *last, Errno::Busy);
-    world.handle(Input::Disconnected(keys[0]));
+    world.handle(ServerInput::Disconnected(keys[0]));
     assert!(is_in(&joins(&mut world, ConnectionKey(99), 1, None)));
 }
 
@@ -149,7 +154,7 @@ fn data_connections_leave_room_for_other_clients() {
     let mut world = first(None);
     let here = world.sessions.connections();
     for key in 0..(CONNECTIONS_MAX / 2 - here) as u64 {
-        world.handle(Input::Connected(ConnectionKey(100 + key)));
+        world.handle(ServerInput::Connected(ConnectionKey(100 + key)));
     }
     assert_refused(&joins(&mut world, C, 1, None), C, Errno::Busy);
 }
@@ -173,52 +178,52 @@ fn anything_but_a_read_over_a_data_connection_is_the_peers_fault() {
 }
 
 #[test]
-fn data_connections_end_with_the_first_one() {
+fn data_connections_end_with_the_main_connection() {
     let mut world = first(None);
     assert!(is_in(&joins(&mut world, B, 1, None)));
     let job = world.execute(B, Tag(1), read());
-    let outputs = world.handle(Input::Disconnected(A));
-    assert_eq!(closed(&outputs, B), Some(Parting::Replaced));
-    assert!(outputs.contains(&Output::Stop(job.key)));
+    let outputs = world.handle(ServerInput::Disconnected(A));
+    assert_eq!(closed(&outputs, B), Some(CloseReason::Replaced));
+    assert!(outputs.contains(&ServerOutput::Stop(job.key)));
 
     let mut world = first(None);
     assert!(is_in(&joins(&mut world, B, 1, None)));
-    world.handle(Input::Connected(C));
+    world.handle(ServerInput::Connected(C));
     let outputs = world.receive(C, NOTAG, version(1, 1 << 20));
     assert_eq!(
         (closed(&outputs, A), closed(&outputs, B)),
-        (Some(Parting::Replaced), Some(Parting::Replaced))
+        (Some(CloseReason::Replaced), Some(CloseReason::Replaced))
     );
 }
 
 #[test]
-fn lost_data_connection_takes_nothing_but_its_own_reads_away() {
+fn lost_data_connection_cancels_only_its_own_reads() {
     let mut world = first(None);
     assert!(is_in(&joins(&mut world, B, 1, None)));
     let over_first = world.execute(A, Tag(1), read());
     let over_other = world.execute(B, Tag(1), read());
-    let outputs = world.handle(Input::Disconnected(B));
-    assert_eq!(outputs, [Output::Stop(over_other.key)]);
-    world.handle(Input::Finished(over_other.key));
-    world.handle(Input::Replied(over_first.key));
+    let outputs = world.handle(ServerInput::Disconnected(B));
+    assert_eq!(outputs, [ServerOutput::Stop(over_other.key)]);
+    world.handle(ServerInput::Finished(over_other.key));
+    world.handle(ServerInput::Replied(over_first.key));
     assert_eq!((world.sessions.sessions(), world.sessions.connections()), (1, 1));
 }
 
 /// S-82
 #[test]
-fn what_comes_over_a_data_connection_is_no_sign_of_life() {
+fn messages_on_a_data_connection_renew_no_leases() {
     let mut world = first(None);
     world.join_leasing(C, 2);
     assert!(is_in(&joins(&mut world, B, 1, None)));
     assert!(world.learn(A, id(7)));
     let job = world.execute(C, Tag(1), put(0));
     assert_eq!(world.touch(job.key, &[Touched::object(id(7))]).0, Err(Parked));
-    world.handle(Input::Parked(job.key, job.request));
+    world.handle(ServerInput::Parked(job.key, job.request));
     let mut executed_again = None;
-    for _ in 0..=RECOVERY.as_secs() {
+    for _ in 0..=RECOVERY_PERIOD.as_secs() {
         world.now = world.now + Duration::from_secs(1);
-        for output in world.handle(Input::Tick) {
-            assert!(closed(std::slice::from_ref(&output), A).is_none(), "it is silent, not deaf");
+        for output in world.handle(ServerInput::Tick) {
+            assert!(closed(std::slice::from_ref(&output), A).is_none(), "the connection stays open");
             executed_again = executed(std::slice::from_ref(&output)).or(executed_again);
         }
         world.receive(C, Tag(800), ping());

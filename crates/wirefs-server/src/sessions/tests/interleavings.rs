@@ -1,14 +1,14 @@
-//! Whatever happens in whatever order, the promises hold.
+//! The guarantees hold for every order of events.
 
 use super::world::*;
-use crate::sessions::{ConnectionKey, Input, Job, JobKey, Output};
+use crate::sessions::{ConnectionKey, Job, JobKey, ServerInput, ServerOutput};
 use crate::tree::SessionKey;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use wirefs_op::Order;
 use wirefs_op::{NOTAG, Reply, Request, Tag};
 
-/// One thing that happens; numbers choose among what there is.
+/// An event; numbers select among the existing connections and jobs.
 #[derive(Clone, Debug)]
 enum Event {
     Connect,
@@ -18,7 +18,7 @@ enum Event {
     Disconnect(u8),
     Answering(u8),
     Replied(u8),
-    Passed(u8),
+    SlotReleased(u8),
     Finished(u8),
     Later(u8),
     Noise(u8, Vec<u8>),
@@ -33,23 +33,23 @@ fn event() -> impl Strategy<Value = Event> {
         1 => any::<u8>().prop_map(Event::Disconnect),
         3 => any::<u8>().prop_map(Event::Answering),
         6 => any::<u8>().prop_map(Event::Replied),
-        2 => any::<u8>().prop_map(Event::Passed),
+        2 => any::<u8>().prop_map(Event::SlotReleased),
         8 => any::<u8>().prop_map(Event::Finished),
         1 => any::<u8>().prop_map(Event::Later),
         1 => (any::<u8>(), prop::collection::vec(any::<u8>(), 0..40)).prop_map(|(c, b)| Event::Noise(c, b)),
     ]
 }
 
-/// What an observer outside knows.
+/// The expected state.
 #[derive(Default)]
 struct Observer {
     live: Vec<ConnectionKey>,
     next_connection: u64,
-    /// Jobs given out and not finished, and whether they have been answered.
+    /// Unfinished jobs, and whether they have a reply.
     running: BTreeMap<JobKey, (Job, bool)>,
-    /// Whose turn it is.
-    turns: BTreeMap<SessionKey, JobKey>,
-    /// The number of the last change that each session started: the changes are numbered as sent.
+    /// The job with the write slot.
+    slots: BTreeMap<SessionKey, JobKey>,
+    /// The number of the last change that each session started; changes are numbered in the order of sending.
     started: BTreeMap<SessionKey, u64>,
     sent: u64,
     flushing: BTreeSet<(ConnectionKey, Tag)>,
@@ -70,36 +70,40 @@ impl Observer {
         self.flushing.retain(|(of, _)| *of != connection);
     }
 
-    fn watch(&mut self, world: &mut World, outputs: Vec<Output>) {
+    fn watch(&mut self, world: &mut World, outputs: Vec<ServerOutput>) {
         let mut attaches = Vec::new();
         for output in outputs {
             match output {
-                Output::Reply { connection, tag, reply } => {
+                ServerOutput::Reply { connection, tag, reply } => {
                     if matches!(reply, Reply::Flush(_)) {
-                        assert!(self.flushing.remove(&(connection, tag)), "an Rflush too many");
+                        assert!(self.flushing.remove(&(connection, tag)), "unexpected Rflush");
                     }
                 }
-                Output::Attach { connection, session, .. } => attaches.push((connection, session)),
-                Output::Execute(job) => self.started(job),
-                Output::Stop(key) => {
+                ServerOutput::Attach { connection, session, .. } => attaches.push((connection, session)),
+                ServerOutput::Execute(job) => self.started(job),
+                ServerOutput::Stop(key) => {
                     let order = self.running.get(&key).map(|(job, _)| job.order);
                     assert!(matches!(order, Some(Order::Free | Order::Ordered)), "{key:?} stopped");
                 }
-                Output::EndSession(session) => {
+                ServerOutput::EndSession(session) => {
                     assert!(self.running.values().all(|(job, _)| job.session != session));
                     assert!(self.ended.insert(session), "ended twice");
                 }
-                Output::Verify { .. } => unreachable!("nothing is leased"),
-                Output::Recollect { .. } | Output::Note(..) | Output::NotesEnd(_) => {
-                    unreachable!("nothing is noted")
+                ServerOutput::Verify { .. } => unreachable!("no leases are granted"),
+                ServerOutput::LoadLedger { .. }
+                | ServerOutput::AppendLedger(..)
+                | ServerOutput::LedgerClosed(_) => {
+                    unreachable!("ledgers are not saved")
                 }
-                Output::Waits(_) | Output::GivesWay => unreachable!("there are no neighbours"),
-                Output::Close { connection, .. } => self.gone(connection),
+                ServerOutput::AwaitColocated(_) | ServerOutput::ExclusiveEnded => {
+                    unreachable!("there are no colocated servers")
+                }
+                ServerOutput::Close { connection, .. } => self.gone(connection),
             }
         }
         for (connection, session) in attaches {
             let result = Ok(root());
-            let outputs = world.handle(Input::Attached { connection, session, result });
+            let outputs = world.handle(ServerInput::Attached { connection, session, result });
             self.watch(world, outputs);
         }
     }
@@ -107,7 +111,7 @@ impl Observer {
     fn started(&mut self, job: Job) {
         assert!(!self.ended.contains(&job.session), "a job after the end");
         if job.order != Order::Free {
-            assert!(self.turns.insert(job.session, job.key).is_none(), "two turns at once");
+            assert!(self.slots.insert(job.session, job.key).is_none(), "two jobs with the write slot");
         }
         if let Request::Put(put) = &job.request {
             let last = self.started.insert(job.session, put.offset);
@@ -116,25 +120,25 @@ impl Observer {
         self.running.insert(job.key, (job, false));
     }
 
-    fn pass(&mut self, key: JobKey) {
-        self.turns.retain(|_, holder| *holder != key);
+    fn release_slot(&mut self, key: JobKey) {
+        self.slots.retain(|_, holder| *holder != key);
     }
 }
 
-fn happen(world: &mut World, observer: &mut Observer, event: Event) {
+fn apply(world: &mut World, observer: &mut Observer, event: Event) {
     let input = match event {
         Event::Connect if observer.live.len() < 6 => {
             observer.next_connection += 1;
             let key = ConnectionKey(100 + observer.next_connection);
             observer.live.push(key);
-            Some(Input::Connected(key))
+            Some(ServerInput::Connected(key))
         }
         Event::Connect => None,
         Event::Resume(choice, id) => observer.connection(choice).map(|connection| {
             let outputs =
-                world.handle(Input::Received(connection, version(id, 1 << 20).encode(NOTAG).to_body()));
+                world.handle(ServerInput::Received(connection, version(id, 1 << 20).encode(NOTAG).to_body()));
             observer.watch(world, outputs);
-            Input::Received(connection, attach(b"").encode(Tag(0)).to_body())
+            ServerInput::Received(connection, attach(b"").encode(Tag(0)).to_body())
         }),
         Event::Ask(choice, tag, what) => observer.connection(choice).map(|connection| {
             observer.sent += 1;
@@ -145,40 +149,40 @@ fn happen(world: &mut World, observer: &mut Observer, event: Event) {
                 4 => commit(),
                 _ => lock(),
             };
-            Input::Received(connection, request.encode(Tag(u16::from(tag))).to_body())
+            ServerInput::Received(connection, request.encode(Tag(u16::from(tag))).to_body())
         }),
         Event::Flush(choice, tag, old) => observer.connection(choice).map(|connection| {
             let tag = Tag(256 + u16::from(tag));
             observer.flushing.insert((connection, tag));
-            Input::Received(connection, flush(Tag(u16::from(old))).encode(tag).to_body())
+            ServerInput::Received(connection, flush(Tag(u16::from(old))).encode(tag).to_body())
         }),
         Event::Disconnect(choice) => observer.connection(choice).map(|connection| {
             observer.gone(connection);
-            Input::Disconnected(connection)
+            ServerInput::Disconnected(connection)
         }),
         Event::Answering(choice) => {
             let unanswered = |key: &JobKey| observer.running.get(key).is_some_and(|(_, answered)| !answered);
-            observer.job(choice).filter(unanswered).map(Input::Answering)
+            observer.job(choice).filter(unanswered).map(ServerInput::Answering)
         }
         Event::Replied(choice) => observer.job(choice).and_then(|key| {
             let answered = &mut observer.running.get_mut(&key)?.1;
-            (!std::mem::replace(answered, true)).then_some(Input::Replied(key))
+            (!std::mem::replace(answered, true)).then_some(ServerInput::Replied(key))
         }),
-        Event::Passed(choice) => observer.job(choice).map(|key| {
-            observer.pass(key);
-            Input::TurnPassed(key)
+        Event::SlotReleased(choice) => observer.job(choice).map(|key| {
+            observer.release_slot(key);
+            ServerInput::SlotReleased(key)
         }),
         Event::Finished(choice) => observer.job(choice).map(|key| {
-            observer.pass(key);
+            observer.release_slot(key);
             observer.running.remove(&key);
-            Input::Finished(key)
+            ServerInput::Finished(key)
         }),
         Event::Later(seconds) => {
             world.now = world.now + std::time::Duration::from_secs(seconds.into());
-            Some(Input::Tick)
+            Some(ServerInput::Tick)
         }
         Event::Noise(choice, bytes) => {
-            observer.connection(choice).map(|connection| Input::Received(connection, bytes.into()))
+            observer.connection(choice).map(|connection| ServerInput::Received(connection, bytes.into()))
         }
     };
     if let Some(input) = input {
@@ -191,23 +195,23 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 160, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn promises_hold_whatever_happens(events in prop::collection::vec(event(), 1..250)) {
+    fn guarantees_hold_for_every_order_of_events(events in prop::collection::vec(event(), 1..250)) {
         let mut world = World::new();
         let mut observer = Observer { live: vec![A, B], ..Observer::default() };
         for event in events {
-            happen(&mut world, &mut observer, event);
+            apply(&mut world, &mut observer, event);
             prop_assert!(world.sessions.connections() == observer.live.len());
         }
-        // Everything comes to its end, and nothing is left.
-        let outputs = world.handle(Input::Stop);
+        // All jobs end, and no state is left.
+        let outputs = world.handle(ServerInput::Stop);
         observer.watch(&mut world, outputs);
         while let Some(key) = observer.job(0) {
-            observer.pass(key);
+            observer.release_slot(key);
             observer.running.remove(&key);
-            let outputs = world.handle(Input::Finished(key));
+            let outputs = world.handle(ServerInput::Finished(key));
             observer.watch(&mut world, outputs);
         }
-        prop_assert!(observer.flushing.is_empty(), "a Tflush without its answer");
+        prop_assert!(observer.flushing.is_empty(), "a Tflush without Rflush");
         prop_assert_eq!(world.sessions.jobs(), 0);
         prop_assert_eq!(world.sessions.sessions(), 0);
         prop_assert_eq!(world.sessions.connections(), 0);
@@ -225,15 +229,15 @@ proptest! {
             world.join(A, 1);
         }
         let understood = Request::decode(bytes.clone().into()).is_ok();
-        let outputs = world.handle(Input::Received(A, bytes.into()));
-        let blamed = matches!(closed(&outputs, A), Some(crate::blame::Parting::Fault(_)));
+        let outputs = world.handle(ServerInput::Received(A, bytes.into()));
+        let blamed = matches!(closed(&outputs, A), Some(crate::blame::CloseReason::Fault(_)));
         prop_assert!(blamed || understood);
         prop_assert!(closed(&outputs, B).is_none());
         world.execute(B, Tag(5), stat());
     }
 
     #[test]
-    fn damaged_messages_never_harm_the_machine(
+    fn damaged_messages_affect_no_other_connection(
         which in 0_usize..7,
         at in any::<prop::sample::Index>(),
         byte: u8,
@@ -246,7 +250,7 @@ proptest! {
         body.truncate(cut.index(body.len()) + 1);
         let mut world = World::attached();
         world.join(B, 2);
-        let outputs = world.handle(Input::Received(A, body.into()));
+        let outputs = world.handle(ServerInput::Received(A, body.into()));
         prop_assert!(closed(&outputs, B).is_none());
         world.execute(B, Tag(5), stat());
     }

@@ -1,8 +1,8 @@
-//! Changes of one session go one after the other; the rest runs beside them.
+//! Changes of one session run one at a time; other requests run in parallel.
 
 use super::world::*;
 use crate::limits::BACKLOG_BYTES_MAX;
-use crate::sessions::{Input, Output};
+use crate::sessions::{ServerInput, ServerOutput};
 use wirefs_op::message::find::Tfind;
 use wirefs_op::message::target::Target;
 use wirefs_op::{Order, Weight};
@@ -15,18 +15,18 @@ fn offset(request: &Request) -> u64 {
 
 // S-3
 #[test]
-fn changes_run_one_after_the_other_in_the_order_received() {
+fn changes_run_one_at_a_time_in_the_order_received() {
     let mut world = World::attached();
     let mut running = world.execute(A, Tag(0), put(0));
     for number in 1..20 {
         assert!(world.receive(A, Tag(number), put(number.into())).is_empty());
     }
     for number in 1..20 {
-        assert!(world.handle(Input::Replied(running.key)).is_empty(), "a reply does not end the work");
-        running = executed(&world.handle(Input::Finished(running.key))).unwrap();
+        assert!(world.handle(ServerInput::Replied(running.key)).is_empty(), "a reply does not end the work");
+        running = executed(&world.handle(ServerInput::Finished(running.key))).unwrap();
         assert_eq!(offset(&running.request), number);
     }
-    assert!(world.handle(Input::Finished(running.key)).is_empty());
+    assert!(world.handle(ServerInput::Finished(running.key)).is_empty());
     assert_eq!(world.sessions.jobs(), 0);
 }
 
@@ -39,23 +39,23 @@ fn plain_reads_overtake_changes() {
 
 // S-54
 #[test]
-fn a_waiting_lock_takes_its_turn_and_passes_it_on_while_it_waits() {
+fn a_waiting_lock_releases_the_write_slot() {
     let mut world = World::attached();
     let change = world.execute(A, Tag(0), put(0));
     assert!(world.receive(A, Tag(1), lock()).is_empty());
     assert!(world.receive(A, Tag(2), put(1)).is_empty());
-    let waiting = executed(&world.handle(Input::Finished(change.key))).unwrap();
+    let waiting = executed(&world.handle(ServerInput::Finished(change.key))).unwrap();
     assert_eq!((waiting.tag, waiting.order, waiting.weight), (Tag(1), Order::Ordered, Weight::Blocking));
-    // What comes after it may be what it waits for.
-    let change = executed(&world.handle(Input::TurnPassed(waiting.key))).unwrap();
+    // A later change may release the lock.
+    let change = executed(&world.handle(ServerInput::SlotReleased(waiting.key))).unwrap();
     assert_eq!(change.tag, Tag(2));
-    // It may be withdrawn as ever.
+    // It can still be canceled.
     let flushed = world.receive(A, Tag(3), flush(Tag(1)));
-    assert!(flushed.contains(&Output::Stop(waiting.key)), "{flushed:?}");
+    assert!(flushed.contains(&ServerOutput::Stop(waiting.key)), "{flushed:?}");
 }
 
 #[test]
-fn a_stream_of_a_subtree_overtakes_changes_and_may_take_long() {
+fn tfind_overtakes_changes_and_is_long() {
     let mut world = World::attached();
     world.execute(A, Tag(0), put(0));
     let target = Target::at(TreePath::root());
@@ -65,31 +65,31 @@ fn a_stream_of_a_subtree_overtakes_changes_and_may_take_long() {
 }
 
 #[test]
-fn ordered_read_takes_its_turn() {
+fn ordered_read_takes_the_write_slot() {
     let mut world = World::attached();
     let change = world.execute(A, Tag(0), put(0));
     assert!(world.receive(A, Tag(1), ordered_stat()).is_empty());
     assert!(world.receive(A, Tag(2), put(1)).is_empty());
-    let read = executed(&world.handle(Input::Finished(change.key))).unwrap();
+    let read = executed(&world.handle(ServerInput::Finished(change.key))).unwrap();
     assert_eq!(read.tag, Tag(1));
-    let change = executed(&world.handle(Input::Finished(read.key))).unwrap();
+    let change = executed(&world.handle(ServerInput::Finished(read.key))).unwrap();
     assert_eq!(change.tag, Tag(2));
 }
 
 // S-18
 #[test]
-fn commit_waits_for_the_changes_before_it_and_then_lets_others_pass() {
+fn commit_waits_for_earlier_changes_and_then_releases_the_slot() {
     let mut world = World::attached();
     let before = world.execute(A, Tag(0), put(0));
     assert!(world.receive(A, Tag(1), commit()).is_empty());
     assert!(world.receive(A, Tag(2), put(1)).is_empty());
-    let commit = executed(&world.handle(Input::Finished(before.key))).unwrap();
+    let commit = executed(&world.handle(ServerInput::Finished(before.key))).unwrap();
     assert_eq!(commit.tag, Tag(1));
-    let after = executed(&world.handle(Input::TurnPassed(commit.key))).unwrap();
+    let after = executed(&world.handle(ServerInput::SlotReleased(commit.key))).unwrap();
     assert_eq!(after.tag, Tag(2));
-    assert!(world.handle(Input::TurnPassed(commit.key)).is_empty(), "a turn passes once");
-    assert!(world.handle(Input::Finished(commit.key)).is_empty(), "the turn is another's by now");
-    assert!(world.handle(Input::Finished(after.key)).is_empty());
+    assert!(world.handle(ServerInput::SlotReleased(commit.key)).is_empty(), "the slot is released once");
+    assert!(world.handle(ServerInput::Finished(commit.key)).is_empty(), "another job has the slot");
+    assert!(world.handle(ServerInput::Finished(after.key)).is_empty());
 }
 
 #[test]
@@ -101,33 +101,33 @@ fn sessions_do_not_wait_for_each_other() {
 }
 
 #[test]
-fn session_with_much_waiting_is_behind_until_it_is_done() {
+fn session_with_many_queued_bytes_is_backlogged() {
     let mut world = World::attached();
     let mut running = world.execute(A, Tag(0), put_bytes(0, 100_000));
     let mut sent = 1;
-    while !world.sessions.is_behind(A) {
+    while !world.sessions.is_backlogged(A) {
         assert!(world.receive(A, Tag(sent), put_bytes(0, 100_000)).is_empty());
         sent += 1;
     }
     assert!(usize::from(sent) * 100_000 > BACKLOG_BYTES_MAX - 100_000);
     assert!(usize::from(sent) * 100_000 < BACKLOG_BYTES_MAX + 200_000);
     let mut done = 0;
-    while world.sessions.is_behind(A) {
-        running = executed(&world.handle(Input::Finished(running.key))).unwrap();
+    while world.sessions.is_backlogged(A) {
+        running = executed(&world.handle(ServerInput::Finished(running.key))).unwrap();
         done += 1;
     }
     assert_eq!(done, 1);
 }
 
 #[test]
-fn drain_gives_up_waiting_locks_and_nothing_else() {
+fn drain_cancels_only_waiting_locks() {
     let mut world = World::attached();
     let lock = world.execute(A, Tag(3), lock());
-    assert!(world.handle(Input::TurnPassed(lock.key)).is_empty());
+    assert!(world.handle(ServerInput::SlotReleased(lock.key)).is_empty());
     let change = world.execute(A, Tag(0), put(0));
     world.receive(A, Tag(1), put(1));
     world.execute(A, Tag(2), stat());
-    assert_eq!(world.handle(Input::Drain), [Output::Stop(lock.key)]);
-    assert!(world.receive(A, Tag(4), stat()).is_empty(), "nothing more is taken");
-    assert_eq!(executed(&world.handle(Input::Finished(change.key))).unwrap().tag, Tag(1));
+    assert_eq!(world.handle(ServerInput::Drain), [ServerOutput::Stop(lock.key)]);
+    assert!(world.receive(A, Tag(4), stat()).is_empty(), "no request is accepted");
+    assert_eq!(executed(&world.handle(ServerInput::Finished(change.key))).unwrap().tag, Tag(1));
 }

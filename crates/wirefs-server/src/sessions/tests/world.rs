@@ -1,7 +1,7 @@
-//! A machine under test, and short words for messages.
+//! A server core under test, and short constructors for messages.
 
-use crate::blame::{Parting, PeerFault};
-use crate::sessions::{ConnectionKey, Input, Job, JobKey, Output, Sessions, Terms};
+use crate::blame::{CloseReason, PeerFault};
+use crate::sessions::{ConnectionKey, Job, JobKey, LeaseTerms, ServerInput, ServerOutput, Sessions};
 use crate::tree::{Attached, Parked, Touched};
 use bytes::Bytes;
 use std::time::Duration;
@@ -28,31 +28,31 @@ pub(super) const BOOT: BootId = BootId(42);
 pub(super) struct World {
     pub(super) sessions: Sessions,
     pub(super) now: Time,
-    /// Connections that stand from the start.
+    /// The number of connections from the start.
     pub(super) before_us: u64,
-    /// Whether the last Rattach told the root under a lease.
+    /// Whether the last Rattach granted a lease on the root.
     pub(super) is_root_leased: bool,
 }
 
 impl World {
-    /// Two connections, nothing said.
+    /// Two connections without any message.
     pub(super) fn new() -> World {
         let mut world =
             World { sessions: Sessions::new(BOOT), now: Time(1_000), before_us: 2, is_root_leased: false };
-        world.handle(Input::Connected(A));
-        world.handle(Input::Connected(B));
+        world.handle(ServerInput::Connected(A));
+        world.handle(ServerInput::Connected(B));
         world
     }
 
-    /// Two connections to a server that leases, nothing said.
+    /// Two connections without any message, to a server that grants leases.
     pub(super) fn leasing() -> World {
-        World::with(Sessions::leasing(BOOT, Terms::new(Watch::Filesystem)))
+        World::with(Sessions::leasing(BOOT, LeaseTerms::new(Watch::Filesystem)))
     }
 
     pub(super) fn with(sessions: Sessions) -> World {
         let mut world = World { sessions, ..World::new() };
-        world.handle(Input::Connected(A));
-        world.handle(Input::Connected(B));
+        world.handle(ServerInput::Connected(A));
+        world.handle(ServerInput::Connected(B));
         world
     }
 
@@ -63,117 +63,127 @@ impl World {
         world
     }
 
-    pub(super) fn handle(&mut self, input: Input) -> Vec<Output> {
+    pub(super) fn handle(&mut self, input: ServerInput) -> Vec<ServerOutput> {
         self.now = self.now + Duration::from_millis(1);
         self.sessions.handle(self.now, input);
         std::iter::from_fn(|| self.sessions.poll()).collect()
     }
 
-    pub(super) fn receive(&mut self, connection: ConnectionKey, tag: Tag, request: Request) -> Vec<Output> {
-        self.handle(Input::Received(connection, request.encode(tag).to_body()))
+    pub(super) fn receive(
+        &mut self,
+        connection: ConnectionKey,
+        tag: Tag,
+        request: Request,
+    ) -> Vec<ServerOutput> {
+        self.handle(ServerInput::Received(connection, request.encode(tag).to_body()))
     }
 
-    /// Connects if need be, agrees on the version, attaches to the root. Returns whether the session was resumed.
+    /// Connects if necessary, negotiates the version, and attaches. Returns whether the session was resumed.
     pub(super) fn join(&mut self, connection: ConnectionKey, id: u8) -> bool {
         self.join_as(connection, SessionId([id; 16]))
     }
 
     pub(super) fn join_as(&mut self, connection: ConnectionKey, id: SessionId) -> bool {
         if connection != A && connection != B {
-            self.handle(Input::Connected(connection));
+            self.handle(ServerInput::Connected(connection));
         }
         let mut hello = version_body(0, 1 << 20);
         hello.session = id;
         hello.features = FEATURE_LEDGER;
         let outputs = self.receive(connection, NOTAG, Request::Version(hello));
         let resumed = outputs.iter().find_map(|output| match output {
-            Output::Reply { reply: Reply::Version(answer), .. } => Some(answer.resumed),
+            ServerOutput::Reply { reply: Reply::Version(answer), .. } => Some(answer.resumed),
             _ => None,
         });
         let outputs = self.receive(connection, Tag(0), attach(b""));
-        let [Output::Attach { session, .. }] = outputs.as_slice() else {
+        let [ServerOutput::Attach { session, .. }] = outputs.as_slice() else {
             panic!("{outputs:?}");
         };
-        let outputs = self.handle(Input::Attached { connection, session: *session, result: Ok(root()) });
-        assert!(matches!(outputs.as_slice(), [Output::Reply { reply: Reply::Attach(_), .. }]));
+        let outputs =
+            self.handle(ServerInput::Attached { connection, session: *session, result: Ok(root()) });
+        assert!(matches!(outputs.as_slice(), [ServerOutput::Reply { reply: Reply::Attach(_), .. }]));
         resumed.expect("no Rversion")
     }
 
-    /// Connects if need be and attaches, asking for leases. Returns whether the session was resumed, what was said of
-    /// leases, and what else was sent.
+    /// Connects if necessary, and attaches with leases. Returns whether the session was resumed, the terms of the
+    /// leases, and the other outputs.
     pub(super) fn join_leasing(
         &mut self,
         connection: ConnectionKey,
         id: u8,
-    ) -> (bool, Option<Leases>, Vec<Output>) {
+    ) -> (bool, Option<Leases>, Vec<ServerOutput>) {
         self.try_to_join_leasing(connection, id).expect("a session that is ending")
     }
 
-    /// The same. None: refused, since changes of the session's life before are still carried out.
+    /// The same; `None` if the server refuses because the session is ending.
     pub(super) fn try_to_join_leasing(
         &mut self,
         connection: ConnectionKey,
         id: u8,
-    ) -> Option<(bool, Option<Leases>, Vec<Output>)> {
+    ) -> Option<(bool, Option<Leases>, Vec<ServerOutput>)> {
         if connection != A && connection != B {
-            self.handle(Input::Connected(connection));
+            self.handle(ServerInput::Connected(connection));
         }
         let hello = Tversion { features: FEATURE_LEASES, ..version_body(id, 1 << 20) };
         let outputs = self.receive(connection, NOTAG, Request::Version(hello));
-        if outputs.contains(&Output::Close { connection, why: Parting::SessionBusy }) {
+        if outputs.contains(&ServerOutput::Close { connection, why: CloseReason::SessionBusy }) {
             return None;
         }
         let resumed = outputs.iter().find_map(|output| match output {
-            Output::Reply { reply: Reply::Version(answer), .. } => Some(answer.resumed),
+            ServerOutput::Reply { reply: Reply::Version(answer), .. } => Some(answer.resumed),
             _ => None,
         });
         let outputs = self.receive(connection, Tag(0), attach(b""));
-        let [Output::Attach { session, .. }] = outputs.as_slice() else {
+        let [ServerOutput::Attach { session, .. }] = outputs.as_slice() else {
             panic!("{outputs:?}");
         };
         let mut attached = root();
         attached.root.leased = true;
         let result = Ok(attached);
-        let mut outputs = self.handle(Input::Attached { connection, session: *session, result });
-        let Output::Reply { reply: Reply::Attach(answer), .. } = outputs.remove(0) else {
+        let mut outputs = self.handle(ServerInput::Attached { connection, session: *session, result });
+        let ServerOutput::Reply { reply: Reply::Attach(answer), .. } = outputs.remove(0) else {
             panic!("{outputs:?}");
         };
         self.is_root_leased = answer.root.leased;
         Some((resumed.expect("no Rversion"), answer.leases, outputs))
     }
 
-    /// What a job says before it changes something; what follows from that.
-    pub(super) fn touch(&mut self, job: JobKey, touched: &[Touched]) -> (Result<(), Parked>, Vec<Output>) {
+    /// A job states the objects that it is about to change. Returns the result and the outputs.
+    pub(super) fn touch(
+        &mut self,
+        job: JobKey,
+        touched: &[Touched],
+    ) -> (Result<(), Parked>, Vec<ServerOutput>) {
         let outcome = self.sessions.touch(self.now, job, touched);
         (outcome, std::iter::from_fn(|| self.sessions.poll()).collect())
     }
 
-    /// Whether a reply of this job may tell of this object under a lease.
+    /// Whether the job's reply grants a lease on this object.
     pub(super) fn grant(&mut self, job: JobKey, id: FileId) -> bool {
         let mut stat = Stat { id, ..root().root };
         self.sessions.grant(self.now, job, &mut std::iter::once(&mut stat));
         stat.leased
     }
 
-    /// A request that tells of this object under a lease, from beginning to end.
+    /// A complete request that reads this object. Returns whether it got a lease.
     pub(super) fn learn(&mut self, connection: ConnectionKey, id: FileId) -> bool {
         let job = self.execute(connection, Tag(900), stat());
         let is_leased = self.grant(job.key, id);
-        self.handle(Input::Finished(job.key));
+        self.handle(ServerInput::Finished(job.key));
         is_leased
     }
 
-    /// Sends a request that is carried out at once.
+    /// Sends a request that starts at once.
     pub(super) fn execute(&mut self, connection: ConnectionKey, tag: Tag, request: Request) -> Job {
         let outputs = self.receive(connection, tag, request);
         executed(&outputs).unwrap_or_else(|| panic!("{outputs:?}"))
     }
 }
 
-/// The job that these outputs start, if it is one.
-pub(super) fn executed(outputs: &[Output]) -> Option<Job> {
+/// The job that these outputs start.
+pub(super) fn executed(outputs: &[ServerOutput]) -> Option<Job> {
     let mut jobs = outputs.iter().filter_map(|output| match output {
-        Output::Execute(job) => Some(job.clone()),
+        ServerOutput::Execute(job) => Some(job.clone()),
         _ => None,
     });
     let job = jobs.next();
@@ -181,29 +191,29 @@ pub(super) fn executed(outputs: &[Output]) -> Option<Job> {
     job
 }
 
-/// Why these outputs close a connection, if they do.
-pub(super) fn closed(outputs: &[Output], whose: ConnectionKey) -> Option<Parting> {
+/// The reason for which these outputs close a connection.
+pub(super) fn closed(outputs: &[ServerOutput], whose: ConnectionKey) -> Option<CloseReason> {
     outputs.iter().find_map(|output| match output {
-        Output::Close { connection, why } if *connection == whose => Some(*why),
+        ServerOutput::Close { connection, why } if *connection == whose => Some(*why),
         _ => None,
     })
 }
 
-/// The outputs tell the peer what it did and close its connection, in this order.
-pub(super) fn assert_blamed(outputs: &[Output], whose: ConnectionKey, fault: PeerFault) {
-    let told = outputs.iter().position(|output| {
-        matches!(output, Output::Reply { connection, tag: NOTAG, reply: Reply::Error(error) }
+/// Asserts that the outputs report the fault to the peer and then close its connection.
+pub(super) fn assert_blamed(outputs: &[ServerOutput], whose: ConnectionKey, fault: PeerFault) {
+    let reported = outputs.iter().position(|output| {
+        matches!(output, ServerOutput::Reply { connection, tag: NOTAG, reply: Reply::Error(error) }
             if *connection == whose && error.errno == Errno::Protocol)
     });
-    let close = Output::Close { connection: whose, why: Parting::Fault(fault) };
+    let close = ServerOutput::Close { connection: whose, why: CloseReason::Fault(fault) };
     let closed = outputs.iter().position(|output| *output == close);
-    assert!(told.is_some() && told < closed, "{outputs:?}");
+    assert!(reported.is_some() && reported < closed, "{outputs:?}");
 }
 
-/// The recalls among these outputs: to whom, their serial, what.
-pub(super) fn recalls(outputs: &[Output]) -> Vec<(ConnectionKey, u64, Vec<RecallItem>)> {
-    let recall = |output: &Output| match output {
-        Output::Reply { connection, tag: NOTAG, reply: Reply::Recall(recall) } => {
+/// The recalls in these outputs: connection, serial, items.
+pub(super) fn recalls(outputs: &[ServerOutput]) -> Vec<(ConnectionKey, u64, Vec<RecallItem>)> {
+    let recall = |output: &ServerOutput| match output {
+        ServerOutput::Reply { connection, tag: NOTAG, reply: Reply::Recall(recall) } => {
             Some((*connection, recall.serial, recall.items.clone()))
         }
         _ => None,
@@ -215,7 +225,7 @@ pub(super) fn recalled(serial: u64) -> Request {
     Request::Recalled(Trecalled { serial })
 }
 
-/// An object.
+/// An object id.
 pub(super) fn id(ino: u64) -> FileId {
     FileId { fs: 0, ino, generation: 1 }
 }
@@ -255,7 +265,7 @@ pub(super) fn ordered_stat() -> Request {
     Request::Get(get)
 }
 
-/// A write, told from others by its offset.
+/// A write, identified by its offset.
 pub(super) fn put(offset: u64) -> Request {
     put_bytes(offset, 4)
 }
@@ -271,9 +281,9 @@ pub(super) fn put_bytes(offset: u64, count: usize) -> Request {
     })
 }
 
-/// A Tput that does nothing but wait for stable storage.
+/// A Tput that only waits for stable storage.
 pub(super) fn barrier() -> Request {
-    let Request::Put(put) = put_bytes(0, 0) else { unreachable!("it is one") };
+    let Request::Put(put) = put_bytes(0, 0) else { unreachable!("put_bytes() is a Tput") };
     Request::Put(Tput { mode: PutMode::SYNC, ..put })
 }
 

@@ -57,11 +57,11 @@ fn leases_of_a_killed_server_and_unreturned_leases_need_a_wait() {
     killed.write_own(&pending_sessions(&[1])).unwrap();
     drop(killed);
     let next = scratch.open("/");
-    assert_eq!(next.recovery(), RECOVERY);
+    assert_eq!(next.recovery(), RECOVERY_PERIOD);
     assert_eq!(scratch.open("/tmp").recovery(), Duration::ZERO, "another directory");
     next.write_own(&pending_sessions(&[1])).unwrap();
     next.finish(true);
-    assert_eq!(scratch.open("/").recovery(), RECOVERY);
+    assert_eq!(scratch.open("/").recovery(), RECOVERY_PERIOD);
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn leases_from_before_the_boot_expire_soon_after_it() {
     let marker = next.stale.lock().unwrap().first().cloned().unwrap();
     std::fs::write(marker, "another run").unwrap();
     let uptime = Duration::try_from(rustix::time::clock_gettime(rustix::time::ClockId::Boottime)).unwrap();
-    assert!(next.recovery() <= RECOVERY.saturating_sub(uptime));
+    assert!(next.recovery() <= RECOVERY_PERIOD.saturating_sub(uptime));
 }
 
 // S-87
@@ -114,6 +114,6 @@ fn empty_marker_needs_no_wait_and_unreadable_marker_needs_one() {
     for text in ["", "session 01", "session 01\nend\n", "session\n"] {
         std::fs::write(&marker, [kernel_run(), text.into()].concat()).unwrap();
         let next = scratch.open("/");
-        assert_eq!((next.recovery(), next.pending_sessions()), (RECOVERY, None), "{text}");
+        assert_eq!((next.recovery(), next.pending_sessions()), (RECOVERY_PERIOD, None), "{text}");
     }
 }

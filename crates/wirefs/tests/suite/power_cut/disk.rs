@@ -11,7 +11,9 @@ use wirefs_op::message::attach::Watch;
 use wirefs_op::message::commit::CommitScope;
 use wirefs_op::message::put::PutMode;
 use wirefs_op::{Errno, FileId, Reply, Request, Stat, TreePath};
-use wirefs_server::{Attached, Found, Outside, Parked, Replies, SessionKey, Stopped, Tell, Touched, Tree};
+use wirefs_server::{
+    Attached, ExternalChange, ObserveChange, Parked, PriorState, Replies, SessionKey, Stopped, Touched, Tree,
+};
 use wirefs_virtual::Dice;
 
 const SECTOR: usize = 512;
@@ -77,22 +79,22 @@ impl Replies for RecordedReplies<'_> {
     fn is_stopped(&self) -> bool {
         self.replies.is_stopped()
     }
-    fn pass_turn(&mut self) {
-        self.replies.pass_turn();
+    fn release_slot(&mut self) {
+        self.replies.release_slot();
     }
     fn touch(&mut self, touched: &[Touched]) -> Result<(), Parked> {
         let output = self.replies.touch(touched);
         self.has_failed |= output.is_err();
         output
     }
-    fn begins(&mut self, find: &mut dyn FnMut() -> Option<Found>) {
-        self.replies.begins(find);
+    fn record_prior_state(&mut self, find: &mut dyn FnMut() -> Option<PriorState>) {
+        self.replies.record_prior_state(find);
     }
     fn grant(&mut self, stats: &mut dyn Iterator<Item = &mut Stat>) {
         self.replies.grant(stats);
     }
-    fn grant_place(&mut self, dir: FileId) -> bool {
-        self.replies.grant_place(dir)
+    fn grant_names(&mut self, dir: FileId) -> bool {
+        self.replies.grant_names(dir)
     }
     fn changed(&mut self, touched: &Touched, before: Option<u64>, after: Option<u64>) {
         self.replies.changed(touched, before, after);
@@ -161,14 +163,14 @@ impl Tree for Disk {
     fn end(&self, session: SessionKey) {
         self.tree.end(session);
     }
-    fn observe(&self, tell: Tell) {
+    fn observe(&self, tell: ObserveChange) {
         self.tree.observe(tell);
     }
-    fn verify(&self, id: FileId, name: Option<&[u8]>, tell: &mut dyn FnMut(Outside)) {
+    fn verify(&self, id: FileId, name: Option<&[u8]>, tell: &mut dyn FnMut(ExternalChange)) {
         self.tree.verify(id, name, tell);
     }
-    fn tend(&self, known: &dyn Fn(&[FileId]) -> Vec<bool>) -> Option<String> {
-        self.tree.tend(known)
+    fn trim_watches(&self, known: &dyn Fn(&[FileId]) -> Vec<bool>) -> Option<String> {
+        self.tree.trim_watches(known)
     }
     fn leases(&self) -> Option<Watch> {
         self.tree.leases()

@@ -17,7 +17,7 @@ fn a_file_is_busy_once_in_a_period() {
 }
 
 #[test]
-fn a_file_that_changes_now_and_then_is_not_busy() {
+fn a_file_that_changes_rarely_is_not_busy() {
     let mut busy = Busy::default();
     for round in 0..10 * PERIOD {
         busy.begin();

@@ -1,4 +1,5 @@
-//! Whatever happens in whatever order: nobody believes what somebody else changes, and each change comes to its end.
+//! For every order of events: no client has a lease on an object while another changes it, and each change
+//! completes.
 
 use super::*;
 use crate::sessions::{ConnectionKey, Job, JobKey};
@@ -13,13 +14,13 @@ const OBJECTS: u64 = 4;
 
 #[derive(Clone, Debug)]
 enum Event {
-    /// A client asks about an object.
+    /// A client reads an object.
     Read(u8, u64),
-    /// A client changes one.
+    /// A client changes an object.
     Change(u8, u64),
-    /// What runs ends.
+    /// A job ends.
     Finish(u8),
-    /// The next message reaches its client.
+    /// A client receives its next message.
     Deliver(u8),
     Disconnect(u8),
     Connect(u8),
@@ -39,10 +40,10 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// What is on its way to a client.
+/// A message in transit to a client.
 enum Message {
     Recall(u64, Vec<RecallItem>),
-    /// To a request that was sent then, of an object that may be believed.
+    /// The reply to a request that was sent at this time, with the leased object.
     Reply {
         sent: Time,
         leased: Option<u64>,
@@ -52,54 +53,54 @@ enum Message {
 #[derive(Default)]
 struct Client {
     connection: Option<ConnectionKey>,
-    /// Since when it is connected.
+    /// When the connection began.
     since: Time,
     inbox: VecDeque<Message>,
-    believed: BTreeSet<u64>,
-    /// When the last request was sent that was answered.
+    leased_objects: BTreeSet<u64>,
+    /// When the last answered request was sent.
     answered: Option<Time>,
-    /// When each object was last recalled, and when all were.
+    /// When each object was recalled last, and when everything was.
     recalled: BTreeMap<Option<u64>, Time>,
 }
 
 impl Client {
-    fn believes(&self, object: u64, now: Time) -> bool {
+    fn has_lease(&self, object: u64, now: Time) -> bool {
         let counts = self.answered.is_some_and(|sent| sent >= self.since && now < sent + TERM);
-        self.connection.is_some() && counts && self.believed.contains(&object)
+        self.connection.is_some() && counts && self.leased_objects.contains(&object)
     }
 
-    fn forget(&mut self, now: Time, items: &[RecallItem]) {
+    fn invalidate(&mut self, now: Time, items: &[RecallItem]) {
         if items.is_empty() {
-            self.believed.clear();
+            self.leased_objects.clear();
             self.recalled.insert(None, now);
         }
         for item in items {
-            self.believed.remove(&item.id.ino);
+            self.leased_objects.remove(&item.id.ino);
             self.recalled.insert(Some(item.id.ino), now);
         }
     }
 
-    fn is_overtaken(&self, object: u64, sent: Time) -> bool {
+    fn record_overtaken(&self, object: u64, sent: Time) -> bool {
         [None, Some(object)].iter().any(|what| self.recalled.get(what).is_some_and(|at| *at >= sent))
     }
 }
 
-struct Play {
+struct Scenario {
     world: World,
     clients: Vec<Client>,
     connections: u64,
     tag: u16,
-    /// Changes that run: by whom and of what.
+    /// Running changes: client and object.
     running: BTreeMap<JobKey, (u8, u64)>,
-    /// All that have not ended.
+    /// Unfinished changes: client, object and start.
     changes: BTreeMap<JobKey, (u8, u64, Time)>,
 }
 
-impl Play {
-    fn new() -> Play {
+impl Scenario {
+    fn new() -> Scenario {
         let clients = (0..CLIENTS).map(|_| Client::default()).collect();
         let world = World::leasing();
-        let mut play = Play {
+        let mut scenario = Scenario {
             world,
             clients,
             connections: 100,
@@ -108,9 +109,9 @@ impl Play {
             changes: BTreeMap::new(),
         };
         for client in 0..CLIENTS {
-            play.connect(client);
+            scenario.connect(client);
         }
-        play
+        scenario
     }
 
     fn client(&mut self, client: u8) -> &mut Client {
@@ -125,14 +126,14 @@ impl Play {
         let connection = ConnectionKey(self.connections);
         let Some((_, leases, outputs)) = self.world.try_to_join_leasing(connection, client + 1) else {
             let runs = self.changes.values().any(|(whose, ..)| *whose == client);
-            return assert!(runs, "{client} is refused, and nothing of it runs");
+            return assert!(runs, "client {client} is refused without running changes");
         };
         let now = self.world.now;
         let joined = self.client(client);
         joined.connection = Some(connection);
         joined.since = now;
         if !leases.unwrap().kept {
-            joined.believed.clear();
+            joined.leased_objects.clear();
         }
         self.follow(outputs);
     }
@@ -141,38 +142,40 @@ impl Play {
         let gone = self.client(client);
         gone.inbox.clear();
         if let Some(connection) = gone.connection.take() {
-            let outputs = self.world.handle(Input::Disconnected(connection));
+            let outputs = self.world.handle(ServerInput::Disconnected(connection));
             self.follow(outputs);
         }
     }
 
-    fn follow(&mut self, outputs: Vec<Output>) {
+    fn follow(&mut self, outputs: Vec<ServerOutput>) {
         for output in outputs {
             match output {
-                Output::Reply { connection, reply: Reply::Recall(recall), .. } => {
+                ServerOutput::Reply { connection, reply: Reply::Recall(recall), .. } => {
                     let whose = self.clients.iter_mut().find(|client| client.connection == Some(connection));
                     whose
-                        .expect("a recall to nobody")
+                        .expect("a recall over an unknown connection")
                         .inbox
                         .push_back(Message::Recall(recall.serial, recall.items));
                 }
-                Output::Execute(job) => self.attempt(&job),
-                Output::Close { connection, .. } => {
+                ServerOutput::Execute(job) => self.attempt(&job),
+                ServerOutput::Close { connection, .. } => {
                     let whose = self.clients.iter_mut().find(|client| client.connection == Some(connection));
                     if let Some(client) = whose {
                         client.connection = None;
                         client.inbox.clear();
                     }
                 }
-                Output::Reply { .. } | Output::Attach { .. } | Output::Stop(_) => {}
-                Output::EndSession(_) | Output::Verify { .. } => {}
-                Output::Recollect { .. } | Output::Note(..) | Output::NotesEnd(_) => {}
-                Output::Waits(_) | Output::GivesWay => {}
+                ServerOutput::Reply { .. } | ServerOutput::Attach { .. } | ServerOutput::Stop(_) => {}
+                ServerOutput::EndSession(_) | ServerOutput::Verify { .. } => {}
+                ServerOutput::LoadLedger { .. }
+                | ServerOutput::AppendLedger(..)
+                | ServerOutput::LedgerClosed(_) => {}
+                ServerOutput::AwaitColocated(_) | ServerOutput::ExclusiveEnded => {}
             }
         }
     }
 
-    /// The tree carries out a change, or is told not to yet.
+    /// Executes a change, or parks it.
     fn attempt(&mut self, job: &Job) {
         let Request::Put(put) = &job.request else { return };
         let (client, object) = self.changes.get(&job.key).map_or_else(
@@ -184,26 +187,26 @@ impl Play {
         let (outcome, outputs) = self.world.touch(job.key, &[Touched::object(id(object))]);
         self.follow(outputs);
         if outcome.is_err() {
-            let outputs = self.world.handle(Input::Parked(job.key, job.request.clone()));
+            let outputs = self.world.handle(ServerInput::Parked(job.key, job.request.clone()));
             return self.follow(outputs);
         }
         let now = self.world.now;
         for (other, state) in (0..).zip(&self.clients) {
             assert!(
-                other == client || !state.believes(object, now),
-                "{other} believes what {client} changes"
+                other == client || !state.has_lease(object, now),
+                "{other} has a lease on an object that {client} changes"
             );
         }
         self.running.insert(job.key, (client, object));
     }
 
-    fn ask(&mut self, client: u8, request: Request) -> Option<Vec<Output>> {
+    fn ask(&mut self, client: u8, request: Request) -> Option<Vec<ServerOutput>> {
         let connection = self.client(client).connection?;
         self.tag = self.tag % 800 + 1;
         Some(self.world.receive(connection, Tag(self.tag), request))
     }
 
-    fn happen(&mut self, event: Event) {
+    fn apply(&mut self, event: Event) {
         match event {
             Event::Read(client, object) => {
                 let sent = self.world.now;
@@ -213,7 +216,7 @@ impl Play {
                 let Some(job) = job else { return };
                 let leased = self.world.grant(job.key, id(object)).then_some(object);
                 self.client(client).inbox.push_back(Message::Reply { sent, leased });
-                let outputs = self.world.handle(Input::Finished(job.key));
+                let outputs = self.world.handle(ServerInput::Finished(job.key));
                 self.follow(outputs);
             }
             Event::Change(client, object) => {
@@ -237,7 +240,7 @@ impl Play {
     fn finish(&mut self, key: JobKey) {
         self.running.remove(&key);
         self.changes.remove(&key);
-        let outputs = self.world.handle(Input::Finished(key));
+        let outputs = self.world.handle(ServerInput::Finished(key));
         self.follow(outputs);
     }
 
@@ -246,7 +249,7 @@ impl Play {
         let state = self.client(client);
         match state.inbox.pop_front() {
             Some(Message::Recall(serial, items)) => {
-                state.forget(now, &items);
+                state.invalidate(now, &items);
                 if let Some(connection) = state.connection {
                     let outputs = self.world.receive(connection, NOTAG, recalled(serial));
                     self.follow(outputs);
@@ -254,8 +257,8 @@ impl Play {
             }
             Some(Message::Reply { sent, leased }) => {
                 state.answered = state.answered.max(Some(sent));
-                if let Some(object) = leased.filter(|object| !state.is_overtaken(*object, sent)) {
-                    state.believed.insert(object);
+                if let Some(object) = leased.filter(|object| !state.record_overtaken(*object, sent)) {
+                    state.leased_objects.insert(object);
                 }
             }
             None => {}
@@ -265,7 +268,7 @@ impl Play {
     fn later(&mut self, seconds: u64) {
         for _ in 0..seconds {
             self.world.now = self.world.now + Duration::from_secs(1);
-            let outputs = self.world.handle(Input::Tick);
+            let outputs = self.world.handle(ServerInput::Tick);
             self.follow(outputs);
         }
     }
@@ -275,19 +278,19 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn nobody_believes_what_another_changes(events in prop::collection::vec(event(), 1..300)) {
-        let mut play = Play::new();
+    fn no_client_has_a_lease_on_an_object_that_another_changes(events in prop::collection::vec(event(), 1..300)) {
+        let mut scenario = Scenario::new();
         for event in events {
-            play.happen(event);
+            scenario.apply(event);
         }
-        // Nobody answers any more: all changes are made, after the longest time that leases count.
+        // No client answers any more: all changes complete after the longest lifetime of leases.
         for _ in 0..120 {
-            play.later(1);
-            while let Some(key) = play.running.keys().next().copied() {
-                play.finish(key);
+            scenario.later(1);
+            while let Some(key) = scenario.running.keys().next().copied() {
+                scenario.finish(key);
             }
         }
-        prop_assert!(play.changes.is_empty(), "a change that waits for ever");
-        prop_assert_eq!(play.world.sessions.jobs(), 0);
+        prop_assert!(scenario.changes.is_empty(), "a change waits forever");
+        prop_assert_eq!(scenario.world.sessions.jobs(), 0);
     }
 }
