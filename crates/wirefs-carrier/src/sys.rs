@@ -66,17 +66,19 @@ pub(crate) fn tcp_send_times(fd: impl AsFd) -> io::Result<Option<SendTimes>> {
     }))
 }
 
-/// Has the child get SIGTERM when the calling thread ends, for instance because this process is killed. The child blocks
-/// no signals, whichever this process blocks.
-pub(crate) fn end_with_thread(command: &mut Command) {
+/// Has the child get SIGTERM when this process ends, for instance because it is killed. The kernel watches the calling
+/// thread (prctl(2), `PR_SET_PDEATHSIG`), so only the main thread asks for this; a child of another thread ends when its
+/// standard input does. The child blocks no signals, whichever this process blocks.
+pub(crate) fn end_with_process(command: &mut Command) {
+    let is_main_thread = rustix::thread::gettid() == rustix::process::getpid();
     // SAFETY: between fork and exec only system calls are made that change attributes of the child, with a signal set
     // that sigemptyset initializes.
     unsafe {
-        command.pre_exec(|| {
+        command.pre_exec(move || {
             let mut none = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
             libc::sigemptyset(none.as_mut_ptr());
             let failed = libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut()) != 0
-                || libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) != 0;
+                || is_main_thread && libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) != 0;
             if failed { Err(io::Error::last_os_error()) } else { Ok(()) }
         });
     }

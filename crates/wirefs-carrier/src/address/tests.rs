@@ -97,7 +97,6 @@ fn errors_name_the_form_to_write() {
         ("-l@host:dir", "is no user name"),
         ("@host:dir", "is no user name"),
         ("a b:dir", "is no host name"),
-        ("ssh://host/dir", "write [user@]host:path; a port belongs into ~/.ssh/config"),
         ("tcp://host:1", "write tls://host:port, or tcp+plain://host:port for no encryption"),
         ("http://host", "has an unknown scheme"),
         ("tls://", "names no host"),

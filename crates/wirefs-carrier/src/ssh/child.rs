@@ -41,7 +41,7 @@ impl SshProcess {
     /// the connection: the child ends with it, so that none is left when this process is killed during a login.
     pub(super) fn spawn(mut command: Command, input: Stdio, output: Stdio) -> io::Result<Self> {
         let shared = Arc::new(Shared { stop: Wake::new()?, state: Mutex::default(), ended: Condvar::new() });
-        sys::end_with_thread(&mut command);
+        sys::end_with_process(&mut command);
         let child = command.stdin(input).stdout(output).stderr(Stdio::piped()).spawn()?;
         // The command holds our copies of the child's descriptors.
         drop(command);
