@@ -135,7 +135,7 @@ impl Outcome {
             None => String::new(),
         };
         format!(
-            "{source}: {sent} changes were brought to the server, which had {skipped} already{damage}{aside}"
+            "{source}: {sent} changes have now been sent; the server had {skipped} already{damage}{aside}"
         )
     }
 }

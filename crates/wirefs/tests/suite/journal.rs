@@ -92,7 +92,7 @@ fn closed_files_are_at_the_server_after_the_next_mount() {
     leave_pending(&home, &server);
     assert_eq!(journals(&home).len(), 1);
     let mounted = home.wirefs(&["mount", "--journal", &home.url(), "mnt"]);
-    assert!(mounted.stderr.contains("were brought to the server"), "{}", mounted.stderr);
+    assert!(mounted.stderr.contains("have now been sent"), "{}", mounted.stderr);
     mounted.succeeds();
     assert_complete(&home);
     assert_eq!(home.read("mnt/new/file"), "closed before the end");
@@ -109,7 +109,7 @@ fn closed_files_are_at_the_server_after_recover() {
     let listed = home.wirefs(&["recover", "--list"]).succeeds();
     assert!(listed.contains(&format!("{}: ", home.url())), "{listed}");
     let output = home.wirefs(&["recover"]).succeeds();
-    assert!(output.contains("were brought to the server"), "{output}");
+    assert!(output.contains("have now been sent"), "{output}");
     assert_complete(&home);
     let output = home.wirefs(&["recover", &home.url()]).succeeds();
     assert!(output.contains("no killed mount has unsent changes"), "{output}");

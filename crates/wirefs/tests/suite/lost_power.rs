@@ -68,7 +68,7 @@ fn changes_lost_by_the_servers_disk_are_replayed_from_a_dead_mounts_journal() {
     lose_names(&home);
     let _server = restarted_server(&home);
     let mounted = home.wirefs(&["mount", "--journal", &home.url(), "mnt"]);
-    assert!(mounted.stderr.contains("were brought to the server"), "{}", mounted.stderr);
+    assert!(mounted.stderr.contains("have now been sent"), "{}", mounted.stderr);
     mounted.succeeds();
     assert_eq!(home.read("export/d/lost"), "nothing of which the disk has");
     assert!(!home.path("export/d/kept").exists());
@@ -87,7 +87,7 @@ fn disk_without_losses_is_unchanged() {
     let home = killed();
     let _server = restarted_server(&home);
     let output = home.wirefs(&["recover"]).succeeds();
-    assert!(output.contains("were brought to the server"), "{output}");
+    assert!(output.contains("have now been sent"), "{output}");
     assert_eq!(home.read("export/d/moved"), "a name that the disk has");
     assert_eq!(home.read("export/d/lost"), "nothing of which the disk has");
     assert_eq!(home.wirefs(&["quarantine", "list", "--json"]).succeeds().trim(), "[]");

@@ -121,7 +121,7 @@ fn pending_changes_can_be_sent_by_address() {
     let name = pair.leave_pending(&there);
     there.kill(Signal::CONT);
     let output = pair.here.wirefs(&["recover", &url]).succeeds();
-    assert!(output.contains("were brought to the server"), "{output}");
+    assert!(output.contains("have now been sent"), "{output}");
     pair.await_all(&name);
     assert!(journals(&pair.here).is_empty());
 }
