@@ -101,9 +101,6 @@ impl EchoStore {
             let fault = match stored {
                 Ok(()) => {
                     core.ages.note(id, Instant::now());
-                    // The next change of a tree reads the path that this one wrote.
-                    let until = core.recent_deadline();
-                    core.recent.put(id, bytes, until);
                     return (core, Ok(()));
                 }
                 Err(EchoRefusal::TooLarge { .. }) => {
