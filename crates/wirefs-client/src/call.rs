@@ -12,7 +12,7 @@ use wirefs_op::{Errno, FsStat, LockFamily, LockRange, SetStat, Stat};
 pub struct Handle(pub u64);
 
 /// In place of an open directory's where the kernel reads directories without opening them.
-pub const UNOPENED: Handle = Handle(0);
+pub const STATELESS: Handle = Handle(0);
 
 /// One waiting call, chosen by the front end; the answer carries it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -152,7 +152,7 @@ pub enum Call<'a> {
     Opendir { node: TreeNodeId },
     /// Lists a directory from `offset` on (0 is the start, else the `next` of an entry). As many entries as fit in
     /// `bytes_max`, each costing `entry_bytes` plus its name, rounded up to 8. With `with_stats`, each entry other than
-    /// `.` and `..` counts one lookup on its node. Handle 0: the directory was not opened ([`UNOPENED`]).
+    /// `.` and `..` counts one lookup on its node. Handle 0: the directory was not opened ([`STATELESS`]).
     Readdir {
         node: TreeNodeId,
         handle: Handle,

@@ -39,7 +39,7 @@ pub use counters::{Counters, RequestCount};
 pub use host::HostName;
 pub use kernel::{automount, invalidation_queue};
 pub use machine::{Again, Redone};
-pub use output::{DataKey, Lane, Note, Output, Said};
+pub use output::{ChangeFact, DataKey, Lane, Note, Output};
 pub use requests::connection::LinkState;
 pub use requests::data::DATA_RETRY_AFTER;
 pub use status::{AheadStatus, LeaseStatus, Snapshot};

@@ -39,7 +39,7 @@ mod waiting;
 pub(crate) mod write;
 pub(crate) mod xattr;
 
-use crate::call::{Call, CallId, Caller, UNOPENED};
+use crate::call::{Call, CallId, Caller, STATELESS};
 use crate::core::Client;
 use crate::pending::{ListingReader, LockWanted};
 
@@ -111,7 +111,7 @@ fn try_start(client: &mut Client, id: CallId, caller: Caller, call: Call<'_>) ->
                 thread,
             };
             match handle {
-                UNOPENED => stateless::read(client, node, wanted),
+                STATELESS => stateless::read(client, node, wanted),
                 _ => list::read(client, node, handle, wanted),
             }
         }

@@ -23,15 +23,15 @@ pub enum Lane {
 
 /// Facts about a change that its message does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum ChangeFact {
     /// The server rejected the change.
-    Refused,
-    /// The change made or opened this object.
-    Made(FileId),
+    Rejected,
+    /// The change created or opened this object.
+    Created(FileId),
     /// The append wrote its data at this offset.
-    Went(u64),
+    WroteAt(u64),
     /// The append, not answered yet, is expected at this offset: an exclusive session knows the size of the file.
-    Expected(u64),
+    WillWriteAt(u64),
 }
 
 /// Notes in the journal, for a replay after the server's machine has lost changes.
@@ -42,7 +42,7 @@ pub enum Note {
     /// The latest change time that the server has reported for changes of this session.
     Seen(Timestamp),
     /// A fact about the change with this number.
-    Said(u64, Said),
+    Fact(u64, ChangeFact),
     /// The server's disk has the contents that the changes below this number left in this file.
     Synced(u64, FileId),
 }

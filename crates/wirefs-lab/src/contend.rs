@@ -81,7 +81,7 @@ pub struct Adder {
     pub lock: LockKind,
     /// Additions.
     pub rounds: u64,
-    /// What its choice of counters follows from.
+    /// The seed of its choice of counters.
     pub seed: u64,
 }
 

@@ -45,7 +45,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use wirefs_client::call::Answer;
-use wirefs_client::{Note, Said};
+use wirefs_client::{ChangeFact, Note};
 use wirefs_journal::delivery::nanos;
 use wirefs_journal::{ChangeOutcome, Figures, Header, Record};
 use wirefs_op::message::number::Tnumber;
@@ -237,7 +237,7 @@ impl Journal {
         self.with(|writer, group| match note {
             Note::Alone(from) => writer.alone(from, group),
             Note::Seen(at) => writer.seen(nanos(at), group),
-            Note::Said(number, said) => writer.told(number, &answer_of(said), group),
+            Note::Fact(number, said) => writer.told(number, &answer_of(said), group),
             Note::Synced(below, file) => writer.synced(below, file, group),
         })
     }
@@ -397,13 +397,13 @@ fn counted(count: u64, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-fn answer_of(said: Said) -> ChangeOutcome {
+fn answer_of(said: ChangeFact) -> ChangeOutcome {
     let answered = ChangeOutcome { is_answered: true, ..ChangeOutcome::default() };
     match said {
-        Said::Refused => ChangeOutcome { is_rejected: true, ..answered },
-        Said::Made(id) => ChangeOutcome { made: Some(id), ..answered },
-        Said::Went(offset) => ChangeOutcome { offset: Some(offset), ..answered },
-        Said::Expected(offset) => ChangeOutcome { offset: Some(offset), ..ChangeOutcome::default() },
+        ChangeFact::Rejected => ChangeOutcome { is_rejected: true, ..answered },
+        ChangeFact::Created(id) => ChangeOutcome { made: Some(id), ..answered },
+        ChangeFact::WroteAt(offset) => ChangeOutcome { offset: Some(offset), ..answered },
+        ChangeFact::WillWriteAt(offset) => ChangeOutcome { offset: Some(offset), ..ChangeOutcome::default() },
     }
 }
 

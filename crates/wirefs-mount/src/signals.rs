@@ -36,27 +36,27 @@ pub(super) enum CallerState {
     /// A signal asks it to end.
     AskedToEnd,
     /// It is being killed, or has exited: no process reads its answer.
-    Dying,
+    Exiting,
 }
 
 /// Returns the state of a thread.
 pub(super) fn caller_state(thread: u32) -> CallerState {
     std::fs::read_to_string(format!("/proc/{thread}/status"))
-        .map_or(CallerState::Dying, |status| state_in(&status))
+        .map_or(CallerState::Exiting, |status| state_in(&status))
 }
 
 fn state_in(status: &str) -> CallerState {
     let (mut pending, mut blocked) = (Signals::default(), Signals::default());
     for (field, value) in status.lines().filter_map(|line| line.split_once(':')) {
         match field {
-            "State" if value.trim().starts_with(['Z', 'X']) => return CallerState::Dying,
+            "State" if value.trim().starts_with(['Z', 'X']) => return CallerState::Exiting,
             "SigPnd" | "ShdPnd" => pending = pending.and(Signals::parse(value)),
             "SigBlk" => blocked = Signals::parse(value),
             _ => {}
         }
     }
     if pending.has_any_of(KILL) {
-        CallerState::Dying
+        CallerState::Exiting
     } else if pending.without(blocked).has_any_of(END) {
         CallerState::AskedToEnd
     } else {

@@ -21,7 +21,7 @@ pub(super) fn start(engine: &Shared) -> io::Result<()> {
         while !engine.is_stopped() {
             if ticks.is_multiple_of(PATH_COUNT_TICKS) {
                 let paths = engine.dial.path_count();
-                engine.drive(|state, now| state.client.ways(now, paths));
+                engine.drive(|state, now| state.client.set_paths(now, paths));
             }
             if engine.pause_unless_wanted(TICK) {
                 data_connection::open_wanted(&engine);

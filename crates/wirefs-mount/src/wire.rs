@@ -123,7 +123,7 @@ fn install(engine: &Shared, attached: Attached, again: bool) -> Box<dyn FrameSou
         state.installed += 1;
         state.closer = Some(closer);
         state.peer = carrier.peer;
-        state.client.ways(now, paths);
+        state.client.set_paths(now, paths);
         if again {
             state.client.connected(now, attachment, resumed);
         }

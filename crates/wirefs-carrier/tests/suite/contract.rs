@@ -14,7 +14,7 @@ use crate::traffic::{PATIENCE, check, data_bytes, fill, frame, receive, send_que
 
 const SECOND: Duration = Duration::from_secs(1);
 
-pub fn frames_arrive_whole_and_in_order_both_ways(testbed: &dyn Testbed) {
+pub fn frames_arrive_whole_and_in_order_in_both_directions(testbed: &dyn Testbed) {
     let (client, server) = testbed.connect();
     for (from, to) in [(client.sink, server.source), (server.sink, client.source)] {
         let (mut sink, mut source) = (from, to);

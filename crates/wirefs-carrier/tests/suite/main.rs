@@ -28,7 +28,7 @@ macro_rules! contract_in {
 macro_rules! contract {
     ($($name:ident: $testbed:expr;)*) => {
         $(contract_in!($name, $testbed, [
-            frames_arrive_whole_and_in_order_both_ways,
+            frames_arrive_whole_and_in_order_in_both_directions,
             many_threads_push_and_nothing_is_lost,
             urgent_frames_overtake_queued_bulk,
             full_rate_in_both_directions_does_not_deadlock,

@@ -221,7 +221,7 @@ impl Client {
     }
 
     /// Notes the number of network paths to the server. Large reads use all of them, over one connection each.
-    pub fn ways(&mut self, now: Time, count: usize) {
+    pub fn set_paths(&mut self, now: Time, count: usize) {
         self.now = now;
         self.requests.set_paths(count);
     }

@@ -1,7 +1,7 @@
 //! Changes that the server rejected although their calls had returned success: the driver quarantines them with their data.
 
 use crate::core::Client;
-use crate::output::{Note, Output, Said};
+use crate::output::{ChangeFact, Note, Output};
 use crate::pending::Pending;
 use crate::requests::Outstanding;
 use wirefs_op::message::put::{PutMode, Rput};
@@ -30,17 +30,17 @@ fn note(client: &mut Client, outstanding: &Outstanding, reply: &Reply) {
     }
     let said = match (reply, &outstanding.request) {
         (_, Request::Lock(_)) => None,
-        (Reply::Error(_), _) => Some(Said::Refused),
+        (Reply::Error(_), _) => Some(ChangeFact::Rejected),
         (Reply::Put(Rput { offset, .. }), Request::Put(put)) if put.mode.has(PutMode::APPEND) => {
-            Some(Said::Went(*offset))
+            Some(ChangeFact::WroteAt(*offset))
         }
         (Reply::Put(Rput { stat: Some(stat), .. }), Request::Put(put)) if put.mode.has(PutMode::CREATE) => {
-            Some(Said::Made(stat.id))
+            Some(ChangeFact::Created(stat.id))
         }
         _ => None,
     };
     if let Some(said) = said {
-        client.output(Output::JournalNote(Note::Said(number, said)));
+        client.output(Output::JournalNote(Note::Fact(number, said)));
     }
 }
 

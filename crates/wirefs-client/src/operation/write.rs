@@ -3,7 +3,7 @@
 use crate::call::{Answer, CallId, Handle, Invalidate, OpenHow, WriteData};
 use crate::core::Client;
 use crate::operation::{attributes, coalesce, puts};
-use crate::output::{Note, Output, Said};
+use crate::output::{ChangeFact, Note, Output};
 use crate::pending::{Pending, Writing};
 use bytes::Bytes;
 use wirefs_cache::TreeNodeId;
@@ -113,7 +113,7 @@ fn appends(client: &mut Client, node: TreeNodeId) -> Option<u64> {
 fn is_expected(client: &mut Client, node: TreeNodeId, number: u64, (start, end): (u64, u64)) {
     client.view.files.contents(node).appended = Some(end);
     if client.config.journal && client.requests.next_number() == number + 1 {
-        client.output(Output::JournalNote(Note::Said(number, Said::Expected(start))));
+        client.output(Output::JournalNote(Note::Fact(number, ChangeFact::WillWriteAt(start))));
     }
 }
 

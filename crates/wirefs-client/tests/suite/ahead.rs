@@ -5,7 +5,7 @@ use crate::deeds::{NEW, READ, data, entry, getattr, handle, is_absent, listing, 
 use crate::world::{STEADY, World};
 use std::time::Duration;
 use wirefs_client::Config;
-use wirefs_client::call::{Answer, Call, Listed, OpenHow, ROOT, TreeNodeId, UNOPENED};
+use wirefs_client::call::{Answer, Call, Listed, OpenHow, ROOT, STATELESS, TreeNodeId};
 use wirefs_op::{Errno, Kind, SetStat, SetTime, Timestamp};
 
 pub(crate) fn journaling() -> Config {
@@ -222,7 +222,7 @@ fn while_changes_go_on_the_journal_holds_only_those_of_the_last_seconds() {
 }
 
 #[test]
-fn whoever_comes_sees_all_that_a_lone_mount_has_done() {
+fn second_mount_sees_all_changes_of_an_exclusive_mount() {
     let mut world = lone();
     let dir = world.directory(0, ROOT, b"d");
     world.file(0, dir, b"f", b"hello");
@@ -405,7 +405,7 @@ fn a_listing_shows_the_same_objects_before_and_after_the_server_confirms_them() 
     for name in [b"a".as_slice(), b"b", b"c"] {
         world.file(0, dir, name, b"");
     }
-    let page = |world: &mut World, offset| listing(world.ask(0, readdir(dir, UNOPENED, offset)));
+    let page = |world: &mut World, offset| listing(world.ask(0, readdir(dir, STATELESS, offset)));
     let first = page(&mut world, 0);
     world.settle();
     assert_eq!(world.seats[0].client.snapshot().ahead.changes, 0);

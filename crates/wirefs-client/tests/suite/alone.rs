@@ -35,12 +35,12 @@ pub(crate) struct Alone {
     /// The fault that the server blamed on it, in the server's words.
     pub(crate) blames: Vec<String>,
     /// Invalidations, and the outputs that wait for them, in order.
-    pub(crate) told: Vec<Told>,
+    pub(crate) kernel_steps: Vec<KernelStep>,
 }
 
-/// Something that is done after what was told to the kernel before.
+/// A step that follows the earlier invalidations of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum KernelStep {
     Forget(Invalidate),
     /// Trecalled with this serial.
     Recalled(u64),
@@ -137,7 +137,7 @@ impl Alone {
             closes: Vec::new(),
             hang_ups: 0,
             blames: Vec::new(),
-            told: Vec::new(),
+            kernel_steps: Vec::new(),
         }
     }
 
@@ -160,10 +160,12 @@ impl Alone {
                     self.asked.push_back((tag, request));
                 }
                 Output::SendAfter(frame) => match Request::decode(frame.to_body()).unwrap() {
-                    (NOTAG, Request::Recalled(recalled)) => self.told.push(Told::Recalled(recalled.serial)),
+                    (NOTAG, Request::Recalled(recalled)) => {
+                        self.kernel_steps.push(KernelStep::Recalled(recalled.serial))
+                    }
                     other => panic!("{other:?}"),
                 },
-                Output::Invalidate(what) => self.told.push(Told::Forget(what)),
+                Output::Invalidate(what) => self.kernel_steps.push(KernelStep::Forget(what)),
                 Output::OpenData(key) => self.opens.push(key),
                 Output::CloseData(key) | Output::HangUpData(key) => self.closes.push(key),
                 Output::LetGo(..)
@@ -203,11 +205,11 @@ impl Alone {
         received
     }
 
-    /// The server takes this back; tells what is told to the kernel, and the answer.
-    pub(crate) fn recall(&mut self, serial: u64, items: Vec<RecallItem>) -> Vec<Told> {
-        self.told.clear();
+    /// The server recalls this; returns the invalidations of the kernel and the acknowledgment.
+    pub(crate) fn recall(&mut self, serial: u64, items: Vec<RecallItem>) -> Vec<KernelStep> {
+        self.kernel_steps.clear();
         self.reply(NOTAG, &Reply::Recall(Rrecall { serial, items })).unwrap();
-        std::mem::take(&mut self.told)
+        std::mem::take(&mut self.kernel_steps)
     }
 
     /// Lets so much time pass, as the ticker does.

@@ -70,7 +70,7 @@ impl Program {
 }
 
 #[test]
-fn who_opens_a_file_that_is_appended_to_here_reads_past_the_kernels_pages() {
+fn reader_of_a_file_that_is_appended_to_reads_past_the_page_cache() {
     let mut world = World::new(1, config("lease"), 1, crate::world::STEADY);
     let node = world.file(0, ROOT, b"log", b"begins");
     let opens = |world: &mut World, how| match world.ask(0, Call::Open { node, how }) {
@@ -113,7 +113,7 @@ fn a_read_behind_an_append_that_is_not_answered_asks_the_server() {
 }
 
 #[test]
-fn who_appends_and_opens_the_file_reads_what_it_appended() {
+fn program_reads_its_own_appends_after_an_open() {
     for (mode, seed) in ["lease", "window", "commit", "lazy=4k"]
         .into_iter()
         .flat_map(|mode| (0..6).map(move |seed| (mode, seed)))

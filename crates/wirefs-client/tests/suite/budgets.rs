@@ -166,7 +166,7 @@ fn many_names_asked_for_in_one_directory_cost_two_requests_and_its_listing() {
 }
 
 #[test]
-fn a_sequential_reader_has_several_requests_under_way() {
+fn sequential_reader_has_several_requests_in_flight() {
     let mut world = world();
     let bytes = large(12 * 1024 * 1024);
     world.file(0, ROOT, b"large", &bytes);

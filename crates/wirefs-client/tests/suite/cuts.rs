@@ -84,7 +84,7 @@ fn callers_do_not_wait_while_the_machine_sleeps() {
 }
 
 #[test]
-fn who_calls_before_it_is_noticed_that_the_machine_slept_waits_as_well() {
+fn call_before_a_suspend_is_noticed_waits_as_well() {
     let mut alone = Alone::new();
     let (node, handle) = alone.open(10);
     alone.lost();

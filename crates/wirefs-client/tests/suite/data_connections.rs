@@ -113,10 +113,10 @@ fn connections_are_doubled_when_the_server_is_limited_and_reads_are_spread_over_
 
 /// S-122
 #[test]
-fn much_that_is_read_makes_a_connection_for_each_way_and_little_makes_none() {
+fn large_reads_open_a_connection_for_each_path_and_small_ones_open_none() {
     let mut alone = Alone::leased();
     let (node, handle) = alone.open(4 * SIZE);
-    alone.client.ways(alone.now, 2);
+    alone.client.set_paths(alone.now, 2);
     alone.call(Call::Read { node, handle, offset: 1 << 20, count: 4096 });
     assert!(alone.opens.is_empty());
     for block in 0..8 {
@@ -131,7 +131,7 @@ fn much_that_is_read_makes_a_connection_for_each_way_and_little_makes_none() {
     assert!(!over_data(&alone, &asked).is_empty(), "{asked:?}");
     assert!(alone.opens.is_empty(), "there are no more ways");
     // As many as there are ways, and no more than the server takes.
-    alone.client.ways(alone.now, 9);
+    alone.client.set_paths(alone.now, 9);
     alone.call(Call::Read { node, handle, offset: 3 * SIZE, count: 4096 });
     assert_eq!(alone.opens.len(), 2);
 }
@@ -142,7 +142,7 @@ fn asked_over_two(ways: usize) -> (usize, usize) {
     let mut alone = Alone::leased();
     let (node, handle) = alone.open(SIZE);
     limited(&mut alone, 1);
-    alone.client.ways(alone.now, ways);
+    alone.client.set_paths(alone.now, ways);
     // Far from each other, so that each is asked for by itself.
     let read = |at: u64| Call::Read { node, handle, offset: at * 200 * 1024, count: 4096 };
     for at in [7, 3, 5, 1] {
@@ -163,7 +163,7 @@ fn asked_over_two(ways: usize) -> (usize, usize) {
 }
 
 #[test]
-fn over_one_way_each_connection_owes_as_much_and_over_several_what_it_brings() {
+fn connections_share_one_path_equally_and_several_paths_by_their_rate() {
     let (first, second) = asked_over_two(1);
     assert!(first.abs_diff(second) <= 1, "{first} and {second}");
     assert_eq!((first, second), asked_over_two(0), "who was told of no way takes one");
@@ -173,11 +173,11 @@ fn over_one_way_each_connection_owes_as_much_and_over_several_what_it_brings() {
 
 /// S-122
 #[test]
-fn where_one_connection_may_be_made_ways_make_no_other() {
+fn limit_of_one_connection_holds_for_several_paths() {
     let mut alone = Alone::leased();
     alone.connected_without_data();
     let (node, handle) = alone.open(SIZE);
-    alone.client.ways(alone.now, 2);
+    alone.client.set_paths(alone.now, 2);
     for at in 0..4 {
         alone.call(Call::Read { node, handle, offset: at << 20, count: DATA_BYTES_MAX as u32 });
     }

@@ -25,7 +25,12 @@ fn mkdir(parent: TreeNodeId, name: &[u8]) -> Call<'_> {
 }
 
 /// Creates names in each exclusive way; whether each succeeded.
-fn in_each_way(world: &mut World, dir: TreeNodeId, file: TreeNodeId, names: [&[u8]; 5]) -> Vec<bool> {
+fn in_each_exclusive_mode(
+    world: &mut World,
+    dir: TreeNodeId,
+    file: TreeNodeId,
+    names: [&[u8]; 5],
+) -> Vec<bool> {
     let [made, opened, symlink, link, renamed] = names;
     world.file(0, dir, b"plain", b"");
     let mut all = Vec::new();
@@ -47,11 +52,12 @@ fn in_each_way(world: &mut World, dir: TreeNodeId, file: TreeNodeId, names: [&[u
 
 // S-51
 #[test]
-fn names_of_locks_are_created_at_the_server_in_each_exclusive_way_and_others_are_not() {
+fn lock_names_are_created_at_the_server_in_each_exclusive_mode_and_others_are_not() {
     let mut world = lone();
     let dir = world.directory(0, ROOT, b"d");
     let file = world.file(0, dir, b"f", b"");
-    let all = at_once(&mut world, |world| in_each_way(world, dir, file, [b"a", b"b", b"c", b"d", b"e"]));
+    let all =
+        at_once(&mut world, |world| in_each_exclusive_mode(world, dir, file, [b"a", b"b", b"c", b"d", b"e"]));
     assert_eq!(all, [true; 5]);
     for call in [
         mkdir(dir, b"a.lock"),
@@ -113,7 +119,7 @@ fn one_change_by_a_program_at_the_server_makes_exclusive_creations_wait_for_a_mi
     for (at, name) in [(dir, b"a"), (above, b"a"), (ROOT, b"a")] {
         after_a_round_trip(&mut world, |world| world.directory(0, at, name));
     }
-    let all = in_each_way(&mut world, dir, file, [b"1", b"2", b"3", b"4", b"5"]);
+    let all = in_each_exclusive_mode(&mut world, dir, file, [b"1", b"2", b"3", b"4", b"5"]);
     assert_eq!(all, [true; 5]);
     at_once(&mut world, |world| world.directory(0, beside, b"a"));
 

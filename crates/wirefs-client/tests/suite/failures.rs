@@ -133,7 +133,7 @@ fn a_file_that_is_all_hole_leaves_as_many_pieces_as_were_read() {
 }
 
 #[test]
-fn what_failed_when_the_file_was_closed_is_told_to_the_next_fsync_once() {
+fn error_of_a_closed_file_is_reported_to_the_next_fsync_once() {
     let (mut alone, node, handle) = opened_in("window");
     let written = alone.call(write(node, handle, 0, b"four"));
     assert_eq!(alone.answer(written), Some(&Answer::Count(4)));

@@ -1,6 +1,6 @@
 //! Locks that the server grants: data read under them was asked for after the grant.
 
-use crate::alone::{Alone, Told, got, stat};
+use crate::alone::{Alone, KernelStep, got, stat};
 use crate::deeds::{READ_WRITE, data, write};
 use bytes::Bytes;
 use std::time::Duration;
@@ -108,7 +108,7 @@ impl Open {
     }
 
     fn granted(&mut self, (call, tag): (CallId, Tag), stat: Stat) {
-        self.alone.told.clear();
+        self.alone.kernel_steps.clear();
         let reply = Rlock { conflict: None, stat: Some(stat) };
         self.alone.reply(tag, &Reply::Lock(reply)).unwrap();
         assert_eq!(self.alone.answer(call), Some(&Answer::Done));
@@ -123,7 +123,7 @@ impl Open {
     /// The kernel has dropped its pages, and the client its contents.
     fn reads_anew(&mut self) {
         let all = Invalidate::Node { node: self.node, offset: 0, length: 0 };
-        assert_eq!(self.alone.told, [Told::Forget(all)]);
+        assert_eq!(self.alone.kernel_steps, [KernelStep::Forget(all)]);
         assert_eq!(self.read_anew(7, b"new own "), "new own ");
         assert_eq!(self.known(), Some(Bytes::from_static(b"new own ")));
     }
@@ -190,13 +190,13 @@ fn a_lock_on_a_leased_file_that_nobody_changed_keeps_its_contents() {
     let mut open = Open::leased();
     let lock = open.asks_to_lock();
     open.granted(lock, open.stat(5));
-    assert_eq!(open.alone.told, []);
+    assert_eq!(open.alone.kernel_steps, []);
     assert_eq!(open.known(), Some(Bytes::from_static(b"old old ")));
     // After an own write too.
     let put = open.writes();
     let lock = open.asks_to_lock();
     open.written(put, 5, 6);
     open.granted(lock, open.stat(6));
-    assert_eq!(open.alone.told, []);
+    assert_eq!(open.alone.kernel_steps, []);
     assert_eq!(open.known(), Some(Bytes::from_static(b"old own ")));
 }

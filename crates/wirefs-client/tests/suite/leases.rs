@@ -104,7 +104,7 @@ fn anothers_write_takes_one_recall_and_is_seen_at_once() {
 }
 
 #[test]
-fn anothers_new_name_costs_those_who_know_the_directory_one_name() {
+fn new_name_by_another_mount_invalidates_one_name_of_a_known_directory() {
     let (mut world, dir, _) = warm();
     assert!(is_absent(&world.ask(1, Call::Lookup { parent: dir, name: b"new" })));
     let theirs = world.lookup(0, ROOT, b"d");

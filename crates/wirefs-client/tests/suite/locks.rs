@@ -81,7 +81,7 @@ fn a_lone_mount_asks_once_for_the_locks_of_a_file_and_answers_the_rest() {
 
 // S-46
 #[test]
-fn a_program_at_the_server_gets_what_is_lent_and_not_held_within_seconds_and_what_is_held_not() {
+fn server_program_gets_delegated_locks_within_seconds_but_not_held_ones() {
     let (mut world, open) = with_file();
     open.lock(&mut world, 0, ONE, range(LockKind::Write, 10, 19));
     let (held, free) = (range(LockKind::Read, 10, 10), range(LockKind::Write, 0, 9));
@@ -141,7 +141,7 @@ fn readers_here_leave_readers_at_the_server_alone() {
 
 // S-42
 #[test]
-fn whoever_comes_finds_what_programs_hold_and_nothing_else() {
+fn second_mount_meets_held_locks_and_no_delegations() {
     let (mut world, open) = with_file();
     open.lock(&mut world, 0, ONE, range(LockKind::Write, 10, 19));
     open.lock(&mut world, 0, ONE, range(LockKind::Read, 30, 39));
@@ -173,7 +173,7 @@ fn a_lock_that_is_asked_for_while_another_mount_comes_is_had_as_it_is() {
 
 // S-42
 #[test]
-fn two_programs_of_a_lone_mount_exclude_each_other_and_who_waits_gets_its_lock() {
+fn programs_of_an_exclusive_mount_exclude_each_other_and_a_waiter_gets_its_lock() {
     let (mut world, open) = with_file();
     open.lock(&mut world, 0, ONE, range(LockKind::Write, 10, 19));
     at_once(&mut world, |world| {

@@ -35,10 +35,10 @@ mod redone;
 mod remounts;
 mod replaced;
 mod rollback;
+mod stateless;
 mod streams;
 mod syncs;
 mod top;
-mod unopened;
 mod world;
 
 use std::time::Duration;

@@ -136,7 +136,7 @@ fn what_may_run_as_a_program_is_asked_for() {
 
 /// A change at the server between the open and its execution there reaches the open file.
 #[test]
-fn an_open_that_the_server_refuses_is_told_to_who_writes() {
+fn rejected_open_is_reported_to_the_writer() {
     let (mut world, file) = with_file();
     let opened = open(&mut world, file, READ_WRITE);
     remove_at_server(&world, b"f");

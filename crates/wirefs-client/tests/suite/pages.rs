@@ -27,7 +27,7 @@ fn kept(answer: Answer) -> PageCache {
 
 // S-8
 #[test]
-fn pages_from_before_anothers_change_do_not_outlive_an_open_while_own_writes_are_under_way() {
+fn pages_older_than_a_change_by_others_do_not_survive_an_open_during_own_writes() {
     let delays = Delays { wire: (1_000, 60_000), server: (0, 30_000), kernel: (0, 0) };
     for seed in 0..40 {
         let mut world = World::new(seed, config("window"), 2, delays);
@@ -50,7 +50,7 @@ fn pages_from_before_anothers_change_do_not_outlive_an_open_while_own_writes_are
 }
 
 #[test]
-fn pages_are_kept_by_an_open_while_own_writes_are_under_way() {
+fn open_keeps_pages_during_own_writes() {
     let mut world = World::new(1, config("window"), 1, STEADY);
     let (node, open) = with_pages(&mut world);
     for round in 0..50 {

@@ -172,7 +172,7 @@ fn each_call_is_answered_once_and_nothing_is_left_although_connections_break() {
 }
 
 #[test]
-fn a_short_window_ends_while_requests_are_under_way() {
+fn short_window_ends_while_requests_are_in_flight() {
     assert_eq!(config("window=50ms").mode.window(), Duration::from_millis(50));
     run("window=50ms", false);
 }

@@ -1,6 +1,6 @@
 //! Recalls, frame by frame; and a server that recalls at will.
 
-use crate::alone::{Alone, Told, got, listing, stat};
+use crate::alone::{Alone, KernelStep, got, listing, stat};
 use crate::deeds::{READ, create, getattr, readdir};
 use std::time::Duration;
 use wirefs_client::call::{Answer, Call, Entry, Handle, Invalidate, OpenHow, PageCache, ROOT, TreeNodeId};
@@ -29,12 +29,12 @@ fn named(ino: u64, name: &[u8]) -> RecallItem {
     RecallItem { name: Some(name.to_vec()), ..whole(ino) }
 }
 
-fn forget_name(parent: TreeNodeId, name: &[u8]) -> Told {
-    Told::Forget(Invalidate::Entry { parent, name: name.to_vec(), is_directory: false })
+fn forget_name(parent: TreeNodeId, name: &[u8]) -> KernelStep {
+    KernelStep::Forget(Invalidate::Entry { parent, name: name.to_vec(), is_directory: false })
 }
 
-fn forget_node(node: TreeNodeId) -> Told {
-    Told::Forget(Invalidate::Node { node, offset: 0, length: 0 })
+fn forget_node(node: TreeNodeId) -> KernelStep {
+    KernelStep::Forget(Invalidate::Node { node, offset: 0, length: 0 })
 }
 
 /// The result of a lookup in the root.
@@ -93,29 +93,32 @@ fn a_recall_that_was_not_agreed_on_is_the_servers_fault() {
 
 // S-33
 #[test]
-fn the_kernel_is_told_that_a_name_is_a_directorys_and_that_it_may_hold_it_already() {
+fn invalidations_say_whether_a_name_is_a_directory_that_the_kernel_may_hold() {
     let mut alone = Alone::leased();
     let directory = found(leased(9, Kind::Directory, 0), b"");
     assert!(!look(&mut alone, b"d", &directory).is_held);
     let what = Invalidate::Entry { parent: ROOT, name: b"d".to_vec(), is_directory: true };
-    assert!(alone.recall(7, vec![named(1, b"d")]).contains(&Told::Forget(what.clone())));
-    assert!(alone.recall(8, Vec::new()).contains(&Told::Forget(what)));
+    assert!(alone.recall(7, vec![named(1, b"d")]).contains(&KernelStep::Forget(what.clone())));
+    assert!(alone.recall(8, Vec::new()).contains(&KernelStep::Forget(what)));
     assert!(look(&mut alone, b"d", &directory).is_held);
 }
 
 #[test]
 fn what_is_not_known_is_answered_at_once() {
     let (mut alone, _) = with_file();
-    assert_eq!(alone.recall(7, vec![whole(1234), named(9999, b"x")]), [Told::Recalled(7)]);
-    assert_eq!(alone.recall(8, vec![named(1, b"x")]), [forget_node(ROOT), Told::Recalled(8)]);
+    assert_eq!(alone.recall(7, vec![whole(1234), named(9999, b"x")]), [KernelStep::Recalled(7)]);
+    assert_eq!(alone.recall(8, vec![named(1, b"x")]), [forget_node(ROOT), KernelStep::Recalled(8)]);
 }
 
 #[test]
 fn the_kernel_forgets_before_the_recall_is_answered() {
     let (mut alone, node) = with_file();
-    assert_eq!(alone.recall(3, vec![whole(9)]), [forget_node(node), Told::Recalled(3)]);
+    assert_eq!(alone.recall(3, vec![whole(9)]), [forget_node(node), KernelStep::Recalled(3)]);
     let told = alone.recall(4, vec![named(1, b"f")]);
-    assert_eq!(told, [forget_name(ROOT, b"f"), forget_node(ROOT), forget_node(node), Told::Recalled(4)]);
+    assert_eq!(
+        told,
+        [forget_name(ROOT, b"f"), forget_node(ROOT), forget_node(node), KernelStep::Recalled(4)]
+    );
     let call = alone.call(getattr(node));
     assert_eq!((alone.answer(call), alone.asked.len()), (None, 1));
 }
@@ -139,7 +142,7 @@ fn a_file_that_others_change_is_read_past_the_kernels_pages_for_a_while() {
 
 /// No pages are left of data that bypassed them, or that was in transit during an invalidation.
 #[test]
-fn a_kernel_that_has_forgotten_a_file_is_not_told_to_again() {
+fn forgotten_file_is_not_invalidated_again() {
     let (mut alone, node, handle) = with_open_file();
     alone.call(Call::Read { node, handle, offset: 0, count: 5 });
     alone.recall(1, vec![whole(9)]);
@@ -152,7 +155,7 @@ fn a_kernel_that_has_forgotten_a_file_is_not_told_to_again() {
     alone.asked.clear();
     let read = alone.call(Call::Read { node, handle: past, offset: 0, count: 5 });
     let tag = alone.next();
-    alone.told.clear();
+    alone.kernel_steps.clear();
     let changed = Stat { version: 77, ..leased(9, Kind::File, 5) };
     alone.reply(tag, &got(GotMode::LAST.and(GotMode::DATA), Some(changed), b"other")).unwrap();
     assert!(alone.answer(read).is_some());
@@ -160,15 +163,15 @@ fn a_kernel_that_has_forgotten_a_file_is_not_told_to_again() {
     while let Some((tag, _)) = alone.asked.pop_front() {
         alone.reply(tag, &got(GotMode::LAST, Some(changed), b"")).unwrap();
     }
-    assert_eq!(alone.told, []);
+    assert_eq!(alone.kernel_steps, []);
 }
 
 #[test]
-fn the_names_of_a_node_that_may_be_on_its_way_to_the_kernel_are_forgotten_first() {
+fn names_of_a_node_that_the_kernel_may_be_learning_are_invalidated_first() {
     let mut alone = Alone::leased();
     let entry = look(&mut alone, b"f", &found(leased(9, Kind::File, 5), b"hello"));
     let told = alone.recall(3, vec![whole(9)]);
-    assert_eq!(told, [forget_name(ROOT, b"f"), forget_node(entry.node), Told::Recalled(3)]);
+    assert_eq!(told, [forget_name(ROOT, b"f"), forget_node(entry.node), KernelStep::Recalled(3)]);
 }
 
 #[test]
@@ -209,12 +212,12 @@ fn the_answer_to_a_change_of_attributes_lasts_for_no_time_and_comes_after_what_i
     let set = SetStat { mode: Some(0o600), ..SetStat::default() };
     let call = alone.call(Call::Setattr { node, handle: None, set, kill_privileges: false });
     let tag = alone.next();
-    alone.told.clear();
+    alone.kernel_steps.clear();
     let now = Stat { version: 9, ..leased(9, Kind::File, 5) };
     // Version 8 is somebody else's.
     let put = Rput { fd: NOFD, count: 0, offset: 0, before: 8, stat: Some(now), dir: None };
     alone.reply(tag, &Reply::Put(put)).unwrap();
-    assert_eq!(alone.told, [forget_node(node)]);
+    assert_eq!(alone.kernel_steps, [forget_node(node)]);
     let Some(Answer::Attr(_, ttl)) = alone.answer(call) else { panic!("no attributes") };
     assert_eq!(*ttl, Duration::ZERO, "a recall may come before the kernel takes it in");
 }
@@ -223,7 +226,10 @@ fn the_answer_to_a_change_of_attributes_lasts_for_no_time_and_comes_after_what_i
 fn a_recalled_name_takes_along_the_file_that_it_means() {
     let (mut alone, node) = with_file();
     let told = alone.recall(3, vec![named(1, b"f")]);
-    assert_eq!(told, [forget_name(ROOT, b"f"), forget_node(ROOT), forget_node(node), Told::Recalled(3)]);
+    assert_eq!(
+        told,
+        [forget_name(ROOT, b"f"), forget_node(ROOT), forget_node(node), KernelStep::Recalled(3)]
+    );
     assert_eq!(alone.client.snapshot().cached_bytes, 0);
     let call = alone.call(getattr(node));
     assert_eq!(alone.answer(call), None, "what was changed outside is asked for");
@@ -267,8 +273,8 @@ fn a_listing_that_a_recall_overtook_is_not_leased() {
 fn a_recall_of_everything_leaves_nothing_believed_and_contents_to_compare() {
     let (mut alone, node) = with_file();
     let told = alone.recall(5, vec![]);
-    let attributes = |node| Told::Forget(Invalidate::Node { node, offset: -1, length: 0 });
-    assert_eq!(told, [forget_name(ROOT, b"f"), attributes(ROOT), attributes(node), Told::Recalled(5)]);
+    let attributes = |node| KernelStep::Forget(Invalidate::Node { node, offset: -1, length: 0 });
+    assert_eq!(told, [forget_name(ROOT, b"f"), attributes(ROOT), attributes(node), KernelStep::Recalled(5)]);
     let held = alone.client.snapshot();
     assert_eq!((held.leases.map(|leases| leases.objects), held.cached_bytes), (Some(0), 5));
     let call = alone.call(Call::Lookup { parent: ROOT, name: b"f" });
@@ -281,14 +287,14 @@ fn an_absent_name_is_forgotten_when_it_comes_to_be() {
     let call = alone.call(Call::Lookup { parent: ROOT, name: b"nothing" });
     assert_eq!(alone.answer(call), Some(&Answer::NoEntry(FOREVER)));
     let told = alone.recall(1, vec![named(1, b"nothing"), named(1, b"never looked for")]);
-    assert_eq!(told, [forget_name(ROOT, b"nothing"), forget_node(ROOT), Told::Recalled(1)]);
+    assert_eq!(told, [forget_name(ROOT, b"nothing"), forget_node(ROOT), KernelStep::Recalled(1)]);
     let call = alone.call(Call::Lookup { parent: ROOT, name: b"other" });
     assert_eq!(alone.answer(call), Some(&Answer::NoEntry(FOREVER)));
     assert_eq!(alone.recall(2, vec![whole(1)]).first(), Some(&forget_name(ROOT, b"other")));
 }
 
 #[test]
-fn absent_names_without_end_are_told_without_time() {
+fn many_absent_names_are_answered_without_a_lifetime() {
     let mut alone = with_listing(&[b"a"]);
     let mut told = 0;
     for index in 0..10_000_u32 {
@@ -315,8 +321,8 @@ fn a_recall_waits_for_the_fd_of_an_open_file_and_no_longer() {
         got.fd = Fd(3);
     }
     alone.reply(tag, &reply).unwrap();
-    assert_eq!(alone.told, [Told::Recalled(1)]);
-    assert_eq!(alone.recall(2, vec![whole(9)]), [forget_node(node), Told::Recalled(2)]);
+    assert_eq!(alone.kernel_steps, [KernelStep::Recalled(1)]);
+    assert_eq!(alone.recall(2, vec![whole(9)]), [forget_node(node), KernelStep::Recalled(2)]);
     alone.call(Call::Release { node, handle, flock_owner: None });
     assert!(matches!(alone.asked.pop_front(), Some((_, Request::Get(get))) if get.target.fd == Fd(3)));
 }
@@ -330,7 +336,7 @@ fn a_recall_does_not_wait_for_an_fd_that_is_asked_for_behind_all_that_waits() {
         alone.call(Call::Lookup { parent: ROOT, name: name.as_bytes() });
     }
     assert_eq!(alone.asked.len(), REQUESTS_MAX, "no tag is free");
-    assert_eq!(alone.recall(1, vec![whole(9)]), [forget_node(node), Told::Recalled(1)]);
+    assert_eq!(alone.recall(1, vec![whole(9)]), [forget_node(node), KernelStep::Recalled(1)]);
 }
 
 #[test]
@@ -339,7 +345,7 @@ fn a_recall_is_answered_although_the_fd_cannot_be_had() {
     alone.recall(1, vec![whole(9)]);
     let tag = alone.next();
     alone.reply(tag, &Reply::Error(wirefs_op::Errno::Stale.into())).unwrap();
-    assert_eq!(alone.told, [Told::Recalled(1)]);
+    assert_eq!(alone.kernel_steps, [KernelStep::Recalled(1)]);
 }
 
 #[test]
@@ -347,9 +353,9 @@ fn a_recall_whose_connection_broke_is_not_answered() {
     let (mut alone, _, _) = with_open_file();
     alone.recall(1, vec![whole(9)]);
     alone.lost();
-    assert_eq!(alone.told, []);
+    assert_eq!(alone.kernel_steps, []);
     alone.tick(Duration::from_secs(60));
-    assert!(!alone.told.iter().any(|told| matches!(told, Told::Recalled(_))));
+    assert!(!alone.kernel_steps.iter().any(|told| matches!(told, KernelStep::Recalled(_))));
 }
 
 #[test]
@@ -358,7 +364,7 @@ fn a_server_that_withholds_an_fd_and_recalls_without_end_is_given_few_requests_a
     let mut answered = 0;
     for serial in 0..20_000 {
         let told = alone.recall(serial, vec![whole(9)]);
-        answered += told.iter().filter(|told| matches!(told, Told::Recalled(_))).count();
+        answered += told.iter().filter(|told| matches!(told, KernelStep::Recalled(_))).count();
     }
     assert_eq!(alone.asked.len(), 1);
     assert_eq!(answered, 20_000 - 4096);
@@ -374,7 +380,7 @@ fn recalls_without_end_of_ids_that_nobody_knows_leave_what_is_known() {
                     if at % 2 == 0 { whole(1000 + serial * 300 + at) } else { named(2000 + at, &[b'n'; 200]) }
                 })
                 .collect();
-        assert_eq!(alone.recall(serial, items), [Told::Recalled(serial)]);
+        assert_eq!(alone.recall(serial, items), [KernelStep::Recalled(serial)]);
     }
     let call = alone.call(getattr(node));
     assert!(matches!(alone.answer(call), Some(Answer::Attr(_, FOREVER))));
@@ -386,14 +392,14 @@ fn names_without_end_recalled_in_a_known_directory_end_in_asking_for_it_again() 
     let mut alone = with_listing(&[b"a", b"b"]);
     for serial in 0..10_000_u64 {
         let told = alone.recall(serial, vec![named(1, format!("n{serial}").as_bytes())]);
-        assert_eq!(told, [forget_node(ROOT), Told::Recalled(serial)]);
+        assert_eq!(told, [forget_node(ROOT), KernelStep::Recalled(serial)]);
     }
     let call = alone.call(Call::Lookup { parent: ROOT, name: b"a" });
     assert_eq!((alone.answer(call), alone.asked.len()), (None, 1));
 }
 
 #[test]
-fn the_end_of_a_term_is_told_to_the_kernel_once_for_each_node_and_name() {
+fn end_of_a_term_invalidates_each_node_and_name_once() {
     let names: Vec<Vec<u8>> = (0..700).map(|index| format!("{index:04}").into_bytes()).collect();
     let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
     let mut alone = Alone::leased();
@@ -411,15 +417,17 @@ fn the_end_of_a_term_is_told_to_the_kernel_once_for_each_node_and_name() {
         alone.call(readdir(ROOT, handle, offset));
     }
     alone.tick(Duration::from_secs(14));
-    assert_eq!(alone.told, []);
+    assert_eq!(alone.kernel_steps, []);
     alone.tick(Duration::from_secs(2));
-    let (entries, nodes): (Vec<_>, Vec<_>) =
-        alone.told.iter().partition(|told| matches!(told, Told::Forget(Invalidate::Entry { .. })));
+    let (entries, nodes): (Vec<_>, Vec<_>) = alone
+        .kernel_steps
+        .iter()
+        .partition(|told| matches!(told, KernelStep::Forget(Invalidate::Entry { .. })));
     assert_eq!((entries.len(), nodes.len()), (700, 701));
-    assert!(matches!(alone.told[0], Told::Forget(Invalidate::Entry { .. })), "names first");
-    alone.told.clear();
+    assert!(matches!(alone.kernel_steps[0], KernelStep::Forget(Invalidate::Entry { .. })), "names first");
+    alone.kernel_steps.clear();
     alone.tick(Duration::from_secs(20));
-    assert_eq!(alone.told, [], "once is enough");
+    assert_eq!(alone.kernel_steps, [], "once is enough");
 }
 
 #[test]
@@ -442,7 +450,7 @@ fn random_leases_and_recalls_never_panic_and_answer_each_recall_once() {
                     serial += 1;
                     let items = (0..dice.below(4)).map(|_| random_item(&mut dice)).collect();
                     let told = alone.recall(serial, items);
-                    let answers = told.iter().filter(|told| matches!(told, Told::Recalled(_))).count();
+                    let answers = told.iter().filter(|told| matches!(told, KernelStep::Recalled(_))).count();
                     assert!(answers <= 1, "{told:?}");
                     continue;
                 }

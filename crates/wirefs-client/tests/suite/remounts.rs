@@ -144,7 +144,7 @@ fn own_changes_are_part_of_what_is_known_after_a_restart() {
 }
 
 #[test]
-fn before_the_server_is_heard_nothing_is_believed() {
+fn cached_data_is_unused_until_the_server_answers() {
     let mut world = warm();
     world.remount(1, config("lease"));
     let before = world.seats[1].sent.len();
@@ -176,7 +176,7 @@ fn a_directory_that_the_kernel_forgot_is_known_when_it_comes_back() {
 }
 
 #[test]
-fn beyond_a_bound_the_kernel_is_told_to_forget_and_listings_are_packed() {
+fn beyond_a_bound_nodes_are_forgotten_and_listings_are_packed() {
     let mut world = World::new(1, config("lease"), 2, STEADY);
     for dir in [b"d".as_slice(), b"e"] {
         let dir = world.directory(0, ROOT, dir);

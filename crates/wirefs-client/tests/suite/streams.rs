@@ -81,7 +81,7 @@ pub(crate) fn read(world: &mut World, node: TreeNodeId) {
 }
 
 #[test]
-fn who_walks_a_tree_waits_for_two_round_trips() {
+fn walk_of_a_tree_waits_for_two_round_trips() {
     let mut world = world("lease", 30, 10, 10);
     let mut seen = 0;
     let (took, requests, fetched) = cost(&mut world, |world| {
@@ -162,7 +162,7 @@ fn names_looked_up_in_one_directory_after_the_other_start_a_stream() {
 }
 
 #[test]
-fn who_reads_all_files_of_a_tree_waits_for_three_round_trips() {
+fn reading_all_files_of_a_tree_waits_for_three_round_trips() {
     let mut world = world("lease", 20, 20, 1000);
     let mut seen = 0;
     let (took, requests, fetched) = cost(&mut world, |world| {
@@ -188,7 +188,7 @@ fn begin_to_walk(world: &mut World) -> (TreeNodeId, TreeNodeId) {
 }
 
 #[test]
-fn directories_that_a_stream_has_not_told_of_yet_are_asked_for_with_their_contents() {
+fn directories_not_yet_streamed_are_requested_with_their_contents() {
     let mut world = world("lease", 20, 20, 1000);
     let (_, first) = begin_to_walk(&mut world);
     let finds = |world: &World| world.seats[1].sent.iter().filter(|kind| **kind == "Find").count();
@@ -203,7 +203,7 @@ fn directories_that_a_stream_has_not_told_of_yet_are_asked_for_with_their_conten
 }
 
 #[test]
-fn who_walks_does_not_wait_for_the_free_space() {
+fn walk_does_not_wait_for_the_free_space() {
     let mut world = world("lease", 20, 3, 10);
     world.pass(Duration::from_secs(20));
     let (dir, _) = begin_to_walk(&mut world);
@@ -305,7 +305,7 @@ fn what_was_fetched_ahead_and_is_too_old_is_dropped_and_counted_as_wasted() {
 }
 
 #[test]
-fn a_person_who_looks_at_one_directory_and_then_at_another_fetches_nothing() {
+fn separate_listings_of_two_directories_prefetch_nothing() {
     let mut world = world("lease", 10, 5, 10);
     let look_at = |world: &mut World, node: TreeNodeId| {
         let opened = handle(world.ask(1, Call::Opendir { node }));

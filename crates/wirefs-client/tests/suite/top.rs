@@ -33,7 +33,7 @@ fn a_small_tree_is_known_before_anybody_walks_it() {
 }
 
 #[test]
-fn who_walks_while_the_top_is_on_its_way_waits_for_one_round_trip() {
+fn walk_while_the_top_is_in_flight_waits_for_one_round_trip() {
     let mut world = world("lease", 30, 10, 10);
     let (took, ..) = cost(&mut world, |world| {
         world.greet(1);
@@ -43,7 +43,7 @@ fn who_walks_while_the_top_is_on_its_way_waits_for_one_round_trip() {
 }
 
 #[test]
-fn who_reads_all_files_of_a_tree_whose_top_is_known_waits_for_one_round_trip() {
+fn reading_all_files_of_a_known_top_waits_for_one_round_trip() {
     let mut world = world("lease", 20, 20, 1000);
     world.greet(1);
     world.settle();

@@ -18,7 +18,7 @@ pub(crate) enum Contender {
         lock: LockKind,
         /// Additions.
         rounds: u64,
-        /// What the choice of counters follows from.
+        /// The seed of the choice of counters.
         seed: u64,
     },
     /// Opens a file, prints `open`, and waits for a lock of all of it.

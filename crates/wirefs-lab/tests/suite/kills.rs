@@ -7,7 +7,7 @@
 //!      └── reference: the same, done to a plain directory
 //! ```
 //! Where the mount lives, the program sees no error. Where it was killed, the program does the step that failed once more, in the next
-//! mount; all before it must be there. In the end the tree is that of an undisturbed run. What was synced is on the disk after each power
+//! mount; all before it must be there. In the end the tree is that of an undisturbed run. Synced data is on the disk after each power
 //! cut, before the server is started again.
 //!
 //! `WIREFS_KILLS`, `WIREFS_KILLS_POWER` and `WIREFS_KILLS_CUTS` set how many there are of each, `WIREFS_KILLS_SEED` which: `make kills`.
@@ -37,14 +37,14 @@ const KILLS: u64 = 8;
 const STEPS_BETWEEN: u64 = 60;
 /// How long callers wait for a server: longer than any test.
 const OPTIONS: [&str; 3] = ["--journal", "--deadline", "300s"];
-/// What is compared in another way: a database is the same whatever order its pages have.
+/// The exceptions have a comparison of their own: the order of pages does not matter in a database.
 const LOOKS: Looks<'_> = Looks { mtimes: false, except: &work::EXCEPT };
 
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |text| text.parse().expect("a number"))
 }
 
-/// What the program and who kills know of each other.
+/// The state that the program shares with the thread that kills.
 #[derive(Default)]
 struct Course {
     /// Steps that were begun.
@@ -194,7 +194,7 @@ impl Plan {
 
 // S-90
 #[test]
-fn whoever_is_killed_and_whenever_the_tree_is_that_of_an_undisturbed_run() {
+fn tree_equals_that_of_an_undisturbed_run_after_kills_at_any_time() {
     let (kills, seed) = (setting("WIREFS_KILLS", KILLS), setting("WIREFS_KILLS_SEED", 1));
     let (power, cuts) = (setting("WIREFS_KILLS_POWER", 0), setting("WIREFS_KILLS_CUTS", 0));
     Plan { kills, power, cuts, seed, is_long: true }.run("kills");

@@ -57,11 +57,11 @@ impl State {
     pub(crate) fn apply_caller_state(&mut self, now: Time, call: CallId, caller: CallerState) {
         match caller {
             CallerState::AskedToEnd => self.client.asked_to_end(now, call),
-            CallerState::Dying if self.signaled.contains_key(&call) => {
+            CallerState::Exiting if self.signaled.contains_key(&call) => {
                 self.client.abandon(now, call);
             }
             // The kernel writes pages back for processes that have exited.
-            CallerState::Dying | CallerState::Running => {}
+            CallerState::Exiting | CallerState::Running => {}
         }
     }
 

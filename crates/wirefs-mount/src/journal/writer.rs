@@ -1,4 +1,4 @@
-//! The end of a journal. Entries are gathered, and written with one call before anything that they must precede.
+//! The end of a journal. Entries are batched, and written with one call before anything that they must precede.
 
 use super::disk::is_full;
 use super::group::Group;
@@ -16,7 +16,7 @@ use wirefs_op::message::version::BootId;
 use wirefs_op::{FileId, Frame};
 
 /// The maximum number of entries per write: the kernel accepts 1024 pieces, and each entry has three.
-const GATHERED_MAX: usize = 300;
+const BATCHED_MAX: usize = 300;
 
 /// The reason why nothing more can be written.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +49,7 @@ impl AppendError {
 }
 
 /// An unwritten entry.
-struct Gathered {
+struct BatchedEntry {
     head: [u8; HEAD_BYTES],
     frame: Frame,
 }
@@ -67,7 +67,7 @@ pub(super) struct Writer {
     /// The current segment, unless there was no space for one, and its header's checksum.
     file: Option<Arc<File>>,
     salt: u32,
-    gathered: Vec<Gathered>,
+    batch: Vec<BatchedEntry>,
     /// The last noted number below which all changes are answered.
     answered: u64,
     /// The last notes on exclusivity and on the server's clock.
@@ -99,7 +99,7 @@ impl Writer {
             live,
             file: Some(file),
             salt,
-            gathered: Vec::new(),
+            batch: Vec::new(),
             answered: 0,
             alone: None,
             seen: 0,
@@ -181,7 +181,7 @@ impl Writer {
     /// Restarts a journal without space. None of it is needed: the server has all changes below a number on stable
     /// storage for this boot. The old segments are removed first, to make space.
     pub(super) fn begin_anew(&mut self, below: u64, boot: BootId, group: &Group) -> Result<(), AppendError> {
-        self.gathered.clear();
+        self.batch.clear();
         (self.answered, self.alone, self.file) = (below, None, None);
         group.give_up();
         for (number, _) in segments(self.dir()).map_err(|error| self.cannot(error))?.into_iter().rev() {
@@ -228,19 +228,19 @@ impl Writer {
         group: &Group,
     ) -> Result<(), AppendError> {
         let head = head(kind, number, &body(&frame), Spot { salt: self.salt, offset });
-        self.gathered.push(Gathered { head, frame });
-        if self.gathered.len() >= GATHERED_MAX {
+        self.batch.push(BatchedEntry { head, frame });
+        if self.batch.len() >= BATCHED_MAX {
             self.write(group)?;
         }
         Ok(())
     }
 
-    /// Writes the gathered entries, which then survive this process.
+    /// Writes the batch of entries, which then survive this process.
     pub(super) fn write(&mut self, group: &Group) -> Result<(), AppendError> {
-        if self.gathered.is_empty() {
+        if self.batch.is_empty() {
             return Ok(());
         }
-        let parts = self.gathered.iter().flat_map(|entry| {
+        let parts = self.batch.iter().flat_map(|entry| {
             let [front, data] = body(&entry.frame);
             [entry.head.as_slice(), front, data]
         });
@@ -251,7 +251,7 @@ impl Writer {
             None => Err(io::ErrorKind::StorageFull.into()),
         };
         written.map_err(|error| AppendError::below(self.claim.dir(), error))?;
-        self.gathered.clear();
+        self.batch.clear();
         Ok(())
     }
 

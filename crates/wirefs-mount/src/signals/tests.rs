@@ -19,8 +19,8 @@ fn pending_end_signal_counts_unless_it_is_blocked() {
         (INTERRUPT, 0, 0, CallerState::AskedToEnd),
         (0, INTERRUPT, 0, CallerState::AskedToEnd),
         (0, INTERRUPT, INTERRUPT, CallerState::Running),
-        (KILL.0, INTERRUPT, 0, CallerState::Dying),
-        (KILL.0, 0, u64::MAX, CallerState::Dying),
+        (KILL.0, INTERRUPT, 0, CallerState::Exiting),
+        (KILL.0, 0, u64::MAX, CallerState::Exiting),
     ];
     for (thread, process, blocked, expected) in cases {
         let status = status("S (sleeping)", thread, process, blocked);
@@ -29,8 +29,8 @@ fn pending_end_signal_counts_unless_it_is_blocked() {
 }
 
 #[test]
-fn ended_thread_is_dying() {
-    assert_eq!(state_in(&status("Z (zombie)", 0, 0, 0)), CallerState::Dying);
-    assert_eq!(caller_state(u32::MAX), CallerState::Dying);
+fn ended_thread_is_exiting() {
+    assert_eq!(state_in(&status("Z (zombie)", 0, 0, 0)), CallerState::Exiting);
+    assert_eq!(caller_state(u32::MAX), CallerState::Exiting);
     assert_eq!(caller_state(std::process::id()), CallerState::Running);
 }

@@ -158,7 +158,7 @@ fn read_from_a_far_host_announces_its_wait() {
     let [near, far] = ["near", "far"].map(|name| lab.host(name).unwrap());
     let link = lab.link(&near, &far, LinkProfile::rtt(Duration::from_millis(40))).unwrap();
     let address = SocketAddr::from((link.address_b(), 0));
-    let read_until_said = || {
+    let read_until_announced = || {
         let store = open(&[address], |_| {});
         store_blocks(&store, 1..=1, 500);
         assert!(store.before_waiting(|| {
@@ -171,7 +171,7 @@ fn read_from_a_far_host_announces_its_wait() {
             check(&store, [1], 500);
         }
     };
-    near.run(read_until_said).unwrap();
+    near.run(read_until_announced).unwrap();
 }
 
 #[test]

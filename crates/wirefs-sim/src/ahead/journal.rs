@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use wirefs_client::call::{Answer, CallId};
-use wirefs_client::{Note, Said};
+use wirefs_client::{ChangeFact, Note};
 use wirefs_journal::delivery::nanos;
 use wirefs_journal::entry::NOT_EXCLUSIVE;
 use wirefs_journal::limits::WRITE_OUT_BYTES;
@@ -135,12 +135,12 @@ impl Journal {
         match note {
             Note::Alone(from) => self.alone = Some(from.unwrap_or(NOT_EXCLUSIVE)),
             Note::Seen(at) => self.seen = nanos(at),
-            Note::Said(..) | Note::Synced(..) => {}
+            Note::Fact(..) | Note::Synced(..) => {}
         }
         self.push(match note {
             Note::Alone(from) => Entry::Exclusive(from.unwrap_or(NOT_EXCLUSIVE)),
             Note::Seen(at) => Entry::LatestTime(nanos(at)),
-            Note::Said(number, said) => Entry::Outcome(number, outcome_of(said)),
+            Note::Fact(number, said) => Entry::Outcome(number, outcome_of(said)),
             Note::Synced(below, file) => Entry::Synced(below, file),
         });
     }
@@ -290,12 +290,12 @@ impl Journal {
     }
 }
 
-fn outcome_of(said: Said) -> ChangeOutcome {
+fn outcome_of(said: ChangeFact) -> ChangeOutcome {
     let answered = ChangeOutcome { is_answered: true, ..ChangeOutcome::default() };
     match said {
-        Said::Refused => ChangeOutcome { is_rejected: true, ..answered },
-        Said::Made(id) => ChangeOutcome { made: Some(id), ..answered },
-        Said::Went(offset) => ChangeOutcome { offset: Some(offset), ..answered },
-        Said::Expected(offset) => ChangeOutcome { offset: Some(offset), ..ChangeOutcome::default() },
+        ChangeFact::Rejected => ChangeOutcome { is_rejected: true, ..answered },
+        ChangeFact::Created(id) => ChangeOutcome { made: Some(id), ..answered },
+        ChangeFact::WroteAt(offset) => ChangeOutcome { offset: Some(offset), ..answered },
+        ChangeFact::WillWriteAt(offset) => ChangeOutcome { offset: Some(offset), ..ChangeOutcome::default() },
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Place;
 use std::collections::BTreeSet;
-use wirefs_client::call::{Call, Handle, TreeNodeId, UNOPENED};
+use wirefs_client::call::{Call, Handle, STATELESS, TreeNodeId};
 
 #[derive(Clone, Debug)]
 pub(super) enum Matter {
@@ -37,7 +37,7 @@ impl Matter {
             Call::Lookup { parent, name } => Matter::Name(parent, name.to_vec()),
             Call::Getattr { node, .. } => Matter::Node(node),
             Call::Readdir { node, handle, offset, .. } => {
-                Matter::Directory(node, (handle == UNOPENED).then_some(offset))
+                Matter::Directory(node, (handle == STATELESS).then_some(offset))
             }
             Call::Read { handle, .. } if direct_io.contains(&handle) => return None,
             Call::Read { node, offset, .. } => Matter::Contents(node, offset),

@@ -2,7 +2,7 @@
 
 use super::{Busy, Closing, Locked, Open, Operation, Place, Renaming};
 use crate::world::World;
-use wirefs_client::call::{Answer, CallId, Entry, Handle, Listed, TreeNodeId, UNOPENED};
+use wirefs_client::call::{Answer, CallId, Entry, Handle, Listed, STATELESS, TreeNodeId};
 use wirefs_op::{Errno, FileId, Kind, LockKind, Request, Time};
 
 impl World {
@@ -195,7 +195,7 @@ impl World {
         if part.is_empty() {
             let listed = std::mem::take(listed);
             self.check_listing(index, busy.began, dir, &listed);
-            if handle == UNOPENED {
+            if handle == STATELESS {
                 return None;
             }
             return Some(Busy { operation: Operation::CloseList(node, handle), ..busy });
@@ -209,7 +209,7 @@ impl World {
             listed.push((entry.name, FileId { fs: 0, ino: entry.ino, generation: 1 }));
         }
         // Now and then the program stops reading, or its kernel has cached the rest meanwhile.
-        if handle == UNOPENED && (self.dice.chance(1, 8) || self.is_listed(index, &mut busy)) {
+        if handle == STATELESS && (self.dice.chance(1, 8) || self.is_listed(index, &mut busy)) {
             return None;
         }
         Some(busy)

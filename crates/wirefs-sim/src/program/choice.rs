@@ -4,7 +4,7 @@ use super::{Closing, NAMES, Open, Operation, Place, Renaming, THREADS};
 use crate::program::own::{Edit, OwnChange};
 use crate::world::{Event, World};
 use bytes::Bytes;
-use wirefs_client::call::{Call, ROOT, TreeNodeId, UNOPENED};
+use wirefs_client::call::{Call, ROOT, STATELESS, TreeNodeId};
 use wirefs_op::{FileId, Kind, LockKind};
 
 /// Weights where programs lock files: look up, open, read, write, lock.
@@ -71,7 +71,7 @@ impl World {
     /// Lists a directory, which is opened first if the kernel does so.
     pub(crate) fn list(&self, index: usize, node: TreeNodeId, dir: FileId) -> Operation {
         let keeps_listings = self.hosts.get(index).is_some_and(|host| host.keeps_listings());
-        let handle = (self.plan.spares_opendir && keeps_listings).then_some(UNOPENED);
+        let handle = (self.plan.spares_opendir && keeps_listings).then_some(STATELESS);
         Operation::List { node, dir, handle, offset: 0, listed: Vec::new() }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Busy, Operation, Place, Renaming};
 use crate::world::World;
-use wirefs_client::call::{Handle, TreeNodeId, UNOPENED};
+use wirefs_client::call::{Handle, STATELESS, TreeNodeId};
 use wirefs_op::{FileId, Stat};
 
 impl World {
@@ -37,7 +37,7 @@ impl World {
                 *has_attributes = true;
                 self.is_read(index, busy, (node, handle), (offset, count), stat.size)
             }
-            Operation::List { handle: Some(UNOPENED), .. } => self.is_listed(index, busy),
+            Operation::List { handle: Some(STATELESS), .. } => self.is_listed(index, busy),
             Operation::Open(..)
             | Operation::Write { .. }
             | Operation::Set { .. }

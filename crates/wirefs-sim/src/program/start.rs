@@ -3,7 +3,7 @@
 use super::{Busy, Closing, Operation, Renaming};
 use crate::program::own::Edit;
 use crate::world::World;
-use wirefs_client::call::{Call, CallId, Handle, OpenHow, TreeNodeId, UNOPENED, WriteData};
+use wirefs_client::call::{Call, CallId, Handle, OpenHow, STATELESS, TreeNodeId, WriteData};
 use wirefs_op::{LockFamily, LockRange, SetStat};
 
 /// The owner of all locks of a client.
@@ -93,7 +93,7 @@ impl World {
                 let (node, handle, offset) = (*node, *handle, *offset);
                 // An entry takes 160 bytes: some programs have room for few.
                 let bytes_max =
-                    if handle == UNOPENED { self.dice.one_of(&[4096, 4096, 400, 200]) } else { 4096 };
+                    if handle == STATELESS { self.dice.one_of(&[4096, 4096, 400, 200]) } else { 4096 };
                 let call =
                     Call::Readdir { node, handle, offset, bytes_max, entry_bytes: 152, with_stats: true };
                 self.call(index, call)

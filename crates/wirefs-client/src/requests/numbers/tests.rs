@@ -20,20 +20,20 @@ fn send(numbers: &mut Numbers, number: Option<u64>) -> Option<(u64, Option<Tnumb
     }
 }
 
-fn told(number: u64, answered: u64) -> Option<Tnumber> {
+fn stated(number: u64, answered: u64) -> Option<Tnumber> {
     Some(Tnumber { number, answered })
 }
 
 #[test]
-fn the_first_change_of_a_connection_is_told_its_number_and_the_rest_count_on() {
+fn first_change_of_a_connection_states_its_number_and_later_ones_count_on() {
     let mut numbers = agreed();
-    assert_eq!(send(&mut numbers, None), Some((1, told(1, 1))));
+    assert_eq!(send(&mut numbers, None), Some((1, stated(1, 1))));
     assert_eq!(send(&mut numbers, None), Some((2, None)));
     assert_eq!(send(&mut numbers, None), Some((3, None)));
 }
 
 #[test]
-fn what_is_sent_again_keeps_its_number_and_gaps_are_told() {
+fn changes_sent_again_keep_their_numbers_and_gaps_are_stated() {
     let mut numbers = agreed();
     for _ in 0..5 {
         send(&mut numbers, None);
@@ -42,8 +42,8 @@ fn what_is_sent_again_keeps_its_number_and_gaps_are_told() {
         numbers.answered(Some(answered));
     }
     numbers.attached(Some(1), true);
-    assert_eq!(send(&mut numbers, Some(2)), Some((2, told(2, 2))));
-    assert_eq!(send(&mut numbers, Some(4)), Some((4, told(4, 2))));
+    assert_eq!(send(&mut numbers, Some(2)), Some((2, stated(2, 2))));
+    assert_eq!(send(&mut numbers, Some(4)), Some((4, stated(4, 2))));
     assert_eq!(send(&mut numbers, Some(5)), Some((5, None)));
     assert_eq!(send(&mut numbers, None), Some((6, None)));
 }
@@ -56,7 +56,7 @@ fn a_change_that_was_given_up_leaves_a_gap() {
     numbers.answered(Some(1));
     numbers.answered(Some(2));
     numbers.attached(Some(1), true);
-    assert_eq!(send(&mut numbers, None), Some((3, told(3, 3))));
+    assert_eq!(send(&mut numbers, None), Some((3, stated(3, 3))));
 }
 
 #[test]
@@ -64,14 +64,14 @@ fn a_server_that_knows_no_numbers_gets_new_ones() {
     let mut numbers = agreed();
     send(&mut numbers, None);
     numbers.attached(Some(0), false);
-    assert_eq!(send(&mut numbers, None), Some((2, told(2, 2))));
+    assert_eq!(send(&mut numbers, None), Some((2, stated(2, 2))));
 }
 
 #[test]
 fn numbers_go_on_above_those_of_the_session_from_before() {
     let mut numbers = Numbers::default();
     numbers.attached(Some(70), true);
-    assert_eq!(send(&mut numbers, None), Some((70, told(70, 70))));
+    assert_eq!(send(&mut numbers, None), Some((70, stated(70, 70))));
 }
 
 // S-88
@@ -80,7 +80,7 @@ fn a_client_that_does_not_know_a_sessions_numbers_begins_above_all_that_the_serv
     let mut numbers = Numbers::default();
     numbers.attached(Some(70), false);
     let first = 70 + LEDGER_MAX;
-    assert_eq!(send(&mut numbers, None), Some((first, told(first, first))));
+    assert_eq!(send(&mut numbers, None), Some((first, stated(first, first))));
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn without_the_feature_nothing_is_numbered() {
 }
 
 #[test]
-fn the_server_is_told_in_time_what_was_answered() {
+fn server_learns_in_time_which_changes_were_answered() {
     let mut numbers = agreed();
     let mut remarks = 0;
     let (mut told, mut ledger) = (0, 0);
@@ -112,7 +112,7 @@ fn the_server_is_told_in_time_what_was_answered() {
 #[test]
 fn one_change_that_is_not_answered_holds_up_those_too_far_behind_it() {
     let mut numbers = agreed();
-    assert_eq!(send(&mut numbers, None), Some((1, told(1, 1))));
+    assert_eq!(send(&mut numbers, None), Some((1, stated(1, 1))));
     let mut sent = 1;
     while let Some((number, _)) = send(&mut numbers, None) {
         numbers.answered(Some(number));
@@ -121,5 +121,5 @@ fn one_change_that_is_not_answered_holds_up_those_too_far_behind_it() {
     assert_eq!(sent, LEDGER_MAX);
     numbers.answered(Some(1));
     let next = LEDGER_MAX + 1;
-    assert_eq!(send(&mut numbers, None), Some((next, told(next, next))));
+    assert_eq!(send(&mut numbers, None), Some((next, stated(next, next))));
 }

@@ -43,7 +43,7 @@ fn delegated(kind: LockKind) -> FileLocks {
 }
 
 #[test]
-fn all_locks_of_one_owner_are_answered_here_while_the_file_is_lent() {
+fn locks_of_one_owner_are_answered_locally_while_the_file_is_delegated() {
     let mut file = delegated(LockKind::Write);
     for asked in [lock(ONE, LockKind::Read, 0, 99), lock(ONE, LockKind::Write, 50, u64::MAX)] {
         assert_eq!(file.ask(START, true, asked), GRANTED);
@@ -56,7 +56,7 @@ fn all_locks_of_one_owner_are_answered_here_while_the_file_is_lent() {
 }
 
 #[test]
-fn readers_are_lent_a_shared_lock_which_becomes_exclusive_with_the_first_writer() {
+fn readers_get_a_shared_delegation_that_the_first_writer_makes_exclusive() {
     let mut file = delegated(LockKind::Read);
     assert_eq!(file.ask(START, true, lock(ONE, LockKind::Read, 0, 99)), GRANTED);
     assert_eq!(delegates(file.ask(START, true, lock(ONE, LockKind::Write, 7, 7))), LockKind::Write);
@@ -85,7 +85,7 @@ fn what_is_let_go_of_is_all_but_what_is_held() {
 }
 
 #[test]
-fn another_program_of_the_mount_is_refused_by_what_is_held_and_not_by_what_is_lent() {
+fn held_locks_refuse_another_local_program_and_delegations_do_not() {
     let mut file = delegated(LockKind::Write);
     let refused = Step::Refused(CallId(9), Refusal::Held);
     assert_eq!(file.ask(START, true, lock(OTHER, LockKind::Read, 0, 9)), refused);
@@ -108,7 +108,7 @@ fn another_program_of_the_mount_is_refused_by_what_is_held_and_not_by_what_is_le
 }
 
 #[test]
-fn a_file_that_nobody_holds_is_lent_to_whoever_comes_next() {
+fn unlocked_file_is_delegated_to_the_next_caller() {
     let mut file = delegated(LockKind::Read);
     assert_eq!(file.ask(START, true, unlock(ONE, 5, 5)), Step::Released);
     assert_eq!(delegates(file.ask(START, true, lock(OTHER, LockKind::Write, 1, 1))), LockKind::Write);
@@ -116,7 +116,7 @@ fn a_file_that_nobody_holds_is_lent_to_whoever_comes_next() {
 }
 
 #[test]
-fn who_is_refused_the_whole_file_asks_for_what_it_wants_and_not_again_for_all_of_it() {
+fn refused_delegation_is_followed_by_requests_for_the_range_alone() {
     let mut file = FileLocks::default();
     let asked = lock(ONE, LockKind::Write, 5, 5);
     delegates(file.ask(START, true, asked));
@@ -130,7 +130,7 @@ fn who_is_refused_the_whole_file_asks_for_what_it_wants_and_not_again_for_all_of
 }
 
 #[test]
-fn where_nobody_knows_whether_the_file_was_lent_it_is_let_go_of() {
+fn delegation_of_unknown_outcome_is_released() {
     let mut file = FileLocks::default();
     let asked = lock(ONE, LockKind::Write, 5, 5);
     delegates(file.ask(START, true, asked));
@@ -164,7 +164,7 @@ fn programs_at_the_server_wait_no_longer_than_for_the_end_of_a_few_seconds() {
 }
 
 #[test]
-fn a_flock_is_never_lent_as_another_kind_than_was_asked_for() {
+fn flock_is_never_delegated_as_another_kind() {
     let mut file = FileLocks::of(true);
     let all = |kind| lock(ONE, kind, 0, u64::MAX);
     assert_eq!(delegates(file.ask(START, true, all(LockKind::Write))), LockKind::Write);

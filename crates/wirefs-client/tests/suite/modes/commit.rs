@@ -128,7 +128,7 @@ fn what_is_sent_again_to_a_server_that_kept_its_ledger_is_numbered_in_the_order_
 }
 
 #[test]
-fn what_cannot_be_sent_again_is_told_as_lost() {
+fn data_that_cannot_be_sent_again_is_reported_as_lost() {
     let (mut alone, node, handle) = open_for_writing();
     alone.call(write(node, handle, 0, b"aaaa"));
     let (tag, ..) = next_write(&mut alone);

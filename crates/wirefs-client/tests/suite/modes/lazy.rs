@@ -63,7 +63,7 @@ fn a_rename_takes_along_what_was_written_before() {
 }
 
 #[test]
-fn what_is_gathered_is_written_in_its_order_and_over_what_was_there() {
+fn coalesced_writes_keep_their_order_and_overwrite_old_data() {
     let mut world = World::of(1, &[config("lazy=1m"), config("strict")], STEADY);
     let node = world.file(0, ROOT, b"f", &[1; 6000]);
     let open = handle(world.ask(0, Call::Open { node, how: READ_WRITE }));

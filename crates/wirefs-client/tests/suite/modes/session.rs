@@ -78,7 +78,7 @@ fn what_is_written_is_seen_by_nobody_else_before_close_and_by_each_open_after_it
 
 /// S-27
 #[test]
-fn of_two_who_wrote_the_last_to_close_wins_with_all_that_it_had() {
+fn last_writer_to_close_wins_with_its_whole_copy() {
     let mut world = world();
     let node = world.file(0, ROOT, b"f", b"......");
     let theirs = world.lookup(1, ROOT, b"f");
@@ -287,7 +287,7 @@ fn an_fsync_publishes_and_waits_for_the_disk() {
 }
 
 #[test]
-fn a_publication_that_is_cut_off_is_done_or_told_and_never_half_done() {
+fn interrupted_publication_is_complete_or_reported_and_never_partial() {
     for resumed in [true, false] {
         let mut world = world();
         let node = world.file(0, ROOT, b"f", b"old");

@@ -165,7 +165,7 @@ impl Kernel {
             _ => return,
         };
         self.reads_in_vain(node);
-        self.doubt_attributes(node);
+        self.invalidate_attributes(node);
     }
 
     /// Pages of the node that are being read are not kept: they are locked, and dropped when they arrive.
@@ -183,7 +183,7 @@ impl Kernel {
         self.names.retain(|(parent, _), believed| *parent != node && believed.what != Some(node));
     }
 
-    fn doubt_attributes(&mut self, node: TreeNodeId) {
+    fn invalidate_attributes(&mut self, node: TreeNodeId) {
         self.clock += 1;
         self.attributes.remove(&node);
         self.forgotten.insert(node, self.clock);
@@ -198,13 +198,13 @@ impl Kernel {
                 }
                 // Of a node that is not there nothing is forgotten.
                 if self.ids.contains_key(node) {
-                    self.doubt_attributes(*node);
+                    self.invalidate_attributes(*node);
                 }
                 for asked in self.asked.values_mut().filter(|asked| !asked.forgotten.is_empty()) {
                     asked.forgotten_behind.insert(*node);
                 }
             }
-            Invalidate::Listing { node } => self.doubt_attributes(*node),
+            Invalidate::Listing { node } => self.invalidate_attributes(*node),
             Invalidate::Entry { parent, name, .. } => {
                 let place = (*parent, name.clone());
                 self.names.remove(&place);
@@ -266,7 +266,7 @@ impl Kernel {
                 let (moved, other) = (self.names.remove(from), self.names.remove(to));
                 let nodes = [moved, other].map(|name| name.and_then(|name| name.what));
                 for node in [Some(from.0), Some(to.0)].into_iter().chain(nodes).flatten() {
-                    self.doubt_attributes(node);
+                    self.invalidate_attributes(node);
                 }
                 if let Some(moved) = moved.filter(|_| !asked.forgotten.contains(to)) {
                     self.names.insert(to.clone(), moved);
@@ -292,11 +292,11 @@ impl Kernel {
         for name in names {
             // What loses a name changes.
             if let Some(node) = self.names.remove(name).and_then(|name| name.what).filter(|_| !failed) {
-                self.doubt_attributes(node);
+                self.invalidate_attributes(node);
             }
         }
         for node in nodes {
-            self.doubt_attributes(*node);
+            self.invalidate_attributes(*node);
             // What was not written does not stay in the pages.
             if failed {
                 self.pages.remove(node);

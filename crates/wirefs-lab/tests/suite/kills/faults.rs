@@ -1,4 +1,4 @@
-//! What goes wrong, and how.
+//! The injected faults.
 
 use std::fs;
 use std::path::Path;

@@ -41,7 +41,7 @@ pub(super) enum Program {
     Make,
 }
 
-/// What they work with.
+/// The input files of the programs.
 #[derive(Clone)]
 pub(super) struct Materials(PathBuf);
 

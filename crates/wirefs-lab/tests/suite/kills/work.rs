@@ -1,4 +1,4 @@
-//! What the program does: rounds of steps, each of which can be done once more when nobody knows whether it was done.
+//! The work of the program: rounds of steps. A step of unknown outcome can be repeated.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
@@ -43,7 +43,7 @@ pub(super) enum Step {
     Clear(String),
 }
 
-/// What is in the synced file of a number, and its name.
+/// Returns the name and the contents of the synced file with this number.
 pub(super) fn synced(number: u64) -> (String, String) {
     (format!("f{number}"), format!("synced {number}"))
 }
@@ -137,7 +137,7 @@ pub(super) struct Steps {
     storm: Vec<bool>,
     /// The removal of each tree that is there.
     trees: Vec<Vec<Step>>,
-    /// What programs made.
+    /// The names that programs created.
     made: Vec<String>,
     row: u64,
     synced: u64,

@@ -35,7 +35,7 @@ fn changes_after_a_reboot_are_for_the_new_boot() {
 }
 
 #[test]
-fn written_changes_survive_the_process_and_gathered_ones_do_not() {
+fn written_changes_survive_the_process_and_coalesced_ones_do_not() {
     let stage = Stage::new();
     let journal = stage.begin(1);
     assert!(journal.record(1, write_to("one")) && journal.record(2, write_to("two")));

@@ -106,7 +106,7 @@ fn changes_after_a_resume_wait_for_those_before_it() {
 }
 
 #[test]
-fn tree_is_told_of_the_end_after_the_last_job() {
+fn tree_learns_of_the_end_after_the_last_job() {
     let mut world = World::attached();
     let change = world.execute(A, Tag(1), put(0));
     world.receive(A, Tag(2), put(1));

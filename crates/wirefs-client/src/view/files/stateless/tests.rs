@@ -36,14 +36,14 @@ fn ends(stateless: &mut StatelessListings, age: u64, thread: u32) -> Ending {
     stateless.ends(DIR, age, thread)
 }
 
-/// A thread is told all of a listing; which age that is of.
-fn told(stateless: &mut StatelessListings, handle: u64, part: Part) -> u64 {
+/// Reads a whole listing in one thread. Returns its age.
+fn read_whole(stateless: &mut StatelessListings, handle: u64, part: Part) -> u64 {
     stateless.lists(Handle(handle), open(3));
     stateless.tells(Handle(handle), part, NOW).unwrap().age
 }
 
 #[test]
-fn positions_are_told_apart_and_those_of_a_first_reading_are_small() {
+fn positions_are_distinct_and_small_in_a_first_reading() {
     assert_eq!(Position::of(0), Position::Begin);
     assert_eq!(Position::At(0, 5).offset(), Some(5));
     for position in
@@ -59,34 +59,34 @@ fn positions_are_told_apart_and_those_of_a_first_reading_are_small() {
 }
 
 #[test]
-fn what_is_promised_is_whole_and_is_dropped_when_it_is_doubted() {
+fn kept_listing_is_complete_and_is_dropped_when_invalidated() {
     let mut stateless = stateless();
     assert!(!stateless.invalidate(DIR), "nothing was told");
-    let age = told(&mut stateless, 1, ALL);
+    let age = read_whole(&mut stateless, 1, ALL);
     assert_eq!(ends(&mut stateless, age, 1), Ending::Whole);
     assert!(stateless.invalidate(DIR));
     assert!(!stateless.invalidate(DIR), "once");
     assert_eq!(ends(&mut stateless, age, 1), Ending::Plain, "of an age that is over");
-    assert_ne!(told(&mut stateless, 2, ALL), age);
+    assert_ne!(read_whole(&mut stateless, 2, ALL), age);
 }
 
 #[test]
-fn what_was_doubted_while_it_was_read_is_dropped_at_its_end() {
+fn listing_invalidated_during_a_reading_is_dropped_at_its_end() {
     let mut stateless = stateless();
-    let age = told(&mut stateless, 1, ALL);
+    let age = read_whole(&mut stateless, 1, ALL);
     assert!(!stateless.invalidate(DIR), "the kernel does not call it whole");
     assert_eq!(ends(&mut stateless, age, 1), Ending::Dropped);
     assert_eq!(ends(&mut stateless, age, 1), Ending::Plain);
-    let age = told(&mut stateless, 2, Part { is_promised: false, ..ALL });
+    let age = read_whole(&mut stateless, 2, Part { is_promised: false, ..ALL });
     assert_eq!(ends(&mut stateless, age, 1), Ending::Dropped, "it was not promised");
 }
 
 #[test]
-fn while_another_may_be_told_the_beginning_the_kernel_concludes_nothing() {
+fn kernel_keeps_no_listing_while_another_reading_may_begin() {
     for is_invalidated in [false, true] {
         let mut stateless = stateless();
-        let age = told(&mut stateless, 1, ALL);
-        told(&mut stateless, 2, Part { thread: 2, ..ALL });
+        let age = read_whole(&mut stateless, 1, ALL);
+        read_whole(&mut stateless, 2, Part { thread: 2, ..ALL });
         if is_invalidated {
             stateless.invalidate(DIR);
         }
@@ -95,7 +95,7 @@ fn while_another_may_be_told_the_beginning_the_kernel_concludes_nothing() {
         // The last one ends it.
         assert_eq!(ends(&mut stateless, age, 2), end);
         // Nobody reads while a name is changed here: who comes next ends what was left.
-        let age = told(&mut stateless, 3, Part { is_promised: !is_invalidated, ..ALL });
+        let age = read_whole(&mut stateless, 3, Part { is_promised: !is_invalidated, ..ALL });
         stateless.is_alone(DIR);
         assert_eq!(ends(&mut stateless, age, 3), end);
     }
@@ -104,8 +104,8 @@ fn while_another_may_be_told_the_beginning_the_kernel_concludes_nothing() {
 #[test]
 fn an_age_is_ended_once_and_nothing_of_it_begins_behind_that() {
     let mut stateless = stateless();
-    let age = told(&mut stateless, 1, ALL);
-    told(&mut stateless, 2, Part { thread: 2, ..ALL });
+    let age = read_whole(&mut stateless, 1, ALL);
+    read_whole(&mut stateless, 2, Part { thread: 2, ..ALL });
     stateless.goes_on(1);
     assert_eq!(ends(&mut stateless, age, 2), Ending::Whole);
     assert_eq!(ends(&mut stateless, age, 1), Ending::Plain, "that one's end may come late");
@@ -120,11 +120,11 @@ fn an_age_is_ended_once_and_nothing_of_it_begins_behind_that() {
 #[test]
 fn a_thread_that_is_not_known_may_be_any_and_is_waited_for() {
     let mut stateless = stateless();
-    let age = told(&mut stateless, 1, Part { thread: 0, is_promised: false, ..ALL });
+    let age = read_whole(&mut stateless, 1, Part { thread: 0, is_promised: false, ..ALL });
     assert_eq!(ends(&mut stateless, age, 0), Ending::Plain);
     let until = stateless.awaits(DIR).unwrap();
     assert_eq!(stateless.awaits(DIR), None, "once");
-    told(&mut stateless, 2, Part { thread: 2, ..ALL });
+    read_whole(&mut stateless, 2, Part { thread: 2, ..ALL });
     stateless.passed(DIR, until);
     assert_eq!(ends(&mut stateless, age, 0), Ending::Plain, "another was told since");
     let until = stateless.awaits(DIR).unwrap();
@@ -136,9 +136,9 @@ fn a_thread_that_is_not_known_may_be_any_and_is_waited_for() {
 #[test]
 fn of_too_many_threads_some_are_not_known_any_more() {
     let mut stateless = stateless();
-    let age = told(&mut stateless, 1, ALL);
+    let age = read_whole(&mut stateless, 1, ALL);
     for thread in 2..2000 {
-        told(&mut stateless, u64::from(thread), Part { thread, ..ALL });
+        read_whole(&mut stateless, u64::from(thread), Part { thread, ..ALL });
     }
     assert_eq!(stateless.threads.len(), THREADS_MAX);
     (1..2000).for_each(|thread| stateless.goes_on(thread));
@@ -148,12 +148,12 @@ fn of_too_many_threads_some_are_not_known_any_more() {
 }
 
 #[test]
-fn what_is_whole_is_dropped_later_though_what_was_told_since_was_not_promised() {
+fn complete_listing_is_dropped_later_although_newer_entries_were_not_kept() {
     let mut stateless = stateless();
-    let age = told(&mut stateless, 1, ALL);
+    let age = read_whole(&mut stateless, 1, ALL);
     assert_eq!(ends(&mut stateless, age, 1), Ending::Whole);
-    let age = told(&mut stateless, 2, Part { is_promised: false, ..ALL });
-    told(&mut stateless, 3, Part { thread: 2, is_promised: false, ..ALL });
+    let age = read_whole(&mut stateless, 2, Part { is_promised: false, ..ALL });
+    read_whole(&mut stateless, 3, Part { thread: 2, is_promised: false, ..ALL });
     assert_eq!(ends(&mut stateless, age, 1), Ending::Plain);
     assert!(stateless.invalidate(DIR));
 }

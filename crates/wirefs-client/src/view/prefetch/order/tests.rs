@@ -27,7 +27,7 @@ fn directories_come_by_name_or_by_inode_and_files_do_not() {
 }
 
 #[test]
-fn the_order_is_told_by_what_comes_next_in_one_of_them_only() {
+fn order_is_recognized_by_successors_that_only_one_order_has() {
     assert_eq!(Order::of_step(&listing(), None, id(30)), Some(Order::Name));
     assert_eq!(Order::of_step(&listing(), None, id(10)), Some(Order::Inode));
     assert_eq!(Order::of_step(&listing(), None, id(20)), None, "it is first in neither");
@@ -36,7 +36,7 @@ fn the_order_is_told_by_what_comes_next_in_one_of_them_only() {
 }
 
 #[test]
-fn directories_far_behind_in_a_long_listing_are_told_too() {
+fn directories_late_in_a_long_listing_are_recognized_too() {
     let count = 2 * AMONG_MAX as u64;
     let name = |number: u64| format!("{number:06}");
     // The inode numbers go down as the names go up.

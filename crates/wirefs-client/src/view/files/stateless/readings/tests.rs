@@ -65,7 +65,7 @@ fn a_directory_with_many_readings_gives_up_its_own() {
 
 // S-31
 #[test]
-fn who_is_in_the_midst_stays_whatever_others_come_to_the_end_of() {
+fn reading_in_progress_stays_when_other_readings_end() {
     let mut readings = Readings::within(64 * MIB);
     let shared = Handle(1);
     readings.lists(shared, open(DIR, listing(100)));
@@ -95,7 +95,7 @@ fn who_is_in_the_midst_stays_whatever_others_come_to_the_end_of() {
 }
 
 #[test]
-fn who_does_not_go_on_for_long_gives_way_where_much_is_taken() {
+fn idle_reading_is_evicted_under_memory_pressure() {
     let mut readings = Readings::within(64 * MIB);
     (0..70).for_each(|number| begin(&mut readings, DIR, number, 1000, BEGINS));
     let late = NOW + SLOW + Duration::from_secs(1);
@@ -133,7 +133,7 @@ fn what_readings_share_is_counted_once_and_until_the_last_is_gone() {
 }
 
 #[test]
-fn what_nobody_was_told_of_is_dropped() {
+fn listing_without_readers_is_dropped() {
     let mut readings = Readings::within(64 * MIB);
     readings.lists(Handle(1), open(DIR, listing(3)));
     readings.drop_vain(Handle(1));

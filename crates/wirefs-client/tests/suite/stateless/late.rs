@@ -108,7 +108,7 @@ fn a_beginning_and_an_end_that_come_behind_a_recall_do_not_make_a_listing_whole(
 
 // S-34
 #[test]
-fn a_listing_that_somebody_left_is_kept_once_nobody_has_it_on_its_way() {
+fn abandoned_listing_is_kept_once_no_reply_is_in_flight() {
     let (mut world, theirs, dir) = world("lease", 2);
     let mut kernel = Listing::default();
     // All in one answer, and its reader does not ask for more.

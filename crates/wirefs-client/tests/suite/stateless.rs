@@ -2,13 +2,13 @@
 
 mod late;
 
-use crate::alone::{Alone, Told, got, stat};
+use crate::alone::{Alone, KernelStep, got, stat};
 use crate::config;
 use crate::deeds::{create, entry, handle};
 use crate::world::{STEADY, World};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, CallId, Caller, Invalidate, Listed, ROOT, TreeNodeId, UNOPENED};
+use wirefs_client::call::{Answer, Call, CallId, Caller, Invalidate, Listed, ROOT, STATELESS, TreeNodeId};
 use wirefs_op::message::error::Rerror;
 use wirefs_op::message::get::GotMode;
 use wirefs_op::message::remove::Rremove;
@@ -19,7 +19,7 @@ const NAMES: usize = 40;
 
 /// Room for about six entries.
 fn readdir(node: TreeNodeId, offset: u64) -> Call<'static> {
-    Call::Readdir { node, handle: UNOPENED, offset, bytes_max: 1000, entry_bytes: 152, with_stats: true }
+    Call::Readdir { node, handle: STATELESS, offset, bytes_max: 1000, entry_bytes: 152, with_stats: true }
 }
 
 fn name(number: usize) -> Vec<u8> {
@@ -232,10 +232,14 @@ fn a_first_listing_that_overtakes_a_change_whose_caller_was_killed_is_not_kept()
     let now = alone.now;
     assert!(alone.client.abandon(now, unlink));
     alone.outputs();
-    alone.told.clear();
+    alone.kernel_steps.clear();
     assert_eq!(listed_empty(&mut alone), Answer::Listing(Vec::new()), "the kernel keeps it");
     alone.reply(tag, &Reply::Remove(Rremove { dir: None })).unwrap();
-    assert!(alone.told.contains(&Told::Forget(Invalidate::Listing { node: ROOT })), "{:?}", alone.told);
+    assert!(
+        alone.kernel_steps.contains(&KernelStep::Forget(Invalidate::Listing { node: ROOT })),
+        "{:?}",
+        alone.kernel_steps
+    );
 }
 
 // S-32
@@ -245,11 +249,23 @@ fn a_change_of_unknown_outcome_leaves_the_kernel_the_pages_that_it_gathers_in() 
     assert_eq!(listed_empty(&mut alone), Answer::Listing(Vec::new()));
     alone.call(Call::Unlink { parent: ROOT, name: b"f" });
     alone.next();
-    alone.told.clear();
+    alone.kernel_steps.clear();
     alone.lost();
-    assert!(alone.told.contains(&Told::Forget(Invalidate::Listing { node: ROOT })), "{:?}", alone.told);
-    assert!(alone.told.contains(&Told::Forget(Invalidate::Node { node: ROOT, offset: -1, length: 0 })));
-    assert!(!alone.told.contains(&Told::Forget(Invalidate::Node { node: ROOT, offset: 0, length: 0 })));
+    assert!(
+        alone.kernel_steps.contains(&KernelStep::Forget(Invalidate::Listing { node: ROOT })),
+        "{:?}",
+        alone.kernel_steps
+    );
+    assert!(alone.kernel_steps.contains(&KernelStep::Forget(Invalidate::Node {
+        node: ROOT,
+        offset: -1,
+        length: 0
+    })));
+    assert!(!alone.kernel_steps.contains(&KernelStep::Forget(Invalidate::Node {
+        node: ROOT,
+        offset: 0,
+        length: 0
+    })));
 }
 
 // S-30
@@ -280,7 +296,7 @@ fn what_the_server_refuses_fails_when_it_is_read() {
 
 // S-31
 #[test]
-fn who_takes_the_first_of_many_and_removes_it_again_and_again_fills_no_memory() {
+fn repeated_removal_of_the_first_of_many_entries_fills_no_memory() {
     let many = 1500;
     let (mut world, _, dir) = world("lease", many);
     let lister = part(world.ask(1, readdir(ROOT, 0)));
