@@ -21,22 +21,22 @@ const COUNTER_BYTES: u64 = 8;
 
 /// A family of locks, which do not exclude those of the other family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LockKind {
+pub enum ContendedLock {
     /// `flock`: the whole file.
     Flock,
     /// `fcntl`: a range; here the bytes of a counter.
     Fcntl,
 }
 
-impl LockKind {
+impl ContendedLock {
     /// Both.
-    pub const ALL: [LockKind; 2] = [LockKind::Flock, LockKind::Fcntl];
+    pub const ALL: [ContendedLock; 2] = [ContendedLock::Flock, ContendedLock::Fcntl];
 
     /// The word for it.
     pub fn name(self) -> &'static str {
         match self {
-            LockKind::Flock => "flock",
-            LockKind::Fcntl => "fcntl",
+            ContendedLock::Flock => "flock",
+            ContendedLock::Fcntl => "fcntl",
         }
     }
 
@@ -44,8 +44,8 @@ impl LockKind {
     ///
     /// # Errors
     /// The words there are.
-    pub fn parse(word: &str) -> Result<LockKind, String> {
-        let known = LockKind::ALL.into_iter().find(|kind| kind.name() == word);
+    pub fn parse(word: &str) -> Result<ContendedLock, String> {
+        let known = ContendedLock::ALL.into_iter().find(|kind| kind.name() == word);
         known.ok_or_else(|| format!("`{word}` is neither flock nor fcntl"))
     }
 
@@ -55,8 +55,8 @@ impl LockKind {
     /// Those of `flock` and `F_SETLKW`.
     pub fn take(self, file: &File, range: RangeLock) -> io::Result<()> {
         match self {
-            LockKind::Flock => flock(file, FlockOperation::LockExclusive).map_err(Into::into),
-            LockKind::Fcntl => range.take(file),
+            ContendedLock::Flock => flock(file, FlockOperation::LockExclusive).map_err(Into::into),
+            ContendedLock::Fcntl => range.take(file),
         }
     }
 
@@ -66,8 +66,8 @@ impl LockKind {
     /// Those of `flock` and `F_SETLK`.
     pub fn release(self, file: &File, range: RangeLock) -> io::Result<()> {
         match self {
-            LockKind::Flock => flock(file, FlockOperation::Unlock).map_err(Into::into),
-            LockKind::Fcntl => range.release(file),
+            ContendedLock::Flock => flock(file, FlockOperation::Unlock).map_err(Into::into),
+            ContendedLock::Fcntl => range.release(file),
         }
     }
 }
@@ -78,7 +78,7 @@ pub struct Adder {
     /// The file of the counters.
     pub path: PathBuf,
     /// The locks that it takes.
-    pub lock: LockKind,
+    pub lock: ContendedLock,
     /// Additions.
     pub rounds: u64,
     /// The seed of its choice of counters.
@@ -135,7 +135,7 @@ pub fn sum_of_counters(path: &Path) -> Result<u64, LabError> {
 ///
 /// # Errors
 /// A call that fails.
-pub fn wait_for_lock(path: &Path, lock: LockKind, opened: impl FnOnce()) -> Result<(), LabError> {
+pub fn wait_for_lock(path: &Path, lock: ContendedLock, opened: impl FnOnce()) -> Result<(), LabError> {
     let failed = |error| LabError::io(format!("lock {}", path.display()), error);
     let file = File::options().read(true).write(true).open(path).map_err(failed)?;
     opened();

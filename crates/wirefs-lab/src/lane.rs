@@ -39,10 +39,10 @@ struct FrameFate {
 
 /// One direction of a link.
 ///
-/// Usage: [`push`](Lane::push) each frame with the time at which it was sent; at [`deadline`](Lane::deadline) or later,
-/// [`poll`](Lane::poll) until it returns `None`.
+/// Usage: [`push`](EmulatedLane::push) each frame with the time at which it was sent; at [`deadline`](EmulatedLane::deadline) or later,
+/// [`poll`](EmulatedLane::poll) until it returns `None`.
 #[derive(Debug)]
-pub struct Lane {
+pub struct EmulatedLane {
     profile: LaneProfile,
     random: Random,
     cut: bool,
@@ -59,10 +59,10 @@ pub struct Lane {
     counters: LaneCounters,
 }
 
-impl Lane {
+impl EmulatedLane {
     /// Creates an empty direction; `seed` determines its random decisions.
-    pub fn new(profile: LaneProfile, seed: u64) -> Lane {
-        Lane {
+    pub fn new(profile: LaneProfile, seed: u64) -> EmulatedLane {
+        EmulatedLane {
             profile,
             random: Random::new(seed),
             cut: false,
@@ -86,7 +86,7 @@ impl Lane {
         self.profile = profile;
     }
 
-    /// Drops all frames in flight, and all frames until [`heal`](Lane::heal).
+    /// Drops all frames in flight, and all frames until [`heal`](EmulatedLane::heal).
     pub fn cut(&mut self) {
         self.cut = true;
         self.counters.dropped_by_cut += (self.ring.len() + self.heap.len()) as u64;

@@ -3,7 +3,7 @@
 use wirefs_op::Time;
 
 use crate::counters::LinkCounters;
-use crate::lane::Lane;
+use crate::lane::EmulatedLane;
 use crate::profile::LinkProfile;
 
 /// A direction of a link between host A, the first, and host B.
@@ -23,8 +23,8 @@ impl Direction {
 /// A link: two independent directions with one seed.
 #[derive(Debug)]
 pub struct Link {
-    a_to_b: Lane,
-    b_to_a: Lane,
+    a_to_b: EmulatedLane,
+    b_to_a: EmulatedLane,
     mtu: u32,
     seed: u64,
     refused: u64,
@@ -34,9 +34,9 @@ impl Link {
     /// Creates an idle link. The caller must have validated the profile with [`LinkProfile::check`].
     pub fn new(profile: LinkProfile) -> Link {
         Link {
-            a_to_b: Lane::new(profile.a_to_b, profile.seed),
+            a_to_b: EmulatedLane::new(profile.a_to_b, profile.seed),
             // The complement of the seed, so that the two directions lose different frames.
-            b_to_a: Lane::new(profile.b_to_a, !profile.seed),
+            b_to_a: EmulatedLane::new(profile.b_to_a, !profile.seed),
             mtu: profile.mtu,
             seed: profile.seed,
             refused: 0,
@@ -101,7 +101,7 @@ impl Link {
         }
     }
 
-    fn lane_mut(&mut self, direction: Direction) -> &mut Lane {
+    fn lane_mut(&mut self, direction: Direction) -> &mut EmulatedLane {
         match direction {
             Direction::AToB => &mut self.a_to_b,
             Direction::BToA => &mut self.b_to_a,

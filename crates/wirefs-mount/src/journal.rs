@@ -237,7 +237,7 @@ impl Journal {
         self.with(|writer, group| match note {
             Note::Alone(from) => writer.alone(from, group),
             Note::Seen(at) => writer.seen(nanos(at), group),
-            Note::Fact(number, said) => writer.told(number, &answer_of(said), group),
+            Note::Fact(number, said) => writer.outcome(number, &answer_of(said), group),
             Note::Synced(below, file) => writer.synced(below, file, group),
         })
     }
@@ -294,10 +294,10 @@ impl Journal {
     /// Writes everything that must precede a frame: earlier changes, and the replies that the server may forget.
     /// `false` if the journal fails now.
     pub(super) fn before(&self, frame: &Frame) -> bool {
-        let told = told(frame);
+        let acknowledged = acknowledgment_of(frame);
         self.with(|writer, group| {
-            if let Some(told) = told {
-                writer.answered(told.answered, group)?;
+            if let Some(acknowledged) = acknowledged {
+                writer.answered(acknowledged.answered, group)?;
             }
             writer.write(group)
         })
@@ -407,8 +407,8 @@ fn answer_of(said: ChangeFact) -> ChangeOutcome {
     }
 }
 
-/// Decodes a frame that tells the server which replies it may forget.
-fn told(frame: &Frame) -> Option<Tnumber> {
+/// Decodes a frame that acknowledges replies, which the server may forget then.
+fn acknowledgment_of(frame: &Frame) -> Option<Tnumber> {
     const NUMBER: u8 = 162;
     if frame.head.get(4) != Some(&NUMBER) {
         return None;

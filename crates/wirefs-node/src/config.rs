@@ -29,7 +29,7 @@ pub struct NodeConfig {
     /// Nodes on other segments. This node announces itself there until it gets an answer.
     pub peers: Vec<SocketAddr>,
     /// The keys that may join.
-    pub trust: PeerTrust,
+    pub trust: NodeTrust,
     /// Intervals and timeouts of failure detection.
     pub timing: ProbeTiming,
     /// Seed of the pseudorandom generator.
@@ -38,18 +38,18 @@ pub struct NodeConfig {
 
 /// The keys that may join.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PeerTrust {
+pub enum NodeTrust {
     /// Any node that can send packets to this one.
     Anyone,
     /// Nodes with one of these keys.
     Only(BTreeSet<NodeKey>),
 }
 
-impl PeerTrust {
+impl NodeTrust {
     pub(crate) fn admits(&self, key: &NodeKey) -> bool {
         match self {
-            PeerTrust::Anyone => true,
-            PeerTrust::Only(keys) => keys.contains(key),
+            NodeTrust::Anyone => true,
+            NodeTrust::Only(keys) => keys.contains(key),
         }
     }
 }

@@ -14,7 +14,7 @@
 //! ```
 //! use ring::signature::{Ed25519KeyPair, KeyPair};
 //! use core::net::SocketAddr;
-//! use wirefs_node::{NodeConfig, NodeInput, NodeName, Node, NodeKey, NodeOutput, ProbeTiming, Signer, PeerTrust};
+//! use wirefs_node::{NodeConfig, NodeInput, NodeName, Node, NodeKey, NodeOutput, ProbeTiming, Signer, NodeTrust};
 //! use wirefs_op::Time;
 //!
 //! let node = |number: u8, name: &str| {
@@ -29,7 +29,7 @@
 //!         exports: Vec::new(),
 //!         cards: Vec::new(),
 //!         peers: Vec::new(),
-//!         trust: PeerTrust::Anyone,
+//!         trust: NodeTrust::Anyone,
 //!         timing: ProbeTiming::default(),
 //!         seed: number.into(),
 //!     })
@@ -70,7 +70,7 @@ mod table;
 
 mod node;
 
-pub use config::{NodeConfig, PeerTrust, ProbeTiming};
+pub use config::{NodeConfig, NodeTrust, ProbeTiming};
 pub use key::{NodeKey, NodeName};
 pub use member::Liveness;
 pub use node::Node;

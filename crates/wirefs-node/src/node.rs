@@ -5,7 +5,7 @@ mod receive;
 mod send;
 mod timers;
 
-use crate::config::{NodeConfig, PeerTrust, ProbeTiming};
+use crate::config::{NodeConfig, NodeTrust, ProbeTiming};
 use crate::gossip::{Gossip, UpdateKind};
 use crate::key::NodeKey;
 use crate::limits::{PACKETS_MAX, PEERS_MAX, REGISTERED_MAX, STALL_MIN};
@@ -36,7 +36,7 @@ pub struct Node {
     peers: Vec<SocketAddr>,
     /// Addresses from a registry.
     registered: Vec<SocketAddr>,
-    trust: PeerTrust,
+    trust: NodeTrust,
     timing: ProbeTiming,
     random: SplitMix64,
     counters: NodeCounters,

@@ -15,7 +15,7 @@ use wirefs_carrier::tls::Identity;
 use wirefs_node::limits::PACKET_BYTES_MAX;
 use wirefs_node::{
     Destination, Liveness, Node, NodeConfig, NodeCounters, NodeExport, NodeInput, NodeKey, NodeName,
-    NodeOutput, NodeRecord, PeerTrust, ProbeTiming, Signer,
+    NodeOutput, NodeRecord, NodeTrust, ProbeTiming, Signer,
 };
 use wirefs_op::Time;
 
@@ -216,7 +216,7 @@ fn config(plan: NodePlan, segment: &Segment) -> Result<NodeConfig, SegmentError>
         exports: plan.export.into_iter().map(|(export, _)| export).collect(),
         cards: plan.ether.map(|ether| ether.announced_cards()).unwrap_or_default(),
         peers: plan.peers,
-        trust: plan.trusted.map_or(PeerTrust::Anyone, PeerTrust::Only),
+        trust: plan.trusted.map_or(NodeTrust::Anyone, NodeTrust::Only),
         timing: ProbeTiming::default(),
         seed: born ^ u64::from_le_bytes(key.0.first_chunk().copied().unwrap_or_default()),
     })

@@ -12,7 +12,7 @@ use wirefs_circuit::{
     PeerTrust, Time,
 };
 use wirefs_lab::LaneProfile;
-use wirefs_lab::lane::Lane;
+use wirefs_lab::lane::EmulatedLane;
 
 const HEADER_BYTES: usize = 14;
 const BUFFER_BYTES: usize = 9_216;
@@ -29,7 +29,7 @@ pub(crate) type Route = (u8, u8, u8);
 pub(crate) struct SimNetwork {
     pub(crate) now: Time,
     pub(crate) nodes: Vec<CircuitNode>,
-    pub(crate) lanes: BTreeMap<Route, Lane>,
+    pub(crate) lanes: BTreeMap<Route, EmulatedLane>,
     /// The MTU of each segment, in bytes.
     pub(crate) segment_bytes: Vec<usize>,
     pub(crate) outputs: Vec<(u8, CircuitOutput)>,
@@ -82,7 +82,7 @@ impl SimNetwork {
                 let number = u64::from(from) << 16 | u64::from(card) << 8 | u64::from(to);
                 lanes.insert(
                     (from, card, to),
-                    Lane::new(profile.clone(), seed.wrapping_mul(0x9E37_79B9) ^ number),
+                    EmulatedLane::new(profile.clone(), seed.wrapping_mul(0x9E37_79B9) ^ number),
                 );
             }
         }
@@ -111,7 +111,7 @@ impl SimNetwork {
         (0..cards).map(|card| NetworkPath { card: CardId(card), remote: address(to, card) }).collect()
     }
 
-    pub(crate) fn each_lane(&mut self, of: impl Fn(Route) -> bool, change: impl Fn(&mut Lane)) {
+    pub(crate) fn each_lane(&mut self, of: impl Fn(Route) -> bool, change: impl Fn(&mut EmulatedLane)) {
         self.lanes.iter_mut().filter(|(route, _)| of(**route)).for_each(|(_, lane)| change(lane));
     }
 
@@ -182,7 +182,7 @@ impl SimNetwork {
 
     /// Returns the time of the next event.
     pub(crate) fn deadline(&self) -> Option<Time> {
-        let lanes = self.lanes.values().filter_map(Lane::deadline);
+        let lanes = self.lanes.values().filter_map(EmulatedLane::deadline);
         lanes.chain(self.nodes.iter().filter_map(CircuitNode::deadline)).min()
     }
 

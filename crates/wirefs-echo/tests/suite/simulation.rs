@@ -9,7 +9,7 @@ use wirefs_echo::{
     Keep, Origin, ReceiveVerdict, Redundancy, SendRate, Time,
 };
 use wirefs_lab::LaneProfile;
-use wirefs_lab::lane::Lane;
+use wirefs_lab::lane::EmulatedLane;
 use wirefs_virtual::Dice;
 
 /// Duration of one driver iteration.
@@ -50,7 +50,7 @@ impl HostProfile {
 
 /// The path to a host and back, and the receive buffer.
 pub(crate) struct SimPath {
-    pub(crate) lane: Lane,
+    pub(crate) lane: EmulatedLane,
     pub(crate) buffer: VecDeque<(Time, Vec<u8>)>,
     pub(crate) profile: HostProfile,
     tokens: f64,
@@ -118,7 +118,7 @@ impl Simulation {
         let mut config = config(profiles);
         change(&mut config);
         let paths = profiles.iter().enumerate().map(|(number, profile)| SimPath {
-            lane: Lane::new(profile.path.clone(), seed.wrapping_add(number as u64 * 1_000_003)),
+            lane: EmulatedLane::new(profile.path.clone(), seed.wrapping_add(number as u64 * 1_000_003)),
             buffer: VecDeque::new(),
             profile: profile.clone(),
             tokens: 0.0,
@@ -144,7 +144,7 @@ impl Simulation {
     /// Adds a host.
     pub(crate) fn add(&mut self, profile: &HostProfile) -> HostId {
         self.paths.push(SimPath {
-            lane: Lane::new(profile.path.clone(), self.paths.len() as u64),
+            lane: EmulatedLane::new(profile.path.clone(), self.paths.len() as u64),
             buffer: VecDeque::new(),
             profile: profile.clone(),
             tokens: 0.0,

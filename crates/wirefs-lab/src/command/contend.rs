@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use wirefs_lab::contend::{Adder, LockKind, conflict, wait_for_lock};
+use wirefs_lab::contend::{Adder, ContendedLock, conflict, wait_for_lock};
 use wirefs_lab::range_lock::RangeLock;
 
 #[derive(Subcommand)]
@@ -14,8 +14,8 @@ pub(crate) enum Contender {
         /// The file of the counters.
         path: PathBuf,
         /// flock or fcntl.
-        #[arg(value_parser = LockKind::parse)]
-        lock: LockKind,
+        #[arg(value_parser = ContendedLock::parse)]
+        lock: ContendedLock,
         /// Additions.
         rounds: u64,
         /// The seed of the choice of counters.
@@ -26,8 +26,8 @@ pub(crate) enum Contender {
         /// The file.
         path: PathBuf,
         /// flock or fcntl.
-        #[arg(value_parser = LockKind::parse)]
-        lock: LockKind,
+        #[arg(value_parser = ContendedLock::parse)]
+        lock: ContendedLock,
     },
     /// Prints the `fcntl` lock in the way of an exclusive one, as `shared START LENGTH PROCESS`, or `none`.
     Conflict {

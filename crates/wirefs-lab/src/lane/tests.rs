@@ -5,10 +5,10 @@ use crate::profile::Probability;
 
 const MS: u64 = 1_000_000;
 
-fn lane(change: impl FnOnce(&mut LaneProfile)) -> Lane {
+fn lane(change: impl FnOnce(&mut LaneProfile)) -> EmulatedLane {
     let mut profile = LaneProfile::default();
     change(&mut profile);
-    Lane::new(profile, 42)
+    EmulatedLane::new(profile, 42)
 }
 
 fn frame(number: u32) -> Vec<u8> {
@@ -22,7 +22,7 @@ fn number(frame: &[u8]) -> u32 {
 }
 
 /// Pushes frames `0..count`, `gap_ns` apart, then polls the lane until it is empty; returns (departure, frame) pairs.
-fn run(lane: &mut Lane, count: u32, gap_ns: u64) -> Vec<(Time, Vec<u8>)> {
+fn run(lane: &mut EmulatedLane, count: u32, gap_ns: u64) -> Vec<(Time, Vec<u8>)> {
     let mut out = Vec::new();
     for index in 0..count {
         let now = Time(u64::from(index) * gap_ns);
@@ -37,7 +37,7 @@ fn run(lane: &mut Lane, count: u32, gap_ns: u64) -> Vec<(Time, Vec<u8>)> {
     out
 }
 
-fn balanced(lane: &Lane) -> bool {
+fn balanced(lane: &EmulatedLane) -> bool {
     let counted = lane.counters();
     counted.offered_frames + counted.duplicated
         == counted.delivered_frames
@@ -75,7 +75,7 @@ fn jitter_adds_to_the_delay_and_keeps_the_order() {
 fn loss_has_its_rate_and_the_seed_determines_the_frames() {
     let survivors = |seed| {
         let loss = Probability::percent(5);
-        let mut lane = Lane::new(LaneProfile { loss, ..LaneProfile::default() }, seed);
+        let mut lane = EmulatedLane::new(LaneProfile { loss, ..LaneProfile::default() }, seed);
         let out: Vec<u32> = run(&mut lane, 10_000, 1_000).iter().map(|(_, frame)| number(frame)).collect();
         assert!(balanced(&lane));
         assert_eq!(lane.counters().dropped_by_loss, 10_000 - out.len() as u64);
@@ -91,7 +91,7 @@ fn loss_has_its_rate_and_the_seed_determines_the_frames() {
 fn other_probabilities_do_not_change_the_lost_frames() {
     let survivors = |duplicate: Probability| {
         let loss = Probability::percent(10);
-        let mut lane = Lane::new(LaneProfile { loss, duplicate, ..LaneProfile::default() }, 9);
+        let mut lane = EmulatedLane::new(LaneProfile { loss, duplicate, ..LaneProfile::default() }, 9);
         let mut out: Vec<u32> = run(&mut lane, 2_000, 1_000).iter().map(|(_, frame)| number(frame)).collect();
         out.dedup();
         out

@@ -129,14 +129,14 @@ impl Writer {
         self.note(EntryKind::Answered, below, Frame::default(), group)
     }
 
-    /// Notes the server's answer to a change.
-    pub(super) fn told(
+    /// Notes the outcome of a change.
+    pub(super) fn outcome(
         &mut self,
         number: u64,
-        told: &ChangeOutcome,
+        outcome: &ChangeOutcome,
         group: &Group,
     ) -> Result<(), AppendError> {
-        let frame = Frame { data: Bytes::copy_from_slice(&told.encode()), ..Frame::default() };
+        let frame = Frame { data: Bytes::copy_from_slice(&outcome.encode()), ..Frame::default() };
         self.note(EntryKind::Outcome, number, frame, group)
     }
 

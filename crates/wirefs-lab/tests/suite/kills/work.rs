@@ -61,9 +61,9 @@ impl Step {
             Step::Write(name, letter, bytes, is_synced) => {
                 let mut options = OpenOptions::new();
                 options.write(true).create(true).truncate(true);
-                let mut file = told("open", options.open(at(name)))?;
-                told("write", file.write_all(&vec![*letter; *bytes]))?;
-                if *is_synced { told("fsync", file.sync_all()) } else { told("close", close(file)) }
+                let mut file = with_call("open", options.open(at(name)))?;
+                with_call("write", file.write_all(&vec![*letter; *bytes]))?;
+                if *is_synced { with_call("fsync", file.sync_all()) } else { with_call("close", close(file)) }
             }
             Step::Chmod(name, mode) => fs::set_permissions(at(name), Permissions::from_mode(*mode)),
             Step::Symlink(to, name) => unless(io::ErrorKind::AlreadyExists, symlink(to, at(name))),
@@ -85,7 +85,7 @@ impl Step {
 }
 
 /// An error, with the call that gave it.
-fn told<T>(call: &str, done: io::Result<T>) -> io::Result<T> {
+fn with_call<T>(call: &str, done: io::Result<T>) -> io::Result<T> {
     done.map_err(|error| io::Error::new(error.kind(), format!("{call}: {error}")))
 }
 

@@ -2,16 +2,16 @@
 
 use std::process::{Child, Stdio};
 
-use wirefs_lab::contend::{LockKind, reset_counters, sum_of_counters};
+use wirefs_lab::contend::{ContendedLock, reset_counters, sum_of_counters};
 
 use super::Place;
 
 /// Both families of locks. With a second mount, programs at the server take part in half of the runs.
 pub(super) fn add(place: &Place) -> Result<(), String> {
-    LockKind::ALL.into_iter().try_for_each(|lock| add_under(place, lock))
+    ContendedLock::ALL.into_iter().try_for_each(|lock| add_under(place, lock))
 }
 
-fn add_under(place: &Place, lock: LockKind) -> Result<(), String> {
+fn add_under(place: &Place, lock: ContendedLock) -> Result<(), String> {
     let export = place.site.export();
     let at = match place.other {
         None => [place.mount, place.mount, export, export],

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
-use wirefs_lab::contend::LockKind;
+use wirefs_lab::contend::ContendedLock;
 use wirefs_lab::range_lock::RangeLock;
 
 use super::Place;
@@ -16,14 +16,14 @@ const PAUSES: [Duration; 3] = [Duration::ZERO, Duration::from_millis(5), Duratio
 
 pub(super) fn wait(place: &Place) -> Result<(), String> {
     for (round, pause) in (0..place.rounds / 2).zip(PAUSES.into_iter().cycle()) {
-        for lock in LockKind::ALL {
+        for lock in ContendedLock::ALL {
             one(place, lock, pause).map_err(|fault| format!("{}, round {round}: {fault}", lock.name()))?;
         }
     }
     Ok(())
 }
 
-fn one(place: &Place, lock: LockKind, pause: Duration) -> Result<(), String> {
+fn one(place: &Place, lock: ContendedLock, pause: Duration) -> Result<(), String> {
     let (made, name) = (place.mount.join("lock.new"), place.mount.join("lock~"));
     File::create(&made).unwrap();
     fs::hard_link(&made, &name).unwrap();

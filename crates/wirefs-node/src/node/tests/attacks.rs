@@ -3,7 +3,7 @@
 use super::network::{Event, NO_FAULTS, TestNetwork, address, default_config, signer};
 use crate::packet::{Draft, Message, UpdateRef};
 use crate::record::tests::signed;
-use crate::{Liveness, NodeConfig, NodeCounters, NodeInput, PeerTrust};
+use crate::{Liveness, NodeConfig, NodeCounters, NodeInput, NodeTrust};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -107,8 +107,8 @@ fn untrusted_node_is_not_in_the_table_even_if_relayed() {
     /// 1 and 2 trust each other's keys only; 3 trusts any key, and is not trusted.
     fn restricted(number: u8, born: u64) -> NodeConfig {
         let trust = match number {
-            3 => PeerTrust::Anyone,
-            _ => PeerTrust::Only(BTreeSet::from([signer(1).0, signer(2).0])),
+            3 => NodeTrust::Anyone,
+            _ => NodeTrust::Only(BTreeSet::from([signer(1).0, signer(2).0])),
         };
         NodeConfig { trust, ..default_config(number, born) }
     }

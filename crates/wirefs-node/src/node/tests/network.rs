@@ -1,7 +1,7 @@
 //! A simulated network that loses, duplicates, delays, reorders and partitions; machines that crash, restart or stall.
 
 use crate::{
-    Destination, Liveness, Node, NodeConfig, NodeInput, NodeKey, NodeName, NodeOutput, PeerTrust,
+    Destination, Liveness, Node, NodeConfig, NodeInput, NodeKey, NodeName, NodeOutput, NodeTrust,
     ProbeTiming, Signer,
 };
 use ring::signature::{Ed25519KeyPair, KeyPair};
@@ -48,7 +48,7 @@ pub(crate) fn default_config(number: u8, born: u64) -> NodeConfig {
         exports: Vec::new(),
         cards: Vec::new(),
         peers: Vec::new(),
-        trust: PeerTrust::Anyone,
+        trust: NodeTrust::Anyone,
         timing: ProbeTiming::default(),
         seed: born ^ u64::from(number),
     }
