@@ -259,19 +259,19 @@ fn with_markers(options: ServeOptions, markers: Option<&Arc<LeaseMarkers>>) -> S
 fn report_watch(watch: Option<Watch>) {
     match watch {
         Some(Watch::Filesystem) => {
-            say!("mounts are told at once what programs here change (the file system is watched)")
+            say!("mounts see changes by programs on this machine at once (the file system is watched)")
         }
         Some(Watch::Directories) => {
             say!(
-                "mounts are told at once what programs here change (each directory that they know is watched)"
+                "mounts see changes by programs on this machine at once (each directory that they know is watched)"
             );
         }
         Some(Watch::None) => {
-            say!("mounts are not told what programs here change, as --exclusive says that none do")
+            say!("changes by programs on this machine are not reported to mounts (--exclusive)")
         }
         None => say!(
-            "what programs here change cannot be noticed in this directory, so mounts ask again about what they know \
-             (--exclusive, if only mounts change it)"
+            "changes by programs on this machine cannot be watched in this directory, so mounts validate cached data at \
+             each use (start with --exclusive if only mounts change it)"
         ),
     }
 }

@@ -62,7 +62,7 @@ fn rows(report: &Report) -> Vec<(&'static str, String)> {
     let paths = report.paths.iter().map(|path| ("path", path.to_string()));
     rows.splice(2..2, paths);
     if report.prefetch.asked > 0 {
-        rows.push(("ahead", prefetched(&report.prefetch)));
+        rows.push(("prefetched", prefetched(&report.prefetch)));
     }
     if let Some(disk) = &cache.disk {
         rows.push(("on disk", on_disk(disk)));

@@ -7,12 +7,17 @@ use wirefs_op::{DirEntry, FileId, Kind, Stat};
 const DIR: TreeNodeId = TreeNodeId(7);
 const NOW: Time = Time(1);
 
-fn open(entries: usize) -> OpenDirectory {
+pub(super) fn listing(entries: usize) -> Arc<Vec<DirEntry>> {
     let stat = Stat::blank(FileId { fs: 0, ino: 9, generation: 1 }, Kind::File);
     let entry = |number| DirEntry { name: format!("{number:06}").into_bytes(), next: 1, stat };
+    Arc::new((0..entries).map(entry).collect())
+}
+
+/// Returns an open directory whose listing is complete.
+pub(super) fn opened(node: TreeNodeId, entries: Arc<Vec<DirEntry>>) -> OpenDirectory {
     OpenDirectory {
-        node: DIR,
-        entries: LongListing::from(Arc::new((0..entries).map(entry).collect::<Vec<_>>())),
+        node,
+        entries: LongListing::from(entries),
         listed: Freshness { at: NOW, leased: true },
         taken_at: NOW,
         invalidated: BTreeSet::new(),
@@ -22,6 +27,10 @@ fn open(entries: usize) -> OpenDirectory {
         read: false,
         waiting: Vec::new(),
     }
+}
+
+fn open(entries: usize) -> OpenDirectory {
+    opened(DIR, listing(entries))
 }
 
 const ALL: Part = Part { number: None, thread: 1, is_last: true, is_promised: true };

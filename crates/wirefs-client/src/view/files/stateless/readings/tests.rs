@@ -1,7 +1,5 @@
 use super::*;
-use std::collections::BTreeSet;
-use wirefs_cache::{Freshness, LongListing};
-use wirefs_op::{DirEntry, FileId, Kind, Stat};
+use crate::view::files::stateless::tests::{listing, opened};
 
 const DIR: TreeNodeId = TreeNodeId(7);
 const OTHER: TreeNodeId = TreeNodeId(8);
@@ -10,31 +8,10 @@ const MIB: usize = 1024 * 1024;
 const BEGINS: (bool, bool) = (true, false);
 const ALL: (bool, bool) = (true, true);
 
-fn listing(entries: usize) -> Arc<Vec<DirEntry>> {
-    let stat = Stat::blank(FileId { fs: 0, ino: 9, generation: 1 }, Kind::File);
-    let entry = |number| DirEntry { name: format!("{number:06}").into_bytes(), next: 1, stat };
-    Arc::new((0..entries).map(entry).collect())
-}
-
-fn open(node: TreeNodeId, entries: Arc<Vec<DirEntry>>) -> OpenDirectory {
-    OpenDirectory {
-        node,
-        entries: LongListing::from(entries),
-        listed: Freshness { at: NOW, leased: true },
-        taken_at: NOW,
-        invalidated: BTreeSet::new(),
-        is_kept: false,
-        complete: true,
-        error: None,
-        read: false,
-        waiting: Vec::new(),
-    }
-}
-
 /// A thread begins to read a listing of its own.
 fn begin(readings: &mut Readings, dir: TreeNodeId, number: u64, entries: usize, part: (bool, bool)) {
     let handle = Handle(dir.0 << 32 | number);
-    readings.lists(handle, open(dir, listing(entries)));
+    readings.lists(handle, opened(dir, listing(entries)));
     readings.begins(handle, number, 0, NOW + Duration::from_nanos(number));
     readings.tells((dir, number), 1, part, NOW + Duration::from_nanos(number));
 }
@@ -68,7 +45,7 @@ fn a_directory_with_many_readings_gives_up_its_own() {
 fn reading_in_progress_stays_when_other_readings_end() {
     let mut readings = Readings::within(64 * MIB);
     let shared = Handle(1);
-    readings.lists(shared, open(DIR, listing(100)));
+    readings.lists(shared, opened(DIR, listing(100)));
     readings.begins(shared, 0, 0, NOW);
     for thread in [2, 3, 3] {
         readings.tells((DIR, 0), thread, BEGINS, NOW);
@@ -114,7 +91,7 @@ fn what_readings_share_is_counted_once_and_until_the_last_is_gone() {
     let mut readings = Readings::within(64 * MIB);
     let shared = listing(100);
     for handle in 1..4 {
-        readings.lists(Handle(handle), open(DIR, Arc::clone(&shared)));
+        readings.lists(Handle(handle), opened(DIR, Arc::clone(&shared)));
         readings.begins(Handle(handle), handle, 0, NOW);
     }
     let bytes = 100 * ENTRY_BYTES;
@@ -135,7 +112,7 @@ fn what_readings_share_is_counted_once_and_until_the_last_is_gone() {
 #[test]
 fn listing_without_readers_is_dropped() {
     let mut readings = Readings::within(64 * MIB);
-    readings.lists(Handle(1), open(DIR, listing(3)));
+    readings.lists(Handle(1), opened(DIR, listing(3)));
     readings.drop_vain(Handle(1));
     assert_eq!((readings.bytes(), readings.of(DIR).count()), (0, 0));
 }
