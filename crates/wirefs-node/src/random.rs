@@ -1,15 +1,15 @@
 //! A seeded pseudorandom generator: the same seed gives the same run.
 
+use wirefs_op::mix::{GOLDEN, mix};
+
 /// SplitMix64 (Steele, Lea, Flood, 2014).
 #[derive(Clone, Debug)]
 pub(crate) struct SplitMix64(pub(crate) u64);
 
 impl SplitMix64 {
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0 = self.0.wrapping_add(GOLDEN);
+        mix(self.0)
     }
 
     /// Returns a number below `bound`; 0 if `bound` is 0.

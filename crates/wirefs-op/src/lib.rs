@@ -38,6 +38,7 @@ pub mod listing;
 pub mod lock_names;
 pub mod lock_ranges;
 pub mod message;
+pub mod mix;
 pub mod path;
 pub mod stat;
 pub mod time;
@@ -49,6 +50,7 @@ pub use lock_names::is_lock_name;
 pub use lock_ranges::LockRanges;
 pub use message::traits::{Change, Order, Weight};
 pub use message::{NOTAG, Reply, Request, Tag};
+pub use mix::mix;
 pub use path::TreePath;
 pub use stat::{
     Cred, DirEntry, FileId, FsStat, Kind, LockFamily, LockKind, LockRange, SetStat, SetTime, Stat,

@@ -1,5 +1,7 @@
 //! Seeded random choices.
 
+use wirefs_op::mix::{GOLDEN, mix};
+
 /// A source of random choices: the same for a seed on every machine.
 ///
 /// # Source
@@ -15,10 +17,8 @@ impl Dice {
 
     /// Returns 64 random bits.
     pub fn word(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let word = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ (word >> 31)
+        self.0 = self.0.wrapping_add(GOLDEN);
+        mix(self.0)
     }
 
     /// Returns a number below `end`; 0 if `end` is 0.

@@ -2,6 +2,8 @@
 //!
 //! Hashes are spread over several tables, so that the growth of one table is a short pause.
 
+use wirefs_op::mix;
+
 /// An empty slot. A flag in [`Table`] represents the one object with this value.
 const EMPTY: Slot = Slot { ino: [0; 2], generation: 0 };
 /// The number of tables.
@@ -29,17 +31,6 @@ impl Slot {
         let ino = u64::from(self.ino[0]) << 32 | u64::from(self.ino[1]);
         mix(ino ^ mix(u64::from(self.generation)))
     }
-}
-
-/// Mixes a number into 64 bits, bijectively.
-///
-/// # Source
-/// The finalizer of SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
-fn mix(number: u64) -> u64 {
-    let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ number >> 31
 }
 
 /// A set of `(inode, generation)`.

@@ -112,12 +112,9 @@ fn attributes_have_exactly_one_encoding() {
     }
 }
 
-/// Mixes a number into 64 bits (SplitMix64).
+/// Mixes a number into 64 bits.
 fn spread(number: u64) -> u64 {
-    let word = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ (word >> 31)
+    crate::mix(number.wrapping_mul(crate::mix::GOLDEN))
 }
 
 /// The attributes of a typical file: inodes in order of creation, listed in hash order; nearly random
