@@ -28,6 +28,7 @@ pub(crate) use rename::check_flags;
 pub(crate) use seal::Sealed;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use wirefs_op::message::version::BootId;
 use wirefs_op::{Errno, FileId, Timestamp};
 pub(crate) use xattrs::check_name;
 
@@ -38,6 +39,7 @@ pub(crate) struct Basis<'a> {
     pub(crate) block_set: &'a BlockSet<'a>,
     pub(crate) opens: &'a Opens,
     pub(crate) geometry: Geometry,
+    pub(crate) boot: BootId,
     pub(crate) ids: IdAllocator,
     pub(crate) now: Timestamp,
 }
@@ -73,10 +75,10 @@ pub(crate) struct Change<'a> {
 
 impl<'a> Change<'a> {
     pub(crate) fn new(basis: Basis<'a>) -> Change<'a> {
-        let Basis { volume, block_set, geometry, ids, .. } = basis;
+        let Basis { volume, block_set, geometry, boot, ids, .. } = basis;
         let map = Map { block_set, root: Some(volume.root.files) };
         Change {
-            view: View::new(map, geometry, 0),
+            view: View::new(map, geometry, boot, 0),
             basis,
             ids,
             next_group: volume.root.next_group,

@@ -260,7 +260,8 @@ impl BlockTree {
             let _changes = (attempt == READ_TRIES_MAX && held.is_none()).then(|| self.changes());
             let volume = self.volume();
             let block_set = BlockSet::new(&self.cache);
-            let trees = Trees { volume: &volume, block_set: &block_set, geometry: self.geometry };
+            let (geometry, boot) = (self.geometry, self.options.boot);
+            let trees = Trees { volume: &volume, block_set: &block_set, geometry, boot };
             match self.run(&block_set, || op(&trees)) {
                 Ok(found) => return Ok((found, volume)),
                 Err(Halt::Failed(errno)) => return Err(errno),

@@ -16,6 +16,7 @@ pub(crate) use data::Hole;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
+use wirefs_op::message::version::BootId;
 use wirefs_op::{Errno, Stat};
 
 /// A tree of files.
@@ -23,6 +24,7 @@ use wirefs_op::{Errno, Stat};
 pub(crate) struct View<'a> {
     pub(crate) map: Map<'a>,
     pub(crate) geometry: Geometry,
+    boot: BootId,
     /// The file system id of its objects: 0 for the live tree, else the serial of a checkpoint.
     pub(crate) fs: u32,
     /// Edited items; `None` marks a deletion.
@@ -32,8 +34,8 @@ pub(crate) struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    pub(crate) fn new(map: Map<'a>, geometry: Geometry, fs: u32) -> View<'a> {
-        View { map, geometry, fs, edits: BTreeMap::new(), fresh: BTreeMap::new() }
+    pub(crate) fn new(map: Map<'a>, geometry: Geometry, boot: BootId, fs: u32) -> View<'a> {
+        View { map, geometry, boot, fs, edits: BTreeMap::new(), fresh: BTreeMap::new() }
     }
 
     pub(crate) fn get(&self, key: Key) -> Result<Option<Bytes>, Halt> {
@@ -78,7 +80,14 @@ impl<'a> View<'a> {
     }
 
     pub(crate) fn stat_of(&self, ino: Ino, head: &Head) -> Stat {
-        head.stat(self.fs, ino, self.geometry.piece_bytes())
+        let version = self.version_of(head);
+        Stat { version, ..head.stat(self.fs, ino, self.geometry.piece_bytes()) }
+    }
+
+    /// Returns the version of an object as it is sent. The stored one is a number of changes, which a power loss may
+    /// take back.
+    pub(crate) fn version_of(&self, head: &Head) -> u64 {
+        self.boot.version(head.version)
     }
 
     /// Returns the data of a contents block.

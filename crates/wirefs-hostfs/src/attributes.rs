@@ -9,6 +9,8 @@ use std::ffi::CStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use wirefs_op::message::version::BootId;
+use wirefs_op::mix::{GOLDEN, mix};
 use wirefs_op::{FileId, Kind, Stat, Timestamp};
 
 /// A device number of `statx`.
@@ -34,17 +36,22 @@ impl Device {
     }
 }
 
-/// Mixes 64 bits (the finalizer of SplitMix64); a bijection, so that the only loss is the later truncation.
-fn mix(word: u64) -> u64 {
-    let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ (word >> 31)
+/// The file system of the export's root, and the boot id: ids and versions depend on them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Home {
+    device: Device,
+    boot: BootId,
+}
+
+impl Home {
+    /// The home of an export whose root has these attributes.
+    pub(crate) fn new(root: &Statx, boot: BootId) -> Home {
+        Home { device: Device::of(root), boot }
+    }
 }
 
 fn mix_all(words: impl IntoIterator<Item = u64>) -> u64 {
-    words
-        .into_iter()
-        .fold(0x9e37_79b9_7f4a_7c15, |hash, word| mix(hash ^ word).wrapping_add(hash.rotate_left(23)))
+    words.into_iter().fold(GOLDEN, |hash, word| mix(hash ^ word).wrapping_add(hash.rotate_left(23)))
 }
 
 fn timestamp(time: &StatxTimestamp) -> Timestamp {
@@ -68,20 +75,21 @@ pub(crate) fn kind(statx: &Statx) -> Kind {
 }
 
 /// The id of an object.
-pub(crate) fn file_id(statx: &Statx, home: Device) -> FileId {
+pub(crate) fn file_id(statx: &Statx, home: Home) -> FileId {
     let has_birth = statx.stx_mask & StatxFlags::BTIME.bits() != 0;
     let generation = if has_birth { mix_all(words(&statx.stx_btime)) as u32 } else { 0 };
-    FileId { fs: Device::of(statx).number(home), ino: statx.stx_ino, generation }
+    FileId { fs: Device::of(statx).number(home.device), ino: statx.stx_ino, generation }
 }
 
-/// A value that differs whenever contents or attributes differ; never 0.
-pub(crate) fn version(statx: &Statx) -> u64 {
+/// A value that differs whenever contents or attributes differ; never 0. It differs after each boot, because a power
+/// loss may leave other contents with the same times: `fdatasync` writes no times.
+pub(crate) fn version(statx: &Statx, home: Home) -> u64 {
     let changes = words(&statx.stx_ctime).into_iter().chain(words(&statx.stx_mtime));
-    mix_all(changes.chain([statx.stx_size])).max(1)
+    home.boot.version(mix_all(changes.chain([statx.stx_size])))
 }
 
 /// The attributes.
-pub(crate) fn stat(statx: &Statx, home: Device, without_xattrs: bool) -> Stat {
+pub(crate) fn stat(statx: &Statx, home: Home, without_xattrs: bool) -> Stat {
     let kind = kind(statx);
     let rdev = match kind {
         Kind::CharDevice | Kind::BlockDevice => {
@@ -92,7 +100,7 @@ pub(crate) fn stat(statx: &Statx, home: Device, without_xattrs: bool) -> Stat {
     Stat {
         id: file_id(statx, home),
         kind,
-        version: version(statx),
+        version: version(statx, home),
         mode: u32::from(statx.stx_mode) & 0o7777,
         nlink: statx.stx_nlink,
         uid: statx.stx_uid,
@@ -117,7 +125,7 @@ pub(crate) fn stat(statx: &Statx, home: Device, without_xattrs: bool) -> Stat {
 /// # Cost
 /// Two system calls. If a rename between them makes them refer to two objects, the versions of both have changed,
 /// so that the mixture is not kept.
-pub(crate) fn stat_name(dir: BorrowedFd<'_>, name: &CStr, home: Device) -> Result<Stat, Errno> {
+pub(crate) fn stat_name(dir: BorrowedFd<'_>, name: &CStr, home: Home) -> Result<Stat, Errno> {
     let statx = statx(dir, name)?;
     Ok(stat(&statx, home, is_without_xattrs(dir, name)))
 }
@@ -129,7 +137,7 @@ pub(crate) fn stat_name(dir: BorrowedFd<'_>, name: &CStr, home: Device) -> Resul
 ///
 /// # Cost
 /// Two system calls.
-pub(crate) fn stat_fd(fd: impl AsFd, home: Device) -> Result<Stat, Errno> {
+pub(crate) fn stat_fd(fd: impl AsFd, home: Home) -> Result<Stat, Errno> {
     let statx = statx(fd.as_fd(), c"")?;
     // A directory can be reached as "." of itself, even with an `O_PATH` descriptor.
     let name = match kind(&statx) {

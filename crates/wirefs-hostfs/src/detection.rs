@@ -20,6 +20,7 @@ use std::ffi::CStr;
 use std::iter::once;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use wirefs_op::message::attach::Watch;
+use wirefs_op::message::version::BootId;
 use wirefs_op::{Errno, FileId, Kind, Stat, is_lock_name};
 use wirefs_server::{ExternalChange, ObserveChange, Replies, Touched};
 
@@ -98,14 +99,14 @@ impl ChangeDetection {
     }
 
     /// Sets the callback and starts the watcher.
-    pub(crate) fn observe(&self, root: BorrowedFd<'_>, observer: ObserveChange) {
+    pub(crate) fn observe(&self, root: BorrowedFd<'_>, boot: BootId, observer: ObserveChange) {
         *self.observer.lock().unwrap_or_else(PoisonError::into_inner) = Some(observer);
         match self.mode {
             DetectionMode::Nothing | DetectionMode::Exclusive => {}
             DetectionMode::Watched(finest) => {
                 let observer = Arc::clone(&self.observer);
                 let report = move |change| report_to(&observer, change);
-                self.watcher.get_or_init(|| Watcher::start(root, finest, report));
+                self.watcher.get_or_init(|| Watcher::start(root, boot, finest, report));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The open files of a session: numbered, bounded, reused.
 
-use crate::attributes::{self, Device};
+use crate::attributes::{self, Home};
 use crate::put::Stream;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ffi::CString;
@@ -72,7 +72,7 @@ pub(crate) struct RemoveOnClose {
 
 impl RemoveOnClose {
     /// The objects that the removal changes, if the name still refers to the file.
-    pub(crate) fn touched(&self, home: Device) -> Vec<Touched> {
+    pub(crate) fn touched(&self, home: Home) -> Vec<Touched> {
         let Ok(statx) = attributes::statx(self.dir.as_fd(), &self.name) else {
             return vec![];
         };
@@ -222,7 +222,7 @@ impl OpenFiles {
     }
 
     /// The objects that closing this file would change, if it is this object.
-    pub(crate) fn touched_by_closing(&self, fd: Fd, id: FileId, home: Device) -> Vec<Touched> {
+    pub(crate) fn touched_by_closing(&self, fd: Fd, id: FileId, home: Home) -> Vec<Touched> {
         let remove = self.place(fd).and_then(|(mut stripe, index)| stripe.slot(index, id)?.remove.clone());
         remove.map_or_else(Vec::new, |remove| remove.touched(home))
     }

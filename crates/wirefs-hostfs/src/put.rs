@@ -70,7 +70,7 @@ impl Session {
                     let found = PriorState { named: Some(object.id), object: None, size: statx.stx_size };
                     replies.record_prior_state(&mut || Some(found));
                 }
-                attributes::version(&statx)
+                attributes::version(&statx, self.export.home)
             }
         };
         if mode.has(PutMode::KILL_PRIVILEGES) && object.kind == Kind::File && !subject.is_new {

@@ -1,6 +1,6 @@
 //! Resolves the target of a request to a descriptor of that object, beneath the session's root.
 
-use crate::attributes::{self, Device, proc_path};
+use crate::attributes::{self, Home, proc_path};
 use crate::detection::Coverage;
 use crate::failure::{Failure, errno, uninterrupted};
 use crate::open_files::{Access, OpenFile};
@@ -54,7 +54,7 @@ impl AsFd for Object {
 }
 
 impl Object {
-    fn new(holder: Holder, statx: &Statx, home: Device, coverage: Coverage) -> Object {
+    fn new(holder: Holder, statx: &Statx, home: Home, coverage: Coverage) -> Object {
         let (id, kind) = (attributes::file_id(statx, home), attributes::kind(statx));
         Object { holder, id, kind, fd: None, coverage, parent: None }
     }

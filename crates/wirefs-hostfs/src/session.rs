@@ -1,6 +1,6 @@
 //! One session of the export: its root and its open files.
 
-use crate::attributes::Device;
+use crate::attributes::Home;
 use crate::changes::Changes;
 use crate::detection::ChangeDetection;
 use crate::failure::Failure;
@@ -22,7 +22,7 @@ use wirefs_server::{Replies, SessionKey, Touched};
 pub(crate) struct Export {
     pub(crate) root: OwnedFd,
     /// The file system of the root.
-    pub(crate) home: Device,
+    pub(crate) home: Home,
     pub(crate) options: HostOptions,
     pub(crate) acts_for_callers: bool,
     pub(crate) budget: Arc<Budget>,

@@ -1,6 +1,6 @@
 //! The export: opens the directory, keeps the sessions, and dispatches requests to the operations.
 
-use crate::attributes::{self, Device};
+use crate::attributes::{self, Home};
 use crate::changes::Changes;
 use crate::detection::{ChangeDetection, DetectionMode};
 use crate::failure::{Failure, errno};
@@ -28,7 +28,7 @@ pub struct HostOptions {
     pub read_only: bool,
     /// Whether file systems that are mounted below the directory are visible; if not, they answer `EXDEV`.
     pub cross_mounts: bool,
-    /// The boot id in each Rcommit.
+    /// The boot id in each Rcommit and in each version.
     pub boot: BootId,
     /// How external changes are detected, so that clients can get leases.
     pub detection: DetectionMode,
@@ -119,7 +119,7 @@ impl HostTree {
         let budget = Budget::of_process();
         let export = Export {
             root,
-            home: Device::of(&statx),
+            home: Home::new(&statx, options.boot),
             options,
             acts_for_callers: can_act_for_callers(),
             locks: LockTable::new(Arc::clone(&budget)),
@@ -200,7 +200,8 @@ impl Tree for HostTree {
     }
 
     fn observe(&self, observer: ObserveChange) {
-        self.export.detection.observe(self.export.root.as_fd(), observer);
+        let export = &self.export;
+        export.detection.observe(export.root.as_fd(), export.options.boot, observer);
     }
 
     fn verify(&self, id: FileId, name: Option<&[u8]>, report: &mut dyn FnMut(ExternalChange)) {

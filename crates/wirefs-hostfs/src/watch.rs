@@ -32,7 +32,7 @@ mod mounts;
 mod rate_limit;
 mod rounds;
 
-use crate::attributes::{self, Device};
+use crate::attributes::{self, Home};
 use directories::Directories;
 use filesystem::Filesystem;
 pub(crate) use filesystem::IgnoredFiles;
@@ -41,6 +41,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use std::sync::Arc;
 use wirefs_op::FileId;
+use wirefs_op::message::version::BootId;
 use wirefs_server::{ExternalChange, ObserveChange};
 
 /// The way in which changes are detected.
@@ -96,7 +97,8 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Starts to watch the tree below `root` with the best available kind, at most `finest`. `report` is called for
+    /// Starts to watch the tree below `root` with the best available kind, at most `finest`. Reported versions are those
+    /// of this boot. `report` is called for
     /// each change in the watcher's own thread. It must not block for long, because the kernel's queue fills
     /// meanwhile.
     ///
@@ -108,15 +110,21 @@ impl Watcher {
     #[must_use]
     pub fn start(
         root: BorrowedFd<'_>,
+        boot: BootId,
         finest: WatchKind,
         report: impl FnMut(ExternalChange) + Send + 'static,
     ) -> Watcher {
-        Watcher::start_boxed(root, finest, Box::new(report))
+        Watcher::start_boxed(root, boot, finest, Box::new(report))
             .unwrap_or(Watcher { source: WatchSource::Nothing, running: None })
     }
 
-    fn start_boxed(root: BorrowedFd<'_>, finest: WatchKind, observer: ObserveChange) -> Option<Watcher> {
-        let home = Device::of(&attributes::statx(root, c"").ok()?);
+    fn start_boxed(
+        root: BorrowedFd<'_>,
+        boot: BootId,
+        finest: WatchKind,
+        observer: ObserveChange,
+    ) -> Option<Watcher> {
+        let home = Home::new(&attributes::statx(root, c"").ok()?, boot);
         let entry = open_directory(root)?;
         if finest == WatchKind::Nothing || !local::reports_all_changes(entry.as_fd()) {
             return None;

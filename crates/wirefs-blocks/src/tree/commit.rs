@@ -87,6 +87,7 @@ impl BlockTree {
             block_set: &block_set,
             opens: &self.opens,
             geometry: self.geometry,
+            boot: self.options.boot,
             ids: changes.ids,
             now: (self.clock)(),
         };

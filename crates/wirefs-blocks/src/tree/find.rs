@@ -109,8 +109,9 @@ impl Trees<'_> {
 
     fn contents_of(&self, stat: &Stat) -> Result<Option<Bytes>, Halt> {
         let read = || {
-            let head = self.view(stat.id.fs)?.head(Ino(stat.id.ino))?;
-            if (head.generation, head.version) != (stat.id.generation, stat.version) {
+            let view = self.view(stat.id.fs)?;
+            let head = view.head(Ino(stat.id.ino))?;
+            if (head.generation, view.version_of(&head)) != (stat.id.generation, stat.version) {
                 return Ok(None);
             }
             let (data, ends) = self.window(stat.id, 0, INLINE_BYTES_MAX as usize)?;

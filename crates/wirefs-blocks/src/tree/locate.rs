@@ -9,6 +9,7 @@ use crate::map::Map;
 use crate::view::View;
 use crate::volume::{CHECKPOINTS_FS, Volume};
 use wirefs_op::message::target::{Place, Target};
+use wirefs_op::message::version::BootId;
 use wirefs_op::{Errno, FileId, Kind, Stat, Timestamp, TreePath};
 
 /// The name of the checkpoint directory in the root directory. It exists while there are checkpoints.
@@ -27,6 +28,7 @@ pub(super) struct Trees<'a> {
     pub(super) volume: &'a Volume,
     pub(super) block_set: &'a BlockSet<'a>,
     pub(super) geometry: Geometry,
+    pub(super) boot: BootId,
 }
 
 /// The session's root directory, and the object that the fd of the request refers to.
@@ -46,13 +48,13 @@ pub(super) struct Object {
 impl<'a> Trees<'a> {
     /// Returns the trees before a change.
     pub(super) fn of(change: &Change<'a>) -> Trees<'a> {
-        let Basis { volume, block_set, geometry, .. } = *change.basis();
-        Trees { volume, block_set, geometry }
+        let Basis { volume, block_set, geometry, boot, .. } = *change.basis();
+        Trees { volume, block_set, geometry, boot }
     }
 
     pub(super) fn present(&self) -> View<'a> {
         let map = Map { block_set: self.block_set, root: Some(self.volume.root.files) };
-        View::new(map, self.geometry, 0)
+        View::new(map, self.geometry, self.boot, 0)
     }
 
     /// Returns one of the trees.
@@ -61,7 +63,7 @@ impl<'a> Trees<'a> {
     /// `Stale`: the checkpoint was dropped.
     pub(super) fn view(&self, fs: u32) -> Result<View<'a>, Halt> {
         let root = self.volume.files(fs).ok_or(Errno::Stale)?;
-        Ok(View::new(Map { block_set: self.block_set, root: Some(root) }, self.geometry, fs))
+        Ok(View::new(Map { block_set: self.block_set, root: Some(root) }, self.geometry, self.boot, fs))
     }
 
     /// Looks up `name` in `dir`.
@@ -158,7 +160,7 @@ impl<'a> Trees<'a> {
             id: CHECKPOINTS,
             kind: Kind::Directory,
             // Unique, because serials are never reused: no two sets of checkpoints agree in both numbers.
-            version: (u64::from(self.volume.root.next_serial) << 32) | (count + 1),
+            version: self.boot.version((u64::from(self.volume.root.next_serial) << 32) | (count + 1)),
             mode: 0o555,
             nlink: u32::try_from(count).unwrap_or(u32::MAX).saturating_add(2),
             uid: 0,

@@ -103,6 +103,7 @@ fn revert(change: &mut Change<'_>, dir: Ino, name: &[u8]) -> Result<Rremove, Hal
     let view = View::new(
         Map { block_set: trees.block_set, root: Some(checkpoint.files) },
         trees.geometry,
+        trees.boot,
         root_of(0).fs,
     );
     let was_there = view.get(Key::head(dir))?.is_some();

@@ -120,7 +120,7 @@ fn perform(
         return opened_only(change, request, subject).map(Ok);
     }
     let ino = Ino(object.id.ino);
-    let before = if subject.is_new { 0 } else { change.view.head(ino)?.version };
+    let before = if subject.is_new { 0 } else { change.view.version_of(&change.view.head(ino)?) };
     match apply(change, request, &subject) {
         Ok((count, offset)) => {
             let stat = change.view.stat(ino)?;

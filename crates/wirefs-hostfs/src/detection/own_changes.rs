@@ -19,7 +19,7 @@ impl Session {
         if !self.export.detection.detects_own_changes() {
             return None;
         }
-        attributes::statx(object.as_fd(), c"").ok().map(|statx| attributes::version(&statx))
+        attributes::statx(object.as_fd(), c"").ok().map(|statx| attributes::version(&statx, self.export.home))
     }
 
     /// Locks the names of these directories, if their versions are needed. Otherwise another request could change a
@@ -53,7 +53,7 @@ impl Session {
         let Some((object, before)) = held else { return };
         let Ok(statx) = attributes::statx(object.as_fd(), c"") else { return };
         // In the same way as the watcher reports it.
-        let after = (statx.stx_nlink > 0).then(|| attributes::version(&statx));
+        let after = (statx.stx_nlink > 0).then(|| attributes::version(&statx, self.export.home));
         replies.changed(&Touched::object(object.id), before, after);
     }
 

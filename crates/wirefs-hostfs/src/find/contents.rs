@@ -52,7 +52,8 @@ impl Reader<'_> {
             }
         }
         let after = statx(file.as_fd(), c"").ok()?;
-        (bytes.len() == size && version(&after) == stat.version).then(|| Bytes::from(bytes))
+        (bytes.len() == size && version(&after, self.session.export.home) == stat.version)
+            .then(|| Bytes::from(bytes))
     }
 
     /// The target of a symlink never changes, so its id is enough.

@@ -6,7 +6,7 @@ mod recent;
 
 use super::events::Handle;
 use super::{Shortage, local};
-use crate::attributes::{self, Device, proc_path};
+use crate::attributes::{self, Home, proc_path};
 use crate::failure::uninterrupted;
 use queue::Queue;
 pub(super) use reader::DirectoryReader;
@@ -36,9 +36,9 @@ struct Watched {
 
 impl Watched {
     /// Its version; `None`: it has no name left.
-    fn version(&self) -> Option<u64> {
+    fn version(&self, home: Home) -> Option<u64> {
         let statx = attributes::statx(self.fd.as_fd(), c"").ok().filter(|statx| statx.stx_nlink > 0)?;
-        Some(attributes::version(&statx))
+        Some(attributes::version(&statx, home))
     }
 }
 
@@ -94,7 +94,7 @@ impl Table {
 #[derive(Debug)]
 pub(super) struct Directories {
     queue: Queue,
-    home: Device,
+    home: Home,
     watches_max: usize,
     table: Mutex<Table>,
     recent: Mutex<RecentReports>,
@@ -102,7 +102,7 @@ pub(super) struct Directories {
 
 impl Directories {
     /// Creates a queue; see [`Queue::open`].
-    pub(super) fn open(entry: BorrowedFd<'_>, home: Device, excludes_own: bool) -> Option<Directories> {
+    pub(super) fn open(entry: BorrowedFd<'_>, home: Home, excludes_own: bool) -> Option<Directories> {
         let queue = Queue::open(entry, excludes_own)?;
         let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
         let part = descriptors.and_then(|all| usize::try_from(all / DESCRIPTORS_PART).ok());
@@ -216,12 +216,12 @@ impl Directories {
     pub(super) fn version(&self, id: FileId) -> Option<u64> {
         let number = self.table().numbers.get(&id).copied();
         if let Some(itself) = number.and_then(|number| self.watched(number)) {
-            return itself.version();
+            return itself.version(self.home);
         }
         let (number, name) = self.recent().place(id)?;
         let dir = self.watched(number)?;
         let statx = attributes::statx(dir.fd.as_fd(), &name).ok()?;
-        (attributes::file_id(&statx, self.home) == id).then(|| attributes::version(&statx))
+        (attributes::file_id(&statx, self.home) == id).then(|| attributes::version(&statx, self.home))
     }
 
     /// The object of this watch.

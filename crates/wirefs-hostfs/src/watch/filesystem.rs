@@ -7,7 +7,7 @@ mod reader;
 
 use super::events::{self, Handle};
 use super::{local, open_directory};
-use crate::attributes::{self, Device};
+use crate::attributes::{self, Home};
 use crate::sys;
 use ignored::Ignored;
 pub(crate) use ignored::IgnoredFiles;
@@ -73,7 +73,7 @@ enum HandleLookup {
 #[derive(Debug)]
 pub(super) struct Filesystem {
     queue: OwnedFd,
-    home: Device,
+    home: Home,
     /// The export's own comes first.
     marked: Mutex<Vec<Marked>>,
     /// The number of marks so far. After a remount the handles of a file system are the same, but its number and
@@ -84,7 +84,7 @@ pub(super) struct Filesystem {
 
 impl Filesystem {
     /// Marks the file system of `entry`. `None`: not permitted, or not supported by the file system or the kernel.
-    pub(super) fn open(entry: &OwnedFd, home: Device) -> Option<Filesystem> {
+    pub(super) fn open(entry: &OwnedFd, home: Home) -> Option<Filesystem> {
         // With the object's handle beside each name (Linux 5.17), the removal of an open directory is reported by
         // its id too.
         let queue = sys::fanotify_init(QUEUE | libc::FAN_REPORT_TARGET_FID)

@@ -1,8 +1,10 @@
 //! Changes of attributes.
 
 use crate::harness::{FIRST, World, at, create, keep, need_root, open_as, put, set, write};
+use wirefs_hostfs::HostOptions;
 use wirefs_op::message::commit::{CommitScope, Tcommit};
 use wirefs_op::message::put::PutMode;
+use wirefs_op::message::version::BootId;
 use wirefs_op::{Errno, Kind, Reply, Request, SetStat, SetTime, Stat, Timestamp};
 
 fn change(world: &World, name: &str, set_stat: SetStat) -> Result<Stat, Errno> {
@@ -32,6 +34,23 @@ fn all_attributes_change_in_one_request() {
     let stat = change(&world, "file", now).unwrap();
     assert_eq!(stat.atime, long_ago);
     assert!(stat.mtime > long_ago);
+}
+
+// S-130
+#[test]
+fn versions_differ_between_boots_and_stay_over_a_restart_of_the_server() {
+    let mut world = World::new();
+    std::fs::write(world.host("file"), "text").unwrap();
+    let mut versions = |boot: u64| {
+        world.restart(HostOptions { boot: BootId(boot), ..HostOptions::default() });
+        ["", "file"].map(|name| world.stat(FIRST, at(name)).unwrap().version)
+    };
+    let before = versions(1);
+    assert_eq!(versions(1), before);
+    let after = versions(2);
+    assert!(before.iter().zip(after).all(|(before, after)| *before != after), "{before:?}, {after:?}");
+    let found = world.stat(FIRST, at("file")).unwrap();
+    assert_eq!(world.put(FIRST, write(at("file"), 0, b"more")).unwrap().before, found.version);
 }
 
 // S-64

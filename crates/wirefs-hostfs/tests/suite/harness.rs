@@ -96,6 +96,12 @@ impl World {
         World { scratch, tree }
     }
 
+    /// Exports the directory anew, as after a restart of the server.
+    pub(crate) fn restart(&mut self, options: HostOptions) {
+        self.tree = HostTree::open(&self.host(""), options).unwrap();
+        self.tree.attach(FIRST, &TreePath::root()).unwrap();
+    }
+
     /// The host's path of an exported object.
     pub(crate) fn host(&self, path: &str) -> PathBuf {
         self.scratch.path().join("dir").join(path)

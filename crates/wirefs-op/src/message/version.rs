@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use crate::mix::{GOLDEN, mix};
 use crate::wire::{Malformed, Reader, Text, Wire, Writer, wire_struct};
 
 /// The protocol version of this crate.
@@ -67,6 +68,17 @@ impl Wire for SessionId {
 /// 18.32). A restart of the server process alone keeps it, since the kernel still has the data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BootId(pub u64);
+
+impl BootId {
+    /// The version to send for an object with this stored version; never 0. After a power loss, the disk may have an
+    /// earlier version with other contents, so versions of different boots are never equal.
+    pub const fn version(self, stored: u64) -> u64 {
+        match mix(stored ^ mix(self.0 ^ GOLDEN)) {
+            0 => 1,
+            version => version,
+        }
+    }
+}
 
 impl Wire for BootId {
     fn put(&self, writer: &mut Writer) {

@@ -8,9 +8,12 @@ use bytes::Bytes;
 use wirefs_op::limits::XATTR_BYTES_MAX;
 use wirefs_op::message::allocate::Tallocate;
 use wirefs_op::message::copy::Tcopy;
+use wirefs_op::message::put::{PutMode, Tput};
 use wirefs_op::message::seek::Tseek;
+use wirefs_op::message::version::BootId;
 use wirefs_op::message::xattr::XattrAction;
-use wirefs_op::{Errno, FileId, Kind, Reply, Request};
+use wirefs_op::wire::Data;
+use wirefs_op::{Errno, FileId, Kind, Reply, Request, SetStat};
 
 /// The sizes at which a file leaves its head, fills its first block, and fills its first run. In bytes.
 const BORDERS: [usize; 5] = [1240, 1378, 2 * 1378, 32 * 1378, 33 * 1378];
@@ -27,6 +30,28 @@ fn a_file_of_any_size_is_read_as_it_was_written() {
         }
     }
     fixture.audit();
+}
+
+// S-130
+#[test]
+fn versions_differ_between_boots_and_the_version_before_a_write_is_the_reported_one() {
+    let mut fixture = TreeFixture::new();
+    fixture.mkdir("d").unwrap();
+    fixture.create("d/f", bytes(100, 1)).unwrap();
+    fixture.tree.create_checkpoint(b"one").unwrap();
+    let mut versions = |boot: u64| {
+        fixture = std::mem::replace(&mut fixture, TreeFixture::new()).rebooted(BootId(boot));
+        ["", "d", "d/f", ".checkpoints"].map(|path| fixture.stat(path).unwrap().version)
+    };
+    let before = versions(1);
+    assert_eq!(versions(1), before);
+    let after = versions(2);
+    assert!(before.iter().zip(after).all(|(before, after)| *before != after), "{before:?}, {after:?}");
+    let (mode, data) = (PutMode::DATA, Data(bytes(9, 2)));
+    let put = Tput { target: at("d/f"), mode, create: None, set: SetStat::default(), offset: 0, data };
+    assert_eq!(fixture.put_fully(put).unwrap().before, after[2]);
+    let listed = fixture.list("d").unwrap();
+    assert_eq!(listed[0].stat, fixture.stat("d/f").unwrap());
 }
 
 #[test]

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use wirefs_op::listing::entries;
 use wirefs_op::message::get::{GetMode, Tget};
 use wirefs_op::message::link::Tlink;
-use wirefs_op::message::put::{Create, PutMode, Tput};
+use wirefs_op::message::put::{Create, PutMode, Rput, Tput};
 use wirefs_op::message::remove::Tremove;
 use wirefs_op::message::rename::Trename;
 use wirefs_op::message::target::{Fd, NOFD, Place, Target};
@@ -208,9 +208,13 @@ pub(super) fn bytes(len: usize, seed: u8) -> Bytes {
 }
 
 pub(super) fn open(store: Arc<FaultyStore>, ram_bytes: usize) -> BlockTree {
+    open_after_boot(store, ram_bytes, BootId(9))
+}
+
+fn open_after_boot(store: Arc<FaultyStore>, ram_bytes: usize, boot: BootId) -> BlockTree {
     let now = AtomicI64::new(1_700_000_000);
     let clock = Box::new(move || Timestamp { secs: now.fetch_add(1, Ordering::Relaxed), nanos: 5 });
-    let options = TreeOptions { ram_bytes, node: WriterId(1), boot: BootId(9), uid: 0, gid: 0 };
+    let options = TreeOptions { ram_bytes, node: WriterId(1), boot, uid: 0, gid: 0 };
     let tree = BlockTree::open(store, options, clock).unwrap();
     tree.attach(SESSION, &TreePath::root()).unwrap();
     tree
@@ -229,6 +233,11 @@ impl TreeFixture {
     /// Opens the same store again, with an empty cache.
     pub(super) fn reopened(self, ram_bytes: usize) -> TreeFixture {
         TreeFixture { tree: open(Arc::clone(&self.store), ram_bytes), store: self.store }
+    }
+
+    /// Opens the same store again, as after a restart of the machine.
+    pub(super) fn rebooted(self, boot: BootId) -> TreeFixture {
+        TreeFixture { tree: open_after_boot(Arc::clone(&self.store), 1 << 20, boot), store: self.store }
     }
 
     pub(super) fn ask(&self, request: Request) -> Result<Vec<Reply>, Errno> {
@@ -295,8 +304,12 @@ impl TreeFixture {
     }
 
     fn put(&self, put: Tput) -> Result<Stat, Errno> {
+        self.put_fully(put).map(|put| put.stat.unwrap())
+    }
+
+    pub(super) fn put_fully(&self, put: Tput) -> Result<Rput, Errno> {
         match self.ask(Request::Put(put))?.pop() {
-            Some(Reply::Put(put)) => Ok(put.stat.unwrap()),
+            Some(Reply::Put(put)) => Ok(put),
             other => panic!("{other:?}"),
         }
     }

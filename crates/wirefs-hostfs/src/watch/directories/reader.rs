@@ -194,7 +194,7 @@ impl Round<'_, '_> {
                 }
             }
             Seen::OwnChange(number) => {
-                if self.watched(number).is_some_and(|watched| watched.version().is_none()) {
+                if self.watched(number).is_some_and(|watched| watched.version(self.source.home).is_none()) {
                     drop(self.source.end_watch(number));
                 }
             }
@@ -218,7 +218,7 @@ impl Round<'_, '_> {
 
     /// Reports a watched object. If it has no name left, its watch is ended, so that it can be freed.
     fn report_object(&mut self, number: i32, watched: &Watched) {
-        let version = watched.version();
+        let version = watched.version(self.source.home);
         if version.is_none() {
             drop(self.source.end_watch(number));
         }
@@ -228,7 +228,7 @@ impl Round<'_, '_> {
     fn report_name(&mut self, number: i32, dir: &Watched, name: CString) {
         let version = match self.source.excludes_own() {
             true => None,
-            false => *self.versions.entry(number).or_insert_with(|| dir.version()),
+            false => *self.versions.entry(number).or_insert_with(|| dir.version(self.source.home)),
         };
         self.report.name(dir.id, name.into_bytes(), version);
     }
@@ -241,7 +241,7 @@ impl Round<'_, '_> {
         let id = attributes::file_id(&statx, self.source.home);
         // Before the report, which may cause a verification.
         self.source.recent().insert(id, number, name);
-        self.report.object(id, self.reported_version(Some(attributes::version(&statx))));
+        self.report.object(id, self.reported_version(Some(attributes::version(&statx, self.source.home))));
         true
     }
 
@@ -252,7 +252,7 @@ impl Round<'_, '_> {
             table.by_number.iter().map(|(number, watched)| (*number, watched.clone())).collect()
         };
         for (number, watched) in all {
-            if watched.version().is_none() {
+            if watched.version(self.source.home).is_none() {
                 self.report_object(number, &watched);
             }
         }

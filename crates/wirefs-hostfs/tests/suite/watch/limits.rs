@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use wirefs_hostfs::{DetectionMode, HostOptions, HostTree, Shortage, WatchKind, Watcher};
+use wirefs_op::message::version::BootId;
 use wirefs_op::{FileId, TreePath};
 use wirefs_server::{ExternalChange, SessionKey, Tree};
 
@@ -81,7 +82,7 @@ fn a_watcher_that_failed_watches_nothing() {
         let reports = Arc::new(Reports::default());
         let report = Arc::clone(&reports);
         let root = held(&scene.world.host(""));
-        let failing = Watcher::start(root.as_fd(), kind, move |outside| {
+        let failing = Watcher::start(root.as_fd(), BootId::default(), kind, move |outside| {
             report.add(outside);
             panic!("on purpose");
         });

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use wirefs_hostfs::{HostOptions, HostTree, WatchKind, Watcher};
+use wirefs_op::message::version::BootId;
 use wirefs_op::{FileId, Stat, TreePath};
 use wirefs_server::{ExternalChange, Tree};
 
@@ -205,7 +206,7 @@ pub(super) fn is_name(outside: &ExternalChange, dir: FileId, wanted: &str) -> bo
 
 pub(super) fn watch_root(dir: &Path, kind: WatchKind, reports: &Arc<Reports>) -> Watcher {
     let reports = Arc::clone(reports);
-    Watcher::start(held(dir).as_fd(), kind, move |outside| reports.add(outside))
+    Watcher::start(held(dir).as_fd(), BootId::default(), kind, move |outside| reports.add(outside))
 }
 
 /// An `O_PATH` descriptor, as the server uses.
