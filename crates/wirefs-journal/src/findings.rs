@@ -5,7 +5,7 @@
 //! ```text
 //!  front    magic[16] version[4]
 //!  entry    length[4] sum[4] body[length]
-//!  first          run[8] boot[8] next[8] latest_time[8] names objects     each of both: count[4] (length[2] path fs[4] ino[8] generation[4] changed[8])*
+//!  first          run[8] boot[8] next[8] latest_time[8] names objects     each of both: count[4] (length[2] path fs[4] ino[8] generation[4] changed[8] modified[8] size[8])*
 //!  others         answered[8]: the server may have forgotten its replies to changes below it
 //! ```
 //! INVARIANT: findings count only in the kernel run that wrote them: a power loss may have removed a part of the journal or of the findings.
@@ -19,7 +19,7 @@ use wirefs_op::message::version::BootId;
 use wirefs_op::{FileId, TreePath};
 
 const MAGIC: [u8; 16] = *b"wirefs decided\r\n";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The findings, and the replies that the server may have forgotten.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,7 +107,9 @@ fn one(body: &mut Vec<u8>, path: &TreePath, found: &ObjectStat) {
     body.extend_from_slice(&found.id.fs.to_le_bytes());
     body.extend_from_slice(&found.id.ino.to_le_bytes());
     body.extend_from_slice(&found.id.generation.to_le_bytes());
-    body.extend_from_slice(&found.changed.to_le_bytes());
+    for number in [found.changed, found.modified, found.size] {
+        body.extend_from_slice(&number.to_le_bytes());
+    }
 }
 
 fn all(from: &mut &[u8]) -> Option<BTreeMap<TreePath, ObjectStat>> {
@@ -122,7 +124,8 @@ fn all(from: &mut &[u8]) -> Option<BTreeMap<TreePath, ObjectStat>> {
             ino: from.try_get_u64_le().ok()?,
             generation: from.try_get_u32_le().ok()?,
         };
-        let found = ObjectStat { id, changed: from.try_get_u64_le().ok()? };
+        let mut number = || from.try_get_u64_le().ok();
+        let found = ObjectStat { id, changed: number()?, modified: number()?, size: number()? };
         all.insert(TreePath::from_bytes(Bytes::copy_from_slice(path))?, found);
     }
     Some(all)

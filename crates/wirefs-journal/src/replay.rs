@@ -13,6 +13,7 @@
 //! counts, and only if the names differ in nothing but files that later changes remove, and files that were created in their place since.
 
 mod effect;
+mod foreign;
 mod names;
 mod position;
 mod restarted;
@@ -23,7 +24,7 @@ use crate::change;
 use crate::entry::Record;
 use crate::outcome::ChangeOutcome;
 use effect::Effect;
-use names::{Binding, Inode, Key, Namespace};
+use names::{Inode, Key, Namespace};
 use position::Position;
 pub use resumed::TouchedObjects;
 use std::collections::{BTreeMap, BTreeSet};
@@ -77,6 +78,10 @@ pub struct ObjectStat {
     pub id: FileId,
     /// Its change time, in nanoseconds since 1970.
     pub changed: u64,
+    /// The time of the last change of its contents, in nanoseconds since 1970.
+    pub modified: u64,
+    /// Its size in bytes.
+    pub size: u64,
 }
 
 /// The treatment of one change.
@@ -121,6 +126,8 @@ pub struct Replay {
 struct LearnedChange {
     effect: Effect,
     outcome: ChangeOutcome,
+    /// The size to which it truncates or extends a file.
+    resizes_to: Option<u64>,
     /// The number of name changes before it.
     step: usize,
 }
@@ -170,7 +177,8 @@ impl Replay {
             self.names.now.set(key.clone(), *binding);
         }
         let step = self.effects.values().next_back().map_or(0, |last| last.step + last.steps());
-        self.effects.insert(record.number, LearnedChange { effect, outcome, step });
+        let resizes_to = foreign::new_size(&request);
+        self.effects.insert(record.number, LearnedChange { effect, outcome, resizes_to, step });
         Ok(())
     }
 
@@ -229,48 +237,6 @@ impl Replay {
     fn concerned(&self) -> impl Iterator<Item = (Inode, TreePath)> + '_ {
         let inodes = self.effects.values().filter_map(|known| known.effect.of.or(known.effect.makes));
         inodes.filter_map(|inode| Some((inode, self.position.as_ref()?.path(&self.names, inode)?)))
-    }
-
-    /// Takes the objects at [`Replay::targets`]. An object that changed after the latest time that the client knows is left alone: another
-    /// program changed it, or it is complete.
-    pub fn compare(&mut self, found: &BTreeMap<TreePath, ObjectStat>, latest_time: u64) {
-        if let Some(position) = &mut self.position {
-            position.found_at(found);
-        }
-        let made_before_journal = self.made_before_journal();
-        for (inode, path) in &made_before_journal {
-            if let (Some(position), Some(found)) = (&mut self.position, found.get(path)) {
-                position.learn(*inode, found.id);
-            }
-        }
-        let known = |inode: Inode| {
-            self.position.as_ref().and_then(|position| position.id(inode)).or(self.names.id(inode))
-        };
-        let is_own = |(inode, path): &(Inode, TreePath)| {
-            let found = found.get(path).filter(|found| found.changed <= latest_time);
-            found.is_some_and(|found| known(*inode).is_none_or(|id| id == found.id))
-        };
-        let foreign: Vec<Inode> =
-            self.concerned().filter(|one| !is_own(one)).map(|(inode, _)| inode).collect();
-        self.foreign.extend(foreign);
-        self.changed_later.extend(
-            self.position.as_ref().map(|position| position.changed_after(latest_time)).unwrap_or_default(),
-        );
-        let unanswered = self.effects.values().filter(|known| !known.outcome.is_answered);
-        self.unsure = unanswered.filter_map(|known| known.effect.of.or(known.effect.makes)).collect();
-    }
-
-    /// Returns whether a change would remove or replace an object that another program may have changed or put there. A moved object is not lost:
-    /// it suffices that its id is the one that the client meant, or that the client itself may have created it.
-    fn overwrites_later_change(&self, position: &Position, effect: &Effect) -> bool {
-        let is_moved = |key: &Key| match position.state.binding(key) {
-            Binding::Object(inode) => {
-                let is_named = effect.names.iter().any(|(_, binding)| *binding == Binding::Object(inode));
-                is_named && (self.names.id(inode).is_some() || self.unsure.contains(&inode))
-            }
-            Binding::Absent | Binding::Unknown => false,
-        };
-        effect.names.iter().any(|(key, _)| self.changed_later.contains(key) && !is_moved(key))
     }
 
     /// Returns the treatment of the next change. Takes each change once, in order, after [`Replay::decide`].

@@ -72,8 +72,14 @@ impl Lookups {
     }
 
     pub(super) fn found(&self) -> BTreeMap<TreePath, ObjectStat> {
-        let found = |stat: &Stat| ObjectStat { id: stat.id, changed: nanos(stat.ctime) };
-        self.stats.iter().map(|(path, stat)| (path.clone(), found(stat))).collect()
+        self.stats.iter().map(|(path, stat)| (path.clone(), ObjectStat::from(stat))).collect()
+    }
+}
+
+impl From<&Stat> for ObjectStat {
+    fn from(stat: &Stat) -> ObjectStat {
+        let (changed, modified) = (nanos(stat.ctime), nanos(stat.mtime));
+        ObjectStat { id: stat.id, changed, modified, size: stat.size }
     }
 }
 

@@ -163,7 +163,10 @@ fn objects_changed_by_others_before_a_second_power_loss_stay() {
     };
     let is_left_alone = |replay: &mut Replay, latest_time: u64| {
         replay.decide(&BTreeMap::new()).unwrap();
-        replay.compare(&BTreeMap::from([(path(), ObjectStat { id: MADE, changed: 5 })]), latest_time);
+        replay.compare(
+            &BTreeMap::from([(path(), ObjectStat { id: MADE, changed: 5, modified: 1, size: 0 })]),
+            latest_time,
+        );
         matches!(replay.step(&record).unwrap(), ReplayStep::Quarantine(_))
     };
     let (mut earlier, mut replay) = (learned_change(), learned_change());

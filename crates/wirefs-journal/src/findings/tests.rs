@@ -1,7 +1,12 @@
 use super::*;
 
 fn found(ino: u64) -> ObjectStat {
-    ObjectStat { id: FileId { fs: 3, ino, generation: 2 }, changed: 1_000 + ino }
+    ObjectStat {
+        id: FileId { fs: 3, ino, generation: 2 },
+        changed: 1_000 + ino,
+        modified: 900 + ino,
+        size: ino * 7,
+    }
 }
 
 fn findings() -> Findings {

@@ -18,8 +18,8 @@ pub(super) struct Position {
     ids: BTreeMap<Inode, FileId>,
     /// A path of each object that was found.
     paths: BTreeMap<FileId, TreePath>,
-    /// The change time of the object at each name.
-    changed: BTreeMap<Key, u64>,
+    /// The object at each name.
+    named: BTreeMap<Key, ObjectStat>,
     /// Files that changes after the position remove, and that the server's disk may lack already: another file may be in their place.
     gone: BTreeSet<Inode>,
 }
@@ -47,13 +47,9 @@ impl Position {
         self.ids.insert(inode, id);
     }
 
-    /// Returns the names whose objects changed after a time.
-    pub(super) fn changed_after(&self, latest_time: u64) -> BTreeSet<Key> {
-        self.changed
-            .iter()
-            .filter(|(_, changed)| **changed > latest_time)
-            .map(|(key, _)| key.clone())
-            .collect()
+    /// Returns the object that was found at each name.
+    pub(super) fn named(&self) -> impl Iterator<Item = (&Key, &ObjectStat)> {
+        self.named.iter()
     }
 
     /// Returns a path of the object: by a name in the changes, or by one at which it was found.
@@ -269,13 +265,13 @@ pub(super) fn find(
     let is_certain = fitting.iter().all(|other| keys.iter().all(|key| agree(names, &last, other, key)));
     let chosen = if is_certain { last } else { first_of(names, fitting, &last, &keys)? };
     let Candidate { step, state, ids, gone } = chosen;
-    let (mut paths, mut changed) = (BTreeMap::new(), BTreeMap::new());
+    let (mut paths, mut named) = (BTreeMap::new(), BTreeMap::new());
     for key in &keys {
         let Some((path, found)) = path(&state, key).and_then(|path| found.get_key_value(&path)) else {
             continue;
         };
-        changed.insert(key.clone(), found.changed);
+        named.insert(key.clone(), *found);
         paths.insert(found.id, path.clone());
     }
-    Ok(Position { step, state, ids, paths, changed, gone })
+    Ok(Position { step, state, ids, paths, named, gone })
 }

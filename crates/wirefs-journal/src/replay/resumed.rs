@@ -1,6 +1,7 @@
 //! Resumes a replay that another process has begun. Its changes stay as they are, and objects that other programs changed since its findings
 //! are left alone.
 
+use super::foreign::is_foreign;
 use super::names::{Binding, Inode, Key};
 use super::position::path;
 use super::{ObjectStat, Replay, ReplayFault, ReplayStep};
@@ -67,12 +68,11 @@ impl Replay {
         latest_time: u64,
         touched: &TouchedObjects,
     ) {
-        let id = |inode: &Inode| {
-            self.position.as_ref().and_then(|position| position.id(*inode)).or(self.names.id(*inode))
-        };
-        let own: BTreeSet<FileId> = touched.inodes.iter().filter_map(id).collect();
+        let own: BTreeSet<FileId> = touched.inodes.iter().filter_map(|inode| self.known_id(*inode)).collect();
+        let resized = self.resized();
         let is_later = |path: &TreePath| {
-            found.get(path).is_some_and(|found| found.changed > latest_time && !own.contains(&found.id))
+            let found = found.get(path).filter(|found| !own.contains(&found.id));
+            found.is_some_and(|found| is_foreign(found, latest_time, &resized))
         };
         let foreign =
             self.concerned().filter(|(inode, path)| !touched.inodes.contains(inode) && is_later(path));

@@ -277,6 +277,43 @@ fn objects_put_there_by_others_are_not_removed_replaced_or_moved() {
     assert_eq!(sent(&["remove k", "create k", "write k", "create n"], 4), [false, false, false, true]);
 }
 
+/// Returns the steps for changes of which the disk has these, if it was mounted since and has set the times of `k`. `elsewhere`: the
+/// times are not those of a truncation.
+fn steps_after_mount(texts: &[&str], done: &[&str], elsewhere: bool) -> Vec<ReplayStep> {
+    let mut world = World::new(1);
+    let changes = world.changes(texts);
+    let mut lost = World::new(1);
+    let k = lost.id_of("k");
+    lost.changes(done);
+    let mut replay = Replay::new(lost.root(), 1000);
+    changes.iter().for_each(|change| replay.learn(&change.record, change.outcome).unwrap());
+    let mounted = |mut found: BTreeMap<TreePath, ObjectStat>| {
+        for found in found.values_mut().filter(|found| found.id == k) {
+            (found.changed, found.modified) = (8, if elsewhere { 6 } else { 8 });
+        }
+        found
+    };
+    replay.decide(&mounted(lost.found(replay.probes().unwrap()))).unwrap();
+    replay.compare(&mounted(lost.found(replay.targets())), 7);
+    changes.iter().map(|change| replay.step(&change.record).unwrap()).collect()
+}
+
+// S-131
+#[test]
+fn truncation_that_the_disk_completes_when_it_is_mounted_is_own() {
+    let all_sent = |steps: &[ReplayStep]| steps.iter().all(|step| matches!(step, ReplayStep::Send(..)));
+    let texts = ["cut k 0", "write k", "rename k n"];
+    for done in [&[][..], &["cut k 0"], &["cut k 0", "rename k n"]] {
+        let steps = steps_after_mount(&texts, done, false);
+        let sent = &steps[..if done.len() == 2 { 2 } else { 3 }];
+        assert!(all_sent(sent), "{done:?}: {steps:?}");
+        let others = steps_after_mount(&texts, done, true);
+        assert!(matches!(others[1], ReplayStep::Quarantine(_)), "{done:?}: {others:?}");
+    }
+    let steps = steps_after_mount(&texts, &["write k"], false);
+    assert!(matches!(steps[1], ReplayStep::Quarantine(_)), "another size: {steps:?}");
+}
+
 // S-103
 #[test]
 fn object_known_by_id_is_renamed_despite_changed_contents() {

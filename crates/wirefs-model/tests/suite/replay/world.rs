@@ -69,6 +69,10 @@ fn put(target: Target, mode: PutMode) -> Tput {
     Tput { target, mode, create: None, set: SetStat::default(), offset: 0, data: Data(Bytes::new()) }
 }
 
+fn attributes(target: Target, set: SetStat) -> Tput {
+    Tput { set, ..put(target, PutMode::STAT) }
+}
+
 impl World {
     /// Returns a durable tree of a directory and two files.
     pub(super) fn new(seed: u64) -> World {
@@ -185,13 +189,13 @@ impl World {
                 Request::Put(Tput { data: Data(bytes), ..put(self.target(name)?, mode) })
             }
             "cut" => {
-                let set = SetStat { size: Some(self.dice.below(20)), ..SetStat::default() };
-                Request::Put(Tput { set, ..put(self.target(name)?, PutMode::STAT) })
+                let size = words.get(2).and_then(|size| size.parse().ok());
+                let size = size.or_else(|| Some(self.dice.below(20)));
+                Request::Put(attributes(self.target(name)?, SetStat { size, ..SetStat::default() }))
             }
             "chmod" => {
                 let mode = Some(0o600 + self.dice.below(0o100) as u32);
-                let set = SetStat { mode, ..SetStat::default() };
-                Request::Put(Tput { set, ..put(self.target(name)?, PutMode::STAT) })
+                Request::Put(attributes(self.target(name)?, SetStat { mode, ..SetStat::default() }))
             }
             "attribute" => Request::Xattr(Txattr {
                 target: self.target(name)?,
@@ -344,7 +348,10 @@ impl World {
 
     /// Returns the objects at these paths.
     pub(super) fn found(&self, paths: BTreeSet<TreePath>) -> BTreeMap<TreePath, ObjectStat> {
-        let found = |path: &TreePath| Some(ObjectStat { id: self.id(path)?, changed: 0 });
+        let found = |path: &TreePath| {
+            let stat = self.get(path, GetMode::STAT).ok()?.stat?;
+            Some(ObjectStat { id: stat.id, changed: 0, modified: 0, size: stat.size })
+        };
         paths.into_iter().filter_map(|path| Some((path.clone(), found(&path)?))).collect()
     }
 
