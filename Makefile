@@ -19,7 +19,7 @@ nodes: ; @scripts/nodes ## five nodes read each other's files while nodes are ki
 kills: ; @scripts/kills $(or $(KILLS),500) $(or $(SEED),1) $(or $(POWER),0) $(or $(CUTS),0) ## KILLS=500 of mount and server, POWER=0 cuts of its disk's power, CUTS=0 of the line, from SEED=1
 pictures: ; @cargo run --quiet --package wirefs-figures -- picture ## draw the picture of the README from docs/measurements
 million: ; @scripts/need run && scripts/million $(ARGS) ## walk a tree of 1,000,000 entries through a mount, and see what memory it takes; ARGS="--entries 20000"
-power: ; @scripts/power ## CUTS=200 of the power of a disk with ext4 and one with xfs, in each of FILTER=storm|untar|sqlite|git, from SEED=1; HARD=links,busy: also cases not mended
+power: ; @scripts/power ## CUTS=200 of the power of a disk with ext4 and one with xfs, in each of FILTER=storm|untar|sqlite|git|rewrite, from SEED=1
 quick: ; @scripts/need build && scripts/quick ## test the crates that changed, without mounts; SINCE=COMMIT
 check: ; @scripts/need build && cargo check --workspace --all-targets && cargo xtask layers tidy ## compile everything, and check layers and style
 foreign: ; @scripts/need foreign && scripts/foreign ## run stress-ng, and PostgreSQL under kills, on a mount; XFSTESTS=DIR LTP=DIR: these too; PG=600 KILLS=20 (docs/FOREIGN.md)

@@ -5,8 +5,10 @@
 //!      └── reference: the same, done to a plain directory                              power cut
 //! ```
 //! A cut shuts the file system down without writing its log (`FS_IOC_SHUTDOWN`); it is mounted again, under another boot id. Before the
-//! server is started again, the disk has everything that an `fsync` acknowledged. No call of a program fails, and in the end the tree is
-//! that of an undisturbed run.
+//! server is started again, the disk has everything that an `fsync` acknowledged. Changes are in progress at the cut, and a second cut may
+//! hit the replay. Half of the cuts follow a write of the file system's log at once, since many faults need names without contents. After
+//! half of the cuts the mount shows the tree that the disk has. No call of a program fails, and in the end the tree is that of an
+//! undisturbed run.
 //!
 //! `WIREFS_POWER_CUTS` sets how many cuts there are in each test, `WIREFS_POWER_SEED` which: `make power`.
 
@@ -31,9 +33,6 @@ use programs::{Program, Programs};
 
 /// How many cuts there are in a test when nothing else is said.
 const CUTS: u64 = 3;
-/// The cases that are part of every run. Each becomes `true` with the change that mends it; until then `make power HARD=links,busy` runs
-/// them too.
-const MENDED: Cases = Cases { links: true, busy: false };
 /// How long callers wait for a server: longer than any test.
 const OPTIONS: [&str; 3] = ["--journal", "--deadline", "300s"];
 /// The contents of these files depend on inodes, times, or the order of pages.
@@ -42,25 +41,6 @@ const LOOKS: Looks<'_> =
 
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |text| text.parse().expect("a number"))
-}
-
-/// Cases in which a mount does not come through a power cut yet.
-#[derive(Clone, Copy, Debug)]
-struct Cases {
-    /// A storm makes hard links.
-    links: bool,
-    /// Changes are in progress at the cut, and a second cut may hit the replay. The faults that were found are mended (docs/design/0031-no-mark.md);
-    /// 340 cuts had none since. The case becomes a default once 200 cuts for each program and file system have none. Without it the program
-    /// is idle at the cut and has all replies; the disk still lacks unsynced changes.
-    busy: bool,
-}
-
-impl Cases {
-    fn of_this_run() -> Cases {
-        let wanted = std::env::var("WIREFS_POWER_HARD").unwrap_or_default();
-        let is_wanted = |case: &str| wanted.split(',').any(|word| word == case);
-        Cases { links: MENDED.links || is_wanted("links"), busy: MENDED.busy || is_wanted("busy") }
-    }
 }
 
 /// How far a program is.
@@ -112,6 +92,9 @@ trait Work: Sync {
     fn missing(&self, before: &Self::Promises, after: &Self::Promises, disk: &Path) -> Vec<String>;
 }
 
+/// All contents, for one tree seen twice.
+const ALL: Looks<'_> = Looks { mtimes: false, except: &[] };
+
 fn assert_same(tree: &Path, reference: &Path, when: &str) {
     Snapshot::of(tree, LOOKS).assert_same(&Snapshot::of(reference, LOOKS), when);
     assert_eq!(programs::rows(tree), programs::rows(reference), "{when}");
@@ -133,20 +116,26 @@ impl Cuts<'_> {
         thread::sleep(Duration::from_micros(self.dice.below(micros)));
     }
 
-    /// One cut, at a random moment after the file system has written all, its log, or nothing.
+    /// One cut: right after the file system has written its log, or at a random moment, in part soon after it has written all.
     fn cut(&mut self, work: &impl Work) -> Vec<String> {
         self.pause();
         match self.dice.below(4) {
-            0 => self.server.sync_disk(),
-            1 | 2 => self.server.sync_log(),
+            0 | 1 => self.server.sync_log(),
+            2 => {
+                self.server.sync_disk();
+                self.pause();
+            }
             _ => {}
         }
-        self.pause();
-        if Cases::of_this_run().busy { self.while_busy(work) } else { self.while_resting(work) }
+        let missing = self.lose_power_while_busy(work);
+        if self.dice.below(2) == 0 {
+            self.compare();
+        }
+        missing
     }
 
-    /// In one of four cases there is another one while the mount still sends again what the first one lost.
-    fn while_busy(&mut self, work: &impl Work) -> Vec<String> {
+    /// In one of four cases there is another cut while the mount still sends again what the first one lost.
+    fn lose_power_while_busy(&mut self, work: &impl Work) -> Vec<String> {
         let mut missing = self.lose_power(work);
         if self.dice.below(4) == 0 {
             thread::sleep(Duration::from_micros(self.dice.below(300_000)));
@@ -156,13 +145,19 @@ impl Cuts<'_> {
         missing
     }
 
-    fn while_resting(&mut self, work: &impl Work) -> Vec<String> {
+    /// Compares the mount's tree with the disk's while the program rests.
+    fn compare(&self) {
         self.progress.is_held.store(true, Ordering::SeqCst);
-        wait_for("the program to rest", || self.progress.rests.load(Ordering::SeqCst));
+        let is_over = || self.progress.is_over.load(Ordering::SeqCst);
+        wait_for("the program to rest", || self.progress.rests.load(Ordering::SeqCst) || is_over());
+        if is_over() {
+            // It has failed, and says why.
+            return;
+        }
         wait_for("the server's replies", || self.unanswered() == 0);
-        let missing = self.lose_power(work);
+        let disk = Snapshot::of(&self.server.on_disk(), ALL);
+        Snapshot::of(self.mount, ALL).assert_same(&disk, "the mount beside the disk");
         self.progress.is_held.store(false, Ordering::SeqCst);
-        missing
     }
 
     /// How many changes in the journal have no reply yet.
@@ -192,7 +187,10 @@ fn run<W: Work>(name: &str, file_system: FileSystem, work: impl FnOnce(&Path, &P
     fs::create_dir(&reference).unwrap();
     let (work, progress) = (work(&mount, &reference, &site, seed), Progress::default());
     thread::scope(|scope| {
-        let program = scope.spawn(|| work.run(&progress));
+        let program = scope.spawn(|| {
+            let _over = Over(&progress);
+            work.run(&progress);
+        });
         let over = Over(&progress);
         let dice = Random::new(seed);
         let mut power = Cuts { site: &site, mount: &mount, server: &server, progress: &progress, dice };
@@ -219,9 +217,7 @@ fn run<W: Work>(name: &str, file_system: FileSystem, work: impl FnOnce(&Path, &P
 }
 
 fn run_storm(name: &str, file_system: FileSystem) {
-    run(name, file_system, |mount, reference, _, seed| {
-        StormWork::new(mount, reference, seed, Cases::of_this_run())
-    });
+    run(name, file_system, |mount, reference, _, seed| StormWork::new(mount, reference, seed));
 }
 
 fn run_program(name: &str, file_system: FileSystem, program: Program) {
@@ -274,4 +270,28 @@ fn git_on_ext4() {
 #[test]
 fn git_on_xfs() {
     run_program("git-xfs", FileSystem::Xfs, Program::Git);
+}
+
+// S-100 S-131
+#[test]
+fn rewrite_on_ext4() {
+    run_program("rewrite-ext4", FileSystem::Ext4, Program::Rewrite);
+}
+
+// S-100 S-131
+#[test]
+fn rewrite_on_xfs() {
+    run_program("rewrite-xfs", FileSystem::Xfs, Program::Rewrite);
+}
+
+// S-100 S-130
+#[test]
+fn sqlite_persist_on_ext4() {
+    run_program("sqlite-persist-ext4", FileSystem::Ext4, Program::SqlitePersist);
+}
+
+// S-100 S-130
+#[test]
+fn sqlite_persist_on_xfs() {
+    run_program("sqlite-persist-xfs", FileSystem::Xfs, Program::SqlitePersist);
 }

@@ -11,7 +11,7 @@ use rustix::fs::XattrFlags;
 
 use super::storm::{Call, Effect, Step, Storm};
 use super::synced::Synced;
-use super::{Cases, Progress, Work};
+use super::{Progress, Work};
 use crate::sys::close;
 
 /// Descriptors that stay open at once.
@@ -25,14 +25,13 @@ pub(super) struct StormWork {
     mount: PathBuf,
     reference: PathBuf,
     seed: u64,
-    cases: Cases,
     synced: Mutex<Synced>,
 }
 
 impl StormWork {
-    pub(super) fn new(mount: &Path, reference: &Path, seed: u64, cases: Cases) -> StormWork {
+    pub(super) fn new(mount: &Path, reference: &Path, seed: u64) -> StormWork {
         let (mount, reference) = (mount.to_owned(), reference.to_owned());
-        StormWork { mount, reference, seed, cases, synced: Mutex::default() }
+        StormWork { mount, reference, seed, synced: Mutex::default() }
     }
 }
 
@@ -40,7 +39,7 @@ impl Work for StormWork {
     type Promises = Synced;
 
     fn run(&self, progress: &Progress) {
-        let mut storm = Storm::new(self.seed, self.cases);
+        let mut storm = Storm::new(self.seed);
         let (mut in_mount, mut in_reference) = (Open::default(), Open::default());
         let mut latest: VecDeque<String> = VecDeque::new();
         while let Some(number) = progress.next_step() {

@@ -41,10 +41,20 @@ fi
 "#;
 /// `synchronous=extra` also syncs the directory that the rollback journal was removed from.
 const SQLITE: &str = r#"
-case $((ROUND % 3)) in 0) mode=delete ;; 1) mode=truncate ;; *) mode=persist ;; esac
+case $PERSIST$((ROUND % 3)) in 00) mode=delete ;; 01) mode=truncate ;; *) mode=persist ;; esac
 sqlite3 -bail "$TO/database" "PRAGMA journal_mode=$mode; PRAGMA synchronous=extra;
     CREATE TABLE IF NOT EXISTS t(id INTEGER PRIMARY KEY, text);
     BEGIN; INSERT INTO t VALUES($ROUND, 'row $ROUND'); UPDATE t SET text = text || ' $ROUND' WHERE id = $ROUND / 2; COMMIT;"
+"#;
+/// A shell truncates each file, writes it in pieces, and closes it.
+const REWRITE: &str = r#"
+mkdir -p "$TO/files"
+for file in 1 2 3 4 5 6 7 8 9 10 11 12; do
+    yes "round $ROUND, file $file" | head -c $((file * file * 1500 + ROUND * file * 977 % 5000)) >"$TO/files/f$file"
+done
+if [ "$SYNCS" = 1 ]; then
+    sync "$TO"/files/* "$TO/files" "$TO"
+fi
 "#;
 const GIT: &str = r#"
 mkdir -p "$TO/repo"
@@ -72,7 +82,10 @@ fi
 pub(super) enum Program {
     Untar,
     Sqlite,
+    /// All transactions with one rollback journal, which is never truncated or removed.
+    SqlitePersist,
     Git,
+    Rewrite,
 }
 
 /// Rounds of one program, without end.
@@ -98,17 +111,23 @@ impl Programs {
     fn round(&self, round: u64) {
         let (script, syncs) = match self.program {
             Program::Untar => (UNTAR, round.is_multiple_of(3)),
-            Program::Sqlite => (SQLITE, true),
+            Program::Sqlite | Program::SqlitePersist => (SQLITE, true),
             Program::Git => (GIT, round.is_multiple_of(3)),
+            Program::Rewrite => (REWRITE, round.is_multiple_of(3)),
         };
         let old = round.saturating_sub(TREES);
         if matches!(self.program, Program::Untar) {
             self.synced.lock().unwrap().remove(&old);
         }
+        if matches!(self.program, Program::Rewrite) {
+            self.synced.lock().unwrap().clear();
+        }
         for to in [&self.mount, &self.reference] {
             let to = to.to_str().unwrap();
             let (round, old, syncs) = (round.to_string(), old.to_string(), u8::from(syncs).to_string());
-            sh(&self.materials, script, &[("TO", to), ("ROUND", &round), ("OLD", &old), ("SYNCS", &syncs)]);
+            let persist = u8::from(matches!(self.program, Program::SqlitePersist)).to_string();
+            let numbers = [("ROUND", &*round), ("OLD", &old), ("SYNCS", &syncs), ("PERSIST", &persist)];
+            sh(&self.materials, script, &[&[("TO", to)], &numbers[..]].concat());
         }
         if syncs {
             self.synced.lock().unwrap().insert(round);
@@ -127,12 +146,20 @@ impl Programs {
         copy
     }
 
+    /// The files that a round of [`Program::Rewrite`] leaves.
+    fn rewritten(&self, round: u64) -> Snapshot {
+        let (to, round) = (self.materials.join("rewritten"), round.to_string());
+        let to = to.to_str().unwrap();
+        sh(&self.materials, REWRITE, &[("TO", to), ("ROUND", &round), ("SYNCS", "0")]);
+        Snapshot::of(&Path::new(to).join("files"), LOOKS)
+    }
+
     /// The rounds whose results are on the disk, as lines.
     fn on_disk(&self, disk: &Path) -> String {
         let copy = self.copy(disk);
         match self.program {
-            Program::Untar => String::new(),
-            Program::Sqlite => rows(&copy),
+            Program::Untar | Program::Rewrite => String::new(),
+            Program::Sqlite | Program::SqlitePersist => rows(&copy),
             Program::Git => {
                 sh(&copy, "git -C repo log --format=%s HEAD && git -C repo fsck --no-progress", &[])
             }
@@ -165,6 +192,14 @@ impl Work for Programs {
                 tree.exists() && Snapshot::of(&tree, LOOKS) == archived
             };
             return promised.map(|round| format!("tree{round}/tree")).filter(|tree| !has(tree)).collect();
+        }
+        if matches!(self.program, Program::Rewrite) {
+            let has = |round: &&u64| {
+                let expected = self.rewritten(**round);
+                let files = disk.join("files");
+                files.exists() && Snapshot::of(&files, LOOKS) == expected
+            };
+            return promised.filter(|round| !has(round)).map(|round| format!("files of {round}")).collect();
         }
         let found = self.on_disk(disk);
         let has = |round: &&u64| {

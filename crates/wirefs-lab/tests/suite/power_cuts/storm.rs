@@ -6,8 +6,6 @@ use std::ops::Bound;
 
 use wirefs_lab::random::Random;
 
-use super::Cases;
-
 /// Directories that are always there.
 pub(super) const DIRECTORIES: u64 = 8;
 /// Names in each.
@@ -92,7 +90,6 @@ enum Node {
 /// The steps of a seed, without end.
 pub(super) struct Storm {
     dice: Random,
-    cases: Cases,
     names: BTreeMap<String, Node>,
     files: u64,
     has_xattr: Vec<u64>,
@@ -102,10 +99,9 @@ pub(super) struct Storm {
 }
 
 impl Storm {
-    pub(super) fn new(seed: u64, cases: Cases) -> Storm {
+    pub(super) fn new(seed: u64) -> Storm {
         Storm {
             dice: Random::new(seed ^ 0x570_4311),
-            cases,
             names: BTreeMap::new(),
             files: 0,
             has_xattr: Vec::new(),
@@ -235,7 +231,7 @@ impl Storm {
 
     fn link(&mut self) -> Option<Step> {
         let ((from, id), to) = (self.a_file()?, self.a_name()?);
-        if !self.cases.links || self.names.contains_key(&to) {
+        if self.names.contains_key(&to) {
             return None;
         }
         self.names.insert(to.clone(), Node::File(id));
