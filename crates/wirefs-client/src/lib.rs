@@ -29,6 +29,7 @@ mod policies;
 mod present;
 mod replies;
 mod sending;
+mod timing;
 
 mod machine;
 mod status;

@@ -13,6 +13,7 @@ use crate::output::DataKey;
 use crate::requests::Outstanding;
 use bytes::Bytes;
 use std::time::Duration;
+use wirefs_metrics::Cause;
 use wirefs_op::message::find::FindMode;
 use wirefs_op::message::get::GotMode;
 use wirefs_op::wire::Malformed;
@@ -26,6 +27,7 @@ impl Client {
     pub fn call(&mut self, now: Time, id: CallId, caller: Caller, call: Call<'_>) {
         self.now = now;
         self.counters.calls += 1;
+        self.begin_input(Cause::Queue, Some(id));
         if !matches!(call, Call::Forget { .. } | Call::Interrupt { .. }) {
             self.calls.begin(id);
         }
@@ -92,6 +94,9 @@ impl Client {
             self.requests.data_limited(self.now, &mut self.outputs);
             return Ok(());
         }
+        if let Reply::Times(times) = &reply {
+            return self.requests.timed(tag, over, times);
+        }
         let last = match &reply {
             Reply::Get(got) => got.mode.has(GotMode::LAST),
             Reply::Find(found) => found.mode.has(FindMode::LAST),
@@ -103,7 +108,7 @@ impl Client {
             _ => 0,
         };
         self.requests.incoming.data_received(bytes as u64);
-        let outstanding = self.requests.reply(tag, over, last, bytes)?;
+        let outstanding = self.requests.reply(self.now, tag, over, last, bytes)?;
         if outstanding.is_bulk() {
             self.requests.bulk_arrived(self.now, over, bytes);
         }

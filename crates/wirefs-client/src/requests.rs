@@ -6,9 +6,11 @@ pub(crate) mod connection;
 pub(crate) mod data;
 mod held;
 mod numbers;
+pub(crate) mod origin;
 mod sending;
 pub(crate) mod shares;
 
+use crate::call::CallId;
 use crate::output::DataKey;
 use crate::output::Lane;
 use crate::pending::{Continuation, Pending};
@@ -16,11 +18,15 @@ use connection::Link;
 use data::DataConnections;
 use held::Held;
 use numbers::{Numbers, Turn};
+use origin::{Input, Origin};
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 use wirefs_cache::PathEstimator;
 use wirefs_cache::path_estimator::RateSample;
+use wirefs_metrics::Cause;
 use wirefs_op::limits::REQUESTS_MAX;
 use wirefs_op::message::lock::LockAction;
+use wirefs_op::message::times::Rtimes;
 use wirefs_op::wire::Malformed;
 use wirefs_op::{Frame, NOTAG, Order, Request, Tag, Time};
 
@@ -52,6 +58,7 @@ pub(crate) struct Outstanding {
     pub(crate) number: Option<u64>,
     /// As of [`Waiting`].
     blames: u32,
+    pub(crate) origin: Origin,
 }
 
 /// A request whose outcome will stay unknown.
@@ -75,11 +82,12 @@ struct Waiting {
     blames: u32,
     /// Whether a large read must take the first connection.
     is_for_first: bool,
+    origin: Origin,
 }
 
 impl Waiting {
-    fn new(asked: Time, request: Request, pending: Pending) -> Waiting {
-        Waiting { request, pending, number: None, told_since: asked, blames: 0, is_for_first: false }
+    fn new(asked: Time, request: Request, pending: Pending, origin: Origin) -> Waiting {
+        Waiting { request, pending, number: None, told_since: asked, blames: 0, is_for_first: false, origin }
     }
 }
 
@@ -101,6 +109,8 @@ pub(crate) struct Requests {
     pub(crate) incoming: PathEstimator,
     /// The path to the server.
     pub(crate) outgoing: PathEstimator,
+    /// The present input.
+    pub(crate) input: Input,
 }
 
 /// The lane of a request: the server executes it in the same order (PROTOCOL.md, "Order").
@@ -126,12 +136,18 @@ impl Requests {
             data: DataConnections::default(),
             incoming: PathEstimator::default(),
             outgoing: PathEstimator::default(),
+            input: Input { origin: Origin::new(now, Cause::Queue, None), delayed: Duration::ZERO },
         }
     }
 
     /// Queues a request that was made at `asked`.
     pub(crate) fn wait(&mut self, asked: Time, request: Request, pending: Pending) {
-        self.waiting.push_back(Waiting::new(asked, request, pending));
+        self.wait_from(asked, request, pending, self.input.origin);
+    }
+
+    /// Queues a request with the history `origin`.
+    fn wait_from(&mut self, asked: Time, request: Request, pending: Pending, origin: Origin) {
+        self.waiting.push_back(Waiting::new(asked, request, pending, origin));
     }
 
     /// Whether changes are numbered when they are issued: from then on, in the order of their numbers.
@@ -159,7 +175,8 @@ impl Requests {
     /// Queues a change under its number, which it has from now on.
     pub(crate) fn issue(&mut self, now: Time, request: Request, pending: Pending) -> u64 {
         let number = self.numbers.issue();
-        self.waiting.push_back(Waiting { number: Some(number), ..Waiting::new(now, request, pending) });
+        let waiting = Waiting::new(now, request, pending, self.input.origin);
+        self.waiting.push_back(Waiting { number: Some(number), ..waiting });
         number
     }
 
@@ -177,7 +194,7 @@ impl Requests {
     /// Queues requests ahead of all that wait, in this order.
     pub(crate) fn wait_first(&mut self, now: Time, requests: Vec<(Request, Pending)>) {
         for (request, pending) in requests.into_iter().rev() {
-            self.waiting.push_front(Waiting::new(now, request, pending));
+            self.waiting.push_front(Waiting::new(now, request, pending, self.input.origin));
         }
     }
 
@@ -200,9 +217,11 @@ impl Requests {
                 Turn::Waits => return None,
             }
         }
-        let Waiting { request, pending, number, told_since, blames, .. } = self.waiting.pop_front()?;
+        let Waiting { request, pending, number, told_since, blames, mut origin, .. } =
+            self.waiting.pop_front()?;
         let tag = self.free_tag();
         let encoded = (request.encode(tag), over.map_or_else(|| lane(&request), Lane::Data));
+        origin.sent(now, self.link.up_since());
         self.next_order += 1;
         let order = self.next_order;
         let outstanding = Outstanding {
@@ -219,6 +238,7 @@ impl Requests {
             order,
             number,
             blames,
+            origin,
         };
         self.sent.insert(tag, outstanding);
         Some(encoded)
@@ -242,6 +262,7 @@ impl Requests {
     /// There is no such request over this connection, or it did not ask for so much.
     pub(crate) fn reply(
         &mut self,
+        now: Time,
         tag: Tag,
         over: Option<DataKey>,
         last: bool,
@@ -255,6 +276,9 @@ impl Requests {
         {
             return Err(Malformed { what: "more data than was asked for", at: 3 });
         }
+        let is_lock = matches!(outstanding.request, Request::Lock(_));
+        outstanding.origin.replied(now, std::mem::take(&mut self.input.delayed), is_lock);
+        self.input.origin = outstanding.origin;
         let copy = Outstanding {
             request: outstanding.request.clone(),
             pending: std::mem::replace(&mut outstanding.pending, Pending::IGNORE),
@@ -266,6 +290,32 @@ impl Requests {
             self.sent.remove(&tag);
         }
         Ok(copy)
+    }
+
+    /// Takes in the server's report about a request.
+    pub(crate) fn timed(&mut self, tag: Tag, over: Option<DataKey>, times: &Rtimes) -> Result<(), Malformed> {
+        let outstanding = self.sent.get_mut(&tag).filter(|outstanding| outstanding.over == over);
+        let outstanding = outstanding.ok_or(Malformed { what: "times of no request", at: 1 })?;
+        outstanding.origin.timed(times);
+        Ok(())
+    }
+
+    /// The reason why a call waits, and the name of the newest request that was made for it.
+    pub(crate) fn wait_of(&self, call: CallId) -> Option<(Cause, &'static str)> {
+        let sent = self.sent.values().filter(|outstanding| outstanding.origin.call == Some(call));
+        if let Some(outstanding) = sent.max_by_key(|outstanding| outstanding.order) {
+            let cause = match &outstanding.request {
+                _ if outstanding.origin.is_parked() => Cause::Recall,
+                Request::Lock(lock) if lock.action == LockAction::Wait => Cause::Lock,
+                _ => Cause::Wire,
+            };
+            return Some((cause, outstanding.request.name()));
+        }
+        let cause = if self.link.is_up() { Cause::Queue } else { Cause::Offline };
+        let waiting = self.waiting.iter().map(|waiting| (waiting.origin.call, &waiting.request));
+        let held = self.held.iter().map(|held| (held.origin.call, &held.request));
+        let own = waiting.chain(held).find(|(origin, _)| *origin == Some(call));
+        own.map(|(_, request)| (cause, request.name()))
     }
 
     /// Ends a request whose reply will not come.
@@ -340,11 +390,11 @@ impl Requests {
         sent.sort_unstable_by_key(|outstanding| outstanding.order);
         let mut given_up = Vec::new();
         for outstanding in sent.into_iter().rev() {
-            let Outstanding { request, mut pending, number, told_since, blames, .. } = outstanding;
+            let Outstanding { request, mut pending, number, told_since, blames, origin, .. } = outstanding;
             let blames = blames + u32::from(is_blamed);
             let may_be_sent = (number.is_some() || request.traits().is_repeatable) && blames < BLAMES_MAX;
             if may_be_sent && pending.restart() {
-                let waiting = Waiting::new(told_since, request, pending);
+                let waiting = Waiting::new(told_since, request, pending, origin);
                 self.waiting.push_front(Waiting { number, blames, ..waiting });
             } else {
                 self.numbers.answered(number);

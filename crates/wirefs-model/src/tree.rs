@@ -348,7 +348,8 @@ fn stats(reply: &mut Reply) -> impl Iterator<Item = &mut Stat> {
         | Reply::Find(_)
         | Reply::Recall(_)
         | Reply::Alone(_)
-        | Reply::Limited(_) => [None, None, None],
+        | Reply::Limited(_)
+        | Reply::Times(_) => [None, None, None],
     };
     stats.into_iter().flatten()
 }

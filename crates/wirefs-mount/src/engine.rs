@@ -13,6 +13,7 @@ use super::data_connection::DataConnection;
 use super::handshake::Attached;
 use super::invalidation_queue::InvalidationQueue;
 use super::journal::{DeferredAnswer, FsyncWaits, Journal};
+use super::meter::{Meter, PresentWait};
 use super::pause::Wakeups;
 use super::previous_mount::MountNote;
 use super::status::MountStatus;
@@ -56,6 +57,7 @@ pub(super) struct KernelQueues {
 /// The shared state of one mount.
 pub(super) struct Engine {
     clock: Clock,
+    pub(super) meter: Arc<Meter>,
     state: Mutex<State>,
     pub(super) session: SessionId,
     pub(super) dial: Arc<dyn Dial>,
@@ -100,6 +102,7 @@ impl Engine {
         }
         Engine {
             clock,
+            meter: Arc::new(Meter::new(clock)),
             state: Mutex::new(State {
                 client,
                 waiting: BTreeMap::new(),
@@ -350,6 +353,17 @@ impl Engine {
 
     pub(super) fn is_stopped(&self) -> bool {
         self.wakeups.is_stopped()
+    }
+
+    /// Returns the calls without an answer, the longest first.
+    pub(super) fn present_waits(&self) -> Vec<PresentWait> {
+        let state = self.lock();
+        let measured = |(call, waiter): (&CallId, &Waiter)| {
+            waiter.measured().map(|measured| measured.present(&state.client, *call))
+        };
+        let mut waits: Vec<PresentWait> = state.waiting.iter().filter_map(measured).collect();
+        waits.sort_by_key(|wait| std::cmp::Reverse(wait.since));
+        waits
     }
 
     pub(super) fn status(&self, mountpoint: &Path) -> MountStatus {

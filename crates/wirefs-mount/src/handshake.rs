@@ -12,8 +12,8 @@ use wirefs_client::Attachment;
 use wirefs_op::limits::MESSAGE_BYTES_MAX;
 use wirefs_op::message::attach::Tattach;
 use wirefs_op::message::version::{
-    FEATURE_ALONE, FEATURE_BARRIERS, FEATURE_DATA, FEATURE_JOIN, FEATURE_LEASES, FEATURE_LEDGER, SessionId,
-    Tversion, VERSION,
+    FEATURE_ALONE, FEATURE_BARRIERS, FEATURE_DATA, FEATURE_JOIN, FEATURE_LEASES, FEATURE_LEDGER,
+    FEATURE_TIMES, SessionId, Tversion, VERSION,
 };
 use wirefs_op::wire::{Malformed, Text};
 use wirefs_op::{NOTAG, Reply, Request, Tag, TreePath};
@@ -99,7 +99,7 @@ fn features(plan: &MountPlan) -> u64 {
     let waits_each = plan.journal.as_ref().is_none_or(|journal| journal.fsync == FsyncWaits::Each);
     let barriers = if is_ahead && !waits_each { FEATURE_BARRIERS } else { 0 };
     let data = if plan.connections_max > 1 { FEATURE_DATA } else { 0 };
-    FEATURE_LEDGER | leases | barriers | data | if is_ahead { FEATURE_ALONE } else { 0 }
+    FEATURE_LEDGER | FEATURE_TIMES | leases | barriers | data | if is_ahead { FEATURE_ALONE } else { 0 }
 }
 
 /// Like [`shake_hands`], with a choice of features.

@@ -31,10 +31,12 @@ mod journal;
 mod kernel_calls;
 pub mod log;
 mod loss;
+mod meter;
 mod mounted;
 mod pause;
 mod plan;
 mod previous_mount;
+mod processor_wait;
 mod random;
 mod server_sink;
 mod signals;
@@ -57,6 +59,7 @@ pub use journal::{
     QuarantineCount, QuarantinedChange, RecoveryError, ReplayProgress, ReplayedJournal, count_quarantined,
     pending_journals, quarantined_changes,
 };
+pub use meter::{FinishedWait, PresentWait};
 pub use mounted::{MountControl, MountStartError, Mounted};
 pub use plan::{CONNECTIONS_MAX, MountPlan};
 pub use slow_step::MountStep;

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use wirefs_carrier::Dial;
 use wirefs_fuse::{Session, StartError, UnmountError};
-use wirefs_op::Errno;
+use wirefs_metrics::CallTimes;
+use wirefs_op::{Errno, Time};
 
 use super::engine::Engine;
+use super::meter::{FinishedWait, PresentWait};
 use super::previous_mount::MountNote;
 use super::status::MountStatus;
 use super::unsent::Unsent;
@@ -67,6 +69,26 @@ impl MountControl {
     /// Returns the status.
     pub fn status(&self) -> MountStatus {
         MountStatus { paths: self.dial.paths(), ..self.engine.status(&self.mountpoint) }
+    }
+
+    /// Returns the times of the calls so far.
+    pub fn call_times(&self) -> &CallTimes {
+        &self.engine.meter.times
+    }
+
+    /// Returns the present time on the mount's clock.
+    pub fn time(&self) -> Time {
+        self.engine.now()
+    }
+
+    /// Returns the calls without an answer, the longest first.
+    pub fn present_waits(&self) -> Vec<PresentWait> {
+        self.engine.present_waits()
+    }
+
+    /// Returns the last calls that took at least 20 ms, the oldest first.
+    pub fn finished_waits(&self) -> Vec<FinishedWait> {
+        self.engine.meter.finished()
     }
 
     /// Returns the changes that the server does not have now.

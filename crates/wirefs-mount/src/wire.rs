@@ -3,9 +3,10 @@
 mod server_reboot;
 
 use super::MountPlan;
-use super::engine::Shared;
+use super::engine::{Shared, State};
 use super::handshake::{Attached, ConnectError, shake_hands};
 use super::loss::Lost;
+use super::processor_wait::ProcessorWait;
 use super::random;
 use super::server_sink::ServerSink;
 use crate::log;
@@ -74,6 +75,7 @@ fn wait_after(end: End, last: Duration) -> Duration {
 
 /// Receives until the connection breaks or one side breaks the protocol. Returns also the reason as text.
 fn receive(engine: &Shared, source: &mut dyn FrameSource) -> (End, String) {
+    let mut processor_wait = ProcessorWait::of_this_thread();
     loop {
         let body = match source.receive() {
             Ok(Some(body)) => body,
@@ -83,7 +85,12 @@ fn receive(engine: &Shared, source: &mut dyn FrameSource) -> (End, String) {
         if engine.is_stopped() {
             return (End::Broken, String::new());
         }
-        if engine.drive(|state, now| state.client.receive(now, body)).is_err() {
+        let delayed = processor_wait.since_last();
+        let take_in = |state: &mut State, now| {
+            state.client.delayed(delayed);
+            state.client.receive(now, body)
+        };
+        if engine.drive(take_in).is_err() {
             return (End::Fault, "the server broke the protocol".to_owned());
         }
     }

@@ -24,6 +24,7 @@ pub mod rename;
 pub mod seek;
 pub mod statfs;
 pub mod target;
+pub mod times;
 pub mod traits;
 pub mod version;
 pub mod xattr;
@@ -175,5 +176,7 @@ messages! {
         163 Alone(alone::Ralone),
         /// Unsolicited: another connection would increase the throughput.
         165 Limited(limited::Rlimited),
+        /// Precedes the last reply to a request: the times that it took at the server.
+        167 Times(times::Rtimes),
     }
 }

@@ -68,6 +68,7 @@ impl Shared {
                 log::line(format_args!("{name} of session {} failed in the server itself", session.0));
             }
             if let (Some(request), Ok(()), true) = (again, served, replies.is_parked()) {
+                replies.report_parked();
                 drop(replies);
                 return self.park(job.key, request);
             }

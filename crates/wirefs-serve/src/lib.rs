@@ -65,6 +65,7 @@ mod reader;
 mod replies;
 mod server;
 mod shared;
+mod spent;
 mod status;
 #[cfg(test)]
 mod tests;

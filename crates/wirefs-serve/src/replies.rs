@@ -4,14 +4,16 @@ use super::connection::Connection;
 use super::core::{Effects, StopFlag, Task};
 use super::execute::is_last;
 use super::shared::Shared;
+use super::spent::Spent;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use wirefs_carrier::Class;
 use wirefs_op::message::error::Rerror;
-use wirefs_op::{Errno, FileId, Reply, Stat, Tag};
+use wirefs_op::message::times::Rtimes;
+use wirefs_op::{Errno, FileId, Frame, Reply, Stat, Tag};
 use wirefs_op::{Order, Weight};
-use wirefs_server::{JobKey, Parked, PriorState, Replies, ServerInput, Stopped, Touched};
+use wirefs_server::{JobKey, JobTimes, Parked, PriorState, Replies, ServerInput, Stopped, Touched};
 
 /// The maximum size of urgent data, in bytes.
 const URGENT_BYTES_MAX: usize = 4096;
@@ -35,6 +37,7 @@ struct JobTerms {
     order: Order,
     is_numbered: bool,
     weight: Weight,
+    times: JobTimes,
 }
 
 /// The replies to one job.
@@ -54,6 +57,7 @@ pub(super) struct JobReplies<'a> {
     answered: Option<Instant>,
     /// The count of lock releases when the last attempt began.
     seen: Option<u64>,
+    spent: Spent,
 }
 
 impl<'a> JobReplies<'a> {
@@ -67,6 +71,7 @@ impl<'a> JobReplies<'a> {
                 order: task.job.order,
                 is_numbered: task.job.is_numbered,
                 weight: task.job.weight,
+                times: task.job.times,
             },
             stop_flag: Arc::clone(&task.stop_flag),
             connection: task.connection.clone(),
@@ -76,6 +81,7 @@ impl<'a> JobReplies<'a> {
             parked: false,
             answered: None,
             seen: waits.then(|| shared.lock_releases.subscribe()),
+            spent: Spent::begin(&task.job.times),
         }
     }
 
@@ -101,18 +107,37 @@ impl<'a> JobReplies<'a> {
         }
     }
 
+    /// Returns the report of the times for the client, if it wants one and they are worth one. `is_parked`: the job
+    /// begins to wait for other clients.
+    fn times(&self, is_parked: bool) -> Option<Frame> {
+        let times =
+            self.job.times.are_wanted.then(|| self.spent.times(&self.job.times, self.shared.now()))??;
+        Some(Reply::Times(Rtimes { is_parked, ..times }).encode(self.job.tag))
+    }
+
+    /// Tells the client that the job begins to wait for other clients.
+    pub(super) fn report_parked(&self) {
+        if let (Some(connection), Some(times)) = (&self.connection, self.times(true)) {
+            connection.send_queue.push(times, Class::Urgent);
+            connection.send_queue.flush();
+        }
+    }
+
     /// Sends the last reply and informs the sessions, in an order in which neither a request that uses the tag again
     /// nor a flush of it can come between.
     fn send_last(&self, connection: &Connection, reply: &Reply, class: Class) {
         let frame = reply.encode(self.job.tag);
+        let times = self.times(false);
         let mut effects = Effects::default();
         if class == Class::Bulk && self.wait_policy == WaitPolicy::ForPeer {
             self.shared.handle(ServerInput::Answering(self.job.key));
+            times.into_iter().for_each(|times| connection.send_queue.push(times, class));
             connection.send_queue.push_wait(frame, class);
             let now = self.shared.now();
             self.shared.core().handle(now, ServerInput::Replied(self.job.key), &mut effects);
         } else {
             let mut core = self.shared.core();
+            times.into_iter().for_each(|times| connection.send_queue.push(times, class));
             connection.send_queue.push(frame, class);
             core.handle(self.shared.now(), ServerInput::Replied(self.job.key), &mut effects);
         }
@@ -130,11 +155,13 @@ impl JobReplies<'_> {
         self.ended = true;
         let is_gone = self.connection.as_ref().is_none_or(|connection| connection.is_gone());
         let mut effects = Effects::default();
-        self.shared.core().handle(
-            self.shared.now(),
-            ServerInput::Answered(self.job.key, reply),
-            &mut effects,
-        );
+        let times = self.times(false);
+        let mut core = self.shared.core();
+        if let (Some(connection), Some(times)) = (&self.connection, times) {
+            connection.send_queue.push(times, Class::Urgent);
+        }
+        core.handle(self.shared.now(), ServerInput::Answered(self.job.key, reply), &mut effects);
+        drop(core);
         self.shared.perform(effects);
         if is_gone && !self.job.is_numbered { Err(Stopped) } else { Ok(()) }
     }
@@ -170,7 +197,10 @@ impl Replies for JobReplies<'_> {
             return Ok(());
         }
         self.streams = true;
-        if !connection.send_queue.push_wait(reply.encode(self.job.tag), class) {
+        let stall = self.spent.stall();
+        let is_open = connection.send_queue.push_wait(reply.encode(self.job.tag), class);
+        self.spent.resume(stall);
+        if !is_open {
             return Err(Stopped);
         }
         connection.send_queue.flush();
@@ -276,7 +306,8 @@ fn class_of(reply: &Reply, streams: bool) -> Class {
         | Reply::Commit(_)
         | Reply::Recall(_)
         | Reply::Alone(_)
-        | Reply::Limited(_) => 0,
+        | Reply::Limited(_)
+        | Reply::Times(_) => 0,
     };
     if streams || data_bytes > URGENT_BYTES_MAX { Class::Bulk } else { Class::Urgent }
 }

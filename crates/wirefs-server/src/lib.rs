@@ -40,7 +40,9 @@ pub mod tree;
 pub use blame::{CloseReason, PeerFault};
 pub use limits::{EXCLUSIVE_END_MAX, RECOVERY_PERIOD};
 pub use saved_ledger::{LedgerRecord, PriorState, SavedLedger, StartedChange};
-pub use sessions::{Colocation, ConnectionKey, Job, JobKey, LeaseTerms, ServerInput, ServerOutput, Sessions};
+pub use sessions::{
+    Colocation, ConnectionKey, Job, JobKey, JobTimes, LeaseTerms, ServerInput, ServerOutput, Sessions,
+};
 pub use tree::{
     Attached, ExternalChange, ObserveChange, Parked, Replies, SessionKey, Stopped, Touched, Tree,
 };

@@ -156,6 +156,7 @@ fn stats_mut(reply: &mut Reply) -> [Option<&mut Stat>; 3] {
         | Reply::Find(_)
         | Reply::Recall(_)
         | Reply::Alone(_)
-        | Reply::Limited(_) => [None, None, None],
+        | Reply::Limited(_)
+        | Reply::Times(_) => [None, None, None],
     }
 }

@@ -19,7 +19,7 @@ use bytes::Bytes;
 use connection::ConnectionState;
 pub use exclusive::Colocation;
 use job::Pending;
-pub use job::{Job, JobKey};
+pub use job::{Job, JobKey, JobTimes};
 pub use lease::LeaseTerms;
 use lease::Leasing;
 use session::Session;

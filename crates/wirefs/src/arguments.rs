@@ -7,6 +7,7 @@ mod node;
 mod quarantine;
 
 use std::ffi::{OsStr, OsString};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -65,7 +66,7 @@ In /etc/fstab:
 Options of -o
   ro rw suid nosuid dev nodev exec noexec allow_other default_permissions hard
   mode=MODE deadline=SPAN cache=SIZE cache_size=SIZE no_cache no_prefetch journal no_journal fsync=WHERE
-  threads=N connections=N uid=N gid=N fsname=NAME
+  metrics=ADDRESS threads=N connections=N uid=N gid=N fsname=NAME
   identity=DIR known_hosts=FILE ssh_command=COMMAND port=N (of ssh)
   flags of mount(8) such as noatime; options for mount(8) and systemd are ignored
   (_netdev noauto user nofail x-…). Write a comma inside a value as \\,";
@@ -112,6 +113,10 @@ pub(crate) enum Command {
     Umount(Umount),
     /// Show the state of mounts
     Status(Status),
+    /// Show mounts, operations and waits, live in the terminal
+    Top(Top),
+    /// Say what programs wait for, and waited for
+    Why(Why),
     /// Wait until all written data is on the server's disk
     Sync(Sync),
     /// Send the unsent changes of a killed mount to its server
@@ -158,6 +163,9 @@ pub(crate) struct Serve {
     /// The keys that may connect through TLS [default: ~/.config/wirefs/authorized_keys]
     #[arg(long, value_name = "FILE")]
     pub(crate) authorized: Option<PathBuf>,
+    /// Serve metrics and a live page over HTTP on this address, such as 127.0.0.1:9440
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "stdio")]
+    pub(crate) metrics: Option<SocketAddr>,
     /// Serve one client on standard input and output, for ssh
     #[arg(long, conflicts_with_all = ["listen", "authorized"])]
     pub(crate) stdio: bool,
@@ -208,6 +216,9 @@ pub(crate) struct Mount {
     /// The disk that fsync waits for; `journal` needs a journal [default: server]
     #[arg(long, value_name = "WHERE")]
     pub(crate) fsync: Option<Fsync>,
+    /// Serve metrics and a live page over HTTP on this address, such as 127.0.0.1:9440
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) metrics: Option<SocketAddr>,
     /// Admit other users of this machine
     #[arg(long)]
     pub(crate) allow_other: bool,
@@ -250,6 +261,26 @@ pub(crate) struct Status {
     #[arg(value_name = "MOUNTPOINT", value_hint = ValueHint::DirPath)]
     pub(crate) mountpoint: Option<PathBuf>,
     /// Print JSON: an object for one mount, a list for all
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Top {
+    /// Print the state once
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Print JSON: a list with the status and the activity of each mount
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Why {
+    /// The process id, or a path [default: all waits]
+    #[arg(value_name = "PID|PATH")]
+    pub(crate) subject: Option<PathBuf>,
+    /// Print JSON: a list of waits
     #[arg(long)]
     pub(crate) json: bool,
 }

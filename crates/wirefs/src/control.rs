@@ -15,6 +15,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::activity::Sample;
 use crate::echo::{EchoReport, Plan};
 use crate::status::Report;
 use crate::unsent::Unsent;
@@ -28,6 +29,8 @@ const LINE_BYTES_MAX: u64 = 1024 * 1024;
 pub(crate) enum ControlRequest {
     /// Return the status.
     Status,
+    /// Return the status and the calls of programs.
+    Sample,
     /// Wait until everything is on the server's disk.
     Sync,
     /// Report the unsent changes once a second, and the rest of them when the mount has ended.
@@ -62,6 +65,8 @@ pub(crate) enum ControlReply {
     Progress(Unsent),
     /// To [`ControlRequest::AwaitEnd`], with the changes that the server does not have at the end.
     Ended(Unsent),
+    /// To [`ControlRequest::Sample`].
+    Sample(Box<Sample>),
     /// To [`ControlRequest::Echo`].
     Echo(Box<EchoReport>),
     /// Success.

@@ -96,6 +96,7 @@ fn as_mount(arguments: &EchoMount) -> arguments::Mount {
         fsync: None,
         no_cache: true,
         no_prefetch: false,
+        metrics: arguments.metrics,
         allow_other: arguments.allow_other,
         reports: arguments.reports,
         fake: false,

@@ -6,6 +6,7 @@
 //!
 //! *Proved by*: `tests/suite`, which runs the program as a user does; one of its tests runs the commands of the README.
 
+mod activity;
 mod arguments;
 mod blocks;
 mod checkpoint;
@@ -15,6 +16,7 @@ mod echo;
 mod failure;
 mod identity;
 mod manual;
+mod metrics;
 mod mount;
 mod mountpoint;
 mod nine;
@@ -27,9 +29,11 @@ mod status;
 mod sync;
 mod sys;
 mod terminal;
+mod top;
 mod umount;
 mod unsent;
 mod user_dirs;
+mod why;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -62,6 +66,8 @@ fn run(command: &Command, words: &[OsString]) -> Result<ExitCode> {
         Command::Serve(arguments) => serve::run(arguments),
         Command::Umount(arguments) => umount::run(arguments),
         Command::Status(arguments) => status::run(arguments),
+        Command::Top(arguments) => top::run(arguments),
+        Command::Why(arguments) => why::run(arguments),
         Command::Sync(arguments) => sync::run(arguments),
         Command::Checkpoint(arguments) => checkpoint::run(arguments),
         Command::Quarantine(arguments) => quarantine::run(arguments),

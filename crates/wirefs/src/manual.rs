@@ -94,7 +94,7 @@ _wirefs_mountpoints() {
 }
 _wirefs_or_mountpoints() {
     case "${COMP_WORDS[1]}" in
-        umount | unmount | status | sync)
+        umount | unmount | status | sync | why)
             if [[ "$2" != -* ]]; then
                 mapfile -t COMPREPLY < <(compgen -W "$(_wirefs_mountpoints)" -- "$2")
                 return
@@ -108,7 +108,7 @@ complete -F _wirefs_or_mountpoints -o bashdefault -o default wirefs
 
 /// The same for fish.
 const FISH_MOUNTPOINTS: &str = r#"
-complete -c wirefs -n "__fish_seen_subcommand_from umount unmount status sync" -f -a "(awk '/ - fuse\.wirefs / { print \$5 }' /proc/self/mountinfo)"
+complete -c wirefs -n "__fish_seen_subcommand_from umount unmount status sync why" -f -a "(awk '/ - fuse\.wirefs / { print \$5 }' /proc/self/mountinfo)"
 "#;
 
 /// Prints the completions for a shell.

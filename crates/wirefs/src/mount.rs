@@ -21,6 +21,7 @@ use wirefs_mount::{Connected, JournalRecovery, MountControl, MountPlan, MountSte
 use crate::arguments;
 use crate::control::ControlSocket;
 use crate::failure::print_error;
+use crate::metrics::{MetricsPort, ObservedMount};
 use crate::mountpoint::{self, TableMount};
 use crate::status::Constants;
 use crate::terminal::note;
@@ -60,16 +61,21 @@ pub(crate) fn run_origin(
         return daemon::start(words, 1);
     }
     let stage = Stage::begin(arguments.foreground)?;
+    let metrics = settings.metrics.map(MetricsPort::bind).transpose()?;
     let ConnectedOrigin { connected, server } = connect(origin, &settings)?;
     print_pinned_key(connected.peer());
     let constants = Constants {
         source: arguments.source.to_string_lossy().into_owned(),
         read_only: connected.attachment().read_only,
         cache_bytes_max: settings.cache_bytes_max,
+        metrics: metrics.as_ref().map(MetricsPort::address).transpose()?,
     };
     let name = constants.source.clone();
     let mounted = mount(connected, &stage, &mountpoint, &settings, &name)?;
     let control = mounted.control();
+    if let Some(port) = metrics {
+        port.serve(ObservedMount { mount: control.clone(), constants: constants.clone() })?;
+    }
     let socket = match ControlSocket::open(&mountpoint, control.clone(), constants) {
         Ok(socket) => Some(socket),
         Err(error) => {

@@ -28,6 +28,7 @@ use self::lease_marker::LeaseMarkers;
 use crate::arguments;
 use crate::blocks::Blocks;
 use crate::failure::failure;
+use crate::metrics::{MetricsPort, ObservedServer};
 use crate::nine;
 use crate::sys::{self, Signals};
 use crate::terminal::{note, say};
@@ -123,7 +124,12 @@ fn listen(arguments: &arguments::Serve, export: Export, signals: Signals) -> Res
     let Export { tree, options, markers, has_local_programs } = export;
     let listeners = bind_all(arguments)?;
     let options = with_markers(options, markers.as_ref());
-    let server = Server::start(tree, options).context("cannot start threads")?;
+    let metrics = arguments.metrics.map(MetricsPort::bind).transpose()?;
+    let server = Arc::new(Server::start(tree, options).context("cannot start threads")?);
+    if let Some(port) = metrics {
+        say!("metrics: http://{}/metrics", port.address()?);
+        port.serve(ObservedServer(Arc::clone(&server)))?;
+    }
     let mut sockets = Vec::new();
     for listener in listeners {
         sockets.extend(listener.address().unix_path().map(Path::to_owned));

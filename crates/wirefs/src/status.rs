@@ -143,9 +143,11 @@ pub(crate) fn request_status(line: &mut ControlClient) -> std::io::Result<Report
     line.send(ControlRequest::Status)?;
     match line.answer()? {
         ControlReply::Status(report) => Ok(*report),
-        ControlReply::Echo(_) | ControlReply::Progress(_) | ControlReply::Ended(_) | ControlReply::Done => {
-            Err(std::io::Error::other("it sent an unexpected answer"))
-        }
+        ControlReply::Sample(_)
+        | ControlReply::Echo(_)
+        | ControlReply::Progress(_)
+        | ControlReply::Ended(_)
+        | ControlReply::Done => Err(std::io::Error::other("it sent an unexpected answer")),
         ControlReply::Failed { message } => Err(std::io::Error::other(message)),
     }
 }

@@ -21,6 +21,7 @@ pub(crate) fn run(arguments: &arguments::Sync) -> Result<()> {
             reply @ (ControlReply::Done
             | ControlReply::Failed { .. }
             | ControlReply::Status(_)
+            | ControlReply::Sample(_)
             | ControlReply::Echo(_)
             | ControlReply::Ended(_)) => {
                 progress.clear();
@@ -41,6 +42,7 @@ fn outcome(reply: ControlReply, arguments: &arguments::Sync) -> Result<()> {
             ),
         )),
         ControlReply::Status(_)
+        | ControlReply::Sample(_)
         | ControlReply::Echo(_)
         | ControlReply::Progress(_)
         | ControlReply::Ended(_) => {

@@ -73,6 +73,7 @@ fn await_end(line: &mut ControlClient, source: &str) -> Option<Unsent> {
             }
             Ok(
                 ControlReply::Status(_)
+                | ControlReply::Sample(_)
                 | ControlReply::Echo(_)
                 | ControlReply::Done
                 | ControlReply::Failed { .. },
@@ -134,6 +135,7 @@ fn sync_briefly(line: &mut ControlClient) -> bool {
             Ok(ControlReply::Progress(_)) => {}
             Ok(
                 ControlReply::Status(_)
+                | ControlReply::Sample(_)
                 | ControlReply::Echo(_)
                 | ControlReply::Ended(_)
                 | ControlReply::Failed { .. },

@@ -197,7 +197,8 @@ fn present_stats(reply: &mut Reply) -> impl Iterator<Item = &mut Stat> {
         | Reply::Find(_)
         | Reply::Recall(_)
         | Reply::Alone(_)
-        | Reply::Limited(_) => [None, None, None],
+        | Reply::Limited(_)
+        | Reply::Times(_) => [None, None, None],
     };
     stats.into_iter().flatten().filter(|stat| stat.id.fs == 0)
 }

@@ -19,6 +19,7 @@ use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use wirefs_cache::{CachePiece, PIECE_BYTES, TreeNodeId};
+use wirefs_metrics::Cause;
 use wirefs_op::{Errno, Time};
 
 /// On a wire with shorter round trips the server is as fast as a disk: only small files are kept, which cost one each.
@@ -34,6 +35,7 @@ impl Client {
     /// Takes in a piece that [`Output::Load`] asked for.
     pub fn loaded(&mut self, now: Time, piece: CachePiece, loaded: Loaded) {
         self.now = now;
+        self.begin_input(Cause::CacheDisk, None);
         let Some(Loading { awaited, parked }) = self.view.disk_cache.loading.remove(&piece) else { return };
         if let Some(node) = self.view.names.of_file(piece.file) {
             let is_short = matches!(&loaded, Loaded::Data(data) if data.len() != piece.length as usize);

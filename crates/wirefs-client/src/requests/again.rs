@@ -45,6 +45,7 @@ impl Requests {
                         order: self.next_order,
                         number: Some(number),
                         blames: 0,
+                        origin: waiting.origin,
                     });
                 }
                 None => self.waiting.push_back(waiting),

@@ -73,9 +73,9 @@ impl Requests {
         let mut given_up = Vec::new();
         for (_, tag) in lost.into_iter().rev() {
             let Some(outstanding) = self.sent.remove(&tag) else { continue };
-            let Outstanding { request, mut pending, told_since, .. } = outstanding;
+            let Outstanding { request, mut pending, told_since, origin, .. } = outstanding;
             match pending.restart() {
-                true => self.waiting.push_front(Waiting::new(told_since, request, pending)),
+                true => self.waiting.push_front(Waiting::new(told_since, request, pending, origin)),
                 false => given_up.push(pending),
             }
         }
@@ -84,11 +84,12 @@ impl Requests {
 
     /// Queues a request again for the first connection, since its reply is dropped. Returns its continuation if a restart is useless.
     pub(crate) fn ask_first(&mut self, now: Time, outstanding: Outstanding) -> Option<Pending> {
-        let Outstanding { request, mut pending, .. } = outstanding;
+        let Outstanding { request, mut pending, origin, .. } = outstanding;
         if !pending.restart() {
             return Some(pending);
         }
-        self.waiting.push_front(Waiting { is_for_first: true, ..Waiting::new(now, request, pending) });
+        let waiting = Waiting::new(now, request, pending, origin);
+        self.waiting.push_front(Waiting { is_for_first: true, ..waiting });
         None
     }
 }

@@ -47,6 +47,14 @@ impl Link {
         }
     }
 
+    /// Since when there is a connection; time 0 without one.
+    pub(crate) fn up_since(&self) -> Time {
+        match self.state {
+            LinkState::Up(since) => since,
+            LinkState::Down(_) => Time(0),
+        }
+    }
+
     pub(crate) fn is_up(&self) -> bool {
         matches!(self.state, LinkState::Up(_))
     }

@@ -105,7 +105,8 @@ impl ReplyOutcome {
             | Reply::Find(_)
             | Reply::Recall(_)
             | Reply::Alone(_)
-            | Reply::Limited(_) => {
+            | Reply::Limited(_)
+            | Reply::Times(_) => {
                 return ReplyOutcome::ProtocolError(format!("{single:?}"));
             }
         })

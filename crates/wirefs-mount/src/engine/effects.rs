@@ -8,6 +8,7 @@ use wirefs_cache::CachePiece;
 use wirefs_carrier::{Class, Closer, InProcessPeer};
 use wirefs_client::call::{Answer, CallId, Invalidate};
 use wirefs_client::{DataKey, Lane, Loaded, Output};
+use wirefs_metrics::Cause;
 use wirefs_op::Frame;
 
 use super::{Engine, State};
@@ -44,12 +45,12 @@ impl Engine {
         while let Some(output) = state.client.poll() {
             match output {
                 Output::Answer(call, answer) => {
-                    if let Some(waiting) = state.end_waiting(call) {
+                    if let Some(waiting) = state.end_waiting(call, Cause::Local) {
                         effects.answers.push((waiting, answer));
                     }
                 }
                 Output::AnswerAfter(call, answer) => {
-                    if let Some(waiting) = state.end_waiting(call) {
+                    if let Some(waiting) = state.end_waiting(call, Cause::Local) {
                         state.delayed.insert(call);
                         effects.items.push(QueuedItem::Answer((call, waiting, answer)));
                     }
@@ -85,7 +86,7 @@ impl Engine {
                 | Output::JournalForget(_)
                 | Output::JournalAnew(_)) => self.execute_journal_output(state, output),
                 Output::AnswerJournaled(call, answer) => {
-                    if let Some(waiting) = state.end_waiting(call) {
+                    if let Some(waiting) = state.end_waiting(call, Cause::JournalDisk) {
                         state.delayed.insert(call);
                         effects.journaled.push((call, waiting, answer));
                     }
@@ -123,7 +124,7 @@ impl Engine {
 
     /// Queues an invalidation that precedes an answer.
     fn queue_drop(&self, state: &mut State, what: Invalidate, call: CallId, answer: Answer) {
-        if let Some(waiting) = state.end_waiting(call) {
+        if let Some(waiting) = state.end_waiting(call, Cause::Local) {
             state.delayed.insert(call);
             self.kernel.drops.push(DropBeforeAnswer { what, call, waiting, answer });
         }

@@ -16,13 +16,15 @@ impl Engine {
         }
     }
 
-    /// Waits before a change while the local disk is far behind with the journal. The core is not locked meanwhile.
-    pub(crate) fn keep_pace(&self, reading: &ReaderRole<'_>, call: &Call<'_>) {
+    /// Waits before a change while the local disk is far behind with the journal. The core is not locked meanwhile. Returns
+    /// whether it was.
+    pub(crate) fn keep_pace(&self, reading: &ReaderRole<'_>, call: &Call<'_>) -> bool {
         let journal = self.journal.as_ref().filter(|journal| is_change(call) && journal.is_behind());
         if let Some(journal) = journal {
             reading.hand_over();
             journal.keep_pace();
         }
+        journal.is_some()
     }
 
     /// Tells the core that the journal takes no changes, for good or until there is space.

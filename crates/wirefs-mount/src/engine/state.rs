@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use wirefs_carrier::{Closer, PeerInfo};
 use wirefs_client::call::CallId;
 use wirefs_client::{Client, DataKey};
+use wirefs_metrics::Cause;
 use wirefs_op::Time;
 
 use crate::data_connection::DataConnection;
@@ -47,7 +48,7 @@ impl State {
             return self.signaled.iter().map(|(call, pid)| (*call, *pid)).collect();
         }
         let from_kernel = |(call, waiting): (&CallId, &Waiter)| match waiting {
-            Waiter::Kernel { pid, .. } => Some((*call, *pid)),
+            Waiter::Kernel { measured, .. } => Some((*call, measured.pid)),
             Waiter::Own(_) => None,
         };
         self.waiting.iter().filter_map(from_kernel).collect()
@@ -65,9 +66,11 @@ impl State {
         }
     }
 
-    /// Removes the waiter of a call that is about to be answered.
-    pub(super) fn end_waiting(&mut self, call: CallId) -> Option<Waiter> {
+    /// Removes the waiter of a call that is about to be answered; it waits longer for `rest`.
+    pub(super) fn end_waiting(&mut self, call: CallId, rest: Cause) -> Option<Waiter> {
         self.signaled.remove(&call);
-        self.waiting.remove(&call)
+        let mut waiter = self.waiting.remove(&call)?;
+        waiter.explain(&self.client, rest);
+        Some(waiter)
     }
 }

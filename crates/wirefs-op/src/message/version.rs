@@ -36,6 +36,10 @@ pub const FEATURE_DATA: u64 = 16;
 /// negotiated [`FEATURE_DATA`]. A data connection carries only reads of file contents.
 pub const FEATURE_JOIN: u64 = 32;
 
+/// Feature: the server reports the times that requests take there
+/// ([`Rtimes`](crate::message::times::Rtimes)).
+pub const FEATURE_TIMES: u64 = 64;
+
 /// Identifies a session over all its connections. The client chooses it at random. Knowledge of the id gives
 /// control of the session, so it is a secret of client and server.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -97,7 +101,8 @@ wire_struct! {
         /// [`VERSION`], or the name of a later version.
         version: Text,
         /// The optional features that the client supports, one bit each: [`FEATURE_LEASES`],
-        /// [`FEATURE_LEDGER`], [`FEATURE_ALONE`], [`FEATURE_BARRIERS`], [`FEATURE_DATA`], [`FEATURE_JOIN`].
+        /// [`FEATURE_LEDGER`], [`FEATURE_ALONE`], [`FEATURE_BARRIERS`], [`FEATURE_DATA`], [`FEATURE_JOIN`],
+        /// [`FEATURE_TIMES`].
         /// The server ignores unknown ones.
         features: u64,
         /// The session to open or to resume.

@@ -43,6 +43,7 @@ pub(crate) fn reply_data(reply: &Reply) -> &[u8] {
         | Reply::Recall(_)
         | Reply::Alone(_)
         | Reply::Limited(_)
+        | Reply::Times(_)
         | Reply::Attach(_)
         | Reply::Error(_)
         | Reply::Flush(_)

@@ -70,6 +70,8 @@ pub(super) struct ConnectionState {
     ledger: bool,
     /// Whether provisional ids and exclusive sessions were negotiated.
     alone: bool,
+    /// Whether the client wants to know the times of its requests.
+    pub(super) times: bool,
     /// The number of the next change, after the first Tnumber.
     number: Option<u64>,
     /// The tags in use.
@@ -176,6 +178,7 @@ impl Sessions {
             leases: false,
             ledger: false,
             alone: false,
+            times: false,
             number: None,
             tags: BTreeMap::new(),
             answering: BTreeMap::new(),
@@ -309,7 +312,7 @@ impl Sessions {
             | Request::Commit(_)
             | Request::Find(_) => match state.stage {
                 Stage::Attached(session) | Stage::Data(session) => {
-                    self.admit(connection, session, tag, request, bytes)
+                    self.admit(now, connection, session, tag, request, bytes)
                 }
                 Stage::Fresh
                 | Stage::LoadingLedger(_)

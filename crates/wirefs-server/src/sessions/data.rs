@@ -26,9 +26,11 @@ impl Sessions {
     ) -> Result<(), PeerFault> {
         match self.data_session(connection, asked) {
             Ok(session) => {
+                let first = self.sessions.get(&session).and_then(|owner| owner.connection());
+                let times = first.and_then(|first| self.connections.get(&first)).is_some_and(|it| it.times);
                 self.enter(connection, Stage::Data(session));
                 if let Some(joins) = self.connections.get_mut(&connection) {
-                    (joins.msize, joins.data) = (msize, true);
+                    (joins.msize, joins.data, joins.times) = (msize, true, times);
                 }
                 let answer = Rversion {
                     msize: u32::try_from(msize).unwrap_or(u32::MAX),

@@ -47,6 +47,19 @@ pub struct Job {
     /// The start record of a former process, which may have completed it. Such a job runs through
     /// [`repeat::serve`].
     pub undecided: Option<StartedChange>,
+    /// The times before its execution.
+    pub times: JobTimes,
+}
+
+/// The times of a request before its execution.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JobTimes {
+    /// When it was received.
+    pub received: Time,
+    /// When it was parked for the first time.
+    pub parked: Option<Time>,
+    /// Whether the client wants to know the times ([`Rtimes`](wirefs_op::message::times::Rtimes)).
+    pub are_wanted: bool,
 }
 
 /// Whether a request creates an object.
@@ -68,6 +81,7 @@ impl Sessions {
     /// Admits a request of an attached connection: executes it or queues it for the write slot.
     pub(super) fn admit(
         &mut self,
+        now: Time,
         connection: ConnectionKey,
         session: SessionKey,
         tag: Tag,
@@ -80,6 +94,7 @@ impl Sessions {
         else {
             return Ok(());
         };
+        let times = JobTimes { received: now, parked: None, are_wanted: state.times };
         let number = if order == Order::Change { state.next_number() } else { None };
         let is_creation = state.may_use_provisional_ids() && is_creation(&request);
         let fingerprint = number.map_or(0, |_| repeat::fingerprint(&request));
@@ -124,6 +139,7 @@ impl Sessions {
             order,
             weight: request.traits().weight,
             bytes,
+            times,
         };
         self.jobs.insert(key, pending);
         match order {
@@ -174,6 +190,7 @@ impl Sessions {
             is_retry: pending.attempts > 1,
             is_numbered: pending.change.number.is_some(),
             undecided: pending.change.undecided,
+            times: pending.times,
             request,
         }));
     }

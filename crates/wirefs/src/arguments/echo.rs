@@ -1,5 +1,6 @@
 //! Arguments of `wirefs echo`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -96,6 +97,9 @@ pub(crate) struct EchoMount {
     /// The upper limit of the automatic rate [default: 10000]
     #[arg(long, value_name = "COUNT", conflicts_with = "rate", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rate_max: Option<u32>,
+    /// Serve metrics and a live page over HTTP on this address, such as 127.0.0.1:9440
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) metrics: Option<SocketAddr>,
     /// Memory for a cache of recent contents, such as 64M [default: none]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) ram: Option<usize>,

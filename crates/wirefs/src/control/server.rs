@@ -16,6 +16,7 @@ use wirefs_pingfs::OpenError;
 
 use super::end::End;
 use super::{ControlReply, ControlRequest, LINE_BYTES_MAX, address, socket_name};
+use crate::activity::{Activity, Sample};
 use crate::echo::{self, EchoReport};
 use crate::status::{Constants, Report};
 use crate::unsent::Unsent;
@@ -120,6 +121,11 @@ fn serve_client(stream: UnixStream, host: &Host) -> io::Result<()> {
             Ok(ControlRequest::Status) => {
                 let report = Report::of(&host.mount.status(), &host.constants);
                 send_reply(&mut writer, &ControlReply::Status(Box::new(report)))?;
+            }
+            Ok(ControlRequest::Sample) => {
+                let status = Report::of(&host.mount.status(), &host.constants);
+                let sample = Sample { status, activity: Activity::of(&host.mount) };
+                send_reply(&mut writer, &ControlReply::Sample(Box::new(sample)))?;
             }
             Ok(ControlRequest::Sync) => sync(&mut writer, &host.mount)?,
             // The line stays open until the process ends, which the client waits for.

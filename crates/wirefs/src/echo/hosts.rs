@@ -43,6 +43,7 @@ fn request(arguments: &EchoHost, ask: ControlRequest) -> Result<()> {
             Err(failure(message, "`wirefs echo status` shows the hosts and their room"))
         }
         ControlReply::Status(_)
+        | ControlReply::Sample(_)
         | ControlReply::Echo(_)
         | ControlReply::Progress(_)
         | ControlReply::Ended(_) => Err(failure(

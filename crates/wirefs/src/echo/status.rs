@@ -77,12 +77,14 @@ fn ask(line: &mut ControlClient) -> Result<EchoReport> {
     match line.answer()? {
         ControlReply::Echo(report) => Ok(*report),
         ControlReply::Failed { message } => Err(failure(message, "`wirefs status` shows what it is")),
-        ControlReply::Status(_) | ControlReply::Progress(_) | ControlReply::Ended(_) | ControlReply::Done => {
-            Err(failure(
-                "the process sent an unexpected answer",
-                "it is another version of wirefs; unmount and mount again",
-            ))
-        }
+        ControlReply::Status(_)
+        | ControlReply::Sample(_)
+        | ControlReply::Progress(_)
+        | ControlReply::Ended(_)
+        | ControlReply::Done => Err(failure(
+            "the process sent an unexpected answer",
+            "it is another version of wirefs; unmount and mount again",
+        )),
     }
 }
 

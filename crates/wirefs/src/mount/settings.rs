@@ -1,5 +1,6 @@
 //! The settings of a mount, from the command line or from `-o` in the format of `/etc/fstab`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -46,7 +47,7 @@ const KERNEL_OPTIONS: [&str; 16] = [
 ];
 /// Options named in the message about an unknown one.
 const KNOWN_OPTIONS: &str = "ro rw suid nosuid dev nodev exec noexec allow_other default_permissions mode= deadline= hard cache= \
-                     cache_size= no_cache no_prefetch journal no_journal fsync= threads= connections= identity= known_hosts= ssh_command= port= uid= gid= fsname= remount, flags such as noatime, \
+                     cache_size= no_cache no_prefetch journal no_journal fsync= metrics= threads= connections= identity= known_hosts= ssh_command= port= uid= gid= fsname= remount, flags such as noatime, \
                      and _netdev noauto user nofail x-…";
 
 /// The settings of a mount.
@@ -81,6 +82,8 @@ pub(super) struct MountSettings {
     pub(super) ssh_command: Option<String>,
     /// The port of ssh.
     pub(super) port: Option<u16>,
+    /// The address of metrics and the page.
+    pub(super) metrics: Option<SocketAddr>,
     /// Flags for the kernel.
     pub(super) extra: Vec<String>,
 }
@@ -109,6 +112,7 @@ impl Default for MountSettings {
             known_hosts: None,
             ssh_command: None,
             port: None,
+            metrics: None,
             extra: Vec::new(),
         }
     }
@@ -164,6 +168,7 @@ impl MountSettings {
                 "mount in mode lease, and without --no-journal",
             ));
         }
+        settings.metrics = arguments.metrics.or(settings.metrics);
         settings.allow_other |= arguments.allow_other;
         Ok(settings)
     }
@@ -240,6 +245,9 @@ impl MountSettings {
                 if !(1..=CONNECTIONS_MAX).contains(&self.connections) {
                     return Err(format!("write a number from 1 to {CONNECTIONS_MAX}"));
                 }
+            }
+            "metrics" => {
+                self.metrics = Some(value.parse().map_err(|_| "write an address such as 127.0.0.1:9440")?)
             }
             "uid" => self.uid = Some(number(value)?),
             "gid" => self.gid = Some(number(value)?),

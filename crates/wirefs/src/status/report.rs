@@ -1,6 +1,7 @@
 //! The status of a mount, in the format of `--json`. Its fields are stable; new ones may be added.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,8 @@ pub(crate) struct Constants {
     pub(crate) read_only: bool,
     /// The memory limit for names and contents, in bytes.
     pub(crate) cache_bytes_max: usize,
+    /// The address of metrics and the page.
+    pub(crate) metrics: Option<SocketAddr>,
 }
 
 /// The status of one mount.
@@ -78,6 +81,9 @@ pub(crate) struct Report {
     pub(crate) conflicts: u64,
     #[serde(default)]
     pub(crate) conflicts_last: Vec<String>,
+    /// The address of metrics and the page, none without `--metrics`.
+    #[serde(default)]
+    pub(crate) metrics: Option<SocketAddr>,
 }
 
 /// The journal: changes on the local disk until the server's disk has them.
@@ -343,6 +349,7 @@ impl Report {
             journal: journal.as_ref().map(|journal| Journal::of(journal, &snapshot.ahead)),
             conflicts: snapshot.conflicts.count,
             conflicts_last: snapshot.conflicts.last.iter().map(|path| in_words(path)).collect(),
+            metrics: constants.metrics,
         }
     }
 }

@@ -239,15 +239,12 @@ impl Server {
     pub(crate) fn kill(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
         if signal == Signal::STOP {
-            wait_for("the server to stop", || self.is_stopped());
+            wait_for("the server to stop", || is_stopped(self.process()));
         }
     }
 
-    fn is_stopped(&self) -> bool {
-        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
-        let state = |stat: String| stat.rsplit(')').next().unwrap().trim_start().starts_with('T');
-        // A thread that has ended meanwhile counts as stopped.
-        tasks.flatten().all(|task| std::fs::read_to_string(task.path().join("stat")).map_or(true, state))
+    pub(crate) fn process(&self) -> Pid {
+        Pid::from_child(&self.child)
     }
 
     /// Waits for its end. Returns its exit status and its output after the first line.
@@ -284,6 +281,14 @@ pub(crate) fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
         assert!(Instant::now() < deadline, "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Returns whether all threads of a process have stopped.
+pub(crate) fn is_stopped(process: Pid) -> bool {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", process.as_raw_nonzero())).unwrap();
+    let state = |stat: String| stat.rsplit(')').next().unwrap().trim_start().starts_with('T');
+    // A thread that has ended meanwhile counts as stopped.
+    tasks.flatten().all(|task| std::fs::read_to_string(task.path().join("stat")).map_or(true, state))
 }
 
 /// Returns whether a process exists and is no zombie.

@@ -25,6 +25,7 @@ mod modes;
 mod nine;
 mod nodes;
 mod nodes_journal;
+mod observe;
 mod over_ssh;
 mod over_tls;
 mod over_unix;

@@ -22,6 +22,7 @@ use wirefs_op::message::remove::{Rremove, Tremove};
 use wirefs_op::message::rename::{Rrename, Trename};
 use wirefs_op::message::seek::{Rseek, Tseek};
 use wirefs_op::message::statfs::{Rstatfs, Tstatfs};
+use wirefs_op::message::times::Rtimes;
 use wirefs_op::message::version::{BootId, Rversion, SessionId, Tversion};
 use wirefs_op::message::xattr::{Rxattr, Txattr, XattrAction};
 use wirefs_op::{Reply, Request, Tag};
@@ -72,6 +73,11 @@ fn conversation_reply() -> BoxedStrategy<Reply> {
         (long(), recalled()).prop_map(|(serial, items)| Reply::Recall(Rrecall { serial, items })),
         (long(), any::<bool>()).prop_map(|(serial, alone)| Reply::Alone(Ralone { serial, alone })),
         Just(Reply::Limited(Rlimited {})),
+        (any::<bool>(), word(), word(), word(), word()).prop_map(
+            |(is_parked, queue_us, run_us, disk_us, recall_us)| {
+                Reply::Times(Rtimes { is_parked, queue_us, run_us, disk_us, recall_us })
+            }
+        ),
     ]
     .boxed()
 }

@@ -9,8 +9,8 @@ use crate::sessions::{ConnectionKey, ServerOutput, Sessions};
 use wirefs_op::limits::MESSAGE_BYTES_MAX;
 use wirefs_op::message::error::Rerror;
 use wirefs_op::message::version::{
-    FEATURE_ALONE, FEATURE_BARRIERS, FEATURE_DATA, FEATURE_JOIN, FEATURE_LEASES, FEATURE_LEDGER, Rversion,
-    SessionId, Tversion, VERSION,
+    FEATURE_ALONE, FEATURE_BARRIERS, FEATURE_DATA, FEATURE_JOIN, FEATURE_LEASES, FEATURE_LEDGER,
+    FEATURE_TIMES, Rversion, SessionId, Tversion, VERSION,
 };
 use wirefs_op::wire::Text;
 use wirefs_op::{Errno, NOTAG, Reply, Time};
@@ -80,12 +80,13 @@ impl Sessions {
         let ledger = known && asked.features & FEATURE_LEDGER != 0;
         let alone = ledger && asked.features & FEATURE_ALONE != 0;
         let data = known && asked.features & FEATURE_DATA != 0;
+        let times = known && asked.features & FEATURE_TIMES != 0;
         let msize = bounded(asked.msize)?;
         let Some(state) = self.connections.get_mut(&connection) else {
             return Ok(());
         };
         (state.leases, state.ledger, state.alone) = (leases, ledger, alone);
-        state.data = data;
+        (state.data, state.times) = (data, times);
         let barriers = ledger && asked.features & FEATURE_BARRIERS != 0;
         let agreed = [
             (leases, FEATURE_LEASES),
@@ -93,6 +94,7 @@ impl Sessions {
             (alone, FEATURE_ALONE),
             (barriers, FEATURE_BARRIERS),
             (data, FEATURE_DATA),
+            (times, FEATURE_TIMES),
         ];
         let mut answer = Rversion {
             msize: u32::try_from(msize).unwrap_or(u32::MAX),

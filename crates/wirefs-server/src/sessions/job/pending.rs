@@ -1,5 +1,6 @@
 //! The state of a request between admission and end.
 
+use super::JobTimes;
 use crate::saved_ledger::StartedChange;
 use crate::sessions::ConnectionKey;
 use crate::tree::{SessionKey, Touched};
@@ -24,6 +25,7 @@ pub(in crate::sessions) struct Pending {
     pub(super) order: Order,
     pub(super) weight: Weight,
     pub(super) bytes: usize,
+    pub(in crate::sessions) times: JobTimes,
 }
 
 /// The destination of a request's replies.

@@ -12,6 +12,7 @@ impl Sessions {
         let Some(pending) = self.jobs.get_mut(&job) else {
             return;
         };
+        pending.times.parked.get_or_insert(now);
         let park_state = std::mem::take(&mut pending.park_state);
         if is_over {
             return self.drop_job(now, job);

@@ -1,0 +1,107 @@
+//! Where the time of calls goes: the causes of an answer, and the present wait of a call.
+
+use crate::call::{Call, CallId};
+use crate::core::Client;
+use crate::requests::connection::LinkState;
+use crate::requests::origin::Origin;
+use std::time::Duration;
+use wirefs_cache::TreeNodeId;
+use wirefs_metrics::{Cause, Causes, Operation};
+use wirefs_op::{Time, TreePath};
+
+impl Client {
+    /// Divides the time from `since` until the last input among its causes. To be called after an input, for the calls
+    /// that it answered.
+    ///
+    /// # Guarantee
+    /// S-151.
+    pub fn causes(&self, since: Time) -> Causes {
+        self.origin().timeline.causes(since, self.now)
+    }
+
+    /// The time of the last input.
+    pub fn time(&self) -> Time {
+        self.now
+    }
+
+    /// Notes for how long the calling thread waited for a processor before the next message.
+    pub fn delayed(&mut self, time: Duration) {
+        self.requests.input.delayed = time;
+    }
+
+    /// The present reason why a call waits, and the name of the request that it waits for. `None` if it waits for no
+    /// request of its own.
+    pub fn wait_of(&self, call: CallId) -> Option<(Cause, &'static str)> {
+        self.requests.wait_of(call)
+    }
+
+    /// The path of a node below the mounted directory, if the node has a name.
+    pub fn path_of(&self, node: TreeNodeId) -> Option<TreePath> {
+        self.view.names.path(node)
+    }
+
+    /// The reason for waits that no request explains.
+    pub fn common_wait(&self) -> Cause {
+        match self.requests.link.state {
+            LinkState::Up(_) => Cause::Queue,
+            LinkState::Down(_) => Cause::Offline,
+        }
+    }
+
+    /// The history of the last input.
+    fn origin(&self) -> Origin {
+        let origin = self.requests.input.origin;
+        // An input without a history of its own: the time before it has the common cause.
+        if origin.timeline.end() == self.now {
+            origin
+        } else {
+            Origin::new(self.now, self.common_wait(), None)
+        }
+    }
+
+    /// Begins an input with this history.
+    pub(crate) fn begin_input(&mut self, before: Cause, call: Option<CallId>) {
+        self.requests.input.origin = Origin::new(self.now, before, call);
+    }
+}
+
+impl Call<'_> {
+    /// The kind of operation for measurements, and its first node; `None` for calls without an answer.
+    pub fn operation(&self) -> Option<(Operation, TreeNodeId)> {
+        let operation = match self {
+            Call::Forget { .. } | Call::Interrupt { .. } => return None,
+            Call::Lookup { .. } => Operation::Lookup,
+            Call::Getattr { .. } => Operation::Getattr,
+            Call::Setattr { .. } => Operation::Setattr,
+            Call::Readlink { .. } => Operation::Readlink,
+            Call::Mknod { .. } => Operation::Mknod,
+            Call::Mkdir { .. } => Operation::Mkdir,
+            Call::Symlink { .. } => Operation::Symlink,
+            Call::Create { .. } => Operation::Create,
+            Call::Tmpfile { .. } => Operation::Tmpfile,
+            Call::Unlink { .. } => Operation::Unlink,
+            Call::Rmdir { .. } => Operation::Rmdir,
+            Call::Rename { .. } => Operation::Rename,
+            Call::Link { .. } => Operation::Link,
+            Call::Open { .. } => Operation::Open,
+            Call::Read { .. } => Operation::Read,
+            Call::Write { .. } => Operation::Write,
+            Call::Flush { .. } => Operation::Flush,
+            Call::Release { .. } => Operation::Release,
+            Call::Fsync { .. } | Call::Fsyncdir { .. } => Operation::Fsync,
+            Call::Opendir { .. } => Operation::Opendir,
+            Call::Readdir { .. } => Operation::Readdir,
+            Call::Releasedir { .. } => Operation::Releasedir,
+            Call::Syncfs { .. } => Operation::Syncfs,
+            Call::Statfs { .. } => Operation::Statfs,
+            Call::Setxattr { .. } | Call::Removexattr { .. } => Operation::Setxattr,
+            Call::Getxattr { .. } | Call::Listxattr { .. } => Operation::Getxattr,
+            Call::Access { .. } => Operation::Access,
+            Call::Getlk { .. } | Call::Setlk { .. } => Operation::Lock,
+            Call::Fallocate { .. } => Operation::Fallocate,
+            Call::Lseek { .. } => Operation::Lseek,
+            Call::CopyRange { .. } => Operation::Copy,
+        };
+        self.nodes().into_iter().flatten().next().map(|node| (operation, node))
+    }
+}

@@ -1,0 +1,130 @@
+//! The screen of `wirefs top`, as text.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::activity::{OperationTimes, Sample, Wait, in_words};
+use crate::status::{bytes, span};
+
+/// The operations and waits that are shown of each mount.
+const OPERATIONS_MAX: usize = 8;
+const WAITS_MAX: usize = 5;
+
+/// The groups of causes that have a column.
+const GROUPS: [(&str, &[&str]); 5] = [
+    ("queue", &["queue", "offline", "paused", "rate_limit", "journal_disk", "cache_disk"]),
+    ("wire", &["wire"]),
+    ("server", &["server_queue", "server", "recall", "lock"]),
+    ("disk", &["server_disk"]),
+    ("local", &["local", "processor"]),
+];
+
+/// Returns the screen with at most this many columns and rows.
+pub(super) fn draw(before: &[Sample], now: &[Sample], passed: Duration, size: (usize, usize)) -> String {
+    let mut lines = Vec::new();
+    for sample in now {
+        let old = before.iter().find(|old| old.status.mountpoint == sample.status.mountpoint);
+        if !lines.is_empty() {
+            lines.push(String::new());
+        }
+        mount(&mut lines, old, sample, passed);
+    }
+    if now.is_empty() {
+        lines.push("nothing is mounted; `wirefs mount SOURCE MOUNTPOINT` mounts a directory".to_owned());
+    }
+    let (columns, rows) = size;
+    let lines = lines.into_iter().take(rows.max(1));
+    let cut = |line: String| line.chars().take(columns).collect::<String>().trim_end().to_owned();
+    lines.map(cut).collect::<Vec<_>>().join("\n")
+}
+
+fn mount(lines: &mut Vec<String>, old: Option<&Sample>, sample: &Sample, passed: Duration) {
+    let (status, activity) = (&sample.status, &sample.activity);
+    lines.push(format!("{} on {}", status.source, status.mountpoint));
+    let age = Duration::from_millis(status.connection_age_ms);
+    let link = match (status.connected, status.rtt_us) {
+        (true, Some(rtt)) => format!("RTT {}", span(Duration::from_micros(rtt))),
+        (true, None) => "connected".to_owned(),
+        (false, _) => format!("NOT CONNECTED for {}", span(age)),
+    };
+    let rate =
+        |now: u64, then: u64| (now.saturating_sub(then) as f64 / passed.as_secs_f64().max(1e-3)) as u64;
+    let traffic = old.map(|old| &old.status).map_or_else(
+        || format!("in {}, out {} so far", bytes(status.bytes_in), bytes(status.bytes_out)),
+        |old| {
+            format!(
+                "in {}/s, out {}/s, {} calls/s",
+                bytes(rate(status.bytes_in, old.bytes_in)),
+                bytes(rate(status.bytes_out, old.bytes_out)),
+                rate(status.calls, old.calls)
+            )
+        },
+    );
+    lines.push(format!("  {link} · {traffic} · {} waiting", status.calls_waiting));
+    let journal = status.journal.as_ref().map_or("no journal".to_owned(), |journal| {
+        format!("journal {} changes, {}", journal.changes, bytes(journal.bytes))
+    });
+    let leases = status.leases.as_ref().map_or("no leases".to_owned(), |leases| {
+        format!("leases {} objects, {} recalls", leases.objects, leases.recalls)
+    });
+    lines.push(format!("  {journal} · {leases}"));
+    operations(
+        lines,
+        old.map(|old| old.activity.operations.as_slice()).unwrap_or_default(),
+        &activity.operations,
+    );
+    let waits = activity.waiting.iter().chain(activity.finished.iter().rev());
+    lines.extend(waits.take(WAITS_MAX).map(wait));
+}
+
+/// Adds a table of the operations that took the most time, of late if that is known.
+fn operations(lines: &mut Vec<String>, old: &[OperationTimes], now: &[OperationTimes]) {
+    let mut rows: Vec<(u64, u64, BTreeMap<String, u64>, &OperationTimes)> = now
+        .iter()
+        .map(|times| {
+            let then = old.iter().find(|then| then.name == times.name).cloned().unwrap_or_default();
+            let causes = times.causes_us.iter().map(|(cause, sum)| {
+                (cause.clone(), sum.saturating_sub(then.causes_us.get(cause).copied().unwrap_or_default()))
+            });
+            let took = times.total_us.saturating_sub(then.total_us);
+            (took, times.calls.saturating_sub(then.calls), causes.collect(), times)
+        })
+        .collect();
+    rows.sort_by_key(|(took, _, _, times)| std::cmp::Reverse((*took, times.total_us)));
+    rows.truncate(OPERATIONS_MAX);
+    if rows.is_empty() {
+        return;
+    }
+    let heads: String = GROUPS.iter().map(|(name, _)| format!("{name:>8}")).collect();
+    lines.push(format!("  {:<11}{:>7}{:>9}{:>9}{heads}", "operation", "calls", "median", "99 %"));
+    for (took, calls, causes, times) in rows {
+        let share = |names: &[&str]| {
+            let sum: u64 = names.iter().filter_map(|name| causes.get(*name)).sum();
+            (sum * 100).checked_div(took).map_or("-".to_owned(), |percent| format!("{percent} %"))
+        };
+        let shares: String = GROUPS.iter().map(|(_, names)| format!("{:>8}", share(names))).collect();
+        let time = |micros| span(Duration::from_micros(micros));
+        lines.push(format!(
+            "  {:<11}{calls:>7}{:>9}{:>9}{shares}",
+            times.name,
+            time(times.p50_us),
+            time(times.p99_us)
+        ));
+    }
+}
+
+/// Returns the line of a wait.
+fn wait(wait: &Wait) -> String {
+    let process = if wait.process == 0 { wait.thread } else { wait.process };
+    let time = |micros| span(Duration::from_micros(micros));
+    let cause =
+        wait.causes_us.iter().max_by_key(|(_, micros)| **micros).map_or("-", |(name, _)| in_words(name));
+    let when = wait.ended_ago_us.map_or("waits".to_owned(), |ago| format!("{} ago", time(ago)));
+    format!(
+        "  {} ({process}) {} /{}: {when}, {} for {cause}",
+        wait.program,
+        wait.operation,
+        wait.path,
+        time(wait.waited_us)
+    )
+}
