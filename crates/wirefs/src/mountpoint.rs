@@ -75,6 +75,22 @@ pub(crate) fn mounted() -> Vec<TableMount> {
     table.split(|&byte| byte == b'\n').filter_map(parse).collect()
 }
 
+/// Returns the device number and the mountpoint of each mount in a table of the kernel.
+pub(crate) fn devices(table: &[u8]) -> impl Iterator<Item = (&[u8], Vec<u8>)> {
+    table.split(|&byte| byte == b'\n').filter_map(|line| {
+        let mut fields = line.split(|&byte| byte == b' ');
+        let device = fields.nth(2)?;
+        Some((device, unescape(fields.nth(1)?)))
+    })
+}
+
+/// Returns the device number of the file system that is mounted here, as `major:minor`.
+pub(crate) fn device(mountpoint: &Path) -> Option<String> {
+    let table = std::fs::read("/proc/self/mountinfo").ok()?;
+    let found = devices(&table).filter(|(_, path)| path == mountpoint.as_os_str().as_bytes()).last()?;
+    Some(String::from_utf8_lossy(found.0).into_owned())
+}
+
 /// `id parent major:minor root mountpoint options tag… - type source options`.
 fn parse(line: &[u8]) -> Option<TableMount> {
     let mut fields = line.split(|&byte| byte == b' ');

@@ -17,6 +17,8 @@ use crate::status::request_status;
 use crate::terminal::note;
 use crate::unsent::{self, Unsent};
 
+mod kept;
+
 /// The time for the process of a mount to end once it has sent everything.
 const END_MAX: Duration = Duration::from_secs(15);
 /// By force: the time for pending writes to reach the server.
@@ -44,9 +46,18 @@ pub(crate) fn run(arguments: &arguments::Umount) -> Result<()> {
     }
     // Requested before the unmount: afterwards the process may end at any time.
     let is_asked = line.send(ControlRequest::AwaitEnd).is_ok();
+    let device = mountpoint::device(&resolved);
     wirefs_fuse::unmount(path, false)?;
     let source = source.unwrap_or_else(|| "the server".to_owned());
-    let unsent = if is_asked { await_end(&mut line, &source) } else { None };
+    let keeper = || device.as_deref().and_then(kept::keeper);
+    let unsent = match is_asked.then(|| await_end(&mut line, &source, keeper)) {
+        Some(End::Kept(process)) => {
+            note!("wirefs: {}", kept::message(path, process));
+            return Ok(());
+        }
+        Some(End::Ended(unsent)) => unsent,
+        None => None,
+    };
     let has_ended = line.wait_for_exit(END_MAX);
     if let Some(unsent) = unsent.filter(|unsent| !unsent.is_empty()) {
         return Err(unsent.error(&path.to_string_lossy(), &source));
@@ -57,19 +68,41 @@ pub(crate) fn run(arguments: &arguments::Umount) -> Result<()> {
     Ok(())
 }
 
-/// Waits until the mount has ended, and shows the progress after one second. Returns the changes that the server does
-/// not have; `None` if the process did not tell.
-fn await_end(line: &mut ControlClient, source: &str) -> Option<Unsent> {
+/// The end of the wait for a mount.
+enum End {
+    /// The mount has ended, with the changes that the server does not have; `None` if the process did not tell.
+    Ended(Option<Unsent>),
+    /// The server has everything, and this process keeps the mount in its mount namespace.
+    Kept(u32),
+}
+
+/// Waits until the mount has ended, and shows the progress after one second. A mount without unsent changes may be in
+/// another mount namespace: `keeper` finds a process there.
+fn await_end(line: &mut ControlClient, source: &str, keeper: impl Fn() -> Option<u32>) -> End {
     let mut progress = Progress::default();
+    let mut idle_since = None;
     loop {
         match line.answer() {
-            Ok(ControlReply::Progress(unsent)) => progress.show(&format!(
-                "sending {} to {source}; Ctrl-C leaves that to the background",
-                unsent.amount()
-            )),
+            Ok(ControlReply::Progress(unsent)) if unsent.is_empty() => {
+                progress.show("waiting for the mount's process; Ctrl-C leaves that to the background");
+                let since = *idle_since.get_or_insert_with(Instant::now);
+                if let Some(process) =
+                    Some(()).filter(|()| since.elapsed() >= END_MAX).and_then(|()| keeper())
+                {
+                    progress.clear();
+                    return End::Kept(process);
+                }
+            }
+            Ok(ControlReply::Progress(unsent)) => {
+                idle_since = None;
+                progress.show(&format!(
+                    "sending {} to {source}; Ctrl-C leaves that to the background",
+                    unsent.amount()
+                ));
+            }
             Ok(ControlReply::Ended(unsent)) => {
                 progress.clear();
-                return Some(unsent);
+                return End::Ended(Some(unsent));
             }
             Ok(
                 ControlReply::Status(_)
@@ -80,7 +113,7 @@ fn await_end(line: &mut ControlClient, source: &str) -> Option<Unsent> {
             )
             | Err(_) => {
                 progress.clear();
-                return unsent::left().remove(source);
+                return End::Ended(unsent::left().remove(source));
             }
         }
     }

@@ -1,11 +1,11 @@
 //! A mount that is alone: changes are answered before the server has them.
 
 use crate::config;
-use crate::deeds::{NEW, READ, data, entry, getattr, handle, is_absent, listing, readdir, write};
+use crate::deeds::{NEW, READ, READ_WRITE, data, entry, getattr, handle, is_absent, listing, readdir, write};
 use crate::world::{STEADY, World};
 use std::time::Duration;
-use wirefs_client::Config;
 use wirefs_client::call::{Answer, Call, Listed, OpenHow, ROOT, STATELESS, TreeNodeId};
+use wirefs_client::{ChangeFact, Config, Note};
 use wirefs_op::{Errno, Kind, SetStat, SetTime, Timestamp};
 
 pub(crate) fn journaling() -> Config {
@@ -286,6 +286,25 @@ fn what_is_appended_to_a_file_that_the_server_does_not_have_yet_is_seen_at_once(
     let Answer::Attr(stat, _) = world.ask(0, getattr(node)) else { panic!("no attributes") };
     assert_eq!(stat.size, 5);
     assert_eq!(world.seats[0].client.snapshot().ahead.late, []);
+}
+
+// S-106
+#[test]
+fn an_append_while_the_mount_connects_again_has_an_expected_offset() {
+    let mut world = lone();
+    let node = world.file(0, ROOT, b"f", b"hello");
+    let opened = handle(world.ask(0, Call::Open { node, how: OpenHow { append: true, ..READ_WRITE } }));
+    world.settle();
+    world.seats[0].client.lost(world.now);
+    world.seats[0].notes.clear();
+    world.call(0, write(node, opened, 0, b"abc"));
+    world.call(0, write(node, opened, 0, b"de"));
+    let offset = |note: &Note| match note {
+        Note::Fact(_, ChangeFact::WillWriteAt(offset)) => Some(*offset),
+        _ => None,
+    };
+    let offsets: Vec<u64> = world.seats[0].notes.iter().filter_map(offset).collect();
+    assert_eq!(offsets, [5, 8]);
 }
 
 #[test]

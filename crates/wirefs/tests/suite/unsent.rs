@@ -4,6 +4,7 @@ use crate::home::{Finished, Server, TestHome, is_alive, wait_for};
 use crate::journal::{exclusive_with, journals};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
+use std::process::Stdio;
 
 /// Leaves one change that the frozen server does not have. Returns the process of the mount.
 fn leave_one(home: &TestHome, server: &Server, deadline: &str) -> Pid {
@@ -47,6 +48,27 @@ fn umount_reports_changes_that_a_frozen_server_did_not_take() {
     assert!(error.contains(&journal), "{error}");
     wait_for("the process to end", || !is_alive(process));
     assert_shown_until_delivered(&home, &server);
+}
+
+// S-132
+#[test]
+fn umount_ends_although_another_mount_namespace_keeps_the_mount() {
+    let home = TestHome::new();
+    let _server = home.mounted();
+    let mut other = home.command("unshare");
+    other.args(["--mount", "--propagation", "private", "sh", "-c", ": >inside; exec cat"]);
+    let mut other = other.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    wait_for("the other namespace", || home.path("inside").exists());
+    let process = home.process();
+    let ended = home.wirefs(&["umount", "mnt"]);
+    // Programs of other tests may have namespaces with the mount too.
+    for word in ["is unmounted here", "the server has everything", "the mount namespace of process "] {
+        assert!(ended.stderr.contains(word), "no `{word}` in {ended:?}");
+    }
+    ended.succeeds();
+    assert!(!home.is_mounted() && is_alive(process));
+    drop(other.stdin.take());
+    other.wait().unwrap();
 }
 
 // S-75
