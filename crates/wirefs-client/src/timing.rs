@@ -6,7 +6,7 @@ use crate::requests::connection::LinkState;
 use crate::requests::origin::Origin;
 use std::time::Duration;
 use wirefs_cache::TreeNodeId;
-use wirefs_metrics::{Cause, Causes, Operation};
+use wirefs_metrics::{CallKind, Cause, Causes};
 use wirefs_op::{Time, TreePath};
 
 impl Client {
@@ -67,40 +67,40 @@ impl Client {
 
 impl Call<'_> {
     /// The kind of operation for measurements, and its first node; `None` for calls without an answer.
-    pub fn operation(&self) -> Option<(Operation, TreeNodeId)> {
+    pub fn operation(&self) -> Option<(CallKind, TreeNodeId)> {
         let operation = match self {
             Call::Forget { .. } | Call::Interrupt { .. } => return None,
-            Call::Lookup { .. } => Operation::Lookup,
-            Call::Getattr { .. } => Operation::Getattr,
-            Call::Setattr { .. } => Operation::Setattr,
-            Call::Readlink { .. } => Operation::Readlink,
-            Call::Mknod { .. } => Operation::Mknod,
-            Call::Mkdir { .. } => Operation::Mkdir,
-            Call::Symlink { .. } => Operation::Symlink,
-            Call::Create { .. } => Operation::Create,
-            Call::Tmpfile { .. } => Operation::Tmpfile,
-            Call::Unlink { .. } => Operation::Unlink,
-            Call::Rmdir { .. } => Operation::Rmdir,
-            Call::Rename { .. } => Operation::Rename,
-            Call::Link { .. } => Operation::Link,
-            Call::Open { .. } => Operation::Open,
-            Call::Read { .. } => Operation::Read,
-            Call::Write { .. } => Operation::Write,
-            Call::Flush { .. } => Operation::Flush,
-            Call::Release { .. } => Operation::Release,
-            Call::Fsync { .. } | Call::Fsyncdir { .. } => Operation::Fsync,
-            Call::Opendir { .. } => Operation::Opendir,
-            Call::Readdir { .. } => Operation::Readdir,
-            Call::Releasedir { .. } => Operation::Releasedir,
-            Call::Syncfs { .. } => Operation::Syncfs,
-            Call::Statfs { .. } => Operation::Statfs,
-            Call::Setxattr { .. } | Call::Removexattr { .. } => Operation::Setxattr,
-            Call::Getxattr { .. } | Call::Listxattr { .. } => Operation::Getxattr,
-            Call::Access { .. } => Operation::Access,
-            Call::Getlk { .. } | Call::Setlk { .. } => Operation::Lock,
-            Call::Fallocate { .. } => Operation::Fallocate,
-            Call::Lseek { .. } => Operation::Lseek,
-            Call::CopyRange { .. } => Operation::Copy,
+            Call::Lookup { .. } => CallKind::Lookup,
+            Call::Getattr { .. } => CallKind::Getattr,
+            Call::Setattr { .. } => CallKind::Setattr,
+            Call::Readlink { .. } => CallKind::Readlink,
+            Call::Mknod { .. } => CallKind::Mknod,
+            Call::Mkdir { .. } => CallKind::Mkdir,
+            Call::Symlink { .. } => CallKind::Symlink,
+            Call::Create { .. } => CallKind::Create,
+            Call::Tmpfile { .. } => CallKind::Tmpfile,
+            Call::Unlink { .. } => CallKind::Unlink,
+            Call::Rmdir { .. } => CallKind::Rmdir,
+            Call::Rename { .. } => CallKind::Rename,
+            Call::Link { .. } => CallKind::Link,
+            Call::Open { .. } => CallKind::Open,
+            Call::Read { .. } => CallKind::Read,
+            Call::Write { .. } => CallKind::Write,
+            Call::Flush { .. } => CallKind::Flush,
+            Call::Release { .. } => CallKind::Release,
+            Call::Fsync { .. } | Call::Fsyncdir { .. } => CallKind::Fsync,
+            Call::Opendir { .. } => CallKind::Opendir,
+            Call::Readdir { .. } => CallKind::Readdir,
+            Call::Releasedir { .. } => CallKind::Releasedir,
+            Call::Syncfs { .. } => CallKind::Syncfs,
+            Call::Statfs { .. } => CallKind::Statfs,
+            Call::Setxattr { .. } | Call::Removexattr { .. } => CallKind::Setxattr,
+            Call::Getxattr { .. } | Call::Listxattr { .. } => CallKind::Getxattr,
+            Call::Access { .. } => CallKind::Access,
+            Call::Getlk { .. } | Call::Setlk { .. } => CallKind::Lock,
+            Call::Fallocate { .. } => CallKind::Fallocate,
+            Call::Lseek { .. } => CallKind::Lseek,
+            Call::CopyRange { .. } => CallKind::Copy,
         };
         self.nodes().into_iter().flatten().next().map(|node| (operation, node))
     }

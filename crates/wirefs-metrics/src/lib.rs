@@ -5,9 +5,9 @@
 //!
 //! *Never*: a clock, I/O, names of files.
 //!
-//! *Drive it*: a caller extends a [`Timeline`] at each transition, and adds its causes to [`CallTimes`].
+//! *Drive it*: a caller extends a [`Timeline`] at each transition, and adds its causes to [`CallLatencies`].
 //! ```
-//! use wirefs_metrics::{CallTimes, Cause, Operation, Timeline};
+//! use wirefs_metrics::{CallLatencies, Cause, CallKind, Timeline};
 //! use wirefs_op::Time;
 //!
 //! let mut timeline = Timeline::starting(Time(0), Cause::Queue);
@@ -15,24 +15,24 @@
 //! timeline.extend(Time(100), Cause::Server);
 //! let causes = timeline.causes(Time(0), Time(100));
 //! assert_eq!((causes.of(Cause::Wire).as_nanos(), causes.of(Cause::Server).as_nanos()), (30, 70));
-//! let times = CallTimes::default();
-//! times.add(Operation::Read, &causes);
-//! assert_eq!(times.of(Operation::Read).count(), 1);
+//! let times = CallLatencies::default();
+//! times.add(CallKind::Read, &causes);
+//! assert_eq!(times.of(CallKind::Read).count(), 1);
 //! ```
 //!
 //! *Proved by*: `timeline/tests.rs` (sums over random timelines), `histogram/tests.rs`, `exposition/tests.rs` (the
 //! grammar of OpenMetrics).
 
-mod call_times;
+mod call_kind;
+mod call_latencies;
 mod cause;
 mod exposition;
 mod histogram;
-mod operation;
 mod timeline;
 
-pub use call_times::CallTimes;
+pub use call_kind::CallKind;
+pub use call_latencies::CallLatencies;
 pub use cause::{Cause, Causes};
 pub use exposition::{Exposition, Labels, Unit};
 pub use histogram::{Counts, Histogram};
-pub use operation::Operation;
 pub use timeline::Timeline;

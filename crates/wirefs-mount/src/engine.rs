@@ -56,7 +56,6 @@ pub(super) struct KernelQueues {
 
 /// The shared state of one mount.
 pub(super) struct Engine {
-    clock: Clock,
     pub(super) meter: Arc<Meter>,
     state: Mutex<State>,
     pub(super) session: SessionId,
@@ -101,7 +100,6 @@ impl Engine {
             client.use_store();
         }
         Engine {
-            clock,
             meter: Arc::new(Meter::new(clock)),
             state: Mutex::new(State {
                 client,
@@ -130,7 +128,7 @@ impl Engine {
     }
 
     pub(super) fn now(&self) -> Time {
-        self.clock.now()
+        self.meter.clock.now()
     }
 
     /// INVARIANT: a panic in the core leaves a usable state, so a poisoned lock is used: a mount must not hang.
@@ -378,7 +376,7 @@ impl Engine {
             snapshot: state.client.snapshot(),
             store: self.store.as_ref().map(|store| store.status()),
             journal: self.journal.as_ref().map(|journal| journal.status(state.client.answered_below())),
-            up_for: self.clock.elapsed(),
+            up_for: self.meter.clock.elapsed(),
         }
     }
 }

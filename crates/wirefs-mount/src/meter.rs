@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use wirefs_cache::TreeNodeId;
 use wirefs_client::Client;
-use wirefs_metrics::{CallTimes, Cause, Causes, Operation};
+use wirefs_metrics::{CallKind, CallLatencies, Cause, Causes};
 use wirefs_op::Time;
 
 /// The number of finished waits that are remembered.
@@ -17,8 +17,8 @@ const REMEMBERED_MIN: Duration = Duration::from_millis(20);
 /// The measurements of one mount.
 #[derive(Debug)]
 pub(super) struct Meter {
-    clock: Clock,
-    pub(super) times: CallTimes,
+    pub(super) clock: Clock,
+    pub(super) times: CallLatencies,
     finished: Mutex<VecDeque<FinishedWait>>,
 }
 
@@ -32,7 +32,7 @@ pub struct FinishedWait {
     /// Its name.
     pub program: String,
     /// The operation.
-    pub operation: Operation,
+    pub operation: CallKind,
     /// The path below the mountpoint; empty for the mountpoint and nodes without a name.
     pub path: Vec<u8>,
     /// Its end, on the mount's clock.
@@ -51,7 +51,7 @@ pub struct PresentWait {
     /// Its name.
     pub program: String,
     /// The operation.
-    pub operation: Operation,
+    pub operation: CallKind,
     /// The path below the mountpoint; empty for the mountpoint and nodes without a name.
     pub path: Vec<u8>,
     /// The time since the call.
@@ -64,7 +64,7 @@ pub struct PresentWait {
 
 impl Meter {
     pub(super) fn new(clock: Clock) -> Meter {
-        Meter { clock, times: CallTimes::default(), finished: Mutex::default() }
+        Meter { clock, times: CallLatencies::default(), finished: Mutex::default() }
     }
 
     /// Returns the last calls that took long, the oldest first.
@@ -85,7 +85,7 @@ impl Meter {
 #[derive(Debug)]
 pub(super) struct MeasuredCall {
     meter: Arc<Meter>,
-    operation: Operation,
+    operation: CallKind,
     node: TreeNodeId,
     pub(super) pid: u32,
     begun: Time,
@@ -106,12 +106,7 @@ impl MeasuredCall {
     ///
     /// # Cost
     /// One reading of the clock.
-    pub(super) fn begin(
-        meter: &Arc<Meter>,
-        operation: Operation,
-        node: TreeNodeId,
-        pid: u32,
-    ) -> MeasuredCall {
+    pub(super) fn begin(meter: &Arc<Meter>, operation: CallKind, node: TreeNodeId, pid: u32) -> MeasuredCall {
         let begun = meter.clock.now();
         MeasuredCall {
             meter: Arc::clone(meter),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use wirefs_carrier::Dial;
 use wirefs_fuse::{Session, StartError, UnmountError};
-use wirefs_metrics::CallTimes;
+use wirefs_metrics::CallLatencies;
 use wirefs_op::{Errno, Time};
 
 use super::engine::Engine;
@@ -72,7 +72,7 @@ impl MountControl {
     }
 
     /// Returns the times of the calls so far.
-    pub fn call_times(&self) -> &CallTimes {
+    pub fn call_times(&self) -> &CallLatencies {
         &self.engine.meter.times
     }
 

@@ -10,7 +10,6 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use wirefs_carrier::Class;
 use wirefs_op::message::error::Rerror;
-use wirefs_op::message::times::Rtimes;
 use wirefs_op::{Errno, FileId, Frame, Reply, Stat, Tag};
 use wirefs_op::{Order, Weight};
 use wirefs_server::{JobKey, JobTimes, Parked, PriorState, Replies, ServerInput, Stopped, Touched};
@@ -110,9 +109,12 @@ impl<'a> JobReplies<'a> {
     /// Returns the report of the times for the client, if it wants one and they are worth one. `is_parked`: the job
     /// begins to wait for other clients.
     fn times(&self, is_parked: bool) -> Option<Frame> {
-        let times =
-            self.job.times.are_wanted.then(|| self.spent.times(&self.job.times, self.shared.now()))??;
-        Some(Reply::Times(Rtimes { is_parked, ..times }).encode(self.job.tag))
+        let times = self
+            .job
+            .times
+            .are_wanted
+            .then(|| self.spent.times(&self.job.times, self.shared.now(), is_parked))??;
+        Some(Reply::Times(times).encode(self.job.tag))
     }
 
     /// Tells the client that the job begins to wait for other clients.

@@ -48,20 +48,20 @@ impl Spent {
         self.stalled += stall.elapsed();
     }
 
-    /// Returns the times up to now; `None` if they are not worth a report.
-    pub(super) fn times(&self, job: &JobTimes, now: Time) -> Option<Rtimes> {
+    /// Returns the times up to now; `None` if they are not worth a report at the end of a job.
+    pub(super) fn times(&self, job: &JobTimes, now: Time, is_parked: bool) -> Option<Rtimes> {
         let took = self.begun.elapsed().saturating_sub(self.stalled);
         let started = now.since(job.received).saturating_sub(self.begun.elapsed());
         let recall = job
             .parked
             .map_or(Duration::ZERO, |parked| now.since(parked).saturating_sub(self.begun.elapsed()));
         let queue = started.saturating_sub(recall);
-        if queue + recall + took < REPORT_MIN {
+        if !is_parked && queue + recall + took < REPORT_MIN {
             return None;
         }
         let run = processor_time().saturating_sub(self.processor).min(took);
         Some(Rtimes {
-            is_parked: false,
+            is_parked,
             queue_us: micros(queue),
             run_us: micros(run),
             disk_us: micros(took - run),

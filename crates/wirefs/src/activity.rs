@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use wirefs_metrics::{Cause, Causes, Operation};
+use wirefs_metrics::{CallKind, Cause, Causes};
 use wirefs_mount::MountControl;
 
 /// The calls of programs on a mount.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Activity {
     /// Operations that were called at least once.
-    pub(crate) operations: Vec<OperationTimes>,
+    pub(crate) operations: Vec<OperationReport>,
     /// Calls without an answer, the longest first.
     pub(crate) waiting: Vec<Wait>,
     /// The last calls that took at least 20 ms, the oldest first.
@@ -20,7 +20,7 @@ pub(crate) struct Activity {
 
 /// The times of one operation since the mount.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct OperationTimes {
+pub(crate) struct OperationReport {
     pub(crate) name: String,
     pub(crate) calls: u64,
     pub(crate) total_us: u64,
@@ -69,11 +69,11 @@ impl Activity {
     /// Returns the calls of a mount.
     pub(crate) fn of(mount: &MountControl) -> Activity {
         let times = mount.call_times();
-        let called = Operation::ALL.into_iter().map(|operation| (operation, times.of(operation)));
+        let called = CallKind::ALL.into_iter().map(|operation| (operation, times.of(operation)));
         let operations = called.filter(|(_, counts)| counts.count() > 0).map(|(operation, counts)| {
             let caused = Cause::ALL.map(|cause| (cause, micros(times.caused(operation, cause).sum())));
             let caused = caused.into_iter().filter(|(_, sum)| *sum > 0);
-            OperationTimes {
+            OperationReport {
                 name: operation.name().to_owned(),
                 calls: counts.count(),
                 total_us: micros(counts.sum()),

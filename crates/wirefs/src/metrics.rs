@@ -5,7 +5,7 @@ mod http;
 use std::net::{SocketAddr, TcpListener};
 
 use anyhow::{Context, Result};
-use wirefs_metrics::{Cause, Exposition, Operation, Unit};
+use wirefs_metrics::{CallKind, Cause, Exposition, Unit};
 use wirefs_mount::MountControl;
 use wirefs_serve::{ServeStatus, Server};
 
@@ -78,7 +78,7 @@ impl Observed for ObservedMount {
 fn call_metrics(text: &mut Exposition, mount: &MountControl, mountpoint: &str) {
     let times = mount.call_times();
     text.histograms("wirefs_call_seconds", "The time of calls by programs.");
-    for operation in Operation::ALL {
+    for operation in CallKind::ALL {
         let counts = times.of(operation);
         if counts.count() > 0 {
             text.histogram(&[("mount", mountpoint), ("operation", operation.name())], &counts);
@@ -88,7 +88,7 @@ fn call_metrics(text: &mut Exposition, mount: &MountControl, mountpoint: &str) {
         "wirefs_call_cause_seconds",
         "The time of calls by cause; a call without a cause is not counted.",
     );
-    for operation in Operation::ALL {
+    for operation in CallKind::ALL {
         for cause in Cause::ALL {
             let counts = times.caused(operation, cause);
             if counts.count() > 0 {

@@ -56,7 +56,12 @@ fn size() -> (usize, usize) {
 
 /// Returns the present samples of all mounts of this user that answer.
 pub(crate) fn samples() -> Vec<Sample> {
-    control::find_all().iter_mut().filter_map(|client| sample(client).ok()).collect()
+    let mut clients = control::find_all();
+    // At once: a process that does not answer must not delay the others.
+    thread::scope(|scope| {
+        let asked: Vec<_> = clients.iter_mut().map(|client| scope.spawn(|| sample(client).ok())).collect();
+        asked.into_iter().filter_map(|answer| answer.join().ok().flatten()).collect()
+    })
 }
 
 fn sample(client: &mut ControlClient) -> std::io::Result<Sample> {

@@ -312,7 +312,7 @@ impl Sessions {
             | Request::Commit(_)
             | Request::Find(_) => match state.stage {
                 Stage::Attached(session) | Stage::Data(session) => {
-                    self.admit(now, connection, session, tag, request, bytes)
+                    self.admit(now, (connection, session), tag, request, bytes)
                 }
                 Stage::Fresh
                 | Stage::LoadingLedger(_)

@@ -82,8 +82,7 @@ impl Sessions {
     pub(super) fn admit(
         &mut self,
         now: Time,
-        connection: ConnectionKey,
-        session: SessionKey,
+        (connection, session): (ConnectionKey, SessionKey),
         tag: Tag,
         request: Request,
         bytes: usize,
@@ -94,7 +93,6 @@ impl Sessions {
         else {
             return Ok(());
         };
-        let times = JobTimes { received: now, parked: None, are_wanted: state.times };
         let number = if order == Order::Change { state.next_number() } else { None };
         let is_creation = state.may_use_provisional_ids() && is_creation(&request);
         let fingerprint = number.map_or(0, |_| repeat::fingerprint(&request));
@@ -139,7 +137,7 @@ impl Sessions {
             order,
             weight: request.traits().weight,
             bytes,
-            times,
+            times: JobTimes { received: now, parked: None, are_wanted: state.times },
         };
         self.jobs.insert(key, pending);
         match order {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::activity::{OperationTimes, Sample, Wait, in_words};
+use crate::activity::{OperationReport, Sample, Wait, in_words};
 use crate::status::{bytes, span};
 
 /// The operations and waits that are shown of each mount.
@@ -78,8 +78,8 @@ fn mount(lines: &mut Vec<String>, old: Option<&Sample>, sample: &Sample, passed:
 }
 
 /// Adds a table of the operations that took the most time, of late if that is known.
-fn operations(lines: &mut Vec<String>, old: &[OperationTimes], now: &[OperationTimes]) {
-    let mut rows: Vec<(u64, u64, BTreeMap<String, u64>, &OperationTimes)> = now
+fn operations(lines: &mut Vec<String>, old: &[OperationReport], now: &[OperationReport]) {
+    let mut rows: Vec<(u64, u64, BTreeMap<String, u64>, &OperationReport)> = now
         .iter()
         .map(|times| {
             let then = old.iter().find(|then| then.name == times.name).cloned().unwrap_or_default();

@@ -4,15 +4,15 @@ macro_rules! operations {
     ($($(#[$doc:meta])* $variant:ident $name:literal,)*) => {
         /// An operation of a program, as the kernel passes it on.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum Operation { $($(#[$doc])* $variant,)* }
+        pub enum CallKind { $($(#[$doc])* $variant,)* }
 
-        impl Operation {
+        impl CallKind {
             /// All operations, in the order of their declaration.
-            pub const ALL: [Operation; [$($name),*].len()] = [$(Operation::$variant),*];
+            pub const ALL: [CallKind; [$($name),*].len()] = [$(CallKind::$variant),*];
 
             /// Returns the name in metrics, JSON and messages.
             pub fn name(self) -> &'static str {
-                match self { $(Operation::$variant => $name,)* }
+                match self { $(CallKind::$variant => $name,)* }
             }
         }
     };

@@ -3,9 +3,9 @@
 #[cfg(test)]
 mod tests;
 
+use crate::call_kind::CallKind;
 use crate::cause::{Cause, Causes};
 use crate::histogram::{Counts, Histogram};
-use crate::operation::Operation;
 use std::sync::OnceLock;
 
 /// A histogram that takes memory from its first value on.
@@ -31,22 +31,22 @@ struct OperationTimes {
 
 /// The times of calls, by operation and cause. Several threads may add at once.
 #[derive(Debug)]
-pub struct CallTimes {
+pub struct CallLatencies {
     operations: Vec<OperationTimes>,
 }
 
-impl Default for CallTimes {
-    fn default() -> CallTimes {
-        CallTimes { operations: Operation::ALL.map(|_| OperationTimes::default()).into() }
+impl Default for CallLatencies {
+    fn default() -> CallLatencies {
+        CallLatencies { operations: CallKind::ALL.map(|_| OperationTimes::default()).into() }
     }
 }
 
-impl CallTimes {
+impl CallLatencies {
     /// Adds a call.
     ///
     /// # Cost
     /// Two atomic additions for the total and for each cause that took time.
-    pub fn add(&self, operation: Operation, causes: &Causes) {
+    pub fn add(&self, operation: CallKind, causes: &Causes) {
         let Some(times) = self.operations.get(operation as usize) else { return };
         times.total.histogram().add(causes.total());
         for (cause, histogram) in Cause::ALL.into_iter().zip(&times.causes) {
@@ -58,12 +58,12 @@ impl CallTimes {
     }
 
     /// Returns the times of an operation.
-    pub fn of(&self, operation: Operation) -> Counts {
+    pub fn of(&self, operation: CallKind) -> Counts {
         self.operations.get(operation as usize).map(|times| times.total.counts()).unwrap_or_default()
     }
 
     /// Returns the times that calls of an operation spent for a cause. A call that spent none is not counted.
-    pub fn caused(&self, operation: Operation, cause: Cause) -> Counts {
+    pub fn caused(&self, operation: CallKind, cause: Cause) -> Counts {
         let times = self.operations.get(operation as usize);
         times
             .and_then(|times| times.causes.get(cause as usize))
