@@ -54,6 +54,11 @@ fn is_creation(request: &Request) -> bool {
     matches!(request, Request::Put(put) if put.mode.has(PutMode::CREATE))
 }
 
+/// Whether a request is refused to a peer that may change nothing. Locks change no object.
+fn is_change_of_tree(request: &Request) -> bool {
+    request.is_change() && !matches!(request, Request::Lock(_))
+}
+
 /// Whether a request may change objects that other clients have leases on.
 fn may_change(request: &Request) -> bool {
     match request {
@@ -81,6 +86,7 @@ impl Sessions {
             return Ok(());
         };
         let number = if order == Order::Change { state.next_number() } else { None };
+        let is_refused = state.is_read_only && is_change_of_tree(&request);
         let is_creation = state.may_use_provisional_ids() && is_creation(&request);
         let fingerprint = number.map_or(0, |_| repeat::fingerprint(&request));
         let undecided = match number.map(|number| (number, owner.ledger.take(number, key, fingerprint))) {
@@ -121,6 +127,7 @@ impl Sessions {
             attempts: 0,
             deferred_touches: Vec::new(),
             is_withdrawn: false,
+            is_refused,
             order,
             weight: request.traits().weight,
             bytes,
@@ -185,6 +192,7 @@ impl Sessions {
         let owner = pending.and_then(|pending| self.sessions.get(&pending.session));
         let number = pending.and_then(|pending| pending.change.number);
         let record_prior_state = owner.map_or(Ok(()), |owner| match owner.fence.allows(number, &request) {
+            true if pending.is_some_and(|pending| pending.is_refused) => Err(Errno::ReadOnly),
             true => owner.creations.resolve(&mut request).map_err(|UnknownCreation| Errno::Stale),
             false => Err(Errno::Io),
         });
