@@ -86,7 +86,6 @@ impl Sessions {
             return Ok(());
         };
         let number = if order == Order::Change { state.next_number() } else { None };
-        let is_refused = state.is_read_only && is_change_of_tree(&request);
         let is_creation = state.may_use_provisional_ids() && is_creation(&request);
         let fingerprint = number.map_or(0, |_| repeat::fingerprint(&request));
         let undecided = match number.map(|number| (number, owner.ledger.take(number, key, fingerprint))) {
@@ -127,7 +126,7 @@ impl Sessions {
             attempts: 0,
             deferred_touches: Vec::new(),
             is_withdrawn: false,
-            is_refused,
+            is_refused: state.is_read_only && is_change_of_tree(&request),
             order,
             weight: request.traits().weight,
             bytes,
