@@ -17,6 +17,7 @@ mod handshake;
 mod identity;
 mod key;
 mod known_hosts;
+mod network;
 mod private_file;
 mod seal;
 mod session;
@@ -26,16 +27,19 @@ mod source;
 mod verify;
 
 pub(crate) use accept::TlsAcceptor;
-pub use authorized::{AuthorizedError, AuthorizedKeys, BrokenLine};
+pub use authorized::{
+    AuthorizedError, AuthorizedKeys, BrokenLine, KeyLine, KeyOptions, KeyRights, LineError, is_export_name,
+};
 pub use dial::TlsDial;
 pub use identity::{Identity, IdentityError};
 pub use key::{Fingerprint, PublicKey};
 pub use known_hosts::{KnownHosts, KnownHostsError};
+pub use network::Network;
 
 /// Returns the message for a client whose key the server does not accept.
 pub(crate) fn explain_refusal(line: &str) -> String {
     format!(
-        "the server does not know this key; add this line to the server's authorized-keys file \
-         (~/.config/wirefs/authorized_keys unless it was started with --authorized):\n  {line}"
+        "the server does not accept this key from here; to let it in, run this on the server \
+         (with --authorized FILE if it was started with that):\n  wirefs allow {line}"
     )
 }

@@ -1,6 +1,7 @@
 //! The state of one connection that all threads share.
 
 use super::limited::Limited;
+use super::options::PeerRights;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -14,6 +15,7 @@ const SAMPLE_MAX: Duration = Duration::from_millis(2);
 pub(super) struct Connection {
     pub(super) key: ConnectionKey,
     pub(super) peer: PeerInfo,
+    pub(super) rights: PeerRights,
     pub(super) send_queue: SendQueue,
     pub(super) closer: Closer,
     /// The connection is closed: replies are dropped.
@@ -29,7 +31,7 @@ pub(super) struct Connection {
 impl Connection {
     pub(super) fn new(
         key: ConnectionKey,
-        peer: PeerInfo,
+        (peer, rights): (PeerInfo, PeerRights),
         send_queue: SendQueue,
         closer: Closer,
         gauge: Option<Gauge>,
@@ -37,6 +39,7 @@ impl Connection {
         Connection {
             key,
             peer,
+            rights,
             send_queue,
             closer,
             gone: AtomicBool::new(false),

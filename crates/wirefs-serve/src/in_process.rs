@@ -14,6 +14,7 @@
 
 use super::connection::Connection;
 use super::core::{Effects, Task};
+use super::options::PeerRights;
 use super::reader;
 use super::shared::Shared;
 use bytes::Bytes;
@@ -104,7 +105,7 @@ pub(super) fn join(shared: &Arc<Shared>) -> io::Result<Carrier> {
         closer: closer.clone(),
         peer: peer_info(),
     };
-    let Some((connection, _)) = reader::enter(shared, far) else {
+    let Some((connection, _)) = reader::enter(shared, far, PeerRights::default()) else {
         return Err(io::Error::from(io::ErrorKind::ConnectionRefused));
     };
     let _first = pair.connection.set(connection);

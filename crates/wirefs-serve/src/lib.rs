@@ -53,6 +53,7 @@ mod colocated;
 mod connection;
 mod core;
 mod execute;
+mod front;
 mod in_process;
 mod ledgers;
 mod limited;
@@ -71,8 +72,9 @@ mod status;
 mod tests;
 mod watchdog;
 
+pub use front::{AccessCheck, Front};
 pub use local::LocalDial;
-pub use options::{BeforeLeasing, Believers, ServeOptions, ServedPlace};
+pub use options::{BeforeLeasing, Believers, PeerRights, ServeOptions, ServedPlace};
 pub use server::Server;
 pub use status::{ClientStatus, ServeStatus};
 pub use wirefs_server::RECOVERY_PERIOD;

@@ -1,11 +1,12 @@
 //! The thread that accepts connections.
 
+use super::options::PeerRights;
 use super::shared::Shared;
 use super::{log, reader};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use wirefs_carrier::{AcceptError, Listener};
+use wirefs_carrier::{AcceptError, Carrier, Listener};
 
 /// The maximum time of a peer's handshake.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
@@ -16,13 +17,21 @@ pub(super) fn start(shared: &Arc<Shared>, listener: Listener) -> io::Result<()> 
         return Ok(());
     }
     let shared = Arc::clone(shared);
+    accept_all(listener, move |carrier| reader::run(&shared, carrier, PeerRights::default()))
+}
+
+/// Starts a thread that accepts connections until the listener is closed. `serve` runs in a thread for each.
+pub(super) fn accept_all(
+    listener: Listener,
+    serve: impl Fn(Carrier) + Clone + Send + 'static,
+) -> io::Result<()> {
     std::thread::Builder::new()
         .name("wirefs-listen".into())
-        .spawn(move || accept(&shared, &listener))
+        .spawn(move || accept(&listener, &serve))
         .map(drop)
 }
 
-fn accept(shared: &Arc<Shared>, listener: &Listener) {
+fn accept(listener: &Listener, serve: &(impl Fn(Carrier) + Clone + Send + 'static)) {
     loop {
         let pending = match listener.accept() {
             Ok(pending) => pending,
@@ -32,12 +41,12 @@ fn accept(shared: &Arc<Shared>, listener: &Listener) {
                 return;
             }
         };
-        let shared = Arc::clone(shared);
-        let serve = move || match pending.finish(HANDSHAKE_MAX) {
-            Ok(carrier) => reader::run(&shared, carrier),
+        let serve = serve.clone();
+        let connection = move || match pending.finish(HANDSHAKE_MAX) {
+            Ok(carrier) => serve(carrier),
             Err(error) => log::line(format_args!("{error}")),
         };
-        if let Err(error) = std::thread::Builder::new().name("wirefs-reader".into()).spawn(serve) {
+        if let Err(error) = std::thread::Builder::new().name("wirefs-reader".into()).spawn(connection) {
             log::line(format_args!("no thread for a connection: {error}"));
         }
     }

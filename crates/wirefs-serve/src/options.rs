@@ -45,6 +45,13 @@ pub struct ServedPlace {
     pub inode: u64,
 }
 
+/// The rights of one peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PeerRights {
+    /// Its changes fail with `EROFS`.
+    pub read_only: bool,
+}
+
 /// The identity and the limits of a server.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {

@@ -3,6 +3,7 @@
 use super::connection::Connection;
 use super::core::{Core, Effects, Task};
 use super::log;
+use super::options::PeerRights;
 use super::replies::WaitPolicy;
 use super::shared::Shared;
 use bytes::Bytes;
@@ -25,15 +26,15 @@ const QUEUED_BYTES_MAX: usize = 1024 * 1024;
 pub(super) fn start(shared: &Arc<Shared>, carrier: Carrier) -> io::Result<()> {
     let shared = Arc::clone(shared);
     thread(move || {
-        if let Some((connection, source)) = enter(&shared, carrier) {
+        if let Some((connection, source)) = enter(&shared, carrier, PeerRights::default()) {
             read(&shared, &connection, source);
         }
     })
 }
 
 /// Serves a carrier in the calling thread until the connection ends.
-pub(super) fn run(shared: &Arc<Shared>, carrier: Carrier) {
-    if let Some((connection, source)) = enter(shared, carrier) {
+pub(super) fn run(shared: &Arc<Shared>, carrier: Carrier, rights: PeerRights) {
+    if let Some((connection, source)) = enter(shared, carrier, rights) {
         read(shared, &connection, source);
         // Another thread may have taken over the reading.
         shared.wait_while(None, |core| core.connections.contains_key(&connection.key));
@@ -57,6 +58,7 @@ fn thread(body: impl FnOnce() + Send + 'static) -> io::Result<()> {
 pub(super) fn enter(
     shared: &Arc<Shared>,
     carrier: Carrier,
+    rights: PeerRights,
 ) -> Option<(Arc<Connection>, Box<dyn FrameSource>)> {
     let Carrier { source, sink, closer, peer } = carrier;
     let (lost, gauge) = (closer.clone(), sink.gauge());
@@ -65,11 +67,14 @@ pub(super) fn enter(
     let mut core = shared.core();
     let key = ConnectionKey(core.connections_begun);
     core.connections_begun += 1;
-    let connection = Arc::new(Connection::new(key, peer, send_queue, closer, gauge));
+    let connection = Arc::new(Connection::new(key, (peer, rights), send_queue, closer, gauge));
     core.connections.insert(key, Arc::clone(&connection));
     core.handle(shared.now(), ServerInput::Connected(key), &mut effects);
     if let Some(identity) = &connection.peer.identity {
         core.handle(shared.now(), ServerInput::Identified(key, *identity.raw()), &mut effects);
+    }
+    if rights.read_only {
+        core.handle(shared.now(), ServerInput::Restricted(key), &mut effects);
     }
     drop(core);
     shared.perform(effects);

@@ -1,14 +1,16 @@
 //! A running server.
 
-use super::options::ServeOptions;
+use super::connection::Connection;
+use super::options::{PeerRights, ServeOptions};
 use super::shared::Shared;
 use super::status::ServeStatus;
 use super::{in_process, listen, reader, watchdog};
 use std::io;
 use std::sync::Arc;
-use wirefs_carrier::{Carrier, Listener};
+use wirefs_carrier::{Carrier, Listener, PeerInfo};
 use wirefs_op::message::attach::Watch;
-use wirefs_server::Tree;
+use wirefs_op::message::version::SessionId;
+use wirefs_server::{ServerInput, Tree};
 
 /// A running server: a tree, its clients and its threads. Dropping it stops it.
 #[derive(Debug)]
@@ -38,7 +40,25 @@ impl Server {
 
     /// Serves one client in the calling thread, until its connection ends.
     pub fn serve(&self, carrier: Carrier) {
-        reader::run(&self.shared, carrier);
+        reader::run(&self.shared, carrier, PeerRights::default());
+    }
+
+    /// The same with these rights.
+    pub fn serve_with(&self, carrier: Carrier, rights: PeerRights) {
+        reader::run(&self.shared, carrier, rights);
+    }
+
+    /// Returns whether this session exists, with or without a connection.
+    pub fn has_session(&self, session: &SessionId) -> bool {
+        self.shared.core().sessions.has_session(session)
+    }
+
+    /// Ends the sessions of all connected peers for which `keeps` returns false.
+    pub fn review(&self, keeps: &dyn Fn(&PeerInfo, PeerRights) -> bool) {
+        let connections: Vec<Arc<Connection>> = self.shared.core().connections.values().cloned().collect();
+        for connection in connections.iter().filter(|it| !keeps(&it.peer, it.rights)) {
+            self.shared.handle(ServerInput::Revoked(connection.key));
+        }
     }
 
     /// Connects a client in the same process. The client's threads execute most requests themselves, when they flush

@@ -2,6 +2,7 @@
 
 mod alone;
 mod client;
+mod front;
 mod hostile;
 mod joined;
 mod leases;

@@ -79,6 +79,9 @@ pub enum CloseReason {
     /// The client ended its session.
     #[error("the client ends its session")]
     Ended,
+    /// The peer's right to use the tree was revoked.
+    #[error("the right to use this export was revoked")]
+    Revoked,
     /// The connection may not become a data connection of the session, or the session has enough of them.
     #[error("it is no data connection of a session")]
     NotJoined,

@@ -38,6 +38,10 @@ pub enum ServerInput {
     Connected(ConnectionKey),
     /// The peer proved that it owns this key. Comes before the first message of the connection.
     Identified(ConnectionKey, [u8; 32]),
+    /// The peer may change nothing: its changes fail with `EROFS`. Comes before the first message of the connection.
+    Restricted(ConnectionKey),
+    /// The peer may not use this tree any more: its session ends.
+    Revoked(ConnectionKey),
     /// The socket buffers limit the throughput of this connection. Repeated while that is so.
     Limited(ConnectionKey),
     /// A message arrived: its body, without the size word.
@@ -241,6 +245,8 @@ impl Sessions {
                 }
             },
             ServerInput::Identified(connection, identity) => self.identified(connection, identity),
+            ServerInput::Restricted(connection) => self.restricted(connection),
+            ServerInput::Revoked(connection) => self.revoked(now, connection),
             ServerInput::Limited(connection) => self.limited(connection),
             ServerInput::Received(connection, body) => match self.phase {
                 Phase::Serving => self.received(now, connection, body),
@@ -338,6 +344,11 @@ impl Sessions {
     /// The number of connections.
     pub fn connections(&self) -> usize {
         self.connections.len()
+    }
+
+    /// Whether this session exists, with or without a connection.
+    pub fn has_session(&self, session: &SessionId) -> bool {
+        self.by_id.contains_key(session)
     }
 
     /// The number of sessions, with or without a connection.

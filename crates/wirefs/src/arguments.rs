@@ -2,6 +2,7 @@
 
 mod echo;
 mod fsync;
+mod keys;
 mod mode;
 mod node;
 mod quarantine;
@@ -18,6 +19,7 @@ use wirefs_carrier::Address;
 
 pub(crate) use echo::{Echo, EchoCommand, EchoHost, EchoMount, EchoStatus, Keep};
 pub(crate) use fsync::Fsync;
+pub(crate) use keys::{Allow, Keys, Revoke};
 use mode::ModeParser;
 pub(crate) use node::{Node, NodeCommand, NodeList, NodeMode, NodeUp};
 pub(crate) use quarantine::{Quarantine, QuarantineAction};
@@ -40,7 +42,7 @@ Examples:
   wirefs serve . --listen unix:///tmp/here.sock
 
 The authorized-keys file must contain the key of each client of a tls://
-address. `wirefs identity` prints a client's key. A unix socket admits the user
+address. `wirefs identity` prints a client's key; `wirefs allow` adds it. A unix socket admits the user
 who runs the server, and root. tcp+plain:// admits everyone who can connect.
 For ssh, start nothing: `wirefs mount host:dir mnt` starts a server on the host.";
 
@@ -127,6 +129,12 @@ pub(crate) enum Command {
     Checkpoint(Checkpoint),
     /// Check this machine, and say how to fix each problem
     Doctor(Doctor),
+    /// Let a client's key connect to this user's servers
+    Allow(Allow),
+    /// List the keys that may connect to this user's servers
+    Keys(Keys),
+    /// Refuse a key from now on, and end its sessions
+    Revoke(Revoke),
     /// Print this user's key as a line for a server's authorized-keys file
     Identity,
     /// Print completions for a shell

@@ -15,6 +15,7 @@ mod doctor;
 mod echo;
 mod failure;
 mod identity;
+mod keys;
 mod manual;
 mod metrics;
 mod mount;
@@ -71,6 +72,9 @@ fn run(command: &Command, words: &[OsString]) -> Result<ExitCode> {
         Command::Sync(arguments) => sync::run(arguments),
         Command::Checkpoint(arguments) => checkpoint::run(arguments),
         Command::Quarantine(arguments) => quarantine::run(arguments),
+        Command::Allow(arguments) => keys::allow(arguments),
+        Command::Keys(arguments) => keys::list(arguments),
+        Command::Revoke(arguments) => keys::revoke(arguments),
         Command::Identity => identity::run(),
         Command::Completions { shell } => manual::completions(*shell),
         Command::Man { out } => manual::pages(out.as_deref()),

@@ -3,6 +3,7 @@
 pub(crate) mod boot;
 mod lease_marker;
 mod ledger;
+mod rights;
 
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
@@ -21,7 +22,7 @@ use wirefs_hostfs::{DetectionMode, HostOptions, HostTree, WatchKind};
 use wirefs_ninefs::NineSource;
 use wirefs_op::message::attach::Watch;
 use wirefs_op::message::version::BootId;
-use wirefs_serve::{BeforeLeasing, Believers, ServeOptions, ServedPlace, Server};
+use wirefs_serve::{BeforeLeasing, Believers, Front, ServeOptions, ServedPlace, Server};
 use wirefs_server::Tree;
 
 use self::lease_marker::LeaseMarkers;
@@ -122,30 +123,35 @@ struct Export {
 /// Serves on sockets until a signal.
 fn listen(arguments: &arguments::Serve, export: Export, signals: Signals) -> Result<()> {
     let Export { tree, options, markers, has_local_programs } = export;
-    let listeners = bind_all(arguments)?;
+    let (listeners, authorized) = bind_all(arguments)?;
     let options = with_markers(options, markers.as_ref());
     let metrics = arguments.metrics.map(MetricsPort::bind).transpose()?;
-    let server = Arc::new(Server::start(tree, options).context("cannot start threads")?);
-    if let Some(port) = metrics {
+    let server = Server::start(tree, options).context("cannot start threads")?;
+    let watch = server.watch();
+    let front = Arc::new(Front::single(server, rights::check(authorized.clone())));
+    if let (Some(port), Some(server)) = (metrics, front.servers().into_values().next()) {
         say!("metrics: http://{}/metrics", port.address()?);
-        port.serve(ObservedServer(Arc::clone(&server)))?;
+        port.serve(ObservedServer(server))?;
+    }
+    if let Some(file) = authorized {
+        rights::watch(&front, file)?;
     }
     let mut sockets = Vec::new();
     for listener in listeners {
         sockets.extend(listener.address().unix_path().map(Path::to_owned));
         announce(&arguments.directory, &listener);
-        server.listen(listener).context("cannot start a thread")?;
+        front.listen(listener).context("cannot start a thread")?;
     }
     if markers.is_some() && has_local_programs {
-        report_watch(server.watch());
+        report_watch(watch);
     }
     if rustix::process::geteuid().is_root() {
         say!("running as root: clients get root's rights below this directory");
     }
     signals.wait().context("cannot wait for signals")?;
-    server.stop();
+    front.stop();
     if let Some(markers) = markers {
-        markers.finish(server.are_leases_out());
+        markers.finish(front.servers().values().any(|server| server.are_leases_out()));
     }
     remove_sockets(&sockets);
     Ok(())
@@ -153,7 +159,7 @@ fn listen(arguments: &arguments::Serve, export: Export, signals: Signals) -> Res
 
 /// A directory served beside something else.
 pub(crate) struct Served {
-    server: Server,
+    front: Front,
     markers: Option<Arc<LeaseMarkers>>,
 }
 
@@ -162,7 +168,12 @@ impl Served {
     ///
     /// # Errors
     /// Fails if the directory cannot be served, or the system has no thread left.
-    pub(crate) fn start(directory: &Path, read_only: bool, listener: Listener) -> Result<Served> {
+    pub(crate) fn start(
+        directory: &Path,
+        read_only: bool,
+        listener: Listener,
+        authorized: PathBuf,
+    ) -> Result<Served> {
         let boot = boot::id_of(directory);
         let markers = open_markers(directory);
         let detection = match &markers {
@@ -175,8 +186,9 @@ impl Served {
         let options = ServeOptions { ledger, place, ..ServeOptions::new(boot) };
         let server =
             Server::start(tree, with_markers(options, markers.as_ref())).context("cannot start threads")?;
-        server.listen(listener).context("cannot start a thread")?;
-        Ok(Served { server, markers })
+        let front = Front::single(server, rights::check(Some(authorized)));
+        front.listen(listener).context("cannot start a thread")?;
+        Ok(Served { front, markers })
     }
 
     /// Serves it on a further listener.
@@ -184,14 +196,14 @@ impl Served {
     /// # Errors
     /// The system has no thread left.
     pub(crate) fn listen(&self, listener: Listener) -> Result<()> {
-        self.server.listen(listener).context("cannot start a thread")
+        self.front.listen(listener).context("cannot start a thread")
     }
 
     /// Stops serving.
     pub(crate) fn end(self) {
-        self.server.stop();
+        self.front.stop();
         if let Some(markers) = self.markers {
-            markers.finish(self.server.are_leases_out());
+            markers.finish(self.front.servers().values().any(|server| server.are_leases_out()));
         }
     }
 }
@@ -299,8 +311,9 @@ fn serve_stdio(server: Server, signals: Signals) -> Result<()> {
     Ok(())
 }
 
-/// Binds all addresses or none: a server on half of them would look like a working one.
-fn bind_all(arguments: &arguments::Serve) -> Result<Vec<Listener>> {
+/// Binds all addresses or none: a server on half of them would look like a working one. Returns the authorized-keys
+/// file too, if an address asks for keys.
+fn bind_all(arguments: &arguments::Serve) -> Result<(Vec<Listener>, Option<PathBuf>)> {
     let all = HostPort { host: "::".to_owned(), port: TLS_PORT_DEFAULT };
     let addresses = match arguments.listen.as_slice() {
         [] => vec![Address::Tls(all)],
@@ -318,7 +331,7 @@ fn bind_all(arguments: &arguments::Serve) -> Result<Vec<Listener>> {
     if addresses.iter().any(|address| matches!(address, Address::Ether(_))) {
         ether::drop_net_raw()?;
     }
-    Ok(listeners)
+    Ok((listeners, options.authorized_keys))
 }
 
 fn tls_options(arguments: &arguments::Serve) -> Result<ListenOptions> {
@@ -327,7 +340,10 @@ fn tls_options(arguments: &arguments::Serve) -> Result<ListenOptions> {
         (Some(file), _) if !file.exists() => {
             return Err(failure(
                 format!("there is no file {}", file.display()),
-                "make it, with the line that `wirefs identity` prints at each client that may connect",
+                format!(
+                    "run `wirefs allow --authorized {} KEY`, with the key that `wirefs identity` prints at the client",
+                    file.display()
+                ),
             ));
         }
         (Some(file), _) => file.clone(),

@@ -111,7 +111,7 @@ impl EtherArrival {
         let Self { handle, peer, key, authorized } = self;
         // Read for each connection, so that a new key takes effect at once.
         let keys = AuthorizedKeys::read(&authorized);
-        if keys.as_ref().is_ok_and(|keys| keys.contains(&key)) {
+        if keys.as_ref().is_ok_and(|keys| keys.admits(&key, &peer)) {
             let failed = |lost| AcceptError::Handshake { peer: peer.clone(), error: format!("{lost}") };
             send_greeting(&handle, handle.group, GREETING).map_err(failed)?;
             let info = PeerInfo { identity: Some(key), ..PeerInfo::plain("ether", peer) };
@@ -122,6 +122,7 @@ impl EtherArrival {
         handle.close();
         Err(match keys {
             Ok(keys) => AcceptError::UnknownKey {
+                is_listed: keys.contains(&key),
                 line: key.line(&peer),
                 peer,
                 file: authorized,

@@ -112,10 +112,13 @@ pub enum AcceptError {
         peer: String,
     },
     /// The peer's key is not authorized.
-    #[error(
-        "refused {peer}: its key is not in {}; to let it in, add this line there:\n  {line}{}", file.display(), list(.broken)
+    #[error("refused {peer}: its key {} {}; to let it in, run:\n  wirefs allow {line}{}",
+        if *.is_listed { "may not connect from there, by its option `from` in" } else { "is not in" },
+        file.display(), list(.broken)
     )]
     UnknownKey {
+        /// The file has the key, for other networks.
+        is_listed: bool,
         /// The peer's address.
         peer: String,
         /// The line to add.

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use rustls::server::UnbufferedServerConnection;
 
-use super::authorized::{AuthorizedError, AuthorizedKeys};
+use super::authorized::{ALLOW_HINT, AuthorizedError, AuthorizedKeys};
 use super::cipher::{Incoming, Outgoing};
 use super::config;
 use super::handshake::{self, HandshakeError};
@@ -42,7 +42,7 @@ impl TlsAcceptor {
     pub(crate) fn warnings(&self) -> Vec<String> {
         match AuthorizedKeys::read(&self.authorized) {
             Ok(keys) if keys.is_empty() => vec![format!(
-                "{} lists no key, so no client may connect; put the line from the client's identity.pub into it",
+                "{} lists no key, so no client may connect; {ALLOW_HINT}",
                 self.authorized.display()
             )],
             Ok(keys) => keys.broken().iter().map(ToString::to_string).collect(),
@@ -60,7 +60,7 @@ impl TlsAcceptor {
         let fail_tls =
             |error: rustls::Error| AcceptError::Handshake { peer: peer.clone(), error: error.to_string() };
         // Read for each connection, so that a new key takes effect at once.
-        let verifier = Arc::new(AuthorizedVerifier::new(AuthorizedKeys::read(&self.authorized)));
+        let verifier = Arc::new(AuthorizedVerifier::new(AuthorizedKeys::read(&self.authorized), peer.clone()));
         let config = config::server(&self.identity, Arc::clone(&verifier)).map_err(fail_tls)?;
         let connection = UnbufferedServerConnection::new(Arc::new(config)).map_err(fail_tls)?;
 
@@ -91,6 +91,7 @@ impl TlsAcceptor {
         if let Some(key) = verifier.refused() {
             return match verifier.authorized() {
                 Ok(keys) => AcceptError::UnknownKey {
+                    is_listed: keys.contains(&key),
                     line: key.line(&peer),
                     peer,
                     file: self.authorized.clone(),

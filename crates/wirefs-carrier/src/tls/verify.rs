@@ -37,13 +37,15 @@ impl PinVerifier {
 pub(super) struct AuthorizedVerifier {
     /// The authorized keys at the time of the connection.
     authorized: Result<AuthorizedKeys, AuthorizedError>,
+    /// The client's address.
+    peer: String,
     refused: Mutex<Option<PublicKey>>,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
 impl AuthorizedVerifier {
-    pub(super) fn new(authorized: Result<AuthorizedKeys, AuthorizedError>) -> Self {
-        Self { authorized, refused: Mutex::new(None), algorithms: algorithms() }
+    pub(super) fn new(authorized: Result<AuthorizedKeys, AuthorizedError>, peer: String) -> Self {
+        Self { authorized, peer, refused: Mutex::new(None), algorithms: algorithms() }
     }
 
     /// Returns the refused key, if any.
@@ -140,7 +142,7 @@ impl ClientCertVerifier for AuthorizedVerifier {
         _now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
         let key = key_of(end_entity)?;
-        if self.authorized.as_ref().is_ok_and(|keys| keys.contains(&key)) {
+        if self.authorized.as_ref().is_ok_and(|keys| keys.admits(&key, &self.peer)) {
             return Ok(ClientCertVerified::assertion());
         }
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(key);

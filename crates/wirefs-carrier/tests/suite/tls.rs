@@ -32,7 +32,7 @@ fn unauthorized_client_gets_the_line_and_the_file() {
     let (dialed, accepted) = try_connect(&testbed.dial(), &testbed.listener);
     let refused = dialed.unwrap_err();
     assert!(matches!(&refused, DialError::Refused { line } if *line == testbed.client.line()), "{refused}");
-    assert!(refused.to_string().contains("the server does not know this key"), "{refused}");
+    assert!(refused.to_string().contains("the server does not accept this key"), "{refused}");
     let refusal = accepted.unwrap_err().to_string();
     assert!(refusal.contains(&testbed.client.public_key().to_string()), "{refusal}");
     assert!(refusal.contains("authorized_keys:1: this line is no key"), "{refusal}");

@@ -76,6 +76,7 @@ impl Sessions {
         };
         let (stage, reply) = match result {
             Ok(mut attached) => {
+                let is_restricted = self.connections.get(&connection).is_some_and(|it| it.is_read_only);
                 let may_lease = self.connections.get(&connection).is_some_and(|it| it.leases);
                 let leases = if may_lease { self.join_leasing(now, session, connection) } else { None };
                 let is_leasable = attached.root.leased && leases.is_some();
@@ -88,7 +89,7 @@ impl Sessions {
                     uid: attached.uid,
                     gid: attached.gid,
                     acts_for_callers: attached.acts_for_callers,
-                    read_only: attached.read_only,
+                    read_only: attached.read_only || is_restricted,
                     leases,
                 });
                 (Stage::Attached(session), reply)

@@ -62,6 +62,8 @@ pub(super) struct ConnectionState {
     pub(super) msize: usize,
     /// The key that the peer proved.
     pub(super) identity: Option<[u8; 32]>,
+    /// Whether the peer may change nothing.
+    pub(super) is_read_only: bool,
     /// Whether data connections were negotiated, or this is one.
     pub(super) data: bool,
     /// Whether leases were negotiated.
@@ -174,6 +176,7 @@ impl Sessions {
             stage: Stage::Fresh,
             msize: MESSAGE_BYTES_MAX,
             identity: None,
+            is_read_only: false,
             data: false,
             leases: false,
             ledger: false,
@@ -190,6 +193,13 @@ impl Sessions {
     pub(super) fn identified(&mut self, connection: ConnectionKey, identity: [u8; 32]) {
         if let Some(state) = self.connections.get_mut(&connection) {
             state.identity = Some(identity);
+        }
+    }
+
+    /// Notes that the peer may change nothing.
+    pub(super) fn restricted(&mut self, connection: ConnectionKey) {
+        if let Some(state) = self.connections.get_mut(&connection) {
+            state.is_read_only = true;
         }
     }
 

@@ -67,6 +67,11 @@ fn is_creation(request: &Request) -> bool {
     matches!(request, Request::Put(put) if put.mode.has(PutMode::CREATE))
 }
 
+/// Whether a request is refused to a peer that may change nothing. Locks change no object.
+fn is_change_of_tree(request: &Request) -> bool {
+    request.is_change() && !matches!(request, Request::Lock(_))
+}
+
 /// Whether a request may change objects that other clients have leases on.
 fn may_change(request: &Request) -> bool {
     match request {
@@ -134,6 +139,7 @@ impl Sessions {
             attempts: 0,
             deferred_touches: Vec::new(),
             is_withdrawn: false,
+            is_refused: state.is_read_only && is_change_of_tree(&request),
             order,
             weight: request.traits().weight,
             bytes,
@@ -200,6 +206,7 @@ impl Sessions {
         let owner = pending.and_then(|pending| self.sessions.get(&pending.session));
         let number = pending.and_then(|pending| pending.change.number);
         let record_prior_state = owner.map_or(Ok(()), |owner| match owner.fence.allows(number, &request) {
+            true if pending.is_some_and(|pending| pending.is_refused) => Err(Errno::ReadOnly),
             true => owner.creations.resolve(&mut request).map_err(|UnknownCreation| Errno::Stale),
             false => Err(Errno::Io),
         });

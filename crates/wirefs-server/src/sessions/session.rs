@@ -220,6 +220,20 @@ impl Sessions {
         self.grant_exclusive(now);
     }
 
+    /// Ends the session of a peer that may not use the tree any more. Its client keeps its leases until they expire: it
+    /// cannot be asked to release them.
+    pub(super) fn revoked(&mut self, now: Time, connection: ConnectionKey) {
+        let Some(state) = self.connections.get(&connection) else {
+            return;
+        };
+        let session = state.session().filter(|_| state.data_session().is_none());
+        self.close(now, connection, CloseReason::Revoked);
+        if let Some(session) = session {
+            self.end(now, session);
+        }
+        self.grant_exclusive(now);
+    }
+
     /// Ends the sessions whose timeout has passed ([`ServerInput::Tick`](super::ServerInput::Tick)).
     pub(super) fn expire(&mut self, now: Time) {
         let over = |owner: &Session| owner.expires().is_some_and(|until| until <= now);

@@ -57,8 +57,9 @@ pub(super) fn run(arguments: &NodeUp, words: &[OsString]) -> Result<ExitCode> {
     let plan = node_plan(arguments, &identity, &admission, listen, share.as_deref())?;
     let host = NodeHost::start(NodePlan { ether: offer.ether, ..plan })?;
     await_name(&host)?;
-    admission.follow(keys, &host)?;
-    let served = share.as_deref().map(|dir| Served::start(dir, arguments.read_only, listener)).transpose()?;
+    admission.follow(keys.clone(), &host)?;
+    let start = |dir: &Path| Served::start(dir, arguments.read_only, listener, keys);
+    let served = share.as_deref().map(start).transpose()?;
     if let (Some(served), Some(listener)) = (&served, offer.listener) {
         served.listen(listener)?;
     }

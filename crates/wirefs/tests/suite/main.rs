@@ -15,6 +15,7 @@ mod fstab;
 mod full_disk;
 mod home;
 mod journal;
+mod keys;
 mod leases;
 mod listings;
 mod locks;

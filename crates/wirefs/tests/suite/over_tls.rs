@@ -42,7 +42,7 @@ fn unauthorized_key_is_refused_with_the_line_to_add() {
     home.write("authorized", "# nobody yet\n");
     let server = serve(&home);
     let line = home.wirefs(&["identity"]).succeeds();
-    home.wirefs(&["mount", &server.address(), "mnt"]).fails_with(&["authorized-keys file", line.trim_end()]);
+    home.wirefs(&["mount", &server.address(), "mnt"]).fails_with(&["wirefs allow", line.trim_end()]);
     assert!(!home.is_mounted());
     // The file is read again for each connection.
     authorize(&home);

@@ -48,7 +48,7 @@ impl Pair {
         std::fs::write(&list, known.line("")).unwrap();
         let mut client = config::client(client, Arc::new(PinVerifier::new(Some(known)))).unwrap();
         client.enable_secret_extraction = true;
-        let verifier = AuthorizedVerifier::new(AuthorizedKeys::read(&list));
+        let verifier = AuthorizedVerifier::new(AuthorizedKeys::read(&list), "127.0.0.1:1".to_owned());
         let server = config::server(server, Arc::new(verifier)).unwrap();
         let host = ServerName::try_from("wirefs").unwrap();
         let client = UnbufferedClientConnection::new(Arc::new(client), host).unwrap();

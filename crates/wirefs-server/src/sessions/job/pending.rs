@@ -22,6 +22,8 @@ pub(in crate::sessions) struct Pending {
     pub(in crate::sessions) deferred_touches: Vec<Touched>,
     /// Its result is not wanted, so it does not start again.
     pub(in crate::sessions) is_withdrawn: bool,
+    /// It is a change by a peer that may change nothing.
+    pub(super) is_refused: bool,
     pub(super) order: Order,
     pub(super) weight: Weight,
     pub(super) bytes: usize,

@@ -10,6 +10,49 @@ use wirefs_op::{Errno, NOTAG, Reply, Tag};
 
 const C: ConnectionKey = ConnectionKey(3);
 
+/// Whether the request is refused as on a read-only file system, without reaching the tree.
+fn is_refused(outputs: &[ServerOutput]) -> bool {
+    let refusal = |reply: &Reply| matches!(reply, Reply::Error(error) if error.errno == Errno::ReadOnly);
+    matches!(outputs, [ServerOutput::Reply { reply, .. }] if refusal(reply))
+}
+
+#[test]
+fn restricted_peer_may_read_and_lock_but_change_nothing_also_in_a_resumed_session() {
+    let mut world = World::attached();
+    let change = world.execute(A, Tag(1), put(0));
+    world.handle(ServerInput::Finished(change.key));
+    world.handle(ServerInput::Disconnected(A));
+    world.handle(ServerInput::Connected(C));
+    world.handle(ServerInput::Restricted(C));
+    world.receive(C, NOTAG, version(1, 1 << 20));
+    let outputs = world.receive(C, Tag(0), attach(b""));
+    let [ServerOutput::Attach { session, .. }] = outputs.as_slice() else { panic!("{outputs:?}") };
+    let attached = ServerInput::Attached { connection: C, session: *session, result: Ok(root()) };
+    let outputs = world.handle(attached);
+    assert!(
+        matches!(outputs.as_slice(), [ServerOutput::Reply { reply: Reply::Attach(answer), .. }] if answer.read_only)
+    );
+    assert!(is_refused(&world.receive(C, Tag(1), put(0))));
+    world.execute(C, Tag(2), stat());
+    // The refused change holds neither its tag nor the write slot.
+    let locking = world.execute(C, Tag(3), lock());
+    world.handle(ServerInput::Finished(locking.key));
+    assert!(is_refused(&world.receive(C, Tag(1), put(0))));
+}
+
+#[test]
+fn revoked_peer_loses_its_connections_and_its_session_at_once() {
+    let mut world = World::attached();
+    let key = world.execute(A, Tag(1), stat()).key;
+    let outputs = world.handle(ServerInput::Revoked(A));
+    assert_eq!(closed(&outputs, A), Some(CloseReason::Revoked));
+    assert!(outputs.contains(&ServerOutput::Stop(key)));
+    let outputs = world.handle(ServerInput::Finished(key));
+    assert!(matches!(outputs.as_slice(), [ServerOutput::EndSession(_)]), "{outputs:?}");
+    assert_eq!((world.sessions.sessions(), world.sessions.connections()), (0, 1));
+    assert!(world.handle(ServerInput::Revoked(A)).is_empty(), "a connection that is gone");
+}
+
 // S-77
 #[test]
 fn session_is_resumed_with_the_same_key_and_attach_result() {
