@@ -71,7 +71,7 @@ mod tests;
 mod watchdog;
 
 pub use local::LocalDial;
-pub use options::{BeforeLeasing, Believers, ServeOptions, ServedPlace};
+pub use options::{BeforeLeasing, Believers, InProcessExecution, ServeOptions, ServedPlace};
 pub use server::Server;
 pub use status::{ClientStatus, ServeStatus};
 pub use wirefs_server::RECOVERY_PERIOD;

@@ -23,6 +23,7 @@ mod progress;
 mod quarantine;
 mod recover;
 mod serve;
+mod sftp;
 mod status;
 mod sync;
 mod sys;
