@@ -24,8 +24,6 @@
 //! ```
 
 mod disk;
-mod lock;
-mod locks;
 mod maintenance;
 mod replies;
 mod tree;

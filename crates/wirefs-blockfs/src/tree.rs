@@ -1,6 +1,5 @@
 //! The implementation of `Tree`.
 
-use crate::locks::LockTable;
 use crate::maintenance::Maintenance;
 use crate::replies::ForwardedReplies;
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use wirefs_blocks::tree::{BlockTree, OpenFault, TreeOptions};
 use wirefs_op::message::attach::Watch;
 use wirefs_op::message::version::BootId;
 use wirefs_op::{Errno, FileId, Request, Timestamp, TreePath};
-use wirefs_server::{Attached, ExternalChange, ObserveChange, Replies, SessionKey, Tree};
+use wirefs_server::{Attached, ExternalChange, LockTable, ObserveChange, Replies, SessionKey, Tree};
 
 /// The default budget of the block cache, in bytes.
 const RAM_BYTES_USUAL: usize = 64 * 1024 * 1024;
@@ -70,10 +69,6 @@ impl BlockFs {
     pub fn tree(&self) -> &BlockTree {
         &self.tree
     }
-
-    pub(crate) fn locks(&self) -> &LockTable {
-        &self.locks
-    }
 }
 
 impl Tree for BlockFs {
@@ -91,7 +86,10 @@ impl Tree for BlockFs {
 
     fn serve(&self, session: SessionKey, request: Request, replies: &mut dyn Replies) {
         match &request {
-            Request::Lock(lock) => self.lock(session, lock, replies),
+            Request::Lock(lock) => {
+                let stat = || self.tree.stat(session.0, &lock.target);
+                self.locks.answer(session, lock, &stat, replies);
+            }
             other => self.tree.serve(session.0, other, &mut ForwardedReplies(replies)),
         }
     }

@@ -77,7 +77,7 @@ const fn row(name: &'static str, validate: Validate, publish: Publish, fetch: Fe
 /// All modes; the first one is the default.
 pub const MODES: [Mode; 7] = [
     row("lease", Validate::Lease, Publish::Background, Fetch::Blocks),
-    row("window", Validate::Window(WINDOW), Publish::Background, Fetch::Blocks),
+    Mode::WINDOW,
     row("session", Validate::AtOpen(WINDOW), Publish::Replaced, Fetch::Whole),
     row("lazy", Validate::Window(WINDOW), Publish::Coalesced(COALESCED_BYTES), Fetch::Blocks),
     row("commit", Validate::Window(WINDOW), Publish::Committed, Fetch::Blocks),
@@ -155,6 +155,9 @@ impl Default for Mode {
 impl Mode {
     /// Mode `strict`: each call asks the server, and nothing is kept.
     pub const STRICT: Mode = row("strict", Validate::EachCall, Publish::EachCall, Fetch::Exact);
+
+    /// Mode `window`: what was fetched is valid for a second.
+    pub const WINDOW: Mode = row("window", Validate::Window(WINDOW), Publish::Background, Fetch::Blocks);
 
     /// Returns the window of validity after a request; zero if the mode has none.
     pub fn window(&self) -> Duration {

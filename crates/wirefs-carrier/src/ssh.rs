@@ -8,11 +8,13 @@ mod command;
 mod dial;
 mod program;
 mod source;
+mod subsystem;
 mod upload;
 
 pub use command::SshOptions;
 pub use dial::SshDial;
 pub use program::Programs;
+pub use subsystem::{Subsystem, SubsystemDial, SubsystemProcess};
 pub use upload::UploadProgress;
 
 /// Returns a child's standard error, indented below a message.

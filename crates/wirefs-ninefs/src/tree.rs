@@ -11,12 +11,12 @@ mod xattr;
 
 use crate::remote::Remote;
 use crate::source::NineSource;
-use open_files::OpenFiles;
+use open_files::OpenFile;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wirefs_op::message::version::BootId;
 use wirefs_op::{Errno, Kind, Reply, Request, TreePath};
-use wirefs_server::{Attached, Replies, SessionKey, Stopped, Tree};
+use wirefs_server::{Attached, OpenFiles, Replies, SessionKey, Stopped, Tree};
 
 /// A 9P server's tree.
 pub struct NineTree {
@@ -29,7 +29,7 @@ pub struct NineTree {
 /// One session of the tree: where its paths begin, and its open files.
 struct NineClient {
     root: TreePath,
-    files: OpenFiles,
+    files: OpenFiles<OpenFile>,
 }
 
 /// Why a request has no reply, or which.

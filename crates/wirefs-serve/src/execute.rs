@@ -2,6 +2,7 @@
 
 use super::core::{Effects, Task};
 use super::log;
+use super::options::InProcessExecution;
 use super::pool::{Owner, Rank, Work};
 use super::replies::{JobReplies, WaitPolicy};
 use super::shared::Shared;
@@ -41,7 +42,9 @@ impl Shared {
         while let Some(task) = next {
             if (task.job.order, task.job.weight) != (Order::Free, Weight::Quick) {
                 // A long request takes more time than the wake-up of another thread.
-                (self.options.before_blocking)();
+                if let InProcessExecution::CallingThread { before_blocking } = self.options.in_process {
+                    before_blocking();
+                }
             }
             let mut effects = self.carry_out(task, WaitPolicy::ForPeer);
             let follows = effects.tasks.iter().position(|task| task.job.weight == Weight::Quick);

@@ -14,7 +14,7 @@
 
 use super::connection::Connection;
 use super::core::{Effects, Task};
-use super::options::PeerRights;
+use super::options::{InProcessExecution, PeerRights};
 use super::reader;
 use super::shared::Shared;
 use bytes::Bytes;
@@ -154,6 +154,7 @@ impl InProcessConnection {
         }
         self.shared.attach_waiting(std::mem::take(&mut effects.attaches));
         let own = match effects.tasks.as_slice() {
+            [_] if matches!(self.shared.options.in_process, InProcessExecution::Workers) => None,
             [task] if !is_backpressured && task.job.weight != Weight::Blocking => effects.tasks.pop(),
             _ => None,
         };

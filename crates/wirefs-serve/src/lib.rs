@@ -74,7 +74,7 @@ mod watchdog;
 
 pub use front::{AccessCheck, Front};
 pub use local::LocalDial;
-pub use options::{BeforeLeasing, Believers, PeerRights, ServeOptions, ServedPlace};
+pub use options::{BeforeLeasing, Believers, InProcessExecution, PeerRights, ServeOptions, ServedPlace};
 pub use server::Server;
 pub use status::{ClientStatus, ServeStatus};
 pub use wirefs_server::RECOVERY_PERIOD;

@@ -52,6 +52,18 @@ pub struct PeerRights {
     pub read_only: bool,
 }
 
+/// The threads that execute the requests of an in-process client.
+#[derive(Clone, Copy, Debug)]
+pub enum InProcessExecution {
+    /// The thread that sent the request.
+    CallingThread {
+        /// Called by this thread before it blocks: the mount then has another thread read the kernel's requests.
+        before_blocking: fn(),
+    },
+    /// The server's workers, for a tree that waits for a network: so the client has many requests in progress.
+    Workers,
+}
+
 /// The identity and the limits of a server.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
@@ -81,9 +93,8 @@ pub struct ServeOptions {
     pub place: Option<ServedPlace>,
     /// Runs before leases are granted.
     pub before_leasing: Option<BeforeLeasing>,
-    /// Called by a thread that executes an in-process client's request, before it blocks: the mount then has another
-    /// thread read the kernel's requests.
-    pub before_blocking: fn(),
+    /// The threads that execute the requests of an in-process client.
+    pub in_process: InProcessExecution,
 }
 
 impl ServeOptions {
@@ -101,7 +112,7 @@ impl ServeOptions {
             ledger: None,
             place: None,
             before_leasing: None,
-            before_blocking: || {},
+            in_process: InProcessExecution::CallingThread { before_blocking: || {} },
         }
     }
 }

@@ -5,7 +5,7 @@ use super::connection::Connection;
 use super::core::{Attach, Core, Effects};
 use super::ledgers::{BUSY_LOOK, Ledgers};
 use super::log;
-use super::options::{Believers, ServeOptions};
+use super::options::{Believers, InProcessExecution, ServeOptions};
 use super::pool::{Owner, Pool, Rank, Work};
 use super::replies::LockReleases;
 use super::watchdog::Watchdog;
@@ -57,7 +57,12 @@ impl Shared {
         let sessions = with_ledgers(Sessions::new(options.boot), &options);
         Shared {
             steps: StepLocks::default(),
-            says_before_waiting: tree.notify_before_blocking(options.before_blocking),
+            says_before_waiting: match options.in_process {
+                InProcessExecution::CallingThread { before_blocking } => {
+                    tree.notify_before_blocking(before_blocking)
+                }
+                InProcessExecution::Workers => false,
+            },
             tree,
             started: Instant::now(),
             core: Mutex::new(Core::new(sessions, ledgers)),

@@ -30,15 +30,21 @@
 
 pub mod blame;
 mod creations;
+pub mod get_replies;
 mod ledger;
 pub mod limits;
+pub mod lock_table;
+pub mod open_files;
 pub mod repeat;
 pub mod saved_ledger;
 pub mod sessions;
 pub mod tree;
 
 pub use blame::{CloseReason, PeerFault};
+pub use get_replies::GetReplies;
 pub use limits::{EXCLUSIVE_END_MAX, RECOVERY_PERIOD};
+pub use lock_table::LockTable;
+pub use open_files::OpenFiles;
 pub use saved_ledger::{LedgerRecord, PriorState, SavedLedger, StartedChange};
 pub use sessions::{
     Colocation, ConnectionKey, Job, JobKey, JobTimes, LeaseTerms, ServerInput, ServerOutput, Sessions,

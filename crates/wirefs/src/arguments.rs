@@ -49,7 +49,8 @@ For ssh, start nothing: `wirefs mount host:dir mnt` starts a server on the host.
 const MOUNT_EXAMPLES: &str = "\
 SOURCE is one of
   [user@]host:path            over the system's ssh; path is relative to the home directory
-  ssh://[user@]host[:port]/path  the same, also as sftp://; /~/path is in the home directory
+  ssh://[user@]host[:port]/path  the same; /~/path is in the home directory
+  sftp://[user@]host[:port]/path  over SFTP, for hosts that run no wirefs; mode window unless named
   tls://host[:port]/path      a `wirefs serve`, encrypted; default port 6440
   unix:///path/of/socket      a `wirefs serve` on this machine
   ether://MAC@card[,card]/path  a `wirefs serve` on the same Ethernet, encrypted, without IP

@@ -26,6 +26,7 @@ mod progress;
 mod quarantine;
 mod recover;
 mod serve;
+mod sftp;
 mod status;
 mod sync;
 mod sys;

@@ -143,6 +143,18 @@ pub enum DialError {
         /// The end of its standard error.
         stderr: String,
     },
+    /// A subsystem of ssh cannot be used.
+    #[error("{name} on {login} {what}{}", indented(.stderr))]
+    SubsystemFailed {
+        /// `[user@]host`.
+        login: String,
+        /// The subsystem.
+        name: &'static str,
+        /// The cause.
+        what: String,
+        /// The end of ssh's standard error.
+        stderr: String,
+    },
     /// This process is out of file descriptors, threads or memory.
     #[error("this machine has no resources left for a connection: {0}")]
     Resources(io::Error),

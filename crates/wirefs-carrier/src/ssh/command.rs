@@ -112,6 +112,20 @@ impl SshOptions {
 
     /// Returns the command that runs `remote` on the login's machine. `is_interactive`: a user can answer ssh.
     pub(super) fn command(&self, login: &Login, is_interactive: bool, remote: &OsStr) -> Command {
+        let mut command = self.reach(login, is_interactive);
+        command.arg("--").arg(destination(login)).arg(remote);
+        command
+    }
+
+    /// Returns the command that connects to a subsystem of the login's machine.
+    pub(super) fn subsystem(&self, login: &Login, is_interactive: bool, name: &str) -> Command {
+        let mut command = self.reach(login, is_interactive);
+        command.arg("-s").arg("--").arg(destination(login)).arg(name);
+        command
+    }
+
+    /// Returns ssh with its options, up to the destination.
+    fn reach(&self, login: &Login, is_interactive: bool) -> Command {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", STARTER, "sh"]).arg(&self.program).args(&self.arguments);
         let connect = format!("ConnectTimeout={}", self.connect_timeout.as_secs().max(1));
@@ -123,7 +137,6 @@ impl SshOptions {
         if let Some(port) = login.port {
             command.arg("-p").arg(port.to_string());
         }
-        command.arg("--").arg(destination(login)).arg(remote);
         command
     }
 }

@@ -32,7 +32,7 @@ const OUTPUT_BYTES_MAX: usize = 1024;
 /// The words of OpenSSH's `internal-sftp` to a client that starts a program.
 const SFTP_ONLY: &str = "allows sftp connections only";
 /// The time for the child to end after the end of its output.
-const EXIT_TIME: Duration = Duration::from_secs(5);
+pub(super) const EXIT_TIME: Duration = Duration::from_secs(5);
 
 /// Dials through ssh. [`Dial::dial`] lets ssh ask for passwords on the terminal, [`Dial::dial_again`] does not.
 #[derive(Clone, Debug)]

@@ -1,6 +1,5 @@
 //! Listings: names with their attributes, asked for side by side.
 
-use super::get::Pieces;
 use super::{At, Failure};
 use crate::remote::{Dialect, OwnFid, WRONG_REPLY};
 use std::sync::Arc;
@@ -13,6 +12,7 @@ use wirefs_op::message::get::{GotMode, Tget};
 use wirefs_op::path::is_name;
 use wirefs_op::wire::{Reader, Wire};
 use wirefs_op::{DirEntry, Errno};
+use wirefs_server::GetReplies;
 
 /// The entries whose attributes are asked for at a time.
 const BATCH: usize = 64;
@@ -25,7 +25,12 @@ const PLAN_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 impl At<'_> {
     /// Sends the entries behind the request's offset. The fid stays as it is.
-    pub(super) fn list(&self, request: &Tget, dir: &OwnFid, pieces: &mut Pieces<'_>) -> Result<(), Failure> {
+    pub(super) fn list(
+        &self,
+        request: &Tget,
+        dir: &OwnFid,
+        pieces: &mut GetReplies<'_>,
+    ) -> Result<(), Failure> {
         let open = self.clone_fid(dir)?;
         self.remote.open(open.fid, 0)?;
         let mut writer = ListingWriter::new(pieces.bytes_max());
@@ -36,7 +41,8 @@ impl At<'_> {
                 Dialect::Plan => self.plan_entries(&open, &mut from)?,
             };
             let Some(entries) = entries else {
-                return pieces.send(writer.finish(), true).map(drop);
+                pieces.send(writer.finish(), true)?;
+                return Ok(());
             };
             for entry in &entries {
                 if writer.push(entry) {
@@ -50,7 +56,7 @@ impl At<'_> {
                 }
                 writer = ListingWriter::new(pieces.bytes_max());
                 if !writer.push(entry) {
-                    return pieces.end(GotMode::DATA.and(GotMode::MORE));
+                    return Ok(pieces.end(GotMode::DATA.and(GotMode::MORE))?);
                 }
             }
         }

@@ -32,7 +32,7 @@ impl At<'_> {
             return Err(Errno::NotSupported.into());
         }
         // The lock is of the open fid, and goes with it.
-        let file = self.client.files.find(&request.target).ok_or(Errno::BadDescriptor)?;
+        let file = self.client.find(&request.target).ok_or(Errno::BadDescriptor)?;
         let lock = nine_lock(request);
         if request.action == LockAction::Test {
             return self.test_lock(file.own.fid, lock).map_err(Failure::Errno);

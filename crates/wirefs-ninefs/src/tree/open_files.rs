@@ -1,13 +1,10 @@
 //! Open files of a session, by the fds that its client knows, and how a request finds its object.
 
-use super::{At, lock};
+use super::{At, NineClient};
 use crate::remote::OwnFid;
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use wirefs_ninep::qid::{QID_DIRECTORY, Qid};
-use wirefs_op::limits::FDS_MAX;
-use wirefs_op::message::target::{Fd, NOFD, Place, Target};
+use wirefs_op::message::target::{NOFD, Place, Target};
 use wirefs_op::{Errno, FileId, TreePath};
 
 /// An open fid, and the access that it was opened for.
@@ -18,43 +15,12 @@ pub(super) struct OpenFile {
     pub(super) writes: bool,
 }
 
-#[derive(Default)]
-struct Table {
-    files: BTreeMap<Fd, Arc<OpenFile>>,
-    last: u16,
-}
-
-/// The table of them.
-#[derive(Default)]
-pub(super) struct OpenFiles(Mutex<Table>);
-
-impl OpenFiles {
-    /// Keeps a file. [`NOFD`]: there is no room, and the client does without.
-    pub(super) fn keep(&self, file: Arc<OpenFile>) -> Fd {
-        let mut table = lock(&self.0);
-        if table.files.len() >= FDS_MAX {
-            return NOFD;
-        }
-        loop {
-            table.last = if table.last >= NOFD.0 - 1 { 0 } else { table.last + 1 };
-            let fd = Fd(table.last);
-            if let Entry::Vacant(free) = table.files.entry(fd) {
-                free.insert(file);
-                return fd;
-            }
-        }
-    }
-
+impl NineClient {
     /// The file of an fd, unless its connection is lost or it is not the one meant.
     pub(super) fn find(&self, target: &Target) -> Option<Arc<OpenFile>> {
-        let file = lock(&self.0).files.get(&target.fd).cloned()?;
+        let file = self.files.find(target.fd)?;
         let is_it = target.id.is_none_or(|id| id.ino == file.qid.path);
         (is_it && !file.own.remote.is_lost()).then_some(file)
-    }
-
-    pub(super) fn close(&self, fd: Fd) {
-        let closed = lock(&self.0).files.remove(&fd);
-        drop(closed);
     }
 }
 
@@ -130,7 +96,7 @@ impl At<'_> {
         writes: bool,
         flags: u32,
     ) -> Result<Arc<OpenFile>, Errno> {
-        let kept = self.client.files.find(target);
+        let kept = self.client.find(target);
         if let Some(file) =
             kept.filter(|file| flags == 0 && (!reads || file.reads) && (!writes || file.writes))
         {

@@ -65,9 +65,7 @@ impl At<'_> {
             request.offset
         };
         let fd = match subject {
-            Subject::Open(_)
-                if mode.has(PutMode::MORE) && self.client.files.find(&request.target).is_some() =>
-            {
+            Subject::Open(_) if mode.has(PutMode::MORE) && self.client.find(&request.target).is_some() => {
                 request.target.fd
             }
             Subject::Open(file) if mode.has(PutMode::MORE) => self.client.files.keep(file),
@@ -94,14 +92,14 @@ impl At<'_> {
         let writes = mode.has(PutMode::DATA) || (keeps && mode.has(PutMode::WRITE));
         let reads = keeps && mode.has(PutMode::READ);
         if writes || reads || keeps {
-            let is_kept = self.client.files.find(&request.target).is_some();
+            let is_kept = self.client.find(&request.target).is_some();
             // An fid that writes at an offset cannot append.
             let flags =
                 if mode.has(PutMode::APPEND) && self.remote.dialect == Dialect::Linux { APPEND } else { 0 };
             let flags = if is_kept && !mode.has(PutMode::DATA) { 0 } else { flags };
             return self.open(&request.target, reads, writes, flags).map(Subject::Open);
         }
-        match self.client.files.find(&request.target) {
+        match self.client.find(&request.target) {
             Some(file) => Ok(Subject::Open(file)),
             None => self.locate(&request.target).map(Subject::Walked),
         }

@@ -50,13 +50,10 @@ impl At<'_> {
 
     /// 9P knows no holes: a file is data to its end.
     pub(super) fn seek(&self, request: &Tseek) -> Result<Rseek, Errno> {
-        let size = match self.client.files.find(&request.target) {
+        let size = match self.client.find(&request.target) {
             Some(file) => self.remote.stat(file.own.fid)?.size,
             None => self.remote.stat(self.locate(&request.target)?.own.fid)?.size,
         };
-        if request.offset >= size {
-            return Err(Errno::NoSuchDevice);
-        }
-        Ok(Rseek { offset: if request.hole { size } else { request.offset } })
+        request.without_holes(size)
     }
 }

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use crate::errno::Errno;
 use crate::message::target::Target;
 use crate::wire::wire_struct;
 
@@ -23,5 +24,18 @@ wire_struct! {
     pub struct Rseek {
         /// The offset found.
         offset: u64,
+    }
+}
+
+impl Tseek {
+    /// Returns the reply for a file of `size` bytes whose holes are not known: it is data to its end.
+    ///
+    /// # Errors
+    /// `ENXIO`: the offset is at the end or behind it.
+    pub fn without_holes(&self, size: u64) -> Result<Rseek, Errno> {
+        if self.offset >= size {
+            return Err(Errno::NoSuchDevice);
+        }
+        Ok(Rseek { offset: if self.hole { size } else { self.offset } })
     }
 }

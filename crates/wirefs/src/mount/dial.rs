@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::Result;
 use wirefs_carrier::ether::{EtherDial, drop_net_raw};
 use wirefs_carrier::limits::CONNECT_TIMEOUT;
-use wirefs_carrier::ssh::{Programs, SshDial, SshOptions, UploadProgress};
+use wirefs_carrier::ssh::{Programs, SshDial, SshOptions, SubsystemDial, UploadProgress};
 use wirefs_carrier::tls::{Identity, KnownHosts, TlsDial};
 use wirefs_carrier::{Address, Dial, Login, Source, TcpDial, UnixDial};
 
@@ -45,6 +45,17 @@ pub(super) fn of(source: &Source, settings: &MountSettings) -> Result<Arc<dyn Di
             Arc::new(SshDial::new(login_of(login, settings), source.path.clone(), ssh_options(settings)))
         }
     })
+}
+
+/// Returns the dialer of a host's SFTP server.
+///
+/// # Errors
+/// Fails if the source is not reached by ssh.
+pub(super) fn subsystem(source: &Source, settings: &MountSettings) -> Result<SubsystemDial> {
+    let Address::Ssh(login) = &source.address else {
+        return Err(failure("SFTP needs ssh", "write sftp://[user@]host[:port]/path"));
+    };
+    Ok(SubsystemDial::new(login_of(login, settings), "sftp", ssh_options(settings)))
 }
 
 /// Returns our key, and the known hosts.

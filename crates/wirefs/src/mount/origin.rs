@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use wirefs_cache::Mode;
-use wirefs_carrier::{Dial, Source};
-use wirefs_mount::{Connected, JournalPlan, MountPlan};
+use wirefs_carrier::{Address, Dial, DialError, Source};
+use wirefs_mount::{ConnectError, Connected, JournalPlan, MountPlan};
 use wirefs_ninefs::NineSource;
 use wirefs_op::message::version::BootId;
-use wirefs_serve::{LocalDial, ServeOptions, Server};
+use wirefs_serve::{InProcessExecution, LocalDial, ServeOptions, Server};
 use wirefs_server::Tree;
 
 use super::dial;
@@ -19,6 +19,8 @@ use super::settings::MountSettings;
 use crate::blocks::Blocks;
 use crate::failure::failure;
 use crate::nine;
+use crate::sftp;
+use crate::terminal::note;
 
 /// The minimum number of kernel request threads for a tree in this process: they execute requests, and some wait for
 /// blocks.
@@ -35,6 +37,8 @@ pub(crate) enum Origin {
     Local(TreeOpener),
     /// A 9P server's tree, whose server checks permissions.
     Nine(NineSource),
+    /// A directory of an SFTP server.
+    Sftp(Source),
 }
 
 /// A connected origin, with the server in this process that must outlive the mount.
@@ -58,7 +62,11 @@ impl Origin {
         if let Some(source) = NineSource::parse(source.as_bytes()) {
             return Ok(Origin::Nine(source?));
         }
-        Ok(Origin::Peer(Source::parse(source.as_bytes())?, source.as_bytes().to_vec()))
+        let parsed = Source::parse(source.as_bytes())?;
+        if source.as_bytes().starts_with(b"sftp://") {
+            return Ok(Origin::Sftp(parsed));
+        }
+        Ok(Origin::Peer(parsed, source.as_bytes().to_vec()))
     }
 
     /// Returns whether only the local kernel checks permissions, without a server.
@@ -72,6 +80,7 @@ impl Origin {
         match self {
             Origin::Peer(..) | Origin::Local(_) => Mode::default(),
             Origin::Nine(_) => Mode::STRICT,
+            Origin::Sftp(_) => Mode::WINDOW,
         }
     }
 
@@ -89,7 +98,7 @@ impl Origin {
                 let plan = plan(dial::of(&source, settings)?, dial::path_below(&source));
                 Ok(MountPlan { journal: persistent::journal_of(&source, &text, false), ..plan })
             }
-            Origin::Local(_) | Origin::Nine(_) => Err(failure(
+            Origin::Local(_) | Origin::Nine(_) | Origin::Sftp(_) => Err(failure(
                 "a tree in the mount's own process has no journal: its changes are in the tree",
                 "name the source of a remote mount; `wirefs recover --list` shows unsent changes",
             )),
@@ -103,15 +112,20 @@ impl Origin {
     pub(super) fn connect(
         self,
         settings: &MountSettings,
-        plan: impl FnOnce(Arc<dyn Dial>, Vec<u8>) -> MountPlan,
+        plan: impl Fn(Arc<dyn Dial>, Vec<u8>) -> MountPlan,
     ) -> Result<ConnectedOrigin> {
         match self {
             Origin::Peer(source, text) => {
-                let plan = plan(dial::of(&source, settings)?, dial::path_below(&source));
+                let peer = plan(dial::of(&source, settings)?, dial::path_below(&source));
                 let journal = persistent::journal_of(&source, &text, settings.has_journal())
                     .map(|plan| JournalPlan { fsync: settings.fsync.into(), ..plan });
-                let plan = MountPlan { store: persistent::of(&source, settings), journal, ..plan };
-                Ok(ConnectedOrigin { connected: wirefs_mount::connect(plan)?, server: None })
+                let peer = MountPlan { store: persistent::of(&source, settings), journal, ..peer };
+                match wirefs_mount::connect(peer) {
+                    Err(ConnectError::Dial(reason)) if runs_no_wirefs(&reason, &source) => {
+                        connect_sftp_instead(&source, settings, &reason, plan)
+                    }
+                    connected => Ok(ConnectedOrigin { connected: connected?, server: None }),
+                }
             }
             Origin::Local(open) => {
                 let (tree, boot) = open()?;
@@ -121,6 +135,7 @@ impl Origin {
                 let (tree, boot) = nine::open(source)?;
                 connect_here(tree, boot, plan)
             }
+            Origin::Sftp(source) => connect_sftp(&source, settings, plan),
         }
     }
 }
@@ -131,7 +146,54 @@ fn connect_here(
     boot: BootId,
     plan: impl FnOnce(Arc<dyn Dial>, Vec<u8>) -> MountPlan,
 ) -> Result<ConnectedOrigin> {
-    let options = ServeOptions { before_blocking: wirefs_fuse::before_blocking, ..ServeOptions::new(boot) };
+    let in_process = InProcessExecution::CallingThread { before_blocking: wirefs_fuse::before_blocking };
+    connect_with(tree, ServeOptions { in_process, ..ServeOptions::new(boot) }, plan)
+}
+
+/// Returns whether the login works, and no wirefs can run there.
+fn runs_no_wirefs(reason: &DialError, source: &Source) -> bool {
+    let is_such = matches!(
+        reason,
+        DialError::SftpOnly { .. } | DialError::NotCopied { .. } | DialError::RemoteMissing { .. }
+    );
+    is_such && matches!(source.address, Address::Ssh(_))
+}
+
+/// Connects over SFTP to a host that runs no wirefs, and says so.
+fn connect_sftp_instead(
+    source: &Source,
+    settings: &MountSettings,
+    reason: &DialError,
+    plan: impl FnOnce(Arc<dyn Dial>, Vec<u8>) -> MountPlan,
+) -> Result<ConnectedOrigin> {
+    let window = |plan: MountPlan| {
+        let usual = Mode { fetch: plan.mode.fetch, ..Mode::default() };
+        let mode = if plan.mode == usual { Mode { fetch: usual.fetch, ..Mode::WINDOW } } else { plan.mode };
+        MountPlan { mode, ..plan }
+    };
+    let connected = connect_sftp(source, settings, |dial, path| window(plan(dial, path)));
+    let connected = connected.map_err(|error| error.context(reason.to_string()))?;
+    let reason = reason.to_string();
+    let reason = reason.lines().next().unwrap_or_default();
+    note!("wirefs: mounting over SFTP, not with a wirefs there: {reason}");
+    Ok(connected)
+}
+
+fn connect_sftp(
+    source: &Source,
+    settings: &MountSettings,
+    plan: impl FnOnce(Arc<dyn Dial>, Vec<u8>) -> MountPlan,
+) -> Result<ConnectedOrigin> {
+    let (tree, boot) = sftp::open(dial::subsystem(source, settings)?, &source.path)?;
+    let in_process = InProcessExecution::Workers;
+    connect_with(tree, ServeOptions { in_process, ..ServeOptions::new(boot) }, plan)
+}
+
+fn connect_with(
+    tree: Arc<dyn Tree>,
+    options: ServeOptions,
+    plan: impl FnOnce(Arc<dyn Dial>, Vec<u8>) -> MountPlan,
+) -> Result<ConnectedOrigin> {
     let server = Server::start(tree, options).context("cannot start threads")?;
     let server = Arc::new(server);
     let plan = plan(Arc::new(LocalDial::new(Arc::clone(&server))), Vec::new());

@@ -37,4 +37,5 @@ mod readme;
 mod semantics;
 mod server_restart;
 mod session_restore;
+mod sftp;
 mod unsent;

@@ -11,7 +11,7 @@ const FAKE_SSH: &str = "#!/bin/sh\n\
     cd export\n\
     exec sh -c \"$*\"\n";
 
-fn fake_ssh(home: &TestHome, script: &str) -> String {
+pub(crate) fn fake_ssh(home: &TestHome, script: &str) -> String {
     home.write("fake-ssh.sh", script);
     // Another process creates the program: see `copy_program`.
     let (from, to) = (home.path("fake-ssh.sh"), home.path("fake-ssh"));
@@ -62,7 +62,7 @@ fn failed_login_names_the_command_that_was_used() {
 fn host_that_allows_sftp_only_is_named_as_such() {
     let home = TestHome::new();
     let sftp = fake_ssh(&home, "#!/bin/sh\necho 'This service allows sftp connections only.'\nexit 1\n");
-    home.wirefs(&["mount", "sftp://me@host/srv", "mnt", "-o", &sftp]).fails_with(&[
+    home.wirefs(&["mount", "ssh://me@host/srv", "mnt", "-o", &sftp]).fails_with(&[
         "me@host",
         "allows sftp connections only",
         "starts no programs",

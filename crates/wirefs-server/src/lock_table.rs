@@ -1,16 +1,19 @@
-//! The locks that sessions hold on one block tree.
+//! The locks that sessions hold on a tree that keeps its locks itself.
 //!
 //! ```text
 //! session attached ──► may hold locks ──lock──► held ──unlock, session ends──► free
 //! ```
 
+mod answer;
 #[cfg(test)]
 mod tests;
 
+pub use answer::StatOfLocked;
+
+use crate::tree::SessionKey;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use wirefs_op::{Errno, FileId, LockFamily, LockKind, LockRange, LockRanges, lock_ranges};
-use wirefs_server::SessionKey;
 
 /// The maximum number of holders (owner and file) of one session.
 const HOLDERS_MAX: usize = 4096;
@@ -96,7 +99,7 @@ impl HeldLocks {
 
 /// The locks of all sessions on one tree. No function blocks.
 #[derive(Debug, Default)]
-pub(crate) struct LockTable(Mutex<HeldLocks>);
+pub struct LockTable(Mutex<HeldLocks>);
 
 impl LockTable {
     fn table(&self) -> MutexGuard<'_, HeldLocks> {
@@ -104,12 +107,12 @@ impl LockTable {
     }
 
     /// Allows a session to hold locks.
-    pub(crate) fn begin(&self, session: SessionKey) {
+    pub fn begin(&self, session: SessionKey) {
         self.table().sessions.insert(session);
     }
 
     /// Releases all locks of a session and rejects further ones.
-    pub(crate) fn end(&self, session: SessionKey) {
+    pub fn end(&self, session: SessionKey) {
         let mut table = self.table();
         table.sessions.remove(&session);
         table.held.retain(|holder, _| holder.session != session);
