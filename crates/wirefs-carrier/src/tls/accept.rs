@@ -60,7 +60,8 @@ impl TlsAcceptor {
         let fail_tls =
             |error: rustls::Error| AcceptError::Handshake { peer: peer.clone(), error: error.to_string() };
         // Read for each connection, so that a new key takes effect at once.
-        let verifier = Arc::new(AuthorizedVerifier::new(AuthorizedKeys::read(&self.authorized), peer.clone()));
+        let verifier =
+            Arc::new(AuthorizedVerifier::new(AuthorizedKeys::read(&self.authorized), peer.clone()));
         let config = config::server(&self.identity, Arc::clone(&verifier)).map_err(fail_tls)?;
         let connection = UnbufferedServerConnection::new(Arc::new(config)).map_err(fail_tls)?;
 

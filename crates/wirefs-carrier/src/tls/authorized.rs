@@ -109,7 +109,10 @@ impl AuthorizedKeys {
     /// of all lines add up.
     pub fn rights(&self, key: &PublicKey, peer: &str, export: &str) -> Option<KeyRights> {
         let lines = self.options(key).filter(|it| it.allows_peer(peer) && it.allows_export(export));
-        lines.map(|options| options.read_only).reduce(|all, one| all && one).map(|read_only| KeyRights { read_only })
+        lines
+            .map(|options| options.read_only)
+            .reduce(|all, one| all && one)
+            .map(|read_only| KeyRights { read_only })
     }
 
     fn options(&self, key: &PublicKey) -> impl Iterator<Item = &KeyOptions> {

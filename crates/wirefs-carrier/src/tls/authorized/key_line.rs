@@ -120,7 +120,9 @@ impl fmt::Display for KeyOptions {
 /// component of a URL's path.
 pub fn is_export_name(name: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    (1..=EXPORT_NAME_BYTES_MAX).contains(&name.len()) && !name.starts_with('.') && name.bytes().all(is_allowed)
+    (1..=EXPORT_NAME_BYTES_MAX).contains(&name.len())
+        && !name.starts_with('.')
+        && name.bytes().all(is_allowed)
 }
 
 /// Returns the IP address of a peer, as `192.0.2.1:6440`.

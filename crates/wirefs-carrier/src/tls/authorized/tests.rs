@@ -33,7 +33,9 @@ fn a_line_round_trips_with_its_options() {
 #[test]
 fn a_line_with_an_unknown_option_lets_nobody_in() {
     let key = PublicKey::from_raw([1; 32]);
-    for option in ["readonly", "read-only,", "export=", "export=a/b", "export=.a", "from=lan", "from=10.0.0.0/40"] {
+    for option in
+        ["readonly", "read-only,", "export=", "export=a/b", "export=.a", "from=lan", "from=10.0.0.0/40"]
+    {
         let keys = AuthorizedKeys::parse(Path::new("keys"), &format!("{option} {key} ann\n"));
         assert!(!keys.contains(&key), "{option}");
         let [broken] = keys.broken() else { panic!("{option}: {:?}", keys.broken()) };
@@ -44,7 +46,8 @@ fn a_line_with_an_unknown_option_lets_nobody_in() {
 #[test]
 fn rights_are_those_of_all_lines_that_apply() {
     let key = PublicKey::from_raw([1; 32]);
-    let text = format!("read-only,export=a {key}\nexport=b,from=10.0.0.0/8 {key}\nread-only,export=b {key}\n");
+    let text =
+        format!("read-only,export=a {key}\nexport=b,from=10.0.0.0/8 {key}\nread-only,export=b {key}\n");
     let keys = AuthorizedKeys::parse(Path::new("keys"), &text);
     let rights = |peer, export| keys.rights(&key, peer, export).map(|rights| rights.read_only);
     let (near, far) = ("10.0.0.1:5000", "192.0.2.1:5000");

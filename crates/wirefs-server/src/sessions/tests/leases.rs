@@ -7,8 +7,9 @@ use super::super::ConnectionKey;
 use super::world::*;
 use crate::blame::{CloseReason, PeerFault};
 use crate::limits::BACKLOG_WAITING_BYTES_MAX;
-use crate::sessions::{LeaseTerms, ServerInput, ServerOutput, Sessions};
+use crate::sessions::{JobTimes, LeaseTerms, ServerInput, ServerOutput, Sessions};
 use crate::tree::{ExternalChange, Parked, Touched};
+use std::time::Duration;
 use wirefs_op::limits::REQUESTS_MAX;
 use wirefs_op::message::attach::{Leases, Watch};
 use wirefs_op::message::recall::{OWN_CHANGE, RecallItem};
@@ -19,9 +20,10 @@ fn whole(ino: u64) -> Vec<RecallItem> {
     vec![RecallItem { id: id(ino), name: None }]
 }
 
-/// The same job, handed out again.
+/// The same job, handed out again. The tree parked it with the world's next input after it received the job.
 fn retried(job: crate::sessions::Job) -> crate::sessions::Job {
-    crate::sessions::Job { is_retry: true, ..job }
+    let parked = Some(job.times.received + Duration::from_millis(1));
+    crate::sessions::Job { is_retry: true, times: JobTimes { parked, ..job.times }, ..job }
 }
 
 /// Sessions 1 and 2 on connections A and B, both with leases.
@@ -113,7 +115,9 @@ fn answer_may_precede_the_return_of_the_job() {
     let (job, serial) = parked(&mut world, 7);
     assert!(executed(&world.receive(A, NOTAG, recalled(serial))).is_none());
     let again = executed(&world.handle(ServerInput::Parked(job.key, job.request.clone())));
-    assert_eq!(again, Some(retried(job)));
+    let mut expected = retried(job);
+    expected.times.parked = Some(world.now);
+    assert_eq!(again, Some(expected));
 }
 
 #[test]
