@@ -93,11 +93,8 @@ impl Sessions {
         bytes: usize,
     ) -> Result<(), PeerFault> {
         let (order, key) = (request.order(), JobKey(self.jobs_begun));
-        let (Some(owner), Some(state)) =
-            (self.sessions.get_mut(&session), self.connections.get_mut(&connection))
-        else {
-            return Ok(());
-        };
+        let Some(owner) = self.sessions.get_mut(&session) else { return Ok(()) };
+        let Some(state) = self.connections.get_mut(&connection) else { return Ok(()) };
         let number = if order == Order::Change { state.next_number() } else { None };
         let is_creation = state.may_use_provisional_ids() && is_creation(&request);
         let fingerprint = number.map_or(0, |_| repeat::fingerprint(&request));
@@ -134,12 +131,12 @@ impl Sessions {
                 is_creation,
                 is_lock: matches!(request, Request::Lock(_)),
                 is_barrier: fence::is_barrier(&request),
+                is_refused: state.is_read_only && is_change_of_tree(&request),
             },
             park_state: ParkState::Running,
             attempts: 0,
             deferred_touches: Vec::new(),
             is_withdrawn: false,
-            is_refused: state.is_read_only && is_change_of_tree(&request),
             order,
             weight: request.traits().weight,
             bytes,
@@ -206,7 +203,7 @@ impl Sessions {
         let owner = pending.and_then(|pending| self.sessions.get(&pending.session));
         let number = pending.and_then(|pending| pending.change.number);
         let record_prior_state = owner.map_or(Ok(()), |owner| match owner.fence.allows(number, &request) {
-            true if pending.is_some_and(|pending| pending.is_refused) => Err(Errno::ReadOnly),
+            true if pending.is_some_and(|pending| pending.change.is_refused) => Err(Errno::ReadOnly),
             true => owner.creations.resolve(&mut request).map_err(|UnknownCreation| Errno::Stale),
             false => Err(Errno::Io),
         });

@@ -22,8 +22,6 @@ pub(in crate::sessions) struct Pending {
     pub(in crate::sessions) deferred_touches: Vec<Touched>,
     /// Its result is not wanted, so it does not start again.
     pub(in crate::sessions) is_withdrawn: bool,
-    /// It is a change by a peer that may change nothing.
-    pub(super) is_refused: bool,
     pub(super) order: Order,
     pub(super) weight: Weight,
     pub(super) bytes: usize,
@@ -56,6 +54,8 @@ pub(in crate::sessions) struct ChangeInfo {
     pub(in crate::sessions) is_lock: bool,
     /// Whether later ordered requests wait for its end.
     pub(super) is_barrier: bool,
+    /// Whether its peer may change nothing.
+    pub(super) is_refused: bool,
 }
 
 /// Whether a job waits for recall answers.
