@@ -92,13 +92,17 @@ impl JournalSender {
         })
     }
 
-    /// Waits for a message.
+    /// Waits for a message. A mount's connection also carries the server's times of requests; no replay uses them.
     fn receive(&mut self) -> Result<Bytes, RecoveryError> {
         self.send_queue.flush();
-        let body = self.source.receive()?.ok_or(CarrierLost::Closed)?;
-        // If the watch has just given up, the next receive fails.
-        let _gone = self.heard.send(());
-        Ok(body)
+        loop {
+            let body = self.source.receive()?.ok_or(CarrierLost::Closed)?;
+            // If the watch has just given up, the next receive fails.
+            let _gone = self.heard.send(());
+            if !matches!(Reply::decode(body.clone()), Ok((_, Reply::Times(_)))) {
+                return Ok(body);
+            }
+        }
     }
 
     /// Closes the connection.
