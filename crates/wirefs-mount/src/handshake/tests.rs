@@ -12,6 +12,9 @@ use wirefs_op::message::recall::Rrecall;
 use wirefs_op::message::version::{BootId, FEATURE_LEDGER, Rversion};
 use wirefs_op::{FileId, Kind, Stat};
 
+/// The features that each mount requests.
+const ALWAYS: u64 = FEATURE_LEDGER | FEATURE_TIMES;
+
 /// A dialer that is not used.
 struct Nowhere;
 
@@ -90,12 +93,12 @@ fn shake(mode: &str, features: u64, early: usize) -> (Result<Attached, ConnectEr
 #[test]
 fn leases_are_requested_if_the_mode_uses_them() {
     let (attached, asked) = shake("lease", FEATURE_LEASES, 0);
-    assert_eq!(asked, FEATURE_LEASES | FEATURE_LEDGER);
+    assert_eq!(asked, FEATURE_LEASES | ALWAYS);
     assert_eq!(attached.expect("attached").attachment.leases, Some(LEASES));
     for mode in ["window", "strict"] {
         let (attached, asked) = shake(mode, FEATURE_LEASES, 0);
         let leases = attached.expect("attached").attachment.leases;
-        assert_eq!((asked, leases), (FEATURE_LEDGER, None), "{mode}");
+        assert_eq!((asked, leases), (ALWAYS, None), "{mode}");
     }
 }
 
