@@ -157,7 +157,7 @@ fn other_client_is_named_as_the_cause() {
     let frozen = Frozen::freeze(Pid::from_raw(second).unwrap());
     let mut changer: Command = home.command("chmod");
     let mut changer = changer.args(["600", "mnt/a"]).spawn().unwrap();
-    await_cause(&home, changer.id(), &["recall"]);
+    wait_for("the wait", || !waits_of(&home, changer.id()).is_empty());
     drop(frozen);
     let wait = finished(&home, changer.id());
     assert_explained(&wait);
