@@ -33,5 +33,5 @@ fn unauthorized_node_is_in_no_table_and_has_no_access() {
     assert_eq!(segment.state(1, "stranger"), "unknown");
     assert!(std::fs::read(segment.net(3).join("linus1/file")).is_err());
     // A direct mount is rejected too.
-    segment.wirefs(3, &["mount", "tls://10.77.0.1/", "3/share"]).fails_with("authorized-keys");
+    segment.wirefs(3, &["mount", "tls://10.77.0.1/", "3/share"]).fails_with("wirefs allow");
 }
