@@ -16,7 +16,7 @@ impl FileSystem for Engine {
         if self.keep_pace(reading, &call)
             && let Some(measured) = &mut measured
         {
-            measured.kept_pace();
+            measured.waited_for_journal();
         }
         self.drive_and_wait(
             || reading.hand_over(),

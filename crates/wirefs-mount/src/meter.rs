@@ -125,7 +125,7 @@ impl MeasuredCall {
     }
 
     /// Notes that all time until now was a wait for the journal.
-    pub(super) fn kept_pace(&mut self) {
+    pub(super) fn waited_for_journal(&mut self) {
         self.paced = self.meter.clock.now() - self.begun;
     }
 

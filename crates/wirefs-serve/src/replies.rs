@@ -112,7 +112,7 @@ impl<'a> JobReplies<'a> {
         let times = self
             .job
             .times
-            .are_wanted
+            .are_requested
             .then(|| self.spent.times(&self.job.times, self.shared.now(), is_parked))??;
         Some(Reply::Times(times).encode(self.job.tag))
     }

@@ -34,7 +34,7 @@ fn micros(time: Duration) -> u32 {
 impl Spent {
     /// Begins a job in this thread.
     pub(super) fn begin(times: &JobTimes) -> Spent {
-        let processor = if times.are_wanted { processor_time() } else { Duration::ZERO };
+        let processor = if times.are_requested { processor_time() } else { Duration::ZERO };
         Spent { begun: Instant::now(), processor, stalled: Duration::ZERO }
     }
 

@@ -2,13 +2,13 @@
 
 mod alone;
 mod client;
-mod front;
 mod hostile;
 mod joined;
 mod leases;
 mod load;
 mod overtaking;
 mod pace;
+mod router;
 mod script;
 mod sessions;
 mod stopping;

@@ -77,7 +77,7 @@ pub(crate) struct Remote {
     pub(crate) read_max: u32,
     /// The data of one write, in bytes.
     pub(crate) write_max: u32,
-    /// Handles that may be kept open.
+    /// Handles that may be half open.
     pub(crate) handles_max: usize,
 }
 
@@ -99,7 +99,7 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.remote.wire.tell(&Request::Close { handle: &self.bytes });
+        self.remote.wire.send_without_reply(&Request::Close { handle: &self.bytes });
     }
 }
 
@@ -148,8 +148,8 @@ impl Remote {
         };
         (self.read_max, self.write_max) = (bytes(read), bytes(write));
         // Half of them: requests in progress open files too.
-        let kept = |stated: u64| usize::try_from(stated / 2).unwrap_or(HANDLES_MAX).min(HANDLES_MAX);
-        self.handles_max = handles.map_or(HANDLES_USUAL, kept);
+        let half = |stated: u64| usize::try_from(stated / 2).unwrap_or(HANDLES_MAX).min(HANDLES_MAX);
+        self.handles_max = handles.map_or(HANDLES_USUAL, half);
     }
 
     pub(crate) fn is_lost(&self) -> bool {

@@ -112,9 +112,9 @@ impl SftpTree {
     /// The host is not reached, does not speak SFTP, or does not have the directory.
     pub fn open(dial: Box<dyn SftpDial>, path: &[u8], boot: BootId) -> Result<SftpTree, SftpError> {
         let remote = Remote::connect(&*dial, true)?;
-        let shown = || String::from_utf8_lossy(if path.is_empty() { b"." } else { path }).into_owned();
+        let displayed = || String::from_utf8_lossy(if path.is_empty() { b"." } else { path }).into_owned();
         let failed = |failure| match failure {
-            Failure::Errno(errno) => SftpError::Directory { host: dial.host(), path: shown(), errno },
+            Failure::Errno(errno) => SftpError::Directory { host: dial.host(), path: displayed(), errno },
             Failure::Stopped | Failure::Lost => SftpError::Lost { host: dial.host() },
         };
         let (base, owner) = find_base(&remote, path).map_err(failed)?;

@@ -95,7 +95,7 @@ impl Wire {
     }
 
     /// Sends a request whose reply nobody needs.
-    pub(crate) fn tell(&self, request: &Request<'_>) {
+    pub(crate) fn send_without_reply(&self, request: &Request<'_>) {
         // A lost connection has lost all that the request could be about.
         let _lost = self.begin(request, None);
     }

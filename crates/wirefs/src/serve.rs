@@ -22,7 +22,7 @@ use wirefs_hostfs::{DetectionMode, HostOptions, HostTree, WatchKind};
 use wirefs_ninefs::NineSource;
 use wirefs_op::message::attach::Watch;
 use wirefs_op::message::version::BootId;
-use wirefs_serve::{BeforeLeasing, Believers, Front, ServeOptions, ServedPlace, Server};
+use wirefs_serve::{BeforeLeasing, Believers, ExportRouter, ServeOptions, ServedPlace, Server};
 use wirefs_server::Tree;
 
 use self::lease_marker::LeaseMarkers;
@@ -128,19 +128,19 @@ fn listen(arguments: &arguments::Serve, export: Export, signals: Signals) -> Res
     let metrics = arguments.metrics.map(MetricsPort::bind).transpose()?;
     let server = Server::start(tree, options).context("cannot start threads")?;
     let watch = server.watch();
-    let front = Arc::new(Front::single(server, rights::check(authorized.clone())));
-    if let (Some(port), Some(server)) = (metrics, front.servers().into_values().next()) {
+    let router = Arc::new(ExportRouter::single(server, rights::check(authorized.clone())));
+    if let (Some(port), Some(server)) = (metrics, router.servers().into_values().next()) {
         say!("metrics: http://{}/metrics", port.address()?);
         port.serve(ObservedServer(server))?;
     }
     if let Some(file) = authorized {
-        rights::watch(&front, file)?;
+        rights::watch(&router, file)?;
     }
     let mut sockets = Vec::new();
     for listener in listeners {
         sockets.extend(listener.address().unix_path().map(Path::to_owned));
         announce(&arguments.directory, &listener);
-        front.listen(listener).context("cannot start a thread")?;
+        router.listen(listener).context("cannot start a thread")?;
     }
     if markers.is_some() && has_local_programs {
         report_watch(watch);
@@ -149,9 +149,9 @@ fn listen(arguments: &arguments::Serve, export: Export, signals: Signals) -> Res
         say!("running as root: clients get root's rights below this directory");
     }
     signals.wait().context("cannot wait for signals")?;
-    front.stop();
+    router.stop();
     if let Some(markers) = markers {
-        markers.finish(front.servers().values().any(|server| server.are_leases_out()));
+        markers.finish(router.servers().values().any(|server| server.are_leases_out()));
     }
     remove_sockets(&sockets);
     Ok(())
@@ -159,7 +159,7 @@ fn listen(arguments: &arguments::Serve, export: Export, signals: Signals) -> Res
 
 /// A directory served beside something else.
 pub(crate) struct Served {
-    front: Front,
+    router: ExportRouter,
     markers: Option<Arc<LeaseMarkers>>,
 }
 
@@ -186,9 +186,9 @@ impl Served {
         let options = ServeOptions { ledger, place, ..ServeOptions::new(boot) };
         let server =
             Server::start(tree, with_markers(options, markers.as_ref())).context("cannot start threads")?;
-        let front = Front::single(server, rights::check(Some(authorized)));
-        front.listen(listener).context("cannot start a thread")?;
-        Ok(Served { front, markers })
+        let router = ExportRouter::single(server, rights::check(Some(authorized)));
+        router.listen(listener).context("cannot start a thread")?;
+        Ok(Served { router, markers })
     }
 
     /// Serves it on a further listener.
@@ -196,14 +196,14 @@ impl Served {
     /// # Errors
     /// The system has no thread left.
     pub(crate) fn listen(&self, listener: Listener) -> Result<()> {
-        self.front.listen(listener).context("cannot start a thread")
+        self.router.listen(listener).context("cannot start a thread")
     }
 
     /// Stops serving.
     pub(crate) fn end(self) {
-        self.front.stop();
+        self.router.stop();
         if let Some(markers) = self.markers {
-            markers.finish(self.front.servers().values().any(|server| server.are_leases_out()));
+            markers.finish(self.router.servers().values().any(|server| server.are_leases_out()));
         }
     }
 }

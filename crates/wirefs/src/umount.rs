@@ -17,7 +17,7 @@ use crate::status::request_status;
 use crate::terminal::note;
 use crate::unsent::{self, Unsent};
 
-mod kept;
+mod other_namespace;
 
 /// The time for the process of a mount to end once it has sent everything.
 const END_MAX: Duration = Duration::from_secs(15);
@@ -49,10 +49,10 @@ pub(crate) fn run(arguments: &arguments::Umount) -> Result<()> {
     let device = mountpoint::device(&resolved);
     wirefs_fuse::unmount(path, false)?;
     let source = source.unwrap_or_else(|| "the server".to_owned());
-    let keeper = || device.as_deref().and_then(kept::keeper);
+    let keeper = || device.as_deref().and_then(other_namespace::keeper);
     let unsent = match is_asked.then(|| await_end(&mut line, &source, keeper)) {
-        Some(End::Kept(process)) => {
-            note!("wirefs: {}", kept::message(path, process));
+        Some(End::HeldElsewhere(process)) => {
+            note!("wirefs: {}", other_namespace::message(path, process));
             return Ok(());
         }
         Some(End::Ended(unsent)) => unsent,
@@ -70,10 +70,10 @@ pub(crate) fn run(arguments: &arguments::Umount) -> Result<()> {
 
 /// The end of the wait for a mount.
 enum End {
-    /// The mount has ended, with the changes that the server does not have; `None` if the process did not tell.
+    /// The mount has ended, with the changes that the server does not have; `None` if the process did not say.
     Ended(Option<Unsent>),
     /// The server has everything, and this process keeps the mount in its mount namespace.
-    Kept(u32),
+    HeldElsewhere(u32),
 }
 
 /// Waits until the mount has ended, and shows the progress after one second. A mount without unsent changes may be in
@@ -90,7 +90,7 @@ fn await_end(line: &mut ControlClient, source: &str, keeper: impl Fn() -> Option
                     Some(()).filter(|()| since.elapsed() >= END_MAX).and_then(|()| keeper())
                 {
                     progress.clear();
-                    return End::Kept(process);
+                    return End::HeldElsewhere(process);
                 }
             }
             Ok(ControlReply::Progress(unsent)) => {

@@ -119,7 +119,7 @@ impl Client {
     /// Takes in the server's statement whether the session is exclusive.
     pub(crate) fn exclusivity_changed(&mut self, told: Ralone) {
         self.note_alone(told.alone);
-        self.exclusive.unconfirmed.was_alone = false;
+        self.exclusive.unconfirmed.was_exclusive = false;
         if told.alone {
             (self.exclusive.unconfirmed.is_alone, self.exclusive.unconfirmed.shares) = (true, None);
             self.ask_room();
@@ -203,7 +203,7 @@ impl Client {
 
     /// Ends the exclusive session, since its connection is lost or replaced.
     pub(crate) fn alone_lost(&mut self) {
-        self.exclusive.unconfirmed.was_alone |= self.exclusive.unconfirmed.is_alone;
+        self.exclusive.unconfirmed.was_exclusive |= self.exclusive.unconfirmed.is_alone;
         (self.exclusive.unconfirmed.is_alone, self.exclusive.unconfirmed.shares) = (false, None);
         self.exclusive.unconfirmed.asks_room = false;
     }

@@ -28,7 +28,7 @@ pub(crate) struct Ahead {
     /// Whether the session is exclusive: the server admits no other before this one agrees.
     pub(crate) is_alone: bool,
     /// The session was exclusive when its connection was lost, and the server has not said yet whether it still is.
-    pub(crate) was_alone: bool,
+    pub(crate) was_exclusive: bool,
     /// Others wait: to be told once everything is answered.
     pub(crate) shares: Option<u64>,
     /// A predicted reply is being taken in.

@@ -59,7 +59,7 @@ pub struct JobTimes {
     /// When it was parked for the first time.
     pub parked: Option<Time>,
     /// Whether the client wants to know the times ([`Rtimes`](wirefs_op::message::times::Rtimes)).
-    pub are_wanted: bool,
+    pub are_requested: bool,
 }
 
 /// Whether a request creates an object.
@@ -140,7 +140,7 @@ impl Sessions {
             order,
             weight: request.traits().weight,
             bytes,
-            times: JobTimes { received: now, parked: None, are_wanted: state.times },
+            times: JobTimes { received: now, parked: None, are_requested: state.times },
         };
         self.jobs.insert(key, pending);
         match order {

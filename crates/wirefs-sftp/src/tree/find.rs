@@ -33,8 +33,8 @@ struct UsedUp;
 /// The replies of one stream.
 struct Stream<'a> {
     writer: FindWriter,
-    bytes_left: usize,
-    entries_left: u32,
+    bytes_remaining: usize,
+    entries_remaining: u32,
     replies: &'a mut dyn Replies,
 }
 
@@ -45,9 +45,9 @@ impl At<'_> {
         if top.kind != Kind::Directory {
             return Err(Errno::NotDirectory.into());
         }
-        let bytes_left = request.bytes as usize;
-        let writer = FindWriter::new(bytes_left.min(DATA_BYTES_MAX));
-        let mut stream = Stream { writer, bytes_left, entries_left: request.entries, replies };
+        let bytes_remaining = request.bytes as usize;
+        let writer = FindWriter::new(bytes_remaining.min(DATA_BYTES_MAX));
+        let mut stream = Stream { writer, bytes_remaining, entries_remaining: request.entries, replies };
         let first = PendingDirectory { path: TreePath::root(), stat: top, depth: request.depth };
         let (mut pending, mut count) = (VecDeque::from([first]), DIRECTORIES.0);
         while !pending.is_empty() {
@@ -167,23 +167,23 @@ impl Stream<'_> {
         contents: Option<&[u8]>,
         record: &FindDirectory,
     ) -> Result<Result<(), UsedUp>, Failure> {
-        let Some(entries_left) = self.entries_left.checked_sub(1) else { return Ok(Err(UsedUp)) };
-        self.entries_left = entries_left;
+        let Some(entries_remaining) = self.entries_remaining.checked_sub(1) else { return Ok(Err(UsedUp)) };
+        self.entries_remaining = entries_remaining;
         let DirEntry { name, stat, .. } = entry;
         if self.writer.entry(name, stat, contents) {
             return Ok(Ok(()));
         }
         self.send(FindMode::NONE)?;
-        let is_told = self.writer.directory(record)
+        let is_written = self.writer.directory(record)
             && (self.writer.entry(name, stat, contents) || self.writer.entry(name, stat, None));
-        Ok(if is_told { Ok(()) } else { Err(UsedUp) })
+        Ok(if is_written { Ok(()) } else { Err(UsedUp) })
     }
 
     fn send(&mut self, mode: FindMode) -> Result<(), Failure> {
         let full = std::mem::replace(&mut self.writer, FindWriter::new(0));
         let data = full.finish();
-        self.bytes_left = self.bytes_left.saturating_sub(data.len());
-        self.writer = FindWriter::new(self.bytes_left.min(DATA_BYTES_MAX));
+        self.bytes_remaining = self.bytes_remaining.saturating_sub(data.len());
+        self.writer = FindWriter::new(self.bytes_remaining.min(DATA_BYTES_MAX));
         Ok(self.replies.send(Reply::Find(Rfind { mode, data: Data(data) }))?)
     }
 }

@@ -31,9 +31,9 @@ struct Piece {
 
 impl At<'_> {
     pub(super) fn get(&self, request: &Tget, replies: &mut dyn Replies) -> Result<(), Failure> {
-        let wants = |mode| request.mode.has(mode);
+        let requests = |mode| request.mode.has(mode);
         let mut pieces = GetReplies::new(request, replies);
-        if wants(GetMode::ENTRY) {
+        if requests(GetMode::ENTRY) {
             return self.get_entry(request, &mut pieces);
         }
         if let Some(file) = self.client.find(&request.target) {
@@ -42,7 +42,7 @@ impl At<'_> {
         let ino = self.ino_of(&request.target)?;
         let found = Found { path: self.full(&request.target.path), ino };
         let is_known_file = request.target.id.and_then(kind_of) == Some(Kind::File);
-        if is_known_file && (wants(GetMode::DATA) || wants(GetMode::MORE)) {
+        if is_known_file && (requests(GetMode::DATA) || requests(GetMode::MORE)) {
             let opened = self.remote.open(&found.path, open::READ)?;
             let stat = self.remote.lstat(&found.path)?;
             let opened = self.remote.opened(opened);
@@ -77,14 +77,14 @@ impl At<'_> {
         file: &Arc<OpenFile>,
         pieces: &mut GetReplies<'_>,
     ) -> Result<(), Failure> {
-        let wants = |mode| request.mode.has(mode);
-        let stat = wants(GetMode::STAT).then(|| self.remote.fstat(&file.handle)).transpose()?;
-        if wants(GetMode::MORE) {
+        let requests = |mode| request.mode.has(mode);
+        let stat = requests(GetMode::STAT).then(|| self.remote.fstat(&file.handle)).transpose()?;
+        if requests(GetMode::MORE) {
             pieces.fd = request.target.fd;
         } else {
             self.client.files.close(request.target.fd);
         }
-        if !wants(GetMode::DATA) {
+        if !requests(GetMode::DATA) {
             pieces.stat = stat.map(Sent::attributes).transpose()?.map(|stat| stat.stat(file.ino));
             return Ok(pieces.end(GotMode::NONE)?);
         }
@@ -102,9 +102,9 @@ impl At<'_> {
         stat: Stat,
         pieces: &mut GetReplies<'_>,
     ) -> Result<(), Failure> {
-        let wants = |mode| request.mode.has(mode);
-        if !wants(GetMode::DATA) && !wants(GetMode::MORE) {
-            pieces.stat = Some(stat).filter(|_| wants(GetMode::STAT));
+        let requests = |mode| request.mode.has(mode);
+        if !requests(GetMode::DATA) && !requests(GetMode::MORE) {
+            pieces.stat = Some(stat).filter(|_| requests(GetMode::STAT));
             return Ok(pieces.end(GotMode::NONE)?);
         }
         match stat.kind {
@@ -116,10 +116,10 @@ impl At<'_> {
             Kind::Directory | Kind::Symlink | Kind::Fifo | Kind::Socket => {}
             Kind::CharDevice | Kind::BlockDevice => {}
         }
-        pieces.stat = Some(stat).filter(|_| wants(GetMode::STAT));
+        pieces.stat = Some(stat).filter(|_| requests(GetMode::STAT));
         match stat.kind {
-            Kind::Directory if wants(GetMode::DATA) => self.list(request, &found.path, found.ino, pieces),
-            Kind::Symlink if wants(GetMode::DATA) => {
+            Kind::Directory if requests(GetMode::DATA) => self.list(request, &found.path, found.ino, pieces),
+            Kind::Symlink if requests(GetMode::DATA) => {
                 let names = self.remote.send(&Request::Readlink { path: &found.path })?.names()?;
                 let target = names.into_iter().next().ok_or(Errno::Protocol)?.name;
                 if target.len() > DATA_BYTES_MAX {
@@ -140,16 +140,16 @@ impl At<'_> {
         stat: Stat,
         pieces: &mut GetReplies<'_>,
     ) -> Result<(), Failure> {
-        let wants = |mode| request.mode.has(mode);
+        let requests = |mode| request.mode.has(mode);
         let file = Arc::new(file);
-        pieces.stat = Some(stat).filter(|_| wants(GetMode::STAT));
-        if wants(GetMode::MORE) {
+        pieces.stat = Some(stat).filter(|_| requests(GetMode::STAT));
+        if requests(GetMode::MORE) {
             pieces.fd = self.client.files.keep(Arc::clone(&file));
         }
-        if !wants(GetMode::DATA) {
+        if !requests(GetMode::DATA) {
             return Ok(pieces.end(GotMode::NONE)?);
         }
-        if wants(GetMode::WHOLE) && stat.size.saturating_sub(request.offset) > pieces.bytes_max() as u64 {
+        if requests(GetMode::WHOLE) && stat.size.saturating_sub(request.offset) > pieces.bytes_max() as u64 {
             return Ok(pieces.end(GotMode::MORE)?);
         }
         // Files below /proc have size 0 and contents.
@@ -166,15 +166,16 @@ impl At<'_> {
         pieces: &GetReplies<'_>,
         size: Option<u64>,
     ) -> Result<Reads, Failure> {
-        let wanted = pieces.all_bytes_max();
-        let wanted = size.map_or(wanted, |size| wanted.min(size.saturating_sub(offset).max(1)));
-        let mut reads = Reads { offset, end: offset.saturating_add(wanted), line: VecDeque::new(), ahead: 0 };
+        let requested = pieces.all_bytes_max();
+        let requested = size.map_or(requested, |size| requested.min(size.saturating_sub(offset).max(1)));
+        let mut reads =
+            Reads { offset, end: offset.saturating_add(requested), line: VecDeque::new(), in_flight: 0 };
         self.read_ahead(file, &mut reads)?;
         Ok(reads)
     }
 
     fn read_ahead(&self, file: &OpenFile, reads: &mut Reads) -> Result<(), Failure> {
-        while reads.offset < reads.end && reads.ahead < READ_AHEAD_BYTES {
+        while reads.offset < reads.end && reads.in_flight < READ_AHEAD_BYTES {
             let bytes = (reads.end - reads.offset).min(DATA_BYTES_MAX as u64);
             let mut piece = Piece { reads: Vec::new(), bytes };
             let piece_end = reads.offset + bytes;
@@ -185,7 +186,7 @@ impl At<'_> {
                 piece.reads.push((sent, length));
                 reads.offset += u64::from(length);
             }
-            reads.ahead += bytes;
+            reads.in_flight += bytes;
             reads.line.push_back(piece);
         }
         Ok(())
@@ -205,7 +206,7 @@ impl At<'_> {
             if pieces.is_stopped() {
                 return Err(Failure::Stopped);
             }
-            reads.ahead -= piece.bytes;
+            reads.in_flight -= piece.bytes;
             let data = data_of(piece.reads)?;
             let is_short = (data.len() as u64) < piece.bytes;
             offset += data.len() as u64;
@@ -230,7 +231,7 @@ struct Reads {
     end: u64,
     line: VecDeque<Piece>,
     /// Bytes in flight.
-    ahead: u64,
+    in_flight: u64,
 }
 
 /// Waits for the reads of one piece. The first short one is the end of the file.

@@ -57,9 +57,9 @@ impl At<'_> {
 
     /// Returns a whole listing. One that goes on is as it was at its beginning.
     fn listing(&self, path: &[u8], ino: u64, offset: u64) -> Result<Arc<Vec<DirEntry>>, Failure> {
-        let kept = lock(&self.client.listings).get(&ino).cloned().filter(|_| offset > 0);
-        if let Some(kept) = kept {
-            return Ok(kept);
+        let known = lock(&self.client.listings).get(&ino).cloned().filter(|_| offset > 0);
+        if let Some(known) = known {
+            return Ok(known);
         }
         let read = self.read_directories(&[(path.to_vec(), ino)])?.pop();
         Ok(Arc::new(read.unwrap_or(Err(Failure::Errno(Errno::Io)))?))

@@ -89,8 +89,8 @@ impl At<'_> {
         reads: bool,
         writes: bool,
     ) -> Result<Arc<OpenFile>, Failure> {
-        let kept = self.client.find(target);
-        if let Some(file) = kept.filter(|file| (!reads || file.reads) && (!writes || file.writes)) {
+        let open = self.client.find(target);
+        if let Some(file) = open.filter(|file| (!reads || file.reads) && (!writes || file.writes)) {
             return Ok(file);
         }
         let ino = self.ino_of(target)?;

@@ -1,7 +1,7 @@
 //! The order of changes that are in flight at the same time.
 //!
 //! On one connection the server keeps the order in which changes were sent. After a loss, a change that is repeated, and
-//! each change behind one, waits for all earlier ones.
+//! each change ordered after one, waits for all earlier ones.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -41,7 +41,7 @@ impl ChangeOrder {
 
 impl Ticket<'_> {
     /// Waits for earlier changes, unless all of them are in flight on the same connection.
-    pub(super) fn wait_for_turn(&self, connection: u64) {
+    pub(super) fn wait_for_earlier(&self, connection: u64) {
         let mut table = lock(&self.order.table);
         table.unfinished.insert(self.number, connection);
         let waits = |table: &mut Table| {

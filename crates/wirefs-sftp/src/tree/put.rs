@@ -78,9 +78,9 @@ impl At<'_> {
             true => stat.size.saturating_sub(u64::from(count)),
             false => request.offset,
         };
-        let is_kept = self.client.find(&request.target).is_some();
+        let is_open = self.client.find(&request.target).is_some();
         let fd = match subject {
-            Subject::Open(_) if mode.has(PutMode::MORE) && is_kept => request.target.fd,
+            Subject::Open(_) if mode.has(PutMode::MORE) && is_open => request.target.fd,
             Subject::Open(file) if mode.has(PutMode::MORE) => self.client.files.keep(file),
             Subject::Open(_) | Subject::Path { .. } => NOFD,
         };

@@ -92,7 +92,7 @@ impl SftpTree {
     ) -> Result<(), Failure> {
         if let Some(ticket) = ticket {
             let (_, number) = self.connected()?;
-            ticket.wait_for_turn(number);
+            ticket.wait_for_earlier(number);
         }
         self.serve_once(session, request, replies)
     }

@@ -143,8 +143,8 @@ mod tests {
         );
         assert_eq!(get("/etc/passwd"), "HTTP/1.1 404 Not Found");
         assert_eq!(get("metrics"), "HTTP/1.1 400 Bad Request");
-        let post = "POST / HTTP/1.1\r\nHost: localhost\r\n\r\n";
-        assert_eq!(first_line(post), "HTTP/1.1 405 Method Not Allowed");
+        let request = "POST / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        assert_eq!(first_line(request), "HTTP/1.1 405 Method Not Allowed");
         assert_eq!(first_line("GET / HTTP/1.1\r\nHost: localhost"), "HTTP/1.1 400 Bad Request");
     }
 

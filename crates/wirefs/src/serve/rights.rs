@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use wirefs_carrier::tls::AuthorizedKeys;
-use wirefs_serve::{AccessCheck, Front, PeerRights};
+use wirefs_serve::{AccessCheck, ExportRouter, PeerRights};
 
 /// The interval at which the file is checked.
 const CHECK_INTERVAL: Duration = Duration::from_millis(250);
@@ -25,26 +25,26 @@ pub(super) fn check(authorized: Option<PathBuf>) -> AccessCheck {
     })
 }
 
-/// Starts a thread that reviews all sessions after each change of the file, until the front is dropped.
+/// Starts a thread that reviews all sessions after each change of the file, until the router is dropped.
 ///
 /// # Errors
 /// The system has no thread left.
-pub(super) fn watch(front: &Arc<Front>, file: PathBuf) -> Result<()> {
-    let front = Arc::downgrade(front);
-    let body = move || review_changes(&front, &file);
+pub(super) fn watch(router: &Arc<ExportRouter>, file: PathBuf) -> Result<()> {
+    let router = Arc::downgrade(router);
+    let body = move || review_changes(&router, &file);
     thread::Builder::new().name("wirefs-keys".into()).spawn(body).map(drop).context("cannot start a thread")
 }
 
-fn review_changes(front: &Weak<Front>, file: &Path) {
+fn review_changes(router: &Weak<ExportRouter>, file: &Path) {
     let mut reviewed = version(file);
     let mut seen = reviewed;
     loop {
         thread::sleep(CHECK_INTERVAL);
-        let Some(front) = front.upgrade() else { return };
+        let Some(router) = router.upgrade() else { return };
         let current = version(file);
         // An editor may truncate the file before it writes: only a file that rests is read.
         if current == seen && current != reviewed {
-            front.review();
+            router.review();
             reviewed = current;
         }
         seen = current;

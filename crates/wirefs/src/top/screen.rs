@@ -42,7 +42,7 @@ fn mount(lines: &mut Vec<String>, old: Option<&Sample>, sample: &Sample, passed:
     let (status, activity) = (&sample.status, &sample.activity);
     lines.push(format!("{} on {}", status.source, status.mountpoint));
     let age = Duration::from_millis(status.connection_age_ms);
-    let link = match (status.connected, status.rtt_us) {
+    let connection = match (status.connected, status.rtt_us) {
         (true, Some(rtt)) => format!("RTT {}", span(Duration::from_micros(rtt))),
         (true, None) => "connected".to_owned(),
         (false, _) => format!("NOT CONNECTED for {}", span(age)),
@@ -60,7 +60,7 @@ fn mount(lines: &mut Vec<String>, old: Option<&Sample>, sample: &Sample, passed:
             )
         },
     );
-    lines.push(format!("  {link} · {traffic} · {} waiting", status.calls_waiting));
+    lines.push(format!("  {connection} · {traffic} · {} waiting", status.calls_waiting));
     let journal = status.journal.as_ref().map_or("no journal".to_owned(), |journal| {
         format!("journal {} changes, {}", journal.changes, bytes(journal.bytes))
     });

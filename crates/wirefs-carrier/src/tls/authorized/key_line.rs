@@ -111,8 +111,8 @@ impl fmt::Display for KeyOptions {
         let read_only = self.read_only.then(|| "read-only".to_owned());
         let exports = self.exports.iter().map(|name| format!("export={name}"));
         let from = self.from.iter().map(|network| format!("from={network}"));
-        let words: Vec<String> = read_only.into_iter().chain(exports).chain(from).collect();
-        f.write_str(&words.join(","))
+        let options: Vec<String> = read_only.into_iter().chain(exports).chain(from).collect();
+        f.write_str(&options.join(","))
     }
 }
 

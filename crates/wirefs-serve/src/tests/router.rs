@@ -1,6 +1,6 @@
-//! Several exports behind one front.
+//! Several exports of one router.
 
-use super::super::{AccessCheck, Front, PeerRights};
+use super::super::{AccessCheck, ExportRouter, PeerRights};
 use super::client::*;
 use super::script::{PATIENCE, Script};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use wirefs_op::{Errno, NOTAG, Reply, Request, Tag};
 
 /// Exports `a` and `b`; nobody may use `hidden`.
 struct World {
-    front: Arc<Front>,
+    router: Arc<ExportRouter>,
     scripts: Vec<(&'static str, Arc<Script>)>,
 }
 
@@ -24,19 +24,19 @@ impl World {
     }
 
     fn with(access: AccessCheck) -> World {
-        let front = Arc::new(Front::new(access));
+        let router = Arc::new(ExportRouter::new(access));
         let add = |name| {
             let (server, script) = server();
-            front.add(name, server);
+            router.add(name, server);
             (name, script)
         };
-        World { scripts: ["a", "b", "hidden"].map(add).into(), front }
+        World { scripts: ["a", "b", "hidden"].map(add).into(), router }
     }
 
     fn connect(&self) -> Client {
         let (near, far) = memory::pair().unwrap();
-        let front = Arc::clone(&self.front);
-        std::thread::spawn(move || front.serve(far));
+        let router = Arc::clone(&self.router);
+        std::thread::spawn(move || router.serve(far));
         let mut client = Client::over(near);
         client.listen();
         client
@@ -135,16 +135,16 @@ fn a_review_ends_the_sessions_of_refused_peers_and_of_those_with_other_rights() 
     assert!(matches!(refused, Reply::Error(error) if error.errno == Errno::ReadOnly));
     assert!(matches!(reader.call(Tag(1), get(b"f", GetMode::STAT, 0)), Reply::Get(_)));
     assert!(matches!(writer.call(Tag(1), put(b"f", 0, 1)), Reply::Put(_)));
-    world.front.review();
+    world.router.review();
     assert!(matches!(writer.call(Tag(2), put(b"f", 0, 1)), Reply::Put(_)), "nothing changed");
     rights.lock().unwrap()[1] = None;
-    world.front.review();
+    world.router.review();
     assert!(writer.until_closed().is_empty());
     assert!(matches!(reader.call(Tag(2), stat(b"f")), Reply::Get(_)));
     rights.lock().unwrap()[0] = Some(PeerRights::default());
-    world.front.review();
+    world.router.review();
     assert!(reader.until_closed().is_empty(), "its client connects again, with the new rights");
-    let servers = world.front.servers();
+    let servers = world.router.servers();
     let until = Instant::now() + PATIENCE;
     while servers.values().any(|server| server.status().sessions > 0) {
         assert!(Instant::now() < until, "a session is left");
@@ -155,7 +155,7 @@ fn a_review_ends_the_sessions_of_refused_peers_and_of_those_with_other_rights() 
 #[test]
 fn connections_that_send_nothing_are_closed_at_the_stop_and_when_there_are_too_many() {
     let world = World::new();
-    let silent: Vec<Client> = (0..=super::super::front::UNROUTED_MAX).map(|_| world.connect()).collect();
+    let silent: Vec<Client> = (0..=super::super::router::UNROUTED_MAX).map(|_| world.connect()).collect();
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         // One of them is closed for the last one.
@@ -167,7 +167,7 @@ fn connections_that_send_nothing_are_closed_at_the_stop_and_when_there_are_too_m
         let (client, _) = world.attach(1, b"a");
         client.call(Tag(1), stat(b"f"));
         assert!(!is_over.load(Ordering::SeqCst));
-        assert!(world.front.stop());
+        assert!(world.router.stop());
     });
     assert!(is_over.load(Ordering::SeqCst));
 }

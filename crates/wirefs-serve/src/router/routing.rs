@@ -2,7 +2,7 @@
 
 use super::super::options::PeerRights;
 use super::super::server::Server;
-use super::{FrontState, UNNAMED};
+use super::{RouterState, UNNAMED};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(super) struct Routed {
 /// The reason why a connection is not served.
 pub(super) enum Refusal {
     /// The peer gets this text.
-    Told(String),
+    Explained(String),
     /// The connection is lost, or the peer does not keep to the protocol.
     Gone,
 }
@@ -60,7 +60,7 @@ impl FrameSource for Replayed {
     }
 }
 
-impl FrontState {
+impl RouterState {
     /// Checks whether the peer may use this export.
     pub(super) fn enter(
         &self,
@@ -70,7 +70,7 @@ impl FrontState {
     ) -> Result<Routed, Refusal> {
         match (self.access)(&carrier.peer, name) {
             Some(rights) => Ok(Routed { server, rights, first: VecDeque::new() }),
-            None => Err(Refusal::Told(self.no_export(carrier, name))),
+            None => Err(Refusal::Explained(self.no_export(carrier, name))),
         }
     }
 
@@ -94,7 +94,7 @@ impl FrontState {
         let name = names.next().map(|name| String::from_utf8_lossy(name).into_owned()).unwrap_or_default();
         let below = TreePath::from_names(names).ok_or(Refusal::Gone)?;
         let server = self.exports().get(&name).cloned();
-        let server = server.ok_or_else(|| Refusal::Told(self.no_export(carrier, &name)))?;
+        let server = server.ok_or_else(|| Refusal::Explained(self.no_export(carrier, &name)))?;
         let mut routed = self.enter(carrier, &name, server)?;
         let attach = Request::Attach(Tattach { uname, path: below }).encode(tag);
         routed.first.extend([body, attach.to_body()]);
@@ -117,7 +117,7 @@ impl FrontState {
                     "this key may use no export `{name}`; run on the server: wirefs allow --export {name} {key}"
                 )
             }
-            (UNNAMED, usable) => format!("name one of its exports behind the host: /{}", usable.join(", /")),
+            (UNNAMED, usable) => format!("name one of its exports after the host: /{}", usable.join(", /")),
             (name, usable) => {
                 format!("it has no export `{name}` for this key; name one of these: /{}", usable.join(", /"))
             }

@@ -1,4 +1,4 @@
-//! The front of a server process: listeners, and the export that each connection uses.
+//! The router of a server process: listeners, and the export that each connection uses.
 //!
 //! ```text
 //!   listener ──► handshake ──► first messages ──► access check ──► server of the export
@@ -26,12 +26,12 @@ pub(super) const UNROUTED_MAX: usize = 256;
 /// The name of an export that is alone and has no name.
 const UNNAMED: &str = "";
 
-/// The front of one server process. Dropping it stops it.
-pub struct Front {
-    shared: Arc<FrontState>,
+/// The router of one server process. Dropping it stops it.
+pub struct ExportRouter {
+    shared: Arc<RouterState>,
 }
 
-struct FrontState {
+struct RouterState {
     exports: RwLock<BTreeMap<String, Arc<Server>>>,
     access: AccessCheck,
     listeners: Mutex<Vec<ListenerCloser>>,
@@ -43,22 +43,22 @@ struct FrontState {
 struct Unrouted {
     begun: u64,
     closers: BTreeMap<u64, Closer>,
-    /// The front stops: it takes no more connections.
+    /// The router stops: it takes no more connections.
     is_stopped: bool,
 }
 
-impl Front {
-    /// Returns a front without exports and listeners.
-    pub fn new(access: AccessCheck) -> Front {
+impl ExportRouter {
+    /// Returns a router without exports and listeners.
+    pub fn new(access: AccessCheck) -> ExportRouter {
         let (exports, listeners, unrouted) = (RwLock::default(), Mutex::default(), Mutex::default());
-        Front { shared: Arc::new(FrontState { exports, access, listeners, unrouted }) }
+        ExportRouter { shared: Arc::new(RouterState { exports, access, listeners, unrouted }) }
     }
 
-    /// Returns a front with one export, which has no name.
-    pub fn single(server: Server, access: AccessCheck) -> Front {
-        let front = Front::new(access);
-        front.add(UNNAMED, server);
-        front
+    /// Returns a router with one export, which has no name.
+    pub fn single(server: Server, access: AccessCheck) -> ExportRouter {
+        let router = ExportRouter::new(access);
+        router.add(UNNAMED, server);
+        router
     }
 
     /// Adds an export.
@@ -77,7 +77,7 @@ impl Front {
         self.shared.exports().clone()
     }
 
-    /// Accepts connections from `listener` until the front stops.
+    /// Accepts connections from `listener` until the router stops.
     ///
     /// # Errors
     /// No thread can be started.
@@ -127,19 +127,19 @@ impl Front {
     }
 }
 
-impl Drop for Front {
+impl Drop for ExportRouter {
     fn drop(&mut self) {
         self.stop();
     }
 }
 
-impl std::fmt::Debug for Front {
+impl std::fmt::Debug for ExportRouter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Front").field("exports", &*self.shared.exports()).finish_non_exhaustive()
+        f.debug_struct("ExportRouter").field("exports", &*self.shared.exports()).finish_non_exhaustive()
     }
 }
 
-impl FrontState {
+impl RouterState {
     fn exports(&self) -> RwLockReadGuard<'_, BTreeMap<String, Arc<Server>>> {
         self.exports.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -162,12 +162,12 @@ impl FrontState {
         };
         match routed {
             Ok(routed) => routed.server.serve_with(routed.replayed(carrier), routed.rights),
-            Err(Refusal::Told(text)) => routing::refuse(carrier, &text),
+            Err(Refusal::Explained(text)) => routing::refuse(carrier, &text),
             Err(Refusal::Gone) => carrier.closer.close(),
         }
     }
 
-    /// Registers a connection without first messages; `None` if the front stops.
+    /// Registers a connection without first messages; `None` if the router stops.
     fn begin(&self, closer: Closer) -> Option<u64> {
         let mut unrouted = self.unrouted();
         if unrouted.is_stopped {
