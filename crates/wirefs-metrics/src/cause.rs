@@ -38,10 +38,6 @@ causes! {
     Queue "queue" "earlier requests of this mount",
     /// There is no connection to the server.
     Offline "offline" "a connection to the server",
-    /// The user has paused the mount.
-    Paused "paused" "`wirefs resume`",
-    /// A rate that the user has set.
-    RateLimit "rate_limit" "the rate limit of this mount",
     /// The network, in both directions.
     Wire "wire" "the network",
     /// Earlier requests at the server come first.

@@ -50,11 +50,10 @@ impl Spent {
 
     /// Returns the times up to now; `None` if they are not worth a report at the end of a job.
     pub(super) fn times(&self, job: &JobTimes, now: Time, is_parked: bool) -> Option<Rtimes> {
-        let took = self.begun.elapsed().saturating_sub(self.stalled);
-        let started = now.since(job.received).saturating_sub(self.begun.elapsed());
-        let recall = job
-            .parked
-            .map_or(Duration::ZERO, |parked| now.since(parked).saturating_sub(self.begun.elapsed()));
+        let elapsed = self.begun.elapsed();
+        let took = elapsed.saturating_sub(self.stalled);
+        let started = now.since(job.received).saturating_sub(elapsed);
+        let recall = job.parked.map_or(Duration::ZERO, |parked| now.since(parked).saturating_sub(elapsed));
         let queue = started.saturating_sub(recall);
         if !is_parked && queue + recall + took < REPORT_MIN {
             return None;

@@ -86,8 +86,8 @@ fn await_end(line: &mut ControlClient, source: &str, keeper: impl Fn() -> Option
             Ok(ControlReply::Progress(unsent)) if unsent.is_empty() => {
                 progress.show("waiting for the mount's process; Ctrl-C leaves that to the background");
                 let since = *idle_since.get_or_insert_with(Instant::now);
-                if let Some(process) =
-                    Some(()).filter(|()| since.elapsed() >= END_MAX).and_then(|()| keeper())
+                if since.elapsed() >= END_MAX
+                    && let Some(process) = keeper()
                 {
                     progress.clear();
                     return End::HeldElsewhere(process);

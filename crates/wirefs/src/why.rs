@@ -28,7 +28,9 @@ pub(crate) fn run(arguments: &arguments::Why) -> Result<()> {
             let finished = sample.activity.finished.iter().rev();
             sample.activity.waiting.iter().chain(finished).map(move |wait| (sample, wait))
         })
-        .filter(|(sample, wait)| subject.as_ref().is_none_or(|subject| subject.concerns(sample, wait)))
+        .filter(|(sample, wait)| {
+            subject.as_ref().is_none_or(|subject| subject.concerns(&sample.status.mountpoint, wait))
+        })
         .collect();
     if arguments.json {
         let waits: Vec<&Wait> = waits.into_iter().map(|(_, wait)| wait).collect();
@@ -63,10 +65,10 @@ impl Subject {
         Ok(Subject::Path(std::path::absolute(text)?))
     }
 
-    fn concerns(&self, sample: &Sample, wait: &Wait) -> bool {
+    fn concerns(&self, mountpoint: &str, wait: &Wait) -> bool {
         match self {
             Subject::Process(process) => [wait.process, wait.thread].contains(process),
-            Subject::Path(path) => Path::new(&sample.status.mountpoint).join(&wait.path).starts_with(path),
+            Subject::Path(path) => Path::new(mountpoint).join(&wait.path).starts_with(path),
         }
     }
 }
@@ -142,7 +144,7 @@ mod tests {
     #[test]
     fn process_and_thread_select_a_wait() {
         let wait = wait(&[("wire", 1)], None, None);
-        let concerns = |id| [wait.process, wait.thread].contains(&id);
+        let concerns = |id| Subject::Process(id).concerns("/m", &wait);
         assert_eq!([7, 8, 9].map(concerns), [true, true, false]);
     }
 }

@@ -101,7 +101,8 @@ fn take_in(client: &Client, cached: bool) -> Result<(), Errno> {
 fn appends(client: &mut Client, node: TreeNodeId) -> Option<u64> {
     let known = client.view.names.node(node).map(|known| known.stat.size);
     let last = client.view.files.contents(node).appended.filter(|_| client.view.files.is_writing(node));
-    // While the mount connects again the session is not exclusive. A change by another client since then has a later time, which a replay sees.
+    // While the mount connects again the session is not exclusive. A change by another client since then has a later
+    // time, which a replay sees.
     let was_exclusive = client.exclusive.unconfirmed.was_exclusive;
     let expected = match may_go_ahead(client, node) {
         true => known,
