@@ -19,6 +19,7 @@ mod synced;
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -74,6 +75,18 @@ struct Over<'a>(&'a Progress);
 impl Drop for Over<'_> {
     fn drop(&mut self) {
         self.0.is_over.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Ends the mount where a check has failed, so that the program's calls fail too. Each of them would otherwise wait out its deadline for a
+/// server that may be off.
+struct AbortAfterFailure<'a>(&'a Path);
+
+impl Drop for AbortAfterFailure<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            Command::new("umount").args(["--lazy", "--force"]).arg(self.0).status().ok();
+        }
     }
 }
 
@@ -191,7 +204,7 @@ fn run<W: Work>(name: &str, file_system: FileSystem, work: impl FnOnce(&Path, &P
             let _over = Over(&progress);
             work.run(&progress);
         });
-        let over = Over(&progress);
+        let (over, _abort) = (Over(&progress), AbortAfterFailure(&mount));
         let dice = Random::new(seed);
         let mut power = Cuts { site: &site, mount: &mount, server: &server, progress: &progress, dice };
         for number in 1..=cuts {
