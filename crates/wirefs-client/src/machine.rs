@@ -115,6 +115,7 @@ impl Client {
         self.measure(&outstanding, &reply, last);
         if over.is_none() {
             self.answered(outstanding.sent);
+            self.exclusivity_not_granted();
         }
         let before = self.outputs.len();
         if over.is_some() && outstanding.first_reply && !self.is_no_news(&outstanding.request, &reply) {

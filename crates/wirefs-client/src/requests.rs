@@ -99,6 +99,9 @@ pub(crate) struct Requests {
     numbers: Numbers,
     /// Changes are not numbered for now.
     are_numbers_held: bool,
+    /// After a replay: the number of the first change, of which none was sent since. Changes wait until the server has said whether the
+    /// session is exclusive, so that the journal has it right when the server's machine loses power again.
+    pub(crate) unsent_from: Option<u64>,
     held: VecDeque<Held>,
     next_tag: u16,
     next_order: u64,
@@ -129,6 +132,7 @@ impl Requests {
             waiting: VecDeque::new(),
             numbers: Numbers::default(),
             are_numbers_held: false,
+            unsent_from: None,
             held: VecDeque::new(),
             next_tag: 0,
             next_order: 0,
@@ -211,6 +215,9 @@ impl Requests {
         }
         let first = self.waiting.front_mut()?;
         if first.request.is_change() {
+            if self.unsent_from.is_some() {
+                return None;
+            }
             match self.numbers.give(&mut first.number) {
                 Turn::Goes => {}
                 Turn::Behind(told) => return Some((Request::Number(told).encode(NOTAG), Lane::Changes)),

@@ -97,7 +97,7 @@ impl Client {
             self.journal_again();
         }
         self.alone_lost();
-        self.note_alone(false);
+        self.await_exclusivity(attachment.ledger.is_some());
         self.leases_attached(attachment.leases.as_ref());
         self.requests.allow_data_connections(attachment.data_connections);
         self.attachment = attachment;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 use wirefs_client::call::{Answer, Call, CallId, Caller, Handle, Invalidate, ROOT, TreeNodeId};
-use wirefs_client::{Attachment, Client, DataKey, Lane, Output};
+use wirefs_client::{Attachment, Client, Config, DataKey, Lane, Note, Output};
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::listing::ListingWriter;
 use wirefs_op::message::attach::{Leases, Watch};
@@ -17,6 +17,8 @@ use wirefs_op::message::target::{Fd, NOFD};
 use wirefs_op::message::version::BootId;
 use wirefs_op::wire::{Data, Malformed};
 use wirefs_op::{DirEntry, FileId, FsStat, Kind, NOTAG, Reply, Request, Stat, Tag, Time, Timestamp};
+
+const LEASES: Leases = Leases { term_ms: 15_000, kept: false, watch: Watch::None };
 
 /// It, and what it did.
 pub(crate) struct Alone {
@@ -36,6 +38,8 @@ pub(crate) struct Alone {
     pub(crate) blames: Vec<String>,
     /// Invalidations, and the outputs that wait for them, in order.
     pub(crate) kernel_steps: Vec<KernelStep>,
+    /// Notes for the journal, each with how many requests were asked and not taken out before.
+    pub(crate) notes: Vec<(Note, usize)>,
 }
 
 /// A step that follows the earlier invalidations of the kernel.
@@ -97,8 +101,7 @@ impl Alone {
 
     /// In mode `lease`, at a server that leases.
     pub(crate) fn leased() -> Alone {
-        let leases = Leases { term_ms: 15_000, kept: false, watch: Watch::None };
-        let mut alone = Alone::with("lease", Some(leases));
+        let mut alone = Alone::with("lease", Some(LEASES));
         // Leases count once something was answered.
         alone.call(Call::Statfs { node: ROOT });
         let tag = alone.next();
@@ -122,10 +125,26 @@ impl Alone {
         self.outputs();
     }
 
+    /// The same, of a server that grants leases and may grant exclusivity.
+    pub(crate) fn connected_with_leases(&mut self, boot: u64, ledger: u64) {
+        let attachment = Attachment { ledger: Some(ledger), ..attachment(boot, Some(LEASES)) };
+        self.client.connected(self.now, attachment, true);
+        self.outputs();
+    }
+
+    /// With a journal, at a server that grants leases.
+    pub(crate) fn journaled() -> Alone {
+        Alone::of(Config { journal: true, ..config("lease") }, Some(LEASES))
+    }
+
     fn with(mode: &str, leases: Option<Leases>) -> Alone {
+        Alone::of(config(mode), leases)
+    }
+
+    fn of(config: Config, leases: Option<Leases>) -> Alone {
         let attachment = attachment(1, leases);
         let now = Time(1_000_000_000);
-        let client = Client::new(config(mode), attachment, now);
+        let client = Client::new(config, attachment, now);
         Alone {
             client,
             now,
@@ -138,6 +157,7 @@ impl Alone {
             hang_ups: 0,
             blames: Vec::new(),
             kernel_steps: Vec::new(),
+            notes: Vec::new(),
         }
     }
 
@@ -173,8 +193,8 @@ impl Alone {
                 | Output::Journal(..)
                 | Output::JournalForget(_)
                 | Output::JournalAnew(_)
-                | Output::JournalNote(_)
                 | Output::Refused(..) => {}
+                Output::JournalNote(note) => self.notes.push((note, self.asked.len())),
                 Output::Load(_) | Output::Keep(..) => panic!("there is no store"),
                 Output::HangUp => self.hang_ups += 1,
                 Output::Blamed(why) => self.blames.push(why),

@@ -1,12 +1,15 @@
 //! A server whose machine lost files that are made again under other ids.
 
 use crate::alone::{Alone, got, listing, stat};
+use crate::deeds::NEW;
 use std::collections::BTreeMap;
-use wirefs_client::Redone;
 use wirefs_client::call::{Call, ROOT};
+use wirefs_client::{Note, Redone};
+use wirefs_op::message::alone::Ralone;
 use wirefs_op::message::get::GotMode;
+use wirefs_op::message::ping::Rping;
 use wirefs_op::message::version::BootId;
-use wirefs_op::{Kind, Request};
+use wirefs_op::{Kind, NOTAG, Reply, Request, Tag};
 
 /// A client that has listed a directory with the file `a`, and looked up nothing.
 fn listed() -> Alone {
@@ -47,4 +50,62 @@ fn a_listing_is_believed_where_all_files_are_what_they_were() {
     made_again(&mut alone, 100);
     let looking = alone.call(Call::Lookup { parent: ROOT, name: b"a" });
     assert!(alone.answer(looking).is_some());
+}
+
+/// A creation waits while the journal is replayed, up to number 7. Then there is a connection.
+fn replayed_before_a_creation() -> Alone {
+    let mut alone = Alone::journaled();
+    alone.lost();
+    alone.call(Call::Create { parent: ROOT, name: b"f", mode: 0o644, umask: 0, how: NEW });
+    alone.client.begin_redo();
+    let redone = Redone { boot: BootId(2), next: 7, made: BTreeMap::new(), again: BTreeMap::new() };
+    alone.client.redone(alone.now, redone);
+    alone.outputs();
+    alone.notes.clear();
+    alone.connected_with_leases(2, 7);
+    alone
+}
+
+/// The creation is sent, and the journal has this note of it already.
+fn is_sent_after(alone: &Alone, note: Note) {
+    let sent = alone.asked.iter().position(|(_, request)| matches!(request, Request::Put(_))).unwrap();
+    assert!(alone.notes.iter().any(|(noted, before)| *noted == note && *before <= sent), "{:?}", alone.notes);
+}
+
+/// The ping that is sent in front of the changes, which wait.
+fn ping_alone(alone: &mut Alone) -> Tag {
+    let (tag, request) = alone.asked.pop_front().unwrap();
+    assert!(matches!(request, Request::Ping(_)), "{request:?}");
+    assert!(alone.asked.is_empty(), "{:?}", alone.asked);
+    assert!(alone.notes.is_empty(), "{:?}", alone.notes);
+    tag
+}
+
+// S-100
+#[test]
+fn changes_after_a_replay_wait_for_exclusivity_and_count_as_exclusive() {
+    let mut alone = replayed_before_a_creation();
+    ping_alone(&mut alone);
+    alone.reply(NOTAG, &Reply::Alone(Ralone { serial: 1, alone: true })).unwrap();
+    is_sent_after(&alone, Note::Alone(Some(7)));
+}
+
+// S-100
+#[test]
+fn changes_after_a_replay_are_sent_once_exclusivity_is_not_granted() {
+    let mut alone = replayed_before_a_creation();
+    let tag = ping_alone(&mut alone);
+    alone.reply(tag, &Reply::Ping(Rping {})).unwrap();
+    is_sent_after(&alone, Note::Alone(None));
+}
+
+// S-100
+#[test]
+fn changes_after_a_replay_wait_again_when_the_connection_is_lost() {
+    let mut alone = replayed_before_a_creation();
+    ping_alone(&mut alone);
+    alone.lost();
+    alone.notes.clear();
+    alone.connected_with_leases(2, 7);
+    ping_alone(&mut alone);
 }
