@@ -99,9 +99,6 @@ pub(crate) struct Requests {
     numbers: Numbers,
     /// Changes are not numbered for now.
     are_numbers_held: bool,
-    /// After a replay: the number of the first change, of which none was sent since. Changes wait until the server has said whether the
-    /// session is exclusive, so that the journal has it right when the server's machine loses power again.
-    pub(crate) unsent_from: Option<u64>,
     held: VecDeque<Held>,
     next_tag: u16,
     next_order: u64,
@@ -132,7 +129,6 @@ impl Requests {
             waiting: VecDeque::new(),
             numbers: Numbers::default(),
             are_numbers_held: false,
-            unsent_from: None,
             held: VecDeque::new(),
             next_tag: 0,
             next_order: 0,
@@ -162,6 +158,21 @@ impl Requests {
     /// The number of the change that is issued next.
     pub(crate) fn next_number(&self) -> u64 {
         self.numbers.next()
+    }
+
+    /// Holds all changes that are issued from now on.
+    pub(crate) fn hold_changes(&mut self) {
+        self.numbers.held_from = Some(self.numbers.next());
+    }
+
+    /// Sends changes again.
+    pub(crate) fn release_changes(&mut self) {
+        self.numbers.held_from = None;
+    }
+
+    /// The number of the first change that is held, if changes are.
+    pub(crate) fn held_from(&self) -> Option<u64> {
+        self.numbers.held_from
     }
 
     /// All changes with lower numbers are answered.
@@ -215,9 +226,6 @@ impl Requests {
         }
         let first = self.waiting.front_mut()?;
         if first.request.is_change() {
-            if self.unsent_from.is_some() {
-                return None;
-            }
             match self.numbers.give(&mut first.number) {
                 Turn::Goes => {}
                 Turn::Behind(told) => return Some((Request::Number(told).encode(NOTAG), Lane::Changes)),
@@ -307,15 +315,19 @@ impl Requests {
         Ok(())
     }
 
-    /// The reason why a call waits, and the name of the newest request that was made for it.
+    /// The reason why a call waits, and the name of the request that explains it: one that waits for another client at the server before
+    /// one that is on its way, and a newer one before an older one. Others may run beside the call's own.
     pub(crate) fn wait_of(&self, call: CallId) -> Option<(Cause, &'static str)> {
+        let cause_of = |outstanding: &Outstanding| match &outstanding.request {
+            _ if outstanding.origin.is_parked() => Cause::Recall,
+            Request::Lock(lock) if lock.action == LockAction::Wait => Cause::Lock,
+            _ => Cause::Wire,
+        };
         let sent = self.sent.values().filter(|outstanding| outstanding.origin.call == Some(call));
-        if let Some(outstanding) = sent.max_by_key(|outstanding| outstanding.order) {
-            let cause = match &outstanding.request {
-                _ if outstanding.origin.is_parked() => Cause::Recall,
-                Request::Lock(lock) if lock.action == LockAction::Wait => Cause::Lock,
-                _ => Cause::Wire,
-            };
+        let sent = sent.map(|outstanding| (cause_of(outstanding), outstanding));
+        if let Some((cause, outstanding)) =
+            sent.max_by_key(|(cause, outstanding)| (*cause != Cause::Wire, outstanding.order))
+        {
             return Some((cause, outstanding.request.name()));
         }
         let cause = if self.link.is_up() { Cause::Queue } else { Cause::Offline };

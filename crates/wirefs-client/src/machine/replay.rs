@@ -79,7 +79,7 @@ impl Client {
     pub fn not_redone(&mut self, now: Time) {
         self.now = now;
         self.requests.release_numbers();
-        self.requests.unsent_from = None;
+        self.requests.release_changes();
         self.forget_below(self.requests.next_number());
     }
 
@@ -105,7 +105,7 @@ impl Client {
         let departure = self.requests.outgoing.request_sent(now);
         let settled = self.requests.take_settled(now, departure, is_settled);
         self.forget_below(self.requests.next_number());
-        self.requests.unsent_from = Some(self.requests.next_number());
+        self.requests.hold_changes();
         self.journal_again();
         // The changes were sent again before what counts as asked for now, so that their times say nothing of the server's clock.
         let server_clock = self.exclusive.unconfirmed.server_clock;

@@ -120,7 +120,7 @@ impl Client {
     /// Begins a connection, on which the session is not exclusive at first. After a replay, no change is sent before that is known: Ralone
     /// follows Rattach at once, or the reply to this ping comes without it.
     pub(crate) fn await_exclusivity(&mut self, is_numbered: bool) {
-        if self.requests.unsent_from.is_some() && is_numbered {
+        if self.requests.held_from().is_some() && is_numbered {
             self.requests.wait_first(self.now, vec![(Request::Ping(Tping {}), Pending::IGNORE)]);
         } else {
             self.not_exclusive();
@@ -129,13 +129,13 @@ impl Client {
 
     /// Notes that changes are sent from now on, and that the session is not exclusive.
     fn not_exclusive(&mut self) {
-        self.requests.unsent_from = None;
+        self.requests.release_changes();
         self.note_alone(false);
     }
 
     /// Takes in a reply over the first connection: a Ralone that follows Rattach would have come before.
     pub(crate) fn exclusivity_not_granted(&mut self) {
-        if self.requests.unsent_from.is_some() {
+        if self.requests.held_from().is_some() {
             self.not_exclusive();
         }
     }
@@ -143,7 +143,7 @@ impl Client {
     /// Takes in the server's statement whether the session is exclusive.
     pub(crate) fn exclusivity_changed(&mut self, told: Ralone) {
         self.note_alone(told.alone);
-        self.requests.unsent_from = None;
+        self.requests.release_changes();
         self.exclusive.unconfirmed.was_exclusive = false;
         if told.alone {
             (self.exclusive.unconfirmed.is_alone, self.exclusive.unconfirmed.shares) = (true, None);
@@ -164,7 +164,7 @@ impl Client {
     /// Notes in the journal whether changes from now on are those of an exclusive session.
     pub(crate) fn note_alone(&mut self, is_alone: bool) {
         if self.config.journal {
-            let from = is_alone.then(|| self.requests.unsent_from.unwrap_or(self.requests.next_number()));
+            let from = is_alone.then(|| self.requests.held_from().unwrap_or(self.requests.next_number()));
             self.output(Output::JournalNote(Note::Alone(from)));
         }
     }

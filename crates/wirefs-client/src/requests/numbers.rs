@@ -34,6 +34,9 @@ pub(super) struct Numbers {
     told: u64,
     /// Those that were given and are not answered.
     unanswered: BTreeSet<u64>,
+    /// After a replay: the number of the first change, of which none was sent since. Changes wait until the server has said whether the
+    /// session is exclusive, so that the journal has it right when the server's machine loses power again.
+    pub(super) held_from: Option<u64>,
 }
 
 impl Numbers {
@@ -82,6 +85,9 @@ impl Numbers {
     pub(super) fn give(&mut self, number: &mut Option<u64>) -> Turn {
         if !self.is_agreed {
             return Turn::Goes;
+        }
+        if self.held_from.is_some() {
+            return Turn::Waits;
         }
         let given = number.unwrap_or(self.next);
         let answered = self.unanswered.first().map_or(given, |lowest| given.min(*lowest));
