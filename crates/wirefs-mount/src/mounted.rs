@@ -91,6 +91,19 @@ impl MountControl {
         self.engine.meter.finished()
     }
 
+    /// Closes the connection, as if it were lost. The mount dials again at once.
+    pub fn disconnect(&self) {
+        let closer = self.engine.lock().closer.clone();
+        if let Some(closer) = closer {
+            closer.close();
+        }
+    }
+
+    /// Dials now, if there is no connection.
+    pub fn connect_now(&self) {
+        self.engine.dial_now();
+    }
+
     /// Returns the changes that the server does not have now.
     pub fn unsent(&self) -> Unsent {
         self.engine.unsent()

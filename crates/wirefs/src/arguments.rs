@@ -3,6 +3,7 @@
 mod echo;
 mod fsync;
 mod keys;
+mod limits;
 mod mode;
 mod node;
 mod quarantine;
@@ -20,6 +21,7 @@ use wirefs_carrier::Address;
 pub(crate) use echo::{Echo, EchoCommand, EchoHost, EchoMount, EchoStatus, Keep};
 pub(crate) use fsync::Fsync;
 pub(crate) use keys::{Allow, Keys, Revoke};
+pub(crate) use limits::{AtMount, LimitChange, Set, parse_rate};
 use mode::ModeParser;
 pub(crate) use node::{Node, NodeCommand, NodeList, NodeMode, NodeUp};
 pub(crate) use quarantine::{Quarantine, QuarantineAction};
@@ -122,6 +124,12 @@ pub(crate) enum Command {
     Why(Why),
     /// Wait until all written data is on the server's disk
     Sync(Sync),
+    /// Change the rate limits of a mount
+    Set(Set),
+    /// Close the connections of a mount until `wirefs resume`
+    Pause(AtMount),
+    /// Connect a paused mount again
+    Resume(AtMount),
     /// Send the unsent changes of a killed mount to its server
     Recover(Recover),
     /// List, extract and drop changes that servers rejected
@@ -225,6 +233,12 @@ pub(crate) struct Mount {
     /// The disk that fsync waits for; `journal` needs a journal [default: server]
     #[arg(long, value_name = "WHERE")]
     pub(crate) fsync: Option<Fsync>,
+    /// Send at most this many bytes per second over all connections, such as 500K or 2M; `wirefs set` changes it
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    pub(crate) up: Option<u64>,
+    /// Receive at most this many bytes per second
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    pub(crate) down: Option<u64>,
     /// Serve metrics and a live page over HTTP on this address, such as 127.0.0.1:9440
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) metrics: Option<SocketAddr>,

@@ -16,6 +16,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::activity::Sample;
+use crate::arguments::LimitChange;
 use crate::echo::{EchoReport, Plan};
 use crate::status::Report;
 use crate::unsent::Unsent;
@@ -35,6 +36,8 @@ pub(crate) enum ControlRequest {
     Sync,
     /// Report the unsent changes once a second, and the rest of them when the mount has ended.
     AwaitEnd,
+    /// Change the limits of the mount's connections.
+    Limit(LimitChange),
     /// Return the status of a PingFS.
     Echo,
     /// Set the action at unmount, of a PingFS.

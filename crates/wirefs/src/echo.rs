@@ -96,6 +96,8 @@ fn as_mount(arguments: &EchoMount) -> arguments::Mount {
         fsync: None,
         no_cache: true,
         no_prefetch: false,
+        up: None,
+        down: None,
         metrics: arguments.metrics,
         allow_other: arguments.allow_other,
         reports: arguments.reports,

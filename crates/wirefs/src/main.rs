@@ -16,6 +16,7 @@ mod echo;
 mod failure;
 mod identity;
 mod keys;
+mod limits;
 mod manual;
 mod metrics;
 mod mount;
@@ -71,6 +72,9 @@ fn run(command: &Command, words: &[OsString]) -> Result<ExitCode> {
         Command::Top(arguments) => top::run(arguments),
         Command::Why(arguments) => why::run(arguments),
         Command::Sync(arguments) => sync::run(arguments),
+        Command::Set(arguments) => limits::set(arguments),
+        Command::Pause(arguments) => limits::pause(arguments),
+        Command::Resume(arguments) => limits::resume(arguments),
         Command::Checkpoint(arguments) => checkpoint::run(arguments),
         Command::Quarantine(arguments) => quarantine::run(arguments),
         Command::Allow(arguments) => keys::allow(arguments),

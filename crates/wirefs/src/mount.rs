@@ -13,14 +13,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use wirefs_carrier::{Dial, PeerInfo};
+use wirefs_carrier::{Dial, PeerInfo, RateLimitedDial, RateLimits};
 use wirefs_client::Attachment;
 use wirefs_fuse::{MountError, MountOptions};
 use wirefs_mount::{Connected, JournalRecovery, MountControl, MountPlan, MountStep, Mounted};
 
 use crate::arguments;
 use crate::control::ControlSocket;
-use crate::failure::print_error;
+use crate::failure::{failure, print_error};
 use crate::metrics::{MetricsPort, ObservedMount};
 use crate::mountpoint::{self, TableMount};
 use crate::status::Constants;
@@ -62,13 +62,14 @@ pub(crate) fn run_origin(
     }
     let stage = Stage::begin(arguments.foreground)?;
     let metrics = settings.metrics.map(MetricsPort::bind).transpose()?;
-    let ConnectedOrigin { connected, server } = connect(origin, &settings)?;
+    let (ConnectedOrigin { connected, server }, limits) = connect(origin, &settings)?;
     print_pinned_key(connected.peer());
     let constants = Constants {
         source: arguments.source.to_string_lossy().into_owned(),
         read_only: connected.attachment().read_only,
         cache_bytes_max: settings.cache_bytes_max,
         metrics: metrics.as_ref().map(MetricsPort::address).transpose()?,
+        limits,
     };
     let name = constants.source.clone();
     let mounted = mount(connected, &stage, &mountpoint, &settings, &name)?;
@@ -133,8 +134,21 @@ fn examine(path: &Path) -> Result<PathBuf> {
     }
 }
 
-fn connect(origin: Origin, settings: &MountSettings) -> Result<ConnectedOrigin> {
-    origin.connect(settings, |dial, path| plan(settings, dial, path))
+/// Also returns the limits of the connections, unless the tree is in this process.
+fn connect(origin: Origin, settings: &MountSettings) -> Result<(ConnectedOrigin, Option<Arc<RateLimits>>)> {
+    let limits = Arc::new(RateLimits::new(settings.up, settings.down));
+    let limited = |dial| Arc::new(RateLimitedDial::new(dial, Arc::clone(&limits)));
+    let connected = origin.connect(settings, |dial, path| plan(settings, limited(dial), path))?;
+    if connected.server.is_none() {
+        return Ok((connected, Some(limits)));
+    }
+    if settings.up.is_some() || settings.down.is_some() {
+        return Err(failure(
+            "--up and --down limit connections to a wirefs server, and this mount has none",
+            "mount without them",
+        ));
+    }
+    Ok((connected, None))
 }
 
 /// Sends the pending changes in the journals of a source's dead mounts to the server. Mounts nothing.

@@ -155,6 +155,9 @@ pub enum DialError {
         /// The end of ssh's standard error.
         stderr: String,
     },
+    /// The user has paused the connections.
+    #[error("paused; `wirefs resume` connects again")]
+    Paused,
     /// This process is out of file descriptors, threads or memory.
     #[error("this machine has no resources left for a connection: {0}")]
     Resources(io::Error),

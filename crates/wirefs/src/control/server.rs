@@ -17,6 +17,7 @@ use wirefs_pingfs::OpenError;
 use super::end::End;
 use super::{ControlReply, ControlRequest, LINE_BYTES_MAX, address, socket_name};
 use crate::activity::{Activity, Sample};
+use crate::arguments::LimitChange;
 use crate::echo::{self, EchoReport};
 use crate::status::{Constants, Report};
 use crate::unsent::Unsent;
@@ -130,6 +131,7 @@ fn serve_client(stream: UnixStream, host: &Host) -> io::Result<()> {
             Ok(ControlRequest::Sync) => sync(&mut writer, &host.mount)?,
             // The line stays open until the process ends, which the client waits for.
             Ok(ControlRequest::AwaitEnd) => await_end(&mut writer, host)?,
+            Ok(ControlRequest::Limit(change)) => send_reply(&mut writer, &limit(host, change))?,
             Ok(ControlRequest::Echo) => send_reply(
                 &mut writer,
                 &EchoReport::here().map_or_else(no_echo, |report| ControlReply::Echo(Box::new(report))),
@@ -147,6 +149,26 @@ fn serve_client(stream: UnixStream, host: &Host) -> io::Result<()> {
             )?,
         }
     }
+}
+
+/// Changes a limit, pauses or resumes.
+fn limit(host: &Host, change: LimitChange) -> ControlReply {
+    let Some(limits) = &host.constants.limits else {
+        return ControlReply::Failed { message: "it has no connection to a wirefs server".to_owned() };
+    };
+    match change {
+        LimitChange::Up { rate } => limits.up.set(rate),
+        LimitChange::Down { rate } => limits.down.set(rate),
+        LimitChange::Pause => {
+            limits.set_paused(true);
+            host.mount.disconnect();
+        }
+        LimitChange::Resume => {
+            limits.set_paused(false);
+            host.mount.connect_now();
+        }
+    }
+    ControlReply::Done
 }
 
 fn outcome(outcome: Option<Result<(), OpenError>>) -> ControlReply {

@@ -9,7 +9,7 @@ use clap::ValueEnum as _;
 use wirefs_cache::Mode;
 use wirefs_mount::CONNECTIONS_MAX;
 
-use crate::arguments::{self, Fsync, parse_size, parse_span};
+use crate::arguments::{self, Fsync, parse_rate, parse_size, parse_span};
 use crate::failure::failure;
 
 /// The default deadline of a call.
@@ -47,7 +47,7 @@ const KERNEL_OPTIONS: [&str; 16] = [
 ];
 /// Options named in the message about an unknown one.
 const KNOWN_OPTIONS: &str = "ro rw suid nosuid dev nodev exec noexec allow_other default_permissions mode= deadline= hard cache= \
-                     cache_size= no_cache no_prefetch journal no_journal fsync= metrics= threads= connections= identity= known_hosts= ssh_command= port= uid= gid= fsname= remount, flags such as noatime, \
+                     cache_size= no_cache no_prefetch journal no_journal fsync= up= down= metrics= threads= connections= identity= known_hosts= ssh_command= port= uid= gid= fsname= remount, flags such as noatime, \
                      and _netdev noauto user nofail x-…";
 
 /// The settings of a mount.
@@ -82,6 +82,9 @@ pub(super) struct MountSettings {
     pub(super) ssh_command: Option<String>,
     /// The port of ssh.
     pub(super) port: Option<u16>,
+    /// The limits of sending and receiving, in bytes per second.
+    pub(super) up: Option<u64>,
+    pub(super) down: Option<u64>,
     /// The address of metrics and the page.
     pub(super) metrics: Option<SocketAddr>,
     /// Flags for the kernel.
@@ -112,6 +115,8 @@ impl Default for MountSettings {
             known_hosts: None,
             ssh_command: None,
             port: None,
+            up: None,
+            down: None,
             metrics: None,
             extra: Vec::new(),
         }
@@ -168,6 +173,8 @@ impl MountSettings {
                 "mount in mode lease, and without --no-journal",
             ));
         }
+        settings.up = arguments.up.or(settings.up);
+        settings.down = arguments.down.or(settings.down);
         settings.metrics = arguments.metrics.or(settings.metrics);
         settings.allow_other |= arguments.allow_other;
         Ok(settings)
@@ -249,6 +256,8 @@ impl MountSettings {
             "metrics" => {
                 self.metrics = Some(value.parse().map_err(|_| "write an address such as 127.0.0.1:9440")?)
             }
+            "up" => self.up = Some(parse_rate(value)?),
+            "down" => self.down = Some(parse_rate(value)?),
             "uid" => self.uid = Some(number(value)?),
             "gid" => self.gid = Some(number(value)?),
             "port" => self.port = Some(number(value)?),

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use wirefs_carrier::RateLimits;
 use wirefs_client::{AheadStatus, Fate, LateError, LeaseStatus, LinkState, PrefetchStatus, Snapshot};
 use wirefs_mount::{JournalStatus, MountStatus, StoreStatus};
 use wirefs_op::message::attach::Watch;
@@ -22,6 +24,24 @@ pub(crate) struct Constants {
     pub(crate) cache_bytes_max: usize,
     /// The address of metrics and the page.
     pub(crate) metrics: Option<SocketAddr>,
+    /// The rate limits; `None`: the mount has no connection that they could apply to.
+    pub(crate) limits: Option<Arc<RateLimits>>,
+}
+
+/// The rate limits, and whether the user has paused the mount.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Limits {
+    /// Of sending, in bytes per second; none: unlimited.
+    pub(crate) up: Option<u64>,
+    /// Of receiving.
+    pub(crate) down: Option<u64>,
+    pub(crate) paused: bool,
+}
+
+impl Limits {
+    fn of(limits: &RateLimits) -> Limits {
+        Limits { up: limits.up.rate(), down: limits.down.rate(), paused: limits.is_paused() }
+    }
 }
 
 /// The status of one mount.
@@ -44,6 +64,8 @@ pub(crate) struct Report {
     /// Why the last attempt to connect failed; none while connected.
     #[serde(default)]
     pub(crate) connect_error: Option<String>,
+    #[serde(default)]
+    pub(crate) limits: Limits,
     /// Time since the connection was established or lost, in milliseconds.
     pub(crate) connection_age_ms: u64,
     pub(crate) connections_lost: u64,
@@ -321,6 +343,7 @@ impl Report {
             paths: paths.iter().map(Path::of).collect(),
             connected,
             connect_error: dial_error.clone(),
+            limits: constants.limits.as_deref().map(Limits::of).unwrap_or_default(),
             connection_age_ms: ms(snapshot.at.since(since)),
             connections_lost: snapshot.losses,
             connections: u64::from(connected) + snapshot.data_connections as u64,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Report;
-use super::report::{Cache, Counts, Disk, Journal, Leases, Prefetch};
+use super::report::{Cache, Counts, Disk, Journal, Leases, Limits, Prefetch};
 
 /// Returns the status as lines of a name and a value.
 pub(super) fn of(report: &Report) -> String {
@@ -12,6 +12,23 @@ pub(super) fn of(report: &Report) -> String {
     let head = format!("{} on {}{state}", report.source, report.mountpoint);
     let rows = rows(report).into_iter().map(|(name, value)| format!("  {name:<10} {value}"));
     std::iter::once(head).chain(rows).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns whether there is a connection, and since when.
+fn connection_state(report: &Report) -> String {
+    let age = span(Duration::from_millis(report.connection_age_ms));
+    match (report.connected, report.limits.paused) {
+        (true, _) => format!("connected for {age}"),
+        (false, true) => format!("PAUSED for {age}"),
+        (false, false) => format!("NOT CONNECTED for {age}"),
+    }
+}
+
+/// Returns the rate limits, if there are any.
+fn limits(limits: &Limits) -> Option<String> {
+    let of = |name: &str, rate: Option<u64>| rate.map(|rate| format!("{name} {}/s", bytes(rate)));
+    let set: Vec<String> = [of("up", limits.up), of("down", limits.down)].into_iter().flatten().collect();
+    (!set.is_empty()).then(|| set.join(", "))
 }
 
 /// Returns the number of connections, if there is more than one.
@@ -23,9 +40,7 @@ fn others(report: &Report) -> String {
 }
 
 fn rows(report: &Report) -> Vec<(&'static str, String)> {
-    let age = span(Duration::from_millis(report.connection_age_ms));
-    let state =
-        if report.connected { format!("connected for {age}") } else { format!("NOT CONNECTED for {age}") };
+    let state = connection_state(report);
     let losses = match report.connections_lost {
         0 => String::new(),
         count => format!(", connection lost {}", times(count)),
@@ -61,6 +76,7 @@ fn rows(report: &Report) -> Vec<(&'static str, String)> {
     rows.splice(2..2, failed);
     let paths = report.paths.iter().map(|path| ("path", path.to_string()));
     rows.splice(2..2, paths);
+    rows.extend(limits(&report.limits).map(|limits| ("limits", limits)));
     if report.prefetch.asked > 0 {
         rows.push(("prefetched", prefetched(&report.prefetch)));
     }

@@ -17,6 +17,7 @@ mod home;
 mod journal;
 mod keys;
 mod leases;
+mod limits;
 mod listings;
 mod locks;
 mod lost_power;
