@@ -10,7 +10,7 @@ mod quarantine;
 
 use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
@@ -42,6 +42,7 @@ Examples:
   wirefs serve ~/shared
   wirefs serve /srv/data --read-only --listen tls://0.0.0.0:7000 --authorized /etc/wirefs/keys
   wirefs serve . --listen unix:///tmp/here.sock
+  wirefs serve --config /etc/wirefs/serve.toml
 
 The authorized-keys file must contain the key of each client of a tls://
 address. `wirefs identity` prints a client's key; `wirefs allow` adds it. A unix socket admits the user
@@ -166,8 +167,15 @@ pub(crate) enum Command {
 #[command(after_help = SERVE_EXAMPLES)]
 pub(crate) struct Serve {
     /// The directory to export, or a block tree (blocks:///DIR, blocks+memory:), or a 9P server's tree (9p://host:port/tree)
-    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub(crate) directory: PathBuf,
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath, required_unless_present = "config")]
+    pub(crate) directory: Option<PathBuf>,
+    /// Serve the named exports of this TOML file, each as tls://host/NAME
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["directory", "listen", "read_only", "exclusive", "authorized", "metrics", "stdio"]
+    )]
+    pub(crate) config: Option<PathBuf>,
     /// The address to listen on: tls://host:port, unix:///path/of/socket, ether://card or tcp+plain://host:port [default: tls://[::]:6440]
     #[arg(long, value_name = "URL")]
     pub(crate) listen: Vec<Address>,
@@ -186,6 +194,13 @@ pub(crate) struct Serve {
     /// Serve one client on standard input and output, for ssh
     #[arg(long, conflicts_with_all = ["listen", "authorized"])]
     pub(crate) stdio: bool,
+}
+
+impl Serve {
+    /// Returns the directory to export; empty with a configuration file.
+    pub(crate) fn directory(&self) -> &Path {
+        self.directory.as_deref().unwrap_or(Path::new(""))
+    }
 }
 
 #[derive(Debug, Args)]

@@ -1,8 +1,10 @@
 //! `wirefs serve`: exports a directory until a signal.
 
 pub(crate) mod boot;
+mod config;
 mod lease_marker;
 mod ledger;
+mod named;
 mod rights;
 
 use std::collections::BTreeSet;
@@ -43,29 +45,33 @@ pub(crate) fn run(arguments: &arguments::Serve) -> Result<()> {
     let signals =
         Signals::take(&[sys::INTERRUPT, sys::TERMINATE, sys::HANG_UP]).context("cannot block signals")?;
     raise_descriptors();
-    if let Some(blocks) = Blocks::parse(arguments.directory.as_os_str())? {
+    if let Some(file) = &arguments.config {
+        return named::run(file, &signals);
+    }
+    if let Some(blocks) = Blocks::parse(arguments.directory().as_os_str())? {
         return serve_blocks(arguments, &blocks, signals);
     }
-    if let Some(source) = NineSource::parse(arguments.directory.as_os_str().as_bytes()) {
+    if let Some(source) = NineSource::parse(arguments.directory().as_os_str().as_bytes()) {
         let (tree, boot) = nine::open(source?)?;
         return serve_nine(arguments, tree, boot, signals);
     }
-    let boot = boot::id_of(&arguments.directory);
+    let boot = boot::id_of(arguments.directory());
     let detection = if arguments.exclusive {
         DetectionMode::Exclusive
     } else {
         DetectionMode::Watched(WatchKind::Filesystem)
     };
-    let place = identity_of(&arguments.directory);
-    let options = ServeOptions { ledger: ledger_dir(&arguments.directory), place, ..ServeOptions::new(boot) };
+    let place = identity_of(arguments.directory());
+    let options =
+        ServeOptions { ledger: ledger_dir(arguments.directory()), place, ..ServeOptions::new(boot) };
     let host = HostOptions { read_only: arguments.read_only, boot, detection, ..HostOptions::default() };
     if arguments.stdio {
-        let tree = HostTree::open(&arguments.directory, host)?;
+        let tree = HostTree::open(arguments.directory(), host)?;
         return serve_stdio(Server::start(Arc::new(tree), options)?, signals);
     }
-    let markers = open_markers(&arguments.directory);
+    let markers = open_markers(arguments.directory());
     let detection = if markers.is_some() { detection } else { DetectionMode::Nothing };
-    let tree = HostTree::open(&arguments.directory, HostOptions { detection, ..host })?;
+    let tree = HostTree::open(arguments.directory(), HostOptions { detection, ..host })?;
     listen(arguments, Export { tree: Arc::new(tree), options, markers, has_local_programs: true }, signals)
 }
 
@@ -139,7 +145,7 @@ fn listen(arguments: &arguments::Serve, export: Export, signals: Signals) -> Res
     let mut sockets = Vec::new();
     for listener in listeners {
         sockets.extend(listener.address().unix_path().map(Path::to_owned));
-        announce(&arguments.directory, &listener);
+        announce(arguments.directory(), "", &listener);
         router.listen(listener).context("cannot start a thread")?;
     }
     if markers.is_some() && has_local_programs {
@@ -354,22 +360,22 @@ fn tls_options(arguments: &arguments::Serve) -> Result<ListenOptions> {
     Ok(ListenOptions { identity: Some(Arc::new(identity)), authorized_keys: Some(authorized) })
 }
 
-/// Prints one line per listener, once it accepts connections.
-fn announce(directory: &Path, listener: &Listener) {
+/// Prints the address of an export, once the listener accepts connections. `name` is empty for an unnamed export.
+fn announce(directory: &Path, name: &str, listener: &Listener) {
     for warning in listener.warnings() {
         note!("wirefs: {warning}");
     }
     let directory = std::fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
     let address = listener.address();
     let (seen, note) = match address {
-        Address::Tls(host) => (format!("tls://{}/", reachable(host)), shown_key()),
+        Address::Tls(host) => (format!("tls://{}/{name}", reachable(host)), shown_key()),
         Address::TcpPlain(host) => (
-            format!("tcp+plain://{}/", reachable(host)),
+            format!("tcp+plain://{}/{name}", reachable(host)),
             "  NEITHER ENCRYPTED NOR AUTHENTICATED: whoever reaches it has the files".to_owned(),
         ),
         Address::Ether(place) => {
             let place = EtherAddress { remotes: listener.hardware(), cards: place.cards.clone() };
-            (format!("{place}/"), shown_key())
+            (format!("{place}/{name}"), shown_key())
         }
         Address::Unix(_) | Address::Ssh(_) => (address.to_string(), String::new()),
     };

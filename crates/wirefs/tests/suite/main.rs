@@ -24,6 +24,7 @@ mod lost_power;
 mod lost_power_alive;
 mod make_run;
 mod modes;
+mod named_exports;
 mod nine;
 mod nodes;
 mod nodes_journal;

@@ -1,0 +1,94 @@
+//! `wirefs serve --config`: several exports by name.
+
+use std::io::ErrorKind;
+use std::process::Stdio;
+
+use crate::home::{Server, TestHome, WIREFS};
+
+const CONFIG: &str = "\
+listen = [\"tls://127.0.0.1:0\"]
+
+[[export]]
+name = \"photos\"
+path = \"photos\"
+
+[[export]]
+name = \"music\"
+path = \"music\"
+read-only = true
+";
+
+/// Starts a server of two exports.
+fn serve(home: &TestHome) -> Server {
+    home.write("photos/a", "photo\n");
+    home.write("music/b", "song\n");
+    home.write("serve.toml", CONFIG);
+    let mut command = home.command(WIREFS);
+    command.args(["serve", "--config", "serve.toml"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    Server::start(command)
+}
+
+fn allow(home: &TestHome, options: &[&str]) {
+    let line = home.wirefs(&["identity"]).succeeds();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    home.wirefs(&[&["allow"], options, &words].concat()).succeeds();
+}
+
+/// Returns the URL of an export.
+fn url(server: &Server, name: &str) -> String {
+    format!("{}/{name}", server.address().trim_end_matches('/'))
+}
+
+// S-153
+#[test]
+fn each_export_is_mounted_by_its_name_with_its_own_rights() {
+    let home = TestHome::new();
+    allow(&home, &[]);
+    let server = serve(&home);
+    home.wirefs(&["mount", &url(&server, "photos"), "mnt"]).succeeds();
+    assert_eq!(home.read("mnt/a"), "photo\n");
+    std::fs::write(home.path("mnt/new"), "new\n").unwrap();
+    home.wirefs(&["umount", "mnt"]).succeeds();
+    assert_eq!(home.read("photos/new"), "new\n");
+    home.wirefs(&["mount", &url(&server, "music"), "mnt"]).succeeds();
+    assert_eq!(home.read("mnt/b"), "song\n");
+    let refused = std::fs::write(home.path("mnt/new"), "new\n").unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::ReadOnlyFilesystem);
+    home.wirefs(&["umount", "mnt"]).succeeds();
+}
+
+// S-154
+#[test]
+fn key_of_one_export_gets_only_the_name_of_that_export() {
+    let home = TestHome::new();
+    allow(&home, &["--export", "photos"]);
+    let server = serve(&home);
+    for name in ["music", "absent"] {
+        let error = home.wirefs(&["mount", &url(&server, name), "mnt"]).fails_with(&["/photos"]);
+        assert!(!error.contains("/music,") && !error.contains(", /music"), "{error}");
+    }
+    home.wirefs(&["mount", &url(&server, "photos"), "mnt"]).succeeds();
+    assert_eq!(home.read("mnt/a"), "photo\n");
+    home.wirefs(&["umount", "mnt"]).succeeds();
+}
+
+#[test]
+fn error_in_the_configuration_names_its_line() {
+    let home = TestHome::new();
+    home.write("photos/a", "photo\n");
+    let cases = [
+        ("[[export]]\nname = \"a\"\npath = \"photos\"\nreadonly = true\n", ":4: "),
+        ("[[export]]\nname = \"a\"\npath = \"absent\"\n", ":3: "),
+        ("[[export]]\nname = \".a\"\npath = \"photos\"\n", ":2: "),
+        (
+            "[[export]]\nname = \"a\"\npath = \"photos\"\n[[export]]\nname = \"a\"\npath = \"photos\"\n",
+            ":5: ",
+        ),
+        ("listen = [\n\"unix:///tmp/socket\"]\n", ":2: "),
+        ("", "[[export]]"),
+    ];
+    for (text, expected) in cases {
+        home.write("serve.toml", text);
+        home.wirefs(&["serve", "--config", "serve.toml"]).fails_with(&["serve.toml:", expected, "next step"]);
+    }
+}
