@@ -1,7 +1,7 @@
 # The menu; `make` lists it. The logic is in scripts/ and xtask/.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: help run test foreign bench pictures fetch published coherence locks nodes kills power million quick check endure together lint fmt sim circuits fuzz metrics deny install clean
+.PHONY: help run test foreign bench pictures fetch published coherence locks nodes kills power million quick check endure together lint fmt sim circuits fuzz metrics deny install dist clean
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 run: ## serve a directory and mount it until Ctrl-C; RTT=85 puts a line between, FROM=host:dir AT=mnt is the real thing
@@ -36,4 +36,5 @@ fuzz: ## run the property tests of all decoders with CASES=20000 cases each
 metrics: ; @cargo xtask metrics ## figures of the code
 deny: ; @scripts/need deny && target/tools/bin/cargo-deny check ## licences and advisories of dependencies; installs cargo-deny (5 minutes)
 install: ; @scripts/need build && PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" scripts/install ## build for release and install to PREFIX=/usr/local
+dist: ; @scripts/need dist && cargo xtask dist $(ARGS) ## packages, static programs and checksums of this commit, into target/dist/out; ARGS=x86_64
 clean: ; rm -rf target try ## remove what builds and runs left here

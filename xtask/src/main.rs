@@ -1,7 +1,8 @@
-//! Checks of this repository, run as `cargo xtask layers`, `cargo xtask tidy` and `cargo xtask metrics`.
+//! Checks of this repository, run as `cargo xtask layers`, `cargo xtask tidy` and `cargo xtask metrics`, and its packages,
+//! made by `cargo xtask dist`.
 //!
 //! *Holds*: a check reads the repository and reports; it changes nothing. All findings are reported at once, each with
-//! its fix.
+//! its fix. `dist` writes below `target/dist` only.
 //!
 //! *Never*: shipped.
 //!
@@ -16,6 +17,7 @@ use crate::finding::Finding;
 use crate::tree::Tree;
 
 mod commits;
+mod dist;
 mod finding;
 mod layers;
 mod metrics;
@@ -28,7 +30,9 @@ usage: cargo xtask CHECK...
   layers    each dependency is one that the crate table in ARCHITECTURE.md allows
   tidy      sizes, names, panics, tests, documents, ids and words follow the rules of CONTRIBUTING.md
   commits   subjects of new commits are imperative, have an area, and at most 72 columns
-  metrics   the figures of this code base";
+  metrics   the figures of this code base
+usage: cargo xtask dist [MACHINE...]
+  packages of this commit into target/dist, for x86_64 and aarch64 unless named";
 
 fn main() -> ExitCode {
     match run() {
@@ -46,6 +50,12 @@ fn run() -> anyhow::Result<ExitCode> {
         bail!("no check named\n{USAGE}");
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent folder")?;
+    if let Some((command, machines)) = checks.split_first()
+        && command == "dist"
+    {
+        dist::run(root, machines)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let tree = Tree::read(root)?;
     let mut findings = Vec::new();
     for check in &checks {
