@@ -48,6 +48,30 @@ impl Gate {
         FileSystemClient::new(self.channel.clone()).max_decoding_message_size(2 << 20)
     }
 
+    /// Stops the gate, so that it answers nothing, and waits until each of its threads has stopped.
+    pub(crate) fn freeze(&self) {
+        self.signal("-STOP");
+        let is_stopped = |task: PathBuf| {
+            // A thread that has ended does not answer either.
+            let Ok(stat) = std::fs::read_to_string(task.join("stat")) else { return true };
+            stat.rsplit(')').next().unwrap().trim_start().starts_with('T')
+        };
+        let tasks = || std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        while !tasks().all(|task| is_stopped(task.unwrap().path())) {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Lets a frozen gate go on.
+    pub(crate) fn thaw(&self) {
+        self.signal("-CONT");
+    }
+
+    fn signal(&self, signal: &str) {
+        let sent = Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    }
+
     /// Writes a new file as a local program, and waits until the gate has noticed all of it.
     pub(crate) fn write(&self, name: &str, contents: impl AsRef<[u8]>) {
         let size = contents.as_ref().len() as u64;
