@@ -36,7 +36,7 @@ while read -r command; do
     case $command in
         disk)
             # The device may still be held for a moment by the mount before.
-            for try in 1 2 3 4 5 6 7 8 9; do mount -o "$OPTIONS" "$DEVICE" disk && break; sleep 0.1; done
+            for try in $(seq 300); do mount -o "$OPTIONS" "$DEVICE" disk && break; sleep 0.1; done
             mountpoint -q disk || exit
             mkdir -p disk/export disk/state
             ;;
@@ -47,7 +47,11 @@ while read -r command; do
         cut) xfs_io -x -c shutdown disk || exit ;;
         write_log) : >disk/synced && sync disk/synced || exit ;;
         write_all) sync -f disk || exit ;;
-        off) until umount --no-canonicalize disk 2>none; do sleep 0.02; done ;;
+        off)
+            # A process that keeps a file open there forever must not make the test wait as long.
+            for try in $(seq 6000); do umount --no-canonicalize disk 2>none && break; sleep 0.02; done
+            ! mountpoint -q disk || exit
+            ;;
         reset) ss --kill --tcp state established >none || exit ;;
     esac
     echo "$command"
