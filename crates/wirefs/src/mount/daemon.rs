@@ -70,12 +70,14 @@ pub(super) fn detach(mountpoint: &Path, control: &MountControl) -> Result<()> {
 /// # Errors
 /// Fails if the command has ended; then the caller must clean up.
 pub(crate) fn report_and_detach(mountpoint: &Path) -> Result<()> {
+    let output = leave_terminal(mountpoint).context("cannot leave the terminal")?;
     let reported = writeln!(std::io::stdout(), "{READY}").and_then(|()| std::io::stdout().flush());
     reported.map_err(|error| anyhow!("the command that started the mount ended: {error}"))?;
-    detach_terminal(mountpoint).context("cannot leave the terminal")
+    rustix::stdio::dup2_stdout(&output).context("cannot leave the terminal")
 }
 
-fn detach_terminal(mountpoint: &Path) -> Result<()> {
+/// Leaves the terminal, but for standard output, whose replacement is returned. All lines after the report are in the log.
+fn leave_terminal(mountpoint: &Path) -> Result<File> {
     // Fails only for a process group leader, which a child is not.
     let _session = rustix::process::setsid();
     // A process's working directory cannot be unmounted.
@@ -84,10 +86,11 @@ fn detach_terminal(mountpoint: &Path) -> Result<()> {
         OpenOptions::new().read(true).write(true).open("/dev/null").context("cannot open /dev/null")?;
     let log = open_log(mountpoint).ok();
     rustix::stdio::dup2_stdin(&nothing)?;
-    rustix::stdio::dup2_stdout(log.as_ref().unwrap_or(&nothing))?;
-    rustix::stdio::dup2_stderr(log.as_ref().unwrap_or(&nothing))?;
+    let output = log.unwrap_or(nothing);
+    // Before the log is one, so that no line of it lacks the time.
     wirefs_mount::log::begin_file();
-    Ok(())
+    rustix::stdio::dup2_stderr(&output)?;
+    Ok(output)
 }
 
 /// Opens the log of a mountpoint, below the state directory. Without a home directory there is none.
