@@ -76,7 +76,7 @@ impl Release {
         let version = version_of(&manifest)?;
         let epoch = match std::env::var("SOURCE_DATE_EPOCH") {
             Ok(epoch) => epoch,
-            Err(_) => Tool::new(root, "git").words("log -1 --format=%ct").read().context(
+            Err(_) => Tool::new(root, "git").split_args("log -1 --format=%ct").read().context(
                 "the time of the commit is unknown: run this in a clone, or set SOURCE_DATE_EPOCH",
             )?,
         };
@@ -111,7 +111,7 @@ impl Release {
     fn checksums(&self) -> anyhow::Result<()> {
         let mut names = self.names()?;
         names.retain(|name| name != "SHA256SUMS");
-        let sums = Tool::new(&self.out, "sha256sum").words("--").args(names).read()?;
+        let sums = Tool::new(&self.out, "sha256sum").split_args("--").args(names).read()?;
         fs::write(self.out.join("SHA256SUMS"), sums).context("cannot write SHA256SUMS")
     }
 

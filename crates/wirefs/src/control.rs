@@ -13,6 +13,7 @@ pub(crate) use server::ControlSocket;
 
 use std::net::IpAddr;
 
+use anyhow::{Result, anyhow};
 use serde::{Deserialize, Serialize};
 
 use crate::activity::Sample;
@@ -79,6 +80,26 @@ pub(crate) enum ControlReply {
         /// The message for the user.
         message: String,
     },
+}
+
+impl ControlReply {
+    /// Returns the outcome of a request that only succeeds or fails; a failure has its message for the user.
+    ///
+    /// # Errors
+    /// The reply is of another kind.
+    pub(crate) fn outcome(self) -> Result<std::result::Result<(), String>> {
+        match self {
+            ControlReply::Done => Ok(Ok(())),
+            ControlReply::Failed { message } => Ok(Err(message)),
+            ControlReply::Status(_)
+            | ControlReply::Sample(_)
+            | ControlReply::Echo(_)
+            | ControlReply::Progress(_)
+            | ControlReply::Ended(_) => {
+                Err(anyhow!("the process that serves the mount sent an unexpected answer"))
+            }
+        }
+    }
 }
 
 /// Returns the socket's name in the runtime directory.

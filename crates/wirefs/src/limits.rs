@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Result, anyhow};
 
 use crate::arguments::{self, LimitChange};
-use crate::control::{ControlReply, ControlRequest};
+use crate::control::ControlRequest;
 use crate::failure::failure;
 use crate::status::connect;
 
@@ -29,18 +29,10 @@ fn change(mountpoint: &Path, change: LimitChange) -> Result<()> {
     let no_answer =
         |error: std::io::Error| anyhow!("the process that serves the mount does not answer: {error}");
     process.send(ControlRequest::Limit(change)).map_err(no_answer)?;
-    match process.answer().map_err(no_answer)? {
-        ControlReply::Done => Ok(()),
-        ControlReply::Failed { message } => Err(failure(
+    process.answer().map_err(no_answer)?.outcome()?.map_err(|message| {
+        failure(
             format!("the limits of {} cannot be changed: {message}", mountpoint.display()),
             "only mounts of a wirefs server have limits",
-        )),
-        ControlReply::Status(_)
-        | ControlReply::Sample(_)
-        | ControlReply::Echo(_)
-        | ControlReply::Progress(_)
-        | ControlReply::Ended(_) => {
-            Err(anyhow!("the process that serves the mount sent an unexpected answer"))
-        }
-    }
+        )
+    })
 }

@@ -18,12 +18,7 @@ pub(crate) fn run(arguments: &arguments::Sync) -> Result<()> {
     loop {
         match line.answer().map_err(no_answer)? {
             ControlReply::Progress(unsent) => progress.show(&format!("{} to send", unsent.amount())),
-            reply @ (ControlReply::Done
-            | ControlReply::Failed { .. }
-            | ControlReply::Status(_)
-            | ControlReply::Sample(_)
-            | ControlReply::Echo(_)
-            | ControlReply::Ended(_)) => {
+            reply => {
                 progress.clear();
                 return outcome(reply, arguments);
             }
@@ -32,21 +27,13 @@ pub(crate) fn run(arguments: &arguments::Sync) -> Result<()> {
 }
 
 fn outcome(reply: ControlReply, arguments: &arguments::Sync) -> Result<()> {
-    match reply {
-        ControlReply::Done => Ok(()),
-        ControlReply::Failed { message } => Err(failure(
+    reply.outcome()?.map_err(|message| {
+        failure(
             format!("not everything is on the server's disk: {message}"),
             format!(
                 "see `wirefs status {}`, and try again when the server answers",
                 arguments.mountpoint.display()
             ),
-        )),
-        ControlReply::Status(_)
-        | ControlReply::Sample(_)
-        | ControlReply::Echo(_)
-        | ControlReply::Progress(_)
-        | ControlReply::Ended(_) => {
-            Err(anyhow!("the process that serves the mount sent an unexpected answer"))
-        }
-    }
+        )
+    })
 }

@@ -13,9 +13,11 @@ use crate::dist::{PACKAGE, Release};
 pub(super) fn make(release: &Release, machine: &Machine, staged: &Path) -> anyhow::Result<()> {
     let name = format!("{PACKAGE}-{}-{}-linux-musl.tar.xz", release.version, machine.name);
     Tool::new(staged, "tar")
-        .words("--create --sort=name --owner=0 --group=0 --numeric-owner --format=gnu --mode=go=rX,u+rw,a-s")
+        .split_args(
+            "--create --sort=name --owner=0 --group=0 --numeric-owner --format=gnu --mode=go=rX,u+rw,a-s",
+        )
         .args([format!("--mtime=@{}", release.epoch), "--use-compress-program=xz -9 -T1".into()])
         .arg_path("--file", &release.out.join(name))
-        .words("usr")
+        .split_args("usr")
         .run()
 }

@@ -68,12 +68,14 @@ struct Locked {
 pub(super) fn make(release: &Release) -> anyhow::Result<()> {
     let root = &release.root;
     let words = "metadata --locked --format-version 1 --filter-platform x86_64-unknown-linux-musl";
-    let metadata = serde_json::from_str(&Tool::new(root, "cargo").words(words).read()?)?;
+    let metadata = serde_json::from_str(&Tool::new(root, "cargo").split_args(words).read()?)?;
     let lock = fs::read_to_string(root.join("Cargo.lock")).context("cannot read Cargo.lock")?;
     let lock = toml::from_str(&lock).context("Cargo.lock has an unknown form")?;
-    let rustc = Tool::new(root, "rustc").words("--version").read()?;
-    let time =
-        Tool::new(root, "date").words("-u +%FT%TZ").args(["-d", &format!("@{}", release.epoch)]).read()?;
+    let rustc = Tool::new(root, "rustc").split_args("--version").read()?;
+    let time = Tool::new(root, "date")
+        .split_args("-u +%FT%TZ")
+        .args(["-d", &format!("@{}", release.epoch)])
+        .read()?;
     let head = json!({
         "spdxVersion": "SPDX-2.3",
         "dataLicense": "CC0-1.0",

@@ -24,8 +24,8 @@ impl Tool {
     }
 
     /// Adds arguments, separated by blanks.
-    pub(super) fn words(self, words: &str) -> Tool {
-        self.args(words.split(' '))
+    pub(super) fn split_args(self, arguments: &str) -> Tool {
+        self.args(arguments.split(' '))
     }
 
     /// Adds arguments.

@@ -29,7 +29,7 @@ pub(super) fn make(release: &Release, machine: &Machine, staged: &Path) -> anyho
     for entry in fs::read_dir(staged.join("usr/share/man/man1")).context("no manual pages are staged")? {
         pages.push(entry?.path());
     }
-    Tool::new(staged, "gzip").words("-9 -n --").args(pages).run()?;
+    Tool::new(staged, "gzip").split_args("-9 -n --").args(pages).run()?;
     let completions = staged.join("usr/share/zsh");
     fs::rename(completions.join("site-functions"), completions.join("vendor-completions"))?;
 
@@ -44,9 +44,9 @@ pub(super) fn make(release: &Release, machine: &Machine, staged: &Path) -> anyho
         fs::set_permissions(control.join(script), fs::Permissions::from_mode(0o755))?;
     }
     let name = format!("{PACKAGE}_{}_{}.deb", release.version, machine.debian);
-    Tool::new(&release.root, "chmod").words("-R go=rX,u+rw").args([staged]).run()?;
+    Tool::new(&release.root, "chmod").split_args("-R go=rX,u+rw").args([staged]).run()?;
     Tool::new(&release.root, "dpkg-deb")
-        .words("--root-owner-group --uniform-compression --threads-max=1 -Zxz -z9 --build")
+        .split_args("--root-owner-group --uniform-compression --threads-max=1 -Zxz -z9 --build")
         .args([staged.as_os_str(), release.out.join(name).as_os_str()])
         .set("SOURCE_DATE_EPOCH", &release.epoch)
         .run()

@@ -52,7 +52,7 @@ impl Machine {
         if !Path::new(rust.trim()).is_dir() {
             bail!("Rust for {0} is not installed: rustup target add {0}", self.target());
         }
-        Tool::new(here, self.compiler).words("-dumpversion").read().map(drop)
+        Tool::new(here, self.compiler).split_args("-dumpversion").read().map(drop)
     }
 
     /// Builds the static program.

@@ -13,7 +13,7 @@ use crate::gauge::Gauge;
 use crate::in_process::InProcessPeer;
 use crate::lost::CarrierLost;
 
-/// INVARIANT: `admitted` has frames only after the inner sink was blocked; they were subtracted from the limit.
+/// INVARIANT: `admitted` has frames only after the inner sink was blocked; the limit counts them as sent.
 pub(super) struct RateLimitedSink {
     inner: Box<dyn FrameSink>,
     limits: Arc<RateLimits>,

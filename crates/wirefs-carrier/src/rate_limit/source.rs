@@ -28,12 +28,9 @@ impl RateLimitedSource {
 
 impl FrameSource for RateLimitedSource {
     fn receive(&mut self) -> Result<Option<Bytes>, CarrierLost> {
-        // A closed carrier is left to the inner source, which says why.
-        while !self.limits.down.wait(Duration::from_secs(5), || !self.closer.is_closed()) {
-            if self.closer.is_closed() {
-                break;
-            }
-        }
+        // The inner source reports the reason why a carrier is closed.
+        let is_open = || !self.closer.is_closed();
+        while !self.limits.down.wait(Duration::from_secs(5), is_open) && is_open() {}
         let body = self.inner.receive()?;
         if let Some(body) = &body {
             self.limits.down.subtract(PREFIX_BYTES + body.len());

@@ -72,8 +72,8 @@ fn is_sent_after(alone: &Alone, note: Note) {
     assert!(alone.notes.iter().any(|(noted, before)| *noted == note && *before <= sent), "{:?}", alone.notes);
 }
 
-/// The ping that is sent in front of the changes, which wait.
-fn ping_alone(alone: &mut Alone) -> Tag {
+/// Takes the ping that is sent before the changes, which wait.
+fn take_first_ping(alone: &mut Alone) -> Tag {
     let (tag, request) = alone.asked.pop_front().unwrap();
     assert!(matches!(request, Request::Ping(_)), "{request:?}");
     assert!(alone.asked.is_empty(), "{:?}", alone.asked);
@@ -85,7 +85,7 @@ fn ping_alone(alone: &mut Alone) -> Tag {
 #[test]
 fn changes_after_a_replay_wait_for_exclusivity_and_count_as_exclusive() {
     let mut alone = replayed_before_a_creation();
-    ping_alone(&mut alone);
+    take_first_ping(&mut alone);
     alone.reply(NOTAG, &Reply::Alone(Ralone { serial: 1, alone: true })).unwrap();
     is_sent_after(&alone, Note::Alone(Some(7)));
 }
@@ -94,7 +94,7 @@ fn changes_after_a_replay_wait_for_exclusivity_and_count_as_exclusive() {
 #[test]
 fn changes_after_a_replay_are_sent_once_exclusivity_is_not_granted() {
     let mut alone = replayed_before_a_creation();
-    let tag = ping_alone(&mut alone);
+    let tag = take_first_ping(&mut alone);
     alone.reply(tag, &Reply::Ping(Rping {})).unwrap();
     is_sent_after(&alone, Note::Alone(None));
 }
@@ -103,9 +103,9 @@ fn changes_after_a_replay_are_sent_once_exclusivity_is_not_granted() {
 #[test]
 fn changes_after_a_replay_wait_again_when_the_connection_is_lost() {
     let mut alone = replayed_before_a_creation();
-    ping_alone(&mut alone);
+    take_first_ping(&mut alone);
     alone.lost();
     alone.notes.clear();
     alone.connected_with_leases(2, 7);
-    ping_alone(&mut alone);
+    take_first_ping(&mut alone);
 }
