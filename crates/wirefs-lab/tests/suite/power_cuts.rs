@@ -22,8 +22,9 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use wirefs_lab::random::Random;
 
 use crate::machine::{FileSystem, Kept, Logs};
@@ -120,6 +121,8 @@ struct Cuts<'a> {
     server: &'a Kept<'a>,
     progress: &'a Progress,
     dice: Random,
+    /// The start of the server that runs.
+    served_at: Instant,
 }
 
 impl Cuts<'_> {
@@ -167,25 +170,30 @@ impl Cuts<'_> {
             // It has failed, and says why.
             return;
         }
-        wait_for("the server's replies", || self.unanswered() == 0);
+        wait_for("the server's replies", || self.is_settled());
         let disk = Snapshot::of(&self.server.on_disk(), ALL);
         Snapshot::of(self.mount, ALL).assert_same(&disk, "the mount beside the disk");
         self.progress.is_held.store(false, Ordering::SeqCst);
     }
 
-    /// How many changes in the journal have no reply yet.
-    fn unanswered(&self) -> u64 {
-        let status = self.site.wirefs(&["status", "--json", self.mount.to_str().unwrap()]).succeeds();
-        let number = status.split("\"unanswered_changes\":").nth(1).unwrap();
-        let digits: String = number.trim_start().chars().take_while(char::is_ascii_digit).collect();
-        digits.parse().unwrap()
+    /// Whether the server that runs has answered all changes. Changes that the last server answered count as answered until the mount is
+    /// connected to this one and sends them again.
+    fn is_settled(&self) -> bool {
+        let text = self.site.wirefs(&["status", "--json", self.mount.to_str().unwrap()]).succeeds();
+        let status: Value = serde_json::from_str(&text).unwrap();
+        let connected_for = Duration::from_millis(status["connection_age_ms"].as_u64().unwrap());
+        status["connected"] == true
+            && connected_for < self.served_at.elapsed()
+            && status["in_flight"].as_object().unwrap().values().all(|count| count == 0)
+            && status["journal"]["unanswered_changes"] == 0
     }
 
-    fn lose_power(&self, work: &impl Work) -> Vec<String> {
+    fn lose_power(&mut self, work: &impl Work) -> Vec<String> {
         let before = work.promises();
         self.server.lose_power();
         self.server.boot();
         let missing = work.missing(&before, &work.promises(), &self.server.on_disk());
+        self.served_at = Instant::now();
         self.server.serve();
         missing
     }
@@ -206,7 +214,14 @@ fn run<W: Work>(name: &str, file_system: FileSystem, work: impl FnOnce(&Path, &P
         });
         let (over, _abort) = (Over(&progress), AbortAfterFailure(&mount));
         let dice = Random::new(seed);
-        let mut power = Cuts { site: &site, mount: &mount, server: &server, progress: &progress, dice };
+        let mut power = Cuts {
+            site: &site,
+            mount: &mount,
+            server: &server,
+            progress: &progress,
+            dice,
+            served_at: Instant::now(),
+        };
         for number in 1..=cuts {
             let before = progress.begun.load(Ordering::SeqCst);
             wait_for("the program to be at work", || {
