@@ -3,21 +3,26 @@
 //! A program with sequential calls uses one CPU at a time, and so does the thread that answers it. On two CPUs each
 //! call and each answer wakes a sleeping CPU, which takes several times longer than the work itself: 50 µs instead
 //! of 8 on a machine with two virtual CPUs. The kernel wakes a thread on its last CPU, so a thread that was moved
-//! away from its caller stays away. Therefore the thread periodically checks the caller's CPU and moves there. It
-//! is not pinned.
+//! away from its caller stays away. Therefore it is periodically moved to the caller's CPU. It is not pinned.
+//!
+//! Only `/proc/PID/stat` tells a caller's CPU, and since Linux 6.18 reading it waits while that process is in
+//! `execve`. An `execve` closes files, and each close of a file in the mount waits for a thread of the mount. So a
+//! thread of its own reads and moves ([`Mover`]): threads that answer calls never wait for a caller.
 //!
 //! | sequential calls | |
 //! |---|---|
-//! | of one program, with little data | the thread moves: it checks after 4 calls, 8, 16 …, then every 1,024 |
+//! | of one program, with little data | the thread is moved, with checks after 4 calls, 8, 16 …, then every 1,024 |
 //! | of several programs | the scheduler decides: all CPUs are in use already |
 //! | with much data | the scheduler decides: one thread reads ahead while the other copies |
 
 #[cfg(test)]
 mod tests;
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+use rustix::thread::{CpuSet, Pid, gettid, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
+use std::sync::mpsc::{self, SyncSender};
+use std::thread;
 use wirefs_client::call::Call;
 
 /// Calls of one program before the first check.
@@ -72,21 +77,58 @@ pub(crate) fn has_much_data(call: &Call<'_>) -> bool {
     }
 }
 
-/// Moves the calling thread to the last CPU of `caller`, if that is allowed; later the kernel may move it anywhere.
-/// `None`: it stays.
+/// A thread that answers calls, and the caller to whose CPU it is to move.
+#[derive(Debug)]
+struct Move {
+    thread: Pid,
+    /// The CPU of `thread`.
+    processor: usize,
+    caller: u32,
+}
+
+/// Moves threads that answer calls. Its own thread ends with the last clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Mover(SyncSender<Move>);
+
+impl Mover {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub(crate) fn start() -> io::Result<Mover> {
+        let (sender, moves) = mpsc::sync_channel(1);
+        thread::Builder::new().name("wirefs-affinity".into()).spawn(move || {
+            for next in moves {
+                // Without the rights, or after the end of the caller, the thread stays where it is.
+                let _moved = carry_out(&next);
+            }
+        })?;
+        Ok(Mover(sender))
+    }
+
+    /// Has the calling thread moved to the last CPU of `caller` soon. Skipped while another move waits.
+    ///
+    /// # Cost
+    /// The wake-up of a thread.
+    pub(crate) fn move_to(&self, caller: u32) {
+        let _skipped = self.0.try_send(Move { thread: gettid(), processor: sched_getcpu(), caller });
+    }
+}
+
+/// `None`: the thread stays.
 ///
 /// # Cost
 /// Three system calls, and three more to move.
-pub(crate) fn move_to(caller: u32) -> Option<()> {
-    let processor = processor_of(caller).filter(|processor| *processor != sched_getcpu())?;
-    let allowed = sched_getaffinity(None).ok()?;
-    if processor >= CpuSet::MAX_CPU || !allowed.is_set(processor) {
+fn carry_out(Move { thread, processor, caller }: &Move) -> Option<()> {
+    let wanted = processor_of(*caller).filter(|wanted| wanted != processor)?;
+    let allowed = sched_getaffinity(Some(*thread)).ok()?;
+    if wanted >= CpuSet::MAX_CPU || !allowed.is_set(wanted) {
         return None;
     }
     let mut there = CpuSet::new();
-    there.set(processor);
-    sched_setaffinity(None, &there).ok()?;
-    sched_setaffinity(None, &allowed).ok()
+    there.set(wanted);
+    sched_setaffinity(Some(*thread), &there).ok()?;
+    sched_setaffinity(Some(*thread), &allowed).ok()
 }
 
 fn processor_of(thread: u32) -> Option<usize> {

@@ -1,6 +1,6 @@
 //! The threads that serve a mount.
 
-use crate::affinity::{self, CallerAffinity};
+use crate::affinity::{self, CallerAffinity, Mover};
 use crate::answer::{Expects, encode_error};
 use crate::device::{Connection, Device, Received};
 use crate::init::{self, Negotiated, Offer, Outcome};
@@ -142,12 +142,14 @@ impl Session {
             negotiated.maps_uncached(),
             negotiated.prunes(),
         );
+        let mover = Mover::start().map_err(StartError::Thread)?;
         let (sender, gone) = mpsc::channel();
         let mut session = Session { connection, negotiated, threads: Vec::with_capacity(threads), gone };
         for lane in 0..threads {
             let server = Server {
                 connection: Arc::clone(&session.connection),
                 election: election.clone(),
+                mover: mover.clone(),
                 lane,
                 file_system: Arc::clone(&file_system),
                 negotiated,
@@ -248,6 +250,7 @@ struct Server {
     connection: Arc<Connection>,
     /// `None`: all threads read.
     election: Option<Arc<ReaderElection>>,
+    mover: Mover,
     lane: usize,
     file_system: Arc<dyn FileSystem>,
     negotiated: Negotiated,
@@ -303,12 +306,11 @@ impl Server {
                     role.hand_over();
                 }
                 self.call(caller, call, reply, role);
-                // A thread that polls for its requests need not move. The move follows the answer, which must not
-                // wait for it.
+                // A thread that polls for its requests need not move.
                 if role.has_polled() {
                     *affinity = CallerAffinity::default();
                 } else if affinity.called(caller.pid, &call) {
-                    affinity::move_to(caller.pid);
+                    self.mover.move_to(caller.pid);
                 }
             }
             Body::Forgets(forgets) => {

@@ -50,11 +50,20 @@ fn the_cpu_is_found_after_any_name() {
 
 #[test]
 fn the_thread_moves_to_the_cpu_of_its_caller() {
-    let own = u32::try_from(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
+    let own = u32::try_from(gettid().as_raw_nonzero().get()).unwrap();
     let allowed = sched_getaffinity(None).unwrap();
     assert!(processor_of(own).is_some_and(|processor| allowed.is_set(processor)));
-    move_to(own);
+    let elsewhere = |caller| Move { thread: gettid(), processor: usize::MAX, caller };
+    assert_eq!(carry_out(&elsewhere(own)), Some(()));
     assert_eq!(sched_getaffinity(None).unwrap(), allowed, "it is held nowhere");
-    move_to(u32::MAX);
+    assert_eq!(carry_out(&elsewhere(u32::MAX)), None);
     assert_eq!(sched_getaffinity(None).unwrap(), allowed);
+}
+
+#[test]
+fn a_move_is_skipped_while_another_one_waits() {
+    let (sender, moves) = mpsc::sync_channel(1);
+    let mover = Mover(sender);
+    (7..10).for_each(|caller| mover.move_to(caller));
+    assert_eq!(moves.try_iter().map(|next| next.caller).collect::<Vec<_>>(), [7]);
 }

@@ -4,6 +4,7 @@ use crate::child;
 use crate::mounted::Mounted;
 use rustix::io::Errno;
 use std::fs;
+use std::process::Command;
 use std::thread;
 use wirefs_fuse::{Ended, SessionOptions, UnmountError, abort, unmount};
 
@@ -55,6 +56,17 @@ fn all_threads_survive_panics() {
         waiting.join().unwrap().expect_err("it says so");
     }
     assert_eq!(mounted.end(), Ended::Unmounted);
+}
+
+#[test]
+fn an_execve_that_closes_many_files_of_the_mount_ends() {
+    let mounted = Mounted::with(SessionOptions { threads: 2, single_reader: false, ..SessionOptions::default() });
+    let files = (0..40).map(|number| fs::File::create(mounted.path(&format!("file{number}"))).unwrap());
+    let _open: Vec<_> = files.collect();
+    for _ in 0..5 {
+        assert!(Command::new("true").status().unwrap().success());
+    }
+    fs::write(mounted.path("alive"), b"x").unwrap();
 }
 
 #[test]
