@@ -73,6 +73,9 @@ pub enum CloseReason {
     /// Too many requests of the session's earlier connections are still running.
     #[error("the session is still busy")]
     SessionBusy,
+    /// Another key began the session.
+    #[error("the session belongs to another key")]
+    NotOwner,
     /// The client did not answer a recall in time.
     #[error("the client does not answer when leases are taken back")]
     Unresponsive,

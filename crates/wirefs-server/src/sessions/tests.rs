@@ -9,6 +9,7 @@ mod leases;
 mod ledger;
 mod lifetime;
 mod order;
+mod owners;
 mod saved_ledger;
 mod world;
 
