@@ -28,6 +28,11 @@ pub struct HostOptions {
     pub read_only: bool,
     /// Whether file systems that are mounted below the directory are visible; if not, they answer `EXDEV`.
     pub cross_mounts: bool,
+    /// Whether clients may set set-user-id and set-group-id bits and file capabilities on files. If not, the bits are
+    /// left out, and a write to a file removes those that it has.
+    pub allows_set_id: bool,
+    /// Whether clients may create device files.
+    pub allows_devices: bool,
     /// The boot id in each Rcommit and in each version.
     pub boot: BootId,
     /// How external changes are detected, so that clients can get leases.
@@ -35,11 +40,13 @@ pub struct HostOptions {
 }
 
 impl Default for HostOptions {
-    /// Writable, with file systems that are mounted below.
+    /// Writable, with file systems that are mounted below, for clients that have the rights of this process anyway.
     fn default() -> HostOptions {
         HostOptions {
             read_only: false,
             cross_mounts: true,
+            allows_set_id: true,
+            allows_devices: true,
             boot: BootId::default(),
             detection: DetectionMode::Nothing,
         }
