@@ -24,7 +24,7 @@ pub const EXCLUSIVE_RECALL_MAX: Duration = Duration::from_secs(120);
 /// A holder is removed after this time without a message.
 pub const REMOVE_AFTER: Duration = Duration::from_secs(24 * 3600);
 /// The maximal number of holders, including silent ones; equal to the number of sessions.
-pub const HOLDERS_MAX: usize = 256;
+pub const HOLDERS_MAX: usize = 1024;
 /// The maximal number of leases over all holders, about 16 bytes each.
 pub const LEASES_MAX: usize = 4_000_000;
 /// The maximal number of items in one recall; a limit of its message.

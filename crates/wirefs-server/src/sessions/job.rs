@@ -131,7 +131,7 @@ impl Sessions {
                 is_creation,
                 is_lock: matches!(request, Request::Lock(_)),
                 is_barrier: fence::is_barrier(&request),
-                is_refused: state.is_read_only && is_change_of_tree(&request),
+                is_refused: state.peer.is_read_only && is_change_of_tree(&request),
             },
             park_state: ParkState::Running,
             attempts: 0,

@@ -2,6 +2,7 @@
 
 use super::connection::ConnectionState;
 use super::fence::Fence;
+use super::party::Party;
 use super::write_slot::WriteSlot;
 use super::{ConnectionKey, ServerOutput, Sessions};
 use crate::blame::CloseReason;
@@ -22,8 +23,8 @@ use wirefs_op::{Errno, Reply, Time, TreePath};
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) id: SessionId,
-    /// The key that began it; `None` if its client proved none. No other key may resume it.
-    pub(super) key: Option<[u8; 32]>,
+    /// The party that began it. No other key may resume it.
+    pub(super) party: Party,
     state: SessionState,
     /// The root that the client attached, and the tree's answer.
     pub(super) root: Option<(TreePath, Attached)>,
@@ -128,9 +129,11 @@ impl Sessions {
         id: SessionId,
         saved: Option<SavedLedger>,
     ) -> Result<(SessionKey, bool), (Errno, CloseReason)> {
-        let identity = self.connections.get(&connection).and_then(|state| state.identity);
+        let party =
+            self.connections.get(&connection).map(|state| state.peer.party.clone()).unwrap_or_default();
+        let identity = party.key();
         let live = self.by_id.get(&id).and_then(|key| self.sessions.get(key));
-        if live.is_some_and(|owner| owner.key != identity)
+        if live.is_some_and(|owner| owner.party.key() != identity)
             || saved.as_ref().is_some_and(|saved| !saved.belongs_to(identity))
         {
             return Err((Errno::NotPermitted, CloseReason::NotOwner));
@@ -142,12 +145,15 @@ impl Sessions {
         if self.sessions.len() >= SESSIONS_MAX {
             return Err((Errno::FileTableFull, CloseReason::SessionsFull));
         }
+        if !self.has_room_for_session(&party) {
+            return Err((Errno::TooManyOpen, CloseReason::PartyFull));
+        }
         self.report_deferred_touches(now);
         let key = SessionKey(self.sessions_begun);
         self.sessions_begun += 1;
         let session = Session {
             id,
-            key: identity,
+            party,
             state: SessionState::Connected(connection),
             root: None,
             known_to_tree: false,

@@ -11,6 +11,7 @@ mod lifetime;
 mod order;
 mod owners;
 mod saved_ledger;
+mod shares;
 mod world;
 
 use crate::blame::{CloseReason, PeerFault};
