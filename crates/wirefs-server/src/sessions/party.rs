@@ -7,7 +7,10 @@ use super::connection::Stage;
 use super::{ConnectionKey, ServerOutput, Sessions};
 use crate::blame::CloseReason;
 use crate::limits::{CONNECTIONS_MAX, FIRST_ATTACH_MAX, SESSIONS_MAX};
+use bytes::Bytes;
+use wirefs_lease::PartyKey;
 use wirefs_op::message::error::Rerror;
+use wirefs_op::message::version::SessionId;
 use wirefs_op::wire::Text;
 use wirefs_op::{Errno, NOTAG, Reply, Time};
 
@@ -24,6 +27,16 @@ pub(super) enum Party {
 }
 
 impl Party {
+    /// The party of its leases. A session without a known peer is on its own.
+    pub(super) fn party_key(&self, session: &SessionId) -> PartyKey {
+        let (kind, name): (&[u8], &[u8]) = match self {
+            Party::Own => (b"session ", &session.0),
+            Party::Key(key) => (b"key ", key),
+            Party::Address(address) => (b"address ", address.as_bytes()),
+        };
+        PartyKey(Bytes::from([kind, name].concat()))
+    }
+
     /// The key that the peer proved.
     pub(super) fn key(&self) -> Option<[u8; 32]> {
         match self {
