@@ -7,6 +7,7 @@ use super::connection::Stage;
 use super::{ConnectionKey, ServerOutput, Sessions};
 use crate::blame::CloseReason;
 use crate::limits::{CONNECTIONS_MAX, FIRST_ATTACH_MAX, SESSIONS_MAX};
+use crate::tree::SessionKey;
 use bytes::Bytes;
 use wirefs_lease::PartyKey;
 use wirefs_op::message::error::Rerror;
@@ -69,6 +70,11 @@ impl Sessions {
     pub(super) fn has_room_for_session(&self, party: &Party) -> bool {
         let own = self.sessions.values().filter(|owner| owner.party == *party).count();
         *party == Party::Own || is_fair(own, self.sessions.len(), SESSIONS_MAX)
+    }
+
+    /// The party of a session; `None` if there is no such session.
+    pub fn party(&self, session: SessionKey) -> Option<PartyKey> {
+        self.sessions.get(&session).map(|owner| owner.party.party_key(&owner.id))
     }
 
     /// The time by which a connection must have attached; `None` if it has, or the server owes it an answer.
