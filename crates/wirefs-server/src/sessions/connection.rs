@@ -273,7 +273,7 @@ impl Sessions {
         if bytes > msize {
             return Err(PeerFault::Oversized { bytes, msize });
         }
-        let (tag, request) = Request::decode(body)?;
+        let (tag, request) = Request::decode(body.clone())?;
         let is_version = matches!(request, Request::Version(_));
         match (&state.stage, is_version) {
             // The driver hands in nothing else while the ledger is being loaded.
@@ -323,6 +323,7 @@ impl Sessions {
             | Request::Commit(_)
             | Request::Find(_) => match state.stage {
                 Stage::Attached(session) | Stage::Data(session) => {
+                    let request = self.unpinned(session, request, &body)?;
                     self.admit(now, (connection, session), tag, request, bytes)
                 }
                 Stage::Fresh

@@ -4,6 +4,7 @@ use super::world::*;
 use crate::blame::CloseReason;
 use crate::limits::{CONNECTIONS_MAX, FIRST_ATTACH_MAX, SESSIONS_MAX};
 use crate::sessions::{ConnectionKey, ServerInput, ServerOutput};
+use bytes::Bytes;
 use std::time::Duration;
 use wirefs_op::{Errno, NOTAG, Reply, Request, Tag};
 
@@ -86,4 +87,16 @@ fn connection_that_does_not_attach_in_time_is_closed() {
     }
     assert_eq!(closed(&outputs, A), None, "an attached connection may be idle");
     assert_eq!((world.sessions.connections(), world.sessions.sessions()), (1, 1));
+}
+
+// S-189
+#[test]
+fn request_that_waits_does_not_keep_its_receive_buffer_in_memory() {
+    let mut world = World::attached();
+    world.execute(A, Tag(1), put(0));
+    let body = put_bytes(8, 40_000).encode(Tag(2)).to_body();
+    let buffer = Bytes::from([&body[..], &vec![0; 1 << 20]].concat());
+    let outputs = world.handle(ServerInput::Received(A, buffer.slice(..body.len())));
+    assert_eq!(outputs, [], "it waits for the write slot");
+    assert!(buffer.is_unique());
 }
