@@ -1,6 +1,7 @@
 //! The parts of every carrier: a frame source, a frame sink, a closer, and information about the peer.
 
 use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,9 +29,29 @@ pub struct PeerInfo {
 }
 
 impl PeerInfo {
+    /// Returns the host that the peer's connections count for; `None` for the one peer of a pipe. An IPv6 network of 64
+    /// bits counts as one host, since each machine has a whole one.
+    pub fn host(&self) -> Option<String> {
+        match self.carrier {
+            "tcp+plain" | "tcp+tls" => {
+                Some(self.address.parse().map_or_else(|_| self.address.clone(), host_of))
+            }
+            "unix" | "ether" => Some(self.address.clone()),
+            _ => None,
+        }
+    }
+
     /// Returns the information about a peer without a key.
     pub(crate) fn plain(carrier: &'static str, address: impl Into<String>) -> Self {
         Self { carrier, address: address.into(), identity: None, pinned_in: None }
+    }
+}
+
+/// Returns the host of a socket address.
+pub(crate) fn host_of(address: SocketAddr) -> String {
+    match address.ip().to_canonical() {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("{:x}", address.to_bits() >> 64),
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) const KEEPALIVE_IDLE: Duration = Duration::from_secs(15);
 pub(crate) const KEEPALIVE_STEP: Duration = Duration::from_secs(5);
 /// Default timeout of connecting.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Accepted connections whose handshake is unfinished; further ones are closed at once.
+/// Accepted connections whose handshake is unfinished. With more, the oldest one of the host with the most is closed.
 pub const PENDING_MAX: usize = 256;
 
 const _: () = assert!(

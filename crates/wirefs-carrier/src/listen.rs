@@ -2,6 +2,7 @@
 
 mod error;
 mod pending;
+mod pending_table;
 mod socket_file;
 
 use std::io;
@@ -10,14 +11,14 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rustix::event::PollFlags;
 
 pub use error::{AcceptError, ListenError};
+use pending::Arrival;
 pub use pending::PendingConnection;
-use pending::{Arrival, Slot};
+use pending_table::PendingTable;
 use socket_file::SocketFile;
 
 use crate::address::{Address, HostPort};
@@ -45,8 +46,7 @@ pub struct Listener {
     socket: ListenSocket,
     address: Address,
     wake: Arc<Wake>,
-    pending: Arc<AtomicUsize>,
-    rejected: AtomicU64,
+    pending: Arc<PendingTable>,
     warnings: Vec<String>,
     /// Removed with the listener.
     _file: Option<SocketFile>,
@@ -114,8 +114,7 @@ impl Listener {
             socket,
             address,
             wake: Arc::new(Wake::new().map_err(ListenError::Resources)?),
-            pending: Arc::new(AtomicUsize::new(0)),
-            rejected: AtomicU64::new(0),
+            pending: PendingTable::new(PENDING_MAX),
             warnings,
             _file: socket_file,
         })
@@ -131,9 +130,9 @@ impl Listener {
         &self.warnings
     }
 
-    /// Returns the connections closed at once because [`PENDING_MAX`] handshakes were unfinished.
-    pub fn rejected(&self) -> u64 {
-        self.rejected.load(Ordering::Relaxed)
+    /// Returns the connections that were closed before their handshake had ended, to make room for others.
+    pub fn evicted(&self) -> u64 {
+        self.pending.evicted()
     }
 
     /// Returns the hardware addresses of an `ether` listener's cards; empty for others.
@@ -178,12 +177,10 @@ impl Listener {
                 return Err(AcceptError::Closed);
             }
             match self.socket.accept(&self.address) {
-                Ok(arrival) => match Slot::take(&self.pending, PENDING_MAX) {
-                    Some(slot) => return Ok(PendingConnection::new(arrival, slot)),
-                    None => {
-                        self.rejected.fetch_add(1, Ordering::Relaxed);
-                    }
-                },
+                Ok(arrival) => {
+                    let slot = self.pending.enter(arrival.host(), arrival.unproved());
+                    return Ok(PendingConnection::new(arrival, slot));
+                }
                 Err(error) if is_exhausted(&error) => {
                     // Polling the socket would return at once while the peer waits, so wait only for the closer for a
                     // while.

@@ -35,6 +35,7 @@ pub use identity::{Identity, IdentityError};
 pub use key::{Fingerprint, PublicKey};
 pub use known_hosts::{KnownHosts, KnownHostsError};
 pub use network::Network;
+pub use private_file::{FileError, Forbidden, read_secret};
 
 /// Returns the message for a client whose key the server does not accept.
 pub(crate) fn explain_refusal(line: &str) -> String {

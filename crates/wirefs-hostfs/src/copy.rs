@@ -48,6 +48,7 @@ impl Session {
         if length > 0 {
             replies.touch(std::slice::from_ref(&touched))?;
         }
+        self.defuse(&target)?;
         let before = self.version_of(&*to);
         let mut progress = Progress {
             from: &from,

@@ -26,6 +26,7 @@
 mod allocate;
 mod attributes;
 mod changes;
+mod clients;
 mod commit;
 mod copy;
 mod detection;

@@ -52,7 +52,10 @@ impl Session {
         refused: impl FnMut() -> Result<(), Failure>,
     ) -> Result<AcquiredLock, Failure> {
         let id = self.lock_id(request)?;
-        let open = || self.locate(&request.target)?.open_for_locks(request.family);
+        let open = || {
+            let share = self.files.budget().take().ok_or(Errno::NoLocks)?;
+            Ok((share, self.locate(&request.target)?.open_for_locks(request.family)?))
+        };
         self.export.locks.lock(self.holder(request, id), request.range, &self.has_ended, open, refused)
     }
 

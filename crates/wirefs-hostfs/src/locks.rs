@@ -6,7 +6,7 @@
 //! identity, which the kernel does not report.
 
 use crate::failure::{Failure, errno, uninterrupted};
-use crate::open_files::{Access, Budget, OpenFile, Share};
+use crate::open_files::{Access, OpenFile, Share};
 use crate::resolve::Object;
 use crate::sys::{self, Flock};
 use rustix::fd::AsFd;
@@ -133,17 +133,12 @@ impl Table {
 }
 
 /// The locks of all sessions on one export.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct LockTable {
     table: Mutex<Table>,
-    budget: Arc<Budget>,
 }
 
 impl LockTable {
-    pub(crate) fn new(budget: Arc<Budget>) -> LockTable {
-        LockTable { table: Mutex::default(), budget }
-    }
-
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -159,7 +154,7 @@ impl LockTable {
         holder: Holder,
         range: LockRange,
         has_ended: &AtomicBool,
-        open: impl FnOnce() -> Result<Arc<OpenFile>, Errno>,
+        open: impl FnOnce() -> Result<(Share, Arc<OpenFile>), Errno>,
         mut refused: impl FnMut() -> Result<(), Failure>,
     ) -> Result<AcquiredLock, Failure> {
         let description = self.description(holder, has_ended, open)?;
@@ -286,13 +281,12 @@ impl LockTable {
         &self,
         holder: Holder,
         has_ended: &AtomicBool,
-        open: impl FnOnce() -> Result<Arc<OpenFile>, Errno>,
+        open: impl FnOnce() -> Result<(Share, Arc<OpenFile>), Errno>,
     ) -> Result<Arc<Description>, Failure> {
         if let Some(description) = self.find(&holder) {
             return Ok(description);
         }
-        let share = self.budget.take().ok_or(Errno::NoLocks)?;
-        let file = open()?;
+        let (share, file) = open()?;
         if file.id != holder.id {
             return Err(Errno::Stale.into());
         }

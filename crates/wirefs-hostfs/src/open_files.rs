@@ -102,20 +102,41 @@ impl Budget {
         })
     }
 
-    pub(crate) fn take(self: &Arc<Budget>) -> Option<Share> {
+    #[cfg(test)]
+    fn with_max(kept_max: usize) -> Arc<Budget> {
+        Arc::new(Budget { kept: AtomicUsize::new(0), kept_max })
+    }
+}
+
+/// The share of one client, with all its sessions, in the descriptors that are kept. A client gets at most as many as it
+/// leaves to the others.
+#[derive(Debug)]
+pub(crate) struct ClientBudget {
+    all: Arc<Budget>,
+    kept: AtomicUsize,
+}
+
+impl ClientBudget {
+    pub(crate) fn new(all: Arc<Budget>) -> Arc<ClientBudget> {
+        Arc::new(ClientBudget { all, kept: AtomicUsize::new(0) })
+    }
+
+    pub(crate) fn take(self: &Arc<ClientBudget>) -> Option<Share> {
         let share = Share(Arc::clone(self));
-        let before = self.kept.fetch_add(1, Ordering::Relaxed);
-        (before < self.kept_max).then_some(share)
+        let own = self.kept.fetch_add(1, Ordering::Relaxed);
+        let all = self.all.kept.fetch_add(1, Ordering::Relaxed);
+        (own < self.all.kept_max.saturating_sub(all)).then_some(share)
     }
 }
 
 /// Permission for one kept descriptor.
 #[derive(Debug)]
-pub(crate) struct Share(Arc<Budget>);
+pub(crate) struct Share(Arc<ClientBudget>);
 
 impl Drop for Share {
     fn drop(&mut self) {
         self.0.kept.fetch_sub(1, Ordering::Relaxed);
+        self.0.all.kept.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -162,12 +183,17 @@ impl Stripe {
 pub(crate) struct OpenFiles {
     stripes: [Mutex<Stripe>; STRIPES],
     turn: AtomicUsize,
-    budget: Arc<Budget>,
+    budget: Arc<ClientBudget>,
 }
 
 impl OpenFiles {
-    pub(crate) fn new(budget: Arc<Budget>) -> OpenFiles {
+    pub(crate) fn new(budget: Arc<ClientBudget>) -> OpenFiles {
         OpenFiles { stripes: Default::default(), turn: AtomicUsize::new(0), budget }
+    }
+
+    /// Returns the client's share of the kept descriptors.
+    pub(crate) fn budget(&self) -> &Arc<ClientBudget> {
+        &self.budget
     }
 
     fn stripe(&self, number: usize) -> Option<MutexGuard<'_, Stripe>> {
@@ -249,3 +275,6 @@ impl OpenFiles {
         removals
     }
 }
+
+#[cfg(test)]
+mod tests;

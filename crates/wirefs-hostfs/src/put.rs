@@ -76,11 +76,19 @@ impl Session {
         if mode.has(PutMode::KILL_PRIVILEGES) && object.kind == Kind::File && !subject.is_new {
             self.kill_privileges(object, mode.has(PutMode::STAT) && request.set.mode.is_some())?;
         }
+        if !subject.is_new && changes_contents(request) {
+            self.defuse(object)?;
+        }
         if mode.has(PutMode::STAT) {
             // Truncation clears the set-group-id bit if the server's user may not keep it, and a new file is empty
             // anyway.
             let size = request.set.size.filter(|size| !subject.is_new || *size > 0);
-            set::apply(object, file.as_deref(), &SetStat { size, ..request.set })?;
+            set::apply(
+                object,
+                file.as_deref(),
+                &SetStat { size, ..request.set },
+                self.export.options.allows_set_id,
+            )?;
         }
         let is_write = mode.has(PutMode::DATA) && object.kind != Kind::Symlink;
         let written = match &file {
@@ -283,6 +291,11 @@ fn changes_object(request: &Tput, kind: Kind) -> bool {
     (mode.has(PutMode::DATA) && is_file && !request.data.0.is_empty())
         || (mode.has(PutMode::STAT) && request.set != SetStat::default())
         || (mode.has(PutMode::KILL_PRIVILEGES) && is_file)
+}
+
+/// Whether a Tput may change the contents of a file.
+fn changes_contents(request: &Tput) -> bool {
+    request.mode.has(PutMode::DATA) || (request.mode.has(PutMode::STAT) && request.set.size.is_some())
 }
 
 /// Whether a Tput of this mode changes anything.

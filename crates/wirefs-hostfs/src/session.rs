@@ -2,11 +2,12 @@
 
 use crate::attributes::Home;
 use crate::changes::Changes;
+use crate::clients::Clients;
 use crate::detection::ChangeDetection;
 use crate::failure::Failure;
 use crate::find::HelperLimit;
 use crate::locks::LockTable;
-use crate::open_files::{Access, Budget, OpenFile, OpenFiles, RemoveOnClose};
+use crate::open_files::{Access, ClientBudget, OpenFile, OpenFiles, RemoveOnClose};
 use crate::resolve::Object;
 use crate::tree::HostOptions;
 use rustix::fd::{AsFd, OwnedFd};
@@ -25,7 +26,7 @@ pub(crate) struct Export {
     pub(crate) home: Home,
     pub(crate) options: HostOptions,
     pub(crate) acts_for_callers: bool,
-    pub(crate) budget: Arc<Budget>,
+    pub(crate) clients: Clients,
     pub(crate) helper_limit: HelperLimit,
     pub(crate) locks: LockTable,
     pub(crate) changes: Changes,
@@ -52,8 +53,13 @@ impl Drop for Session {
 }
 
 impl Session {
-    pub(crate) fn new(key: SessionKey, export: Arc<Export>, root: OwnedFd, root_id: FileId) -> Session {
-        let files = OpenFiles::new(Arc::clone(&export.budget));
+    pub(crate) fn new(
+        key: SessionKey,
+        export: Arc<Export>,
+        budget: Arc<ClientBudget>,
+        (root, root_id): (OwnedFd, FileId),
+    ) -> Session {
+        let files = OpenFiles::new(budget);
         Session { key, export, root: Arc::new(root), root_id, files, has_ended: AtomicBool::new(false) }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::attributes::{self, Home};
 use crate::changes::Changes;
+use crate::clients::Clients;
 use crate::detection::{ChangeDetection, DetectionMode};
 use crate::failure::{Failure, errno};
 use crate::find::HelperLimit;
@@ -19,7 +20,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use wirefs_op::message::attach::Watch;
 use wirefs_op::message::version::BootId;
 use wirefs_op::{Errno, FileId, Kind, Reply, Request, TreePath};
-use wirefs_server::{Attached, ExternalChange, ObserveChange, Replies, SessionKey, Tree};
+use wirefs_server::{Attached, ExternalChange, ObserveChange, PartyKey, Replies, SessionKey, Tree};
 
 /// The options of an exported directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +29,11 @@ pub struct HostOptions {
     pub read_only: bool,
     /// Whether file systems that are mounted below the directory are visible; if not, they answer `EXDEV`.
     pub cross_mounts: bool,
+    /// Whether clients may set set-user-id and set-group-id bits and file capabilities on files. If not, the bits are
+    /// left out, and a write to a file removes those that it has.
+    pub allows_set_id: bool,
+    /// Whether clients may create device files.
+    pub allows_devices: bool,
     /// The boot id in each Rcommit and in each version.
     pub boot: BootId,
     /// How external changes are detected, so that clients can get leases.
@@ -35,11 +41,13 @@ pub struct HostOptions {
 }
 
 impl Default for HostOptions {
-    /// Writable, with file systems that are mounted below.
+    /// Writable, with file systems that are mounted below, for clients that have the rights of this process anyway.
     fn default() -> HostOptions {
         HostOptions {
             read_only: false,
             cross_mounts: true,
+            allows_set_id: true,
+            allows_devices: true,
             boot: BootId::default(),
             detection: DetectionMode::Nothing,
         }
@@ -116,14 +124,13 @@ impl HostTree {
         let proc_entry = attributes::proc_path(root.as_fd());
         rustix::fs::readlink(proc_entry, Vec::new()).map_err(|_| ExportError::WithoutProc)?;
         let statx = attributes::statx(root.as_fd(), c"").map_err(failed)?;
-        let budget = Budget::of_process();
         let export = Export {
             root,
             home: Home::new(&statx, options.boot),
             options,
             acts_for_callers: can_act_for_callers(),
-            locks: LockTable::new(Arc::clone(&budget)),
-            budget,
+            locks: LockTable::default(),
+            clients: Clients::new(Budget::of_process()),
             helper_limit: HelperLimit::default(),
             changes: Changes::default(),
             detection: ChangeDetection::new(options.detection),
@@ -138,6 +145,10 @@ impl HostTree {
 }
 
 impl Tree for HostTree {
+    fn introduce(&self, session: SessionKey, party: &PartyKey) {
+        self.export.clients.introduce(session, party);
+    }
+
     fn attach(&self, session: SessionKey, path: &TreePath) -> Result<Attached, Errno> {
         let export = &self.export;
         export.detection.begin_request();
@@ -152,7 +163,12 @@ impl Tree for HostTree {
         if stat.kind != Kind::Directory {
             return Err(Errno::NotDirectory);
         }
-        let new = Arc::new(Session::new(session, Arc::clone(export), root, stat.id));
+        let new = Arc::new(Session::new(
+            session,
+            Arc::clone(export),
+            export.clients.budget(session),
+            (root, stat.id),
+        ));
         let mut sessions = self.sessions.write().unwrap_or_else(PoisonError::into_inner);
         let replaced = match sessions.get(&session) {
             // Attaching again to the same directory keeps the open files.
@@ -194,6 +210,7 @@ impl Tree for HostTree {
         let mut sessions = self.sessions.write().unwrap_or_else(PoisonError::into_inner);
         let ended = sessions.remove(&session);
         drop(sessions);
+        self.export.clients.end(session);
         if let Some(ended) = ended {
             ended.end();
         }

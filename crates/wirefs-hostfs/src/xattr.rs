@@ -9,13 +9,15 @@ use bytes::Bytes;
 use rustix::buffer::spare_capacity;
 use rustix::fd::AsFd;
 use rustix::fs::XattrFlags;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use wirefs_op::Errno;
 use wirefs_op::limits::XATTR_BYTES_MAX;
 use wirefs_op::message::xattr::{Rxattr, Txattr, XattrAction};
 use wirefs_op::wire::Data;
 use wirefs_server::{PriorState, Replies, Touched};
 
+/// The attribute that gives the rights of root to a program.
+const CAPABILITIES: &CStr = c"security.capability";
 /// The set-group-id bit of a mode.
 const SET_GID: u32 = 0o2000;
 
@@ -34,6 +36,9 @@ impl Session {
             XattrAction::Set => {
                 self.check_writable()?;
                 let (name, flags) = (name()?, XattrFlags::from_bits_retain(request.flags));
+                if !self.export.options.allows_set_id && name.as_c_str() == CAPABILITIES {
+                    return Err(Errno::NotPermitted.into());
+                }
                 replies.touch(&[Touched::object(object.id)])?;
                 replies.record_prior_state(&mut || (!flags.is_empty()).then(PriorState::default));
                 let before = self.version_of(&object);

@@ -11,6 +11,7 @@ mod holders;
 mod job;
 mod missed;
 mod name_recalls;
+mod offenders;
 mod touched;
 mod version_chain;
 
@@ -23,6 +24,8 @@ use external::UnattributedReport;
 use holder_state::{HolderState, TickOutcome};
 pub use holders::JoinOutcome;
 use job::Job;
+use offenders::Offenders;
+pub use offenders::PartyKey;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 use version_chain::VersionChains;
@@ -149,6 +152,7 @@ pub struct Grantor {
     /// No change runs before this time, after an unclean restart.
     recovering_until: Option<Time>,
     holders: BTreeMap<HolderKey, HolderState>,
+    offenders: Offenders,
     /// Holders with recalls that were not returned by [`poll`](Self::poll) yet.
     unsent: BTreeSet<HolderKey>,
     jobs: BTreeMap<JobKey, Job>,
@@ -172,6 +176,7 @@ impl Grantor {
             config,
             recovering_until,
             holders: BTreeMap::new(),
+            offenders: Offenders::default(),
             unsent: BTreeSet::new(),
             jobs: BTreeMap::new(),
             touching: BTreeMap::new(),
@@ -212,7 +217,13 @@ impl Grantor {
         for (key, outcome) in outcome.collect::<Vec<_>>() {
             match outcome {
                 TickOutcome::Stays => {}
+                TickOutcome::Fenced => {
+                    if self.jobs.values().any(|work| work.waits_for(key)) {
+                        self.punish(now, key);
+                    }
+                }
                 TickOutcome::Expelled => {
+                    self.punish(now, key);
                     self.outputs.push_back(GrantorOutput::Expel(key));
                     self.detach(now, key);
                 }
@@ -223,6 +234,24 @@ impl Grantor {
             }
         }
         self.retry();
+    }
+
+    /// Records that a change waited in vain for a holder: its party gets no leases for some time, and those that its
+    /// other holders have are recalled now.
+    fn punish(&mut self, now: Time, holder: HolderKey) {
+        let Some(party) = self.holders.get(&holder).map(|state| state.party().clone()) else { return };
+        for (key, state) in
+            self.holders.iter_mut().filter(|(key, it)| **key != holder && *it.party() == party)
+        {
+            state.recall_all(now);
+            self.unsent.insert(*key);
+        }
+        self.offenders.punish(now, party);
+    }
+
+    /// Returns true if a holder's party gets no leases for missing a recall.
+    fn is_punished(&self, now: Time, state: &HolderState) -> bool {
+        self.offenders.is_punished(now, state.party())
     }
 
     /// Returns true if a holder was granted this object and the whole object was not recalled since.
@@ -241,10 +270,10 @@ impl Grantor {
         self.holders.values().map(|state| state.leases().bytes()).sum()
     }
 
-    /// Returns true if this holder is connected and no other holder may use any lease.
-    pub fn is_sole_holder(&self, holder: HolderKey) -> bool {
+    /// Returns true if this holder is connected, may get leases, and no other holder may use any lease.
+    pub fn is_sole_holder(&self, now: Time, holder: HolderKey) -> bool {
         let holds_nothing = |(key, state): (&HolderKey, &HolderState)| *key == holder || state.is_idle();
-        self.holders.get(&holder).is_some_and(HolderState::is_grantable)
+        self.holders.get(&holder).is_some_and(|state| state.is_grantable() && !self.is_punished(now, state))
             && self.recovering_until.is_none()
             && self.holders.iter().all(holds_nothing)
     }

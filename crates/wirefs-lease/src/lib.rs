@@ -12,14 +12,14 @@
 //! ```
 //! use std::time::Duration;
 //! use wirefs_lease::{Grantor, GrantorOutput, HolderKey, JobKey, LeaseConfig, LeaseHolder, LeaseItem};
-//! use wirefs_lease::{TouchOutcome, Touched};
+//! use wirefs_lease::{PartyKey, TouchOutcome, Touched};
 //! use wirefs_op::{FileId, Time};
 //!
 //! let (a, b) = (HolderKey(1), HolderKey(2));
 //! let mut grantor = Grantor::new(LeaseConfig::default(), None);
 //! let mut holder = LeaseHolder::new(Time(0), LeaseConfig::default().term);
-//! grantor.join(Time(0), a);
-//! grantor.join(Time(0), b);
+//! grantor.join(Time(0), a, PartyKey("key of A".into()));
+//! grantor.join(Time(0), b, PartyKey("key of B".into()));
 //!
 //! // A reads a file and may cache it.
 //! let file = FileId { fs: 0, ino: 12, generation: 3 };
@@ -61,7 +61,7 @@ pub mod recall;
 
 pub use exclusive_session::ExclusiveSession;
 pub use grantor::{
-    Grantor, GrantorOutput, HolderKey, JobKey, JoinOutcome, LeaseConfig, TouchOutcome, Touched,
+    Grantor, GrantorOutput, HolderKey, JobKey, JoinOutcome, LeaseConfig, PartyKey, TouchOutcome, Touched,
 };
 pub use holder::{FullInvalidation, LeaseHolder, PendingRecall};
 pub use recall::{LeaseItem, Serial};

@@ -21,10 +21,18 @@ pub const ANSWER_MAX: Duration = Duration::from_secs(30);
 /// The total time to recall an exclusive session while its changes arrive one after the other. The client may
 /// have many unsent changes and a slow network.
 pub const EXCLUSIVE_RECALL_MAX: Duration = Duration::from_secs(120);
+/// The time without leases after the first missed recall of a party.
+pub const PENALTY: Duration = Duration::from_secs(30);
+/// The longest time without leases.
+pub const PENALTY_MAX: Duration = Duration::from_secs(3600);
+/// A penalty is forgotten after this many times its span without another one.
+pub const PENALTY_MEMORY: u32 = 8;
+/// The maximal number of parties with a penalty.
+pub const OFFENDERS_MAX: usize = 1024;
 /// A holder is removed after this time without a message.
 pub const REMOVE_AFTER: Duration = Duration::from_secs(24 * 3600);
 /// The maximal number of holders, including silent ones; equal to the number of sessions.
-pub const HOLDERS_MAX: usize = 256;
+pub const HOLDERS_MAX: usize = 1024;
 /// The maximal number of leases over all holders, about 16 bytes each.
 pub const LEASES_MAX: usize = 4_000_000;
 /// The maximal number of items in one recall; a limit of its message.

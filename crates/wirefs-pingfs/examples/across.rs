@@ -7,6 +7,7 @@
 use std::error::Error;
 use std::fs;
 use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -168,6 +169,7 @@ fn main() -> Outcome<()> {
     hub.run(accept_foreign_sources)??;
     let key = dir.join("key");
     fs::write(&key, "a secret of both of these nodes")?;
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600))?;
     for number in 0..nodes.len() {
         mount(&wirefs, &nodes, number, &key, &options)?;
     }

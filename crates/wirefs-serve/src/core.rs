@@ -98,6 +98,7 @@ impl Core {
         if let ServerInput::Finished(key) | ServerInput::Parked(key, _) = &input {
             self.stop_flags.remove(key);
         }
+        effects.wakes_clock |= matches!(input, ServerInput::Connected(_));
         let may_suspect = matches!(input, ServerInput::ExternalChange(_));
         self.sessions.handle(now, input);
         effects.wakes_clock |= may_suspect && self.sessions.has_unattributed_reports();

@@ -70,8 +70,13 @@ pub(super) fn enter(
     let connection = Arc::new(Connection::new(key, (peer, rights), send_queue, closer, gauge));
     core.connections.insert(key, Arc::clone(&connection));
     core.handle(shared.now(), ServerInput::Connected(key), &mut effects);
-    if let Some(identity) = &connection.peer.identity {
-        core.handle(shared.now(), ServerInput::Identified(key, *identity.raw()), &mut effects);
+    let party = match (&connection.peer.identity, connection.peer.host()) {
+        (Some(identity), _) => Some(ServerInput::Identified(key, *identity.raw())),
+        (None, Some(host)) => Some(ServerInput::Addressed(key, host)),
+        (None, None) => None,
+    };
+    if let Some(party) = party {
+        core.handle(shared.now(), party, &mut effects);
     }
     if rights.read_only {
         core.handle(shared.now(), ServerInput::Restricted(key), &mut effects);

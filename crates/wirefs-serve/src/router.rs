@@ -14,8 +14,10 @@ use super::server::Server;
 use routing::Refusal;
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Weak};
+use std::time::{Duration, Instant};
 use wirefs_carrier::{Carrier, Closer, Listener, ListenerCloser, PeerInfo};
+use wirefs_server::limits::FIRST_ATTACH_MAX;
 
 /// Returns the rights of a peer on an export; `None`: it may not use the export.
 pub type AccessCheck = Arc<dyn Fn(&PeerInfo, &str) -> Option<PeerRights> + Send + Sync>;
@@ -36,13 +38,18 @@ struct RouterState {
     access: AccessCheck,
     listeners: Mutex<Vec<ListenerCloser>>,
     unrouted: Mutex<Unrouted>,
+    /// How long a connection may take until its first messages.
+    first_messages_max: Duration,
 }
 
 /// Connections whose first messages have not arrived.
 #[derive(Default)]
 struct Unrouted {
     begun: u64,
-    closers: BTreeMap<u64, Closer>,
+    /// In order, since the numbers grow.
+    closers: BTreeMap<u64, (Instant, Closer)>,
+    /// A thread closes the connections that are silent.
+    is_watched: bool,
     /// The router stops: it takes no more connections.
     is_stopped: bool,
 }
@@ -50,8 +57,14 @@ struct Unrouted {
 impl ExportRouter {
     /// Returns a router without exports and listeners.
     pub fn new(access: AccessCheck) -> ExportRouter {
+        ExportRouter::with_patience(access, FIRST_ATTACH_MAX)
+    }
+
+    /// Returns a router that closes a connection without first messages after this time.
+    pub(super) fn with_patience(access: AccessCheck, first_messages_max: Duration) -> ExportRouter {
         let (exports, listeners, unrouted) = (RwLock::default(), Mutex::default(), Mutex::default());
-        ExportRouter { shared: Arc::new(RouterState { exports, access, listeners, unrouted }) }
+        let shared = RouterState { exports, access, listeners, unrouted, first_messages_max };
+        ExportRouter { shared: Arc::new(shared) }
     }
 
     /// Returns a router with one export, which has no name.
@@ -116,7 +129,7 @@ impl ExportRouter {
             listeners.drain(..).for_each(|listener| listener.close());
             std::mem::take(&mut unrouted.closers)
         };
-        closers.values().for_each(Closer::close);
+        closers.values().for_each(|(_, closer)| closer.close());
         let servers = self.servers();
         std::thread::scope(|scope| {
             let stops: Vec<_> = servers.values().map(|server| scope.spawn(move || server.stop())).collect();
@@ -149,7 +162,7 @@ impl RouterState {
     }
 
     /// Routes a connection and serves it.
-    fn serve(&self, mut carrier: Carrier) {
+    fn serve(self: &Arc<Self>, mut carrier: Carrier) {
         let single = self.exports().get(UNNAMED).cloned();
         let routed = match single {
             Some(server) => self.enter(&carrier, UNNAMED, server),
@@ -168,20 +181,47 @@ impl RouterState {
     }
 
     /// Registers a connection without first messages; `None` if the router stops.
-    fn begin(&self, closer: Closer) -> Option<u64> {
+    fn begin(self: &Arc<Self>, closer: Closer) -> Option<u64> {
         let mut unrouted = self.unrouted();
         if unrouted.is_stopped {
             closer.close();
             return None;
         }
         if unrouted.closers.len() >= UNROUTED_MAX
-            && let Some((_, oldest)) = unrouted.closers.pop_first()
+            && let Some((_, (_, oldest))) = unrouted.closers.pop_first()
         {
             oldest.close();
         }
         let number = unrouted.begun;
         unrouted.begun += 1;
-        unrouted.closers.insert(number, closer);
+        unrouted.closers.insert(number, (Instant::now(), closer));
+        if !unrouted.is_watched {
+            let router = Arc::downgrade(self);
+            let thread = std::thread::Builder::new().name("wirefs-router".into());
+            // Without a thread, only the bound of the table ends silent connections.
+            unrouted.is_watched = thread.spawn(move || close_silent(&router)).is_ok();
+        }
         Some(number)
+    }
+
+    /// Closes the connections whose time is over. Returns the time until the next one; `None` if there is none.
+    fn close_overdue(&self, now: Instant) -> Option<Duration> {
+        let mut unrouted = self.unrouted();
+        while let Some(first) = unrouted.closers.first_entry() {
+            let due = first.get().0 + self.first_messages_max;
+            if due > now {
+                return Some(due - now);
+            }
+            first.remove().1.close();
+        }
+        unrouted.is_watched = false;
+        None
+    }
+}
+
+/// Closes silent connections until there is none, or the router is gone.
+fn close_silent(router: &Weak<RouterState>) {
+    while let Some(left) = router.upgrade().and_then(|router| router.close_overdue(Instant::now())) {
+        std::thread::sleep(left);
     }
 }

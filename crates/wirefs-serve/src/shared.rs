@@ -201,6 +201,10 @@ impl Shared {
         }
         for (connection, session, path, before) in attaches {
             self.prepare_leasing();
+            let party = self.core().sessions.party(session);
+            if let Some(party) = party {
+                self.tree.introduce(session, &party);
+            }
             let result = self.attach(session, &path, before);
             self.handle(ServerInput::Attached { connection, session, result });
         }

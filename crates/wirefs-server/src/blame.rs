@@ -73,6 +73,15 @@ pub enum CloseReason {
     /// Too many requests of the session's earlier connections are still running.
     #[error("the session is still busy")]
     SessionBusy,
+    /// The peer has its share of the connections, or of the sessions.
+    #[error("this client has its share of the connections and sessions")]
+    PartyFull,
+    /// The connection did not attach in time.
+    #[error("it does not attach in time")]
+    Silent,
+    /// Another key began the session.
+    #[error("the session belongs to another key")]
+    NotOwner,
     /// The client did not answer a recall in time.
     #[error("the client does not answer when leases are taken back")]
     Unresponsive,

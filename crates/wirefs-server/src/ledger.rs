@@ -60,7 +60,7 @@ pub(crate) struct Ledger {
 
 impl From<SavedLedger> for Ledger {
     fn from(saved: SavedLedger) -> Ledger {
-        let SavedLedger { next, answered, outcomes, created: _ } = saved;
+        let SavedLedger { next, answered, outcomes, created: _, owner: _ } = saved;
         let entry = |outcome| match outcome {
             SavedOutcome::Started(started) => Entry::Undecided(started),
             SavedOutcome::Done(reply) => Entry::Done(reply, None),

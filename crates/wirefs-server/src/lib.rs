@@ -50,5 +50,5 @@ pub use sessions::{
     Colocation, ConnectionKey, Job, JobKey, JobTimes, LeaseTerms, ServerInput, ServerOutput, Sessions,
 };
 pub use tree::{
-    Attached, ExternalChange, ObserveChange, Parked, Replies, SessionKey, Stopped, Touched, Tree,
+    Attached, ExternalChange, ObserveChange, Parked, PartyKey, Replies, SessionKey, Stopped, Touched, Tree,
 };

@@ -4,12 +4,14 @@ use std::time::Duration;
 use wirefs_lease::limits::{EXCLUSIVE_RECALL_MAX, HOLDERS_MAX, MARGIN, TERM};
 use wirefs_op::limits::{DATA_BYTES_MAX, MESSAGE_BYTES_MAX, REQUESTS_MAX};
 
-/// Open connections.
-pub const CONNECTIONS_MAX: usize = 256;
+/// Open connections. One party gets at most half of them.
+pub const CONNECTIONS_MAX: usize = 1024;
+/// How long a connection may take until its first Tattach.
+pub const FIRST_ATTACH_MAX: Duration = Duration::from_secs(10);
 /// Open data connections of one session, beside its main connection.
 pub const DATA_CONNECTIONS_MAX: usize = 3;
-/// Sessions, with or without a connection.
-pub const SESSIONS_MAX: usize = 256;
+/// Sessions, with or without a connection. One party gets at most half of them.
+pub const SESSIONS_MAX: usize = 1024;
 /// How long a session without a connection waits for its client.
 pub const SESSION_TIMEOUT: Duration = Duration::from_secs(90);
 /// Bytes of one reply beside its data: three stats and the fixed fields.

@@ -39,6 +39,8 @@ pub struct StartedChange {
 /// One record in a session's saved ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LedgerRecord {
+    /// The key that began the session. Precedes all other records of a session whose client proved a key.
+    Owner([u8; 32]),
     /// The change is about to be executed.
     Started {
         /// The number of the change.
@@ -71,6 +73,8 @@ pub enum SavedOutcome {
 /// The sum of a session's ledger records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SavedLedger {
+    /// The key that began the session; `None` if its client proved none.
+    pub owner: Option<[u8; 32]>,
     /// Higher than the numbers of all changes that began.
     pub next: u64,
     /// The client has the replies to all changes below this number.
@@ -82,9 +86,17 @@ pub struct SavedLedger {
 }
 
 impl SavedLedger {
+    /// Whether a client with this key may continue the session: it proved the key that began the session, or the
+    /// ledger has no change.
+    pub(crate) fn belongs_to(&self, key: Option<[u8; 32]>) -> bool {
+        let is_empty = self.owner.is_none() && self.next == 0;
+        is_empty || self.owner == key
+    }
+
     /// Applies the next record.
     pub fn apply(&mut self, record: LedgerRecord) {
         match record {
+            LedgerRecord::Owner(key) => self.owner = Some(key),
             LedgerRecord::Started { number, started } => {
                 self.next = self.next.max(number.saturating_add(1));
                 // A repeated start found the change's own effects, so the first one counts. A start with another

@@ -8,6 +8,7 @@ mod fence;
 mod job;
 mod lease;
 mod ledger_records;
+mod party;
 mod session;
 mod write_slot;
 
@@ -22,6 +23,7 @@ use job::Pending;
 pub use job::{Job, JobKey, JobTimes};
 pub use lease::LeaseTerms;
 use lease::Leasing;
+use party::Party;
 use session::Session;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wirefs_op::message::version::{BootId, SessionId};
@@ -38,6 +40,8 @@ pub enum ServerInput {
     Connected(ConnectionKey),
     /// The peer proved that it owns this key. Comes before the first message of the connection.
     Identified(ConnectionKey, [u8; 32]),
+    /// The peer has this address, and its carrier proves no key. Comes before the first message of the connection.
+    Addressed(ConnectionKey, String),
     /// The peer may change nothing: its changes fail with `EROFS`. Comes before the first message of the connection.
     Restricted(ConnectionKey),
     /// The peer may not use this tree any more: its session ends.
@@ -238,13 +242,16 @@ impl Sessions {
     pub fn handle(&mut self, now: Time, input: ServerInput) {
         match input {
             ServerInput::Connected(connection) => match self.phase {
-                Phase::Serving => self.connected(connection),
+                Phase::Serving => self.connected(now, connection),
                 Phase::Draining | Phase::Stopped => {
                     let why = CloseReason::Stopping;
                     self.outputs.push_back(ServerOutput::Close { connection, why });
                 }
             },
-            ServerInput::Identified(connection, identity) => self.identified(connection, identity),
+            ServerInput::Identified(connection, key) => self.belongs_to(now, connection, Party::Key(key)),
+            ServerInput::Addressed(connection, address) => {
+                self.belongs_to(now, connection, Party::Address(address))
+            }
             ServerInput::Restricted(connection) => self.restricted(connection),
             ServerInput::Revoked(connection) => self.revoked(now, connection),
             ServerInput::Limited(connection) => self.limited(connection),
@@ -281,6 +288,7 @@ impl Sessions {
             ServerInput::Moved(session) => self.moved(now, session),
             ServerInput::Finished(job) => self.finished(now, job),
             ServerInput::Tick => {
+                self.close_silent(now);
                 self.expire(now);
                 self.tick_leases(now);
                 self.tick_exclusive(now);
@@ -306,7 +314,7 @@ impl Sessions {
     /// The time for the next [`ServerInput::Tick`].
     pub fn deadline(&self) -> Option<Time> {
         let sessions = self.sessions.values().filter_map(Session::expires);
-        sessions.chain(self.lease_deadline()).min()
+        sessions.chain(self.lease_deadline()).chain(self.silence_deadline()).min()
     }
 
     fn is_serving(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use crate::saved_ledger::PriorState;
 use bytes::Bytes;
-pub use wirefs_lease::Touched;
+pub use wirefs_lease::{PartyKey, Touched};
 use wirefs_op::message::attach::Watch;
 use wirefs_op::{Errno, FileId, Reply, Request, Stat, TreePath};
 
@@ -123,6 +123,12 @@ pub trait Replies {
 ///
 /// Called from several threads. The caller ensures that changes of one session never run at the same time.
 pub trait Tree: Send + Sync + 'static {
+    /// Notes the client that a session belongs to, before it attaches: a tree with bounded tables gives each client a
+    /// fair share.
+    fn introduce(&self, session: SessionKey, party: &PartyKey) {
+        let _ = (session, party);
+    }
+
     /// Opens `path` as the root of this session's paths.
     ///
     /// # Errors

@@ -17,6 +17,7 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use wirefs_cache::Mode;
 use wirefs_carrier::Address;
+use wirefs_hostfs::HostOptions;
 
 pub(crate) use echo::{Echo, EchoCommand, EchoHost, EchoMount, EchoStatus, Keep};
 pub(crate) use fsync::Fsync;
@@ -173,7 +174,7 @@ pub(crate) struct Serve {
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["directory", "listen", "read_only", "exclusive", "authorized", "metrics", "stdio"]
+        conflicts_with_all = ["directory", "listen", "read_only", "exclusive", "authorized", "metrics", "stdio", "suid", "dev", "cross_mounts"]
     )]
     pub(crate) config: Option<PathBuf>,
     /// The address to listen on: tls://host:port, unix:///path/of/socket, ether://card or tcp+plain://host:port [default: tls://[::]:6440]
@@ -188,6 +189,8 @@ pub(crate) struct Serve {
     /// The keys that may connect through TLS [default: ~/.config/wirefs/authorized_keys]
     #[arg(long, value_name = "FILE")]
     pub(crate) authorized: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) rights: ExportRights,
     /// Serve metrics and a live page over HTTP on this address, such as 127.0.0.1:9440
     #[arg(long, value_name = "ADDRESS", conflicts_with = "stdio")]
     pub(crate) metrics: Option<SocketAddr>,
@@ -196,7 +199,44 @@ pub(crate) struct Serve {
     pub(crate) stdio: bool,
 }
 
+/// The rights of clients that come over a network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Args)]
+pub(crate) struct ExportRights {
+    /// Let clients set set-user-id and set-group-id bits and file capabilities
+    #[arg(long)]
+    pub(crate) suid: bool,
+    /// Let clients create device files
+    #[arg(long)]
+    pub(crate) dev: bool,
+    /// Serve file systems that are mounted below this directory, too
+    #[arg(long)]
+    pub(crate) cross_mounts: bool,
+}
+
+impl ExportRights {
+    /// All rights: for clients that have the rights of this process anyway.
+    pub(crate) const ALL: ExportRights = ExportRights { suid: true, dev: true, cross_mounts: true };
+
+    /// Returns these rights as options of an export.
+    pub(crate) fn host_options(self) -> HostOptions {
+        HostOptions {
+            cross_mounts: self.cross_mounts,
+            allows_set_id: self.suid,
+            allows_devices: self.dev,
+            ..HostOptions::default()
+        }
+    }
+}
+
 impl Serve {
+    /// Returns the rights of clients. One that comes through a pipe or a unix socket of this user could do all of it
+    /// without this server.
+    pub(crate) fn granted_rights(&self) -> ExportRights {
+        let is_local = |address: &Address| matches!(address, Address::Unix(_));
+        let is_only_local = !self.listen.is_empty() && self.listen.iter().all(is_local);
+        if self.stdio || is_only_local { ExportRights::ALL } else { self.rights }
+    }
+
     /// Returns the directory to export; empty with a configuration file.
     pub(crate) fn directory(&self) -> &Path {
         self.directory.as_deref().unwrap_or(Path::new(""))

@@ -28,7 +28,7 @@ use wirefs_serve::{BeforeLeasing, Believers, ExportRouter, ServeOptions, ServedP
 use wirefs_server::Tree;
 
 use self::lease_marker::LeaseMarkers;
-use crate::arguments;
+use crate::arguments::{self, ExportRights};
 use crate::blocks::Blocks;
 use crate::failure::failure;
 use crate::metrics::{MetricsPort, ObservedServer};
@@ -64,7 +64,8 @@ pub(crate) fn run(arguments: &arguments::Serve) -> Result<()> {
     let place = identity_of(arguments.directory());
     let options =
         ServeOptions { ledger: ledger_dir(arguments.directory()), place, ..ServeOptions::new(boot) };
-    let host = HostOptions { read_only: arguments.read_only, boot, detection, ..HostOptions::default() };
+    let rights = arguments.granted_rights().host_options();
+    let host = HostOptions { read_only: arguments.read_only, boot, detection, ..rights };
     if arguments.stdio {
         let tree = HostTree::open(arguments.directory(), host)?;
         return serve_stdio(Server::start(Arc::new(tree), options)?, signals);
@@ -186,7 +187,9 @@ impl Served {
             Some(_) => DetectionMode::Watched(WatchKind::Filesystem),
             None => DetectionMode::Nothing,
         };
-        let host = HostOptions { read_only, boot, detection, ..HostOptions::default() };
+        // A node admits other machines.
+        let rights = ExportRights::default().host_options();
+        let host = HostOptions { read_only, boot, detection, ..rights };
         let tree = Arc::new(HostTree::open(directory, host)?);
         let (ledger, place) = (ledger_dir(directory), identity_of(directory));
         let options = ServeOptions { ledger, place, ..ServeOptions::new(boot) };

@@ -3,11 +3,11 @@
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::AcceptError;
-use crate::carrier::{Carrier, PeerInfo};
+use super::pending_table::Slot;
+use crate::carrier::{Carrier, PeerInfo, host_of};
 use crate::ether::EtherArrival;
 use crate::tls::TlsAcceptor;
 use crate::{socket, stream};
@@ -26,6 +26,25 @@ pub(super) enum Arrival {
     TcpPlain(TcpStream, SocketAddr),
     Tls(TcpStream, SocketAddr, Arc<TlsAcceptor>),
     Ether(EtherArrival),
+}
+
+impl Arrival {
+    /// Returns the host that the connection counts for.
+    pub(super) fn host(&self) -> String {
+        match self {
+            Self::Unix(_, address) => address.clone(),
+            Self::TcpPlain(_, peer) | Self::Tls(_, peer, _) => host_of(*peer),
+            Self::Ether(arrival) => arrival.peer().to_owned(),
+        }
+    }
+
+    /// Returns the socket of a peer that has yet to prove its key.
+    pub(super) fn unproved(&self) -> Option<&TcpStream> {
+        match self {
+            Self::Tls(tcp, ..) => Some(tcp),
+            Self::Unix(..) | Self::TcpPlain(..) | Self::Ether(_) => None,
+        }
+    }
 }
 
 impl PendingConnection {
@@ -66,22 +85,5 @@ impl PendingConnection {
         };
         drop(slot);
         carrier
-    }
-}
-
-/// One of a bounded number of slots.
-#[derive(Debug)]
-pub(super) struct Slot(Arc<AtomicUsize>);
-
-impl Slot {
-    pub(super) fn take(count: &Arc<AtomicUsize>, max: usize) -> Option<Self> {
-        let slot = Self(Arc::clone(count));
-        (count.fetch_add(1, Ordering::Relaxed) < max).then_some(slot)
-    }
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }

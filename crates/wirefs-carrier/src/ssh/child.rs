@@ -10,6 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+use crate::printable::printable;
 use crate::stream::Wake;
 use crate::sys;
 
@@ -54,7 +55,8 @@ impl SshProcess {
         self.shared.stop.set();
     }
 
-    /// Waits at most `timeout` for the child to end. Returns its exit status, and the end of its standard error.
+    /// Waits at most `timeout` for the child to end. Returns its exit status, and the end of its standard error, fit for
+    /// a terminal.
     pub(super) fn await_exit(&self, timeout: Duration) -> (Option<ExitStatus>, String) {
         let (state, _) = self
             .shared
@@ -62,7 +64,7 @@ impl SshProcess {
             .wait_timeout_while(self.shared.lock(), timeout, |state| state.exit.is_none())
             .unwrap_or_else(PoisonError::into_inner);
         let exit = state.exit.and_then(Result::ok);
-        (exit, String::from_utf8_lossy(&state.stderr).into_owned())
+        (exit, printable(&state.stderr))
     }
 }
 

@@ -129,7 +129,8 @@ impl SshOptions {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", STARTER, "sh"]).arg(&self.program).args(&self.arguments);
         let connect = format!("ConnectTimeout={}", self.connect_timeout.as_secs().max(1));
-        command.args(["-T", "-x", "-o", "ClearAllForwardings=yes", "-o", &connect]);
+        // Without the agent, X11 and forwardings: the host gets a stream and nothing else of this machine.
+        command.args(["-T", "-a", "-x", "-o", "ClearAllForwardings=yes", "-o", &connect]);
         command.args(["-o", "ServerAliveInterval=10", "-o", "ServerAliveCountMax=3"]);
         if !is_interactive {
             command.args(["-o", "BatchMode=yes"]);

@@ -20,6 +20,7 @@ use crate::assembly::Assembly;
 use crate::carrier::{Carrier, PeerInfo};
 use crate::closer::Closer;
 use crate::dial::{Dial, DialError};
+use crate::printable::printable;
 use crate::stdio::GREETING;
 use crate::stream::{Stream, StreamSink, StreamSource, shut, wait};
 
@@ -233,11 +234,11 @@ fn missing(received: &[u8]) -> Option<String> {
     let at = received.windows(MISSING.len()).position(|window| window == MISSING)?;
     let rest = received.get(at + MISSING.len()..)?;
     let end = rest.iter().position(|&byte| byte == b'\n')?;
-    Some(String::from_utf8_lossy(rest.get(..end)?).trim().to_owned())
+    Some(printable(rest.get(..end)?).trim().to_owned())
 }
 
 /// Returns the end of a login's output, as text.
 fn end_of(received: &[u8]) -> String {
     let from = received.len().saturating_sub(OUTPUT_BYTES_MAX);
-    String::from_utf8_lossy(received.get(from..).unwrap_or_default()).into_owned()
+    printable(received.get(from..).unwrap_or_default())
 }

@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use wirefs_carrier::limits::PENDING_MAX;
 use wirefs_carrier::tls::{Identity, KnownHosts, PublicKey, TlsDial};
 use wirefs_carrier::{AcceptError, Carrier, CarrierLost, Dial, DialError, HostPort, Listener};
 
@@ -321,4 +322,28 @@ fn tcp_stream_without_close_notify_is_truncated() {
             assert!(matches!(lost, CarrierLost::Cut { received_bytes: 0 } | CarrierLost::Io(_)), "{lost}");
         }
     });
+}
+
+// S-180
+#[test]
+fn flood_of_silent_connections_does_not_keep_an_honest_client_out() {
+    const FLOOD: usize = PENDING_MAX + 20;
+    let testbed = Tls::new();
+    let host = host_of(&testbed.listener);
+    let connect = || {
+        let near = TcpStream::connect((host.host.as_str(), host.port)).unwrap();
+        (near, testbed.listener.accept().unwrap())
+    };
+    let flood: Vec<_> = std::iter::repeat_with(connect).take(FLOOD).collect();
+    assert_eq!(testbed.listener.evicted(), 20);
+    let (dialed, accepted) = try_connect(&testbed.dial(), &testbed.listener);
+    dialed.unwrap();
+    accepted.unwrap();
+    // The oldest ones had to go, at once.
+    for (number, (mut near, pending)) in flood.into_iter().enumerate() {
+        if number < 21 {
+            assert_eq!(near.read(&mut [0]).unwrap(), 0, "connection {number}");
+            assert!(pending.finish(PATIENCE).is_err());
+        }
+    }
 }

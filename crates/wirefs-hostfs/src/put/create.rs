@@ -1,6 +1,6 @@
 //! Creates objects on behalf of callers.
 
-use super::{Location, Subject, changes_object};
+use super::{Location, Subject, changes_object, set};
 use crate::attributes;
 use crate::failure::{Failure, errno, uninterrupted};
 use crate::identity::Acting;
@@ -29,6 +29,7 @@ impl Session {
             return Err(Errno::Exists.into());
         }
         let entry = self.entry(&Place { path: request.target.path.clone(), dir: request.target.id })?;
+        self.check_device(create.kind)?;
         replies.touch(&[entry.touched()])?;
         replies.record_prior_state(&mut || self.look(&entry).is_none().then(PriorState::default));
         let guard = self.lock_names([entry.dir.id; 2]);
@@ -68,7 +69,9 @@ impl Session {
         let how = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::RDWR | OFlags::CLOEXEC;
         for _ in 0..TRIES_MAX {
             let acting = Acting::begin(&create.cred, self.export.acts_for_callers)?;
-            let created = uninterrupted(|| rustix::fs::openat(&entry.dir, &entry.name, how, mode(create)));
+            let created = uninterrupted(|| {
+                rustix::fs::openat(&entry.dir, &entry.name, how, self.creation_mode(create))
+            });
             drop(acting);
             match created {
                 Ok(fd) => return Ok((self.created(fd)?, true)),
@@ -92,7 +95,7 @@ impl Session {
         let dir = self.directory(&request.target.path, request.target.id)?;
         let how = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let acting = Acting::begin(&create.cred, self.export.acts_for_callers)?;
-        let fd = uninterrupted(|| rustix::fs::openat(&dir, c".", how, mode(create)));
+        let fd = uninterrupted(|| rustix::fs::openat(&dir, c".", how, self.creation_mode(create)));
         drop(acting);
         let object = self.created(fd?)?;
         Ok(Subject {
@@ -103,6 +106,20 @@ impl Session {
             dir_before: None,
             dir_after: None,
         })
+    }
+
+    /// The permission bits of a new object.
+    fn creation_mode(&self, create: &Create) -> Mode {
+        let is_limited = create.kind == Kind::File && !self.export.options.allows_set_id;
+        let refused = if is_limited { set::SET_ID } else { 0 };
+        Mode::from_raw_mode(create.mode & 0o7777 & !refused)
+    }
+
+    /// # Errors
+    /// `EPERM`: the object would be a device, and clients may create none.
+    fn check_device(&self, kind: Kind) -> Result<(), Errno> {
+        let is_device = matches!(kind, Kind::CharDevice | Kind::BlockDevice);
+        if is_device && !self.export.options.allows_devices { Err(Errno::NotPermitted) } else { Ok(()) }
     }
 
     fn created(&self, fd: OwnedFd) -> Result<Object, Failure> {
@@ -117,11 +134,13 @@ impl Session {
 
     fn create_other(&self, entry: &Entry, create: &Create, target: &[u8]) -> Result<(), Failure> {
         let (dir, name) = (&entry.dir, &entry.name);
-        let node = |file_type| rustix::fs::mknodat(dir, name, file_type, mode(create), create.rdev.into());
+        let node = |file_type| {
+            rustix::fs::mknodat(dir, name, file_type, self.creation_mode(create), create.rdev.into())
+        };
         let _acting = Acting::begin(&create.cred, self.export.acts_for_callers)?;
         let made = uninterrupted(|| match create.kind {
             Kind::File => node(FileType::RegularFile),
-            Kind::Directory => rustix::fs::mkdirat(dir, name, mode(create)),
+            Kind::Directory => rustix::fs::mkdirat(dir, name, self.creation_mode(create)),
             Kind::Symlink => rustix::fs::symlinkat(target, dir, name),
             Kind::Fifo => node(FileType::Fifo),
             Kind::Socket => node(FileType::Socket),
@@ -130,8 +149,4 @@ impl Session {
         });
         Ok(made.map_err(errno)?)
     }
-}
-
-fn mode(create: &Create) -> Mode {
-    Mode::from_raw_mode(create.mode & 0o7777)
 }

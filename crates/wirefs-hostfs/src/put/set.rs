@@ -9,17 +9,24 @@ use crate::sys;
 use rustix::fd::AsFd;
 use rustix::fs::{AtFlags, CWD, Gid, Mode, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid};
 use rustix::io::Errno as SystemErrno;
-use wirefs_op::{Errno, SetStat, SetTime};
+use wirefs_op::{Errno, Kind, SetStat, SetTime};
 
 const SET_UID: u32 = 0o4000;
 const SET_GID: u32 = 0o2000;
+/// The bits that make a program run as another user or group.
+pub(super) const SET_ID: u32 = SET_UID | SET_GID;
 const GROUP_EXECUTE: u32 = 0o010;
 /// The system's value for "keep the owner or group".
 const NO_ID: u32 = u32::MAX;
 
 /// Applies `set`. Size first, since it needs rights that a new mode may remove; owner before mode, since a new
 /// owner clears the set-id bits; times last, since the other changes update them.
-pub(super) fn apply(object: &Object, file: Option<&OpenFile>, set: &SetStat) -> Result<(), Failure> {
+pub(super) fn apply(
+    object: &Object,
+    file: Option<&OpenFile>,
+    set: &SetStat,
+    allows_set_id: bool,
+) -> Result<(), Failure> {
     if let Some(size) = set.size {
         i64::try_from(size).map_err(|_| Errno::FileTooBig)?;
         match file {
@@ -38,12 +45,18 @@ pub(super) fn apply(object: &Object, file: Option<&OpenFile>, set: &SetStat) -> 
         uninterrupted(|| rustix::fs::chownat(object, c"", uid, gid, AtFlags::EMPTY_PATH))?;
     }
     if let Some(mode) = set.mode {
-        set_mode(object, mode)?;
+        let is_limited = object.kind == Kind::File && !allows_set_id && mode & SET_ID != 0;
+        let refused = if is_limited { SET_ID & !present_mode(object)? } else { 0 };
+        set_mode(object, mode & !refused)?;
     }
     if set.atime.is_some() || set.mtime.is_some() {
         set_times(object, set)?;
     }
     Ok(())
+}
+
+fn present_mode(object: &Object) -> Result<u32, Failure> {
+    Ok(u32::from(attributes::statx(object.as_fd(), c"")?.stx_mode))
 }
 
 /// Changes the permission bits of this object; symlinks have none.
@@ -83,10 +96,23 @@ fn timespec(time: Option<SetTime>) -> Timespec {
 }
 
 impl Session {
+    /// Removes set-id bits before the contents of a file change, where clients may not set them: else a client could
+    /// replace the contents of a program that has them.
+    ///
+    /// # Cost
+    /// One system call. The kernel removes file capabilities itself.
+    pub(crate) fn defuse(&self, object: &Object) -> Result<(), Failure> {
+        if self.export.options.allows_set_id || object.kind != Kind::File {
+            return Ok(());
+        }
+        let mode = present_mode(object)?;
+        if mode & SET_ID == 0 { Ok(()) } else { set_mode(object, mode & !SET_ID) }
+    }
+
     /// Removes set-id bits and file capabilities before the contents change. `sets_mode`: the request sets the mode
     /// anyway.
     pub(super) fn kill_privileges(&self, object: &Object, sets_mode: bool) -> Result<(), Failure> {
-        let mode = u32::from(attributes::statx(object.as_fd(), c"")?.stx_mode);
+        let mode = present_mode(object)?;
         let mut falling = mode & SET_UID;
         if mode & GROUP_EXECUTE != 0 {
             falling |= mode & SET_GID;

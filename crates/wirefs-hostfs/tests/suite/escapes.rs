@@ -110,6 +110,7 @@ fn swapping_a_directory_with_a_link_never_leads_outside() {
     assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 1);
 }
 
+// S-185
 #[test]
 fn mounts_below_the_root_are_hidden_by_an_option() {
     let options = HostOptions { cross_mounts: false, ..HostOptions::default() };

@@ -19,7 +19,7 @@ mod locks;
 mod names;
 mod objects;
 mod opening;
-
+mod privileges;
 mod read_only;
 mod watch;
 mod xattrs;

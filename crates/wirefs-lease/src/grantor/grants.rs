@@ -18,6 +18,10 @@ impl Grantor {
         if self.changes.is_before_horizon(begun) {
             return refused;
         }
+        let is_punished = self.holders.get(&holder).is_some_and(|state| self.is_punished(now, state));
+        if is_punished {
+            return refused;
+        }
         let mut room = self.config.leases_max.saturating_sub(self.leased_objects());
         let Some(state) = self.holders.get_mut(&holder).filter(|state| state.is_grantable()) else {
             return refused;

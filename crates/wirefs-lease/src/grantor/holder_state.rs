@@ -18,7 +18,7 @@ use super::delivery::Delivery;
 use super::held_leases::{HeldLeases, RecallPosition};
 use super::missed::Missed;
 use super::name_recalls::NameRecalls;
-use super::{GrantorOutput, HolderKey, LeaseConfig};
+use super::{GrantorOutput, HolderKey, LeaseConfig, PartyKey};
 use crate::limits::{OUTSTANDING_MAX, SILENCE};
 use crate::recall::{LeaseItem, Serial};
 use bytes::Bytes;
@@ -41,6 +41,8 @@ enum HolderPhase {
 pub(super) enum TickOutcome {
     /// The holder remains.
     Stays,
+    /// The holder's leases have expired.
+    Fenced,
     /// The caller must close its connection.
     Expelled,
     /// The caller must discard its state.
@@ -51,6 +53,7 @@ pub(super) enum TickOutcome {
 #[derive(Debug)]
 pub(super) struct HolderState {
     key: HolderKey,
+    party: PartyKey,
     phase: HolderPhase,
     connected: bool,
     /// The holder has sent a request after the reply that voided its leases.
@@ -69,9 +72,10 @@ pub(super) struct HolderState {
 }
 
 impl HolderState {
-    pub(super) fn new(key: HolderKey, now: Time) -> HolderState {
+    pub(super) fn new(key: HolderKey, party: PartyKey, now: Time) -> HolderState {
         HolderState {
             key,
+            party,
             phase: HolderPhase::Live,
             connected: true,
             confirmed: false,
@@ -83,6 +87,11 @@ impl HolderState {
             named: NameRecalls::default(),
             expiries: VecDeque::new(),
         }
+    }
+
+    /// Returns the party that it belongs to.
+    pub(super) fn party(&self) -> &PartyKey {
+        &self.party
     }
 
     /// Returns true if leases may be granted: the holder is connected, and no recall of everything is
@@ -306,7 +315,7 @@ impl HolderState {
             HolderPhase::Live if now >= self.fence_at(config) => {
                 self.phase = HolderPhase::Fenced;
                 self.clear_all();
-                TickOutcome::Stays
+                TickOutcome::Fenced
             }
             HolderPhase::Live if self.expel_at(config).is_some_and(|due| due <= now) => {
                 self.expel(now, config);

@@ -1,7 +1,7 @@
 //! The life of holders: join, renewal, answers to recalls, disconnection, removal.
 
 use super::holder_state::HolderState;
-use super::{Grantor, GrantorOutput, HolderKey};
+use super::{Grantor, GrantorOutput, HolderKey, PartyKey};
 use crate::recall::Serial;
 use wirefs_op::Time;
 
@@ -18,8 +18,8 @@ pub enum JoinOutcome {
 
 impl Grantor {
     /// Registers a holder that has attached, for the first time or again. Missed recalls are sent before any
-    /// reply on this connection.
-    pub fn join(&mut self, now: Time, holder: HolderKey) -> JoinOutcome {
+    /// reply on this connection. The party of a holder stays the first one.
+    pub fn join(&mut self, now: Time, holder: HolderKey, party: PartyKey) -> JoinOutcome {
         self.detach(now, holder);
         if let Some(state) = self.holders.get_mut(&holder) {
             let retained = state.join(now);
@@ -29,7 +29,7 @@ impl Grantor {
         if self.holders.len() >= self.config.holders_max && !self.make_room() {
             return JoinOutcome::Full;
         }
-        self.holders.insert(holder, HolderState::new(holder, now));
+        self.holders.insert(holder, HolderState::new(holder, party, now));
         JoinOutcome::Fresh
     }
 

@@ -61,6 +61,11 @@ impl Job {
         true
     }
 
+    /// Returns true if it waits for the holder.
+    pub(super) fn waits_for(&self, holder: HolderKey) -> bool {
+        self.waits.contains_key(&holder)
+    }
+
     /// Stops waiting for a holder that was removed.
     pub(super) fn stop_waiting_for(&mut self, holder: HolderKey) {
         self.waits.remove(&holder);

@@ -6,9 +6,12 @@ mod external;
 mod fencing;
 mod granting;
 mod joining;
+mod punishing;
 mod recalling;
 
-use super::{Grantor, GrantorOutput, HolderKey, JobKey, JoinOutcome, LeaseConfig, TouchOutcome, Touched};
+use super::{
+    Grantor, GrantorOutput, HolderKey, JobKey, JoinOutcome, LeaseConfig, PartyKey, TouchOutcome, Touched,
+};
 use crate::recall::{LeaseItem, Serial};
 use bytes::Bytes;
 use std::time::Duration;
@@ -54,11 +57,20 @@ impl Bench {
     fn with(config: LeaseConfig, holders: &[HolderKey]) -> Bench {
         let mut bench = Bench { grantor: Grantor::new(config, None), now: Time(0), jobs: 100 };
         for holder in holders {
-            assert_eq!(bench.grantor.join(bench.now, *holder), JoinOutcome::Fresh);
+            assert_eq!(bench.join(*holder), JoinOutcome::Fresh);
             bench.grantor.renew(bench.now, *holder);
         }
         assert_eq!(bench.outputs(), []);
         bench
+    }
+
+    /// A holder joins, the only one of its party.
+    fn join(&mut self, holder: HolderKey) -> JoinOutcome {
+        self.join_for(holder, &format!("party of {}", holder.0))
+    }
+
+    fn join_for(&mut self, holder: HolderKey, party: &str) -> JoinOutcome {
+        self.grantor.join(self.now, holder, PartyKey(Bytes::copy_from_slice(party.as_bytes())))
     }
 
     fn outputs(&mut self) -> Vec<GrantorOutput> {

@@ -8,7 +8,7 @@ use crate::wire::{Ask, Change, ChangeKind, Connection, Down, Up};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use wirefs_lease::{
-    Grantor, GrantorOutput, HolderKey, JobKey, JoinOutcome, LeaseConfig, TouchOutcome, Touched,
+    Grantor, GrantorOutput, HolderKey, JobKey, JoinOutcome, LeaseConfig, PartyKey, TouchOutcome, Touched,
 };
 use wirefs_op::FileId;
 
@@ -71,6 +71,11 @@ impl Server {
     }
 }
 
+/// Each client has its own key.
+fn party(client: usize) -> PartyKey {
+    PartyKey(Bytes::from(client.to_string()))
+}
+
 fn key(client: usize) -> HolderKey {
     HolderKey(client as u64)
 }
@@ -123,7 +128,7 @@ impl LeaseSimulation {
         if let Up::Attach = up {
             self.cut_jobs(client);
             self.server.connections[client] = Some(connection);
-            let joined = self.server.grantor.join(self.now, holder);
+            let joined = self.server.grantor.join(self.now, holder, party(client));
             self.pump(self.mutation == Some(Mutation::LosesTheMissed));
             self.down(client, Down::Attached { retained: joined == JoinOutcome::Retained });
             return;

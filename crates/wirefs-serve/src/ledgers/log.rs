@@ -105,7 +105,9 @@ impl Log {
                 Record::Note(note).write(&mut self.held_back);
                 Ok(())
             }
-            LedgerRecord::Started { .. } | LedgerRecord::Done { .. } => self.write(&Record::Note(note)),
+            LedgerRecord::Owner(_) | LedgerRecord::Started { .. } | LedgerRecord::Done { .. } => {
+                self.write(&Record::Note(note))
+            }
         }
     }
 

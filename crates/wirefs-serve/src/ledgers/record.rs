@@ -10,6 +10,7 @@
 //!   5 Answered  number[8]
 //!   6 Next      number[8]
 //!   7 Created   number[8] id[16]
+//!   8 Owner     key[32]
 //! ```
 
 use bytes::Bytes;
@@ -79,6 +80,10 @@ impl Record {
                 reply_body = reply.encode(NOTAG).to_body();
             }
             Record::Note(LedgerRecord::Acknowledged(number)) => put(&mut writer, 5, number),
+            Record::Note(LedgerRecord::Owner(key)) => {
+                8_u8.put(&mut writer);
+                key.iter().for_each(|byte| byte.put(&mut writer));
+            }
             Record::Next(number) => put(&mut writer, 6, number),
             Record::Created(number, id) => {
                 put(&mut writer, 7, number);
@@ -117,6 +122,11 @@ impl Record {
             5 => Record::Note(LedgerRecord::Acknowledged(u64::take(&mut reader)?)),
             6 => Record::Next(u64::take(&mut reader)?),
             7 => Record::Created(u64::take(&mut reader)?, FileId::take(&mut reader)?),
+            8 => {
+                let key = reader.bytes(32)?;
+                let key = <[u8; 32]>::try_from(&*key).map_err(|_| reader.malformed("a key has 32 bytes"))?;
+                Record::Note(LedgerRecord::Owner(key))
+            }
             _ => return Err(reader.malformed("no such record")),
         };
         reader.end()?;
@@ -139,13 +149,14 @@ pub(super) fn whole(boot: BootId, noted: &SavedLedger) -> Vec<u8> {
             SavedOutcome::Done(reply) => LedgerRecord::Done { number, created: None, reply: reply.clone() },
         })
     };
+    let owner = noted.owner.map(|key| Record::Note(LedgerRecord::Owner(key)));
     let head = [
         Record::Opened(boot),
         Record::Note(LedgerRecord::Acknowledged(noted.answered)),
         Record::Next(noted.next),
     ];
     let created = noted.created.iter().map(|(number, id)| Record::Created(number, id));
-    for record in head.into_iter().chain(created).chain(noted.outcomes.iter().map(outcome)) {
+    for record in head.into_iter().chain(owner).chain(created).chain(noted.outcomes.iter().map(outcome)) {
         record.write(&mut log);
     }
     log

@@ -150,9 +150,11 @@ fn session_that_moves_to_another_server_keeps_its_ledger() {
 fn no_session_is_exclusive_at_a_co_located_server() {
     let place = place();
     let ((here, _), (there, _there)) = (serving(place), serving(place));
-    let (first, second) = (Client::coming(&here, 1, ALL), Client::coming(&there, 2, ALL));
-    first.enters();
+    // The other server admits clients once this one knows of it.
+    let second = Client::coming(&there, 2, ALL);
     second.enters();
+    let first = Client::coming(&here, 1, ALL);
+    first.enters();
     assert!(first.has_nothing() && second.has_nothing());
 }
 

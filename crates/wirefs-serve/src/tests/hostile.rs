@@ -1,7 +1,10 @@
 //! A peer that breaks the protocol loses its connection, and no other peer does.
 
+use super::super::Server;
 use super::client::*;
-use wirefs_op::{Errno, NOTAG, Reply, Tag};
+use wirefs_op::message::get::GetMode;
+use wirefs_op::message::lock::LockAction;
+use wirefs_op::{Errno, LockKind, NOTAG, Reply, Tag};
 
 fn blamed(client: &Client) -> bool {
     let rest = client.until_closed();
@@ -81,4 +84,46 @@ fn wrong_first_messages_are_blamed() {
     client.call(NOTAG, version(1));
     client.send(Tag(1), stat(b"f"));
     assert!(blamed(&client));
+}
+
+/// The hostile peers of one number, one of each kind. None of them reads replies, except at first.
+fn hostile_peers(server: &Server, number: u8) -> Vec<Client> {
+    let joined = |id: u8| {
+        let mut client = Client::silent(server);
+        assert!(matches!(client.exchange(NOTAG, version(id)), Reply::Version(_)));
+        assert!(matches!(client.exchange(Tag(0), attach(b"")), Reply::Attach(_)));
+        client
+    };
+    let silent = Client::silent(server);
+    let halting = Client::silent(server);
+    halting.send_raw(&[200, 0, 0, 0, 132]);
+    let deaf = joined(number);
+    (1..=9).for_each(|tag| deaf.send(Tag(tag), get(b"f", GetMode::DATA, 1 << 20)));
+    let flooding = joined(100 + number);
+    (1..=500).for_each(|tag| flooding.send(Tag(tag), ping()));
+    let waiting = joined(200 + number);
+    (1..=20).for_each(|tag| waiting.send(Tag(tag), lock(LockAction::Wait, LockKind::Write, u64::from(tag))));
+    vec![silent, halting, deaf, flooding, waiting]
+}
+
+// S-80
+#[test]
+fn twenty_hostile_peers_of_each_kind_take_nothing_from_an_honest_client() {
+    let (server, script) = server();
+    let honest = Client::attached(&server, 255);
+    let mut peers = Vec::new();
+    for number in 0..20 {
+        peers.extend(hostile_peers(&server, number));
+        for round in 0..10 {
+            assert!(matches!(honest.call(Tag(1), put(b"f", round, 3)), Reply::Put(_)));
+            assert!(matches!(honest.call(Tag(1), get(b"f", GetMode::DATA, 3)), Reply::Get(_)));
+            assert!(matches!(honest.call(Tag(1), stat(b"f")), Reply::Get(_)));
+        }
+    }
+    assert_eq!(script.state(|state| state.writes.len()), 200);
+    assert!(!server.status().clients.is_empty());
+    // A newcomer gets in, too.
+    let late = Client::attached(&server, 254);
+    assert!(matches!(late.call(Tag(1), stat(b"f")), Reply::Get(_)));
+    peers.iter().for_each(Client::close);
 }

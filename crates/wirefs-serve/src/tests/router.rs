@@ -171,3 +171,20 @@ fn connections_that_send_nothing_are_closed_at_the_stop_and_when_there_are_too_m
     });
     assert!(is_over.load(Ordering::SeqCst));
 }
+
+// S-180
+#[test]
+fn connection_without_first_messages_is_closed_in_time() {
+    let access: AccessCheck = Arc::new(|_, _| Some(PeerRights::default()));
+    let router = Arc::new(ExportRouter::with_patience(access, std::time::Duration::from_millis(20)));
+    let connect = || {
+        let (near, far) = memory::pair().unwrap();
+        let router = Arc::clone(&router);
+        std::thread::spawn(move || router.serve(far));
+        Client::over_and_listening(near)
+    };
+    let silent = connect();
+    assert_eq!(silent.until_closed(), []);
+    // The watch begins anew.
+    assert_eq!(connect().until_closed(), []);
+}

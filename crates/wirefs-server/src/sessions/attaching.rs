@@ -76,7 +76,7 @@ impl Sessions {
         };
         let (stage, reply) = match result {
             Ok(mut attached) => {
-                let is_restricted = self.connections.get(&connection).is_some_and(|it| it.is_read_only);
+                let is_restricted = self.connections.get(&connection).is_some_and(|it| it.peer.is_read_only);
                 let may_lease = self.connections.get(&connection).is_some_and(|it| it.leases);
                 let leases = if may_lease { self.join_leasing(now, session, connection) } else { None };
                 let is_leasable = attached.root.leased && leases.is_some();
@@ -97,6 +97,9 @@ impl Sessions {
             Err(errno) => (Stage::Negotiated(session), Reply::Error(Rerror::from(errno))),
         };
         self.enter(connection, stage);
+        if let Some(state) = self.connections.get_mut(&connection) {
+            state.since = now;
+        }
         self.outputs.push_back(ServerOutput::Reply { connection, tag, reply });
         // After the reply: recalls that a returning client missed.
         self.end_leasing(now, job);

@@ -16,6 +16,7 @@
 mod version;
 
 use super::data;
+use super::party::Party;
 use super::{ConnectionKey, JobKey, ServerOutput, Sessions};
 use crate::blame::{CloseReason, PeerFault};
 use crate::limits::CONNECTIONS_MAX;
@@ -55,15 +56,22 @@ pub(super) enum Outstanding {
     Flush(JobKey),
 }
 
+/// The client of a connection.
+#[derive(Debug, Default)]
+pub(super) struct Peer {
+    pub(super) party: Party,
+    /// Whether it may change nothing.
+    pub(super) is_read_only: bool,
+}
+
 /// The state of one connection.
 #[derive(Debug)]
 pub(super) struct ConnectionState {
     pub(super) stage: Stage,
     pub(super) msize: usize,
-    /// The key that the peer proved.
-    pub(super) identity: Option<[u8; 32]>,
-    /// Whether the peer may change nothing.
-    pub(super) is_read_only: bool,
+    pub(super) peer: Peer,
+    /// The start of the connection, or of its last attempt to attach.
+    pub(super) since: Time,
     /// Whether data connections were negotiated, or this is one.
     pub(super) data: bool,
     /// Whether leases were negotiated.
@@ -166,7 +174,7 @@ impl ConnectionState {
 }
 
 impl Sessions {
-    pub(super) fn connected(&mut self, connection: ConnectionKey) {
+    pub(super) fn connected(&mut self, now: Time, connection: ConnectionKey) {
         if self.connections.len() >= CONNECTIONS_MAX {
             let why = CloseReason::ConnectionsFull;
             self.outputs.push_back(ServerOutput::Close { connection, why });
@@ -175,8 +183,8 @@ impl Sessions {
         let state = ConnectionState {
             stage: Stage::Fresh,
             msize: MESSAGE_BYTES_MAX,
-            identity: None,
-            is_read_only: false,
+            peer: Peer::default(),
+            since: now,
             data: false,
             leases: false,
             ledger: false,
@@ -189,17 +197,10 @@ impl Sessions {
         self.connections.insert(connection, state);
     }
 
-    /// Notes the key that the peer proved.
-    pub(super) fn identified(&mut self, connection: ConnectionKey, identity: [u8; 32]) {
-        if let Some(state) = self.connections.get_mut(&connection) {
-            state.identity = Some(identity);
-        }
-    }
-
     /// Notes that the peer may change nothing.
     pub(super) fn restricted(&mut self, connection: ConnectionKey) {
         if let Some(state) = self.connections.get_mut(&connection) {
-            state.is_read_only = true;
+            state.peer.is_read_only = true;
         }
     }
 
@@ -272,7 +273,7 @@ impl Sessions {
         if bytes > msize {
             return Err(PeerFault::Oversized { bytes, msize });
         }
-        let (tag, request) = Request::decode(body)?;
+        let (tag, request) = Request::decode(body.clone())?;
         let is_version = matches!(request, Request::Version(_));
         match (&state.stage, is_version) {
             // The driver hands in nothing else while the ledger is being loaded.
@@ -322,6 +323,7 @@ impl Sessions {
             | Request::Commit(_)
             | Request::Find(_) => match state.stage {
                 Stage::Attached(session) | Stage::Data(session) => {
+                    let request = self.unpinned(session, request, &body)?;
                     self.admit(now, (connection, session), tag, request, bytes)
                 }
                 Stage::Fresh

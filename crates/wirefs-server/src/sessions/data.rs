@@ -60,7 +60,7 @@ impl Sessions {
         let first = first.and_then(|first| self.connections.get(&first)).ok_or(Errno::Stale)?;
         let joins = self.connections.get(&connection).ok_or(Errno::Stale)?;
         let is_attached = matches!(first.stage, Stage::Attached(_));
-        if !is_attached || !first.data || joins.identity != first.identity {
+        if !is_attached || !first.data || joins.peer.party.key() != first.peer.party.key() {
             return Err(Errno::Stale);
         }
         let is_room = self.data_connections(session).count() < DATA_CONNECTIONS_MAX

@@ -75,7 +75,7 @@ impl Sessions {
 
     /// Makes a session exclusive if it has become the only one.
     pub(super) fn grant_exclusive(&mut self, now: Time) {
-        let Some(holder) = self.sole_session() else { return };
+        let Some(holder) = self.sole_session(now) else { return };
         if let Some(leasing) = &mut self.leasing {
             leasing.exclusive.grant(now, holder);
             self.send_exclusive_notice();
@@ -84,7 +84,7 @@ impl Sessions {
 
     /// The holder of the only session, if the client wants it to be exclusive and nothing prevents that. No other
     /// session may have running requests or leases.
-    fn sole_session(&self) -> Option<HolderKey> {
+    fn sole_session(&self, now: Time) -> Option<HolderKey> {
         let leasing = self.leasing.as_ref().filter(|leasing| leasing.exclusive.is_shared())?;
         if !self.is_serving() || self.colocated != Colocation::None {
             return None;
@@ -94,7 +94,7 @@ impl Sessions {
         let session = only.session().filter(|_| only.wants_exclusive())?;
         let holder = self.sessions.get(&session)?.holder?;
         let is_busy = self.sessions.iter().any(|(key, other)| *key != session && other.load.jobs > 0);
-        (!is_busy && leasing.connection_of(holder).is_some() && leasing.grantor.is_sole_holder(holder))
+        (!is_busy && leasing.connection_of(holder).is_some() && leasing.grantor.is_sole_holder(now, holder))
             .then_some(holder)
     }
 

@@ -10,6 +10,7 @@ use crate::ledger::{StrayNumber, Verdict};
 use crate::repeat;
 use crate::saved_ledger::{StartedChange, unlease};
 use crate::tree::SessionKey;
+use bytes::Bytes;
 use pending::ChangeInfo;
 pub(super) use pending::{ParkState, Pending, ReplyRoute};
 pub use wirefs_lease::JobKey;
@@ -131,7 +132,7 @@ impl Sessions {
                 is_creation,
                 is_lock: matches!(request, Request::Lock(_)),
                 is_barrier: fence::is_barrier(&request),
-                is_refused: state.is_read_only && is_change_of_tree(&request),
+                is_refused: state.peer.is_read_only && is_change_of_tree(&request),
             },
             park_state: ParkState::Running,
             attempts: 0,
@@ -151,6 +152,22 @@ impl Sessions {
             }
         }
         Ok(())
+    }
+
+    /// Copies a request that must wait for the write slot out of the receive buffer. Large messages share the buffer, and
+    /// one that waits would keep all of it in memory, although only its own bytes are counted.
+    pub(super) fn unpinned(
+        &self,
+        session: SessionKey,
+        request: Request,
+        body: &Bytes,
+    ) -> Result<Request, PeerFault> {
+        let waits = request.traits().order != Order::Free
+            && self.sessions.get(&session).is_some_and(|owner| owner.write_slot.holder().is_some());
+        if !waits {
+            return Ok(request);
+        }
+        Ok(Request::decode(Bytes::copy_from_slice(body))?.1)
     }
 
     /// Sends the reply of a running change to the connection that repeated it.

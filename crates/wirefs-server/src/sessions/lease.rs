@@ -300,7 +300,7 @@ impl Sessions {
         self.report_deferred_touches(now);
         let (leasing, owner) = (self.leasing.as_mut()?, self.sessions.get_mut(&session)?);
         let holder = leasing.holder(owner.id);
-        let joined = leasing.grantor.join(now, holder);
+        let joined = leasing.grantor.join(now, holder, owner.party.party_key(&owner.id));
         if joined == JoinOutcome::Full {
             leasing.forget(holder);
             return None;

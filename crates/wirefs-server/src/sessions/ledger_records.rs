@@ -61,7 +61,11 @@ impl Sessions {
     /// The state of a session's ledger for another process; `None` if there is no such session.
     pub fn saved_ledger(&self, session: SessionId) -> Option<SavedLedger> {
         let owner = self.by_id.get(&session).and_then(|key| self.sessions.get(key))?;
-        Some(SavedLedger { created: owner.creations.clone(), ..owner.ledger.saved() })
+        Some(SavedLedger {
+            created: owner.creations.clone(),
+            owner: owner.party.key(),
+            ..owner.ledger.saved()
+        })
     }
 }
 

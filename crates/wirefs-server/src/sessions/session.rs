@@ -2,13 +2,14 @@
 
 use super::connection::ConnectionState;
 use super::fence::Fence;
+use super::party::Party;
 use super::write_slot::WriteSlot;
 use super::{ConnectionKey, ServerOutput, Sessions};
 use crate::blame::CloseReason;
 use crate::creations::Creations;
 use crate::ledger::Ledger;
 use crate::limits::{ORPHANS_MAX, SESSION_TIMEOUT, SESSIONS_MAX, UNORDERED_BYTES_MAX};
-use crate::saved_ledger::SavedLedger;
+use crate::saved_ledger::{LedgerRecord, SavedLedger};
 use crate::tree::{Attached, SessionKey};
 use wirefs_lease::HolderKey;
 use wirefs_op::Order;
@@ -22,6 +23,8 @@ use wirefs_op::{Errno, Reply, Time, TreePath};
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) id: SessionId,
+    /// The party that began it. No other key may resume it.
+    pub(super) party: Party,
     state: SessionState,
     /// The root that the client attached, and the tree's answer.
     pub(super) root: Option<(TreePath, Attached)>,
@@ -38,8 +41,6 @@ pub(super) struct Session {
     /// Its lease holder, if it takes leases.
     pub(super) holder: Option<HolderKey>,
     pub(super) load: SessionLoad,
-    /// The connection whose client ended the session. It is closed once no job runs.
-    pub(super) ending_connection: Option<ConnectionKey>,
 }
 
 /// The unfinished work of a session.
@@ -61,8 +62,8 @@ enum SessionState {
     Connected(ConnectionKey),
     /// Without a connection; expires at this time.
     Disconnected(Time),
-    /// Ended, but some jobs still run.
-    Ending,
+    /// Ended, but some jobs still run. Then this connection, whose client ended the session, is closed.
+    Ending(Option<ConnectionKey>),
 }
 
 impl Session {
@@ -75,19 +76,19 @@ impl Session {
     pub(super) fn connection(&self) -> Option<ConnectionKey> {
         match self.state {
             SessionState::Connected(connection) => Some(connection),
-            SessionState::Disconnected(_) | SessionState::Ending => None,
+            SessionState::Disconnected(_) | SessionState::Ending(_) => None,
         }
     }
 
     /// Whether it has ended, but some jobs still run.
     pub(super) fn is_ending(&self) -> bool {
-        self.state == SessionState::Ending
+        matches!(self.state, SessionState::Ending(_))
     }
 
     pub(super) fn expires(&self) -> Option<Time> {
         match self.state {
             SessionState::Disconnected(until) => Some(until),
-            SessionState::Connected(_) | SessionState::Ending => None,
+            SessionState::Connected(_) | SessionState::Ending(_) => None,
         }
     }
 }
@@ -120,7 +121,7 @@ impl Sessions {
     /// client whose first handshake was cut off still relies on the files and locks of the session before.
     ///
     /// # Errors
-    /// The limit of sessions is reached, or too many jobs of earlier connections are still running.
+    /// Another key began the session, the limit of sessions is reached, or too many jobs of earlier connections are still running.
     pub(super) fn join(
         &mut self,
         now: Time,
@@ -128,6 +129,15 @@ impl Sessions {
         id: SessionId,
         saved: Option<SavedLedger>,
     ) -> Result<(SessionKey, bool), (Errno, CloseReason)> {
+        let party =
+            self.connections.get(&connection).map(|state| state.peer.party.clone()).unwrap_or_default();
+        let identity = party.key();
+        let live = self.by_id.get(&id).and_then(|key| self.sessions.get(key));
+        if live.is_some_and(|owner| owner.party.key() != identity)
+            || saved.as_ref().is_some_and(|saved| !saved.belongs_to(identity))
+        {
+            return Err((Errno::NotPermitted, CloseReason::NotOwner));
+        }
         if let Some(key) = self.by_id.get(&id).copied() {
             let is_confirmed = self.resume(now, connection, key)?;
             return Ok((key, is_confirmed));
@@ -135,11 +145,15 @@ impl Sessions {
         if self.sessions.len() >= SESSIONS_MAX {
             return Err((Errno::FileTableFull, CloseReason::SessionsFull));
         }
+        if !self.has_room_for_session(&party) {
+            return Err((Errno::TooManyOpen, CloseReason::PartyFull));
+        }
         self.report_deferred_touches(now);
         let key = SessionKey(self.sessions_begun);
         self.sessions_begun += 1;
         let session = Session {
             id,
+            party,
             state: SessionState::Connected(connection),
             root: None,
             known_to_tree: false,
@@ -150,10 +164,12 @@ impl Sessions {
             ledger: saved.map(Ledger::from).unwrap_or_default(),
             holder: None,
             load: SessionLoad::default(),
-            ending_connection: None,
         };
         self.sessions.insert(key, session);
         self.by_id.insert(id, key);
+        if let (true, Some(identity)) = (self.saves_ledgers, identity) {
+            self.outputs.push_back(ServerOutput::AppendLedger(id, LedgerRecord::Owner(identity)));
+        }
         Ok((key, false))
     }
 
@@ -172,7 +188,7 @@ impl Sessions {
         let is_confirmed = owner.is_confirmed;
         let older = match owner.state {
             SessionState::Connected(older) => Some(older),
-            SessionState::Disconnected(_) | SessionState::Ending => None,
+            SessionState::Disconnected(_) | SessionState::Ending(_) => None,
         };
         owner.state = SessionState::Connected(connection);
         if let Some(older) = older {
@@ -208,15 +224,12 @@ impl Sessions {
         };
         self.recalled(now, connection, RELEASE_ALL);
         self.disconnected(now, connection);
-        // The client waits for the close of the connection, which follows the last job.
-        if let Some(owner) = self.sessions.get_mut(&session) {
-            owner.ending_connection = Some(connection);
-            if let Some(leasing) = &mut self.leasing {
-                leasing.session_ended(&owner.id);
-            }
+        if let (Some(owner), Some(leasing)) = (self.sessions.get(&session), &mut self.leasing) {
+            leasing.session_ended(&owner.id);
         }
         self.follow_leases(now);
-        self.end(now, session);
+        // The client waits for the close of the connection, which follows the last job.
+        self.end_over(now, session, Some(connection));
         self.grant_exclusive(now);
     }
 
@@ -246,13 +259,15 @@ impl Sessions {
 
     /// Ends a session: cancels its jobs except received changes, and tells the tree after the last one.
     pub(super) fn end(&mut self, now: Time, session: SessionKey) {
-        let Some(owner) = self.sessions.get_mut(&session) else {
+        self.end_over(now, session, None);
+    }
+
+    /// Ends a session, then closes a connection.
+    fn end_over(&mut self, now: Time, session: SessionKey, connection: Option<ConnectionKey>) {
+        let Some(owner) = self.sessions.get_mut(&session).filter(|owner| !owner.is_ending()) else {
             return;
         };
-        if owner.state == SessionState::Ending {
-            return;
-        }
-        owner.state = SessionState::Ending;
+        owner.state = SessionState::Ending(connection);
         self.by_id.remove(&owner.id);
         self.withdraw_all(now, session);
         self.end_if_over(session);
@@ -263,13 +278,14 @@ impl Sessions {
         let Some(owner) = self.sessions.get(&session) else {
             return;
         };
-        if owner.state != SessionState::Ending || owner.load.jobs > 0 || owner.load.attaching > 0 {
+        let SessionState::Ending(connection) = owner.state else { return };
+        if owner.load.jobs > 0 || owner.load.attaching > 0 {
             return;
         }
         if owner.known_to_tree {
             self.outputs.push_back(ServerOutput::EndSession(session));
         }
-        if let Some(connection) = owner.ending_connection {
+        if let Some(connection) = connection {
             self.outputs.push_back(ServerOutput::Close { connection, why: CloseReason::Ended });
         }
         if self.saves_ledgers {

@@ -9,7 +9,9 @@ mod leases;
 mod ledger;
 mod lifetime;
 mod order;
+mod owners;
 mod saved_ledger;
+mod shares;
 mod world;
 
 use crate::blame::{CloseReason, PeerFault};

@@ -44,3 +44,24 @@ fn a_size_has_a_unit_or_means_bytes() {
         assert!(parse_size(text).is_err(), "{text}");
     }
 }
+
+// S-184, S-185
+#[test]
+fn clients_over_a_network_get_the_rights_that_are_named_and_local_ones_all() {
+    let rights = |arguments: &[&str]| {
+        let command = ["wirefs", "serve", "/srv"].iter().chain(arguments);
+        let parsed = Arguments::try_parse_from(command).unwrap();
+        let Command::Serve(serve) = parsed.command else { panic!("another command") };
+        serve.granted_rights()
+    };
+    let (unix, tls) = (["--listen", "unix:///run/socket"], ["--listen", "tls://[::]:6440"]);
+    for network in [&[][..], &tls, &[unix, tls].concat()] {
+        assert_eq!(rights(network), ExportRights::default(), "{network:?}");
+    }
+    for local in [&unix[..], &["--stdio"]] {
+        assert_eq!(rights(local), ExportRights::ALL, "{local:?}");
+    }
+    let named = ExportRights { suid: true, ..ExportRights::default() };
+    assert_eq!(rights(&["--suid"]), named);
+    assert!(!named.host_options().allows_devices && !named.host_options().cross_mounts);
+}

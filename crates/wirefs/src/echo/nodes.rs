@@ -2,8 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde::{Deserialize, Serialize};
+use wirefs_carrier::tls::read_secret;
 use wirefs_pingfs::nodes::{KEY_BYTES_MIN, NodesStatus, key_of};
 use wirefs_pingfs::{NodeOptions, ReplicatedStore};
 
@@ -15,11 +16,11 @@ use crate::terminal::note;
 /// Returns the options of this node; `None` without other nodes.
 pub(super) fn options(arguments: &EchoMount) -> Result<Option<NodeOptions>> {
     let (Some(node), Some(file)) = (arguments.node, &arguments.key) else { return Ok(None) };
-    let secret = std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
+    let secret = read_secret(file)?;
     let key = key_of(&secret).ok_or_else(|| {
         failure(
             format!("{} is no key: it has {} bytes", file.display(), secret.len()),
-            format!("make a file of at least {KEY_BYTES_MIN} bytes, for example with `head -c 32 /dev/urandom`, and copy it to all nodes"),
+            format!("make a file of at least {KEY_BYTES_MIN} bytes, for example with `(umask 077; head -c 32 /dev/urandom > FILE)`, and copy it to all nodes"),
         )
     })?;
     let peers = arguments.peers.iter().map(|peer| ipv4(peer)).collect::<Result<_>>()?;

@@ -10,6 +10,7 @@ use toml::Spanned;
 use wirefs_carrier::Address;
 use wirefs_carrier::tls::is_export_name;
 
+use crate::arguments::ExportRights;
 use crate::failure::failure;
 
 /// The maximum number of exports of one server.
@@ -38,6 +39,7 @@ pub(super) struct ExportConfig {
     pub(super) path: PathBuf,
     /// All changes are rejected.
     pub(super) read_only: bool,
+    pub(super) rights: ExportRights,
 }
 
 #[derive(Deserialize)]
@@ -57,6 +59,12 @@ struct RawExport {
     path: Spanned<PathBuf>,
     #[serde(default)]
     read_only: bool,
+    #[serde(default)]
+    suid: bool,
+    #[serde(default)]
+    dev: bool,
+    #[serde(default)]
+    cross_mounts: bool,
 }
 
 impl Config {
@@ -120,7 +128,9 @@ impl Config {
                 let problem = format!("{} is not a directory", path.display());
                 return Err(at(Some(export.path.span()), &problem, "make it, or correct the path"));
             }
-            exports.push(ExportConfig { name, path, read_only: export.read_only });
+            let RawExport { read_only, suid, dev, cross_mounts, .. } = export;
+            let rights = ExportRights { suid, dev, cross_mounts };
+            exports.push(ExportConfig { name, path, read_only, rights });
         }
         let authorized = raw.authorized.map(|path| base.join(path));
         Ok(Config { listen, authorized, exports })

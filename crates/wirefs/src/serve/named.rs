@@ -10,7 +10,7 @@ use wirefs_serve::{ExportRouter, ServeOptions, Server};
 use super::config::{Config, ExportConfig};
 use super::lease_marker::LeaseMarkers;
 use super::{announce, bind_all, boot, identity_of, ledger_dir, open_markers, rights, with_markers};
-use crate::arguments;
+use crate::arguments::{self, ExportRights};
 use crate::sys::Signals;
 
 /// Serves until a signal.
@@ -23,6 +23,7 @@ pub(super) fn run(file: &Path, signals: &Signals) -> Result<()> {
         authorized: config.authorized,
         read_only: false,
         exclusive: false,
+        rights: ExportRights::default(),
         metrics: None,
         stdio: false,
     })?;
@@ -58,7 +59,8 @@ fn start(export: &ExportConfig) -> Result<(Server, Option<Arc<LeaseMarkers>>)> {
         Some(_) => DetectionMode::Watched(WatchKind::Filesystem),
         None => DetectionMode::Nothing,
     };
-    let host = HostOptions { read_only: export.read_only, boot, detection, ..HostOptions::default() };
+    let rights = export.rights.host_options();
+    let host = HostOptions { read_only: export.read_only, boot, detection, ..rights };
     let tree = Arc::new(HostTree::open(path, host)?);
     let options =
         ServeOptions { ledger: ledger_dir(path), place: identity_of(path), ..ServeOptions::new(boot) };

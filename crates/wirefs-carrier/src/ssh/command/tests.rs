@@ -39,6 +39,8 @@ fn a_host_cannot_smuggle_options() {
     let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
     assert_eq!(words[words.len() - 3..], ["--", "me@there", "run"]);
     assert!(words.contains(&"BatchMode=yes".to_owned()));
+    // S-188
+    assert!(["-a", "-x", "ClearAllForwardings=yes"].iter().all(|word| words.contains(&(*word).to_owned())));
     assert!(words.windows(2).any(|pair| pair == ["-p", "2222"]));
     let options = SshOptions::default().with_command("ssh -i key");
     assert_eq!(options.shown(&login), "ssh -i key -p 2222 me@there");

@@ -1,7 +1,7 @@
 //! Nodes that share one PingFS, around a host that answers pings; drop removes everything.
 
 use std::fs;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -57,6 +57,7 @@ impl PingFsGroup {
         })
         .unwrap();
         fs::write(dir.join("key"), "a secret of all of these nodes").unwrap();
+        fs::set_permissions(dir.join("key"), fs::Permissions::from_mode(0o600)).unwrap();
         PingFsGroup { dir, members, _lab: lab }
     }
 

@@ -71,7 +71,7 @@ fn changes_wait_for_missed_recalls_beyond_the_limit_too() {
     let touched: Vec<_> = ids[..=MISSED_MAX].iter().map(|id| whole(*id)).collect();
     assert_eq!(bench.touch(1, B, &touched), TouchOutcome::Parked);
     assert_eq!(bench.touch(2, B, &[whole(ids[MISSED_MAX + 1])]), TouchOutcome::Parked);
-    bench.grantor.join(bench.now, A);
+    bench.join(A);
     assert_eq!(bench.outputs(), [recall(A, 1, &[])]);
     bench.recalled(A, 1);
     assert_eq!(bench.outputs(), [retry(1), retry(2)]);
@@ -111,7 +111,7 @@ fn too_many_unanswered_items_at_a_disconnect_become_everything() {
     bench.grantor.disconnected(bench.now, A);
     assert!(!bench.grantor.is_leased(ids[MISSED_MAX + 1]));
     assert_eq!(bench.touch(2, B, &[whole(ids[MISSED_MAX + 1])]), TouchOutcome::Parked);
-    bench.grantor.join(bench.now, A);
+    bench.join(A);
     let outputs = bench.outputs();
     let [GrantorOutput::Recall { serial, items, .. }] = &outputs[..] else { panic!("{outputs:?}") };
     assert!(items.is_empty());
@@ -134,15 +134,15 @@ fn a_job_older_than_all_recorded_changes_is_granted_nothing() {
 fn holders_are_limited_and_the_longest_silent_one_is_removed() {
     let mut bench = Bench::with(LeaseConfig { holders_max: 3, ..LeaseConfig::default() }, &[A, B, C]);
     let other = HolderKey(9);
-    assert_eq!(bench.grantor.join(bench.now, other), JoinOutcome::Full);
+    assert_eq!(bench.join(other), JoinOutcome::Full);
     assert_eq!(bench.read(other, &[F]), [false]);
     bench.pass(1, &[A, B]);
     bench.pass(1, &[A]);
     bench.pass(20, &[]);
-    assert_eq!(bench.grantor.join(bench.now, other), JoinOutcome::Full, "they are silent, but connected");
+    assert_eq!(bench.join(other), JoinOutcome::Full, "they are silent, but connected");
     bench.grantor.disconnected(bench.now, A);
     bench.grantor.disconnected(bench.now, B);
-    assert_eq!(bench.grantor.join(bench.now, other), JoinOutcome::Fresh);
+    assert_eq!(bench.join(other), JoinOutcome::Fresh);
     assert_eq!(bench.outputs(), [GrantorOutput::HolderRemoved(B)]);
     assert_eq!(bench.grantor.holders(), 3);
     bench.grant(other, F);

@@ -133,7 +133,7 @@ fn after_an_unclean_end_no_change_runs_before_all_leases_expired() {
     let until = Time(0) + Duration::from_secs(20);
     let mut bench = Bench::new(&[]);
     bench.grantor = Grantor::new(LeaseConfig::default(), Some(until));
-    bench.grantor.join(bench.now, A);
+    bench.join(A);
     assert_eq!(bench.touch(1, A, &[whole(F)]), TouchOutcome::Parked);
     assert_eq!(bench.touch(2, A, &[named(DIR, "x")]), TouchOutcome::Parked);
     assert_eq!(

@@ -2,7 +2,7 @@
 
 use super::{A, B, Bench, DIR, F, G, JobKey, id, named, recall, retry, whole};
 use crate::grantor::{Grantor, GrantorOutput, JoinOutcome, LeaseConfig, TouchOutcome};
-use crate::limits::{ANSWER, ANSWER_MAX, MARGIN, REMOVE_AFTER, TERM};
+use crate::limits::{ANSWER, ANSWER_MAX, MARGIN, PENALTY, REMOVE_AFTER, TERM};
 use crate::recall::LeaseItem;
 use std::time::Duration;
 use wirefs_op::Time;
@@ -75,7 +75,7 @@ fn a_holder_that_does_not_answer_is_expelled_and_changes_wait_until_its_leases_e
     assert_eq!((bench.outputs(), bench.grantor.is_idle()), (vec![], false));
     bench.pass(1, &[A, B]);
     assert_eq!(bench.outputs(), [GrantorOutput::HolderRemoved(A), retry(1), retry(2)]);
-    assert_eq!(bench.grantor.join(bench.now, A), JoinOutcome::Fresh);
+    assert_eq!(bench.join(A), JoinOutcome::Fresh);
 }
 
 #[test]
@@ -96,11 +96,12 @@ fn changes_stop_waiting_for_an_expelled_holder_that_reconnects_and_answers() {
     bench.pass(10, &[A, B]);
     bench.outputs();
     bench.grantor.disconnected(bench.now, A);
-    assert_eq!(bench.grantor.join(bench.now, A), JoinOutcome::Fresh);
+    assert_eq!(bench.join(A), JoinOutcome::Fresh);
     assert_eq!(bench.outputs(), [recall(A, 2, &[])]);
     assert_eq!(bench.read(A, &[G]), [false], "it invalidates everything first");
     bench.recalled(A, 2);
     assert_eq!(bench.outputs(), [retry(1)]);
+    bench.pass(PENALTY.as_secs(), &[A, B]);
     bench.grant(A, G);
     bench.pass(30, &[A, B]);
     assert_eq!((bench.outputs(), bench.grantor.is_leased(G)), (vec![], true), "it is not removed later");
@@ -116,7 +117,7 @@ fn repeated_reconnects_without_an_answer_do_not_delay_changes() {
             return;
         }
         bench.grantor.disconnected(bench.now, A);
-        bench.grantor.join(bench.now, A);
+        bench.join(A);
         bench.grantor.renew(bench.now, A);
         bench.outputs();
     }
@@ -128,7 +129,7 @@ fn a_second_expulsion_does_not_extend_the_wait() {
     let mut bench = waiting();
     bench.pass(10, &[A, B]);
     assert_eq!(bench.outputs(), [GrantorOutput::Expel(A)]);
-    bench.grantor.join(bench.now, A);
+    bench.join(A);
     assert_eq!(bench.outputs(), [recall(A, 2, &[])]);
     bench.pass(10, &[A, B]);
     assert_eq!(bench.outputs(), [GrantorOutput::Expel(A)]);
@@ -182,7 +183,7 @@ fn a_holder_silent_at_its_deadline_is_fenced_instead_of_expelled() {
     bench.pass(1, &[B]);
     assert_eq!(bench.outputs(), [retry(1)]);
     bench.grantor.disconnected(bench.now, A);
-    assert_eq!(bench.grantor.join(bench.now, A), JoinOutcome::Retained);
+    assert_eq!(bench.join(A), JoinOutcome::Retained);
     assert_eq!(bench.outputs(), [recall(A, 2, &[LeaseItem::whole(F)])]);
 }
 
@@ -208,7 +209,7 @@ fn a_silent_holder_is_removed_after_a_day() {
     assert_eq!((bench.outputs(), bench.grantor.holders()), (vec![], 1));
     bench.pass(1, &[]);
     assert_eq!((bench.outputs(), bench.grantor.holders()), (vec![GrantorOutput::HolderRemoved(A)], 0));
-    assert_eq!(bench.grantor.join(bench.now, A), JoinOutcome::Fresh);
+    assert_eq!(bench.join(A), JoinOutcome::Fresh);
 }
 
 #[test]
@@ -235,11 +236,11 @@ fn changes_do_not_wait_for_a_removed_holder() {
 fn a_new_holder_with_a_reused_key_is_not_waited_for() {
     let mut bench = Bench::new(&[]);
     bench.grantor = Grantor::new(LeaseConfig::default(), Some(Time(0) + TERM + MARGIN));
-    bench.grantor.join(bench.now, A);
+    bench.join(A);
     bench.grant(A, F);
     assert_eq!(bench.touch(1, B, &[whole(F)]), TouchOutcome::Parked);
     bench.grantor.remove(A);
-    bench.grantor.join(bench.now, A);
+    bench.join(A);
     bench.pass(20, &[A]);
     assert_eq!(bench.outputs(), [retry(1)]);
 }
@@ -249,7 +250,7 @@ fn a_new_holder_with_a_reused_key_has_no_leases() {
     let mut bench = waiting();
     assert_eq!(bench.touch(2, A, &[whole(G)]), TouchOutcome::Clear);
     bench.grantor.remove(A);
-    bench.grantor.join(bench.now, A);
+    bench.join(A);
     bench.grantor.renew(bench.now, A);
     assert_eq!(bench.read(A, &[G]), [false], "the change belongs to the removed holder");
     bench.grantor.end(JobKey(2));

@@ -16,7 +16,7 @@ fn unanswered_recalls_are_sent_again_after_a_reconnect() {
     assert_eq!(bench.touch(2, B, &[whole(G)]), TouchOutcome::Parked, "its lease is still valid");
     assert_eq!(bench.outputs(), [], "no connection to send it on");
     bench.pass(5, &[B]);
-    assert_eq!(bench.grantor.join(bench.now, A), JoinOutcome::Retained);
+    assert_eq!(bench.join(A), JoinOutcome::Retained);
     assert_eq!(bench.outputs(), [recall(A, 2, &[LeaseItem::whole(F), LeaseItem::whole(G)])]);
     bench.recalled(A, 1);
     assert_eq!(bench.outputs(), [], "that serial belongs to the previous connection");
@@ -30,7 +30,7 @@ fn a_replaced_connection_counts_as_broken() {
     bench.grant(A, F);
     bench.touch(1, B, &[whole(F)]);
     bench.outputs();
-    assert_eq!(bench.grantor.join(bench.now, A), JoinOutcome::Retained);
+    assert_eq!(bench.join(A), JoinOutcome::Retained);
     assert_eq!(bench.outputs(), [recall(A, 2, &[LeaseItem::whole(F)])]);
 }
 
@@ -39,7 +39,7 @@ fn a_disconnected_holder_is_granted_nothing() {
     let mut bench = Bench::new(&[A]);
     bench.grantor.disconnected(bench.now, A);
     assert_eq!(bench.read(A, &[F]), [false]);
-    bench.grantor.join(bench.now, A);
+    bench.join(A);
     bench.grant(A, F);
 }
 
@@ -55,7 +55,7 @@ fn changes_wait_for_a_disconnected_holder_until_its_leases_expire() {
     bench.pass(1, &[B]);
     assert_eq!(bench.outputs(), [retry(1)]);
     bench.change(1, B, &[whole(F)]);
-    assert_eq!(bench.grantor.join(bench.now, A), JoinOutcome::Retained);
+    assert_eq!(bench.join(A), JoinOutcome::Retained);
     assert_eq!(bench.outputs(), [recall(A, 1, &[LeaseItem::whole(F)])], "the recall arrives late");
 }
 
@@ -63,16 +63,16 @@ fn changes_wait_for_a_disconnected_holder_until_its_leases_expire() {
 fn a_join_stays_fresh_until_the_holder_has_sent_a_request() {
     let mut bench = Bench::new(&[]);
     for _ in 0..3 {
-        assert_eq!(bench.grantor.join(bench.now, A), JoinOutcome::Fresh);
+        assert_eq!(bench.join(A), JoinOutcome::Fresh);
         // The holder answers a recall of its previous connection, possibly before it has the reply to its
         // join.
         bench.recalled(A, 7);
         bench.grantor.disconnected(bench.now, A);
         bench.grantor.renew(bench.now, A);
     }
-    assert_eq!(bench.grantor.join(bench.now, A), JoinOutcome::Fresh);
+    assert_eq!(bench.join(A), JoinOutcome::Fresh);
     bench.grantor.renew(bench.now, A);
-    assert_eq!(bench.grantor.join(bench.now, A), JoinOutcome::Retained);
+    assert_eq!(bench.join(A), JoinOutcome::Retained);
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn an_own_change_is_recalled_when_its_reply_cannot_arrive() {
     bench.grant(A, DIR);
     assert_eq!(bench.touch(1, A, &[whole(F), named(DIR, "x")]), TouchOutcome::Clear);
     bench.grantor.disconnected(bench.now, A);
-    assert_eq!(bench.grantor.join(bench.now, A), JoinOutcome::Retained);
+    assert_eq!(bench.join(A), JoinOutcome::Retained);
     assert_eq!(bench.outputs(), [recall(A, 1, &[LeaseItem::named(DIR, "x"), LeaseItem::whole(F)])]);
     assert_eq!(bench.read(A, &[F, DIR]), [false, false], "the object is being changed");
     bench.grantor.end(JobKey(1));
@@ -97,7 +97,7 @@ fn an_own_change_that_ended_before_the_reconnect_is_recalled() {
     assert_eq!(bench.touch(1, A, &[whole(F)]), TouchOutcome::Clear);
     bench.grantor.disconnected(bench.now, A);
     bench.grantor.end(JobKey(1));
-    bench.grantor.join(bench.now, A);
+    bench.join(A);
     assert_eq!(bench.outputs(), [recall(A, 1, &[LeaseItem::whole(F)])]);
 }
 
@@ -110,7 +110,7 @@ fn changes_wait_until_all_missed_recalls_are_answered() {
     assert_eq!(bench.touch(1, B, &[whole(ids[RECALL_ITEMS_MAX])]), TouchOutcome::Parked);
     let others: Vec<_> = ids[..RECALL_ITEMS_MAX].iter().map(|id| whole(*id)).collect();
     bench.touch(2, B, &others);
-    bench.grantor.join(bench.now, A);
+    bench.join(A);
     assert_eq!(bench.outputs().len(), 2);
     bench.recalled(A, 1);
     assert_eq!(bench.outputs(), [], "missed recalls have no order");
@@ -128,7 +128,7 @@ fn recalls_answered_out_of_order_are_not_sent_again() {
         bench.outputs();
     }
     bench.recalled(A, 2);
-    bench.grantor.join(bench.now, A);
+    bench.join(A);
     assert_eq!(bench.outputs(), [recall(A, 3, &[LeaseItem::whole(F)])]);
     bench.recalled(A, 3);
     assert_eq!(bench.outputs(), [retry(1), retry(2)]);
@@ -143,7 +143,7 @@ fn an_unanswered_recall_of_everything_is_sent_again_as_such() {
     bench.grantor.disconnected(bench.now, A);
     bench.grantor.recall_everything(bench.now);
     assert_eq!(bench.touch(1, B, &[whole(F)]), TouchOutcome::Parked, "however often");
-    bench.grantor.join(bench.now, A);
+    bench.join(A);
     assert_eq!(bench.outputs(), [recall(A, 2, &[])]);
     bench.recalled(A, 2);
     assert_eq!(bench.outputs(), [retry(1)]);
@@ -157,7 +157,7 @@ fn a_change_whose_connection_broke_before_it_was_clear_waits_for_its_own_holder(
     bench.grant(B, F);
     assert_eq!(bench.touch(1, A, &[whole(F), recall_own_lease(G)]), TouchOutcome::Parked);
     assert_eq!(bench.outputs(), [recall(A, 1, &[LeaseItem::whole(G)]), recall(B, 1, &[LeaseItem::whole(F)])]);
-    bench.grantor.join(bench.now, A);
+    bench.join(A);
     assert_eq!(bench.outputs(), [recall(A, 2, &[LeaseItem::whole(F), LeaseItem::whole(G)])]);
     bench.recalled(B, 1);
     assert_eq!(bench.outputs(), []);

@@ -31,6 +31,7 @@ fn all() -> (Vec<Record>, Vec<u8>) {
         Record::Opened(BootId(5)),
         Record::Next(3),
         Record::Created(2, id(2)),
+        Record::Note(LedgerRecord::Owner([7; 32])),
         Record::Note(begun(3)),
         Record::Note(done(3)),
         Record::Note(failed(4)),
@@ -59,7 +60,7 @@ fn log_returns_its_records() {
         (contents.boot, contents.is_closed, contents.whole_bytes),
         (Some(BootId(5)), false, log.len())
     );
-    let mut noted = SavedLedger { next: 3, ..SavedLedger::default() };
+    let mut noted = SavedLedger { owner: Some([7; 32]), next: 3, ..SavedLedger::default() };
     noted.created.insert(2, id(2));
     [begun(3), done(3), failed(4), LedgerRecord::Acknowledged(4), begun(5)]
         .into_iter()

@@ -105,7 +105,7 @@ impl Sessions {
             number: 0,
         };
         if known {
-            state.msize = msize;
+            (state.msize, state.since) = (msize, now);
             match self.join(now, connection, asked.session, saved) {
                 Ok((session, resumed)) => {
                     answer.resumed = resumed;

@@ -346,6 +346,8 @@ fn attach_does_not_wait_for_an_ended_session() {
     world.handle(ServerInput::Disconnected(A));
     later(&mut world, SESSION_TIMEOUT);
     assert_eq!(world.sessions.sessions(), 0);
+    // The silent connection B was closed meanwhile.
+    world.handle(ServerInput::Connected(B));
     assert_eq!(attaches(&start_attach(&mut world, B, 2, 0)).len(), 1);
 }
 
@@ -354,6 +356,7 @@ fn no_session_is_exclusive_during_recovery() {
     let until = Time(0) + RECOVERY_PERIOD;
     let terms = LeaseTerms { recovering_until: Some(until), ..LeaseTerms::new(Watch::Filesystem) };
     let mut world = World::with(Sessions::leasing(BOOT, terms));
+    world.handle(ServerInput::Disconnected(B));
     assert!(notices(&attach_at_once(&mut world, A, 1, ALL)).is_empty());
     assert_eq!(world.sessions.deadline(), Some(until));
     world.now = until;

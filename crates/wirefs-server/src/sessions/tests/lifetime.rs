@@ -65,8 +65,9 @@ fn session_is_resumed_with_the_same_key_and_attach_result() {
     assert!(
         matches!(outputs.as_slice(), [ServerOutput::Reply { reply: Reply::Version(answer), .. }] if answer.resumed)
     );
-    assert_eq!(world.sessions.deadline(), None);
     let outputs = world.receive(C, Tag(0), attach(b""));
+    world.handle(ServerInput::Disconnected(B));
+    assert_eq!(world.sessions.deadline(), None);
     let [ServerOutput::Attach { session, before: Some(result), .. }] = outputs.as_slice() else {
         panic!("{outputs:?}");
     };
@@ -84,6 +85,7 @@ fn session_with_a_new_connection_loses_the_older() {
     assert!(!outputs.contains(&ServerOutput::Stop(change.key)));
     assert!(world.handle(ServerInput::Disconnected(A)).is_empty(), "the connection was removed");
     assert!(world.receive(A, Tag(3), stat()).is_empty());
+    world.receive(B, Tag(0), attach(b""));
     assert_eq!(world.sessions.deadline(), None);
 }
 
@@ -101,6 +103,7 @@ fn resumed_session_keeps_its_root() {
 #[test]
 fn session_without_connection_ends_after_its_timeout() {
     let mut world = World::attached();
+    world.handle(ServerInput::Disconnected(B));
     let session = world.execute(A, Tag(1), stat());
     world.handle(ServerInput::Finished(session.key));
     world.handle(ServerInput::Disconnected(A));
