@@ -132,6 +132,10 @@ impl Segment {
         }
     }
 
+    pub(super) fn socket(&self) -> &UdpSocket {
+        &self.socket
+    }
+
     pub(super) fn port(&self) -> io::Result<u16> {
         self.socket.local_addr().map(|address| address.port())
     }
@@ -159,7 +163,13 @@ impl Segment {
 
     /// Sends to all nodes of each segment. A card that is down loses the packet.
     pub(super) fn send_to_all(&self, packet: &[u8]) {
-        let Ok(port) = self.port() else { return };
+        if let Ok(port) = self.port() {
+            self.send_to_group(port, packet);
+        }
+    }
+
+    /// The same, to another port.
+    pub(super) fn send_to_group(&self, port: u16, packet: &[u8]) {
         let _chosen = self.choice.lock().unwrap_or_else(PoisonError::into_inner);
         for card in &self.cards {
             if choose_card(&self.socket, card.index).is_ok() {
