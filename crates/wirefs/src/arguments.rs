@@ -23,7 +23,7 @@ pub(crate) use fsync::Fsync;
 pub(crate) use keys::{Allow, Keys, Revoke};
 pub(crate) use limits::{AtMount, LimitChange, Set, parse_rate};
 use mode::ModeParser;
-pub(crate) use node::{Node, NodeCommand, NodeList, NodeMode, NodeUp};
+pub(crate) use node::{JoinCode, JoinPlace, Node, NodeCommand, NodeInvite, NodeList, NodeMode, NodeUp};
 pub(crate) use quarantine::{Quarantine, QuarantineAction};
 
 const ABOUT: &str = "Mounts directories of other machines, over any network";

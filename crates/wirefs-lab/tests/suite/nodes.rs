@@ -8,6 +8,7 @@
 
 mod cards;
 mod ether;
+mod invitation;
 mod killed;
 mod names;
 mod registry;

@@ -252,7 +252,9 @@ impl Server {
         let (mut stdout, mut stderr) = (String::new(), String::new());
         let code = wait_child(&mut self.child);
         self.output.read_to_string(&mut stdout).unwrap();
-        self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        if let Some(mut errors) = self.child.stderr.take() {
+            errors.read_to_string(&mut stderr).unwrap();
+        }
         Finished { code, stdout, stderr }
     }
 }

@@ -14,6 +14,7 @@ mod force;
 mod fstab;
 mod full_disk;
 mod home;
+mod invitations;
 mod journal;
 mod keys;
 mod leases;
