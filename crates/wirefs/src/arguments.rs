@@ -131,6 +131,8 @@ pub(crate) enum Command {
     Pause(AtMount),
     /// Connect a paused mount again
     Resume(AtMount),
+    /// Connect a mount over ssh again, and ask for its password
+    Reconnect(AtMount),
     /// Send the unsent changes of a killed mount to its server
     Recover(Recover),
     /// List, extract and drop changes that servers rejected

@@ -37,6 +37,7 @@ mod pages;
 mod power_cut;
 mod quarantine;
 mod readme;
+mod reconnect;
 mod semantics;
 mod server_restart;
 mod session_restore;
