@@ -23,6 +23,7 @@ mod join;
 mod paths;
 mod registry;
 mod segment;
+mod servers;
 mod sys;
 
 pub use dial::{NodeDial, Route};
@@ -33,3 +34,4 @@ pub use join::{InviterPlace, JoinFailure, join};
 pub use paths::TlsPath;
 pub use registry::EtcdPlace;
 pub use segment::SegmentError;
+pub use servers::{FoundServer, announce_server, find_servers};

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod echo;
+mod find_servers;
 mod fsync;
 mod keys;
 mod limits;
@@ -19,6 +20,7 @@ use wirefs_cache::Mode;
 use wirefs_carrier::Address;
 
 pub(crate) use echo::{Echo, EchoCommand, EchoHost, EchoMount, EchoStatus, Keep};
+pub(crate) use find_servers::FindServers;
 pub(crate) use fsync::Fsync;
 pub(crate) use keys::{Allow, Keys, Revoke};
 pub(crate) use limits::{AtMount, LimitChange, Set, parse_rate};
@@ -108,6 +110,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Export a directory to other machines
     Serve(Serve),
+    /// List the servers of this network segment that announce themselves
+    FindServers(FindServers),
     /// Mount a directory of another machine
     Mount(Mount),
     /// Mount a PingFS: its blocks exist only in ping packets in flight
@@ -175,7 +179,7 @@ pub(crate) struct Serve {
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["directory", "listen", "read_only", "exclusive", "authorized", "metrics", "stdio"]
+        conflicts_with_all = ["directory", "listen", "read_only", "exclusive", "authorized", "announce", "metrics", "stdio"]
     )]
     pub(crate) config: Option<PathBuf>,
     /// The address to listen on: tls://host:port, unix:///path/of/socket, ether://card or tcp+plain://host:port [default: tls://[::]:6440]
@@ -190,6 +194,9 @@ pub(crate) struct Serve {
     /// The keys that may connect through TLS [default: ~/.config/wirefs/authorized_keys]
     #[arg(long, value_name = "FILE")]
     pub(crate) authorized: Option<PathBuf>,
+    /// Answer `wirefs find-servers` on the same network segment, with this machine's name and key
+    #[arg(long, conflicts_with = "stdio")]
+    pub(crate) announce: bool,
     /// Serve metrics and a live page over HTTP on this address, such as 127.0.0.1:9440
     #[arg(long, value_name = "ADDRESS", conflicts_with = "stdio")]
     pub(crate) metrics: Option<SocketAddr>,

@@ -14,6 +14,7 @@ mod control;
 mod doctor;
 mod echo;
 mod failure;
+mod find_servers;
 mod identity;
 mod keys;
 mod limits;
@@ -72,6 +73,7 @@ fn run(command: &Command, words: &[OsString]) -> Result<ExitCode> {
         Command::Node(arguments) => return node::run(arguments, words),
         Command::Reconnect(arguments) => return reconnect::run(arguments),
         Command::Serve(arguments) => serve::run(arguments),
+        Command::FindServers(arguments) => find_servers::run(arguments),
         Command::Umount(arguments) => umount::run(arguments),
         Command::Status(arguments) => status::run(arguments),
         Command::Top(arguments) => top::run(arguments),

@@ -6,6 +6,7 @@
 //! [linus3] ──┘
 //! ```
 
+mod announced;
 mod cards;
 mod ether;
 mod invitation;

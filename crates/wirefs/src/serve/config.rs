@@ -25,6 +25,8 @@ pub(super) struct Config {
     pub(super) listen: Vec<Address>,
     /// The authorized-keys file; `None`: the user's own.
     pub(super) authorized: Option<PathBuf>,
+    /// `wirefs find-servers` finds the server.
+    pub(super) announce: bool,
     /// The exports, at least one.
     pub(super) exports: Vec<ExportConfig>,
 }
@@ -46,6 +48,8 @@ struct RawConfig {
     #[serde(default)]
     listen: Vec<Spanned<String>>,
     authorized: Option<PathBuf>,
+    #[serde(default)]
+    announce: bool,
     #[serde(default)]
     export: Vec<RawExport>,
 }
@@ -123,6 +127,6 @@ impl Config {
             exports.push(ExportConfig { name, path, read_only: export.read_only });
         }
         let authorized = raw.authorized.map(|path| base.join(path));
-        Ok(Config { listen, authorized, exports })
+        Ok(Config { listen, authorized, announce: raw.announce, exports })
     }
 }

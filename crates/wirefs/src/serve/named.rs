@@ -9,7 +9,9 @@ use wirefs_serve::{ExportRouter, ServeOptions, Server};
 
 use super::config::{Config, ExportConfig};
 use super::lease_marker::LeaseMarkers;
-use super::{announce, bind_all, boot, identity_of, ledger_dir, open_markers, rights, with_markers};
+use super::{
+    announce, bind_all, boot, discovery, identity_of, ledger_dir, open_markers, rights, with_markers,
+};
 use crate::arguments;
 use crate::sys::Signals;
 
@@ -23,6 +25,7 @@ pub(super) fn run(file: &Path, signals: &Signals) -> Result<()> {
         authorized: config.authorized,
         read_only: false,
         exclusive: false,
+        announce: config.announce,
         metrics: None,
         stdio: false,
     })?;
@@ -35,6 +38,10 @@ pub(super) fn run(file: &Path, signals: &Signals) -> Result<()> {
     }
     if let Some(file) = authorized {
         rights::watch(&router, file)?;
+    }
+    if config.announce {
+        let names = config.exports.iter().map(|export| export.name.clone()).collect();
+        discovery::start(&listeners, names)?;
     }
     for listener in listeners {
         for export in &config.exports {
