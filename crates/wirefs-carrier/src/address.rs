@@ -68,6 +68,21 @@ const FORMS: &str = "write one of [user@]host:path, ssh://[user@]host[:port]/pat
 const LISTEN_FORMS: &str =
     "write one of tls://host:port, unix:///path/of/socket, ether://card, tcp+plain://host:port";
 
+impl HostPort {
+    /// Parses `host[:port]`; an IPv6 address stands in brackets.
+    ///
+    /// # Errors
+    /// The text has another form.
+    pub fn parse(text: &str, port_default: u16) -> Result<Self, AddressError> {
+        let fail = |(what, instead)| AddressError { text: text.to_owned(), what, instead };
+        let source = parse_url(text.as_bytes(), Some(port_default), Address::Tls).map_err(fail)?;
+        match source.address {
+            Address::Tls(host) if source.path.is_empty() => Ok(host),
+            _ => Err(fail(("is no host", "write host or host:port"))),
+        }
+    }
+}
+
 impl Source {
     /// Parses a source from the bytes of a command line; its path may be any bytes.
     ///

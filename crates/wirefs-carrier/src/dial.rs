@@ -13,6 +13,7 @@ pub use unix::UnixDial;
 
 use crate::carrier::Carrier;
 use crate::path::PathStatus;
+use crate::ssh::UserPrompts;
 
 /// Dials one peer. The first dial may ask the user at the terminal; later ones must not.
 pub trait Dial: Send + Sync {
@@ -56,5 +57,11 @@ pub trait Dial: Send + Sync {
     /// ended.
     fn paths(&self) -> Vec<PathStatus> {
         Vec::new()
+    }
+
+    /// Returns the users who may answer questions of the next [`dial_again`](Self::dial_again); `None` if the carrier
+    /// asks nothing.
+    fn prompts(&self) -> Option<&UserPrompts> {
+        None
     }
 }

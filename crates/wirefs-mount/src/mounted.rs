@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use wirefs_carrier::Dial;
+use wirefs_carrier::ssh::UserPrompts;
 use wirefs_fuse::{Session, StartError, UnmountError};
 use wirefs_metrics::CallLatencies;
 use wirefs_op::{Errno, Time};
@@ -102,6 +103,11 @@ impl MountControl {
     /// Dials now, if there is no connection.
     pub fn connect_now(&self) {
         self.engine.dial_now();
+    }
+
+    /// Returns the users who may answer questions of the next dial; `None` if the carrier asks nothing.
+    pub fn prompts(&self) -> Option<&UserPrompts> {
+        self.dial.prompts()
     }
 
     /// Returns the changes that the server does not have now.

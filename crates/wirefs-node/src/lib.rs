@@ -47,9 +47,14 @@
 //! # Ok::<(), &str>(())
 //! ```
 //!
+//! [`invitation`] is a second machine: it exchanges the keys of two machines by a short code. [`discovery`] has the messages by which servers
+//! are found.
+//!
 //! *Proved by*: unit tests beside each module; `node/tests` runs nodes in a simulated network with loss, duplication,
 //! delay, partitions, crashes, restarts and attackers.
 
+pub mod discovery;
+pub mod invitation;
 pub mod limits;
 
 mod config;

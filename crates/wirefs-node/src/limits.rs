@@ -48,6 +48,11 @@ pub(crate) const REFUTE_INTERVAL_MIN: Duration = Duration::from_millis(100);
 /// does not count.
 pub(crate) const STALL_MIN: Duration = Duration::from_millis(100);
 
+/// How long an invitation is good.
+pub const INVITATION_TIME: Duration = Duration::from_secs(600);
+/// The wrong codes that end an invitation.
+pub const INVITATION_TRIES: u8 = 3;
+
 const _: () = assert!(
     PACKET_BYTES_MAX >= 2 * RECORD_BYTES_MAX + 200,
     "a packet carries its sender's record and another, header and signature"

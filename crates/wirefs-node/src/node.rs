@@ -76,6 +76,7 @@ impl Node {
             NodeInput::Registered(peers) => {
                 self.registered = peers.iter().take(REGISTERED_MAX).copied().collect()
             }
+            NodeInput::Trust(trust) => self.trust = trust.clone(),
             NodeInput::Leave => self.leave(),
         }
         self.run_timers(now);

@@ -1,5 +1,6 @@
 //! Inputs, outputs, views and counters of a [`crate::Node`].
 
+use crate::config::NodeTrust;
 use crate::key::{NodeKey, NodeName};
 use crate::member::Liveness;
 use crate::record::NodeRecord;
@@ -31,6 +32,8 @@ pub enum NodeInput<'a> {
     /// Addresses of nodes from a registry; they replace the previous ones. This node announces itself there until it
     /// gets an answer. Nothing else in the registry is trusted.
     Registered(&'a [SocketAddr]),
+    /// The keys that may join from now on. Packets of a member whose key is not among them are ignored.
+    Trust(&'a NodeTrust),
     /// This node leaves.
     Leave,
 }

@@ -152,6 +152,11 @@ impl NodeHost {
         *self.shared.name_taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Trusts the nodes with these keys only, from now on.
+    pub fn set_trusted(&self, keys: BTreeSet<NodeKey>) {
+        self.shared.handle(NodeInput::Trust(&NodeTrust::Only(keys)));
+    }
+
     /// Announces that this node leaves, and ends its threads.
     pub fn leave(&self) {
         self.shared.handle(NodeInput::Leave);

@@ -10,6 +10,7 @@
 //! *Never*: decisions about which node is alive, which belong to `wirefs-node`; mounts or exports.
 //!
 //! *Drive it*: [`NodeHost::start`] joins, [`NodeHost::nodes`] lists the table, and [`NodeDial`] dials one node.
+//! [`Inviter::run`] and [`join`] are the two sides of an invitation.
 //!
 //! *Proved by*: unit tests beside each part, and several nodes in `wirefs-lab` (`nodes`).
 
@@ -17,14 +18,20 @@ mod dial;
 mod ether;
 mod figures;
 mod host;
+mod invite;
+mod join;
 mod paths;
 mod registry;
 mod segment;
+mod servers;
 mod sys;
 
 pub use dial::{NodeDial, Route};
 pub use ether::{CardNetwork, NodeEther, Via, card_networks};
 pub use host::{NodeHost, NodeInfo, NodePlan};
+pub use invite::{INVITATION_PORT_DEFAULT, InviteEnd, Inviter, random_code};
+pub use join::{InviterPlace, JoinFailure, join};
 pub use paths::TlsPath;
 pub use registry::EtcdPlace;
 pub use segment::SegmentError;
+pub use servers::{FoundServer, announce_server, find_servers};

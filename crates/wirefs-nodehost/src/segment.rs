@@ -2,14 +2,14 @@
 
 use crate::sys;
 use rustix::net::netdevice::name_to_index;
-use rustix::net::sockopt;
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The multicast group of nodes, in the range for use within an organization (RFC 2365).
-const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 64, 40);
+pub(crate) const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 64, 40);
 /// The maximum number of cards.
 const CARDS_MAX: usize = 16;
 /// The loopback, which is no segment: a multicast packet there returns with the address of another card.
@@ -99,6 +99,30 @@ impl Segment {
             listen => listen,
         };
         let socket = UdpSocket::bind(bound).map_err(|source| SegmentError::Bind { listen, source })?;
+        Segment::with_socket(socket, listen, names, peers)
+    }
+
+    /// Opens a socket at all addresses whose port other processes may use too: each gets the multicast packets.
+    pub(super) fn open_shared(port: u16) -> Result<Segment, SegmentError> {
+        let listen = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
+        let bind = || {
+            let socket =
+                net::socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+            sockopt::set_socket_reuseaddr(&socket, true)?;
+            net::bind(&socket, &listen)?;
+            Ok(UdpSocket::from(socket))
+        };
+        let socket = bind().map_err(|source: io::Error| SegmentError::Bind { listen, source })?;
+        Segment::with_socket(socket, listen, &[], &[])
+    }
+
+    fn with_socket(
+        socket: UdpSocket,
+        listen: SocketAddr,
+        names: &[String],
+        peers: &[SocketAddr],
+    ) -> Result<Segment, SegmentError> {
+        let has_segment = !listen.ip().is_loopback() && listen.is_ipv4();
         let mut cards = if has_segment { find_cards(names)? } else { Vec::new() };
         if !listen.ip().is_unspecified() {
             cards.retain(|card| IpAddr::V4(card.address) == listen.ip());
@@ -132,6 +156,10 @@ impl Segment {
         }
     }
 
+    pub(super) fn socket(&self) -> &UdpSocket {
+        &self.socket
+    }
+
     pub(super) fn port(&self) -> io::Result<u16> {
         self.socket.local_addr().map(|address| address.port())
     }
@@ -159,7 +187,13 @@ impl Segment {
 
     /// Sends to all nodes of each segment. A card that is down loses the packet.
     pub(super) fn send_to_all(&self, packet: &[u8]) {
-        let Ok(port) = self.port() else { return };
+        if let Ok(port) = self.port() {
+            self.send_to_group(port, packet);
+        }
+    }
+
+    /// The same, to another port.
+    pub(super) fn send_to_group(&self, port: u16, packet: &[u8]) {
         let _chosen = self.choice.lock().unwrap_or_else(PoisonError::into_inner);
         for card in &self.cards {
             if choose_card(&self.socket, card.index).is_ok() {

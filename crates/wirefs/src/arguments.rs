@@ -1,6 +1,7 @@
 //! The command line.
 
 mod echo;
+mod find_servers;
 mod fsync;
 mod keys;
 mod limits;
@@ -20,11 +21,12 @@ use wirefs_carrier::Address;
 use wirefs_hostfs::HostOptions;
 
 pub(crate) use echo::{Echo, EchoCommand, EchoHost, EchoMount, EchoStatus, Keep};
+pub(crate) use find_servers::FindServers;
 pub(crate) use fsync::Fsync;
 pub(crate) use keys::{Allow, Keys, Revoke};
 pub(crate) use limits::{AtMount, LimitChange, Set, parse_rate};
 use mode::ModeParser;
-pub(crate) use node::{Node, NodeCommand, NodeList, NodeMode, NodeUp};
+pub(crate) use node::{JoinCode, JoinPlace, Node, NodeCommand, NodeInvite, NodeList, NodeMode, NodeUp};
 pub(crate) use quarantine::{Quarantine, QuarantineAction};
 
 const ABOUT: &str = "Mounts directories of other machines, over any network";
@@ -109,6 +111,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Export a directory to other machines
     Serve(Serve),
+    /// List the servers of this network segment that announce themselves
+    FindServers(FindServers),
     /// Mount a directory of another machine
     Mount(Mount),
     /// Mount a PingFS: its blocks exist only in ping packets in flight
@@ -132,6 +136,8 @@ pub(crate) enum Command {
     Pause(AtMount),
     /// Connect a paused mount again
     Resume(AtMount),
+    /// Connect a mount over ssh again, and ask for its password
+    Reconnect(AtMount),
     /// Send the unsent changes of a killed mount to its server
     Recover(Recover),
     /// List, extract and drop changes that servers rejected
@@ -174,7 +180,7 @@ pub(crate) struct Serve {
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["directory", "listen", "read_only", "exclusive", "authorized", "metrics", "stdio", "suid", "dev", "cross_mounts"]
+        conflicts_with_all = ["directory", "listen", "read_only", "exclusive", "authorized", "announce", "metrics", "stdio", "suid", "dev", "cross_mounts"]
     )]
     pub(crate) config: Option<PathBuf>,
     /// The address to listen on: tls://host:port, unix:///path/of/socket, ether://card or tcp+plain://host:port [default: tls://[::]:6440]
@@ -191,6 +197,9 @@ pub(crate) struct Serve {
     pub(crate) authorized: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) rights: ExportRights,
+    /// Answer `wirefs find-servers` on the same network segment, with this machine's name and key
+    #[arg(long, conflicts_with = "stdio")]
+    pub(crate) announce: bool,
     /// Serve metrics and a live page over HTTP on this address, such as 127.0.0.1:9440
     #[arg(long, value_name = "ADDRESS", conflicts_with = "stdio")]
     pub(crate) metrics: Option<SocketAddr>,

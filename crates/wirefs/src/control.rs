@@ -12,6 +12,7 @@ pub(crate) use client::{ControlClient, find, find_all};
 pub(crate) use server::ControlSocket;
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use anyhow::{Result, anyhow};
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,11 @@ pub(crate) enum ControlRequest {
     AwaitEnd,
     /// Change the limits of the mount's connections.
     Limit(LimitChange),
+    /// Dial now, and let ssh ask at this socket.
+    Reconnect {
+        /// The path of the socket.
+        prompts: PathBuf,
+    },
     /// Return the status of a PingFS.
     Echo,
     /// Set the action at unmount, of a PingFS.

@@ -46,6 +46,21 @@ pub(crate) fn allow(arguments: &arguments::Allow) -> Result<()> {
     Ok(())
 }
 
+/// Authorizes a key, unless a line of it exists: the limits there stay.
+///
+/// # Errors
+/// The file cannot be written.
+pub(crate) fn add(authorized: Option<&Path>, key: PublicKey, comment: &str) -> Result<()> {
+    change(&file(authorized)?, |text| {
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        let is_known = |line: &String| KeyLine::parse(line).is_ok_and(|known| known.key == key);
+        if !lines.iter().any(is_known) {
+            lines.push(key.line(comment));
+        }
+        Ok(lines)
+    })
+}
+
 /// Removes the lines of a key.
 pub(crate) fn revoke(arguments: &arguments::Revoke) -> Result<()> {
     let name = arguments.key.join(" ");

@@ -14,6 +14,7 @@ mod control;
 mod doctor;
 mod echo;
 mod failure;
+mod find_servers;
 mod identity;
 mod keys;
 mod limits;
@@ -25,6 +26,7 @@ mod nine;
 mod node;
 mod progress;
 mod quarantine;
+mod reconnect;
 mod recover;
 mod serve;
 mod sftp;
@@ -51,6 +53,9 @@ const PROCESS_NAME: &std::ffi::CStr = c"wirefs";
 fn main() -> ExitCode {
     // A background process is started from /proc/self/exe, and would be called so.
     let _unnamed = rustix::thread::set_name(PROCESS_NAME);
+    if let Some(socket) = reconnect::prompts_socket() {
+        return reconnect::pass_on(&socket);
+    }
     let words = arguments::with_command(std::env::args_os());
     let arguments = Arguments::parse_from(&words);
     run(&arguments.command, &words).unwrap_or_else(|error| {
@@ -66,7 +71,9 @@ fn run(command: &Command, words: &[OsString]) -> Result<ExitCode> {
         Command::Recover(arguments) => return recover::run(arguments),
         Command::Echo(arguments) => return echo::run(arguments, words),
         Command::Node(arguments) => return node::run(arguments, words),
+        Command::Reconnect(arguments) => return reconnect::run(arguments),
         Command::Serve(arguments) => serve::run(arguments),
+        Command::FindServers(arguments) => find_servers::run(arguments),
         Command::Umount(arguments) => umount::run(arguments),
         Command::Status(arguments) => status::run(arguments),
         Command::Top(arguments) => top::run(arguments),

@@ -2,6 +2,7 @@
 
 mod control;
 mod ether;
+mod invite;
 mod keys;
 pub(crate) mod list;
 mod mounting;
@@ -21,10 +22,11 @@ use control::{NodeClient, NodeRequest};
 /// The timeout for the end of a node.
 const END_MAX: Duration = Duration::from_secs(30);
 
-/// Joins, lists, or leaves.
+/// Joins, invites, lists, or leaves.
 pub(crate) fn run(arguments: &arguments::Node, words: &[OsString]) -> Result<ExitCode> {
     match &arguments.command {
         NodeCommand::Up(arguments) => return up::run(arguments, words),
+        NodeCommand::Invite(arguments) => invite::run(arguments)?,
         NodeCommand::List(arguments) => list::run(arguments)?,
         NodeCommand::Down => down()?,
     }

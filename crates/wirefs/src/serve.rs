@@ -2,6 +2,7 @@
 
 pub(crate) mod boot;
 mod config;
+mod discovery;
 mod lease_marker;
 mod ledger;
 mod named;
@@ -142,6 +143,9 @@ fn listen(arguments: &arguments::Serve, export: Export, signals: Signals) -> Res
     }
     if let Some(file) = authorized {
         rights::watch(&router, file)?;
+    }
+    if arguments.announce {
+        discovery::start(&listeners, Vec::new())?;
     }
     let mut sockets = Vec::new();
     for listener in listeners {

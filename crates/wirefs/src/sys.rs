@@ -6,7 +6,7 @@
 
 use std::ffi::{CStr, OsStr};
 use std::io::{self, Read};
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
@@ -14,6 +14,10 @@ use std::path::PathBuf;
 pub(crate) const INTERRUPT: i32 = libc::SIGINT;
 /// Request to end.
 pub(crate) const TERMINATE: i32 = libc::SIGTERM;
+/// Quit from the terminal.
+pub(crate) const QUIT: i32 = libc::SIGQUIT;
+/// Suspension from the terminal.
+pub(crate) const SUSPEND: i32 = libc::SIGTSTP;
 /// The terminal is closed.
 pub(crate) const HANG_UP: i32 = libc::SIGHUP;
 
@@ -21,6 +25,12 @@ pub(crate) const HANG_UP: i32 = libc::SIGHUP;
 #[derive(Debug)]
 pub(crate) struct Signals {
     fd: std::fs::File,
+}
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
 }
 
 impl Signals {

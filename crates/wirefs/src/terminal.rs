@@ -17,5 +17,22 @@ macro_rules! note {
     }};
 }
 
+/// Returns text of a stranger as it can be shown: characters that move the cursor, hide or reorder text are escaped.
+pub(crate) fn shown(text: &str) -> String {
+    let is_hidden = |letter: char| {
+        letter.is_control()
+            || matches!(letter, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+            || matches!(letter, '\u{2060}'..='\u{206f}' | '\u{feff}')
+    };
+    let mut shown = String::new();
+    for letter in text.chars() {
+        match is_hidden(letter) {
+            true => shown.extend(letter.escape_default()),
+            false => shown.push(letter),
+        }
+    }
+    shown
+}
+
 pub(crate) use note;
 pub(crate) use say;

@@ -105,6 +105,20 @@ pub enum DialError {
         /// The end of ssh's standard error.
         stderr: String,
     },
+    /// ssh could not log in without a user's answer.
+    #[error(
+        "{login} asks for a password or another answer; `wirefs reconnect MOUNTPOINT` asks you for it{}",
+        indented(.stderr)
+    )]
+    LoginNeeded {
+        /// `[user@]host`.
+        login: String,
+        /// The end of ssh's standard error.
+        stderr: String,
+    },
+    /// The user ended `wirefs reconnect`.
+    #[error("`wirefs reconnect` ended before the login was complete")]
+    NotAnswered,
     /// The login works, but wirefs is not installed there.
     #[error(
         "wirefs is not installed on {login}; install it there so that `{command} wirefs --version` works"

@@ -8,6 +8,7 @@ use super::source::RateLimitedSource;
 use crate::carrier::Carrier;
 use crate::dial::{Dial, DialError};
 use crate::path::PathStatus;
+use crate::ssh::UserPrompts;
 
 /// Dials with another dialer. All carriers together stay below the limits. While these are paused, every dial fails.
 pub struct RateLimitedDial {
@@ -58,5 +59,9 @@ impl Dial for RateLimitedDial {
 
     fn paths(&self) -> Vec<PathStatus> {
         self.inner.paths()
+    }
+
+    fn prompts(&self) -> Option<&UserPrompts> {
+        self.inner.prompts()
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::program::Programs;
+use super::prompts::PromptRoute;
 use super::upload::UploadProgress;
 use crate::address::Login;
 use crate::limits::CONNECT_TIMEOUT;
@@ -42,6 +43,17 @@ const SERVE: &str = "command -v wirefs >/dev/null 2>&1 && exec wirefs serve --st
      find \"$d\" -name \"wirefs-*\" -mtime +30 -exec rm -f {} + 2>/dev/null; \
      find \"$d\" -name \".wirefs-*\" -mtime +0 -exec rm -f {} + 2>/dev/null; \
      exec \"$d/wirefs-$id\" serve --stdio -- \"$1\"";
+
+/// The place of ssh's questions, such as for a password.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Questions<'a> {
+    /// This process's terminal.
+    Terminal,
+    /// A user's command.
+    Route(&'a PromptRoute),
+    /// Nobody can answer: ssh fails instead.
+    None,
+}
 
 /// Options of ssh.
 #[derive(Clone)]
@@ -110,30 +122,34 @@ impl SshOptions {
         line.join(" ")
     }
 
-    /// Returns the command that runs `remote` on the login's machine. `is_interactive`: a user can answer ssh.
-    pub(super) fn command(&self, login: &Login, is_interactive: bool, remote: &OsStr) -> Command {
-        let mut command = self.reach(login, is_interactive);
+    /// Returns the command that runs `remote` on the login's machine.
+    pub(super) fn command(&self, login: &Login, questions: Questions<'_>, remote: &OsStr) -> Command {
+        let mut command = self.reach(login, questions);
         command.arg("--").arg(destination(login)).arg(remote);
         command
     }
 
     /// Returns the command that connects to a subsystem of the login's machine.
-    pub(super) fn subsystem(&self, login: &Login, is_interactive: bool, name: &str) -> Command {
-        let mut command = self.reach(login, is_interactive);
+    pub(super) fn subsystem(&self, login: &Login, questions: Questions<'_>, name: &str) -> Command {
+        let mut command = self.reach(login, questions);
         command.arg("-s").arg("--").arg(destination(login)).arg(name);
         command
     }
 
     /// Returns ssh with its options, up to the destination.
-    fn reach(&self, login: &Login, is_interactive: bool) -> Command {
+    fn reach(&self, login: &Login, questions: Questions<'_>) -> Command {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", STARTER, "sh"]).arg(&self.program).args(&self.arguments);
         let connect = format!("ConnectTimeout={}", self.connect_timeout.as_secs().max(1));
         // Without the agent, X11 and forwardings: the host gets a stream and nothing else of this machine.
         command.args(["-T", "-a", "-x", "-o", "ClearAllForwardings=yes", "-o", &connect]);
         command.args(["-o", "ServerAliveInterval=10", "-o", "ServerAliveCountMax=3"]);
-        if !is_interactive {
-            command.args(["-o", "BatchMode=yes"]);
+        match questions {
+            Questions::Terminal => {}
+            Questions::Route(route) => route.apply(&mut command),
+            Questions::None => {
+                command.args(["-o", "BatchMode=yes"]);
+            }
         }
         if let Some(port) = login.port {
             command.arg("-p").arg(port.to_string());

@@ -12,7 +12,8 @@ use rustix::io::Errno;
 use rustix::net::RecvFlags;
 
 use super::child::SshProcess;
-use super::command::{self, EXIT_NO_PROGRAM, SshOptions};
+use super::command::{self, EXIT_NO_PROGRAM, Questions, SshOptions};
+use super::prompts::{PromptAttempt, UserPrompts};
 use super::source::SshSource;
 use super::upload::{self, MISSING, UploadFailure, UploadProgress};
 use crate::address::Login;
@@ -35,31 +36,36 @@ const SFTP_ONLY: &str = "allows sftp connections only";
 /// The time for the child to end after the end of its output.
 pub(super) const EXIT_TIME: Duration = Duration::from_secs(5);
 
-/// Dials through ssh. [`Dial::dial`] lets ssh ask for passwords on the terminal, [`Dial::dial_again`] does not.
+/// Dials through ssh. [`Dial::dial`] lets ssh ask for passwords on the terminal. [`Dial::dial_again`] lets ssh ask a user
+/// who waits for that in [`Dial::prompts`], else nobody.
 #[derive(Clone, Debug)]
 pub struct SshDial {
     login: Login,
     path: Vec<u8>,
     options: SshOptions,
+    prompts: Arc<UserPrompts>,
 }
 
 impl SshDial {
     /// Returns a dialer that serves `path` of the login's machine; empty: its home directory.
     pub fn new(login: Login, path: Vec<u8>, options: SshOptions) -> Self {
-        Self { login, path, options }
+        Self { login, path, options, prompts: Arc::default() }
     }
 
-    fn connect(&self, is_interactive: bool) -> Result<Carrier, DialError> {
-        let time = if is_interactive {
-            self.options.answer_timeout
-        } else {
-            self.options.connect_timeout + BACKGROUND_EXTRA
+    fn connect(
+        &self,
+        questions: Questions<'_>,
+        attempt: Option<&PromptAttempt<'_>>,
+    ) -> Result<Carrier, DialError> {
+        let time = match questions {
+            Questions::Terminal | Questions::Route(_) => self.options.answer_timeout,
+            Questions::None => self.options.connect_timeout + BACKGROUND_EXTRA,
         };
         let (ours, theirs) = UnixStream::pair().map_err(DialError::Resources)?;
         let input = OwnedFd::from(theirs);
         let output = input.try_clone().map_err(DialError::Resources)?;
         let serve = command::serve(&self.path, &self.options.programs.ids());
-        let command = self.options.command(&self.login, is_interactive, &serve);
+        let command = self.options.command(&self.login, questions, &serve);
         let remote = SshProcess::spawn(command, input.into(), output.into()).map_err(DialError::Resources)?;
 
         let socket = Arc::new(OwnedFd::from(ours));
@@ -71,12 +77,18 @@ impl SshDial {
                 remote.stop();
             }
         });
+        if let Some(attempt) = attempt {
+            attempt.attach(&closer);
+        }
         let greeted = match await_answer(&socket, Instant::now() + time) {
             Ok(RemoteAnswer::Greeting(assembly)) => Ok(assembly),
             Ok(RemoteAnswer::Missing(machine)) => {
-                self.copy_program(&socket, &remote, &machine, is_interactive)
+                let is_shown = matches!(questions, Questions::Terminal);
+                self.copy_program(&socket, &remote, &machine, is_shown)
             }
-            Err(failure) => Err(self.explain(failure, &remote, time)),
+            // ssh takes its time to end after the user has left.
+            Err(_) if attempt.is_some_and(PromptAttempt::is_over) => Err(DialError::NotAnswered),
+            Err(failure) => Err(self.explain(failure, &remote, time, questions)),
         };
         let assembly = greeted.inspect_err(|_| closer.close())?;
         let path = String::from_utf8_lossy(&self.path);
@@ -95,7 +107,7 @@ impl SshDial {
         socket: &OwnedFd,
         remote: &SshProcess,
         machine: &str,
-        is_interactive: bool,
+        is_shown: bool,
     ) -> Result<Assembly, DialError> {
         let login = self.login.to_string();
         let command = self.options.shown(&self.login);
@@ -112,7 +124,7 @@ impl SshDial {
             .pack()
             .map_err(|error| not_copied(format!("this program cannot be read: {error}"), String::new()))?;
         let report = |sent, of| {
-            if is_interactive {
+            if is_shown {
                 (self.options.report)(UploadProgress { login: login.clone(), sent, of });
             }
         };
@@ -136,11 +148,17 @@ impl SshDial {
         let (exit, stderr) = remote.await_exit(EXIT_TIME);
         match exit.and_then(|exit| exit.code()).and_then(upload::failure) {
             Some(what) => Err(not_copied(what.to_owned(), stderr)),
-            None => Err(self.explain(failure, remote, time)),
+            None => Err(self.explain(failure, remote, time, Questions::Terminal)),
         }
     }
 
-    fn explain(&self, failure: Failure, remote: &SshProcess, time: Duration) -> DialError {
+    fn explain(
+        &self,
+        failure: Failure,
+        remote: &SshProcess,
+        time: Duration,
+        questions: Questions<'_>,
+    ) -> DialError {
         let login = self.login.to_string();
         let failed = |what: String, stderr| DialError::RemoteFailed { login: login.clone(), what, stderr };
         match failure {
@@ -157,6 +175,9 @@ impl SshDial {
                 let (exit, stderr) = remote.await_exit(EXIT_TIME);
                 let command = self.options.shown(&self.login);
                 match exit.as_ref().and_then(ExitStatus::code) {
+                    Some(255) if matches!(questions, Questions::None) && is_refused(&stderr) => {
+                        DialError::LoginNeeded { login, stderr }
+                    }
                     Some(255) => DialError::SshFailed { login, command, stderr },
                     Some(127) => DialError::RemoteMissing { login, command },
                     Some(EXIT_NO_PROGRAM) => {
@@ -173,11 +194,18 @@ impl SshDial {
 
 impl Dial for SshDial {
     fn dial(&self) -> Result<Carrier, DialError> {
-        self.connect(true)
+        self.connect(Questions::Terminal, None)
     }
 
     fn dial_again(&self) -> Result<Carrier, DialError> {
-        self.connect(false)
+        let Some(attempt) = self.prompts.take() else { return self.connect(Questions::None, None) };
+        let dialed = self.connect(Questions::Route(&attempt.route), Some(&attempt));
+        attempt.finish(dialed.as_ref().map(|_| ()).map_err(ToString::to_string));
+        dialed
+    }
+
+    fn prompts(&self) -> Option<&UserPrompts> {
+        Some(&self.prompts)
     }
 }
 
@@ -235,6 +263,11 @@ fn missing(received: &[u8]) -> Option<String> {
     let rest = received.get(at + MISSING.len()..)?;
     let end = rest.iter().position(|&byte| byte == b'\n')?;
     Some(printable(rest.get(..end)?).trim().to_owned())
+}
+
+/// Returns whether the login may succeed with a user's answers, by the words of OpenSSH.
+fn is_refused(stderr: &str) -> bool {
+    ["Permission denied", "Host key verification failed"].iter().any(|words| stderr.contains(words))
 }
 
 /// Returns the end of a login's output, as text.

@@ -7,7 +7,7 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 
 use super::child::SshProcess;
-use super::command::{EXIT_NO_PROGRAM, SshOptions};
+use super::command::{EXIT_NO_PROGRAM, Questions, SshOptions};
 use super::dial::EXIT_TIME;
 use crate::address::Login;
 use crate::closer::Closer;
@@ -60,7 +60,8 @@ impl SubsystemDial {
         let (ours, theirs) = UnixStream::pair().map_err(DialError::Resources)?;
         let input = OwnedFd::from(theirs);
         let output = input.try_clone().map_err(DialError::Resources)?;
-        let command = self.options.subsystem(&self.login, is_interactive, self.name);
+        let questions = if is_interactive { Questions::Terminal } else { Questions::None };
+        let command = self.options.subsystem(&self.login, questions, self.name);
         let remote = SshProcess::spawn(command, input.into(), output.into()).map_err(DialError::Resources)?;
         let halves = ours.try_clone().and_then(|source| Ok((source, ours.try_clone()?)));
         let (source, sink) = halves.map_err(DialError::Resources)?;

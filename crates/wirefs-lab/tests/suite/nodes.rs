@@ -6,8 +6,10 @@
 //! [linus3] ──┘
 //! ```
 
+mod announced;
 mod cards;
 mod ether;
+mod invitation;
 mod killed;
 mod names;
 mod registry;

@@ -5,12 +5,15 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use wirefs_cache::Mode;
+use wirefs_carrier::HostPort;
 use wirefs_node::NodeName;
-use wirefs_nodehost::{EtcdPlace, Via};
+use wirefs_node::invitation::InvitationCode;
+use wirefs_nodehost::{EtcdPlace, INVITATION_PORT_DEFAULT, Via};
 
 const UP_EXAMPLES: &str = "\
 Examples:
-  wirefs identity                              the line of this machine, for the authorized-keys file of all others
+  wirefs node invite                           prints a code for one more machine
+  wirefs node up --join k7-4fm-q2x             on that machine: exchanges keys with this one, and joins
   wirefs node up --share /srv                  on each machine of a LAN; then: ls /net
   wirefs node up --name linus1 --share ~/work --at ~/net
   wirefs node up --peer 10.8.0.7:6440          also find nodes of another network
@@ -19,10 +22,20 @@ Examples:
   wirefs node up --nic eth0,eth1               use both cards at once between nodes that have both
 
 Nodes of one LAN find each other; a --peer connects to another network. Only keys
-in the authorized-keys file may join. `wirefs identity` prints a machine's line for
-that file. WITH --open, EVERYONE WHO CAN SEND TO UDP PORT 6440 OF THIS MACHINE MAY
+in the authorized-keys file may join. An invitation adds keys to that file, and so
+does `wirefs allow` with the output of `wirefs identity` on the other machine. WITH --open, EVERYONE WHO CAN SEND TO UDP PORT 6440 OF THIS MACHINE MAY
 JOIN AND READ THE SHARED FILES. With --nic or --listen ADDR, only packets on these
 cards or this address count, and packets of a --peer.";
+
+const INVITE_EXAMPLES: &str = "\
+Examples:
+  wirefs node invite
+  wirefs node up --join k7-4fm-q2x             on the other machine, in the same network segment
+  wirefs node up --join k7-4fm-q2x@10.8.0.7    there, if it is in another network
+  wirefs node up --join -                      there, to type the code where no list of processes shows it
+
+Both machines get the other's key in their authorized-keys files. The code is good
+once, for ten minutes and three tries. Whoever has it may join.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Node {
@@ -35,6 +48,8 @@ pub(crate) struct Node {
 pub(crate) enum NodeCommand {
     /// Join the other nodes, in the background
     Up(Box<NodeUp>),
+    /// Print a code with which one more machine can join
+    Invite(NodeInvite),
     /// List the nodes
     List(NodeList),
     /// Leave the other nodes and unmount /net
@@ -81,6 +96,9 @@ pub(crate) struct NodeUp {
     /// The keys that may join [default: ~/.config/wirefs/authorized_keys]
     #[arg(long, value_name = "FILE")]
     pub(crate) authorized: Option<PathBuf>,
+    /// First exchange keys with the machine whose `wirefs node invite` printed this code; `-` reads the code from standard input
+    #[arg(long, value_name = "CODE[@HOST[:PORT]]", value_parser = JoinPlace::parse, conflicts_with = "open")]
+    pub(crate) join: Option<JoinPlace>,
     /// Let everyone join who can send packets to this machine: they can read, and without --read-only change, the share
     #[arg(long, conflicts_with = "authorized")]
     pub(crate) open: bool,
@@ -90,6 +108,60 @@ pub(crate) struct NodeUp {
     /// Set by the process that starts the background one: report on standard output.
     #[arg(long, hide = true)]
     pub(crate) reports: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = INVITE_EXAMPLES)]
+pub(crate) struct NodeInvite {
+    /// The name of this machine in the other's authorized-keys file [default: the host name]
+    #[arg(long, value_name = "NAME", value_parser = parse_name)]
+    pub(crate) name: Option<NodeName>,
+    /// The address to listen on, UDP and TCP [default: 0.0.0.0:6441]
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// The file for the other machine's key [default: ~/.config/wirefs/authorized_keys]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) authorized: Option<PathBuf>,
+}
+
+/// The place of an invitation's code.
+#[derive(Clone, Debug)]
+pub(crate) enum JoinPlace {
+    /// On the command line.
+    Typed(JoinCode),
+    /// On standard input.
+    FromInput,
+}
+
+impl JoinPlace {
+    fn parse(text: &str) -> Result<JoinPlace, String> {
+        match text {
+            "-" => Ok(JoinPlace::FromInput),
+            code => JoinCode::parse(code).map(JoinPlace::Typed),
+        }
+    }
+}
+
+/// The code of an invitation, and the inviting host unless it is in the same segment.
+#[derive(Clone, Debug)]
+pub(crate) struct JoinCode {
+    pub(crate) code: InvitationCode,
+    pub(crate) host: Option<(String, u16)>,
+}
+
+impl JoinCode {
+    /// Parses `CODE[@HOST[:PORT]]`.
+    ///
+    /// # Errors
+    /// The text is something else.
+    pub(crate) fn parse(text: &str) -> Result<JoinCode, String> {
+        let (code, host) = text.split_once('@').map_or((text, None), |(code, host)| (code, Some(host)));
+        let code = InvitationCode::parse(code)
+            .ok_or_else(|| "this is no code; codes look like k7-4fm-q2x".to_owned())?;
+        let host = host.map(|host| HostPort::parse(host, INVITATION_PORT_DEFAULT)).transpose();
+        let host = host.map_err(|error| error.to_string())?.map(|HostPort { host, port }| (host, port));
+        Ok(JoinCode { code, host })
+    }
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,7 @@
 //! The client of control sockets.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
@@ -33,6 +34,12 @@ pub(crate) fn find_all() -> Vec<ControlClient> {
         .collect();
     sockets.sort();
     sockets.iter().filter_map(|path| ControlClient::connect(path)).collect()
+}
+
+impl AsFd for ControlClient {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.get_ref().as_fd()
+    }
 }
 
 impl ControlClient {
@@ -92,6 +99,11 @@ impl ControlClient {
             // It ended with unread data.
             Err(error) => error.kind() == io::ErrorKind::ConnectionReset,
         }
+    }
+
+    /// Returns the user of the mount's process.
+    pub(crate) fn user(&self) -> Option<rustix::process::Uid> {
+        rustix::net::sockopt::socket_peercred(self.stream.get_ref()).ok().map(|server| server.uid)
     }
 
     /// Returns the process id of the mount.

@@ -1,5 +1,7 @@
 //! The server of the control socket, in the process of the mount.
 
+mod reconnect;
+
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -131,6 +133,7 @@ fn serve_client(stream: UnixStream, host: &Host) -> io::Result<()> {
             Ok(ControlRequest::Sync) => sync(&mut writer, &host.mount)?,
             // The line stays open until the process ends, which the client waits for.
             Ok(ControlRequest::AwaitEnd) => await_end(&mut writer, host)?,
+            Ok(ControlRequest::Reconnect { prompts }) => reconnect::run(&mut writer, host, prompts)?,
             Ok(ControlRequest::Limit(change)) => send_reply(&mut writer, &limit(host, change))?,
             Ok(ControlRequest::Echo) => send_reply(
                 &mut writer,

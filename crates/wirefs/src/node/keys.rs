@@ -43,7 +43,7 @@ impl NodeAdmission {
         if arguments.authorized.is_none() && !file.exists() {
             return Err(failure(
                 format!("{} does not exist, so no other node could join", file.display()),
-                "add the line that `wirefs identity` prints on each other node; `--open` lets everyone on the network join",
+                "run `wirefs node invite` on another node and join with its code by --join, or add its key from `wirefs identity` there with `wirefs allow`; `--open` lets everyone on the network join",
             ));
         }
         let listed = AuthorizedKeys::read(&file).map_err(|error| {
@@ -55,7 +55,7 @@ impl NodeAdmission {
         for broken in listed.broken() {
             note!("wirefs: {broken}");
         }
-        let keys = listed.keys().map(|key| NodeKey(*key.raw())).collect();
+        let keys = node_keys(&listed);
         Ok(NodeAdmission::Listed(file, keys))
     }
 
@@ -81,26 +81,51 @@ impl NodeAdmission {
         }
     }
 
-    /// Updates that file from the table in a thread of its own, if any key may join.
+    /// Keeps both in step in a thread of its own: if any key may join, the file of the server follows the table, else
+    /// the keys that may join follow their file.
     ///
     /// # Errors
     /// The system has no thread left.
-    pub(super) fn follow(&self, file: PathBuf, host: &Arc<NodeHost>) -> Result<()> {
-        if matches!(self, NodeAdmission::Listed(..)) {
-            return Ok(());
-        }
-        let port = host.nodes().first().map(|own| own.record.port).unwrap_or_default();
-        note!(
-            "wirefs: --open: everyone who can send to UDP port {port} of this machine may join and use the shared files"
-        );
+    pub(super) fn follow(&self, server: PathBuf, host: &Arc<NodeHost>) -> Result<()> {
         let host = Arc::clone(host);
-        let follow = move || follow(&file, &host);
+        let follow: Box<dyn FnOnce() + Send> = match self {
+            NodeAdmission::Listed(file, keys) => {
+                let (file, keys) = (file.clone(), keys.clone());
+                Box::new(move || follow_file(&file, keys, &host))
+            }
+            NodeAdmission::Anyone => {
+                let port = host.nodes().first().map(|own| own.record.port).unwrap_or_default();
+                note!(
+                    "wirefs: --open: everyone who can send to UDP port {port} of this machine may join and use the shared files"
+                );
+                Box::new(move || follow_table(&server, &host))
+            }
+        };
         thread::Builder::new().name("wirefs-keys".into()).spawn(follow).context("cannot start a thread")?;
         Ok(())
     }
 }
 
-fn follow(file: &Path, host: &NodeHost) {
+/// Trusts the keys of the file. While it cannot be read, the previous keys count.
+fn follow_file(file: &Path, mut trusted: BTreeSet<NodeKey>, host: &NodeHost) {
+    let mut seen = 0;
+    while !host.is_over() {
+        if let Ok(listed) = AuthorizedKeys::read(file) {
+            let keys = node_keys(&listed);
+            if keys != trusted {
+                trusted.clone_from(&keys);
+                host.set_trusted(keys);
+            }
+        }
+        seen = host.await_change(seen, CHECK_INTERVAL);
+    }
+}
+
+fn node_keys(listed: &AuthorizedKeys) -> BTreeSet<NodeKey> {
+    listed.keys().map(|key| NodeKey(*key.raw())).collect()
+}
+
+fn follow_table(file: &Path, host: &NodeHost) {
     let (mut seen, mut written) = (0, String::new());
     while !host.is_over() {
         let line = |key: &NodeKey, name: &str| PublicKey::from_raw(key.0).line(name) + "\n";

@@ -17,6 +17,7 @@ use wirefs_nodehost::{NodeHost, NodePlan};
 
 use super::control::{self, NodeSocket};
 use super::ether::{Dials, NodeCards};
+use super::invite;
 use super::keys::NodeAdmission;
 use super::mounting::Mounting;
 use crate::arguments::NodeUp;
@@ -38,6 +39,10 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Joins, and runs until the node leaves.
 pub(super) fn run(arguments: &NodeUp, words: &[OsString]) -> Result<ExitCode> {
+    // The background process has the same arguments.
+    if let (Some(place), false) = (&arguments.join, arguments.reports) {
+        invite::accept(arguments, place)?;
+    }
     if !arguments.foreground && !arguments.reports {
         return daemon::start(words, 2);
     }
@@ -180,7 +185,7 @@ fn node_plan(
 }
 
 /// Returns the first label of the machine's name.
-fn machine_name() -> Result<NodeName> {
+pub(super) fn machine_name() -> Result<NodeName> {
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let first = name.split('.').next().unwrap_or_default();
     NodeName::new(first).ok_or_else(|| {

@@ -26,6 +26,8 @@ pub(super) struct Config {
     pub(super) listen: Vec<Address>,
     /// The authorized-keys file; `None`: the user's own.
     pub(super) authorized: Option<PathBuf>,
+    /// `wirefs find-servers` finds the server.
+    pub(super) announce: bool,
     /// The exports, at least one.
     pub(super) exports: Vec<ExportConfig>,
 }
@@ -48,6 +50,8 @@ struct RawConfig {
     #[serde(default)]
     listen: Vec<Spanned<String>>,
     authorized: Option<PathBuf>,
+    #[serde(default)]
+    announce: bool,
     #[serde(default)]
     export: Vec<RawExport>,
 }
@@ -133,6 +137,6 @@ impl Config {
             exports.push(ExportConfig { name, path, read_only, rights });
         }
         let authorized = raw.authorized.map(|path| base.join(path));
-        Ok(Config { listen, authorized, exports })
+        Ok(Config { listen, authorized, announce: raw.announce, exports })
     }
 }

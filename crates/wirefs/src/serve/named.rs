@@ -9,7 +9,9 @@ use wirefs_serve::{ExportRouter, ServeOptions, Server};
 
 use super::config::{Config, ExportConfig};
 use super::lease_marker::LeaseMarkers;
-use super::{announce, bind_all, boot, identity_of, ledger_dir, open_markers, rights, with_markers};
+use super::{
+    announce, bind_all, boot, discovery, identity_of, ledger_dir, open_markers, rights, with_markers,
+};
 use crate::arguments::{self, ExportRights};
 use crate::sys::Signals;
 
@@ -24,6 +26,7 @@ pub(super) fn run(file: &Path, signals: &Signals) -> Result<()> {
         read_only: false,
         exclusive: false,
         rights: ExportRights::default(),
+        announce: config.announce,
         metrics: None,
         stdio: false,
     })?;
@@ -36,6 +39,10 @@ pub(super) fn run(file: &Path, signals: &Signals) -> Result<()> {
     }
     if let Some(file) = authorized {
         rights::watch(&router, file)?;
+    }
+    if config.announce {
+        let names = config.exports.iter().map(|export| export.name.clone()).collect();
+        discovery::start(&listeners, names)?;
     }
     for listener in listeners {
         for export in &config.exports {

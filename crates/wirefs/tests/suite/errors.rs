@@ -1,6 +1,6 @@
 //! Error messages for users.
 
-use crate::home::{Finished, TestHome, WIREFS};
+use crate::home::{Finished, TestHome, WIREFS, need_root};
 use std::os::unix::fs::PermissionsExt;
 
 #[test]
@@ -94,9 +94,7 @@ fn missing_mount_is_reported() {
 
 #[test]
 fn mount_of_another_user_is_named_as_such() {
-    if !rustix::process::geteuid().is_root() {
-        return;
-    }
+    need_root();
     const USER: u32 = 65_534;
     let home = TestHome::new();
     let _server = home.mounted();

@@ -1,6 +1,6 @@
 //! Calls by mount(8).
 
-use crate::home::{Finished, TestHome, WIREFS, copy_program};
+use crate::home::{Finished, TestHome, WIREFS, copy_program, need_root};
 use rustix::io::Errno;
 use rustix::process::Signal;
 use std::os::unix::process::CommandExt;
@@ -116,9 +116,7 @@ fn remount_changes_read_only_and_keeps_other_flags() {
 // S-76
 #[test]
 fn only_root_may_remount() {
-    if !rustix::process::geteuid().is_root() {
-        return;
-    }
+    need_root();
     let home = TestHome::new();
     let _server = home.mounted();
     // The user may not have access to the program's directory.
@@ -158,9 +156,7 @@ fn run_on_a_machine_of_its_own(home: &TestHome, script: &str) -> String {
 
 #[test]
 fn files_of_a_user_with_the_home_of_root_are_in_the_users_home() {
-    if !rustix::process::geteuid().is_root() {
-        return;
-    }
+    need_root();
     let home = TestHome::new();
     run_on_a_machine_of_its_own(&home, "$AS_USER work/wirefs identity");
     assert!(home.path("user/.config/wirefs/identity.pem").exists());
@@ -169,9 +165,7 @@ fn files_of_a_user_with_the_home_of_root_are_in_the_users_home() {
 // S-76
 #[test]
 fn line_in_fstab_of_type_wirefs_is_mounted_and_remounted() {
-    if !rustix::process::geteuid().is_root() {
-        return;
-    }
+    need_root();
     let home = TestHome::new();
     home.write("export/a", "hello\n");
     let server = home.serve(&["--listen", "tcp+plain://127.0.0.1:0"]);
@@ -188,9 +182,7 @@ fn line_in_fstab_of_type_wirefs_is_mounted_and_remounted() {
 
 #[test]
 fn line_in_fstab_for_users_is_mounted_by_one() {
-    if !rustix::process::geteuid().is_root() {
-        return;
-    }
+    need_root();
     let home = TestHome::new();
     home.write("export/a", "hello\n");
     let server = home.serve(&["--listen", "tcp+plain://127.0.0.1:0"]);

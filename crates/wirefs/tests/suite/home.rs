@@ -15,6 +15,14 @@ pub(crate) const WIREFS: &str = env!("CARGO_BIN_EXE_wirefs");
 /// The timeout of all waits.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Fails without root: a skipped test would count as passed.
+pub(crate) fn need_root() {
+    assert!(
+        rustix::process::geteuid().is_root(),
+        "this test mounts or acts for other users: run the tests as root (sudo make test)"
+    );
+}
+
 /// A directory with a home, a runtime directory, an export and a mountpoint.
 pub(crate) struct TestHome {
     dir: PathBuf,
@@ -252,7 +260,9 @@ impl Server {
         let (mut stdout, mut stderr) = (String::new(), String::new());
         let code = wait_child(&mut self.child);
         self.output.read_to_string(&mut stdout).unwrap();
-        self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        if let Some(mut errors) = self.child.stderr.take() {
+            errors.read_to_string(&mut stderr).unwrap();
+        }
         Finished { code, stdout, stderr }
     }
 }

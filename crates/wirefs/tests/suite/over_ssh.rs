@@ -142,13 +142,16 @@ fn ended_command_leaves_no_copy_and_no_process() {
         (head -c 300000; while kill -0 $$ 2>/dev/null; do sleep 0.02; done) | sh -c";
     let slow = without_wirefs().replace("exec sh -c", still);
     let option = fake_ssh(&home, &slow);
-    let mut command = home.command(crate::home::WIREFS);
-    command.args(["mount", "host:", "mnt", "-o", &option]).stderr(std::process::Stdio::null());
+    // The tests may run with SIGINT ignored, as in the background of a script, and programs inherit that.
+    let mut command = home.command("env");
+    command.args(["--default-signal=INT", crate::home::WIREFS, "mount", "host:", "mnt", "-o", &option]);
+    command.stderr(std::process::Stdio::null());
     let mut child = std::os::unix::process::CommandExt::process_group(&mut command, 0).spawn().unwrap();
     let is_copying = || copies(&home).iter().any(|name| name.starts_with(".wirefs-"));
     crate::home::wait_for("the copy to begin", is_copying);
     let group = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process_group(group, rustix::process::Signal::INT).unwrap();
+    crate::home::wait_for("the end of the command", || child.try_wait().unwrap().is_some());
     assert!(!child.wait().unwrap().success());
     crate::home::wait_for("no copy to be left", || copies(&home).is_empty());
     let ssh = home.read("process").trim().parse().ok().and_then(rustix::process::Pid::from_raw).unwrap();

@@ -35,7 +35,7 @@ fn the_scripts_survive_shells_that_quote_differently() {
 #[test]
 fn a_host_cannot_smuggle_options() {
     let login = Login { user: Some("me".into()), host: "there".into(), port: Some(2222) };
-    let command = SshOptions::default().command(&login, false, OsStr::new("run"));
+    let command = SshOptions::default().command(&login, Questions::None, OsStr::new("run"));
     let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
     assert_eq!(words[words.len() - 3..], ["--", "me@there", "run"]);
     assert!(words.contains(&"BatchMode=yes".to_owned()));

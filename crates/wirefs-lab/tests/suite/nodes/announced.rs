@@ -1,0 +1,46 @@
+//! Servers that announce themselves on a segment.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
+use super::segment::NodeSegment;
+
+/// S-178: servers with `--announce` are found on the segment, also two on one machine; others are not.
+#[test]
+fn announced_servers_are_found_on_the_segment() {
+    let segment = NodeSegment::new("announced", 2);
+    let share = segment.share(1);
+    let share = share.to_str().unwrap();
+    let identity = segment.identity(1);
+    let config = segment.write(
+        "serve.toml",
+        &format!("announce = true\nlisten = [\"tls://0.0.0.0:7001\"]\n[[export]]\nname = \"photos\"\npath = \"{share}\"\n"),
+    );
+    let key_file = segment.write("keys", &identity);
+    let serve = |words: &[&str]| {
+        let mut command = segment.program(1, segment.path("wirefs").to_str().unwrap());
+        let mut server = command.arg("serve").args(words).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(!line.is_empty());
+        server
+    };
+    let keys = ["--authorized", key_file.as_str()];
+    let mut servers = vec![
+        serve(&[&[share, "--announce", "--listen", "tls://0.0.0.0:7000"], &keys[..]].concat()),
+        serve(&["--config", &config]),
+        serve(&[&[share, "--listen", "tls://0.0.0.0:7002"], &keys[..]].concat()),
+    ];
+    let text = segment.wirefs(2, &["find-servers"]).succeeds();
+    assert!(text.contains("at 10.77.0.1:7000, says that its key is SHA256:"), "{text}");
+    assert!(text.contains("wirefs mount tls://10.77.0.1:7001/photos photos"), "{text}");
+    assert!(!text.contains("7002"), "{text}");
+    let json = segment.wirefs(2, &["find-servers", "--json", "--nic", "eth0"]).succeeds();
+    let list: Vec<serde_json::Value> = serde_json::from_str(&json).unwrap();
+    assert_eq!((list.len(), &list[1]["exports"][0]), (2, &"photos".into()));
+    for server in &mut servers {
+        server.kill().unwrap();
+        server.wait().unwrap();
+    }
+    segment.wirefs(2, &["find-servers", "--wait", "300ms"]).fails_with("--announce");
+}

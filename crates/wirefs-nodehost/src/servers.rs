@@ -1,0 +1,85 @@
+//! Servers of a segment: a server answers queries, and a client asks.
+
+use crate::invite::entropy;
+use crate::segment::{GROUP, Segment, SegmentError};
+use crate::sys;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::{Duration, Instant};
+use wirefs_node::discovery::{OFFER_BYTES_MAX, ServerOffer, read_server_query, server_query};
+
+/// The UDP port of queries for servers.
+const SERVERS_PORT: u16 = 6442;
+/// The queries, in case some are lost.
+const QUERIES: u32 = 3;
+/// The maximum number of servers in an answer.
+const SERVERS_MAX: usize = 256;
+/// The pause after a failure of the socket.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// A server that answered. Anyone can answer, with any content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundServer {
+    /// The address of the answer, with the port for TLS.
+    pub address: SocketAddr,
+    /// The answer.
+    pub offer: ServerOffer,
+}
+
+/// Answers the queries of all segments, in a thread of its own. Queries that were not sent to the multicast group, such
+/// as from another network, get no answer.
+///
+/// # Errors
+/// The socket cannot be used.
+pub fn announce_server(offer: ServerOffer) -> Result<(), SegmentError> {
+    let segment = Segment::open_shared(SERVERS_PORT)?;
+    sys::report_cards(segment.socket())?;
+    let answer = move || {
+        let mut buffer = [0; OFFER_BYTES_MAX + 1];
+        loop {
+            match sys::receive(segment.socket(), &mut buffer) {
+                Ok((bytes, Some(arrival))) if arrival.to == GROUP => {
+                    let query = buffer.get(..bytes).unwrap_or_default();
+                    if let Some(nonce) = read_server_query(query) {
+                        segment.send_to(arrival.from, &offer.encode(nonce));
+                    }
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => std::thread::sleep(RETRY_PAUSE),
+            }
+        }
+    };
+    std::thread::Builder::new().name("wirefs-announce".into()).spawn(answer)?;
+    Ok(())
+}
+
+/// Asks for the servers on the segments of these cards, all cards if there are none.
+///
+/// # Errors
+/// A card cannot be used.
+///
+/// # Cost
+/// Takes `wait`.
+pub fn find_servers(cards: &[String], wait: Duration) -> Result<Vec<FoundServer>, SegmentError> {
+    let segment = Segment::open(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)), cards, &[])?;
+    let nonce = u64::from_le_bytes(entropy()?.first_chunk().copied().unwrap_or_default());
+    let (started, mut found) = (Instant::now(), Vec::new());
+    for number in 1..=QUERIES {
+        segment.send_to_group(SERVERS_PORT, &server_query(nonce));
+        let until = started + wait * number / QUERIES;
+        let mut buffer = [0; OFFER_BYTES_MAX + 1];
+        while let Some(left) = until.checked_duration_since(Instant::now()) {
+            let Some((from, bytes)) = segment.receive(&mut buffer, left) else { continue };
+            let answer = buffer.get(..bytes).unwrap_or_default();
+            let Some(offer) = ServerOffer::read(nonce, answer) else { continue };
+            let server = FoundServer { address: SocketAddr::new(from.ip(), offer.port), offer };
+            let is_known = found.iter().any(|known: &FoundServer| known.address == server.address);
+            if !is_known && found.len() < SERVERS_MAX {
+                found.push(server);
+            }
+        }
+    }
+    found.sort_by_key(|server| server.address);
+    Ok(found)
+}
