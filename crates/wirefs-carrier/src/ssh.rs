@@ -7,6 +7,7 @@ mod child;
 mod command;
 mod dial;
 mod program;
+mod program_dial;
 mod source;
 mod subsystem;
 mod upload;
@@ -14,6 +15,7 @@ mod upload;
 pub use command::SshOptions;
 pub use dial::SshDial;
 pub use program::Programs;
+pub use program_dial::ProgramDial;
 pub use subsystem::{Subsystem, SubsystemDial, SubsystemProcess};
 pub use upload::UploadProgress;
 
