@@ -6,6 +6,7 @@ mod gate;
 mod lock;
 mod mount;
 mod names;
+mod python;
 mod secured;
 mod standard;
 mod whole;
