@@ -7,6 +7,7 @@ mod child;
 mod command;
 mod dial;
 mod program;
+mod program_dial;
 mod prompts;
 mod source;
 mod subsystem;
@@ -16,6 +17,7 @@ pub use command::SshOptions;
 pub use dial::SshDial;
 pub use program::Programs;
 pub use prompts::{PROMPTS_VARIABLE, PromptRoute, PromptedDial, UserPrompts};
+pub use program_dial::ProgramDial;
 pub use subsystem::{Subsystem, SubsystemDial, SubsystemProcess};
 pub use upload::UploadProgress;
 

@@ -34,8 +34,11 @@ pub(crate) fn of(source: &Source, identity: Option<&PathBuf>) -> Result<(Arc<dyn
     })
 }
 
-/// The directory of this user's keys, the same as of the command.
-fn config_dir() -> Result<PathBuf> {
+/// Returns the directory of this user's keys, the same as of the command.
+///
+/// # Errors
+/// `HOME` is not set.
+pub fn config_dir() -> Result<PathBuf> {
     let var = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let dir = var("XDG_CONFIG_HOME").or_else(|| var("HOME").map(|home| home.join(".config")));
     dir.map(|dir| dir.join("wirefs"))

@@ -11,6 +11,7 @@ mod dial;
 mod source;
 mod sys;
 
+pub use dial::config_dir;
 pub use source::{OpenSource, SourceOptions};
 pub use sys::Signals;
 pub use wirefs_ninep::{Files, NineUsers};

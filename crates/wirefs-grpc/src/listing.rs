@@ -1,6 +1,6 @@
 //! Listings of directories and of subtrees.
 
-use crate::node::{Node, Tree, failed};
+use crate::node::{Node, Tree, done, failed};
 use std::collections::VecDeque;
 use wirefs_client::call::{Answer, Call, Listed};
 use wirefs_op::{Errno, Kind, Stat};
@@ -17,6 +17,9 @@ pub(crate) type Found = (Vec<u8>, Stat);
 
 /// Gives each entry of a directory to `take`, until that wants no more.
 pub(crate) fn list(tree: &Tree, dir: &Node, take: &mut dyn FnMut(Found) -> bool) -> Result<(), Errno> {
+    if dir.stat.kind != Kind::Directory {
+        return Err(Errno::NotDirectory);
+    }
     let handle = match tree.call(Call::Opendir { node: dir.id }) {
         Answer::Opened(handle, _) => handle,
         answer => return Err(failed(&answer)),
@@ -50,6 +53,17 @@ pub(crate) fn list(tree: &Tree, dir: &Node, take: &mut dyn FnMut(Found) -> bool)
     };
     tree.call(Call::Releasedir { node: dir.id, handle });
     outcome
+}
+
+/// Waits until the names in a directory are on the server's disk.
+pub(crate) fn sync(tree: &Tree, dir: &Node) -> Result<(), Errno> {
+    let handle = match tree.call(Call::Opendir { node: dir.id }) {
+        Answer::Opened(handle, _) => handle,
+        answer => return Err(failed(&answer)),
+    };
+    let synced = done(&tree.call(Call::Fsyncdir { node: dir.id, handle, data_only: false }));
+    tree.call(Call::Releasedir { node: dir.id, handle });
+    synced
 }
 
 /// Gives each entry below a directory to `take`, level by level, by its path from there.

@@ -1,5 +1,7 @@
 //! Nodes of the tree, found by their paths and held while they are used.
 
+use crate::convert::identity;
+use crate::proto::Identity;
 use std::sync::Arc;
 use wirefs_client::call::{Answer, Call, Caller, Entry, ROOT, TreeNodeId};
 use wirefs_gate::Files;
@@ -80,6 +82,18 @@ impl Tree {
             node = child;
         }
         Ok(node)
+    }
+
+    /// Walks from the root to a certain object.
+    ///
+    /// # Errors
+    /// As [`Tree::find`]; `ESTALE` if another one is there.
+    pub(crate) fn find_object(&self, path: &[u8], object: Option<&Identity>) -> Result<Node, Errno> {
+        let node = self.find(path)?;
+        match object {
+            Some(object) if *object != identity(node.stat.id) => Err(Errno::Stale),
+            Some(_) | None => Ok(node),
+        }
     }
 
     /// Walks to the directory of a path; returns the last name too.

@@ -3,7 +3,7 @@
 use crate::node::{Node, Tree, done, failed};
 use bytes::Bytes;
 use wirefs_client::call::{Answer, Call, Handle, OpenHow, TreeNodeId, WriteData};
-use wirefs_op::{Errno, Kind};
+use wirefs_op::{Errno, Kind, LockFamily, LockRange};
 
 /// The data of one call, at most, in bytes.
 const CALL_BYTES_MAX: usize = 128 * 1024;
@@ -23,8 +23,26 @@ impl Drop for OpenFile {
 }
 
 impl OpenFile {
-    /// Opens a regular file.
+    /// Opens a regular file to read it or to write it.
     pub(crate) fn open(tree: &Tree, node: &Node, writes: bool) -> Result<OpenFile, Errno> {
+        Self::open_as(tree, node, OpenHow { read: !writes, write: writes, ..OpenHow::default() })
+    }
+
+    /// Opens a regular file so that each write goes to its end.
+    pub(crate) fn open_to_append(tree: &Tree, node: &Node) -> Result<OpenFile, Errno> {
+        Self::open_as(tree, node, OpenHow { write: true, append: true, ..OpenHow::default() })
+    }
+
+    /// Opens a regular file for locks of all kinds, or for shared ones if it may only be read.
+    pub(crate) fn open_to_lock(tree: &Tree, node: &Node) -> Result<OpenFile, Errno> {
+        let how = OpenHow { read: true, write: true, ..OpenHow::default() };
+        match Self::open_as(tree, node, how) {
+            Err(Errno::AccessDenied | Errno::ReadOnly) => Self::open(tree, node, false),
+            opened => opened,
+        }
+    }
+
+    fn open_as(tree: &Tree, node: &Node, how: OpenHow) -> Result<OpenFile, Errno> {
         match node.stat.kind {
             Kind::File => {}
             Kind::Directory => return Err(Errno::IsDirectory),
@@ -33,7 +51,6 @@ impl OpenFile {
                 return Err(Errno::NoSuchDevice);
             }
         }
-        let how = OpenHow { read: !writes, write: writes, ..OpenHow::default() };
         match tree.call(Call::Open { node: node.id, how }) {
             Answer::Opened(handle, _) => Ok(OpenFile { tree: tree.clone(), node: node.id, handle }),
             answer => Err(failed(&answer)),
@@ -102,6 +119,26 @@ impl OpenFile {
             }
         }
         Ok(done as u32)
+    }
+
+    /// Takes or releases a lock, without a wait.
+    pub(crate) fn lock(&self, owner: u64, family: LockFamily, range: LockRange) -> Result<(), Errno> {
+        let (node, handle) = (self.node, self.handle);
+        done(&self.tree.call(Call::Setlk { node, handle, owner, family, range, wait: false }))
+    }
+
+    /// The lock that stands in the way of another.
+    pub(crate) fn conflict(
+        &self,
+        owner: u64,
+        family: LockFamily,
+        range: LockRange,
+    ) -> Result<Option<LockRange>, Errno> {
+        let (node, handle) = (self.node, self.handle);
+        match self.tree.call(Call::Getlk { node, handle, owner, family, range }) {
+            Answer::Lock(found) => Ok(found),
+            answer => Err(failed(&answer)),
+        }
     }
 
     /// Sends what was written to the server.

@@ -1,8 +1,9 @@
 //! The service: each request as calls of the tree, on a thread that may wait.
 
-use crate::convert::{attributes, figures, set_stat};
+use crate::convert::{attributes, figures, kind_of, set_stat};
 use crate::failure::status;
 use crate::listing;
+use crate::lock::LockHolder;
 use crate::node::{Tree, done, failed};
 use crate::open_file::OpenFile;
 use crate::proto;
@@ -17,6 +18,8 @@ use wirefs_op::{Errno, Kind};
 
 /// The data of one message, at most, in bytes.
 pub(crate) const DATA_BYTES_MAX: usize = 1024 * 1024;
+/// The bytes of a message besides its data, at most.
+pub(crate) const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// The messages of a stream that wait for the client, at most.
 const STREAM_MESSAGES: usize = 4;
 
@@ -66,6 +69,7 @@ impl FileSystem for Service {
     type FindStream = Stream<proto::Entry>;
     type FetchStream = Stream<proto::Chunk>;
     type PrefetchStream = Stream<proto::WholeFile>;
+    type LockStream = Stream<proto::LockReply>;
 
     async fn lookup(&self, request: Request<proto::Path>) -> Answered<proto::Attributes> {
         let path = request.into_inner().path;
@@ -73,8 +77,9 @@ impl FileSystem for Service {
     }
 
     async fn get_attributes(&self, request: Request<proto::Path>) -> Answered<proto::Attributes> {
-        let path = request.into_inner().path;
-        self.blocking(move |tree| Ok(attributes(&tree.stat(tree.find(&path)?.id)?))).await
+        let proto::Path { path, object } = request.into_inner();
+        self.blocking(move |tree| Ok(attributes(&tree.stat(tree.find_object(&path, object.as_ref())?.id)?)))
+            .await
     }
 
     async fn set_attributes(
@@ -83,7 +88,7 @@ impl FileSystem for Service {
     ) -> Answered<proto::Attributes> {
         let request = request.into_inner();
         self.blocking(move |tree| {
-            let node = tree.find(&request.path)?;
+            let node = tree.find_object(&request.path, request.object.as_ref())?;
             let set = set_stat(&request);
             let call = Call::Setattr { node: node.id, handle: None, set, kill_privileges: false };
             match tree.call(call) {
@@ -113,43 +118,64 @@ impl FileSystem for Service {
     }
 
     async fn read(&self, request: Request<proto::ReadRequest>) -> Answered<proto::ReadReply> {
-        let proto::ReadRequest { path, offset, count } = request.into_inner();
+        let proto::ReadRequest { path, offset, count, object } = request.into_inner();
         self.blocking(move |tree| {
-            let node = tree.find(&path)?;
-            let data =
-                OpenFile::open(tree, &node, false)?.read(offset, DATA_BYTES_MAX.min(count as usize))?;
-            Ok(proto::ReadReply { data })
+            let node = tree.find_object(&path, object.as_ref())?;
+            let open = OpenFile::open(tree, &node, false)?;
+            let attributes = Some(attributes(&tree.stat(node.id)?));
+            let data = open.read(offset, DATA_BYTES_MAX.min(count as usize))?;
+            Ok(proto::ReadReply { data, attributes })
         })
         .await
     }
 
     async fn write(&self, request: Request<proto::WriteRequest>) -> Answered<proto::WriteReply> {
-        let (proto::WriteRequest { path, offset, data }, verifier) = (request.into_inner(), self.verifier);
+        let (proto::WriteRequest { path, offset, data, append, object }, verifier) =
+            (request.into_inner(), self.verifier);
         self.blocking(move |tree| {
             if data.len() > DATA_BYTES_MAX {
                 return Err(Errno::Invalid);
             }
-            let node = tree.find(&path)?;
-            let count = OpenFile::open(tree, &node, true)?.write(offset, &data)?;
-            Ok(proto::WriteReply { count, verifier })
+            let node = tree.find_object(&path, object.as_ref())?;
+            let open = match append {
+                true => OpenFile::open_to_append(tree, &node)?,
+                false => OpenFile::open(tree, &node, true)?,
+            };
+            let count = open.write(offset, &data)?;
+            let attributes = Some(attributes(&tree.stat(node.id)?));
+            Ok(proto::WriteReply { count, verifier, attributes })
         })
         .await
     }
 
     async fn commit(&self, request: Request<proto::Path>) -> Answered<proto::CommitReply> {
-        let (path, verifier) = (request.into_inner().path, self.verifier);
+        let (proto::Path { path, object }, verifier) = (request.into_inner(), self.verifier);
         self.blocking(move |tree| {
-            let node = tree.find(&path)?;
-            OpenFile::open(tree, &node, true)?.sync()?;
+            let node = tree.find_object(&path, object.as_ref())?;
+            match node.stat.kind {
+                Kind::Directory => listing::sync(tree, &node)?,
+                _ => OpenFile::open(tree, &node, true)?.sync()?,
+            }
             Ok(proto::CommitReply { verifier })
         })
         .await
     }
 
     async fn create(&self, request: Request<proto::CreateRequest>) -> Answered<proto::Attributes> {
-        let proto::CreateRequest { path, mode, exclusive } = request.into_inner();
+        let request = request.into_inner();
+        let kind = kind_of(request.kind());
+        let proto::CreateRequest { path, mode, exclusive, device, .. } = request;
         self.blocking(move |tree| {
             let (dir, name) = tree.above(&path)?;
+            match kind {
+                Kind::File => {}
+                Kind::Directory | Kind::Symlink => return Err(Errno::Invalid),
+                Kind::Fifo | Kind::Socket | Kind::CharDevice | Kind::BlockDevice => {
+                    let (parent, mode) = (dir.id, kind.mode_bits() | mode & 0o7777);
+                    let call = Call::Mknod { parent, name, mode, umask: 0, rdev: device };
+                    return Ok(attributes(&tree.entry(tree.call(call))?.stat));
+                }
+            }
             let (node, open) = OpenFile::create(tree, &dir, name, mode, exclusive)?;
             open.flush()?;
             Ok(attributes(&node.stat))
@@ -272,8 +298,11 @@ impl FileSystem for Service {
         let storing =
             tokio::task::spawn_blocking(move || Storing::begin(&tree, &first)?.take_all(is_one, receiver));
         // The end of the stream drops the sender, and so ends the storing, whatever came until then.
-        while let Some(message) = messages.next().await {
-            if sender.send(message?).await.is_err() {
+        let mut is_last = is_one;
+        while !is_last && let Some(message) = messages.next().await {
+            let message = message?;
+            is_last = message.is_last;
+            if sender.send(message).await.is_err() {
                 break;
             }
         }
@@ -311,5 +340,29 @@ impl FileSystem for Service {
             }
             Ok(())
         })
+    }
+
+    async fn lock(&self, request: Request<Streaming<proto::LockRequest>>) -> Answered<Self::LockStream> {
+        let mut requests = request.into_inner();
+        let (ask, mut asked) = mpsc::channel::<proto::LockRequest>(STREAM_MESSAGES);
+        let (sender, receiver) = mpsc::channel(STREAM_MESSAGES);
+        let tree = self.tree.clone();
+        tokio::task::spawn_blocking(move || {
+            // Dropped with the stream, it releases all.
+            let mut holder = LockHolder::new(tree);
+            while let Some(request) = asked.blocking_recv() {
+                if sender.blocking_send(Ok(holder.answer(&request))).is_err() {
+                    break;
+                }
+            }
+        });
+        tokio::spawn(async move {
+            while let Some(Ok(request)) = requests.next().await {
+                if ask.send(request).await.is_err() {
+                    break;
+                }
+            }
+        });
+        Ok(Response::new(ReceiverStream::new(receiver)))
     }
 }

@@ -61,6 +61,7 @@ SOURCE is one of
   unix:///path/of/socket      a `wirefs serve` on this machine
   ether://MAC@card[,card]/path  a `wirefs serve` on the same Ethernet, encrypted, without IP
   9p://host[:port]/tree       a server of 9P2000 or 9P2000.L; mode strict unless named; 9p+unix:///socket
+  grpc://host[:port]/path     a `wirefs-grpc`; mode window unless named; grpcs:// with TLS; needs wirefs-grpc here
   blocks:///DIR               a block tree in a directory of this machine
   blocks+memory:              a block tree in memory, lost at unmount
   tcp+plain://host:port/path  neither encrypted nor authenticated

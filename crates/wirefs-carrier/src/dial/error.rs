@@ -169,6 +169,20 @@ pub enum DialError {
         /// The end of ssh's standard error.
         stderr: String,
     },
+    /// A program that carries the frames is not installed.
+    #[error("`{program}` is not installed; it belongs to wirefs: install it beside wirefs, or in $PATH")]
+    ProgramMissing {
+        /// The program.
+        program: String,
+    },
+    /// A program that carries the frames ended, or did not answer.
+    #[error("`{program}` does not connect{}", indented(.stderr))]
+    ProgramFailed {
+        /// The program.
+        program: String,
+        /// The end of its standard error.
+        stderr: String,
+    },
     /// The user has paused the connections.
     #[error("paused; `wirefs resume` connects again")]
     Paused,

@@ -210,14 +210,14 @@ impl Dial for SshDial {
 }
 
 /// The first answer of the remote script.
-enum RemoteAnswer {
+pub(super) enum RemoteAnswer {
     /// wirefs runs; with the bytes after its greeting.
     Greeting(Assembly),
     /// There is no wirefs; with `uname -sm`.
     Missing(String),
 }
 
-enum Failure {
+pub(super) enum Failure {
     /// The stream ended; with the end of what the login printed.
     Ended(String),
     Late,
@@ -226,7 +226,7 @@ enum Failure {
 }
 
 /// Skips the output of login scripts up to an answer.
-fn await_answer(socket: &OwnedFd, deadline: Instant) -> Result<RemoteAnswer, Failure> {
+pub(super) fn await_answer(socket: &OwnedFd, deadline: Instant) -> Result<RemoteAnswer, Failure> {
     let mut received = Vec::new();
     let mut chunk = [0; 4096];
     loop {

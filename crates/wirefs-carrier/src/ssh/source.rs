@@ -38,10 +38,9 @@ impl FrameSource for SshSource {
         let (exit, stderr) = self.remote.await_exit(REASON_TIME);
         match exit {
             Some(status) if !status.success() => {
-                let what = if status.code() == Some(255) {
-                    "the ssh connection broke".to_owned()
-                } else {
-                    format!("wirefs on the other machine ended ({status})")
+                let what = match status.code() {
+                    Some(255) => "the ssh connection broke".to_owned(),
+                    _ => format!("the server's program ended ({status})"),
                 };
                 Err(CarrierLost::Child { what, stderr })
             }

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod sources;
+
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;

@@ -3,19 +3,25 @@
 use crate::proto;
 use crate::proto::file_system_client::FileSystemClient;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::runtime::Runtime;
 use tonic::Status;
 use tonic::transport::Channel;
 
+/// The program.
+pub(crate) const GATE: &str = env!("CARGO_BIN_EXE_wirefs-grpc");
+
 static PLACES: AtomicU32 = AtomicU32::new(0);
 
 /// A running gate over a directory, and a connected client; all end together.
 pub(crate) struct Gate {
     dir: PathBuf,
+    options: Vec<String>,
     child: Child,
+    /// IP and port.
+    pub(crate) address: String,
     pub(crate) runtime: Runtime,
     pub(crate) channel: Channel,
 }
@@ -27,21 +33,28 @@ impl Gate {
         let number = PLACES.fetch_add(1, Ordering::Relaxed);
         let dir = std::env::temp_dir().join(format!("wirefs-grpc-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_wirefs-grpc"))
-            .arg(&dir)
-            .args(["--grpc", "127.0.0.1:0"])
-            .args(options)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().rsplit(' ').next().unwrap().to_owned();
+        let options: Vec<_> = options.iter().map(|option| (*option).to_owned()).collect();
+        let (child, address) = run(&dir, "127.0.0.1:0", &options);
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let endpoint = Channel::from_shared(format!("http://{address}")).unwrap();
-        let channel = runtime.block_on(endpoint.connect()).unwrap();
-        Gate { dir, child, runtime, channel }
+        let channel = runtime.block_on(async { endpoint.connect_lazy() });
+        Gate { dir, options, child, address, runtime, channel }
+    }
+
+    /// Kills the gate, and starts another at the same address.
+    pub(crate) fn kill_and_restart(&mut self) {
+        self.kill();
+        self.restart();
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    pub(crate) fn restart(&mut self) {
+        self.child = run(&self.dir, &self.address, &self.options).0;
     }
 
     pub(crate) fn client(&self) -> Client {
@@ -89,6 +102,21 @@ impl Gate {
     }
 }
 
+/// Starts a gate; returns its address too.
+fn run(dir: &Path, address: &str, options: &[String]) -> (Child, String) {
+    let mut child = Command::new(GATE)
+        .arg(dir)
+        .args(["--grpc", address])
+        .args(options)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let address = line.trim().rsplit(' ').next().unwrap().to_owned();
+    (child, address)
+}
+
 impl Drop for Gate {
     fn drop(&mut self) {
         let _ = self.child.kill();
@@ -98,7 +126,7 @@ impl Drop for Gate {
 }
 
 pub(crate) fn path(path: &str) -> proto::Path {
-    proto::Path { path: path.to_owned().into_bytes().into() }
+    proto::Path { path: path.to_owned().into_bytes().into(), object: None }
 }
 
 /// Linux's number of a failure, from its metadata.

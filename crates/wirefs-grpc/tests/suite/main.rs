@@ -1,8 +1,13 @@
 //! The program as a generated client meets it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that fails panics")]
 
+mod crashes;
 mod gate;
+mod lock;
+mod mount;
 mod names;
+mod python;
+mod secured;
 mod standard;
 mod whole;
 

@@ -10,24 +10,33 @@ fn at(name: &str) -> bytes::Bytes {
     name.to_owned().into_bytes().into()
 }
 
+fn create_request(name: &str, mode: u32, exclusive: bool) -> proto::CreateRequest {
+    proto::CreateRequest { path: at(name), mode, exclusive, ..proto::CreateRequest::default() }
+}
+
+fn write_request(name: &str, data: &str) -> proto::WriteRequest {
+    proto::WriteRequest { path: at(name), data: at(data), ..proto::WriteRequest::default() }
+}
+
+// S-191
 #[test]
 fn files_are_created_written_committed_read_and_removed() {
     let gate = Gate::start(&[]);
     let mut client = gate.client();
     gate.runtime.block_on(async {
-        let create = |exclusive| proto::CreateRequest { path: at("f"), mode: 0o640, exclusive };
+        let create = |exclusive| create_request("f", 0o640, exclusive);
         let made = client.create(create(true)).await.unwrap().into_inner();
         assert_eq!((made.kind, made.mode, made.size), (proto::Kind::File as i32, 0o640, 0));
         let again = client.create(create(true)).await.unwrap_err();
         assert_eq!((again.code(), errno(&again)), (Code::AlreadyExists, 17));
         client.create(create(false)).await.unwrap();
-        let write = proto::WriteRequest { path: at("f"), offset: 0, data: at("hello world") };
+        let write = write_request("f", "hello world");
         let written = client.write(write).await.unwrap().into_inner();
         assert_eq!(written.count, 11);
         let committed = client.commit(path("f")).await.unwrap().into_inner();
         assert_eq!(committed.verifier, written.verifier);
         assert_eq!(std::fs::read(gate.file("f")).unwrap(), b"hello world");
-        let read = |offset, count| proto::ReadRequest { path: at("f"), offset, count };
+        let read = |offset, count| proto::ReadRequest { path: at("f"), offset, count, object: None };
         assert_eq!(client.read(read(6, 100)).await.unwrap().into_inner().data, at("world"));
         assert_eq!(client.read(read(6, 2)).await.unwrap().into_inner().data, at("wo"));
         client.remove(path("f")).await.unwrap();
@@ -42,13 +51,10 @@ fn names_are_made_linked_renamed_listed_and_removed() {
     let gate = Gate::start(&[]);
     let mut client = gate.client();
     gate.runtime.block_on(async {
-        client
-            .make_directory(proto::CreateRequest { path: at("d"), mode: 0o750, exclusive: true })
-            .await
-            .unwrap();
-        let create = proto::CreateRequest { path: at("d/f"), mode: 0o644, exclusive: true };
+        client.make_directory(create_request("d", 0o750, true)).await.unwrap();
+        let create = create_request("d/f", 0o644, true);
         client.create(create).await.unwrap();
-        client.write(proto::WriteRequest { path: at("d/f"), offset: 0, data: at("12345") }).await.unwrap();
+        client.write(write_request("d/f", "12345")).await.unwrap();
         client.symlink(proto::SymlinkRequest { path: at("d/s"), target: at("to/nowhere") }).await.unwrap();
         assert_eq!(client.read_link(path("d/s")).await.unwrap().into_inner().target, at("to/nowhere"));
         let two = |from: &str, to: &str| proto::TwoPaths { from: at(from), to: at(to) };
@@ -66,6 +72,9 @@ fn names_are_made_linked_renamed_listed_and_removed() {
         let mut found: Vec<_> = found.map(|entry| entry.unwrap().name).collect().await;
         found.sort();
         assert_eq!(found, [at("d"), at("d/g"), at("d/s"), at("hard")]);
+        let mut no_directory =
+            client.find(proto::FindRequest { path: at("d/g"), depth: 0 }).await.unwrap().into_inner();
+        assert_eq!(errno(&no_directory.next().await.unwrap().unwrap_err()), 20);
         let full = client.remove_directory(path("d")).await.unwrap_err();
         assert_eq!((full.code(), errno(&full)), (Code::FailedPrecondition, 39));
         for name in ["d/g", "d/s", "hard"] {
@@ -115,5 +124,37 @@ fn a_read_only_gate_refuses_changes() {
         let refused = client.remove(path("f")).await.unwrap_err();
         assert_eq!((refused.code(), errno(&refused)), (Code::PermissionDenied, 30));
         assert_eq!(client.lookup(path("f")).await.unwrap().into_inner().size, 8);
+    });
+}
+
+#[test]
+fn an_object_that_was_replaced_is_stale_and_writes_append_and_pipes_are_made() {
+    let gate = Gate::start(&[]);
+    let mut client = gate.client();
+    gate.runtime.block_on(async {
+        let made = client.create(create_request("f", 0o644, true)).await.unwrap().into_inner();
+        let object = |found: &proto::Attributes| {
+            Some(proto::Identity {
+                file_system: found.file_system,
+                inode: found.inode,
+                generation: found.generation,
+            })
+        };
+        let append = proto::WriteRequest { append: true, object: object(&made), ..write_request("f", "abc") };
+        client.write(append.clone()).await.unwrap();
+        let written = client.write(append.clone()).await.unwrap().into_inner();
+        assert_eq!((written.count, written.attributes.unwrap().size), (3, 6));
+        client.create(create_request("g", 0o644, true)).await.unwrap();
+        let rename = proto::TwoPaths { from: at("g"), to: at("f") };
+        client.rename(rename).await.unwrap();
+        let stale = client.write(append).await.unwrap_err();
+        assert_eq!((stale.code(), errno(&stale)), (Code::Aborted, 116));
+        let pipe =
+            proto::CreateRequest { kind: proto::Kind::Fifo.into(), ..create_request("p", 0o600, true) };
+        let pipe = client.create(pipe).await.unwrap().into_inner();
+        assert_eq!((pipe.kind(), pipe.mode), (proto::Kind::Fifo, 0o600));
+        client.commit(path("")).await.unwrap();
+        let is_read = client.read(proto::ReadRequest { path: at("p"), ..proto::ReadRequest::default() });
+        assert_eq!(errno(&is_read.await.unwrap_err()), 6);
     });
 }

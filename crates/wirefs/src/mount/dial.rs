@@ -1,12 +1,13 @@
 //! Dialing the source of a mount.
 
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
 use wirefs_carrier::ether::{EtherDial, drop_net_raw};
 use wirefs_carrier::limits::CONNECT_TIMEOUT;
-use wirefs_carrier::ssh::{Programs, SshDial, SshOptions, SubsystemDial, UploadProgress};
+use wirefs_carrier::ssh::{ProgramDial, Programs, SshDial, SshOptions, SubsystemDial, UploadProgress};
 use wirefs_carrier::tls::{Identity, KnownHosts, TlsDial};
 use wirefs_carrier::{Address, Dial, Login, Source, TcpDial, UnixDial};
 
@@ -15,6 +16,9 @@ use crate::failure::failure;
 use crate::progress::Progress;
 use crate::status::bytes;
 use crate::user_dirs;
+
+/// The program that dials a gate for gRPC.
+const GATE_PROGRAM: &str = "wirefs-grpc";
 
 /// Returns the dialer of a source.
 ///
@@ -56,6 +60,18 @@ pub(super) fn subsystem(source: &Source, settings: &MountSettings) -> Result<Sub
         return Err(failure("SFTP needs ssh", "write sftp://[user@]host[:port]/path"));
     };
     Ok(SubsystemDial::new(login_of(login, settings), "sftp", ssh_options(settings)))
+}
+
+/// Returns the dialer of a gate for gRPC: the program `wirefs-grpc`, beside this one or in `$PATH`, which dials it.
+pub(super) fn gate(source: &OsStr, settings: &MountSettings) -> ProgramDial {
+    let beside = std::env::current_exe().ok().and_then(|program| Some(program.parent()?.join(GATE_PROGRAM)));
+    let program = beside.filter(|program| program.exists()).unwrap_or_else(|| GATE_PROGRAM.into());
+    let mut arguments = vec![OsString::from("--stdio")];
+    if let Some(identity) = &settings.identity {
+        arguments.extend(["--identity".into(), identity.clone().into_os_string()]);
+    }
+    arguments.extend(["--".into(), source.to_owned()]);
+    ProgramDial::new(program, arguments)
 }
 
 /// Returns our key, and the known hosts.

@@ -1,6 +1,6 @@
 //! The origin of a mount: a tree behind a carrier, or a tree in this process.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
@@ -39,6 +39,8 @@ pub(crate) enum Origin {
     Nine(NineSource),
     /// A directory of an SFTP server.
     Sftp(Source),
+    /// A directory of a gate for gRPC, which a program of its own dials.
+    Gate(OsString),
 }
 
 /// A connected origin, with the server in this process that must outlive the mount.
@@ -62,6 +64,9 @@ impl Origin {
         if let Some(source) = NineSource::parse(source.as_bytes()) {
             return Ok(Origin::Nine(source?));
         }
+        if [&b"grpc://"[..], b"grpcs://"].iter().any(|scheme| source.as_bytes().starts_with(scheme)) {
+            return Ok(Origin::Gate(source.to_owned()));
+        }
         let parsed = Source::parse(source.as_bytes())?;
         if source.as_bytes().starts_with(b"sftp://") {
             return Ok(Origin::Sftp(parsed));
@@ -80,7 +85,7 @@ impl Origin {
         match self {
             Origin::Peer(..) | Origin::Local(_) => Mode::default(),
             Origin::Nine(_) => Mode::STRICT,
-            Origin::Sftp(_) => Mode::WINDOW,
+            Origin::Sftp(_) | Origin::Gate(_) => Mode::WINDOW,
         }
     }
 
@@ -98,8 +103,8 @@ impl Origin {
                 let plan = plan(dial::of(&source, settings)?, dial::path_below(&source));
                 Ok(MountPlan { journal: persistent::journal_of(&source, &text, false), ..plan })
             }
-            Origin::Local(_) | Origin::Nine(_) | Origin::Sftp(_) => Err(failure(
-                "a tree in the mount's own process has no journal: its changes are in the tree",
+            Origin::Local(_) | Origin::Nine(_) | Origin::Sftp(_) | Origin::Gate(_) => Err(failure(
+                "a tree in the mount's own process, and a source of another protocol, have no journal",
                 "name the source of a remote mount; `wirefs recover --list` shows unsent changes",
             )),
         }
@@ -136,6 +141,10 @@ impl Origin {
                 connect_here(tree, boot, plan)
             }
             Origin::Sftp(source) => connect_sftp(&source, settings, plan),
+            Origin::Gate(source) => {
+                let plan = plan(Arc::new(dial::gate(&source, settings)), Vec::new());
+                Ok(ConnectedOrigin { connected: wirefs_mount::connect(plan)?, server: None })
+            }
         }
     }
 }

@@ -34,9 +34,23 @@ fn check(home: &TestHome, server: &SyntheticServer) {
 fn each_read_of_a_synthetic_file_is_one_read_at_its_server() {
     let home = TestHome::new();
     let server = SyntheticServer::start(&home.path("nine")).unwrap();
-    home.wirefs(&["mount", &server.source(), "mnt"]).succeeds();
-    check(&home, &server);
-    home.wirefs(&["umount", "mnt"]).succeeds();
+    for mode in [&[][..], &["--mode", "strict"], &["--mode", "direct"]] {
+        home.wirefs(&[&["mount", &server.source(), "mnt"], mode].concat()).succeeds();
+        check(&home, &server);
+        home.wirefs(&["umount", "mnt"]).succeeds();
+    }
+}
+
+#[test]
+fn in_modes_that_keep_contents_a_synthetic_file_is_empty_and_never_read() {
+    let home = TestHome::new();
+    let server = SyntheticServer::start(&home.path("nine")).unwrap();
+    for mode in ["lease", "window", "session", "lazy", "commit"] {
+        home.wirefs(&["mount", "--mode", mode, &server.source(), "mnt"]).succeeds();
+        assert_eq!(home.read("mnt/counter"), "", "{mode}");
+        assert_eq!(server.reads(), 0, "{mode}");
+        home.wirefs(&["umount", "mnt"]).succeeds();
+    }
 }
 
 #[test]

@@ -1,0 +1,86 @@
+//! Locks, which live as long as their stream.
+
+use crate::gate::{Client, Gate};
+use crate::proto;
+use std::os::fd::AsRawFd;
+use tokio::sync::mpsc::{Sender, channel};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Streaming;
+
+/// One stream of locks.
+struct Locks {
+    requests: Sender<proto::LockRequest>,
+    replies: Streaming<proto::LockReply>,
+}
+
+impl Locks {
+    async fn open(mut client: Client) -> Locks {
+        let (requests, receiver) = channel(1);
+        let replies = client.lock(ReceiverStream::new(receiver)).await.unwrap().into_inner();
+        Locks { requests, replies }
+    }
+
+    async fn ask(&mut self, request: proto::LockRequest) -> proto::LockReply {
+        self.requests.send(request).await.unwrap();
+        self.replies.message().await.unwrap().unwrap()
+    }
+}
+
+fn request(kind: proto::LockKind, start: u64, length: u64) -> proto::LockRequest {
+    let path = bytes::Bytes::from_static(b"f");
+    proto::LockRequest { path, kind: kind.into(), start, length, owner: 1, ..proto::LockRequest::default() }
+}
+
+// S-193
+#[test]
+fn locks_of_two_streams_exclude_each_other_until_one_ends() {
+    let gate = Gate::start(&[]);
+    gate.write("f", "contents");
+    gate.runtime.block_on(async {
+        let (mut one, mut other) = (Locks::open(gate.client()).await, Locks::open(gate.client()).await);
+        let exclusive = |start, length| request(proto::LockKind::Exclusive, start, length);
+        assert!(one.ask(exclusive(0, 4)).await.granted);
+        let refused = other.ask(exclusive(2, 0)).await;
+        assert_eq!((refused.granted, refused.errno), (false, 0));
+        let test = proto::LockRequest { test: true, ..exclusive(2, 0) };
+        let found = other.ask(test).await;
+        assert!(!found.granted);
+        assert_eq!((found.kind(), found.start, found.length), (proto::LockKind::Exclusive, 0, 4));
+        assert!(other.ask(exclusive(4, 0)).await.granted, "the ranges do not overlap");
+        assert!(one.ask(request(proto::LockKind::Unlock, 0, 1)).await.granted);
+        assert!(other.ask(exclusive(0, 1)).await.granted);
+        // Another owner in the same stream is another holder.
+        let owner = proto::LockRequest { owner: 2, ..exclusive(1, 1) };
+        assert!(!one.ask(owner).await.granted);
+        let missing = proto::LockRequest { path: "none".into(), ..exclusive(0, 0) };
+        assert_eq!(one.ask(missing).await.errno, 2);
+        drop(one);
+        while !other.ask(exclusive(1, 3)).await.granted {
+            tokio::task::yield_now().await;
+        }
+    });
+}
+
+// S-193
+#[test]
+fn a_lock_excludes_programs_on_the_server() {
+    let gate = Gate::start(&[]);
+    gate.write("f", "contents");
+    let file = std::fs::File::options().write(true).open(gate.file("f")).unwrap();
+    gate.runtime.block_on(async {
+        let mut locks = Locks::open(gate.client()).await;
+        let flock = proto::LockRequest {
+            family: proto::LockFamily::Flock.into(),
+            ..request(proto::LockKind::Exclusive, 0, 0)
+        };
+        assert!(locks.ask(flock.clone()).await.granted);
+        let is_locked =
+            || rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_err();
+        assert!(is_locked(), "fd {}", file.as_raw_fd());
+        let unlock = proto::LockRequest { kind: proto::LockKind::Unlock.into(), ..flock };
+        assert!(locks.ask(unlock).await.granted);
+        while is_locked() {
+            tokio::task::yield_now().await;
+        }
+    });
+}
