@@ -13,6 +13,7 @@ use super::data_connection::DataConnection;
 use super::handshake::Attached;
 use super::invalidation_queue::InvalidationQueue;
 use super::journal::{DeferredAnswer, FsyncWaits, Journal};
+use super::memory::MountMemory;
 use super::meter::{Meter, PresentWait};
 use super::pause::Wakeups;
 use super::previous_mount::MountNote;
@@ -103,6 +104,7 @@ impl Engine {
             meter: Arc::new(Meter::new(clock)),
             state: Mutex::new(State {
                 client,
+                memory: MountMemory::new(plan.cache_bytes_max),
                 waiting: BTreeMap::new(),
                 signaled: BTreeMap::new(),
                 delayed: BTreeSet::new(),
@@ -189,8 +191,8 @@ impl Engine {
         let mut state = self.lock();
         // Taken under the lock, so that the core never sees time go back.
         let now = self.now();
-        state.client.note_unused_buffers(wirefs_slab::unused_bytes());
         let result = change(&mut state, now);
+        state.measure_memory();
         let effects = self.collect(&mut state);
         drop(state);
         (result, effects)

@@ -31,6 +31,7 @@ mod journal;
 mod kernel_calls;
 pub mod log;
 mod loss;
+mod memory;
 mod meter;
 mod mounted;
 mod pause;

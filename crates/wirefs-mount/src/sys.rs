@@ -1,9 +1,6 @@
-//! The system call that starts the write-out of a file range.
+//! The write-out of a file range, and the allocator's freed memory.
 
-#![expect(
-    unsafe_code,
-    reason = "a system call without a safe wrapper in rustix; the block states why it is sound"
-)]
+#![expect(unsafe_code, reason = "calls without safe wrappers in rustix; each block states why it is sound")]
 
 use std::fs::File;
 use std::io;
@@ -34,5 +31,14 @@ pub(crate) fn begin_writing(file: &File, bytes: Range<u64>) -> io::Result<()> {
             }
             error => Err(error),
         },
+    }
+}
+
+/// Returns freed memory of the allocator to the kernel. Allocators other than that of glibc return it themselves.
+pub(crate) fn trim_allocator() {
+    #[cfg(target_env = "gnu")]
+    {
+        // SAFETY: no memory is passed, and the allocator locks its arenas itself.
+        let _released = unsafe { libc::malloc_trim(0) };
     }
 }

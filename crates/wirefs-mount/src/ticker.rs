@@ -1,7 +1,8 @@
-//! The clock's thread: it drives the core's timeouts, and checks callers with signals.
+//! The clock's thread: it drives the core's timeouts, checks callers with signals, and returns freed memory.
 
 use super::data_connection;
 use super::engine::Shared;
+use super::memory;
 use super::signals::{CallerState, caller_state};
 use std::io;
 use std::sync::atomic::Ordering;
@@ -40,6 +41,7 @@ pub(super) fn start(engine: &Shared) -> io::Result<()> {
                 }
                 state.client.tick(now);
             });
+            memory::trim();
         }
     })?;
     Ok(())

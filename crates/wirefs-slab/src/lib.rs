@@ -25,4 +25,4 @@
 mod slab;
 mod sys;
 
-pub use slab::{FREE_SLABS_MAX, SLAB_BYTES, Slab, unused_bytes};
+pub use slab::{FREE_SLABS_MAX, SLAB_BYTES, Slab, release_free};

@@ -3,7 +3,6 @@
 use crate::sys::Memory;
 use bytes::Bytes;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Bytes in a slab: the size of a huge page on common machines.
@@ -12,17 +11,12 @@ pub const SLAB_BYTES: usize = 2 * 1024 * 1024;
 pub const FREE_SLABS_MAX: usize = 8;
 
 static FREE: Mutex<Vec<Memory>> = Mutex::new(Vec::new());
-/// Bytes of all slabs of the process, including free ones.
-static MAPPED_BYTES: AtomicUsize = AtomicUsize::new(0);
-/// Bytes of all existing shares.
-static SHARED_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// Returns the bytes of the process's slabs that are in no share: memory that is held but unused.
-///
-/// # Cost
-/// Two atomic loads. A concurrent change may be half visible, so the result is off by a few shares at most.
-pub fn unused_bytes() -> usize {
-    MAPPED_BYTES.load(Ordering::Relaxed).saturating_sub(SHARED_BYTES.load(Ordering::Relaxed))
+/// Unmaps all free slabs.
+pub fn release_free() {
+    // The lock is not held while they are unmapped.
+    let released = std::mem::take(&mut *free());
+    drop(released);
 }
 
 fn free() -> MutexGuard<'static, Vec<Memory>> {
@@ -63,9 +57,7 @@ impl Drop for SlabMemory {
         }
         drop(free);
         // Excess memory is unmapped here, outside the lock.
-        if self.0.take().is_some() {
-            MAPPED_BYTES.fetch_sub(SLAB_BYTES, Ordering::Relaxed);
-        }
+        self.0.take();
     }
 }
 
@@ -73,19 +65,6 @@ impl Drop for SlabMemory {
 struct Share {
     memory: Arc<SlabMemory>,
     range: Range<usize>,
-}
-
-impl Share {
-    fn new(memory: Arc<SlabMemory>, range: Range<usize>) -> Share {
-        SHARED_BYTES.fetch_add(range.len(), Ordering::Relaxed);
-        Share { memory, range }
-    }
-}
-
-impl Drop for Share {
-    fn drop(&mut self) {
-        SHARED_BYTES.fetch_sub(self.range.len(), Ordering::Relaxed);
-    }
 }
 
 impl AsRef<[u8]> for Share {
@@ -107,10 +86,7 @@ impl Slab {
     /// None if a free slab exists, else a system call, and a page fault of about 100 µs at the first use.
     pub fn new() -> Slab {
         let reused = free().pop();
-        let memory = reused.unwrap_or_else(|| {
-            MAPPED_BYTES.fetch_add(SLAB_BYTES, Ordering::Relaxed);
-            Memory::map(SLAB_BYTES)
-        });
+        let memory = reused.unwrap_or_else(|| Memory::map(SLAB_BYTES));
         Slab { memory: Arc::new(SlabMemory(Some(memory))), shared: 0, filled: 0 }
     }
 
@@ -143,7 +119,7 @@ impl Slab {
         let end = self.shared.saturating_add(count).min(self.filled);
         let range = self.shared..end;
         self.shared = end;
-        Bytes::from_owner(Share::new(Arc::clone(&self.memory), range))
+        Bytes::from_owner(Share { memory: Arc::clone(&self.memory), range })
     }
 
     /// Skips the first `count` pending bytes.

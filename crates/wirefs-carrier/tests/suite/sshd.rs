@@ -1,15 +1,18 @@
 //! A real sshd on loopback, with temporary keys.
 
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use wirefs_lab::port::ReservedPort;
 
 use crate::scratch::Scratch;
 
 pub struct Sshd {
     daemon: Child,
     client_command: String,
+    _port: ReservedPort,
 }
 
 impl Sshd {
@@ -36,7 +39,8 @@ impl Sshd {
             std::fs::create_dir_all("/run/sshd").unwrap();
         }
         let home = scratch.path().display().to_string();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let reserved = ReservedPort::unused().unwrap();
+        let port = reserved.number();
         let config = format!(
             "ListenAddress 127.0.0.1:{port}\nHostKey {home}/host_key\nAuthorizedKeysFile {home}/login_keys\n\
              PidFile none\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n\
@@ -55,7 +59,7 @@ impl Sshd {
             "ssh -F none -p {port} -i {home}/user_key -o IdentitiesOnly=yes -o StrictHostKeyChecking=no \
              -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
         );
-        let mut sshd = Self { daemon, client_command };
+        let mut sshd = Self { daemon, client_command, _port: reserved };
         sshd.await_port(port, scratch);
         sshd
     }

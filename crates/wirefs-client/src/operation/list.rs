@@ -362,6 +362,9 @@ pub(crate) fn go_on(client: &mut Client, handle: Handle, wanted: WaitingReaddir)
 
 /// Answers the readdirs whose entries have arrived.
 fn serve_waiting(client: &mut Client, handle: Handle) {
+    if !stateless::may_answer(client, handle) {
+        return;
+    }
     let Some(open) = client.view.files.directory_mut(handle) else {
         return;
     };

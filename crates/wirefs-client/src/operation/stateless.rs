@@ -20,12 +20,34 @@ pub(crate) fn read(client: &mut Client, node: TreeNodeId, wanted: WaitingReaddir
             Ok(())
         }
         Position::At(number, offset) => {
-            let handle = client.view.files.stateless.reading(node, number);
+            let stateless = &client.view.files.stateless;
             let wanted = WaitingReaddir { offset, number: Some(number), ..wanted };
-            list::go_on(client, handle.ok_or(Errno::Stale)?, wanted);
+            match stateless.reading(node, number) {
+                Some(handle) => list::go_on(client, handle, wanted),
+                None if stateless.has_ended(node, number) => {
+                    return list::open(client, ListingReader::Readdir(wanted), node);
+                }
+                None => return Err(Errno::Stale),
+            }
             Ok(())
         }
     }
+}
+
+/// Whether the calls that wait for a listing may be answered. One that was asked for to continue an ended reading must be all here.
+pub(crate) fn may_answer(client: &mut Client, handle: Handle) -> bool {
+    let stateless = &mut client.view.files.stateless;
+    let Some(open) = stateless.directory(handle) else { return true };
+    let numbered = |wanted: &WaitingReaddir| wanted.number.map(|number| (number, wanted.offset));
+    let Some((number, position)) = open.waiting.iter().find_map(numbered) else { return true };
+    if stateless.reading(open.node, number).is_some() || open.error.is_some() {
+        return true;
+    }
+    let is_here = open.complete;
+    if is_here {
+        stateless.continue_ended(handle, number, position, client.now);
+    }
+    is_here
 }
 
 fn begin(client: &mut Client, node: TreeNodeId, wanted: WaitingReaddir) -> Result<(), Errno> {

@@ -1,7 +1,7 @@
 //! Bounds on memory: nodes that the kernel holds, listings as entries and packed, and contents.
 //!
-//! All of them share the memory that the user allows. Nodes may take a quarter, listings a sixteenth, and packed listings a quarter,
-//! each no more than is of use; contents have the rest.
+//! All of them share the memory that the user allows, with all else that the process takes. Nodes may take a quarter, listings a sixteenth, and packed listings a quarter,
+//! each no more than is of use; contents have the rest, and an eighth at least.
 //!
 //! The kernel keeps names for as long as it has memory, and so must the client, for which a node is more expensive. Beyond a bound
 //! the client asks the kernel to release the oldest names; the kernel releases those that no program uses. Listings beyond another
@@ -17,6 +17,16 @@ use wirefs_cache::{ROOT, TreeNodeId};
 
 /// How often the kernel is told to forget names, at most: it takes a while over it.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// Memory is short for so long before nodes give way for it.
+const SHORT_MAX: Duration = Duration::from_secs(1);
+/// The memory that a node takes with all tables, in bytes.
+const BYTES_OF_NODE: usize = 2 * 1024;
+/// Short memory leaves one in so many of the allowed nodes at least.
+const NODES_LEAST_PART: usize = 4;
+
+/// The memory of the process is measured so many times while the cache fills from empty, at least.
+const MEASUREMENTS: usize = 128;
 
 /// Names that it is told to forget at once, at most.
 const NAMES_AT_ONCE: usize = 32_768;
@@ -51,14 +61,29 @@ impl Client {
             names: self.view.names.bytes(),
             listings: self.view.directories.bytes() + open,
             packed: self.view.inactive.bytes(),
-            buffers: self.view.bounds.unused,
+            other: self.view.bounds.uncounted,
         }
     }
 
-    /// Notes how many bytes of receive buffers are held and unused. They count as memory for what is known: contents are kept
-    /// where they arrived, and the last of them in a buffer keeps all of it.
-    pub fn note_unused_buffers(&mut self, bytes: usize) {
-        self.view.bounds.unused = bytes;
+    /// The bytes of names, listings and contents.
+    pub fn counted_bytes(&self) -> usize {
+        self.view.bounds.counted
+    }
+
+    /// Whether the memory of the process is to be measured: much has come or gone since the last time, or it is long ago.
+    pub fn is_measurement_due(&self) -> bool {
+        let bounds = &self.view.bounds;
+        self.now >= bounds.next_measurement
+            || bounds.counted.abs_diff(bounds.counted_then) >= self.config.cache_bytes_max / MEASUREMENTS
+    }
+
+    /// Notes the bytes that the process takes beside those that are counted: contents make room for them.
+    pub fn note_uncounted(&mut self, bytes: usize) {
+        let bounds = &mut self.view.bounds;
+        bounds.uncounted = bytes;
+        bounds.counted_then = bounds.counted;
+        bounds.next_measurement = self.now + PAUSE;
+        self.keep_within_bounds();
     }
 
     /// Bounds the memory of stateless readings.
@@ -74,11 +99,15 @@ impl Client {
         if self.now >= self.view.bounds.next_listing || self.view.directories.entries() > far_too_many {
             self.deactivate_surplus();
         }
-        if self.view.names.len() > self.view.bounds.nodes_max && self.now >= self.view.bounds.next {
+        let memory = self.memory_max();
+        let (nodes, kept) = (self.view.names.len(), self.nodes_kept(memory.all()));
+        if kept < nodes && self.now >= self.view.bounds.next {
             self.view.bounds.next = self.now + PAUSE;
-            self.forget_oldest();
+            self.view.bounds.short_since = None;
+            self.forget_oldest(nodes - kept);
         }
-        self.view.files.make_room_beside(self.memory_max().all());
+        self.view.files.make_room_beside(memory.all());
+        self.view.bounds.counted = memory.all() - memory.other + self.view.files.cached_bytes();
     }
 
     /// Makes listings beyond the bound inactive. Runs for each listing that a stream brings, since it brings many between two calls.
@@ -108,9 +137,25 @@ impl Client {
         }
     }
 
+    /// The number of nodes that the kernel may hold, if all but contents takes this much memory. Nodes give way once memory has been
+    /// short for a while although contents are at their least: freed memory returns to the kernel within that time.
+    fn nodes_kept(&mut self, beside: usize) -> usize {
+        let nodes = self.view.names.len();
+        let least = self.view.files.contents_bytes_min();
+        let short = (beside + least).saturating_sub(self.config.cache_bytes_max);
+        let bounds = &mut self.view.bounds;
+        let by_number = if nodes > bounds.nodes_max { bounds.nodes_max / 4 * 3 } else { nodes };
+        if short == 0 {
+            bounds.short_since = None;
+        } else if self.now.since(*bounds.short_since.get_or_insert(self.now)) >= SHORT_MAX {
+            let by_memory = nodes.saturating_sub(short / BYTES_OF_NODE);
+            return by_number.min(by_memory.max(bounds.nodes_max / NODES_LEAST_PART));
+        }
+        by_number
+    }
+
     /// Asks the kernel to release the oldest nodes, except directories, which it releases when nothing in them is used.
-    fn forget_oldest(&mut self) {
-        let surplus = self.view.names.len().saturating_sub(self.view.bounds.nodes_max / 4 * 3);
+    fn forget_oldest(&mut self, surplus: usize) {
         let behind = (Bound::Excluded(self.view.bounds.last), Bound::Unbounded);
         let oldest: Vec<TreeNodeId> =
             self.view.names.idle_files(behind).take(surplus.min(NAMES_AT_ONCE)).collect();

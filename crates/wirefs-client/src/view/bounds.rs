@@ -45,8 +45,16 @@ pub(crate) struct Trim {
     pub(crate) taken: Option<TreeNodeId>,
     /// The last node that was to go.
     pub(crate) last: TreeNodeId,
-    /// Memory of the process's receive buffers that holds nothing any more and cannot be given back yet, in bytes.
-    pub(crate) unused: usize,
+    /// Names, listings and contents, in bytes; counted at each input.
+    pub(crate) counted: usize,
+    /// The same at the last measurement of the process's memory.
+    pub(crate) counted_then: usize,
+    /// The memory of the process beside these, as of the last measurement.
+    pub(crate) uncounted: usize,
+    /// Since when memory is short although contents are at their least.
+    pub(crate) short_since: Option<Time>,
+    /// When the next measurement is due, if nothing changes.
+    pub(crate) next_measurement: Time,
 }
 
 impl Trim {
@@ -60,7 +68,11 @@ impl Trim {
             next_try: Time(0),
             taken: None,
             last: ROOT,
-            unused: 0,
+            counted: 0,
+            counted_then: 0,
+            uncounted: 0,
+            short_since: None,
+            next_measurement: Time(0),
         }
     }
 }
@@ -91,13 +103,13 @@ pub struct MemoryStatus {
     pub listings: usize,
     /// Packed listings.
     pub packed: usize,
-    /// Receive buffers, but for the contents that are kept where they arrived.
-    pub buffers: usize,
+    /// Other memory of the process, as of the last measurement: tables, buffers, and freed memory.
+    pub other: usize,
 }
 
 impl MemoryStatus {
     /// All of it.
     pub fn all(&self) -> usize {
-        self.names + self.listings + self.packed + self.buffers
+        self.names + self.listings + self.packed + self.other
     }
 }

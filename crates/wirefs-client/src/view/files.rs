@@ -40,7 +40,8 @@ pub(crate) struct Files {
     pub(crate) stateless: StatelessListings,
     /// Directories of which the kernel may have kept a listing that is not promised.
     kept_without_lease: BTreeSet<TreeNodeId>,
-    contents: BTreeMap<TreeNodeId, Contents>,
+    /// In boxes: the tables of a tree of nodes with room for more are half empty.
+    contents: BTreeMap<TreeNodeId, Box<Contents>>,
     /// Errors of changes that failed when no open file was left to report them.
     unheard: BTreeMap<TreeNodeId, Errno>,
     next_handle: u64,
@@ -197,7 +198,7 @@ impl Files {
     }
 
     pub(crate) fn known(&self, node: TreeNodeId) -> Option<&Contents> {
-        self.contents.get(&node)
+        self.contents.get(&node).map(Box::as_ref)
     }
 
     /// Drops the contents of a node that the kernel has forgotten, unless requests about it are in progress.

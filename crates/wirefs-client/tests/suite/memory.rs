@@ -32,6 +32,12 @@ impl Walker {
     /// Lets time pass; the kernel does what it was told.
     fn pass(&mut self) {
         self.check();
+        self.release();
+        self.check();
+    }
+
+    /// The same without a look at the memory.
+    fn release(&mut self) {
         self.world.pass(Duration::from_millis(100));
         let (now, nobody) = (self.world.now, Caller { uid: 0, gid: 0, pid: 1 });
         let seat = &mut self.world.seats[0];
@@ -40,7 +46,6 @@ impl Walker {
                 seat.client.call(now, CallId(u64::MAX), nobody, Call::Forget { node, count });
             }
         }
-        self.check();
     }
 
     fn check(&mut self) {
@@ -181,7 +186,7 @@ fn contents_make_room_for_names() {
 }
 
 #[test]
-fn contents_make_room_for_receive_buffers_that_are_unused() {
+fn contents_make_room_for_other_memory_of_the_process() {
     let world = world();
     world.make("large", Kind::File, &vec![7; BYTES_MAX - 64 * 1024]);
     let mut walker = Walker::new(world);
@@ -189,11 +194,36 @@ fn contents_make_room_for_receive_buffers_that_are_unused() {
     let client = &mut walker.world.seats[0].client;
     let cached = client.snapshot().cached_bytes;
     assert!(cached > BYTES_MAX / 2, "{cached} bytes are remembered");
-    client.note_unused_buffers(BYTES_MAX / 2);
+    client.note_uncounted(BYTES_MAX / 2);
     client.tick(walker.world.now);
     let snapshot = client.snapshot();
     assert!(snapshot.cached_bytes >= BYTES_MAX / 4, "{} bytes are remembered", snapshot.cached_bytes);
     walker.check();
+}
+
+#[test]
+fn names_are_released_once_memory_is_short_for_a_while() {
+    let world = world();
+    for file in 0..1000 {
+        world.make(&format!("a-file-{file:05}"), Kind::File, b"");
+    }
+    let mut walker = Walker::new(world);
+    assert_eq!(walker.walk(ROOT), 1000);
+    let nodes = |walker: &Walker| walker.world.seats[0].client.snapshot().nodes;
+    let before = nodes(&walker);
+    assert!(before > 900, "{before} nodes");
+    // Freed memory that the allocator keeps for a moment is no reason.
+    walker.world.seats[0].client.note_uncounted(2 * BYTES_MAX);
+    walker.release();
+    walker.world.seats[0].client.note_uncounted(0);
+    walker.release();
+    assert_eq!(nodes(&walker), before);
+    for _ in 0..40 {
+        walker.world.seats[0].client.note_uncounted(2 * BYTES_MAX);
+        walker.release();
+    }
+    let after = nodes(&walker);
+    assert!(after < before / 2 && after > before / 4, "{after} of {before} nodes");
 }
 
 /// A large file that is read or written from its beginning to its end leaves room for what else is remembered.

@@ -108,6 +108,62 @@ fn what_stays_is_listed_once_while_names_come_and_go_here_and_elsewhere() {
     assert!(now.contains_key(b"000-new".as_slice()) && now.contains_key(b"020-new".as_slice()));
 }
 
+/// Others change the directory, and a program lists it, until the readings of before are not known any more.
+fn list_many_times(world: &mut World, theirs: TreeNodeId, dir: TreeNodeId) {
+    for round in 0..1100 {
+        let made = world.ask(0, create(theirs, format!("new-{round}").as_bytes()));
+        world.close(0, entry(made.clone()).node, handle(made));
+        assert_eq!(
+            world.ask(0, Call::Unlink { parent: theirs, name: format!("new-{round}").as_bytes() }),
+            Answer::Done
+        );
+        world.settle();
+        assert!(all(world, dir).len() > NAMES / 2);
+        // The next call shows that the thread has come to the end.
+        world.ask(1, Call::Getattr { node: dir, handle: None });
+    }
+}
+
+// S-159
+#[test]
+fn a_reading_continues_after_many_others_ended() {
+    let (mut world, theirs, dir) = world("lease", NAMES);
+    let first = part(world.ask(1, readdir(dir, 0)));
+    let (last, shown) = (first.last().unwrap().next, first.len());
+    let (mut seen, _) = rest(&mut world, dir, last);
+    list_many_times(&mut world, theirs, dir);
+    // As after a seekdir, and as after the kernel has dropped its listing.
+    let (again, end) = rest(&mut world, dir, last);
+    assert_ne!(end, Answer::Fail(Errno::Stale));
+    assert_eq!(again, seen);
+    // Names come and go, also before the position.
+    for number in [0, shown - 1, 30] {
+        assert_eq!(world.ask(0, Call::Unlink { parent: theirs, name: &name(number) }), Answer::Done);
+    }
+    world.ask(0, create(theirs, b"000-new"));
+    world.settle();
+    let (again, _) = rest(&mut world, dir, last);
+    for gone in [shown - 1, 30] {
+        seen.remove(&name(gone));
+    }
+    seen.insert(b"000-new".to_vec(), 1);
+    assert_eq!(again, seen);
+}
+
+// S-159
+#[test]
+fn a_continued_reading_is_not_read_from_its_beginning() {
+    let (mut world, theirs, dir) = world("lease", NAMES);
+    let first = part(world.ask(1, readdir(dir, 0)));
+    rest(&mut world, dir, first.last().unwrap().next);
+    list_many_times(&mut world, theirs, dir);
+    let (again, _) = rest(&mut world, dir, first.last().unwrap().next);
+    assert_eq!(again.len(), NAMES + 2 - first.len());
+    assert_eq!(all(&mut world, dir).len(), NAMES + 2);
+    world.settle();
+    assert_eq!(all(&mut world, dir).len(), NAMES + 2);
+}
+
 #[test]
 fn readers_beside_each_other_and_positions_that_are_gone_back_to_do_not_disturb_each_other() {
     let (mut world, _, dir) = world("lease", NAMES);

@@ -9,6 +9,7 @@ use wirefs_metrics::Cause;
 use wirefs_op::Time;
 
 use crate::data_connection::DataConnection;
+use crate::memory::MountMemory;
 use crate::server_sink::ServerSink;
 use crate::signals::CallerState;
 use crate::waiter::Waiter;
@@ -16,6 +17,7 @@ use crate::waiter::Waiter;
 /// The state behind the core's lock.
 pub(crate) struct State {
     pub(crate) client: Client,
+    pub(crate) memory: MountMemory,
     pub(crate) waiting: BTreeMap<CallId, Waiter>,
     /// Callers with a pending signal that still wait.
     pub(crate) signaled: BTreeMap<CallId, u32>,
@@ -35,6 +37,14 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// Measures the memory of the process, if the core needs it.
+    pub(super) fn measure_memory(&mut self) {
+        if self.client.is_measurement_due() {
+            let uncounted = self.memory.uncounted(self.client.counted_bytes());
+            self.client.note_uncounted(uncounted);
+        }
+    }
+
     /// Removes a data connection.
     pub(super) fn end_data(&mut self, key: DataKey) -> Option<DataConnection> {
         self.wanted_data.retain(|wanted| *wanted != key);

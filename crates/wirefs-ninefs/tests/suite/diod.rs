@@ -1,10 +1,11 @@
 //! diod as the server.
 
 use crate::op::{Attached, at, path};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use wirefs_lab::port::ReservedPort;
 use wirefs_op::message::commit::{CommitScope, Tcommit};
 use wirefs_op::message::get::{GetMode, GotMode};
 use wirefs_op::message::link::Tlink;
@@ -23,34 +24,45 @@ use wirefs_op::{
 struct Diod {
     child: Child,
     dir: PathBuf,
-    port: u16,
+    port: ReservedPort,
 }
 
 impl Diod {
     fn start(name: &str) -> Diod {
         let dir = std::env::temp_dir().join(format!("wirefs-diod-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
+        let port = ReservedPort::unused().unwrap();
+        let child = Diod::spawn(&dir, port.number());
+        Diod { child, dir, port }
+    }
+
+    /// Starts the program and waits until it listens.
+    fn spawn(dir: &Path, port: u16) -> Child {
         let program = Path::new("/usr/sbin/diod");
         assert!(program.exists(), "the Debian package diod is installed (scripts/need test)");
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let child = Command::new(program)
+        let mut child = Command::new(program)
             .args(["--foreground", "--no-auth", "--config-file", "/dev/null", "--logdest", "stderr"])
             .args(["--allsquash", "--squashuser", "root"])
             .arg("--export")
-            .arg(&dir)
+            .arg(dir)
             .args(["--listen", &format!("127.0.0.1:{port}")])
             .stdin(Stdio::null())
             .spawn()
             .unwrap();
         // Until it listens, a connection is refused.
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert_eq!(child.try_wait().unwrap(), None, "diod ended");
             std::thread::yield_now();
         }
-        Diod { child, dir, port }
+        child
+    }
+
+    fn restart(&mut self) {
+        self.child = Diod::spawn(&self.dir, self.port.number());
     }
 
     fn attach(&self) -> Attached {
-        Attached::to(&format!("9p://127.0.0.1:{}{}", self.port, self.dir.display()))
+        Attached::to(&format!("9p://127.0.0.1:{}{}", self.port.number(), self.dir.display()))
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -256,25 +268,6 @@ fn a_server_that_comes_back_is_dialed_again_and_open_files_are_found() {
     diod.child.wait().unwrap();
     let failed = tree.read(open.clone(), 0, 8).unwrap_err();
     assert!(matches!(failed, Errno::HostDown | Errno::Io), "{failed:?}");
-    let port = diod.port;
-    diod.child = Command::new("/usr/sbin/diod")
-        .args([
-            "--foreground",
-            "--no-auth",
-            "--config-file",
-            "/dev/null",
-            "--allsquash",
-            "--squashuser",
-            "root",
-        ])
-        .arg("--export")
-        .arg(&diod.dir)
-        .args(["--listen", &format!("127.0.0.1:{port}")])
-        .stdin(Stdio::null())
-        .spawn()
-        .unwrap();
-    while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        std::thread::yield_now();
-    }
+    diod.restart();
     assert_eq!(tree.read(open, 0, 8).unwrap(), b"contents");
 }

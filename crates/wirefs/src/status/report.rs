@@ -184,9 +184,9 @@ pub(crate) struct Cache {
     pub(crate) listings_bytes: u64,
     #[serde(default)]
     pub(crate) packed_bytes: u64,
-    /// Receive buffers, without the cached contents in them, in bytes.
+    /// Other memory of the process, as measured: tables, buffers, freed memory, in bytes.
     #[serde(default)]
-    pub(crate) buffers_bytes: u64,
+    pub(crate) other_bytes: u64,
     /// The limit of all of them together, in bytes.
     pub(crate) bytes_max: u64,
     /// The disk cache; none if disabled.
@@ -206,7 +206,7 @@ impl Cache {
             names_bytes: snapshot.memory.names as u64,
             listings_bytes: snapshot.memory.listings as u64,
             packed_bytes: snapshot.memory.packed as u64,
-            buffers_bytes: snapshot.memory.buffers as u64,
+            other_bytes: snapshot.memory.other as u64,
             bytes_max: constants.cache_bytes_max as u64,
             disk: store.map(Disk::of),
         }

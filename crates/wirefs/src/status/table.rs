@@ -111,17 +111,16 @@ fn rows(report: &Report) -> Vec<(&'static str, String)> {
 
 /// Returns the memory in use, and its limit.
 fn in_memory(cache: &Cache) -> String {
-    let Cache { bytes: data, names_bytes, listings_bytes, packed_bytes, buffers_bytes, bytes_max, .. } =
-        cache;
-    let all = data + names_bytes + listings_bytes + packed_bytes + buffers_bytes;
+    let Cache { bytes: data, names_bytes, listings_bytes, packed_bytes, other_bytes, bytes_max, .. } = cache;
+    let all = data + names_bytes + listings_bytes + packed_bytes + other_bytes;
     format!(
-        "{} of {}: names {}, listings {}, packed {}, buffers {}, data {}",
+        "{} of {}: names {}, listings {}, packed {}, other {}, data {}",
         bytes(all),
         bytes(*bytes_max),
         bytes(*names_bytes),
         bytes(*listings_bytes),
         bytes(*packed_bytes),
-        bytes(*buffers_bytes),
+        bytes(*other_bytes),
         bytes(*data)
     )
 }

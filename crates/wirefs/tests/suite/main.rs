@@ -24,6 +24,7 @@ mod locks;
 mod lost_power;
 mod lost_power_alive;
 mod make_run;
+mod memory;
 mod modes;
 mod named_exports;
 mod nine;

@@ -1,6 +1,7 @@
 //! Open directories.
 
 use crate::call::CallId;
+use crate::view::files::stateless::digest;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use wirefs_cache::long_listing::ENTRY_BYTES;
@@ -31,13 +32,26 @@ impl OpenDirectory {
     /// The names of the entries that are here.
     pub(crate) fn names(&mut self) -> BTreeSet<Vec<u8>> {
         let mut names = BTreeSet::new();
+        self.each_name(|name| {
+            names.insert(name.to_vec());
+        });
+        names
+    }
+
+    /// The digests of these names, in order.
+    pub(crate) fn digests(&mut self) -> Vec<u64> {
+        let mut digests = Vec::with_capacity(self.entries.len());
+        self.each_name(|name| digests.push(digest(name)));
+        digests
+    }
+
+    fn each_name(&mut self, mut take: impl FnMut(&[u8])) {
         let mut at = 0;
         while at < self.entries.len() {
             let Some(page) = self.entries.page(at) else { break };
-            names.extend(page.entries.iter().skip(at - page.first).map(|entry| entry.name.clone()));
+            page.entries.iter().skip(at - page.first).for_each(|entry| take(&entry.name));
             at = page.first + page.entries.len();
         }
-        names
     }
 }
 

@@ -180,11 +180,16 @@ impl Files {
         self.remembered.bytes = self.remembered.bytes - before + contents.ranges.bytes();
     }
 
-    /// So many bytes are taken by names and listings: contents have what is left, and a quarter of all at least.
-    pub(crate) fn make_room_beside(&mut self, taken: usize) {
+    /// The bytes of contents that are remembered in any case.
+    pub(crate) fn contents_bytes_min(&self) -> usize {
         let Remembered { bytes_max, .. } = self.remembered;
-        let least = (bytes_max / 4).max(bytes_max.min(LEAST_BYTES));
-        self.remembered.room = bytes_max.saturating_sub(taken).max(least);
+        (bytes_max / 8).max(bytes_max.min(LEAST_BYTES))
+    }
+
+    /// So many bytes are taken by all else: contents have what is left, and their least in any case.
+    pub(crate) fn make_room_beside(&mut self, taken: usize) {
+        let left = self.remembered.bytes_max.saturating_sub(taken);
+        self.remembered.room = left.max(self.contents_bytes_min());
         self.forget_oldest();
     }
 

@@ -31,20 +31,24 @@
 //! | this age, doubtful | empty, after the kernel has dropped its listing | the age increments |
 //! | another age | end, from which the kernel concludes nothing | |
 //!
+//! A reading that was ended continues under another number: in the directory as it is now, without the names before the position.
+//!
 //! A thread that makes another call has received its earlier answers. A change of names in this mount meets no reader: the kernel
 //! holds the directory's lock exclusively. So it does for the invalidation of a name, which shows that earlier readers have received
 //! their answers.
 //!
 //! *Holds*: each page of a listing that the kernel calls complete was sent since its age began, and was not invalidated since.
 
+mod outlines;
 mod readings;
 
 use crate::call::Handle;
 use crate::view::files::OpenDirectory;
-use readings::Readings;
+pub(crate) use outlines::digest;
+use readings::{DOTS, Readings};
 use std::collections::BTreeMap;
 use wirefs_cache::TreeNodeId;
-use wirefs_op::Time;
+use wirefs_op::{Errno, Time};
 
 /// The bits of a position that say where in a reading it is. Directories that did not change since the kernel knows them have positions as
 /// small as can be, for programs that have 32 bits for them.
@@ -165,7 +169,7 @@ impl StatelessListings {
     /// # Cost
     /// None: it is counted as they change.
     pub(crate) fn bytes(&self) -> usize {
-        self.readings.bytes()
+        self.readings.bytes() + self.readings.outline_bytes()
     }
 
     /// Those of this directory, to change.
@@ -178,6 +182,29 @@ impl StatelessListings {
     /// The listing that the reading of this number goes through.
     pub(crate) fn reading(&self, dir: TreeNodeId, number: u64) -> Option<Handle> {
         self.readings.find((dir, number)).map(|(handle, _)| handle)
+    }
+
+    /// Whether a reader can continue an ended reading.
+    pub(crate) fn has_ended(&self, dir: TreeNodeId, number: u64) -> bool {
+        self.readings.has_outline((dir, number))
+    }
+
+    /// Makes a whole listing the rest of an ended reading from this position on, for the calls that wait for it. They fail if the
+    /// reading is not known any more.
+    pub(crate) fn continue_ended(&mut self, handle: Handle, number: u64, position: u64, now: Time) {
+        let Some(dir) = self.directory(handle).map(|open| open.node) else { return };
+        let age = self.readings.continue_ended(handle, (dir, number), position);
+        let cached = self.directories.entry(dir).or_default();
+        let rest = cached.next;
+        cached.next += 1;
+        let Some(open) = self.readings.listing_mut(handle) else { return };
+        open.error = open.error.or(age.is_none().then_some(Errno::Stale));
+        for waiting in &mut open.waiting {
+            (waiting.number, waiting.offset) = (Some(rest), waiting.offset.min(DOTS as u64));
+        }
+        if let Some(age) = age {
+            self.readings.begins(handle, rest, age, now);
+        }
     }
 
     /// The last listing of a directory.

@@ -3,6 +3,7 @@
 use super::world::*;
 use crate::sessions::{ConnectionKey, Job, JobKey, ServerInput, ServerOutput};
 use crate::tree::SessionKey;
+use bytes::Bytes;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use wirefs_op::Order;
@@ -36,7 +37,15 @@ fn event() -> impl Strategy<Value = Event> {
         2 => any::<u8>().prop_map(Event::SlotReleased),
         8 => any::<u8>().prop_map(Event::Finished),
         1 => any::<u8>().prop_map(Event::Later),
-        1 => (any::<u8>(), prop::collection::vec(any::<u8>(), 0..40)).prop_map(|(c, b)| Event::Noise(c, b)),
+        1 => (any::<u8>(), noise()).prop_map(|(connection, bytes)| Event::Noise(connection, bytes)),
+    ]
+}
+
+/// Random bytes. One in 10,000 draws would be a valid Tflush, so some are drawn on purpose.
+fn noise() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        3 => prop::collection::vec(any::<u8>(), 0..40),
+        1 => any::<(u16, u16)>().prop_map(|(tag, old)| flush(Tag(old)).encode(Tag(tag)).to_body().to_vec()),
     ]
 }
 
@@ -181,9 +190,13 @@ fn apply(world: &mut World, observer: &mut Observer, event: Event) {
             world.now = world.now + std::time::Duration::from_secs(seconds.into());
             Some(ServerInput::Tick)
         }
-        Event::Noise(choice, bytes) => {
-            observer.connection(choice).map(|connection| ServerInput::Received(connection, bytes.into()))
-        }
+        Event::Noise(choice, bytes) => observer.connection(choice).map(|connection| {
+            let body = Bytes::from(bytes);
+            if let Ok((tag, Request::Flush(_))) = Request::decode(body.clone()) {
+                observer.flushing.insert((connection, tag));
+            }
+            ServerInput::Received(connection, body)
+        }),
     };
     if let Some(input) = input {
         let outputs = world.handle(input);

@@ -9,15 +9,18 @@
 //! | did not go on for [`SLOW`] | while all take more than [`Limits::slow`] |
 //! | are in its midst | while all take more than [`Limits::all`], or are more than [`READINGS_MAX`]: that which was used longest ago, at once |
 //!
+//! An ended reading leaves its outline, with which a reader can continue it.
+//!
 //! *Holds*: what is taken is counted when it changes, so that asking for it walks nothing.
 
+use super::outlines::{Outlines, digest};
 use crate::call::Handle;
 use crate::view::files::OpenDirectory;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
-use wirefs_cache::TreeNodeId;
 use wirefs_cache::long_listing::ENTRY_BYTES;
+use wirefs_cache::{LongListing, TreeNodeId};
 use wirefs_op::Time;
 
 /// Readings over all directories, at most.
@@ -30,6 +33,8 @@ pub(super) const SLOW: Duration = Duration::from_secs(60);
 const FEW: usize = 16;
 /// Threads in the middle of a reading that are known singly, at most.
 const READERS_MAX: usize = 64;
+/// The entries `.` and `..`, which a listing does not have.
+pub(super) const DOTS: usize = 2;
 /// Memory of a reading beside its listing, in bytes.
 const READING_BYTES: usize = 512;
 
@@ -96,6 +101,7 @@ pub(super) struct Readings {
     plain: BTreeMap<usize, (usize, usize)>,
     bytes: usize,
     limits: Limits,
+    outlines: Outlines,
 }
 
 impl Readings {
@@ -109,12 +115,18 @@ impl Readings {
             plain: BTreeMap::new(),
             bytes: 0,
             limits: Limits::within(bytes_max),
+            outlines: Outlines::within(Limits::within(bytes_max).done),
         }
     }
 
     /// The bytes of all readings, shared entries included.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// The bytes of the outlines of ended ones.
+    pub(super) fn outline_bytes(&self) -> usize {
+        self.outlines.bytes()
     }
 
     /// How many there are.
@@ -314,6 +326,7 @@ impl Readings {
         let gone = self.of.iter().filter(|(dir, _)| !is_there(*dir)).map(|(_, handle)| *handle);
         gone.collect::<Vec<_>>().into_iter().for_each(|handle| self.end_listing(handle));
         self.done.retain(|id| is_there(id.0));
+        self.outlines.retain(|id| is_there(id.0));
     }
 
     fn end(&mut self, id: Id) {
@@ -324,10 +337,32 @@ impl Readings {
             self.done.retain(|done| *done != id);
         }
         let Some(listing) = self.listings.get_mut(&reading.handle) else { return };
+        self.outlines.insert(id, reading.age, listing.open.digests());
         listing.numbers.remove(&id.1);
         if listing.numbers.is_empty() {
             self.end_listing(reading.handle);
         }
+    }
+
+    /// Whether an ended reading can be continued.
+    pub(super) fn has_outline(&self, id: Id) -> bool {
+        self.outlines.contains(id)
+    }
+
+    /// Makes a whole listing the rest of an ended reading from this position on: removes the names that the reading had before.
+    /// Returns the age of the reading.
+    pub(super) fn continue_ended(&mut self, handle: Handle, id: Id, position: u64) -> Option<u64> {
+        let names_before = usize::try_from(position).ok()?.saturating_sub(DOTS);
+        let (age, before) = self.outlines.beginning(id, names_before)?;
+        let open = self.listing_mut(handle)?;
+        let mut rest = open.entries.whole(usize::MAX)?;
+        rest.retain(|entry| !before.contains(&digest(&entry.name)));
+        open.entries = LongListing::default();
+        open.entries.append(&mut rest);
+        // Nobody may read it from its beginning.
+        open.listed.leased = false;
+        self.weigh(handle);
+        Some(age)
     }
 
     fn end_listing(&mut self, handle: Handle) {
