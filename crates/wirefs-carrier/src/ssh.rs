@@ -16,8 +16,8 @@ mod upload;
 pub use command::SshOptions;
 pub use dial::SshDial;
 pub use program::Programs;
-pub use prompts::{PROMPTS_VARIABLE, PromptRoute, PromptedDial, UserPrompts};
 pub use program_dial::ProgramDial;
+pub use prompts::{PROMPTS_VARIABLE, PromptRoute, PromptedDial, UserPrompts};
 pub use subsystem::{Subsystem, SubsystemDial, SubsystemProcess};
 pub use upload::UploadProgress;
 

@@ -60,7 +60,8 @@ fn all_threads_survive_panics() {
 
 #[test]
 fn an_execve_that_closes_many_files_of_the_mount_ends() {
-    let mounted = Mounted::with(SessionOptions { threads: 2, single_reader: false, ..SessionOptions::default() });
+    let mounted =
+        Mounted::with(SessionOptions { threads: 2, single_reader: false, ..SessionOptions::default() });
     let files = (0..40).map(|number| fs::File::create(mounted.path(&format!("file{number}"))).unwrap());
     let _open: Vec<_> = files.collect();
     for _ in 0..5 {
