@@ -2,14 +2,44 @@
 
 use crate::call::{Answer, CallId, Invalidate};
 use crate::core::Client;
+use crate::kernel::CallsInProgress;
 use crate::operation::release;
 use crate::output::Output;
+use crate::output::Outputs;
+use crate::view::View;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::Errno;
 
+impl View {
+    /// Answers once the journal is on the local disk.
+    pub(crate) fn answer_journaled(
+        &mut self,
+        calls: &mut CallsInProgress,
+        outputs: &mut Outputs,
+        id: CallId,
+        answer: Answer,
+    ) {
+        self.changed_names(calls, outputs, id, true);
+        if calls.end(id) {
+            outputs.push(Output::AnswerJournaled(id, answer));
+        }
+    }
+
+    /// Ends a call's changes of names: see [`CallsInProgress::names_changed`](crate::kernel::CallsInProgress::names_changed).
+    fn changed_names(
+        &mut self,
+        calls: &mut CallsInProgress,
+        outputs: &mut Outputs,
+        id: CallId,
+        is_done: bool,
+    ) {
+        calls.names_changed(id, is_done).into_iter().for_each(|dir| self.invalidate_listing(outputs, dir));
+    }
+}
+
 impl Client {
     pub(crate) fn answer(&mut self, id: CallId, answer: Answer) {
-        self.changed_names(id, !matches!(answer, Answer::Fail(_)));
+        self.view.changed_names(&mut self.calls, &mut self.outputs, id, !matches!(answer, Answer::Fail(_)));
         if self.calls.end(id) {
             self.outputs.push(Output::Answer(id, answer));
         } else {
@@ -43,21 +73,8 @@ impl Client {
         if self.calls.end(id) {
             self.outputs.push(Output::AnswerDropped(what, id, answer));
         } else {
-            self.invalidate(what);
+            self.outputs.invalidate(what);
         }
-    }
-
-    /// Answers once the journal is on the local disk.
-    pub(crate) fn answer_journaled(&mut self, id: CallId, answer: Answer) {
-        self.changed_names(id, true);
-        if self.calls.end(id) {
-            self.outputs.push(Output::AnswerJournaled(id, answer));
-        }
-    }
-
-    /// Ends a call's changes of names: see [`CallsInProgress::names_changed`](crate::kernel::CallsInProgress::names_changed).
-    fn changed_names(&mut self, id: CallId, is_done: bool) {
-        self.calls.names_changed(id, is_done).into_iter().for_each(|dir| self.invalidate_listing(dir));
     }
 
     pub(crate) fn fail(&mut self, id: CallId, errno: Errno) {
@@ -67,15 +84,15 @@ impl Client {
     /// Undoes an answer whose caller is gone: releases the lookups and handles that it carries.
     pub(crate) fn undo_answer(&mut self, call: CallId, answer: Answer) {
         match answer {
-            Answer::Entry(entry) => self.forget_lookups(entry.node, 1),
+            Answer::Entry(entry) => self.view.forget_lookups(&self.calls, entry.node, 1),
             Answer::Created(entry, handle, _) => {
                 release::unwanted(self, call, handle);
-                self.forget_lookups(entry.node, 1);
+                self.view.forget_lookups(&self.calls, entry.node, 1);
             }
             Answer::Opened(handle, _) => release::unwanted(self, call, handle),
             Answer::Listing(listed) => {
                 for entry in listed.into_iter().filter_map(|listed| listed.entry) {
-                    self.forget_lookups(entry.node, 1);
+                    self.view.forget_lookups(&self.calls, entry.node, 1);
                 }
             }
             Answer::Fail(_)

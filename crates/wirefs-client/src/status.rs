@@ -2,7 +2,9 @@
 
 use crate::core::Client;
 use crate::counters::Counters;
+use crate::requests::Requests;
 use crate::requests::connection::LinkState;
+use crate::view::View;
 use crate::view::bounds::MemoryStatus;
 use crate::view::conflicts::Conflicts;
 use crate::view::prefetch::PrefetchStatus;
@@ -85,6 +87,31 @@ pub struct Snapshot {
     pub at: Time,
 }
 
+impl View {
+    fn ahead_status(&self, requests: &Requests) -> AheadStatus {
+        AheadStatus {
+            is_alone: self.exclusive.unconfirmed.is_alone(),
+            changes: self.exclusive.unconfirmed.outstanding(),
+            held: requests.held(),
+            late: self.exclusive.unconfirmed.late().cloned().collect(),
+            late_count: self.exclusive.unconfirmed.late_count,
+            lent: self.locks.delegated(),
+            locks: self.locks.answered,
+        }
+    }
+
+    fn lease_status(&self) -> LeaseStatus {
+        let coherency = self.coherency();
+        LeaseStatus {
+            objects: self.names.leased(&coherency),
+            names: self.directories.leased(&coherency),
+            are_valid: coherency.leases_valid,
+            recalls: self.leases.recalls,
+            watch: self.leases.watch(),
+        }
+    }
+}
+
 impl Client {
     /// The status at this moment.
     pub fn snapshot(&self) -> Snapshot {
@@ -100,35 +127,12 @@ impl Client {
             unacknowledged_bytes: self.view.files.unacknowledged(),
             nodes: self.view.names.len(),
             cached_bytes: self.view.files.cached_bytes(),
-            memory: self.memory(),
-            leases: self.view.leases.are_agreed().then(|| self.lease_status()),
-            prefetch: self.prefetch.counted,
-            ahead: self.ahead_status(),
-            conflicts: self.copies.replaced.conflicts.clone(),
-            at: self.now,
-        }
-    }
-
-    fn ahead_status(&self) -> AheadStatus {
-        AheadStatus {
-            is_alone: self.exclusive.unconfirmed.is_alone(),
-            changes: self.exclusive.unconfirmed.outstanding(),
-            held: self.requests.held(),
-            late: self.exclusive.unconfirmed.late().cloned().collect(),
-            late_count: self.exclusive.unconfirmed.late_count,
-            lent: self.view.locks.delegated(),
-            locks: self.view.locks.answered,
-        }
-    }
-
-    fn lease_status(&self) -> LeaseStatus {
-        let coherency = self.coherency();
-        LeaseStatus {
-            objects: self.view.names.leased(&coherency),
-            names: self.view.directories.leased(&coherency),
-            are_valid: coherency.leases_valid,
-            recalls: self.view.leases.recalls,
-            watch: self.view.leases.watch(),
+            memory: self.view.memory(),
+            leases: self.view.leases.are_agreed().then(|| self.view.lease_status()),
+            prefetch: self.view.prefetch.counted,
+            ahead: self.view.ahead_status(&self.requests),
+            conflicts: self.view.files.copies.replaced.conflicts.clone(),
+            at: self.view.mount.now,
         }
     }
 

@@ -8,7 +8,9 @@
 //! bound become inactive: a packed entry takes a tenth of the memory.
 
 use crate::core::Client;
+use crate::kernel::CallsInProgress;
 use crate::output::Output;
+use crate::output::Outputs;
 use crate::view::View;
 use crate::view::bounds::{LONGEST_FACTOR, MemoryStatus};
 use std::ops::Bound;
@@ -21,103 +23,101 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Names that it is told to forget at once, at most.
 const NAMES_AT_ONCE: usize = 32_768;
 
+impl View {
+    /// So many directories, and so many files, may be known ahead and unused.
+    pub(crate) fn unused_max(&self) -> usize {
+        self.bounds.nodes_max / 2
+    }
+
+    /// The present memory use.
+    pub(crate) fn memory(&self) -> MemoryStatus {
+        self.memory_beside(self.files.listing_bytes(|dir, listing| self.directories.is_current(dir, listing)))
+    }
+
+    /// The same, at most. Asked for at each call, so nothing is walked for it.
+    fn memory_max(&self) -> MemoryStatus {
+        self.memory_beside(
+            self.files.listing_bytes_max(|dir, listing| self.directories.is_current(dir, listing)),
+        )
+    }
+
+    fn memory_beside(&self, open: usize) -> MemoryStatus {
+        MemoryStatus {
+            names: self.names.bytes(),
+            listings: self.directories.bytes() + open,
+            packed: self.inactive.bytes(),
+            buffers: self.bounds.unused,
+        }
+    }
+
+    /// Bounds the memory of stateless readings.
+    pub(crate) fn bound_readings(&mut self) {
+        let names = &self.names;
+        self.files.stateless.bound(self.mount.now, |dir| names.node(dir).is_some());
+    }
+
+    /// Lets go of what is beyond the bounds; contents make room for names.
+    pub(crate) fn keep_within_bounds(&mut self, calls: &CallsInProgress, outputs: &mut Outputs) {
+        // Calls activate listings as fast as others become inactive. Listings that are about to be dropped do not wait.
+        let far_too_many = self.bounds.entries_max * (LONGEST_FACTOR - 1);
+        if self.mount.now >= self.bounds.next_listing || self.directories.entries() > far_too_many {
+            self.deactivate_surplus(calls);
+        }
+        if self.names.len() > self.bounds.nodes_max && self.mount.now >= self.bounds.next {
+            self.bounds.next = self.mount.now + PAUSE;
+            self.forget_oldest(outputs);
+        }
+        self.files.make_room_beside(self.memory_max().all());
+    }
+
+    /// Makes listings beyond the bound inactive. Runs for each listing that a stream brings, since it brings many between two calls.
+    pub(crate) fn deactivate_surplus(&mut self, calls: &CallsInProgress) {
+        if self.directories.entries() <= self.bounds.entries_max || self.mount.now < self.bounds.next_try {
+            return;
+        }
+        self.deactivate_oldest(calls);
+        self.bounds.next_listing = self.mount.now + PAUSE;
+        if self.directories.entries() > self.bounds.entries_max / 8 * 7 {
+            self.bounds.next_try = self.mount.now + PAUSE;
+        }
+    }
+
+    /// Moves a quarter of the listings, the oldest first, to the inactive list. Listings without a lease stay, as they expire soon. So
+    /// does the listing that a call has just activated, since the next call will use it too.
+    fn deactivate_oldest(&mut self, calls: &CallsInProgress) {
+        for node in self.directories.oldest_first() {
+            if self.directories.entries() <= self.bounds.entries_max / 4 * 3 {
+                return;
+            }
+            if self.bounds.taken != Some(node) && self.deactivate(calls, node) {
+                self.directories.evict(node);
+            }
+        }
+    }
+
+    /// Asks the kernel to release the oldest nodes, except directories, which it releases when nothing in them is used.
+    fn forget_oldest(&mut self, outputs: &mut Outputs) {
+        let surplus = self.names.len().saturating_sub(self.bounds.nodes_max / 4 * 3);
+        let behind = (Bound::Excluded(self.bounds.last), Bound::Unbounded);
+        let oldest: Vec<TreeNodeId> =
+            self.names.idle_files(behind).take(surplus.min(NAMES_AT_ONCE)).collect();
+        self.bounds.last = oldest.last().copied().unwrap_or(ROOT);
+        for node in oldest {
+            let names = self.names.links(node);
+            outputs.push(Output::LetGo(node, names));
+        }
+    }
+}
+
 impl Client {
     /// Bounds what is known at once: nodes that the kernel may be told to forget, and entries of listings that are not packed.
     pub fn bound_names(&mut self, nodes_max: usize, entries_max: usize) {
         (self.view.bounds.nodes_max, self.view.bounds.entries_max) = (nodes_max, entries_max);
     }
 
-    /// So many directories, and so many files, may be known ahead and unused.
-    pub(crate) fn unused_max(&self) -> usize {
-        self.view.bounds.nodes_max / 2
-    }
-
-    /// The present memory use.
-    pub(crate) fn memory(&self) -> MemoryStatus {
-        self.memory_beside(
-            self.view.files.listing_bytes(|dir, listing| self.view.directories.is_current(dir, listing)),
-        )
-    }
-
-    /// The same, at most. Asked for at each call, so nothing is walked for it.
-    fn memory_max(&self) -> MemoryStatus {
-        self.memory_beside(
-            self.view.files.listing_bytes_max(|dir, listing| self.view.directories.is_current(dir, listing)),
-        )
-    }
-
-    fn memory_beside(&self, open: usize) -> MemoryStatus {
-        MemoryStatus {
-            names: self.view.names.bytes(),
-            listings: self.view.directories.bytes() + open,
-            packed: self.view.inactive.bytes(),
-            buffers: self.view.bounds.unused,
-        }
-    }
-
     /// Notes how many bytes of receive buffers are held and unused. They count as memory for what is known: contents are kept
     /// where they arrived, and the last of them in a buffer keeps all of it.
     pub fn note_unused_buffers(&mut self, bytes: usize) {
         self.view.bounds.unused = bytes;
-    }
-
-    /// Bounds the memory of stateless readings.
-    pub(crate) fn bound_readings(&mut self) {
-        let View { names, files, .. } = &mut self.view;
-        files.stateless.bound(self.now, |dir| names.node(dir).is_some());
-    }
-
-    /// Lets go of what is beyond the bounds; contents make room for names.
-    pub(crate) fn keep_within_bounds(&mut self) {
-        // Calls activate listings as fast as others become inactive. Listings that are about to be dropped do not wait.
-        let far_too_many = self.view.bounds.entries_max * (LONGEST_FACTOR - 1);
-        if self.now >= self.view.bounds.next_listing || self.view.directories.entries() > far_too_many {
-            self.deactivate_surplus();
-        }
-        if self.view.names.len() > self.view.bounds.nodes_max && self.now >= self.view.bounds.next {
-            self.view.bounds.next = self.now + PAUSE;
-            self.forget_oldest();
-        }
-        self.view.files.make_room_beside(self.memory_max().all());
-    }
-
-    /// Makes listings beyond the bound inactive. Runs for each listing that a stream brings, since it brings many between two calls.
-    pub(crate) fn deactivate_surplus(&mut self) {
-        if self.view.directories.entries() <= self.view.bounds.entries_max
-            || self.now < self.view.bounds.next_try
-        {
-            return;
-        }
-        self.deactivate_oldest();
-        self.view.bounds.next_listing = self.now + PAUSE;
-        if self.view.directories.entries() > self.view.bounds.entries_max / 8 * 7 {
-            self.view.bounds.next_try = self.now + PAUSE;
-        }
-    }
-
-    /// Moves a quarter of the listings, the oldest first, to the inactive list. Listings without a lease stay, as they expire soon. So
-    /// does the listing that a call has just activated, since the next call will use it too.
-    fn deactivate_oldest(&mut self) {
-        for node in self.view.directories.oldest_first() {
-            if self.view.directories.entries() <= self.view.bounds.entries_max / 4 * 3 {
-                return;
-            }
-            if self.view.bounds.taken != Some(node) && self.deactivate(node) {
-                self.view.directories.evict(node);
-            }
-        }
-    }
-
-    /// Asks the kernel to release the oldest nodes, except directories, which it releases when nothing in them is used.
-    fn forget_oldest(&mut self) {
-        let surplus = self.view.names.len().saturating_sub(self.view.bounds.nodes_max / 4 * 3);
-        let behind = (Bound::Excluded(self.view.bounds.last), Bound::Unbounded);
-        let oldest: Vec<TreeNodeId> =
-            self.view.names.idle_files(behind).take(surplus.min(NAMES_AT_ONCE)).collect();
-        self.view.bounds.last = oldest.last().copied().unwrap_or(ROOT);
-        for node in oldest {
-            let names = self.view.names.links(node);
-            self.output(Output::LetGo(node, names));
-        }
     }
 }
