@@ -2,40 +2,10 @@
 
 use crate::call::{Answer, CallId, Invalidate};
 use crate::core::Client;
-use crate::kernel::CallsInProgress;
 use crate::operation::release;
 use crate::output::Output;
-use crate::output::Outputs;
-use crate::view::View;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::Errno;
-
-impl View {
-    /// Answers once the journal is on the local disk.
-    pub(crate) fn answer_journaled(
-        &mut self,
-        calls: &mut CallsInProgress,
-        outputs: &mut Outputs,
-        id: CallId,
-        answer: Answer,
-    ) {
-        self.changed_names(calls, outputs, id, true);
-        if calls.end(id) {
-            outputs.push(Output::AnswerJournaled(id, answer));
-        }
-    }
-
-    /// Ends a call's changes of names: see [`CallsInProgress::names_changed`](crate::kernel::CallsInProgress::names_changed).
-    fn changed_names(
-        &mut self,
-        calls: &mut CallsInProgress,
-        outputs: &mut Outputs,
-        id: CallId,
-        is_done: bool,
-    ) {
-        calls.names_changed(id, is_done).into_iter().for_each(|dir| self.invalidate_listing(outputs, dir));
-    }
-}
 
 impl Client {
     pub(crate) fn answer(&mut self, id: CallId, answer: Answer) {
@@ -44,13 +14,6 @@ impl Client {
             self.outputs.push(Output::Answer(id, answer));
         } else {
             self.undo_answer(id, answer);
-        }
-    }
-
-    /// Answers once the kernel has forgotten what it is being told to forget.
-    pub(crate) fn answer_after(&mut self, id: CallId, answer: Answer) {
-        if self.calls.end(id) {
-            self.outputs.push(Output::AnswerAfter(id, answer));
         }
     }
 
@@ -65,16 +28,12 @@ impl Client {
         if !may_have_fallen {
             return self.answer(id, answer);
         }
-        self.answer_dropped(Invalidate::Node { node, offset: -1, length: 0 }, id, answer);
-    }
-
-    /// Answers once the kernel has forgotten this, which is no name.
-    pub(crate) fn answer_dropped(&mut self, what: Invalidate, id: CallId, answer: Answer) {
-        if self.calls.end(id) {
-            self.outputs.push(Output::AnswerDropped(what, id, answer));
-        } else {
-            self.outputs.invalidate(what);
-        }
+        self.calls.answer_dropped(
+            &mut self.outputs,
+            Invalidate::Node { node, offset: -1, length: 0 },
+            id,
+            answer,
+        );
     }
 
     pub(crate) fn fail(&mut self, id: CallId, errno: Errno) {

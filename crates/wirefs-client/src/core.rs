@@ -7,7 +7,6 @@ use crate::kernel::CallsInProgress;
 use crate::output::{Output, Outputs};
 use crate::requests::Requests;
 use crate::view::View;
-use wirefs_cache::TreeNodeId;
 use wirefs_op::{FileId, Time};
 
 /// The client of one mounted tree.
@@ -18,25 +17,6 @@ pub struct Client {
     pub(crate) counters: Counters,
     pub(crate) calls: CallsInProgress,
     pub(crate) outputs: Outputs,
-}
-
-impl View {
-    /// Subtracts lookups of a node by the kernel.
-    pub(crate) fn forget_lookups(&mut self, calls: &CallsInProgress, node: TreeNodeId, count: u64) {
-        if self.names.node(node).is_some_and(|known| known.is_last_lookup(count)) {
-            self.deactivate(calls, node);
-        }
-        self.names.forget(node, count);
-        self.drop_if_gone(node);
-    }
-
-    /// Drops the contents of a node that no longer exists.
-    pub(crate) fn drop_if_gone(&mut self, node: TreeNodeId) {
-        if self.names.node(node).is_none() {
-            self.files.node_forgotten(node);
-            self.disk_cache.node_forgotten(node);
-        }
-    }
 }
 
 impl Client {

@@ -141,3 +141,16 @@ impl Client {
         self.requests.len() == 0 && self.view.files.unacknowledged() == 0
     }
 }
+
+impl Client {
+    /// Bounds what is known at once: nodes that the kernel may be told to forget, and entries of listings that are not packed.
+    pub fn bound_names(&mut self, nodes_max: usize, entries_max: usize) {
+        (self.view.bounds.nodes_max, self.view.bounds.entries_max) = (nodes_max, entries_max);
+    }
+
+    /// Notes how many bytes of receive buffers are held and unused. They count as memory for what is known: contents are kept
+    /// where they arrived, and the last of them in a buffer keeps all of it.
+    pub fn note_unused_buffers(&mut self, bytes: usize) {
+        self.view.bounds.unused = bytes;
+    }
+}

@@ -4,19 +4,16 @@ use crate::call::{Answer, CallId};
 use crate::config::Attachment;
 use crate::core::Client;
 use crate::operation::{lookup, unstable};
-use crate::output::Outputs;
 use crate::output::{DataKey, Output};
 use crate::pending::Pending;
 use crate::requests::Outstanding;
-use crate::requests::Requests;
 use crate::requests::connection::{LinkState, SILENCE_BEFORE_HANG_UP, SILENCE_BEFORE_PING};
-use crate::view::View;
 use std::time::Duration;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::error::Rerror;
 use wirefs_op::message::ping::Tping;
 use wirefs_op::wire::Malformed;
-use wirefs_op::{Errno, Reply, Request, Time};
+use wirefs_op::{Errno, Request, Time};
 
 /// The number of a session's first change: a ledger that continues there has seen none.
 const FIRST: u64 = 1;
@@ -29,34 +26,6 @@ fn knows_ledger(attachment: &Attachment, resumed: bool, is_rebooted: bool) -> bo
         // A server's process that was started again may know the changes, though not what was open.
         Some(number) => resumed || number > 0,
         None => resumed && !is_rebooted,
-    }
-}
-
-impl View {
-    /// Gives new numbers to the waiting changes, and journals them under these.
-    pub(crate) fn journal_again(&mut self, requests: &mut Requests, outputs: &mut Outputs) {
-        for (number, frame) in requests.number_again() {
-            outputs.push(Output::Journal(number, frame));
-            self.exclusive.unconfirmed.changes();
-        }
-    }
-
-    /// Whether the connection has been lost for longer than callers wait.
-    pub(crate) fn is_past_deadline(&self, requests: &Requests) -> bool {
-        requests.link.is_past(self.mount.now, self.mount.config.deadline)
-    }
-
-    /// Whether a first reply over a data connection tells of no other version than the one that is known.
-    pub(crate) fn is_no_news(&self, request: &Request, reply: &Reply) -> bool {
-        let (Request::Get(get), Reply::Get(got)) = (request, reply) else { return false };
-        let node = get.target.id.and_then(|id| self.names.of_file(id));
-        let known = node.and_then(|node| Some((node, self.names.node(node)?.stat)));
-        match (known, got.stat) {
-            (Some((node, known)), Some(told)) => {
-                told.id == known.id && told.version == known.version && self.files.is_of(node, told.version)
-            }
-            (Some(_), None) | (None, _) => false,
-        }
     }
 }
 

@@ -157,7 +157,7 @@ pub(crate) fn was_set(client: &mut Client, setting: Setting, sent: Time, put: Rp
         // Nor does it compare its pages with this: they go first.
         Some((stat, ttl)) if foreign && stat.kind == Kind::File => {
             let pages = Invalidate::Node { node, offset: 0, length: 0 };
-            client.answer_dropped(pages, call, Answer::Attr(stat, ttl));
+            client.calls.answer_dropped(&mut client.outputs, pages, call, Answer::Attr(stat, ttl));
         }
         Some((stat, ttl)) => client.answer(call, Answer::Attr(stat, ttl)),
         None => client.fail(call, Errno::Stale),

@@ -4,8 +4,7 @@
 use crate::call::Handle;
 use crate::core::Client;
 use crate::counters::Counters;
-use crate::output::Lane;
-use crate::output::Outputs;
+use crate::output::{Lane, Outputs};
 use crate::pending::{Barrier, Pending};
 use crate::requests::Requests;
 use crate::view::View;

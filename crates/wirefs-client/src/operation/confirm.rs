@@ -2,10 +2,8 @@
 
 use crate::call::Invalidate;
 use crate::core::Client;
-use crate::counters::Counters;
 use crate::operation::{attributes, handles};
 use crate::output::Outputs;
-use crate::requests::Requests;
 use crate::view::View;
 use crate::view::unconfirmed::Unconfirmed;
 use wirefs_cache::{Freshness, TreeNodeId};
@@ -149,18 +147,5 @@ pub(crate) fn failed(client: &mut Client, number: u64, errno: Errno) {
         }
         client.outputs.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
         client.change_ended(node);
-    }
-}
-
-impl View {
-    /// A change was answered: what waited for that goes on.
-    pub(crate) fn go_on_behind(
-        &mut self,
-        requests: &mut Requests,
-        counters: &mut Counters,
-        outputs: &mut Outputs,
-    ) {
-        requests.release_held(self.exclusive.unconfirmed.answered_count());
-        self.share(requests, counters, outputs);
     }
 }

@@ -162,7 +162,7 @@ pub(crate) fn finish(client: &mut Client, locking: Locking, sent: Time, reply: R
         release(client, node, handle, LockWanted { range: everything(wanted.range), ..wanted });
         return client.fail(call, Errno::Interrupted);
     }
-    client.answer_after(call, Answer::Done);
+    client.calls.answer_after(&mut client.outputs, call, Answer::Done);
 }
 
 /// The server granted a lock. Data read under it is asked for after the grant, or is leased and the server has recalled all changes made
@@ -213,7 +213,7 @@ fn delegated(client: &mut Client, locking: &Locking) {
     let is_wanted = !withdrawn && client.calls.is_waiting(call);
     client.view.locks.file(key).delegated(now, is_wanted.then_some(wanted.range));
     if is_wanted {
-        client.answer_after(call, Answer::Done);
+        client.calls.answer_after(&mut client.outputs, call, Answer::Done);
     } else {
         client.fail(call, Errno::Interrupted);
     }

@@ -35,7 +35,7 @@ pub(crate) fn node(
 ) -> Result<(), Errno> {
     let kind = if mode & 0o170_000 == 0 { Some(Kind::File) } else { Kind::from_mode(mode) };
     let kind = kind.ok_or(Errno::Invalid)?;
-    let create = Create { kind, mode: mode & 0o7777, rdev, cred: client.cred(caller, umask) };
+    let create = Create { kind, mode: mode & 0o7777, rdev, cred: caller.cred(umask) };
     send(client, call, plain(parent, name, create))
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn directory(
     name: &[u8],
     (mode, umask): (u32, u32),
 ) -> Result<(), Errno> {
-    let cred = client.cred(caller, umask);
+    let cred = caller.cred(umask);
     let create = Create { kind: Kind::Directory, mode: mode & 0o7777, rdev: 0, cred };
     send(client, call, plain(parent, name, create))
 }
@@ -60,7 +60,7 @@ pub(crate) fn symlink(
     name: &[u8],
     target: &[u8],
 ) -> Result<(), Errno> {
-    let create = Create { kind: Kind::Symlink, mode: 0o777, rdev: 0, cred: client.cred(caller, 0) };
+    let create = Create { kind: Kind::Symlink, mode: 0o777, rdev: 0, cred: caller.cred(0) };
     send(client, call, Wanted { data: Bytes::copy_from_slice(target), ..plain(parent, name, create) })
 }
 
@@ -90,7 +90,7 @@ pub(crate) fn file(
     (mode, umask): (u32, u32),
     how: OpenHow,
 ) -> Result<(), Errno> {
-    let create = Create { kind: Kind::File, mode: mode & 0o7777, rdev: 0, cred: client.cred(caller, umask) };
+    let create = Create { kind: Kind::File, mode: mode & 0o7777, rdev: 0, cred: caller.cred(umask) };
     // What is a copy is cut as such.
     let cuts = how.truncate && !client.view.mount.config.mode.fetch.has_private_copies();
     let wanted = Wanted {
@@ -113,7 +113,7 @@ pub(crate) fn nameless(
     (mode, umask): (u32, u32),
     how: OpenHow,
 ) -> Result<(), Errno> {
-    let create = Create { kind: Kind::File, mode: mode & 0o7777, rdev: 0, cred: client.cred(caller, umask) };
+    let create = Create { kind: Kind::File, mode: mode & 0o7777, rdev: 0, cred: caller.cred(umask) };
     let mode = open_mode(how).and(PutMode::NAMELESS);
     send(client, call, Wanted { name: None, mode, open: Some(how), ..plain(parent, b"", create) })
 }

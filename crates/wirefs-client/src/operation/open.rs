@@ -6,8 +6,7 @@ use crate::operation::{as_opened, attributes, fetch, lookup, make, publish, puts
 use crate::pending::{Opening, Pending, Prefetching};
 use crate::requests::Requests;
 use crate::view::View;
-use crate::view::prefetch::window::Joined;
-use crate::view::prefetch::window::SMALL_BYTES_MAX;
+use crate::view::prefetch::window::{Joined, SMALL_BYTES_MAX};
 use wirefs_cache::{Fetch, Freshness, TreeNodeId};
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};

@@ -1,7 +1,6 @@
 //! Changes that the server rejected although their calls had returned success: the driver quarantines them with their data.
 
-use crate::output::Outputs;
-use crate::output::{ChangeFact, Note, Output};
+use crate::output::{ChangeFact, Note, Output, Outputs};
 use crate::pending::Pending;
 use crate::requests::Outstanding;
 use crate::view::View;

@@ -4,7 +4,6 @@ use crate::call::{Answer, Call, CallId, Handle, Invalidate, Listed};
 use crate::core::Client;
 use crate::operation::list;
 use crate::output::Output;
-use crate::output::Outputs;
 use crate::pending::ListingReader;
 use crate::view::View;
 use crate::view::files::{Ending, Part, Position, WaitingReaddir};
@@ -124,7 +123,12 @@ fn ends(client: &mut Client, dir: TreeNodeId, age: u64, wanted: &WaitingReaddir)
     let nothing = Answer::Listing(Vec::new());
     match client.view.files.stateless.ends(dir, age, wanted.thread) {
         Ending::Whole => client.answer(wanted.call, nothing),
-        Ending::Dropped => client.answer_dropped(Invalidate::Listing { node: dir }, wanted.call, nothing),
+        Ending::Dropped => client.calls.answer_dropped(
+            &mut client.outputs,
+            Invalidate::Listing { node: dir },
+            wanted.call,
+            nothing,
+        ),
         Ending::Plain => {
             client.answer(wanted.call, Answer::ListingEnd);
             if let Some(until) = client.view.files.stateless.awaits(dir) {
@@ -154,22 +158,6 @@ pub(crate) fn changes_names_in(call: &Call<'_>) -> Option<[Option<TreeNodeId>; 2
         | Call::Create { parent, .. } => Some([Some(parent), None]),
         Call::Rename { parent, to_parent, .. } => Some([Some(parent), Some(to_parent)]),
         _ => None,
-    }
-}
-
-impl View {
-    /// Invalidates the kernel's listing of a directory, whose names may have changed.
-    pub(crate) fn invalidate_listing(&mut self, outputs: &mut Outputs, dir: TreeNodeId) {
-        if self.files.stateless.invalidate(dir) {
-            outputs.invalidate(Invalidate::Listing { node: dir });
-        }
-    }
-
-    /// The same of all directories.
-    pub(crate) fn invalidate_listings(&mut self, outputs: &mut Outputs) {
-        for node in self.files.stateless.invalidate_all_listings() {
-            outputs.invalidate(Invalidate::Listing { node });
-        }
     }
 }
 

@@ -1,12 +1,10 @@
 //! The continuation of calls that wait for changes of a file: all of them are in one place, so that no operation imports the
 //! operations that may wait for it.
 
-use crate::call::Answer;
-use crate::call::Handle;
+use crate::call::{Answer, Handle};
 use crate::core::Client;
 use crate::operation::{as_opened, commit, fetch, flush, read, seek, session};
-use crate::view::files::Drained;
-use crate::view::files::Reader;
+use crate::view::files::{Drained, Reader};
 use crate::view::publications::AfterPublishing;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::Errno;

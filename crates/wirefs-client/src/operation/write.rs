@@ -3,8 +3,7 @@
 use crate::call::{Answer, CallId, Handle, Invalidate, OpenHow, WriteData};
 use crate::core::Client;
 use crate::operation::{attributes, coalesce, puts};
-use crate::output::Outputs;
-use crate::output::{ChangeFact, Note, Output};
+use crate::output::{ChangeFact, Note, Output, Outputs};
 use crate::pending::{Pending, Writing};
 use crate::requests::Requests;
 use crate::view::View;
@@ -254,7 +253,9 @@ pub(crate) fn finish(client: &mut Client, writing: Writing, sent: Time, put: Rpu
         let done = before + put.count;
         let is_last = !client.requests.any(|pending| is_part_of(pending, call));
         match (is_last, outdated) {
-            (true, Some(outdated)) => client.answer_dropped(outdated, call, Answer::Count(done)),
+            (true, Some(outdated)) => {
+                client.calls.answer_dropped(&mut client.outputs, outdated, call, Answer::Count(done))
+            }
             (true, None) => client.answer(call, Answer::Count(done)),
             (false, outdated) => {
                 outdated.into_iter().for_each(|outdated| client.outputs.invalidate(outdated))

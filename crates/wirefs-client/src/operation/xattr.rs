@@ -93,7 +93,9 @@ pub(crate) fn finish(client: &mut Client, asking: XattrAsking, sent: Time, reply
     let XattrAsking { call, node, usage } = asking;
     match usage {
         XattrUse::Value { size_max } => client.answer(call, value(reply.value.0, size_max)),
-        XattrUse::Own { size_max } => client.answer_after(call, value(reply.value.0, size_max)),
+        XattrUse::Own { size_max } => {
+            client.calls.answer_after(&mut client.outputs, call, value(reply.value.0, size_max))
+        }
         XattrUse::Change => {
             client.view.files.write_answered(node, 0);
             attributes::took_effect(
@@ -114,7 +116,7 @@ pub(crate) fn failed(client: &mut Client, asking: XattrAsking, errno: Errno) {
     let XattrAsking { call, node, usage } = asking;
     match usage {
         XattrUse::Value { .. } => client.fail(call, errno),
-        XattrUse::Own { .. } => client.answer_after(call, Answer::Fail(errno)),
+        XattrUse::Own { .. } => client.calls.answer_after(&mut client.outputs, call, Answer::Fail(errno)),
         XattrUse::Change => {
             client.fail(call, errno);
             client.view.files.write_answered(node, 0);

@@ -7,10 +7,8 @@
 //! the client asks the kernel to release the oldest names; the kernel releases those that no program uses. Listings beyond another
 //! bound become inactive: a packed entry takes a tenth of the memory.
 
-use crate::core::Client;
 use crate::kernel::CallsInProgress;
-use crate::output::Output;
-use crate::output::Outputs;
+use crate::output::{Output, Outputs};
 use crate::view::View;
 use crate::view::bounds::{LONGEST_FACTOR, MemoryStatus};
 use std::ops::Bound;
@@ -96,7 +94,7 @@ impl View {
     }
 
     /// Asks the kernel to release the oldest nodes, except directories, which it releases when nothing in them is used.
-    fn forget_oldest(&mut self, outputs: &mut Outputs) {
+    pub(crate) fn forget_oldest(&mut self, outputs: &mut Outputs) {
         let surplus = self.names.len().saturating_sub(self.bounds.nodes_max / 4 * 3);
         let behind = (Bound::Excluded(self.bounds.last), Bound::Unbounded);
         let oldest: Vec<TreeNodeId> =
@@ -106,18 +104,5 @@ impl View {
             let names = self.names.links(node);
             outputs.push(Output::LetGo(node, names));
         }
-    }
-}
-
-impl Client {
-    /// Bounds what is known at once: nodes that the kernel may be told to forget, and entries of listings that are not packed.
-    pub fn bound_names(&mut self, nodes_max: usize, entries_max: usize) {
-        (self.view.bounds.nodes_max, self.view.bounds.entries_max) = (nodes_max, entries_max);
-    }
-
-    /// Notes how many bytes of receive buffers are held and unused. They count as memory for what is known: contents are kept
-    /// where they arrived, and the last of them in a buffer keeps all of it.
-    pub fn note_unused_buffers(&mut self, bytes: usize) {
-        self.view.bounds.unused = bytes;
     }
 }

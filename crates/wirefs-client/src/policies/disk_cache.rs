@@ -10,27 +10,21 @@
 //! is decided as for contents in memory: what comes from disk saves the bytes of an answer, never the question.
 
 use crate::call::{CallId, Handle};
-use crate::core::Client;
 use crate::counters::Counters;
-use crate::operation::{fetch, open, readlink};
-use crate::output::Output;
-use crate::output::Outputs;
+use crate::output::{Output, Outputs};
 use crate::requests::Requests;
 use crate::view::View;
-use crate::view::disk_cache::{Awaited, Loaded, Loading, Parked};
+use crate::view::disk_cache::{Awaited, Loading, Parked};
 use crate::view::prefetch::window::Joined;
 use bytes::Bytes;
-use std::collections::BTreeSet;
 use std::time::Duration;
 use wirefs_cache::{CachePiece, PIECE_BYTES, TreeNodeId};
-use wirefs_metrics::Cause;
-use wirefs_op::{Errno, Time};
 
 /// On a wire with shorter round trips the server is as fast as a disk: only small files are kept, which cost one each.
 const WORTH_RTT: Duration = Duration::from_millis(1);
 
 impl View {
-    fn take_stored(
+    pub(crate) fn take_stored(
         &mut self,
         counters: &mut Counters,
         outputs: &mut Outputs,
@@ -146,7 +140,7 @@ impl View {
     }
 
     /// The piece of a node's contents at `offset`, if all of it is known and of a version that the server told.
-    fn complete_piece(
+    pub(crate) fn complete_piece(
         &self,
         requests: &Requests,
         node: TreeNodeId,
@@ -160,80 +154,5 @@ impl View {
         let piece = CachePiece::at(stat.id, stat.version, stat.size, offset)?;
         let data = self.files.known(node)?.ranges.read(piece.offset, piece.end())?;
         Some((piece, data))
-    }
-}
-
-impl Client {
-    /// There is a store: [`Output::Load`] and [`Output::Keep`] come from now on.
-    pub fn use_store(&mut self) {
-        self.view.disk_cache.is_on = true;
-        self.view.files.note_read();
-    }
-
-    /// Takes in a piece that [`Output::Load`] asked for.
-    pub fn loaded(&mut self, now: Time, piece: CachePiece, loaded: Loaded) {
-        self.view.mount.now = now;
-        self.requests.begin_input(self.view.mount.now, Cause::CacheDisk, None);
-        let Some(Loading { awaited, parked }) = self.view.disk_cache.loading.remove(&piece) else { return };
-        if let Some(node) = self.view.names.of_file(piece.file) {
-            let is_short = matches!(&loaded, Loaded::Data(data) if data.len() != piece.length as usize);
-            let loaded = if is_short { Loaded::Missing } else { loaded };
-            self.view.disk_cache.note(node, &piece, &loaded);
-            if let Loaded::Data(data) = loaded {
-                self.view.take_stored(&mut self.counters, &mut self.outputs, node, &piece, &data);
-            }
-        }
-        for stretch in awaited {
-            self.go_on(stretch);
-        }
-        for parked in parked {
-            self.restart(parked);
-        }
-    }
-
-    /// A stretch waits for nothing from disk any more.
-    fn go_on(&mut self, stretch: Awaited) {
-        let Awaited { node, handle, start, end, epoch } = stretch;
-        let fetching = &mut self.view.files.contents(node).fetching;
-        if let Some(index) = fetching.iter().position(|other| *other == (start, end, epoch)) {
-            fetching.swap_remove(index);
-        }
-        self.view.names.release(node);
-        self.serve_readers(node);
-        // The missing part was wanted ahead of a reader, which meets errors itself.
-        if self.view.files.contents(node).epoch == epoch && self.view.files.open(handle).is_some() {
-            let _ahead = fetch::ask(self, node, handle, (start, end), false);
-        }
-        self.view.drop_if_gone(node);
-    }
-
-    fn restart(&mut self, parked: Parked) {
-        let call = match &parked {
-            Parked::Open(joined) => joined.call,
-            Parked::Readlink { call, .. } => *call,
-        };
-        if !self.calls.is_waiting(call) {
-            return self.fail(call, Errno::Interrupted);
-        }
-        let started = match parked {
-            Parked::Open(Joined { caller, node, how, .. }) => open::start(self, call, caller, node, how),
-            Parked::Readlink { node, .. } => readlink::start(self, call, node),
-        };
-        if let Err(errno) = started {
-            self.fail(call, errno);
-        }
-    }
-
-    /// All pieces in memory that are worth keeping: what was written is among them.
-    pub fn pieces(&self) -> impl Iterator<Item = (CachePiece, Bytes)> {
-        self.view.files.known_nodes().flat_map(move |node| {
-            // By what is known, since a file of any size may be a hole.
-            let stretches =
-                self.view.files.known(node).into_iter().flat_map(|contents| contents.ranges.extents());
-            let first = |start: u64| start - start % PIECE_BYTES;
-            let pieces = stretches.flat_map(|(start, end)| (first(start)..end).step_by(PIECE_BYTES as usize));
-            let pieces: BTreeSet<u64> = pieces.collect();
-            pieces.into_iter().filter_map(move |at| self.view.complete_piece(&self.requests, node, at))
-        })
     }
 }

@@ -10,14 +10,10 @@
 //! INVARIANT: inactive listings are leased. An own change of a directory begins with a call that uses it, and ends with a reply that
 //! drops a listing that became inactive meanwhile.
 
-use crate::core::Client;
 use crate::kernel::CallsInProgress;
-use crate::pending::Pending;
 use crate::view::View;
-use bytes::Bytes;
-use wirefs_cache::{Freshness, PackedListing, TreeNode, TreeNodeId};
-use wirefs_op::message::ping::Tping;
-use wirefs_op::{FileId, Kind, Request, Stat, Time};
+use wirefs_cache::{TreeNode, TreeNodeId};
+use wirefs_op::{FileId, Kind, Stat};
 
 impl View {
     /// Moves a directory's listing to the inactive list. Returns whether there was one.
@@ -74,38 +70,21 @@ impl View {
     }
 }
 
-impl Client {
-    /// Takes in the listings that an earlier mount of the same directory exported, whose session this is. Call it before anything
-    /// else. Tells whether they are of use: the server has kept the session's leases.
-    ///
-    /// # Cost
-    /// 1 round trip in the background before they are used.
-    pub fn import(&mut self, listings: impl IntoIterator<Item = (FileId, Bytes)>) -> bool {
-        let is_kept = self.view.mount.attachment.leases.as_ref().is_some_and(|leases| leases.kept);
-        if !is_kept || !self.view.leases.are_agreed() {
-            return false;
+impl View {
+    /// Subtracts lookups of a node by the kernel.
+    pub(crate) fn forget_lookups(&mut self, calls: &CallsInProgress, node: TreeNodeId, count: u64) {
+        if self.names.node(node).is_some_and(|known| known.is_last_lookup(count)) {
+            self.deactivate(calls, node);
         }
-        // Later than what is not leased any more, and earlier than anything that is recalled.
-        let at = Time(self.view.leases.leased_since().0 + 1);
-        let root = self.view.mount.attachment.root;
-        self.learn(&root, Freshness { at, leased: root.leased });
-        for (dir, data) in listings {
-            self.view.inactive.put(dir, PackedListing::from_data(data, at));
-        }
-        if !self.view.inactive.is_empty() {
-            self.view.leases.hold_some();
-            self.view.prefetch.remembers();
-            self.send(Request::Ping(Tping {}), Pending::IGNORE);
-        }
-        true
+        self.names.forget(node, count);
+        self.drop_if_gone(node);
     }
 
-    /// Hands out all complete listings that are leased. Call it last: when the connection is gone, so that nothing is recalled after.
-    pub fn export(&mut self) -> Vec<(FileId, Bytes)> {
-        for node in self.view.directories.cached() {
-            self.view.deactivate(&self.calls, node);
+    /// Drops the contents of a node that no longer exists.
+    pub(crate) fn drop_if_gone(&mut self, node: TreeNodeId) {
+        if self.names.node(node).is_none() {
+            self.files.node_forgotten(node);
+            self.disk_cache.node_forgotten(node);
         }
-        let data = |(dir, packed): (FileId, PackedListing)| Some((dir, packed.into_data()?));
-        self.view.inactive.drain().filter_map(data).collect()
     }
 }

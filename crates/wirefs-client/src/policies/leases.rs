@@ -1,17 +1,12 @@
 //! Leases: their validity, their loss, and the requests that renew them.
 
-use crate::core::Client;
 use crate::output::Outputs;
-use crate::output::{Lane, Output};
-use crate::pending::Pending;
 use crate::view::View;
 use crate::view::leases::term;
 use wirefs_cache::{Coherency, Freshness, TreeNodeId};
 use wirefs_lease::LeaseHolder;
 use wirefs_op::message::attach::{Leases as Terms, Watch};
-use wirefs_op::message::ping::Tping;
-use wirefs_op::message::recall::{RELEASE_ALL, Trecalled};
-use wirefs_op::{DirEntry, FileId, NOTAG, Request, Stat, Time};
+use wirefs_op::{DirEntry, FileId, Stat, Time};
 
 impl View {
     /// The rules by which cached data may be used now.
@@ -116,7 +111,7 @@ impl View {
         self.invalidate_listings(outputs);
     }
 
-    fn empty(&mut self, outputs: &mut Outputs) {
+    pub(crate) fn empty(&mut self, outputs: &mut Outputs) {
         while let Some(empty) = self.leases.holder_mut().and_then(LeaseHolder::poll) {
             if empty.own_cache_too {
                 self.forget_leased(outputs);
@@ -125,30 +120,6 @@ impl View {
             if let Some(holder) = self.leases.holder_mut() {
                 holder.invalidated();
             }
-        }
-    }
-}
-
-impl Client {
-    /// Returns all leases, since the mount has ended.
-    pub fn rest(&mut self, now: Time) {
-        self.view.mount.now = now;
-        if self.view.leases.are_agreed() && self.requests.link.is_up() {
-            let told = Request::Recalled(Trecalled { serial: RELEASE_ALL }).encode(NOTAG);
-            self.outputs.push(Output::Send(told, Lane::Changes));
-        }
-    }
-
-    /// Lets time pass: invalidates expired leases, and renews the others.
-    pub(crate) fn watch_leases(&mut self) {
-        let (now, oldest) = (self.view.mount.now, self.requests.oldest());
-        let Some(holder) = self.view.leases.holder_mut() else { return };
-        holder.tick(now);
-        holder.prune(oldest);
-        let is_due = holder.renewal_at().is_some_and(|at| now >= at);
-        self.view.empty(&mut self.outputs);
-        if is_due && self.view.leases.holds_any && self.requests.link.is_up() {
-            self.send(Request::Ping(Tping {}), Pending::IGNORE);
         }
     }
 }

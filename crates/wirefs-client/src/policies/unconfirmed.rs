@@ -13,22 +13,17 @@ mod durable;
 mod full;
 mod shown;
 
-use crate::core::Client;
 use crate::counters::Counters;
-use crate::output::Outputs;
-use crate::output::{Lane, Note, Output};
-use crate::pending::{Pending, RoomAsking};
+use crate::output::{Lane, Note, Output, Outputs};
+use crate::pending::Pending;
 use crate::requests::Requests;
 use crate::view::View;
 use crate::view::unconfirmed::{LATE_MAX, LateError};
 use std::time::Duration;
 use wirefs_cache::TreeNodeId;
-use wirefs_op::message::alone::Ralone;
 use wirefs_op::message::get::GetMode;
 use wirefs_op::message::ping::Tping;
 use wirefs_op::message::recall::Trecalled;
-use wirefs_op::message::statfs::Tstatfs;
-use wirefs_op::message::target::Target;
 use wirefs_op::message::xattr::XattrAction;
 use wirefs_op::{Errno, NOTAG, Request, Time, Timestamp, TreePath};
 
@@ -43,9 +38,6 @@ const ROOM_FILES: u64 = 1024;
 
 /// Synchronized clocks differ by at most this many seconds.
 const CLOCKS_APART_SECS: i64 = 10;
-
-/// Validity of the figures of the server's room.
-const ROOM_FOR: Duration = Duration::from_secs(5);
 
 /// A file's time of change is behind the clock by up to a tick of the server's kernel.
 const CTIME_TICK: Duration = Duration::from_millis(10);
@@ -281,52 +273,5 @@ impl View {
         }
         self.exclusive.unconfirmed.late_count += 1;
         self.exclusive.unconfirmed.late.push_back(LateError { what, path, errno, at: self.mount.now });
-    }
-}
-
-impl Client {
-    /// Takes in the server's statement whether the session is exclusive.
-    pub(crate) fn exclusivity_changed(&mut self, told: Ralone) {
-        self.view.note_alone(&self.requests, &mut self.outputs, told.alone);
-        self.requests.release_changes();
-        self.view.exclusive.unconfirmed.was_exclusive = false;
-        if told.alone {
-            (self.view.exclusive.unconfirmed.is_alone, self.view.exclusive.unconfirmed.shares) = (true, None);
-            self.ask_room();
-            // Other sessions may have been there before: earlier changes are made durable soon.
-            self.view.exclusive.unconfirmed.durable.is_urgent =
-                self.view.exclusive.unconfirmed.durable.is_due;
-            self.watch_durable();
-        } else {
-            (self.view.exclusive.unconfirmed.is_alone, self.view.exclusive.unconfirmed.shares) =
-                (false, Some(told.serial));
-            self.view.exclusive.rollback.forget();
-            self.end_delegations();
-            self.view.share(&mut self.requests, &mut self.counters, &mut self.outputs);
-        }
-        self.view.send_waiting(&mut self.requests, &mut self.counters, &mut self.outputs);
-    }
-
-    /// Asks for the room on the server's disk, if the figures are old.
-    pub(crate) fn watch_room(&mut self) {
-        let is_old = self.view.figures.is_none_or(|(_, at)| self.view.mount.now >= at + ROOM_FOR);
-        if self.view.exclusive.unconfirmed.is_alone
-            && self.view.mount.config.journal
-            && is_old
-            && self.view.exclusive.unconfirmed.taken != (0, 0)
-        {
-            self.ask_room();
-        }
-    }
-
-    fn ask_room(&mut self) {
-        if !self.view.exclusive.unconfirmed.asks_room
-            && self.requests.link.is_up()
-            && self.view.mount.config.journal
-        {
-            self.view.exclusive.unconfirmed.asks_room = true;
-            let target = Target::at(TreePath::root());
-            self.send(Request::Statfs(Tstatfs { target }), Pending::Room(RoomAsking));
-        }
     }
 }

@@ -1,11 +1,8 @@
 //! A journal that can take no more: for good, or until there is room.
 
-use crate::core::Client;
-use crate::output::Output;
-use crate::output::Outputs;
+use crate::output::{Output, Outputs};
 use crate::requests::Requests;
 use crate::view::View;
-use wirefs_op::Time;
 
 impl View {
     /// Whether there is a journal, with or without room.
@@ -19,29 +16,5 @@ impl View {
         {
             outputs.push(Output::JournalAnew(below));
         }
-    }
-}
-
-impl Client {
-    /// Notes that the journal has failed: from now on no change is answered before the server has it.
-    pub fn journal_failed(&mut self, now: Time) {
-        self.view.mount.now = now;
-        (self.view.mount.config.journal, self.view.exclusive.unconfirmed.awaits_room) = (false, false);
-    }
-
-    /// The same for as long as there is no room for it on the local disk: now and then, when the server's disk has everything, what
-    /// [`Output::JournalAnew`] says is tried.
-    pub fn journal_full(&mut self, now: Time) {
-        self.view.mount.now = now;
-        if self.view.mount.config.journal {
-            (self.view.mount.config.journal, self.view.exclusive.unconfirmed.awaits_room) = (false, true);
-        }
-    }
-
-    /// The journal was begun anew, with nothing in it.
-    pub fn journal_begun(&mut self, now: Time) {
-        self.view.mount.now = now;
-        (self.view.mount.config.journal, self.view.exclusive.unconfirmed.awaits_room) = (true, false);
-        self.view.note_alone(&self.requests, &mut self.outputs, self.view.exclusive.unconfirmed.is_alone());
     }
 }

@@ -1,13 +1,12 @@
 //! How the server's objects are shown to the kernel: whose they are, for how long they may be believed.
 
-use crate::call::{Caller, Entry};
-use crate::core::Client;
+use crate::call::Entry;
 use crate::view::View;
 use crate::view::shown::ino_of;
 use std::time::Duration;
 use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::message::target::{NOFD, Place, Target};
-use wirefs_op::{Cred, Errno, SetStat, Stat, TreePath};
+use wirefs_op::{Errno, SetStat, Stat, TreePath};
 
 impl View {
     /// The validity of a name in the kernel.
@@ -57,7 +56,7 @@ impl View {
         shown
     }
 
-    /// The reverse of [`Client::present`] for attributes to be set.
+    /// The reverse of [`View::present`] for attributes to be set.
     pub(crate) fn unpresent(&self, mut set: SetStat) -> SetStat {
         if !self.mount.attachment.acts_for_callers {
             set.uid =
@@ -119,11 +118,5 @@ impl View {
         }
         let dir = self.names.path(parent).ok_or(Errno::Stale)?;
         dir.join(name).ok_or(Errno::Invalid)
-    }
-}
-
-impl Client {
-    pub(crate) fn cred(&self, caller: Caller, umask: u32) -> Cred {
-        Cred { uid: caller.uid, gid: caller.gid, umask }
     }
 }

@@ -1,10 +1,10 @@
 //! A little of what is in the directories beside a file that is read out of turn: `.git` is used so, of which a program opens a file
 //! here and one there, each by what it found in the one before.
 
-use super::Client;
-use super::contents::ENTRY_BYTES;
+use crate::core::Client;
 use crate::operation::find;
 use crate::pending::FindBounds;
+use crate::policies::prefetch::contents::ENTRY_BYTES;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use wirefs_cache::{Freshness, TreeNodeId};

@@ -1,7 +1,7 @@
 //! The top of the tree, which comes along with a mount before anybody asks: what a shell, `git status` or a walk looks at first, and
 //! small trees as a whole. One stream after the other, level by level, as far as a budget goes.
 
-use super::Client;
+use crate::core::Client;
 use crate::operation::{find, statfs};
 use crate::pending::{FindBounds, FindTotals, Pending};
 use crate::view::View;
