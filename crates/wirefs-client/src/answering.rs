@@ -9,18 +9,11 @@ use wirefs_op::Errno;
 
 impl Client {
     pub(crate) fn answer(&mut self, id: CallId, answer: Answer) {
-        self.changed_names(id, !matches!(answer, Answer::Fail(_)));
+        self.view.changed_names(&mut self.calls, &mut self.outputs, id, !matches!(answer, Answer::Fail(_)));
         if self.calls.end(id) {
             self.outputs.push(Output::Answer(id, answer));
         } else {
             self.undo_answer(id, answer);
-        }
-    }
-
-    /// Answers once the kernel has forgotten what it is being told to forget.
-    pub(crate) fn answer_after(&mut self, id: CallId, answer: Answer) {
-        if self.calls.end(id) {
-            self.outputs.push(Output::AnswerAfter(id, answer));
         }
     }
 
@@ -35,29 +28,12 @@ impl Client {
         if !may_have_fallen {
             return self.answer(id, answer);
         }
-        self.answer_dropped(Invalidate::Node { node, offset: -1, length: 0 }, id, answer);
-    }
-
-    /// Answers once the kernel has forgotten this, which is no name.
-    pub(crate) fn answer_dropped(&mut self, what: Invalidate, id: CallId, answer: Answer) {
-        if self.calls.end(id) {
-            self.outputs.push(Output::AnswerDropped(what, id, answer));
-        } else {
-            self.invalidate(what);
-        }
-    }
-
-    /// Answers once the journal is on the local disk.
-    pub(crate) fn answer_journaled(&mut self, id: CallId, answer: Answer) {
-        self.changed_names(id, true);
-        if self.calls.end(id) {
-            self.outputs.push(Output::AnswerJournaled(id, answer));
-        }
-    }
-
-    /// Ends a call's changes of names: see [`CallsInProgress::names_changed`](crate::kernel::CallsInProgress::names_changed).
-    fn changed_names(&mut self, id: CallId, is_done: bool) {
-        self.calls.names_changed(id, is_done).into_iter().for_each(|dir| self.invalidate_listing(dir));
+        self.calls.answer_dropped(
+            &mut self.outputs,
+            Invalidate::Node { node, offset: -1, length: 0 },
+            id,
+            answer,
+        );
     }
 
     pub(crate) fn fail(&mut self, id: CallId, errno: Errno) {
@@ -67,15 +43,15 @@ impl Client {
     /// Undoes an answer whose caller is gone: releases the lookups and handles that it carries.
     pub(crate) fn undo_answer(&mut self, call: CallId, answer: Answer) {
         match answer {
-            Answer::Entry(entry) => self.forget_lookups(entry.node, 1),
+            Answer::Entry(entry) => self.view.forget_lookups(&self.calls, entry.node, 1),
             Answer::Created(entry, handle, _) => {
                 release::unwanted(self, call, handle);
-                self.forget_lookups(entry.node, 1);
+                self.view.forget_lookups(&self.calls, entry.node, 1);
             }
             Answer::Opened(handle, _) => release::unwanted(self, call, handle),
             Answer::Listing(listed) => {
                 for entry in listed.into_iter().filter_map(|listed| listed.entry) {
-                    self.forget_lookups(entry.node, 1);
+                    self.view.forget_lookups(&self.calls, entry.node, 1);
                 }
             }
             Answer::Fail(_)

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use std::ops::Deref;
 use std::time::Duration;
 pub use wirefs_cache::{ROOT, TreeNodeId};
-use wirefs_op::{Errno, FsStat, LockFamily, LockRange, SetStat, Stat};
+use wirefs_op::{Cred, Errno, FsStat, LockFamily, LockRange, SetStat, Stat};
 
 /// An open file or directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -27,6 +27,13 @@ pub struct Caller {
     pub gid: u32,
     /// Process id; 0 for the kernel itself.
     pub pid: u32,
+}
+
+impl Caller {
+    /// The credentials of the caller, for an object that a process with this umask makes.
+    pub(crate) fn cred(self, umask: u32) -> Cred {
+        Cred { uid: self.uid, gid: self.gid, umask }
+    }
 }
 
 /// How a file is opened: the bits of `open(2)` that matter past the kernel.

@@ -11,7 +11,7 @@ impl Client {
     pub(crate) fn refresh(&mut self, stat: &Stat, sent: Time) {
         let known = self.view.names.of_file(stat.id).and_then(|node| self.view.names.node(node));
         if known.is_some_and(|known| known.stat.kind == stat.kind) {
-            let known = self.known(stat, sent);
+            let known = self.view.known(stat, sent);
             self.learn(stat, known);
         }
     }
@@ -22,11 +22,11 @@ impl Client {
             // INVARIANT: while own writes are in progress, what the server says is older than what the caller knows.
             Some(node) if self.view.files.is_writing(node) => node,
             _ => {
-                let coherency = self.coherency();
+                let coherency = self.view.coherency();
                 let (node, counts) = self.view.names.learn(stat, known, &coherency);
                 if counts && self.view.files.observe(node, stat.version, known, &coherency) {
                     if self.view.files.may_kernel_have(node) {
-                        self.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
+                        self.outputs.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
                     }
                     as_opened::outdated(self, node);
                 }

@@ -22,11 +22,11 @@ mod requests;
 mod view;
 
 mod answering;
+mod background;
 mod core;
 mod learning;
 mod operation;
 mod policies;
-mod present;
 mod replies;
 mod sending;
 mod timing;

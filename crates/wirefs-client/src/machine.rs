@@ -10,7 +10,8 @@ use crate::call::{Answer, Call, CallId, Caller};
 use crate::core::Client;
 use crate::operation::{self, stateless};
 use crate::output::DataKey;
-use crate::requests::Outstanding;
+use crate::requests::{Outstanding, Requests};
+use crate::view::View;
 use bytes::Bytes;
 use std::time::Duration;
 use wirefs_metrics::Cause;
@@ -19,15 +20,33 @@ use wirefs_op::message::get::GotMode;
 use wirefs_op::wire::Malformed;
 use wirefs_op::{Errno, NOTAG, Reply, Request, Time};
 
+impl View {
+    fn measure(&mut self, requests: &mut Requests, outstanding: &Outstanding, reply: &Reply, last: bool) {
+        let now = self.mount.now;
+        if outstanding.first_reply && outstanding.is_prompt() {
+            requests.incoming.rtt_sample(outstanding.arrival, now);
+            requests.outgoing.rtt_sample(outstanding.departure, now);
+        }
+        let has_data = matches!(reply, Reply::Get(_) | Reply::Find(_));
+        if last && has_data && outstanding.asked_bytes() >= 64 * 1024 {
+            requests.incoming.reply_received(outstanding.arrival, now);
+        }
+        if let (Request::Put(put), Reply::Put(_)) = (&outstanding.request, reply) {
+            requests.outgoing.data_received(put.data.0.len() as u64);
+            requests.outgoing.reply_received(outstanding.departure, now);
+        }
+    }
+}
+
 impl Client {
     /// Takes a call. Its answer is among the outputs, now or after later inputs.
     ///
     /// # Cost
     /// 0 round trips for what may be believed; else as the operation's file says.
     pub fn call(&mut self, now: Time, id: CallId, caller: Caller, call: Call<'_>) {
-        self.now = now;
+        self.view.mount.now = now;
         self.counters.calls += 1;
-        self.begin_input(Cause::Queue, Some(id));
+        self.requests.begin_input(self.view.mount.now, Cause::Queue, Some(id));
         if !matches!(call, Call::Forget { .. } | Call::Interrupt { .. }) {
             self.calls.begin(id);
         }
@@ -35,7 +54,7 @@ impl Client {
             self.view.files.stateless.goes_on(caller.pid);
         }
         // Also where nothing was listed yet: a listing may overtake the change.
-        if self.config.mode.takes_leases()
+        if self.view.mount.config.mode.takes_leases()
             && let Some(dirs) = stateless::changes_names_in(&call)
         {
             dirs.into_iter().flatten().for_each(|dir| self.view.files.stateless.is_alone(dir));
@@ -43,7 +62,7 @@ impl Client {
         }
         operation::start(self, id, caller, call);
         self.end_past_deadline(id);
-        self.keep_within_bounds();
+        self.view.keep_within_bounds(&self.calls, &mut self.outputs);
     }
 
     /// Takes a message from the server.
@@ -51,7 +70,7 @@ impl Client {
     /// # Errors
     /// The server broke the protocol; the connection is useless now.
     pub fn receive(&mut self, now: Time, body: Bytes) -> Result<(), Malformed> {
-        self.now = now;
+        self.view.mount.now = now;
         self.requests.link.received(now);
         self.take_in(None, body)
     }
@@ -61,7 +80,7 @@ impl Client {
     /// # Errors
     /// The server broke the protocol; that connection is useless now.
     pub fn receive_data(&mut self, now: Time, key: DataKey, body: Bytes) -> Result<(), Malformed> {
-        self.now = now;
+        self.view.mount.now = now;
         if self.requests.data_replied(now, key) { self.take_in(Some(key), body) } else { Ok(()) }
     }
 
@@ -88,10 +107,10 @@ impl Client {
             return Ok(());
         }
         if let Reply::Limited(_) = reply {
-            if tag != NOTAG || self.attachment.data_connections == 0 || over.is_some() {
+            if tag != NOTAG || self.view.mount.attachment.data_connections == 0 || over.is_some() {
                 return Err(Malformed { what: "of a limit where that was not agreed on", at: 1 });
             }
-            self.requests.data_limited(self.now, &mut self.outputs);
+            self.requests.data_limited(self.view.mount.now, &mut self.outputs);
             return Ok(());
         }
         if let Reply::Times(times) = &reply {
@@ -108,70 +127,54 @@ impl Client {
             _ => 0,
         };
         self.requests.incoming.data_received(bytes as u64);
-        let outstanding = self.requests.reply(self.now, tag, over, last, bytes)?;
+        let outstanding = self.requests.reply(self.view.mount.now, tag, over, last, bytes)?;
         if outstanding.is_bulk() {
-            self.requests.bulk_arrived(self.now, over, bytes);
+            self.requests.bulk_arrived(self.view.mount.now, over, bytes);
         }
-        self.measure(&outstanding, &reply, last);
+        self.view.measure(&mut self.requests, &outstanding, &reply, last);
         if over.is_none() {
-            self.answered(outstanding.sent);
-            self.exclusivity_not_granted();
+            self.view.answered(&mut self.outputs, outstanding.sent);
+            self.view.exclusivity_not_granted(&mut self.requests, &mut self.outputs);
         }
         let before = self.outputs.len();
-        if over.is_some() && outstanding.first_reply && !self.is_no_news(&outstanding.request, &reply) {
+        if over.is_some() && outstanding.first_reply && !self.view.is_no_news(&outstanding.request, &reply) {
             self.ask_first(outstanding);
         } else {
             self.reply_arrived(outstanding, reply, last);
         }
         self.outputs.put_answers_first(before);
-        self.go_on_behind();
-        self.keep_read();
-        self.send_waiting();
-        self.keep_within_bounds();
+        self.view.go_on_behind(&mut self.requests, &mut self.counters, &mut self.outputs);
+        self.view.keep_read(&self.requests, &mut self.outputs);
+        self.view.send_waiting(&mut self.requests, &mut self.counters, &mut self.outputs);
+        self.view.keep_within_bounds(&self.calls, &mut self.outputs);
         Ok(())
-    }
-
-    fn measure(&mut self, outstanding: &Outstanding, reply: &Reply, last: bool) {
-        let now = self.now;
-        if outstanding.first_reply && outstanding.is_prompt() {
-            self.requests.incoming.rtt_sample(outstanding.arrival, now);
-            self.requests.outgoing.rtt_sample(outstanding.departure, now);
-        }
-        let has_data = matches!(reply, Reply::Get(_) | Reply::Find(_));
-        if last && has_data && outstanding.asked_bytes() >= 64 * 1024 {
-            self.requests.incoming.reply_received(outstanding.arrival, now);
-        }
-        if let (Request::Put(put), Reply::Put(_)) = (&outstanding.request, reply) {
-            self.requests.outgoing.data_received(put.data.0.len() as u64);
-            self.requests.outgoing.reply_received(outstanding.departure, now);
-        }
     }
 
     /// Lets time pass: deadlines, signs of life, what is too old to be kept.
     pub fn tick(&mut self, now: Time) {
-        self.now = now;
+        self.view.mount.now = now;
         self.watch_leases();
         self.watch_room();
         self.watch_durable();
         self.watch_locks();
-        let (coherency, names) = (self.coherency(), &self.view.names);
+        let (coherency, names) = (self.view.coherency(), &self.view.names);
         self.view.directories.expire(&coherency, |dir| names.node(dir).is_some());
-        self.drop_unused();
+        self.view.drop_unused();
         self.view.names.expire(now);
-        self.bound_readings();
-        self.keep_within_bounds();
+        self.view.bound_readings();
+        self.view.keep_within_bounds(&self.calls, &mut self.outputs);
         let slept = self.watch_link();
         self.watch_data(slept);
     }
 
     /// When [`Client::tick`] is due.
     pub fn deadline(&self) -> Option<Time> {
-        Some(self.now + Duration::from_millis(500))
+        Some(self.view.mount.now + Duration::from_millis(500))
     }
 
     /// Gives up waiting for a call: its caller is being killed. Tells whether it was waiting.
     pub fn abandon(&mut self, now: Time, id: CallId) -> bool {
-        self.now = now;
+        self.view.mount.now = now;
         let waits = self.calls.is_waiting(id);
         if waits {
             let changing = self.calls.changing(id);

@@ -49,7 +49,7 @@ use wirefs_op::Errno;
 pub(crate) fn start(client: &mut Client, id: CallId, caller: Caller, call: Call<'_>) {
     for node in call.nodes().into_iter().flatten() {
         client.view.names.used(node);
-        client.reactivate(node);
+        client.view.reactivate(node);
     }
     coalesce::before(client, &call);
     if let Err(errno) = try_start(client, id, caller, call) {
@@ -62,7 +62,7 @@ fn try_start(client: &mut Client, id: CallId, caller: Caller, call: Call<'_>) ->
     match call {
         Call::Lookup { parent, name } => lookup::start(client, id, parent, name),
         Call::Forget { node, count } => {
-            client.forget_lookups(node, count);
+            client.view.forget_lookups(&client.calls, node, count);
             Ok(())
         }
         Call::Getattr { node, handle } => attributes::get(client, id, node, handle),

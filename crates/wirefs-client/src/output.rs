@@ -112,6 +112,15 @@ impl Outputs {
         self.0.push_back(output);
     }
 
+    pub(crate) fn invalidate(&mut self, what: Invalidate) {
+        self.push(Output::Invalidate(what));
+    }
+
+    /// Invalidates the kernel's pages of a file that others have changed.
+    pub(crate) fn invalidate_pages(&mut self, node: TreeNodeId) {
+        self.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
+    }
+
     pub(crate) fn pop(&mut self) -> Option<Output> {
         self.0.pop_front()
     }

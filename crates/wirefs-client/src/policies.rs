@@ -1,12 +1,15 @@
-//! Policies: decisions that concern several rooms of the client.
+//! Policies: rules over the view, by which data is used, kept, shown and invalidated.
 
 mod bounds;
+mod connections;
 mod contended;
 mod disk_cache;
 mod inactive;
+pub(crate) mod invalidation;
 mod leases;
-pub(crate) mod predict;
-mod prefetch;
+pub(crate) mod prefetch;
+mod present;
 mod rollback;
+mod sending;
 mod synced;
 mod unconfirmed;

@@ -15,10 +15,10 @@ use wirefs_op::{Errno, Reply, Request};
 impl Client {
     /// Continues with a reply. An `Err` of an operation is the answer to its call.
     pub(crate) fn reply_arrived(&mut self, outstanding: Outstanding, reply: Reply, last: bool) {
-        refused::watch(self, &outstanding, &reply);
+        refused::watch(&mut self.view, &mut self.outputs, &outstanding, &reply);
         if let Reply::Error(error) = reply {
             if affected::may_be_done(&outstanding.request, error.errno) {
-                affected::invalidate(self, &outstanding.pending);
+                affected::invalidate(&mut self.view, &mut self.outputs, &outstanding.pending);
             }
             return self.request_failed(outstanding.pending, error.errno);
         }
@@ -28,7 +28,7 @@ impl Client {
         let (sent, order) = (outstanding.told_since, outstanding.order);
         let Outstanding { pending, tag, request, .. } = outstanding;
         unstable::note(self, &pending, &request, order);
-        self.note_acquired(&request);
+        self.view.note_acquired(&request);
         if pending.leaves_fd() {
             handles::fd_moved(self, &request, &reply);
         }
@@ -54,7 +54,7 @@ impl Client {
             (Pending::Xattr(p), Reply::Xattr(r)) => xattr::finish(self, p, sent, r),
             (Pending::Statfs(Figures(call)), Reply::Statfs(r)) => statfs::finish(self, call, sent, r),
             (Pending::Lock(p), Reply::Lock(r)) => lock::finish(self, p, sent, r),
-            (Pending::Unlock(Unlocking(node)), Reply::Lock(_)) => lock::unlocked(self, node),
+            (Pending::Unlock(Unlocking(node)), Reply::Lock(_)) => lock::unlocked(&mut self.view, node),
             (Pending::Withdraw(Withdrawing(oldtag)), Reply::Flush(_)) => interrupt::finish(self, oldtag),
             (Pending::Allocate(p), Reply::Allocate(r)) => allocate::finish(self, p, sent, r),
             (Pending::Copy(p), Reply::Copy(r)) => copy::finish(self, p, sent, r),
@@ -65,15 +65,17 @@ impl Client {
             (Pending::Replaced(p), Reply::Remove(r)) => conflict_copies::removed(self, p, sent, r),
             (Pending::Replaced(p), Reply::Rename(r)) => conflict_copies::kept(self, p, sent, &r),
             (Pending::Commit(p), Reply::Commit(r)) => commit::finish(self, p, order, r),
-            (Pending::Barrier(_), Reply::Put(_)) => barrier::finish(self),
+            (Pending::Barrier(_), Reply::Put(_)) => barrier::finish(&mut self.view),
             (Pending::Confirm(Confirming(number)), reply) => {
                 confirm::finish(self, number, sent, &request, &reply)
             }
             (Pending::Room(_), Reply::Statfs(r)) => {
                 self.view.figures = Some((r.figures, sent));
-                self.room_known(true);
+                self.view.room_known(true);
             }
-            (Pending::Durable(Syncing(below)), Reply::Commit(r)) => self.are_durable(below, Some(r.boot)),
+            (Pending::Durable(Syncing(below)), Reply::Commit(r)) => {
+                self.view.are_durable(&self.requests, &mut self.outputs, below, Some(r.boot))
+            }
             // A reply of another kind than was asked for: the server's fault, the caller's loss.
             (pending, _) => self.request_failed(pending, Errno::Protocol),
         }
@@ -81,14 +83,14 @@ impl Client {
 
     /// Ends a request whose outcome is unknown.
     pub(crate) fn request_lost(&mut self, pending: Pending, errno: Errno) {
-        affected::invalidate(self, &pending);
+        affected::invalidate(&mut self.view, &mut self.outputs, &pending);
         self.request_failed(pending, errno);
     }
 
     /// Ends a change whose outcome is unknown, and quarantines it if its program has continued.
     pub(crate) fn change_lost(&mut self, lost: GivenUp) {
         let GivenUp { request, pending, number } = lost;
-        refused::keep(self, &pending, number, &request, None);
+        refused::keep(&mut self.view, &mut self.outputs, &pending, number, &request, None);
         self.request_lost(pending, Errno::Io);
     }
 
@@ -116,17 +118,26 @@ impl Client {
             Pending::Statfs(Figures(call)) => statfs::failed(self, call, errno),
             Pending::Seek(Seeking(call)) => self.fail(call, errno),
             Pending::Lock(p) => lock::failed(self, p, errno),
-            Pending::Unlock(Unlocking(node)) => lock::unlocked(self, node),
+            Pending::Unlock(Unlocking(node)) => lock::unlocked(&mut self.view, node),
             Pending::Withdraw(Withdrawing(oldtag)) => interrupt::finish(self, oldtag),
             Pending::Allocate(p) => allocate::failed(self, p, errno),
             Pending::Copy(p) => copy::failed(self, p, errno),
             Pending::Commit(p) => commit::failed(self, p, errno),
-            Pending::Barrier(p) => barrier::failed(self, p, errno),
+            Pending::Barrier(p) => barrier::failed(
+                &mut self.view,
+                &mut self.requests,
+                &mut self.counters,
+                &mut self.outputs,
+                p,
+                errno,
+            ),
             Pending::Publish(p) => publish::failed(self, p, errno),
             Pending::Replaced(p) => conflict_copies::failed(self, p, errno),
             Pending::Confirm(Confirming(number)) => confirm::failed(self, number, errno),
-            Pending::Room(_) => self.room_known(false),
-            Pending::Durable(Syncing(below)) => self.are_durable(below, None),
+            Pending::Room(_) => self.view.room_known(false),
+            Pending::Durable(Syncing(below)) => {
+                self.view.are_durable(&self.requests, &mut self.outputs, below, None)
+            }
         }
     }
 }

@@ -11,8 +11,7 @@ mod sending;
 pub(crate) mod shares;
 
 use crate::call::CallId;
-use crate::output::DataKey;
-use crate::output::Lane;
+use crate::output::{DataKey, Lane};
 use crate::pending::{Continuation, Pending};
 use connection::Link;
 use data::DataConnections;

@@ -2,7 +2,9 @@
 
 use crate::core::Client;
 use crate::counters::Counters;
+use crate::requests::Requests;
 use crate::requests::connection::LinkState;
+use crate::view::View;
 use crate::view::bounds::MemoryStatus;
 use crate::view::conflicts::Conflicts;
 use crate::view::prefetch::PrefetchStatus;
@@ -85,6 +87,31 @@ pub struct Snapshot {
     pub at: Time,
 }
 
+impl View {
+    fn ahead_status(&self, requests: &Requests) -> AheadStatus {
+        AheadStatus {
+            is_alone: self.exclusive.unconfirmed.is_alone(),
+            changes: self.exclusive.unconfirmed.outstanding(),
+            held: requests.held(),
+            late: self.exclusive.unconfirmed.late().cloned().collect(),
+            late_count: self.exclusive.unconfirmed.late_count,
+            lent: self.locks.delegated(),
+            locks: self.locks.answered,
+        }
+    }
+
+    fn lease_status(&self) -> LeaseStatus {
+        let coherency = self.coherency();
+        LeaseStatus {
+            objects: self.names.leased(&coherency),
+            names: self.directories.leased(&coherency),
+            are_valid: coherency.leases_valid,
+            recalls: self.leases.recalls,
+            watch: self.leases.watch(),
+        }
+    }
+}
+
 impl Client {
     /// The status at this moment.
     pub fn snapshot(&self) -> Snapshot {
@@ -100,40 +127,40 @@ impl Client {
             unacknowledged_bytes: self.view.files.unacknowledged(),
             nodes: self.view.names.len(),
             cached_bytes: self.view.files.cached_bytes(),
-            memory: self.memory(),
-            leases: self.view.leases.are_agreed().then(|| self.lease_status()),
-            prefetch: self.prefetch.counted,
-            ahead: self.ahead_status(),
-            conflicts: self.copies.replaced.conflicts.clone(),
-            at: self.now,
-        }
-    }
-
-    fn ahead_status(&self) -> AheadStatus {
-        AheadStatus {
-            is_alone: self.exclusive.unconfirmed.is_alone(),
-            changes: self.exclusive.unconfirmed.outstanding(),
-            held: self.requests.held(),
-            late: self.exclusive.unconfirmed.late().cloned().collect(),
-            late_count: self.exclusive.unconfirmed.late_count,
-            lent: self.view.locks.delegated(),
-            locks: self.view.locks.answered,
-        }
-    }
-
-    fn lease_status(&self) -> LeaseStatus {
-        let coherency = self.coherency();
-        LeaseStatus {
-            objects: self.view.names.leased(&coherency),
-            names: self.view.directories.leased(&coherency),
-            are_valid: coherency.leases_valid,
-            recalls: self.view.leases.recalls,
-            watch: self.view.leases.watch(),
+            memory: self.view.memory(),
+            leases: self.view.leases.are_agreed().then(|| self.view.lease_status()),
+            prefetch: self.view.prefetch.counted,
+            ahead: self.view.ahead_status(&self.requests),
+            conflicts: self.view.files.copies.replaced.conflicts.clone(),
+            at: self.view.mount.now,
         }
     }
 
     /// Whether no request is in progress, and no data unacknowledged.
     pub fn is_settled(&self) -> bool {
         self.requests.len() == 0 && self.view.files.unacknowledged() == 0
+    }
+}
+
+impl Client {
+    /// Bounds what is known at once: nodes that the kernel may be told to forget, and entries of listings that are not packed.
+    pub fn bound_names(&mut self, nodes_max: usize, entries_max: usize) {
+        (self.view.bounds.nodes_max, self.view.bounds.entries_max) = (nodes_max, entries_max);
+    }
+
+    /// The bytes of names, listings and contents.
+    pub fn counted_bytes(&self) -> usize {
+        self.view.bounds.counted
+    }
+
+    /// Whether the memory of the process is to be measured: much has come or gone since the last time, or it is long ago.
+    pub fn is_measurement_due(&self) -> bool {
+        self.view.is_measurement_due()
+    }
+
+    /// Notes the bytes that the process takes beside those that are counted: contents make room for them.
+    pub fn note_uncounted(&mut self, bytes: usize) {
+        self.view.note_uncounted(bytes);
+        self.view.keep_within_bounds(&self.calls, &mut self.outputs);
     }
 }

@@ -2,8 +2,6 @@
 
 use crate::call::{Call, CallId};
 use crate::core::Client;
-use crate::requests::connection::LinkState;
-use crate::requests::origin::Origin;
 use std::time::Duration;
 use wirefs_cache::TreeNodeId;
 use wirefs_metrics::{CallKind, Cause, Causes};
@@ -16,12 +14,12 @@ impl Client {
     /// # Guarantee
     /// S-151.
     pub fn causes(&self, since: Time) -> Causes {
-        self.origin().timeline.causes(since, self.now)
+        self.requests.origin(self.view.mount.now).timeline.causes(since, self.view.mount.now)
     }
 
     /// The time of the last input.
     pub fn time(&self) -> Time {
-        self.now
+        self.view.mount.now
     }
 
     /// Notes for how long the calling thread waited for a processor before the next message.
@@ -42,26 +40,7 @@ impl Client {
 
     /// The reason for waits that no request explains.
     pub fn common_wait(&self) -> Cause {
-        match self.requests.link.state {
-            LinkState::Up(_) => Cause::Queue,
-            LinkState::Down(_) => Cause::Offline,
-        }
-    }
-
-    /// The history of the last input.
-    fn origin(&self) -> Origin {
-        let origin = self.requests.input.origin;
-        // An input without a history of its own: the time before it has the common cause.
-        if origin.timeline.end() == self.now {
-            origin
-        } else {
-            Origin::new(self.now, self.common_wait(), None)
-        }
-    }
-
-    /// Begins an input with this history.
-    pub(crate) fn begin_input(&mut self, before: Cause, call: Option<CallId>) {
-        self.requests.input.origin = Origin::new(self.now, before, call);
+        self.requests.common_wait()
     }
 }
 

@@ -22,12 +22,24 @@ pub(crate) mod unconfirmed;
 use crate::config::{Attachment, Config};
 use bounds::Trim;
 use disk_cache::Stored;
+use exclusive::ExclusiveState;
 use files::Files;
 use leases::Leases;
 use locks::Locks;
-use throttled::Throttled;
+use prefetch::Streams;
 use wirefs_cache::{DirectoryCache, Freshness, InactiveListings, NameTree};
 use wirefs_op::{FsStat, Time};
+
+/// The terms of the mount, and the time.
+#[derive(Debug)]
+pub(crate) struct Mount {
+    /// The user's choices.
+    pub(crate) config: Config,
+    /// The server's part of the agreement.
+    pub(crate) attachment: Attachment,
+    /// The time of the last input.
+    pub(crate) now: Time,
+}
 
 /// The cached data of the tree, and the rights to use it.
 #[derive(Debug)]
@@ -42,13 +54,15 @@ pub(crate) struct View {
     /// The file system's figures, and the time of the request that brought them.
     pub(crate) figures: Option<(FsStat, Time)>,
     pub(crate) bounds: Trim,
-    pub(crate) throttled: Throttled,
+    pub(crate) mount: Mount,
+    pub(crate) exclusive: ExclusiveState,
+    pub(crate) prefetch: Streams,
 }
 
 impl View {
     /// The view of a tree that was just attached.
-    pub(crate) fn new(config: &Config, attachment: &Attachment, now: Time) -> View {
-        let leases = Leases::new(&config.mode, attachment, now);
+    pub(crate) fn new(config: Config, attachment: Attachment, now: Time) -> View {
+        let leases = Leases::new(&config.mode, &attachment, now);
         let root = Freshness { at: now, leased: attachment.root.leased && leases.are_agreed() };
         View {
             names: bounds::names_within(config.cache_bytes_max, attachment.root, root),
@@ -60,7 +74,9 @@ impl View {
             locks: Locks::default(),
             figures: None,
             bounds: Trim::within(config.cache_bytes_max),
-            throttled: Throttled::default(),
+            mount: Mount { config, attachment, now },
+            exclusive: ExclusiveState::default(),
+            prefetch: Streams::default(),
         }
     }
 }

@@ -12,6 +12,7 @@ mod columns;
 mod names;
 mod openings;
 mod prose;
+mod rooms;
 mod sentences;
 mod structs;
 #[cfg(test)]
@@ -23,21 +24,25 @@ const LIMITS: &str = "xtask/ratchets.toml";
 const SHOWN_MAX: usize = 40;
 
 /// The limit of one rule.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 struct Limit {
     at_most: usize,
+    reason: Option<String>,
 }
 
 /// A rule: its name in the file of limits, and what it finds.
 type Rule = (&'static str, fn(&Tree) -> Vec<Finding>);
 
-const RULES: [Rule; 6] = [
+const RULES: [Rule; 9] = [
     ("banned-names", names::check),
     ("banned-openings", openings::check),
     ("long-sentences", sentences::check),
     ("wide-lines", columns::check),
     ("wide-structs", structs::check),
     ("repeated-types", twins::check),
+    ("client-arrows-up", rooms::upward),
+    ("client-circle", rooms::circle),
+    ("client-whole", rooms::whole),
 ];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -50,7 +55,11 @@ fn held(tree: &Tree, name: &str, mut found: Vec<Finding>) -> Vec<Finding> {
         Ok(limit) => limit,
         Err(message) => return vec![Finding::error(LIMITS, 1, message, "correct the file")],
     };
-    let count = found.len();
+    if limit.at_most > 0 && limit.reason.as_ref().is_none_or(|reason| reason.trim().is_empty()) {
+        let message = format!("{name}: a limit above 0 has no reason");
+        return vec![Finding::error(LIMITS, 1, message, "add reason = \"…\", or correct the places")];
+    }
+    let (count, limit) = (found.len(), limit.at_most);
     if count < limit {
         let message = format!("{name}: {count} places are left, and the limit is {limit}");
         return vec![Finding::error(LIMITS, 1, message, format!("set at_most = {count}"))];
@@ -66,9 +75,9 @@ fn held(tree: &Tree, name: &str, mut found: Vec<Finding>) -> Vec<Finding> {
 }
 
 /// A rule without a limit allows nothing.
-fn limit(tree: &Tree, name: &str) -> Result<usize, String> {
-    let Some(file) = tree.file(LIMITS) else { return Ok(0) };
-    let limits: std::collections::BTreeMap<String, Limit> =
+fn limit(tree: &Tree, name: &str) -> Result<Limit, String> {
+    let Some(file) = tree.file(LIMITS) else { return Ok(Limit::default()) };
+    let mut limits: std::collections::BTreeMap<String, Limit> =
         toml::from_str(&file.text).map_err(|error| error.to_string())?;
-    Ok(limits.get(name).map_or(0, |limit| limit.at_most))
+    Ok(limits.remove(name).unwrap_or_default())
 }

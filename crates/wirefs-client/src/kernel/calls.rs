@@ -1,6 +1,7 @@
 //! The calls in progress, each of which gets exactly one answer.
 
-use crate::call::CallId;
+use crate::call::{Answer, CallId, Invalidate};
+use crate::output::{Output, Outputs};
 use std::collections::{BTreeMap, BTreeSet};
 use wirefs_cache::TreeNodeId;
 
@@ -41,6 +42,28 @@ impl CallsInProgress {
             self.abandoned.remove(&id);
         }
         is_waiting
+    }
+
+    /// Answers once the kernel has forgotten what it is being told to forget.
+    pub(crate) fn answer_after(&mut self, outputs: &mut Outputs, id: CallId, answer: Answer) {
+        if self.end(id) {
+            outputs.push(Output::AnswerAfter(id, answer));
+        }
+    }
+
+    /// Answers once the kernel has forgotten this, which is no name.
+    pub(crate) fn answer_dropped(
+        &mut self,
+        outputs: &mut Outputs,
+        what: Invalidate,
+        id: CallId,
+        answer: Answer,
+    ) {
+        if self.end(id) {
+            outputs.push(Output::AnswerDropped(what, id, answer));
+        } else {
+            outputs.invalidate(what);
+        }
     }
 
     /// Notes that the result of an answered call is still to come.

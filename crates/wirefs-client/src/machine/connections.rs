@@ -13,7 +13,7 @@ use wirefs_cache::TreeNodeId;
 use wirefs_op::message::error::Rerror;
 use wirefs_op::message::ping::Tping;
 use wirefs_op::wire::Malformed;
-use wirefs_op::{Errno, Reply, Request, Time};
+use wirefs_op::{Errno, Request, Time};
 
 /// The number of a session's first change: a ledger that continues there has seen none.
 const FIRST: u64 = 1;
@@ -33,20 +33,20 @@ impl Client {
     /// Notes that the connection is lost. Reads, and changes that the server finds in its ledger, wait for the next connection. All
     /// other requests fail now, since their outcome is unknown.
     pub fn lost(&mut self, now: Time) {
-        self.now = now;
+        self.view.mount.now = now;
         if !self.requests.link.is_up() {
             return;
         }
         self.requests.link.state = LinkState::Down(now);
         self.requests.link.losses += 1;
         self.requests.close_data(&mut self.outputs);
-        self.leases_lost();
-        if self.exclusive.unconfirmed.is_alone() {
-            self.note_unanswered();
+        self.view.leases_lost();
+        if self.view.exclusive.unconfirmed.is_alone() {
+            self.view.note_unanswered(&mut self.outputs);
         }
-        self.alone_lost();
-        self.exclusive.synced.forget();
-        self.exclusive.rollback.forget();
+        self.view.alone_lost();
+        self.view.exclusive.synced.forget();
+        self.view.exclusive.rollback.forget();
         self.end_delegations();
         for given_up in self.requests.interrupted(self.requests.link.is_blamed) {
             self.change_lost(given_up);
@@ -57,7 +57,7 @@ impl Client {
     /// sending them again unchanged would end the next connection too ([`Client::connected`]).
     pub(crate) fn blamed(&mut self, error: &Rerror) -> Malformed {
         self.requests.link.is_blamed = true;
-        self.output(Output::Blamed(error.ename.to_string()));
+        self.outputs.push(Output::Blamed(error.ename.to_string()));
         Malformed { what: "the server says that this client broke the protocol", at: 1 }
     }
 
@@ -66,13 +66,13 @@ impl Client {
     /// After the server has blamed this client, its ledger counts as unknown: what may be done twice is sent again under new numbers, above
     /// all that the server may have seen, and the outcome of the other changes is unknown.
     pub fn connected(&mut self, now: Time, attachment: Attachment, resumed: bool) {
-        self.now = now;
+        self.view.mount.now = now;
         self.requests.link.state = LinkState::Up(now);
         self.requests.link.received(now);
         // The replay resumed the session, and opened no files.
-        let is_redone = std::mem::take(&mut self.exclusive.is_replayed);
+        let is_redone = std::mem::take(&mut self.view.exclusive.is_replayed);
         self.requests.release_numbers();
-        let is_lost = attachment.boot != self.attachment.boot;
+        let is_lost = attachment.boot != self.view.mount.attachment.boot;
         let knows_ledger = is_redone || knows_ledger(&attachment, resumed, is_lost);
         let resumed = resumed && !is_redone && !is_lost;
         if !resumed {
@@ -93,24 +93,16 @@ impl Client {
         if let Some(ledger) = attachment.ledger.filter(|_| goes_ahead) {
             self.requests.renumber(ledger);
         }
-        if is_blamed && self.config.journal && self.requests.is_numbered() {
-            self.journal_again();
+        if is_blamed && self.view.mount.config.journal && self.requests.is_numbered() {
+            self.view.journal_again(&mut self.requests, &mut self.outputs);
         }
-        self.alone_lost();
-        self.await_exclusivity(attachment.ledger.is_some());
-        self.leases_attached(attachment.leases.as_ref());
+        self.view.alone_lost();
+        self.view.await_exclusivity(&mut self.requests, &mut self.outputs, attachment.ledger.is_some());
+        self.view.leases_attached(&mut self.outputs, attachment.leases.as_ref());
         self.requests.allow_data_connections(attachment.data_connections);
-        self.attachment = attachment;
-        self.prefetch.attached();
-        self.send_waiting();
-    }
-
-    /// Gives new numbers to the waiting changes, and journals them under these.
-    pub(crate) fn journal_again(&mut self) {
-        for (number, frame) in self.requests.number_again() {
-            self.output(Output::Journal(number, frame));
-            self.exclusive.unconfirmed.changes();
-        }
+        self.view.mount.attachment = attachment;
+        self.view.prefetch.attached();
+        self.view.send_waiting(&mut self.requests, &mut self.counters, &mut self.outputs);
     }
 
     /// Whether there is a connection, and since when.
@@ -120,8 +112,8 @@ impl Client {
 
     /// The answer to a lookup while the driver knows that the server is unreachable.
     pub fn look_up_unreachable(&mut self, now: Time, parent: TreeNodeId, name: &[u8]) -> Answer {
-        self.now = now;
-        lookup::unreachable(self, parent, name)
+        self.view.mount.now = now;
+        lookup::unreachable(&mut self.view, parent, name)
     }
 
     /// Ends the wait of a call, since the driver knows that the server is unreachable. Returns its answer.
@@ -139,11 +131,11 @@ impl Client {
 
     /// Watches the first connection. Returns how long the machine slept.
     pub(crate) fn watch_link(&mut self) -> Duration {
-        let slept = self.requests.link.ticked(self.now);
+        let slept = self.requests.link.ticked(self.view.mount.now);
         match self.requests.link.state {
             LinkState::Up(since) => self.watch_silence(since),
             LinkState::Down(_) => {
-                if self.is_past_deadline() {
+                if self.view.is_past_deadline(&self.requests) {
                     self.give_up();
                 }
             }
@@ -152,13 +144,13 @@ impl Client {
     }
 
     fn watch_silence(&mut self, since: Time) {
-        let silence = self.requests.link.silence(self.now).min(self.now.since(since));
+        let silence = self.requests.link.silence(self.view.mount.now).min(self.view.mount.now.since(since));
         if !self.requests.is_reply_due() {
-            self.requests.link.last_received = self.now;
+            self.requests.link.last_received = self.view.mount.now;
             return;
         }
         if silence >= SILENCE_BEFORE_HANG_UP {
-            self.output(Output::HangUp);
+            self.outputs.push(Output::HangUp);
         } else if silence >= SILENCE_BEFORE_PING && !self.requests.link.pinged {
             self.requests.link.pinged = true;
             self.send(Request::Ping(Tping {}), Pending::IGNORE);
@@ -170,7 +162,7 @@ impl Client {
         for pending in self.requests.give_up_waiting() {
             self.request_lost(pending, Errno::HostDown);
         }
-        for call in self.waiting_calls() {
+        for call in self.calls.waiting().collect::<Vec<_>>() {
             self.fail(call, Errno::HostDown);
         }
     }
@@ -186,15 +178,13 @@ impl Client {
         }
     }
 
-    /// Whether the connection has been lost for longer than callers wait.
-    pub(crate) fn is_past_deadline(&self) -> bool {
-        self.requests.link.is_past(self.now, self.config.deadline)
-    }
-
     /// Ends a call that has just begun and would wait past the deadline. A call that waits for this machine's disk is left to the
     /// next tick.
     pub(crate) fn end_past_deadline(&mut self, call: CallId) {
-        if self.is_past_deadline() && self.is_waiting(call) && !self.view.disk_cache.is_loading() {
+        if self.view.is_past_deadline(&self.requests)
+            && self.calls.is_waiting(call)
+            && !self.view.disk_cache.is_loading()
+        {
             self.fail(call, Errno::HostDown);
         }
     }
@@ -202,36 +192,36 @@ impl Client {
     /// Takes a data connection into use that [`Output::OpenData`] asked for. Returns false if it is not wanted any more, and must be
     /// closed.
     pub fn data_opened(&mut self, now: Time, key: DataKey) -> bool {
-        self.now = now;
+        self.view.mount.now = now;
         let is_wanted = self.requests.data_opened(now, key);
         if is_wanted {
-            self.send_waiting();
+            self.view.send_waiting(&mut self.requests, &mut self.counters, &mut self.outputs);
         }
         is_wanted
     }
 
     /// Notes that a data connection is lost, or could not be opened. Its requests go over the other connections.
     pub fn data_lost(&mut self, now: Time, key: DataKey) {
-        self.now = now;
+        self.view.mount.now = now;
         let Some(given_up) = self.requests.data_lost(now, key) else { return };
         for pending in given_up {
             self.request_lost(pending, Errno::Io);
         }
-        self.send_waiting();
+        self.view.send_waiting(&mut self.requests, &mut self.counters, &mut self.outputs);
     }
 
     /// Notes the number of network paths to the server. Large reads use all of them, over one connection each.
     pub fn set_paths(&mut self, now: Time, count: usize) {
-        self.now = now;
+        self.view.mount.now = now;
         self.requests.set_paths(count);
     }
 
     /// Closes idle data connections, and silent ones that owe replies.
     pub(crate) fn watch_data(&mut self, slept: Duration) {
-        let now = self.now;
+        let now = self.view.mount.now;
         for (key, is_silent) in self.requests.overdue_data(now, slept) {
             if is_silent {
-                self.output(Output::HangUpData(key));
+                self.outputs.push(Output::HangUpData(key));
                 self.data_lost(now, key);
             } else {
                 self.requests.close_idle(key, &mut self.outputs);
@@ -239,24 +229,9 @@ impl Client {
         }
     }
 
-    /// Whether a first reply over a data connection tells of no other version than the one that is known.
-    pub(crate) fn is_no_news(&self, request: &Request, reply: &Reply) -> bool {
-        let (Request::Get(get), Reply::Get(got)) = (request, reply) else { return false };
-        let node = get.target.id.and_then(|id| self.view.names.of_file(id));
-        let known = node.and_then(|node| Some((node, self.view.names.node(node)?.stat)));
-        match (known, got.stat) {
-            (Some((node, known)), Some(told)) => {
-                told.id == known.id
-                    && told.version == known.version
-                    && self.view.files.is_of(node, told.version)
-            }
-            (Some(_), None) | (None, _) => false,
-        }
-    }
-
     /// Drops a reply over a data connection, and sends its request over the first connection.
     pub(crate) fn ask_first(&mut self, outstanding: Outstanding) {
-        if let Some(pending) = self.requests.ask_first(self.now, outstanding) {
+        if let Some(pending) = self.requests.ask_first(self.view.mount.now, outstanding) {
             self.request_lost(pending, Errno::Io);
         }
     }

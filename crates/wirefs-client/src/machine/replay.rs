@@ -12,6 +12,7 @@ use crate::core::Client;
 use crate::pending::Pending;
 use crate::requests::Outstanding;
 use crate::requests::connection::LinkState;
+use crate::view::View;
 use crate::view::shown::ino_of;
 use std::collections::BTreeMap;
 use wirefs_cache::TreeNodeId;
@@ -49,10 +50,36 @@ pub struct Redone {
     pub again: BTreeMap<u64, Again>,
 }
 
+impl View {
+    /// Objects were lost and made anew. Programs that know them here go on with them; their contents are those that were written here.
+    ///
+    /// INVARIANT: the nodes of all of them are found before any gets its new id: that may be the id that another of them had.
+    fn made_again(&mut self, made: &BTreeMap<FileId, Stat>) {
+        let others = made.iter().filter(|(id, stat)| **id != stat.id);
+        let nodes = others.filter_map(|(id, stat)| Some((self.names.of_file(*id)?, *stat)));
+        let nodes: BTreeMap<TreeNodeId, Stat> = nodes.collect();
+        let is_same = |(node, stat): (&TreeNodeId, &Stat)| {
+            self.names.node(*node).is_some_and(|known| known.stat.size == stat.size)
+        };
+        let changed: Vec<TreeNodeId> =
+            nodes.iter().filter(|one| !is_same(*one)).map(|(node, _)| *node).collect();
+        // Listings have the former ids too, also of files that no program uses, and by names that none has looked up.
+        if made.iter().any(|(id, stat)| *id != stat.id) {
+            self.directories.invalidate_all();
+        }
+        self.all_identified(&nodes);
+        for node in changed {
+            if !self.files.is_writing(node) {
+                self.files.invalidate_contents(node);
+            }
+        }
+    }
+}
+
 impl Client {
     /// The boot id of the server whose word counts.
     pub fn boot(&self) -> BootId {
-        self.attachment.boot
+        self.view.mount.attachment.boot
     }
 
     /// The server's machine has lost changes, and those in the journal are going to be done again: what is asked for from now on waits.
@@ -70,27 +97,27 @@ impl Client {
 
     /// The connection over which changes were sent again has ended in the midst: the server may have done more of them than it has answered.
     pub fn redo_broke(&mut self, now: Time) {
-        self.now = now;
-        self.note_unanswered();
+        self.view.mount.now = now;
+        self.view.note_unanswered(&mut self.outputs);
     }
 
     /// Ends a replay that could not be done: all changes in the journal go to the quarantine. Requests continue with the next
     /// connection, on the tree as it is.
     pub fn not_redone(&mut self, now: Time) {
-        self.now = now;
+        self.view.mount.now = now;
         self.requests.release_numbers();
         self.requests.release_changes();
-        self.forget_below(self.requests.next_number());
+        self.view.forget_below(&self.requests, &mut self.outputs, self.requests.next_number());
     }
 
     /// All that the journal had was done again, and is on the server's disk. Comes while there is no connection.
     pub fn redone(&mut self, now: Time, redone: Redone) {
-        self.now = now;
+        self.view.mount.now = now;
         let Redone { boot, next, made, mut again } = redone;
-        self.attachment.boot = boot;
-        self.exclusive.is_replayed = true;
-        let confirmed = self.confirmed_ids();
-        self.made_again(&made);
+        self.view.mount.attachment.boot = boot;
+        self.view.exclusive.is_replayed = true;
+        let confirmed = self.view.confirmed_ids();
+        self.view.made_again(&made);
         let id_of = |id: FileId| {
             let known = id.provisional_number().and_then(|_| confirmed.get(&ino_of(id)));
             let id = if made.contains_key(&id) { id } else { known.copied().unwrap_or(id) };
@@ -104,11 +131,11 @@ impl Client {
         };
         let departure = self.requests.outgoing.request_sent(now);
         let settled = self.requests.take_settled(now, departure, is_settled);
-        self.forget_below(self.requests.next_number());
+        self.view.forget_below(&self.requests, &mut self.outputs, self.requests.next_number());
         self.requests.hold_changes();
-        self.journal_again();
+        self.view.journal_again(&mut self.requests, &mut self.outputs);
         // The changes were sent again before what counts as asked for now, so that their times say nothing of the server's clock.
-        let server_clock = self.exclusive.unconfirmed.server_clock;
+        let server_clock = self.view.exclusive.unconfirmed.server_clock;
         for outstanding in settled {
             // INVARIANT: what is predicted and changes something was in the journal, and could be followed: else it is kept as what
             // failed.
@@ -117,32 +144,8 @@ impl Client {
             let reply = reply(&outstanding.request, fate);
             self.reply_arrived(outstanding, reply, true);
         }
-        self.exclusive.unconfirmed.server_clock = server_clock;
-        self.go_on_behind();
-    }
-
-    /// Objects were lost and made anew. Programs that know them here go on with them; their contents are those that were written here.
-    ///
-    /// INVARIANT: the nodes of all of them are found before any gets its new id: that may be the id that another of them had.
-    fn made_again(&mut self, made: &BTreeMap<FileId, Stat>) {
-        let others = made.iter().filter(|(id, stat)| **id != stat.id);
-        let nodes = others.filter_map(|(id, stat)| Some((self.view.names.of_file(*id)?, *stat)));
-        let nodes: BTreeMap<TreeNodeId, Stat> = nodes.collect();
-        let is_same = |(node, stat): (&TreeNodeId, &Stat)| {
-            self.view.names.node(*node).is_some_and(|known| known.stat.size == stat.size)
-        };
-        let changed: Vec<TreeNodeId> =
-            nodes.iter().filter(|one| !is_same(*one)).map(|(node, _)| *node).collect();
-        // Listings have the former ids too, also of files that no program uses, and by names that none has looked up.
-        if made.iter().any(|(id, stat)| *id != stat.id) {
-            self.view.directories.invalidate_all();
-        }
-        self.all_identified(&nodes);
-        for node in changed {
-            if !self.view.files.is_writing(node) {
-                self.view.files.invalidate_contents(node);
-            }
-        }
+        self.view.exclusive.unconfirmed.server_clock = server_clock;
+        self.view.go_on_behind(&mut self.requests, &mut self.counters, &mut self.outputs);
     }
 }
 

@@ -18,11 +18,11 @@ pub(crate) fn start(
     mask: u32,
 ) -> Result<(), Errno> {
     let known = client.view.names.node(node).ok_or(Errno::Stale)?;
-    let stat = client.present(&known.stat);
-    if client.attachment.read_only && mask & 2 != 0 {
+    let stat = client.view.present(&known.stat);
+    if client.view.mount.attachment.read_only && mask & 2 != 0 {
         return Err(Errno::ReadOnly);
     }
-    let is_root = caller.uid == 0 || client.attachment.uid == 0;
+    let is_root = caller.uid == 0 || client.view.mount.attachment.uid == 0;
     if is_root || rights(&stat, caller) & mask == mask {
         client.answer(call, Answer::Done);
         return Ok(());

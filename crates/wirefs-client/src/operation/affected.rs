@@ -2,18 +2,19 @@
 //! failed after a part of it may have been done. Cached data about these objects is invalidated, here and in the kernel.
 
 use crate::call::Invalidate;
-use crate::core::Client;
+use crate::output::Outputs;
 use crate::pending::{Affected, Continuation, Pending};
+use crate::view::View;
 use wirefs_op::message::put::PutMode;
 use wirefs_op::{Errno, Request};
 
 /// Notes the server's change times of objects before a change of them is issued.
-pub(crate) fn note_known(client: &mut Client, pending: &Pending) {
+pub(crate) fn note_known(view: &mut View, outputs: &mut Outputs, pending: &Pending) {
     let Affected { names, mut nodes } = pending.affected();
     for (dir, name) in names {
-        nodes.extend([Some(dir), client.view.names.child(dir, &name)].into_iter().flatten());
+        nodes.extend([Some(dir), view.names.child(dir, &name)].into_iter().flatten());
     }
-    nodes.into_iter().for_each(|node| client.note_known(node));
+    nodes.into_iter().for_each(|node| view.note_known(outputs, node));
 }
 
 /// Whether a part of a change that failed with this error may have been done. The server sends no recall to the client that made a
@@ -64,30 +65,30 @@ fn steps(request: &Request) -> usize {
 }
 
 /// Invalidates the objects of a change whose outcome is unknown.
-pub(crate) fn invalidate(client: &mut Client, pending: &Pending) {
+pub(crate) fn invalidate(view: &mut View, outputs: &mut Outputs, pending: &Pending) {
     // Without leases it all is asked for again soon.
-    if !client.config.mode.takes_leases() {
+    if !view.mount.config.mode.takes_leases() {
         return;
     }
     let Affected { names, mut nodes } = pending.affected();
     for (parent, name) in names {
         nodes.push(parent);
-        nodes.extend(client.view.names.child(parent, &name));
-        client.view.directories.invalidate_name(parent, &name);
-        client.invalidate_listing(parent);
-        client.view.names.remove_negative(parent, &name);
-        client.invalidate_name(parent, name);
+        nodes.extend(view.names.child(parent, &name));
+        view.directories.invalidate_name(parent, &name);
+        view.invalidate_listing(outputs, parent);
+        view.names.remove_negative(parent, &name);
+        view.invalidate_name(outputs, parent, name);
     }
     nodes.sort_unstable();
     nodes.dedup();
     for node in nodes {
-        client.view.names.invalidate(node);
-        client.view.files.invalidate_contents(node);
-        if let Some(id) = client.view.names.node(node).map(|known| known.stat.id) {
-            client.view.directories.outdate(id, client.now);
+        view.names.invalidate(node);
+        view.files.invalidate_contents(node);
+        if let Some(id) = view.names.node(node).map(|known| known.stat.id) {
+            view.directories.outdate(id, view.mount.now);
         }
         // What the kernel coalesces of a listing is dropped at that one's end.
-        let offset = if client.view.files.stateless.knows(node) { -1 } else { 0 };
-        client.invalidate(Invalidate::Node { node, offset, length: 0 });
+        let offset = if view.files.stateless.knows(node) { -1 } else { 0 };
+        outputs.invalidate(Invalidate::Node { node, offset, length: 0 });
     }
 }

@@ -21,7 +21,7 @@ pub(crate) fn start(
         client.answer(call, answer?);
         return Ok(());
     }
-    let target = client.target(node, Some(handle))?;
+    let target = client.view.target(node, Some(handle))?;
     let kills_privileges = puts::kills_privileges(client, caller, node, &target);
     let allocate = Tallocate { target, mode, offset, length };
     client.change_begins(node, 0);
@@ -34,7 +34,7 @@ pub(crate) fn finish(client: &mut Client, allocating: Allocating, sent: Time, re
     let Allocating { call, node, kills_privileges } = allocating;
     client.view.files.write_answered(node, 0);
     client.view.files.forget_contents(node);
-    attributes::took_effect(client, node, None, reply.stat.as_ref(), sent);
+    attributes::took_effect(&mut client.view, &mut client.outputs, node, None, reply.stat.as_ref(), sent);
     client.answer_with_fallen(call, Answer::Done, node, kills_privileges);
     client.change_ended(node);
 }

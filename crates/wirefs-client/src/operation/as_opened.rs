@@ -4,6 +4,7 @@
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
 use crate::operation::handles;
+use crate::view::View;
 use std::time::Duration;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::{Errno, Stat};
@@ -13,7 +14,7 @@ use wirefs_op::{Errno, Stat};
 pub(crate) fn keep(client: &mut Client, node: TreeNodeId, handle: Handle) {
     let Some(known) = client.view.names.node(node) else { return };
     let size = known.stat.size;
-    let is_leased = known.freshness.is_some_and(|known| client.coherency().is_leased(known));
+    let is_leased = known.freshness.is_some_and(|known| client.view.coherency().is_leased(known));
     if !client.view.files.keep_as_opened(handle, size) && !is_leased {
         handles::ask_fd(client, node, handle);
     }
@@ -32,8 +33,8 @@ pub(crate) fn outdated(client: &mut Client, node: TreeNodeId) {
 }
 
 /// The answer to a read of a file that cannot be reached any more.
-fn read(client: &Client, handle: Handle, offset: u64, count: u64) -> Option<Answer> {
-    let open = client.view.files.open(handle)?;
+fn read(view: &View, handle: Handle, offset: u64, count: u64) -> Option<Answer> {
+    let open = view.files.open(handle)?;
     let (ranges, size) = open.as_opened.as_ref()?;
     let end = offset.checked_add(count)?.min(*size);
     ranges.read(offset.min(end), end).map(Answer::Data)
@@ -46,7 +47,7 @@ pub(crate) fn read_failed(
     (handle, offset, count): (Handle, u64, u64),
     errno: Errno,
 ) {
-    let kept = is_gone(errno).then(|| read(client, handle, offset, count)).flatten();
+    let kept = is_gone(errno).then(|| read(&client.view, handle, offset, count)).flatten();
     client.answer(call, kept.unwrap_or(Answer::Fail(errno)));
 }
 
@@ -57,7 +58,7 @@ pub(crate) fn attributes_failed(client: &mut Client, call: CallId, node: TreeNod
     let answer = match (client.view.names.node(node), size) {
         (Some(known), Some(size)) if is_gone(errno) => {
             let stat = Stat { size, nlink: known.stat.nlink.saturating_sub(1), ..known.stat };
-            Answer::Attr(client.present(&stat), Duration::ZERO)
+            Answer::Attr(client.view.present(&stat), Duration::ZERO)
         }
         _ => Answer::Fail(errno),
     };

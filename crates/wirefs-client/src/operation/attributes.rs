@@ -3,7 +3,9 @@
 use crate::call::{Answer, CallId, Handle, Invalidate};
 use crate::core::Client;
 use crate::operation::as_opened;
+use crate::output::Outputs;
 use crate::pending::{Getting, Pending, Setting};
+use crate::view::View;
 use std::time::Duration;
 use wirefs_cache::{Freshness, ROOT, TreeNodeId};
 use wirefs_op::message::get::{GetMode, Rget, Tget};
@@ -24,15 +26,15 @@ pub(crate) fn get(
         .names
         .node(node)
         .is_some_and(|known| client.view.files.attributes_by_copy(node, &known.stat).is_some());
-    if (is_own || client.is_fresh(node))
-        && let Some((stat, ttl)) = client.shown_attr(node)
+    if (is_own || client.view.is_fresh(node))
+        && let Some((stat, ttl)) = client.view.shown_attr(node)
     {
         client.counters.name_hits += 1;
         client.answer(call, Answer::Attr(stat, ttl));
         return Ok(());
     }
     client.counters.name_misses += 1;
-    let target = match client.target(node, handle) {
+    let target = match client.view.target(node, handle) {
         Ok(target) => target,
         Err(errno) => {
             if of_removed_directory(client, call, node).is_none() {
@@ -58,14 +60,14 @@ fn of_removed_directory(client: &mut Client, call: CallId, node: TreeNodeId) -> 
         .names
         .node(node)
         .filter(|known| known.stat.kind == Kind::Directory && !known.is_named())?;
-    let stat = client.present(&Stat { nlink: 0, ..known.stat });
+    let stat = client.view.present(&Stat { nlink: 0, ..known.stat });
     client.answer(call, Answer::Attr(stat, Duration::ZERO));
     Some(())
 }
 
 pub(crate) fn not_got(client: &mut Client, getting: Getting, errno: Errno) {
     let Getting { call, node } = getting;
-    let errno = gone(client, node, errno);
+    let errno = gone(&mut client.view, &mut client.outputs, node, errno);
     as_opened::attributes_failed(client, call, node, errno);
 }
 
@@ -78,16 +80,16 @@ pub(crate) fn got(client: &mut Client, getting: Getting, sent: Time, got: Rget) 
         return client.fail(call, Errno::Protocol);
     }
     client.refresh(&stat, sent);
-    let told = client.known(&stat, sent);
+    let told = client.view.known(&stat, sent);
     // An own change that was sent later and answered earlier left newer ones, of which these may know nothing.
     let newer = client.view.names.node(node).filter(|_| client.view.files.is_known_since(node, sent));
     let (stat, known) = newer.map_or((stat, Some(told)), |newer| (newer.stat, newer.freshness));
-    let mut shown = client.present(&stat);
+    let mut shown = client.view.present(&stat);
     // Ordered behind the writes in progress then; later ones may have made the file longer since.
     shown.size = client.view.files.size_for_writers(node, shown.size);
     let overtaken = client.view.names.node(node).is_none_or(|known| sent < known.changed_at);
     let known = known.filter(|_| !overtaken && !client.view.files.is_writing(node));
-    let ttl = known.map_or(Duration::ZERO, |known| client.coherency().ttl(known));
+    let ttl = known.map_or(Duration::ZERO, |known| client.view.coherency().ttl(known));
     client.answer(call, Answer::Attr(shown, ttl));
 }
 
@@ -105,16 +107,22 @@ pub(crate) fn set(
     let set = client.view.files.set_by_copy(node, handle, asked);
     if set.is_empty()
         && !asked.is_empty()
-        && let Some((stat, ttl)) = client.shown_attr(node)
+        && let Some((stat, ttl)) = client.view.shown_attr(node)
     {
         client.answer(call, Answer::Attr(stat, ttl));
         return Ok(());
     }
-    let target = client.target(node, handle)?;
+    let target = client.view.target(node, handle)?;
     let keep = target.fd != wirefs_op::message::target::NOFD;
     let mode = PutMode::STAT.and_if(keep, PutMode::MORE).and_if(kill_privileges, PutMode::KILL_PRIVILEGES);
-    let put =
-        Tput { target, mode, create: None, set: client.unpresent(set), offset: 0, data: Data::default() };
+    let put = Tput {
+        target,
+        mode,
+        create: None,
+        set: client.view.unpresent(set),
+        offset: 0,
+        data: Data::default(),
+    };
     client.send(Request::Put(put), Pending::Setattr(Setting { call, node, size: set.size }));
     Ok(())
 }
@@ -128,25 +136,28 @@ pub(crate) fn was_set(client: &mut Client, setting: Setting, sent: Time, put: Rp
             .view
             .names
             .node(node)
-            .filter(|_| client.exclusive.unconfirmed.is_predicted)
+            .filter(|_| client.view.exclusive.unconfirmed.is_predicted)
             .map(|known| known.stat.size);
-        if let Some(before) = before.filter(|_| client.config.mode.fetch.is_cached()) {
+        if let Some(before) = before.filter(|_| client.view.mount.config.mode.fetch.is_cached()) {
             client.view.files.remember_hole(node, before, size);
         }
     }
-    let foreign = took_effect(client, node, Some(put.before), put.stat.as_ref(), sent);
+    let foreign =
+        took_effect(&mut client.view, &mut client.outputs, node, Some(put.before), put.stat.as_ref(), sent);
     if let Some(stat) = put.stat.as_ref().filter(|_| size.is_none()) {
         client.view.files.rebase(node, put.before, stat);
     }
     // The kernel takes what it is told here for newer than what it was told to forget since: it is told nothing for long.
     let is_promised = client.view.leases.are_agreed();
-    let shown =
-        client.shown_attr(node).map(|(stat, ttl)| (stat, if is_promised { Duration::ZERO } else { ttl }));
+    let shown = client
+        .view
+        .shown_attr(node)
+        .map(|(stat, ttl)| (stat, if is_promised { Duration::ZERO } else { ttl }));
     match shown {
         // Nor does it compare its pages with this: they go first.
         Some((stat, ttl)) if foreign && stat.kind == Kind::File => {
             let pages = Invalidate::Node { node, offset: 0, length: 0 };
-            client.answer_dropped(pages, call, Answer::Attr(stat, ttl));
+            client.calls.answer_dropped(&mut client.outputs, pages, call, Answer::Attr(stat, ttl));
         }
         Some((stat, ttl)) => client.answer(call, Answer::Attr(stat, ttl)),
         None => client.fail(call, Errno::Stale),
@@ -164,92 +175,92 @@ pub(crate) fn not_set(client: &mut Client, setting: Setting, errno: Errno) {
 /// it, the change left the contents alone, and their mtime shows changes by others. Returns whether a change by another client came
 /// between: then the file is being invalidated in the kernel.
 pub(crate) fn took_effect(
-    client: &mut Client,
+    view: &mut View,
+    outputs: &mut Outputs,
     node: TreeNodeId,
     before: Option<u64>,
     stat: Option<&Stat>,
     sent: Time,
 ) -> bool {
-    let (now, coherency) = (client.now, client.coherency());
+    let (now, coherency) = (view.mount.now, view.coherency());
     // Others may have changed the object since, which a lock that was granted meanwhile has told.
-    let stat = stat.filter(|_| !client.view.names.is_overtaken(node, sent));
-    let as_of = stat.map_or(Freshness::since(sent), |stat| client.known(stat, sent));
-    if client.exclusive.unconfirmed.is_predicted {
-        client.view.names.changed(node, stat, as_of, now);
-        tell_listings(client, node, sent);
+    let stat = stat.filter(|_| !view.names.is_overtaken(node, sent));
+    let as_of = stat.map_or(Freshness::since(sent), |stat| view.known(stat, sent));
+    if view.exclusive.unconfirmed.is_predicted {
+        view.names.changed(node, stat, as_of, now);
+        tell_listings(view, node, sent);
         return false;
     }
     let foreign = match stat {
         Some(stat) => {
-            let known = client.view.names.node(node).map(|known| known.stat);
+            let known = view.names.node(node).map(|known| known.stat);
             let untouched = known.filter(|known| known.mtime == stat.mtime).map(|known| known.version);
             // No object's version is 0.
             let before = before.or(untouched).unwrap_or(0);
-            client.view.files.advance(node, before, stat.version, as_of, &coherency)
+            view.files.advance(node, before, stat.version, as_of, &coherency)
         }
         None => false,
     };
     // What is shown is further than this.
-    if client.is_ahead(node) && !foreign {
+    if view.is_ahead(node) && !foreign {
         return false;
     }
-    if client.view.files.is_writing(node) {
+    if view.files.is_writing(node) {
         // The size that later writes made it is not undone by this one's.
-        let stat =
-            stat.map(|stat| Stat { size: client.view.files.size_for_writers(node, stat.size), ..*stat });
-        client.view.names.changed(node, stat.as_ref(), as_of, now);
-        client.view.names.invalidate(node);
+        let stat = stat.map(|stat| Stat { size: view.files.size_for_writers(node, stat.size), ..*stat });
+        view.names.changed(node, stat.as_ref(), as_of, now);
+        view.names.invalidate(node);
     } else {
-        client.view.names.changed(node, stat, as_of, now);
+        view.names.changed(node, stat, as_of, now);
     }
-    tell_listings(client, node, sent);
-    if foreign && client.view.files.may_kernel_have(node) {
-        client.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
+    tell_listings(view, node, sent);
+    if foreign && view.files.may_kernel_have(node) {
+        outputs.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
     }
     foreign
 }
 
 /// Takes in the attributes of `node` after an own change of names: of a directory in which a name changed, or of an object that lost
 /// a name, whose attributes no reply brings.
-pub(crate) fn changed(client: &mut Client, node: TreeNodeId, stat: Option<&Stat>, sent: Time) {
-    let as_of = stat.map_or(Freshness::since(sent), |stat| client.known(stat, sent));
-    let is_further = client.view.files.is_ahead(node) && !client.exclusive.unconfirmed.is_predicted;
-    client.view.names.changed(node, stat, as_of, client.now);
+pub(crate) fn changed(view: &mut View, node: TreeNodeId, stat: Option<&Stat>, sent: Time) {
+    let as_of = stat.map_or(Freshness::since(sent), |stat| view.known(stat, sent));
+    let is_further = view.files.is_ahead(node) && !view.exclusive.unconfirmed.is_predicted;
+    view.names.changed(node, stat, as_of, view.mount.now);
     if is_further {
-        client.view.names.invalidate(node);
+        view.names.invalidate(node);
     }
-    if let Some(known) = client.view.names.node(node) {
-        client.drop_inactive(known.stat.id);
+    if let Some(known) = view.names.node(node) {
+        view.drop_inactive(known.stat.id);
     }
-    tell_listings(client, node, sent);
+    tell_listings(view, node, sent);
 }
 
 /// Updates the listings that name a node after an own change.
-fn tell_listings(client: &mut Client, node: TreeNodeId, sent: Time) {
-    let Some(known) = client.view.names.node(node) else { return };
+fn tell_listings(view: &mut View, node: TreeNodeId, sent: Time) {
+    let Some(known) = view.names.node(node) else { return };
     let stat = Stat { leased: known.freshness.is_some_and(|known| known.leased), ..known.stat };
-    let links = client.view.names.links(node);
+    let links = view.names.links(node);
     // A name that is not known here may be in a listing nevertheless.
     let others = stat.kind != Kind::Directory && stat.nlink as usize > links.len();
-    let is_inactive = |(dir, _): &(TreeNodeId, Vec<u8>)| !client.view.directories.is_cached(*dir);
-    if others || links.is_empty() || (!client.view.inactive.is_empty() && links.iter().any(is_inactive)) {
-        client.view.directories.outdate(stat.id, client.now);
+    let is_inactive = |(dir, _): &(TreeNodeId, Vec<u8>)| !view.directories.is_cached(*dir);
+    if others || links.is_empty() || (!view.inactive.is_empty() && links.iter().any(is_inactive)) {
+        view.directories.outdate(stat.id, view.mount.now);
     }
     for (dir, name) in links {
-        client.view.directories.touched(dir, &name, &stat, sent);
+        view.directories.touched(dir, &name, &stat, sent);
     }
 }
 
 /// The errno for the caller of a failed request that named a node: if the node has moved, `Stale`, and the kernel looks the path
 /// up again.
-pub(crate) fn gone(client: &mut Client, node: TreeNodeId, errno: Errno) -> Errno {
+pub(crate) fn gone(view: &mut View, outputs: &mut Outputs, node: TreeNodeId, errno: Errno) -> Errno {
     match errno {
         Errno::NotFound | Errno::Stale | Errno::NotDirectory => {
-            client.view.names.invalidate(node);
+            view.names.invalidate(node);
             // What is remembered of its names would lead there again.
-            for (parent, name) in client.view.names.links(node) {
-                client.view.directories.invalidate_name(parent, &name);
-                client.invalidate_listing(parent);
+            for (parent, name) in view.names.links(node) {
+                view.directories.invalidate_name(parent, &name);
+                view.invalidate_listing(outputs, parent);
             }
             Errno::Stale
         }
@@ -259,15 +270,15 @@ pub(crate) fn gone(client: &mut Client, node: TreeNodeId, errno: Errno) -> Errno
 
 /// The same of a request that named something in the directory `dir`. Any directory on the way to it may be another one, and the kernel
 /// looks the path up only once more, so each is asked for again.
-pub(crate) fn gone_above(client: &mut Client, dir: TreeNodeId, errno: Errno) -> Errno {
+pub(crate) fn gone_above(view: &mut View, outputs: &mut Outputs, dir: TreeNodeId, errno: Errno) -> Errno {
     if errno != Errno::Stale {
         return errno;
     }
-    client.view.directories.invalidate(dir);
+    view.directories.invalidate(dir);
     let mut at = dir;
     loop {
-        gone(client, at, errno);
-        let parent = client.view.names.parent(at);
+        gone(view, outputs, at, errno);
+        let parent = view.names.parent(at);
         if at == ROOT || parent == at {
             return errno;
         }
@@ -277,6 +288,6 @@ pub(crate) fn gone_above(client: &mut Client, dir: TreeNodeId, errno: Errno) -> 
 
 /// Answers a call whose node is gone.
 pub(crate) fn fail_gone(client: &mut Client, call: CallId, node: TreeNodeId, errno: Errno) {
-    let errno = gone(client, node, errno);
+    let errno = gone(&mut client.view, &mut client.outputs, node, errno);
     client.fail(call, errno);
 }

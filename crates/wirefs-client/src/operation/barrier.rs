@@ -3,8 +3,11 @@
 
 use crate::call::Handle;
 use crate::core::Client;
-use crate::output::Lane;
+use crate::counters::Counters;
+use crate::output::{Lane, Outputs};
 use crate::pending::{Barrier, Pending};
+use crate::requests::Requests;
+use crate::view::View;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::put::{PutMode, Tput};
 use wirefs_op::message::target::NOFD;
@@ -20,29 +23,36 @@ pub(crate) fn send(
     (node, handle): (TreeNodeId, Option<Handle>),
     (journal, database): (TreeNodeId, TreeNodeId),
 ) -> Result<(), Errno> {
-    let target = client.target(node, handle)?;
+    let target = client.view.target(node, handle)?;
     let mode = PutMode::SYNC.and_if(target.fd != NOFD, PutMode::MORE);
     let (set, data) = (SetStat::default(), Data::default());
     let put = Tput { target, mode, create: None, set, offset: 0, data };
-    client.exclusive.unconfirmed.issued(0, 0);
+    client.view.exclusive.unconfirmed.issued(0, 0);
     client.send(Request::Put(put), Pending::Barrier(Barrier { journal, database }));
     Ok(())
 }
 
-pub(crate) fn finish(client: &mut Client) {
-    client.exclusive.unconfirmed.answered();
+pub(crate) fn finish(view: &mut View) {
+    view.exclusive.unconfirmed.answered();
 }
 
 /// The server has refused what was sent behind it. Its program has gone on: it is told where it asks next whether the database is safe.
-pub(crate) fn failed(client: &mut Client, barrier: Barrier, errno: Errno) {
-    client.exclusive.unconfirmed.answered();
-    if let Some(heard) = client.requests.barrier_failed().filter(|_| client.requests.link.is_up()) {
-        client.transmit(heard.encode(NOTAG), Lane::Changes);
+pub(crate) fn failed(
+    view: &mut View,
+    requests: &mut Requests,
+    counters: &mut Counters,
+    outputs: &mut Outputs,
+    barrier: Barrier,
+    errno: Errno,
+) {
+    view.exclusive.unconfirmed.answered();
+    if let Some(heard) = requests.barrier_failed().filter(|_| requests.link.is_up()) {
+        view.transmit(requests, counters, outputs, heard.encode(NOTAG), Lane::Changes);
     }
     for node in [barrier.journal, barrier.database] {
-        if let Some(path) = client.view.names.path(node) {
-            client.note_late("sync", path, errno);
+        if let Some(path) = view.names.path(node) {
+            view.note_late("sync", path, errno);
         }
-        client.view.files.write_failed(node, errno);
+        view.files.write_failed(node, errno);
     }
 }

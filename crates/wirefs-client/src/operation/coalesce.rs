@@ -20,7 +20,7 @@ pub(crate) fn add(
     data: &Bytes,
     kills_privileges: bool,
 ) {
-    let enough = client.config.mode.publish.coalesced_bytes();
+    let enough = client.view.mount.config.mode.publish.coalesced_bytes();
     if client.view.files.contents(node).coalesced.is_empty() {
         client.change_begins(node, 0);
     }
@@ -52,7 +52,7 @@ pub(crate) fn send(client: &mut Client, node: TreeNodeId) {
 
 /// A call is about to begin: what it is about is sent first, unless it adds to that or may be answered without.
 pub(crate) fn before(client: &mut Client, call: &Call<'_>) {
-    if client.config.mode.publish.coalesced_bytes() == 0 {
+    if client.view.mount.config.mode.publish.coalesced_bytes() == 0 {
         return;
     }
     let named = |parent: TreeNodeId, name: &[u8]| client.view.names.child(parent, name);

@@ -2,8 +2,12 @@
 
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
+use crate::kernel::CallsInProgress;
 use crate::operation::{barrier, coalesce, session, unstable};
+use crate::output::Outputs;
 use crate::pending::{Committing, Pending};
+use crate::requests::Requests;
+use crate::view::View;
 use crate::view::files::Drained;
 use crate::view::publications::AfterPublishing;
 use wirefs_cache::{ROOT, TreeNodeId};
@@ -23,12 +27,12 @@ pub(crate) fn file(
     if session::publish(client, node, handle, AfterPublishing::Fsync { call }) {
         return Ok(());
     }
-    if is_answered_here(client) {
-        return here(client, call, Some(handle));
+    if is_answered_here(&client.view, &client.requests) {
+        return here(&mut client.view, &mut client.calls, &mut client.outputs, call, Some(handle));
     }
-    if let Some(database) = client.orders_for(node) {
+    if let Some(database) = client.view.orders_for(&client.requests, node) {
         barrier::send(client, (node, Some(handle)), (node, database))?;
-        return here(client, call, Some(handle));
+        return here(&mut client.view, &mut client.calls, &mut client.outputs, call, Some(handle));
     }
     let scope = if data_only { CommitScope::Data } else { CommitScope::File };
     send(client, call, node, Some(handle), scope)?;
@@ -37,17 +41,23 @@ pub(crate) fn file(
 }
 
 /// Whether all changes that were asked for are in the journal, and that is enough.
-fn is_answered_here(client: &Client) -> bool {
-    client.config.fsync_here && client.config.journal && client.requests.is_numbered()
+fn is_answered_here(view: &View, requests: &Requests) -> bool {
+    view.mount.config.fsync_here && view.mount.config.journal && requests.is_numbered()
 }
 
 /// # Cost
 /// The local disk. The server's is asked for within 5 s, so that the journal ends somewhere.
-pub(crate) fn here(client: &mut Client, call: CallId, handle: Option<Handle>) -> Result<(), Errno> {
-    if let Some(errno) = handle.and_then(|handle| client.view.files.take_error(handle)) {
+pub(crate) fn here(
+    view: &mut View,
+    calls: &mut CallsInProgress,
+    outputs: &mut Outputs,
+    call: CallId,
+    handle: Option<Handle>,
+) -> Result<(), Errno> {
+    if let Some(errno) = handle.and_then(|handle| view.files.take_error(handle)) {
         return Err(errno);
     }
-    client.answer_journaled(call, Answer::Done);
+    view.answer_journaled(calls, outputs, call, Answer::Done);
     Ok(())
 }
 
@@ -59,8 +69,8 @@ pub(crate) fn directory(
     node: TreeNodeId,
     data_only: bool,
 ) -> Result<(), Errno> {
-    if is_answered_here(client) {
-        return here(client, call, None);
+    if is_answered_here(&client.view, &client.requests) {
+        return here(&mut client.view, &mut client.calls, &mut client.outputs, call, None);
     }
     if client.sync_directory(node, call) {
         return Ok(());
@@ -71,7 +81,7 @@ pub(crate) fn directory(
 
 /// Brings a directory to the server's disk.
 pub(crate) fn of_directory(client: &mut Client, node: TreeNodeId, number: u64) -> Result<(), Errno> {
-    let commit = Tcommit { target: client.target(node, None)?, scope: CommitScope::File };
+    let commit = Tcommit { target: client.view.target(node, None)?, scope: CommitScope::File };
     let committing = Committing { synced: Some(number), ..Committing::of(node) };
     client.send(Request::Commit(commit), Pending::Commit(committing));
     Ok(())
@@ -88,7 +98,7 @@ fn send(
     handle: Option<Handle>,
     scope: CommitScope,
 ) -> Result<(), Errno> {
-    let target = client.target(node, handle)?;
+    let target = client.view.target(node, handle)?;
     let commit = Tcommit { target, scope };
     let is_all = scope == CommitScope::Filesystem;
     let below = client.requests.is_numbered().then(|| client.requests.next_number());
@@ -104,7 +114,7 @@ pub(crate) fn closing(
     node: TreeNodeId,
     handle: Handle,
 ) -> Result<(), Errno> {
-    let target = client.target(node, Some(handle))?;
+    let target = client.view.target(node, Some(handle))?;
     let commit = Tcommit { target, scope: CommitScope::Data };
     let committing =
         Committing { call: Some(call), handle: Some(handle), closes: true, ..Committing::of(node) };
@@ -114,7 +124,7 @@ pub(crate) fn closing(
 
 /// Syncs a file to the server's disk in the background.
 pub(crate) fn ahead(client: &mut Client, node: TreeNodeId) {
-    let Ok(target) = client.target(node, None) else { return };
+    let Ok(target) = client.view.target(node, None) else { return };
     let commit = Tcommit { target, scope: CommitScope::Data };
     let committing = Committing::of(node);
     client.send(Request::Commit(commit), Pending::Commit(committing));
@@ -122,16 +132,16 @@ pub(crate) fn ahead(client: &mut Client, node: TreeNodeId) {
 
 pub(crate) fn finish(client: &mut Client, committing: Committing, order: u64, committed: Rcommit) {
     let Committing { call, node, handle, closes, below, is_all, synced } = committing;
-    let is_same = committed.boot == client.attachment.boot;
+    let is_same = committed.boot == client.view.mount.attachment.boot;
     if let Some(number) = synced {
         return client.directory_synced(number, if is_same { Ok(()) } else { Err(Errno::Io) });
     }
     if is_same && client.view.files.known(node).is_some() {
-        unstable::committed(client, node, order);
+        unstable::committed(&mut client.view, node, order);
     }
     match below.filter(|_| is_same) {
-        Some(below) if is_all => client.forget_below(below),
-        Some(below) => client.note_synced(node, below),
+        Some(below) if is_all => client.view.forget_below(&client.requests, &mut client.outputs, below),
+        Some(below) => client.view.note_synced(&mut client.outputs, node, below),
         None => {}
     }
     let Some(call) = call else { return };
@@ -167,7 +177,7 @@ pub(crate) fn failed(client: &mut Client, committing: Committing, errno: Errno) 
 
 /// The commit is done and all writes are answered: only an error of one of them is left to tell, to a caller that still waits.
 pub(crate) fn drained(client: &mut Client, call: CallId, handle: Handle) -> Result<(), Errno> {
-    if !client.is_waiting(call) {
+    if !client.calls.is_waiting(call) {
         return Ok(());
     }
     match client.view.files.take_error(handle) {

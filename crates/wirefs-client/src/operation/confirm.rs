@@ -3,6 +3,8 @@
 use crate::call::Invalidate;
 use crate::core::Client;
 use crate::operation::{attributes, handles};
+use crate::output::Outputs;
+use crate::view::View;
 use crate::view::unconfirmed::Unconfirmed;
 use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::message::put::Rput;
@@ -10,12 +12,12 @@ use wirefs_op::{Errno, Reply, Request, Stat, Time};
 
 /// Confirms a change.
 pub(crate) fn finish(client: &mut Client, number: u64, sent: Time, request: &Request, reply: &Reply) {
-    let Some(unconfirmed) = client.exclusive.unconfirmed.unconfirmed.remove(&number) else { return };
-    client.exclusive.unconfirmed.answered();
-    let written = answered(client, &unconfirmed);
+    let Some(unconfirmed) = client.view.exclusive.unconfirmed.unconfirmed.remove(&number) else { return };
+    client.view.exclusive.unconfirmed.answered();
+    let written = answered(&mut client.view, &unconfirmed);
     if let (Some(made), Reply::Put(put)) = (unconfirmed.makes, reply) {
         if let Some(stat) = &put.stat {
-            client.identified(made.node, stat);
+            client.view.identified(made.node, stat);
         }
         match made.handle {
             Some(handle) => handles::take_fd(client, handle, put.stat.map(|stat| stat.id), put.fd),
@@ -25,7 +27,7 @@ pub(crate) fn finish(client: &mut Client, number: u64, sent: Time, request: &Req
     if let (Some(opened), Reply::Put(put)) = (unconfirmed.opens, reply) {
         handles::take_written(client, opened, put.fd);
     }
-    let stats_by_node = stats_by_node(client, &unconfirmed, request, reply);
+    let stats_by_node = stats_by_node(&client.view, &unconfirmed, request, reply);
     for node in written {
         let stat =
             stats_by_node.iter().find(|(stats_by_node, _)| *stats_by_node == node).map(|(_, stat)| stat);
@@ -33,24 +35,24 @@ pub(crate) fn finish(client: &mut Client, number: u64, sent: Time, request: &Req
             Reply::Put(put) if unconfirmed.makes.is_none() => Some(put.before),
             _ => None,
         };
-        caught_up(client, node, before, stat, sent);
+        caught_up(&mut client.view, &mut client.outputs, node, before, stat, sent);
         client.change_ended(node);
     }
 }
 
 /// The objects are not being changed by this any more.
-fn answered(client: &mut Client, unconfirmed: &Unconfirmed) -> Vec<TreeNodeId> {
+fn answered(view: &mut View, unconfirmed: &Unconfirmed) -> Vec<TreeNodeId> {
     let made = unconfirmed.makes.map(|made| made.node);
     let nodes: Vec<TreeNodeId> = unconfirmed.nodes.iter().copied().chain(made).collect();
     for node in &nodes {
-        client.view.files.write_answered(*node, 0);
+        view.files.write_answered(*node, 0);
     }
     nodes
 }
 
 /// The attributes in the reply, by node.
 fn stats_by_node(
-    client: &Client,
+    view: &View,
     unconfirmed: &Unconfirmed,
     request: &Request,
     reply: &Reply,
@@ -66,7 +68,7 @@ fn stats_by_node(
             vec![(unconfirmed.nodes.last().copied(), linked.stat), (dir(0), linked.dir)]
         }
         (_, Reply::Rename(renamed)) => {
-            let moved = renamed.stat.and_then(|stat| client.view.names.of_file(stat.id));
+            let moved = renamed.stat.and_then(|stat| view.names.of_file(stat.id));
             vec![(moved, renamed.stat), (dir(0), renamed.from_dir), (dir(1), renamed.to_dir)]
         }
         _ => Vec::new(),
@@ -76,42 +78,48 @@ fn stats_by_node(
 
 /// Ends one change of the node. After the last one the server's attributes count again; if the reply has none,
 /// it is asked for when it is wanted.
-fn caught_up(client: &mut Client, node: TreeNodeId, before: Option<u64>, stat: Option<&Stat>, sent: Time) {
-    if client.view.files.is_writing(node) {
+fn caught_up(
+    view: &mut View,
+    outputs: &mut Outputs,
+    node: TreeNodeId,
+    before: Option<u64>,
+    stat: Option<&Stat>,
+    sent: Time,
+) {
+    if view.files.is_writing(node) {
         // The chain of versions goes on; what is shown is further than this.
         if let (Some(before), Some(stat)) = (before, stat) {
-            attributes::took_effect(client, node, Some(before), Some(stat), sent);
+            attributes::took_effect(view, outputs, node, Some(before), Some(stat), sent);
         }
         return;
     }
-    let Some(shown) =
-        client.view.names.node(node).filter(|known| known.freshness.is_some()).map(|known| known.stat)
+    let Some(shown) = view.names.node(node).filter(|known| known.freshness.is_some()).map(|known| known.stat)
     else {
         if let Some(stat) = stat {
-            attributes::changed(client, node, Some(stat), sent);
+            attributes::changed(view, node, Some(stat), sent);
         }
         return;
     };
     match (stat, before) {
         (Some(stat), Some(before)) => {
-            client.caught_up(&shown, stat);
-            attributes::took_effect(client, node, Some(before), Some(stat), sent);
+            view.caught_up(&shown, stat);
+            attributes::took_effect(view, outputs, node, Some(before), Some(stat), sent);
         }
         (Some(stat), None) => {
-            client.caught_up(&shown, stat);
-            attributes::changed(client, node, Some(stat), sent);
+            view.caught_up(&shown, stat);
+            attributes::changed(view, node, Some(stat), sent);
         }
-        (None, _) => attributes::changed(client, node, None, sent),
+        (None, _) => attributes::changed(view, node, None, sent),
     }
 }
 
 /// Undoes an unconfirmed change that the server rejected, or whose outcome is unknown. Its program learns of it only through an open
 /// file.
 pub(crate) fn failed(client: &mut Client, number: u64, errno: Errno) {
-    let Some(unconfirmed) = client.exclusive.unconfirmed.unconfirmed.remove(&number) else { return };
-    client.exclusive.unconfirmed.answered();
-    client.note_late(unconfirmed.what, unconfirmed.path.clone(), errno);
-    let nodes = answered(client, &unconfirmed);
+    let Some(unconfirmed) = client.view.exclusive.unconfirmed.unconfirmed.remove(&number) else { return };
+    client.view.exclusive.unconfirmed.answered();
+    client.view.note_late(unconfirmed.what, unconfirmed.path.clone(), errno);
+    let nodes = answered(&mut client.view, &unconfirmed);
     if let Some((node, _)) = unconfirmed.opens {
         client.view.files.write_failed(node, errno);
     }
@@ -119,17 +127,17 @@ pub(crate) fn failed(client: &mut Client, number: u64, errno: Errno) {
         for (parent, name) in client.view.names.links(made.node) {
             client.view.names.unlink(parent, &name);
             client.view.directories.invalidate_name(parent, &name);
-            client.invalidate_listing(parent);
-            client.invalidate_name(parent, name);
+            client.view.invalidate_listing(&mut client.outputs, parent);
+            client.view.invalidate_name(&mut client.outputs, parent, name);
         }
     }
     for (parent, name) in unconfirmed.names {
         client.view.directories.invalidate_name(parent, &name);
-        client.invalidate_listing(parent);
+        client.view.invalidate_listing(&mut client.outputs, parent);
         client.view.names.remove_negative(parent, &name);
-        client.invalidate_name(parent, name);
+        client.view.invalidate_name(&mut client.outputs, parent, name);
     }
-    let now = client.now;
+    let now = client.view.mount.now;
     for node in nodes {
         client.view.files.write_failed(node, errno);
         client.view.files.invalidate_contents(node);
@@ -137,15 +145,7 @@ pub(crate) fn failed(client: &mut Client, number: u64, errno: Errno) {
         if let Some(id) = client.view.names.node(node).map(|known| known.stat.id) {
             client.view.directories.outdate(id, now);
         }
-        client.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
+        client.outputs.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
         client.change_ended(node);
-    }
-}
-
-impl Client {
-    /// A change was answered: what waited for that goes on.
-    pub(crate) fn go_on_behind(&mut self) {
-        self.requests.release_held(self.exclusive.unconfirmed.answered_count());
-        self.share();
     }
 }

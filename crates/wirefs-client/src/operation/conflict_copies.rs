@@ -7,9 +7,10 @@
 use crate::call::CallId;
 use crate::core::Client;
 use crate::operation::{attributes, remove};
+use crate::output::Outputs;
 use crate::pending::{Pending, ReplacedFile, ReplacedStep};
-use crate::view::conflicts::Rmdir;
-use crate::view::conflicts::{NAMES_MAX, name_of, numbered};
+use crate::view::View;
+use crate::view::conflicts::{NAMES_MAX, Rmdir, name_of, numbered};
 use crate::view::files::Base;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::get::{GetMode, Rget, Tget};
@@ -28,10 +29,10 @@ pub(crate) fn start(
     (temporary, name): (Vec<u8>, Vec<u8>),
     base: Option<Base>,
 ) {
-    let Ok(path) = client.entry_path(dir, &temporary) else { return };
+    let Ok(path) = client.view.entry_path(dir, &temporary) else { return };
     let target = Target { path, fd: NOFD, id: None };
     let get = Tget { target, mode: GetMode::STAT, nmsgs: 1, offset: 0, count: 0 };
-    *client.copies.replaced.under_way.entry(dir).or_default() += 1;
+    *client.view.files.copies.replaced.under_way.entry(dir).or_default() += 1;
     let conflict_copies =
         ReplacedFile { dir, temporary, name, base, step: ReplacedStep::Look, kept_as: Vec::new(), tries: 0 };
     client.send(Request::Get(get), Pending::Replaced(conflict_copies));
@@ -45,7 +46,7 @@ pub(crate) fn looked(client: &mut Client, conflict_copies: ReplacedFile, got: Rg
 }
 
 fn remove(client: &mut Client, conflict_copies: ReplacedFile) {
-    let Ok(place) = client.place(conflict_copies.dir, &conflict_copies.temporary) else {
+    let Ok(place) = client.view.place(conflict_copies.dir, &conflict_copies.temporary) else {
         return end(client, conflict_copies.dir);
     };
     let conflict_copies = ReplacedFile { step: ReplacedStep::Remove, ..conflict_copies };
@@ -53,27 +54,33 @@ fn remove(client: &mut Client, conflict_copies: ReplacedFile) {
 }
 
 pub(crate) fn removed(client: &mut Client, conflict_copies: ReplacedFile, sent: Time, removed: Rremove) {
-    gone(client, &conflict_copies, removed.dir.as_ref(), sent);
+    gone(&mut client.view, &mut client.outputs, &conflict_copies, removed.dir.as_ref(), sent);
     end(client, conflict_copies.dir);
 }
 
 /// The temporary name is gone.
-fn gone(client: &mut Client, conflict_copies: &ReplacedFile, dir: Option<&Stat>, sent: Time) {
-    let known = client.known_own(conflict_copies.dir, &conflict_copies.temporary, dir, sent);
-    client.view.directories.removed(conflict_copies.dir, &conflict_copies.temporary, known, client.now);
-    client.invalidate_listing(conflict_copies.dir);
-    attributes::changed(client, conflict_copies.dir, dir, sent);
+fn gone(
+    view: &mut View,
+    outputs: &mut Outputs,
+    conflict_copies: &ReplacedFile,
+    dir: Option<&Stat>,
+    sent: Time,
+) {
+    let known = view.known_own(conflict_copies.dir, &conflict_copies.temporary, dir, sent);
+    view.directories.removed(conflict_copies.dir, &conflict_copies.temporary, known, view.mount.now);
+    view.invalidate_listing(outputs, conflict_copies.dir);
+    attributes::changed(view, conflict_copies.dir, dir, sent);
 }
 
 fn keep(client: &mut Client, conflict_copies: ReplacedFile, mtime: Timestamp) {
-    let (host, tries) = (client.config.host, conflict_copies.tries);
+    let (host, tries) = (client.view.mount.config.host, conflict_copies.tries);
     let kept_as = name_of(&conflict_copies.name, host.as_bytes(), mtime, tries);
     keep_as(client, ReplacedFile { step: ReplacedStep::Keep, kept_as, ..conflict_copies });
 }
 
 fn keep_as(client: &mut Client, conflict_copies: ReplacedFile) {
-    let from = client.place(conflict_copies.dir, &conflict_copies.temporary);
-    let to = client.place(conflict_copies.dir, &conflict_copies.kept_as);
+    let from = client.view.place(conflict_copies.dir, &conflict_copies.temporary);
+    let to = client.view.place(conflict_copies.dir, &conflict_copies.kept_as);
     match (from, to) {
         (Ok(from), Ok(to)) => {
             let rename = Trename { from, to, flags: NOREPLACE };
@@ -85,17 +92,21 @@ fn keep_as(client: &mut Client, conflict_copies: ReplacedFile) {
 }
 
 pub(crate) fn kept(client: &mut Client, conflict_copies: ReplacedFile, sent: Time, renamed: &Rrename) {
-    gone(client, &conflict_copies, renamed.from_dir.as_ref(), sent);
+    gone(&mut client.view, &mut client.outputs, &conflict_copies, renamed.from_dir.as_ref(), sent);
     if let Some(stat) = renamed.stat {
-        let there =
-            client.known_own(conflict_copies.dir, &conflict_copies.kept_as, renamed.to_dir.as_ref(), sent);
-        let stat = Stat { leased: client.known(&stat, sent).leased, ..stat };
+        let there = client.view.known_own(
+            conflict_copies.dir,
+            &conflict_copies.kept_as,
+            renamed.to_dir.as_ref(),
+            sent,
+        );
+        let stat = Stat { leased: client.view.known(&stat, sent).leased, ..stat };
         client.view.directories.added(
             conflict_copies.dir,
             &conflict_copies.kept_as,
             &stat,
             there,
-            client.now,
+            client.view.mount.now,
         );
     }
     tell(client, conflict_copies.dir, &conflict_copies.kept_as);
@@ -103,7 +114,7 @@ pub(crate) fn kept(client: &mut Client, conflict_copies: ReplacedFile, sent: Tim
 
 pub(crate) fn failed(client: &mut Client, conflict_copies: ReplacedFile, errno: Errno) {
     client.view.directories.invalidate(conflict_copies.dir);
-    client.invalidate_listing(conflict_copies.dir);
+    client.view.invalidate_listing(&mut client.outputs, conflict_copies.dir);
     match (conflict_copies.step, errno) {
         (ReplacedStep::Keep, Errno::Exists) if conflict_copies.tries < NAMES_MAX => {
             let tries = conflict_copies.tries + 1;
@@ -120,21 +131,21 @@ pub(crate) fn failed(client: &mut Client, conflict_copies: ReplacedFile, errno: 
 }
 
 fn tell(client: &mut Client, dir: TreeNodeId, name: &[u8]) {
-    let path = client.entry_path(dir, name).map(|path| path.as_bytes().to_vec());
-    client.copies.replaced.conflicts.add(path.unwrap_or_else(|_| name.to_vec()));
+    let path = client.view.entry_path(dir, name).map(|path| path.as_bytes().to_vec());
+    client.view.files.copies.replaced.conflicts.add(path.unwrap_or_else(|_| name.to_vec()));
     end(client, dir);
 }
 
 /// One is done with.
 fn end(client: &mut Client, dir: TreeNodeId) {
-    let under_way = &mut client.copies.replaced.under_way;
+    let under_way = &mut client.view.files.copies.replaced.under_way;
     match under_way.get_mut(&dir) {
         Some(count) if *count > 1 => return *count -= 1,
         _ => under_way.remove(&dir),
     };
-    let rmdirs = std::mem::take(&mut client.copies.replaced.rmdirs);
+    let rmdirs = std::mem::take(&mut client.view.files.copies.replaced.rmdirs);
     let (ready, waiting): (Vec<_>, Vec<_>) = rmdirs.into_iter().partition(|rmdir| rmdir.dir == dir);
-    client.copies.replaced.rmdirs = waiting;
+    client.view.files.copies.replaced.rmdirs = waiting;
     for Rmdir { call, parent, name, .. } in ready {
         if let Err(errno) = remove::start(client, call, parent, &name, true) {
             client.fail(call, errno);
@@ -144,9 +155,9 @@ fn end(client: &mut Client, dir: TreeNodeId) {
 
 /// Whether the removal of a directory was put off until what was replaced in it has its place. Calls are bounded by the kernel, so
 /// these are.
-pub(crate) fn holds_up(client: &mut Client, call: CallId, parent: TreeNodeId, name: &[u8]) -> bool {
-    let dir = client.view.names.child(parent, name);
-    let dir = dir.filter(|dir| client.copies.replaced.under_way.contains_key(dir));
-    client.copies.replaced.rmdirs.extend(dir.map(|dir| Rmdir { call, dir, parent, name: name.to_vec() }));
+pub(crate) fn holds_up(view: &mut View, call: CallId, parent: TreeNodeId, name: &[u8]) -> bool {
+    let dir = view.names.child(parent, name);
+    let dir = dir.filter(|dir| view.files.copies.replaced.under_way.contains_key(dir));
+    view.files.copies.replaced.rmdirs.extend(dir.map(|dir| Rmdir { call, dir, parent, name: name.to_vec() }));
     dir.is_some()
 }

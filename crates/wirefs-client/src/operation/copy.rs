@@ -25,8 +25,8 @@ pub(crate) fn start(
     if client.view.files.is_copy(from_handle) || client.view.files.is_copy(to_handle) {
         return Err(Errno::NotSupported);
     }
-    let source = client.target(from, Some(from_handle))?;
-    let target = client.target(to, Some(to_handle))?;
+    let source = client.view.target(from, Some(from_handle))?;
+    let target = client.view.target(to, Some(to_handle))?;
     let kills_privileges = puts::kills_privileges(client, caller, to, &target);
     let length = length.min(COPY_BYTES_MAX);
     let copy = Tcopy { from: source, from_offset, to: target, to_offset, length };
@@ -39,7 +39,7 @@ pub(crate) fn finish(client: &mut Client, copying: Copying, sent: Time, reply: R
     let Copying { call, to, kills_privileges } = copying;
     client.view.files.write_answered(to, 0);
     client.view.files.forget_contents(to);
-    attributes::took_effect(client, to, None, reply.stat.as_ref(), sent);
+    attributes::took_effect(&mut client.view, &mut client.outputs, to, None, reply.stat.as_ref(), sent);
     let count = u32::try_from(reply.count).unwrap_or(u32::MAX);
     client.answer_with_fallen(call, Answer::Count(count), to, kills_privileges);
     client.change_ended(to);

@@ -4,8 +4,9 @@ use crate::call::{Answer, Handle};
 use crate::core::Client;
 use crate::operation::{attributes, handles};
 use crate::pending::{Fetching, Pending};
-use crate::view::files::Reader;
-use crate::view::files::ServerHandle;
+use crate::requests::Requests;
+use crate::view::View;
+use crate::view::files::{Reader, ServerHandle};
 use std::time::Duration;
 use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::limits::DATA_BYTES_MAX;
@@ -40,9 +41,9 @@ pub(crate) fn ask(
 ) -> Result<(), Errno> {
     let mut at = start;
     let mut asked = false;
-    while let Some((from, to)) = next_gap(client, node, at, end) {
+    while let Some((from, to)) = next_gap(&client.view, node, at, end) {
         let to = to.min(from.saturating_add(REQUEST_BYTES_MAX));
-        at = match client.load_ahead(node, handle, from, to) {
+        at = match client.view.load_ahead(&mut client.outputs, node, handle, from, to) {
             Some(to) => to,
             None => {
                 send(client, node, Some(handle), from, to)?;
@@ -62,11 +63,11 @@ pub(crate) fn ask(
 
 /// How many bytes the reply to the opening of a file brings, which is to be read. As many as are here in no time; what is behind them
 /// ([`follow_opening`]) comes in the same round trip, and only its readers wait for it.
-pub(crate) fn first_bytes(client: &Client, node: TreeNodeId) -> u64 {
-    let size = client.view.names.node(node).map_or(0, |known| known.stat.size);
-    let fast = client.requests.incoming.bytes_within(client.now, OPENING_SPAN);
+pub(crate) fn first_bytes(view: &View, requests: &Requests, node: TreeNodeId) -> u64 {
+    let size = view.names.node(node).map_or(0, |known| known.stat.size);
+    let fast = requests.incoming.bytes_within(view.mount.now, OPENING_SPAN);
     // Of a version that may have changed, all that is asked for before the reply might have to be asked for again.
-    let is_whole = size <= KERNEL_READ_BYTES || fast >= OPENING_BYTES_MAX / 2 || !client.is_fresh(node);
+    let is_whole = size <= KERNEL_READ_BYTES || fast >= OPENING_BYTES_MAX / 2 || !view.is_fresh(node);
     if is_whole { OPENING_BYTES_MAX } else { fast.next_multiple_of(PAGE_BYTES).max(OPENING_BYTES_MIN) }
 }
 
@@ -75,7 +76,8 @@ pub(crate) fn first_bytes(client: &Client, node: TreeNodeId) -> u64 {
 pub(crate) fn follow_opening(client: &mut Client, node: TreeNodeId, first: u64) {
     let size = client.view.names.node(node).map_or(0, |known| known.stat.size);
     let block = OPENING_BYTES_MAX;
-    let goes_on = size > block && size - block <= FOLLOWING_BYTES_MAX && !client.may_be_stored(node, block);
+    let goes_on =
+        size > block && size - block <= FOLLOWING_BYTES_MAX && !client.view.may_be_stored(node, block);
     // To the end of a block, so that a read that goes past the end of the file waits for the same.
     let end = if goes_on { size.next_multiple_of(block) } else { block };
     if first < end.min(size) {
@@ -84,7 +86,7 @@ pub(crate) fn follow_opening(client: &mut Client, node: TreeNodeId, first: u64) 
     let mut at = first;
     while at < end.min(size) {
         let cut = if at < KERNEL_READ_BYTES { KERNEL_READ_BYTES } else { end };
-        if let Some((from, to)) = next_gap(client, node, at, cut).filter(|(from, _)| *from < size) {
+        if let Some((from, to)) = next_gap(&client.view, node, at, cut).filter(|(from, _)| *from < size) {
             // Where it cannot be asked for, the open cannot either.
             let _asked = send(client, node, None, from, to);
         }
@@ -93,8 +95,8 @@ pub(crate) fn follow_opening(client: &mut Client, node: TreeNodeId, first: u64) 
 }
 
 /// The first stretch of `start..end` that is neither known nor being fetched.
-pub(crate) fn next_gap(client: &Client, node: TreeNodeId, start: u64, end: u64) -> Option<(u64, u64)> {
-    client.view.files.known(node)?.next_gap(start, end)
+pub(crate) fn next_gap(view: &View, node: TreeNodeId, start: u64, end: u64) -> Option<(u64, u64)> {
+    view.files.known(node)?.next_gap(start, end)
 }
 
 fn send(
@@ -104,7 +106,7 @@ fn send(
     start: u64,
     end: u64,
 ) -> Result<(), Errno> {
-    let target = client.target(node, handle)?;
+    let target = client.view.target(node, handle)?;
     let open = handle.and_then(|handle| client.view.files.open(handle));
     let asks_fd = open.is_some_and(|open| open.server == ServerHandle::None) && start < end;
     let keep = asks_fd || target.fd != NOFD;
@@ -157,20 +159,20 @@ pub(crate) fn finish(
     }
     if last {
         if !got.mode.has(GotMode::MORE) && fetching.at < fetching.end {
-            ends_at(client, node, fetching.at, fetching.epoch, sent);
+            ends_at(&mut client.view, node, fetching.at, fetching.epoch, sent);
         }
-        done(client, &fetching);
+        done(&mut client.view, &fetching);
     } else if let Some(pending) = client.requests.pending_mut(tag) {
         *pending = Pending::Fetch(fetching);
     }
     client.serve_readers(node);
-    client.drop_if_gone(node);
+    client.view.drop_if_gone(node);
 }
 
 /// The file turned out to end at `at`.
-fn ends_at(client: &mut Client, node: TreeNodeId, at: u64, epoch: u32, sent: Time) {
-    let current = client.view.files.contents(node).epoch == epoch && !client.view.files.is_writing(node);
-    if let Some(known) = client.view.names.node_mut(node)
+fn ends_at(view: &mut View, node: TreeNodeId, at: u64, epoch: u32, sent: Time) {
+    let current = view.files.contents(node).epoch == epoch && !view.files.is_writing(node);
+    if let Some(known) = view.names.node_mut(node)
         && current
         && sent >= known.changed_at
         && known.stat.size > at
@@ -179,22 +181,22 @@ fn ends_at(client: &mut Client, node: TreeNodeId, at: u64, epoch: u32, sent: Tim
     }
 }
 
-fn done(client: &mut Client, fetching: &Fetching) {
-    let contents = client.view.files.contents(fetching.node);
+fn done(view: &mut View, fetching: &Fetching) {
+    let contents = view.files.contents(fetching.node);
     let this = (fetching.start, fetching.end, fetching.epoch);
     if let Some(index) = contents.fetching.iter().position(|other| *other == this) {
         contents.fetching.swap_remove(index);
     }
     let handle = fetching.handle.filter(|_| fetching.opens);
-    if let Some(open) = handle.and_then(|handle| client.view.files.open_mut(handle)) {
+    if let Some(open) = handle.and_then(|handle| view.files.open_mut(handle)) {
         open.server.request_failed();
     }
-    client.view.names.release(fetching.node);
+    view.names.release(fetching.node);
 }
 
 pub(crate) fn failed(client: &mut Client, fetching: Fetching, errno: Errno) {
     let node = fetching.node;
-    done(client, &fetching);
+    done(&mut client.view, &fetching);
     let readers = std::mem::take(&mut client.view.files.contents(node).readers);
     // What was asked for along with an opening may still be reached by what that opened.
     let is_readers = fetching.handle.is_some();
@@ -203,19 +205,19 @@ pub(crate) fn failed(client: &mut Client, fetching: Fetching, errno: Errno) {
         reader.opens.is_some() || is_readers && overlaps
     });
     client.view.files.contents(node).readers = rest;
-    let errno = attributes::gone(client, node, errno);
+    let errno = attributes::gone(&mut client.view, &mut client.outputs, node, errno);
     for reader in hit {
         client.reader_failed(&reader, errno);
     }
     client.serve_readers(node);
-    client.drop_if_gone(node);
+    client.view.drop_if_gone(node);
 }
 
 /// The data for a read, if all of it is known and was valid when the read began, or later.
-pub(crate) fn try_read(client: &mut Client, node: TreeNodeId, reader: &Reader) -> Option<Answer> {
-    let size = client.view.names.node(node)?.stat.size;
-    let coherency = client.coherency();
-    let contents = client.view.files.known(node)?;
+pub(crate) fn try_read(view: &mut View, node: TreeNodeId, reader: &Reader) -> Option<Answer> {
+    let size = view.names.node(node)?.stat.size;
+    let coherency = view.coherency();
+    let contents = view.files.known(node)?;
     let is_valid =
         |valid: Freshness| valid.at >= reader.since || coherency.is_valid_since(valid, reader.since);
     if !contents.valid.is_some_and(is_valid) {

@@ -15,9 +15,9 @@ use wirefs_op::{DirEntry, Errno, Kind, Request, Stat, Tag, Time, TreePath};
 /// # Cost
 /// 1 round trip and as many bytes as the bounds say.
 pub(crate) fn ask(client: &mut Client, top: TreeNodeId, bounds: FindBounds) -> bool {
-    let Ok(target) = client.target(top, None) else { return false };
+    let Ok(target) = client.view.target(top, None) else { return false };
     client.view.names.hold(top);
-    client.prefetch.counted.asked += 1;
+    client.view.prefetch.counted.asked += 1;
     let FindBounds { depth, entries, bytes, inline } = bounds;
     let stream = FindStream { top, bounds, current: None, totals: FindTotals::default() };
     client.send(Request::Find(Tfind { target, depth, entries, bytes, inline }), Pending::Find(stream));
@@ -33,7 +33,7 @@ pub(crate) fn finish(
     last: bool,
 ) {
     let bytes = found.data.0.len();
-    client.prefetch.counted.bytes += bytes as u64;
+    client.view.prefetch.counted.bytes += bytes as u64;
     stream.totals.bytes = stream.totals.bytes.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
     for record in FindReader::new(found.data.0) {
         match record {
@@ -59,7 +59,7 @@ pub(crate) fn finish(
         client.directories_came();
     }
     // One stream may bring more of them than may be kept.
-    client.drop_unused();
+    client.view.drop_unused();
     if last {
         stream.totals.is_whole = !found.mode.has(FindMode::MORE);
         ended(client, stream);
@@ -113,7 +113,7 @@ fn complete(client: &mut Client, stream: &mut FindStream, sent: Time) {
     let ArrivingListing { node: Some(node), stat, is_whole, ends, entries, contents, .. } = current else {
         return;
     };
-    let known = client.known_object(stat.id, stat.leased, sent);
+    let known = client.view.known_object(stat.id, stat.leased, sent);
     for (index, contents) in contents {
         if let Some(entry) = entries.get(index) {
             take_contents(client, node, entry, contents, sent);
@@ -121,19 +121,19 @@ fn complete(client: &mut Client, stream: &mut FindStream, sent: Time) {
     }
     if is_whole && ends {
         stream.totals.directories += 1;
-        let is_known = client.is_listed(node);
-        list::store(client, node, entries, known);
-        let is_believed = client.view.directories.is_fresh(node, &client.coherency());
+        let is_known = client.view.is_listed(node);
+        list::store(&mut client.view, &client.requests, node, entries, known);
+        let is_believed = client.view.directories.is_fresh(node, &client.view.coherency());
         stream.totals.believed += usize::from(is_believed);
         // Where it begins is known as a rule, and then comes along since it has to.
         if node != stream.top || !is_known {
-            client.fetched_directory(node, is_known || !is_believed);
+            client.view.fetched_directory(node, is_known || !is_believed);
         }
         list::serve_openings(client, node);
-        client.deactivate_surplus();
+        client.view.deactivate_surplus(&client.calls);
     }
     client.view.names.release(node);
-    client.drop_if_gone(node);
+    client.view.drop_if_gone(node);
 }
 
 /// The node of a directory in the stream, new if there is none. `None` if the cached name is newer.
@@ -176,12 +176,12 @@ pub(crate) fn node_of(
 ) -> Option<TreeNodeId> {
     let is_old = client.view.names.node(parent).is_none_or(|parent| sent <= parent.changed_at)
         || client.view.directories.is_changed_since(parent, name, sent)
-        || client.is_name_taken_back(parent, name, sent);
+        || client.view.is_name_taken_back(parent, name, sent);
     let other = client.view.names.child(parent, name).and_then(|child| client.view.names.node(child));
     if is_old || other.is_some_and(|other| other.stat.id != stat.id) {
         return None;
     }
-    let known = client.known(stat, sent);
+    let known = client.view.known(stat, sent);
     let node = client.learn(stat, known);
     client.view.names.link(parent, name, node);
     Some(node)
@@ -189,18 +189,18 @@ pub(crate) fn node_of(
 
 fn take_contents(client: &mut Client, dir: TreeNodeId, entry: &DirEntry, contents: bytes::Bytes, sent: Time) {
     let DirEntry { name, stat, .. } = entry;
-    let is_known = client.is_wholly_known(stat.id);
+    let is_known = client.view.is_wholly_known(stat.id);
     let bytes = contents.len() as u64;
     if is_known {
-        return client.fetched_known(bytes);
+        return client.view.fetched_known(bytes);
     }
-    let Some(node) = node_of(client, dir, name, stat, sent) else { return client.fetched_known(bytes) };
-    let known = client.known(stat, sent);
-    let is_taken = lookup::remember(client, node, stat, &contents, known);
-    client.fetched_file(node, bytes, !is_taken);
+    let Some(node) = node_of(client, dir, name, stat, sent) else { return client.view.fetched_known(bytes) };
+    let known = client.view.known(stat, sent);
+    let is_taken = lookup::remember(&mut client.view, &client.requests, node, stat, &contents, known);
+    client.view.fetched_file(node, bytes, !is_taken);
     if !is_taken {
         client.view.names.evict_if_unused(node);
-        client.drop_if_gone(node);
+        client.view.drop_if_gone(node);
     }
 }
 
@@ -208,17 +208,17 @@ fn take_contents(client: &mut Client, dir: TreeNodeId, entry: &DirEntry, content
 fn ended(client: &mut Client, mut stream: FindStream) {
     if let Some(node) = stream.current.take().and_then(|current| current.node) {
         client.view.names.release(node);
-        client.drop_if_gone(node);
+        client.view.drop_if_gone(node);
     }
     client.stream_ended(stream.top, stream.totals);
     client.contents_came(stream.top);
     client.view.names.release(stream.top);
-    client.drop_if_gone(stream.top);
+    client.view.drop_if_gone(stream.top);
 }
 
 pub(crate) fn failed(client: &mut Client, stream: FindStream, errno: Errno) {
     if errno == Errno::NotImplemented {
-        client.prefetch.refused();
+        client.view.prefetch.refused();
     }
     ended(client, stream);
 }

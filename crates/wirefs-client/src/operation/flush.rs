@@ -21,7 +21,7 @@ pub(crate) fn start(
     if session::publish(client, node, handle, AfterPublishing::Flush { call, owner }) {
         return Ok(());
     }
-    if client.view.files.is_writing(node) && !client.closes_ahead(node) {
+    if client.view.files.is_writing(node) && !client.view.closes_ahead(&client.requests, node) {
         client.view.files.contents(node).drained.push(Drained::Flush { call, handle, owner });
         return Ok(());
     }
@@ -42,11 +42,13 @@ pub(crate) fn drained(
     // nobody looks at. (For the same reason `nfs_file_flush` leaves the error for fsync.)
     match client.view.files.error(handle) {
         Some(errno) => Err(errno),
-        None if client.config.mode.publish.is_committed() && client.view.files.contents(node).uncommitted => {
+        None if client.view.mount.config.mode.publish.is_committed()
+            && client.view.files.contents(node).uncommitted =>
+        {
             commit::closing(client, call, node, handle)
         }
         None if client.view.files.is_writing(node) => {
-            client.answer_journaled(call, Answer::Done);
+            client.view.answer_journaled(&mut client.calls, &mut client.outputs, call, Answer::Done);
             Ok(())
         }
         None => {

@@ -3,6 +3,7 @@
 use crate::call::Handle;
 use crate::core::Client;
 use crate::pending::{Acquiring, Closing, Pending};
+use crate::view::View;
 use crate::view::files::ServerHandle;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::get::{GetMode, Tget};
@@ -22,7 +23,7 @@ pub(crate) fn keep_alive(client: &mut Client, parent: TreeNodeId, name: &[u8]) {
 
 /// Asks for an fd of a file that was opened without one, behind own changes; no call waits for it.
 pub(crate) fn ask_fd(client: &mut Client, node: TreeNodeId, handle: Handle) {
-    let Ok(target) = client.target(node, Some(handle)) else { return };
+    let Ok(target) = client.view.target(node, Some(handle)) else { return };
     let open = client.view.files.open_mut(handle);
     let open = open.filter(|open| open.server == ServerHandle::None && open.copy.is_none());
     let Some(open) = open else { return };
@@ -37,7 +38,7 @@ pub(crate) fn ask_fd(client: &mut Client, node: TreeNodeId, handle: Handle) {
 /// others. False when it has no name to ask by.
 pub(crate) fn outlive(client: &mut Client, node: TreeNodeId) -> bool {
     let Some(handle) = client.view.files.handles_of(node).next() else { return false };
-    let Ok(target) = client.target(node, Some(handle)) else { return false };
+    let Ok(target) = client.view.target(node, Some(handle)) else { return false };
     let id = target.id;
     let get = Tget { target, mode: GetMode::MORE, nmsgs: 1, offset: 0, count: 0 };
     client.send(Request::Get(get), Pending::AcquireFd(Acquiring { handle, id, recalled: Some(node) }));
@@ -47,7 +48,7 @@ pub(crate) fn outlive(client: &mut Client, node: TreeNodeId) -> bool {
 pub(crate) fn acquired(client: &mut Client, acquiring: Acquiring, fd: Fd) {
     take_fd(client, acquiring.handle, acquiring.id, fd);
     if let Some(node) = acquiring.recalled {
-        client.fd_acquired(node);
+        client.view.fd_acquired(&mut client.counters, &mut client.outputs, node);
     }
 }
 
@@ -81,7 +82,7 @@ pub(crate) fn forget(client: &mut Client, handle: Handle) {
         let id = client.view.names.node(node).map(|known| known.stat.id);
         give_back(client, id, open.fd(), open.how.write);
         client.view.names.release(open.node());
-        client.drop_if_gone(open.node());
+        client.view.drop_if_gone(open.node());
     }
 }
 
@@ -105,13 +106,13 @@ pub(crate) fn give_back(client: &mut Client, id: Option<FileId>, fd: Fd, ordered
 }
 
 /// Whether the request would have the server close an fd that an open file still goes by.
-pub(crate) fn closes_used(client: &Client, request: &Request) -> bool {
+pub(crate) fn closes_used(view: &View, request: &Request) -> bool {
     let closed = match request {
         Request::Get(get) if !get.mode.has(GetMode::MORE) => get.target.fd,
         Request::Put(put) if !put.mode.has(PutMode::MORE) => put.target.fd,
         _ => NOFD,
     };
-    closed != NOFD && client.view.files.is_used(closed)
+    closed != NOFD && view.files.is_used(closed)
 }
 
 /// Where the server had forgotten the fd that an open file goes by, it has opened the file again by its path: that is its fd from now

@@ -35,11 +35,11 @@ impl Client {
     /// The caller of this call got a signal that asks it to end: where only a server that is away or silent keeps it waiting, it waits no
     /// longer.
     pub fn asked_to_end(&mut self, now: Time, call: CallId) {
-        self.now = now;
-        if !self.is_waiting(call) || !self.is_unresponsive(now) {
+        self.view.mount.now = now;
+        if !self.calls.is_waiting(call) || !self.is_unresponsive(now) {
             return;
         }
-        if matches!(self.link_state(), LinkState::Up(_)) {
+        if matches!(self.requests.link.state, LinkState::Up(_)) {
             let is_change = |pending: &Pending| pending.change_of() == Some(call);
             if self.requests.any(is_change) {
                 return;

@@ -17,7 +17,7 @@ pub(crate) fn start(
     parent: TreeNodeId,
     name: &[u8],
 ) -> Result<(), Errno> {
-    let link = Tlink { target: client.target(node, None)?, to: client.place(parent, name)? };
+    let link = Tlink { target: client.view.target(node, None)?, to: client.view.place(parent, name)? };
     let linking = Linking { call, node, parent, name: name.to_vec() };
     client.send(Request::Link(link), Pending::Link(linking));
     Ok(())
@@ -25,17 +25,17 @@ pub(crate) fn start(
 
 pub(crate) fn finish(client: &mut Client, linking: Linking, sent: Time, linked: Rlink) {
     let Linking { call, node, parent, name } = linking;
-    let now = client.now;
+    let now = client.view.mount.now;
     client.view.files.write_answered(node, 0);
     client.view.names.link(parent, &name, node);
-    attributes::took_effect(client, node, None, linked.stat.as_ref(), sent);
-    let known = client.known_own(parent, &name, linked.dir.as_ref(), sent);
+    attributes::took_effect(&mut client.view, &mut client.outputs, node, None, linked.stat.as_ref(), sent);
+    let known = client.view.known_own(parent, &name, linked.dir.as_ref(), sent);
     match linked.stat.as_ref() {
         Some(stat) => client.view.directories.added(parent, &name, stat, known, now),
         None => client.view.directories.changed(parent, now),
     }
-    attributes::changed(client, parent, linked.dir.as_ref(), sent);
-    match client.entry(node, known) {
+    attributes::changed(&mut client.view, parent, linked.dir.as_ref(), sent);
+    match client.view.entry(node, known) {
         Ok(entry) => client.answer(call, Answer::Entry(entry)),
         Err(errno) => client.fail(call, errno),
     }
@@ -44,7 +44,7 @@ pub(crate) fn finish(client: &mut Client, linking: Linking, sent: Time, linked: 
 
 pub(crate) fn failed(client: &mut Client, linking: Linking, errno: Errno) {
     client.view.files.write_answered(linking.node, 0);
-    let errno = attributes::gone_above(client, linking.parent, errno);
+    let errno = attributes::gone_above(&mut client.view, &mut client.outputs, linking.parent, errno);
     client.fail(linking.call, errno);
     client.change_ended(linking.node);
 }

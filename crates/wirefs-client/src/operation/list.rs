@@ -6,6 +6,8 @@ use crate::call::{Answer, Handle, PageCache};
 use crate::core::Client;
 use crate::operation::{attributes, stateless};
 use crate::pending::{Listing, ListingReader, Pending};
+use crate::requests::Requests;
+use crate::view::View;
 use crate::view::files::{OpenDirectory, WaitingReaddir};
 use packing::pack;
 use std::collections::BTreeSet;
@@ -28,18 +30,20 @@ const RENEWED_BYTES_MAX: u32 = 64 * 1024;
 const RENEWED_ENTRIES_MAX: usize = 256;
 /// Counts a lookup that missed the cache. From the second miss on, the client fetches the directory's listing.
 pub(crate) fn note_miss(client: &mut Client, dir: TreeNodeId) {
-    if !client.config.mode.fetch.prefetches() || !client.may_fetch_ahead() {
+    if !client.view.mount.config.mode.fetch.prefetches() || !client.view.may_fetch_ahead(&client.requests) {
         return;
     }
-    let (now, span) = (client.now, client.config.mode.prefetch_window());
-    if client.prefetch.misses.count(dir, now, span) == MISSES_BEFORE_LISTING && !client.streams_instead(dir) {
+    let (now, span) = (client.view.mount.now, client.view.mount.config.mode.prefetch_window());
+    if client.view.prefetch.misses.count(dir, now, span) == MISSES_BEFORE_LISTING
+        && !client.streams_instead(dir)
+    {
         ask_unasked(client, dir, UNASKED_BYTES_MAX);
     }
 }
 
 /// Fetches a listing in the background.
 fn ask_unasked(client: &mut Client, dir: TreeNodeId, bytes_max: u32) {
-    if let Ok(target) = client.target(dir, None) {
+    if let Ok(target) = client.view.target(dir, None) {
         let mode = GetMode::DATA.and(GetMode::STAT);
         let get = Tget { target, mode, nmsgs: 0, offset: 0, count: bytes_max };
         client.send(Request::Get(get), Pending::List(Listing { is_whole: false, ..Listing::of(dir) }));
@@ -49,9 +53,9 @@ fn ask_unasked(client: &mut Client, dir: TreeNodeId, bytes_max: u32) {
 /// Renews a short listing of a directory in use before it expires, so that no call waits for it.
 pub(crate) fn renew(client: &mut Client, dir: TreeNodeId) {
     let Some((entries, known)) = client.view.directories.extent(dir) else { return };
-    let window = client.config.mode.window();
-    let is_old = client.now.since(known.at) * 2 >= window;
-    if window.is_zero() || client.coherency().is_leased(known) {
+    let window = client.view.mount.config.mode.window();
+    let is_old = client.view.mount.now.since(known.at) * 2 >= window;
+    if window.is_zero() || client.view.coherency().is_leased(known) {
         return;
     }
     let is_coming = |pending: &Pending| matches!(pending, Pending::List(listing) if listing.node == dir);
@@ -61,18 +65,18 @@ pub(crate) fn renew(client: &mut Client, dir: TreeNodeId) {
 }
 
 /// Lets a reader wait for a listing that is in transit, if its request is within the window, or may bring a lease.
-fn join(client: &mut Client, opening: ListingReader, node: TreeNodeId) -> bool {
+fn join(view: &mut View, requests: &mut Requests, opening: ListingReader, node: TreeNodeId) -> bool {
     let is_free = |pending: &Pending| {
         matches!(pending, Pending::List(listing)
             if listing.node == node && listing.handle.is_none() && listing.opening.is_none())
     };
-    let Some(tag) = client.requests.find(is_free) else { return false };
-    let (now, coherency) = (client.now, client.coherency());
+    let Some(tag) = requests.find(is_free) else { return false };
+    let (now, coherency) = (view.mount.now, view.coherency());
     let may_do = |sent| coherency.leases_valid || coherency.is_valid(Freshness::since(sent));
-    if !client.requests.sent_at(tag).is_some_and(may_do) {
+    if !requests.sent_at(tag).is_some_and(may_do) {
         return false;
     }
-    match client.requests.pending_mut(tag) {
+    match requests.pending_mut(tag) {
         Some(Pending::List(listing)) => {
             listing.opening = Some((opening, now));
             true
@@ -88,25 +92,25 @@ pub(crate) fn open(client: &mut Client, opening: ListingReader, node: TreeNodeId
         client.counters.name_hits += 1;
     } else {
         client.counters.name_misses += 1;
-        if !join(client, opening, node) {
-            ask(client, node, None, Some((opening, client.now)))?;
+        if !join(&mut client.view, &mut client.requests, opening, node) {
+            ask(client, node, None, Some((opening, client.view.mount.now)))?;
         }
         client.directory_missed(node);
     }
-    client.directory_opened(node);
+    client.view.directory_opened(&client.requests, node);
     Ok(())
 }
 
 /// Opens a directory whose listing is known; false when it is not.
 fn open_known(client: &mut Client, opening: ListingReader, node: TreeNodeId) -> bool {
-    let coherency = client.coherency();
+    let coherency = client.view.coherency();
     let Some((entries, listed)) = client.view.directories.snapshot(node, &coherency) else { return false };
-    client.used_ahead(node);
-    let opened = OpenDirectory { complete: true, ..begun(node, entries, listed, client.now) };
+    client.view.used_ahead(&client.requests, node);
+    let opened = OpenDirectory { complete: true, ..begun(node, entries, listed, client.view.mount.now) };
     match opening {
         ListingReader::Opendir(call) => {
             let is_kept = coherency.is_leased(listed) && client.view.files.keeps_listing(node);
-            let handle = opened_with(client, OpenDirectory { is_kept, ..opened });
+            let handle = opened_with(&mut client.view, OpenDirectory { is_kept, ..opened });
             let pages = if is_kept { PageCache::Keep } else { PageCache::Drop };
             client.answer(call, Answer::Opened(handle, pages));
         }
@@ -118,9 +122,9 @@ fn open_known(client: &mut Client, opening: ListingReader, node: TreeNodeId) -> 
     true
 }
 
-fn opened_with(client: &mut Client, opened: OpenDirectory) -> Handle {
-    client.view.names.hold(opened.node);
-    client.view.files.directory_opened(opened)
+fn opened_with(view: &mut View, opened: OpenDirectory) -> Handle {
+    view.names.hold(opened.node);
+    view.files.directory_opened(opened)
 }
 
 fn begun(node: TreeNodeId, entries: Arc<Vec<DirEntry>>, listed: Freshness, taken_at: Time) -> OpenDirectory {
@@ -144,7 +148,7 @@ fn ask(
     handle: Option<Handle>,
     opening: Option<(ListingReader, Time)>,
 ) -> Result<(), Errno> {
-    let target = client.target(node, None)?;
+    let target = client.view.target(node, None)?;
     let mode = GetMode::DATA.and(GetMode::STAT);
     let get = Tget { target, mode, nmsgs: 0, offset: 0, count: LISTING_BYTES_MAX };
     let listing = Listing { handle, opening, ..Listing::of(node) };
@@ -158,7 +162,7 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
         client.refresh(&stat, sent);
         listing.is_leased = stat.leased;
     }
-    let mut listed = listed(client, &listing, sent);
+    let mut listed = listed(&mut client.view, &listing, sent);
     let Ok(mut new) = entries(got.data.0.clone()) else {
         return failed(client, listing, Errno::Protocol);
     };
@@ -166,7 +170,7 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
     if last && !got.mode.has(GotMode::MORE) && listing.handle.is_none() && listing.received.is_empty() {
         new.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     }
-    client.take_back(node, &mut new, sent);
+    client.view.take_back(node, &mut new, sent);
     if let Some(opening) = listing.opening.take() {
         open_with(client, &mut listing, opening, sent, listed);
     }
@@ -194,14 +198,15 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
         if let Some(open) = handle.and_then(|handle| client.view.files.directory_mut(handle)) {
             open.entries = LongListing::default();
             open.invalidated.clear();
-            (open.listed, open.taken_at) = (Freshness::since(client.now), client.now);
+            (open.listed, open.taken_at) = (Freshness::since(client.view.mount.now), client.view.mount.now);
             handle.into_iter().for_each(|handle| client.view.files.stateless.weigh(handle));
             if let Err(errno) = ask(client, node, handle, None) {
                 return failed(client, listing, errno);
             }
         }
     } else {
-        let (is_kept, most) = (client.config.mode.fetch.is_cached(), client.view.directories.entries_max());
+        let (is_kept, most) =
+            (client.view.mount.config.mode.fetch.is_cached(), client.view.directories.entries_max());
         let open = handle.and_then(|handle| client.view.files.directory_mut(handle));
         let received = match open {
             Some(open) => {
@@ -212,7 +217,7 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
             None => Some(listing.received),
         };
         if let Some(received) = received.filter(|_| is_kept) {
-            store(client, node, received, listed);
+            store(&mut client.view, &client.requests, node, received, listed);
         }
     }
     if let Some(handle) = handle {
@@ -230,7 +235,7 @@ fn open_with(
 ) {
     let node = listing.node;
     // Asked for before that, and not promised: it may be too old. Of what was changed here since it does not tell.
-    let is_old = !client.coherency().is_valid_since(listed, since)
+    let is_old = !client.view.coherency().is_valid_since(listed, since)
         || client.view.directories.has_changed_since(node, sent);
     if sent < since && is_old {
         if let Err(errno) = ask(client, node, None, Some((opening, since))) {
@@ -239,12 +244,12 @@ fn open_with(
         return;
     }
     let mut begun = std::mem::take(&mut listing.received);
-    client.take_back(node, &mut begun, sent);
+    client.view.take_back(node, &mut begun, sent);
     let begun = Arc::new(begun);
     let mut opened = self::begun(node, begun, listed, sent);
     match opening {
         ListingReader::Opendir(call) => {
-            let handle = opened_with(client, opened);
+            let handle = opened_with(&mut client.view, opened);
             listing.handle = Some(handle);
             client.answer(call, Answer::Opened(handle, PageCache::Drop));
         }
@@ -257,30 +262,36 @@ fn open_with(
 }
 
 /// The freshness of a listing that was requested at `sent`.
-fn listed(client: &mut Client, listing: &Listing, sent: Time) -> Freshness {
-    let id = client.view.names.node(listing.node).map(|dir| dir.stat.id);
-    id.map_or(Freshness::since(sent), |id| client.known_object(id, listing.is_leased, sent))
+fn listed(view: &mut View, listing: &Listing, sent: Time) -> Freshness {
+    let id = view.names.node(listing.node).map(|dir| dir.stat.id);
+    id.map_or(Freshness::since(sent), |id| view.known_object(id, listing.is_leased, sent))
 }
 
 /// Caches the listing of a directory that this client has just made.
-pub(crate) fn store_made(client: &mut Client, dir: TreeNodeId, known: Freshness) {
-    client.view.directories.store(dir, Vec::new(), known, &client.coherency());
-    client.directory_listed(dir);
+pub(crate) fn store_made(view: &mut View, requests: &Requests, dir: TreeNodeId, known: Freshness) {
+    view.directories.store(dir, Vec::new(), known, &view.coherency());
+    view.directory_listed(requests, dir);
 }
 
 /// Caches a listing. Its attributes may be older than this client's changes since the request.
-pub(crate) fn store(client: &mut Client, dir: TreeNodeId, mut entries: Vec<DirEntry>, known: Freshness) {
-    client.note_listed(dir);
+pub(crate) fn store(
+    view: &mut View,
+    requests: &Requests,
+    dir: TreeNodeId,
+    mut entries: Vec<DirEntry>,
+    known: Freshness,
+) {
+    view.note_listed(dir);
     for entry in &mut entries {
-        match client.view.names.changed_since(entry.stat.id, known.at) {
+        match view.names.changed_since(entry.stat.id, known.at) {
             Some(Some((stat, as_of))) => entry.stat = Stat { leased: as_of.leased, ..stat },
             Some(None) => entry.stat.leased = false,
             None => {}
         }
     }
-    client.take_back(dir, &mut entries, known.at);
-    client.view.directories.store(dir, entries, known, &client.coherency());
-    client.directory_listed(dir);
+    view.take_back(dir, &mut entries, known.at);
+    view.directories.store(dir, entries, known, &view.coherency());
+    view.directory_listed(requests, dir);
 }
 
 /// Continues the calls that wait for a listing, which a stream has brought.
@@ -289,7 +300,7 @@ pub(crate) fn serve_openings(client: &mut Client, dir: TreeNodeId) {
         matches!(pending, Pending::List(listing)
             if listing.node == dir && listing.opening.is_some() && listing.received.is_empty())
     };
-    while client.view.directories.is_fresh(dir, &client.coherency()) {
+    while client.view.directories.is_fresh(dir, &client.view.coherency()) {
         let Some(tag) = client.requests.find(waits) else { return };
         let opening = match client.requests.pending_mut(tag) {
             Some(Pending::List(listing)) => listing.opening.take(),
@@ -301,7 +312,7 @@ pub(crate) fn serve_openings(client: &mut Client, dir: TreeNodeId) {
 }
 
 pub(crate) fn failed(client: &mut Client, listing: Listing, errno: Errno) {
-    let errno = attributes::gone(client, listing.node, errno);
+    let errno = attributes::gone(&mut client.view, &mut client.outputs, listing.node, errno);
     if let Some((opening, _)) = listing.opening {
         client.fail(opening.call(), errno);
     }
@@ -320,7 +331,7 @@ pub(crate) fn read(
     handle: Handle,
     wanted: WaitingReaddir,
 ) -> Result<(), Errno> {
-    let coherency = client.coherency();
+    let coherency = client.view.coherency();
     let open = client.view.files.directory_mut(handle).ok_or(Errno::BadDescriptor)?;
     let begins = wanted.offset == 0 && open.complete;
     let mut again = begins && !open.is_kept && open.read && !coherency.is_valid(open.listed);
@@ -328,7 +339,7 @@ pub(crate) fn read(
     if begins && open.is_kept {
         match client.view.directories.snapshot(node, &coherency) {
             Some((entries, listed)) => {
-                (open.entries, open.listed, open.taken_at) = (entries.into(), listed, client.now);
+                (open.entries, open.listed, open.taken_at) = (entries.into(), listed, client.view.mount.now);
                 open.invalidated.clear();
             }
             None => again = true,
@@ -342,7 +353,7 @@ pub(crate) fn read(
         open.invalidated.clear();
         open.complete = false;
         open.error = None;
-        (open.listed, open.taken_at) = (Freshness::since(client.now), client.now);
+        (open.listed, open.taken_at) = (Freshness::since(client.view.mount.now), client.view.mount.now);
         if open.is_kept {
             client.view.files.keeps_not(node);
         }

@@ -6,6 +6,8 @@ use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
 use crate::operation::as_opened;
 use crate::pending::{LockWanted, Locking, Pending, Unlocking};
+use crate::requests::Requests;
+use crate::view::View;
 use crate::view::locks::{Asked, Key, Locks, Refusal, Step};
 use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::message::lock::{LockAction, Rlock, Tlock};
@@ -56,7 +58,7 @@ fn release(client: &mut Client, node: TreeNodeId, handle: Handle, wanted: LockWa
 }
 
 fn ask(client: &mut Client, key: Key, asked: Asked) {
-    let (now, may_delegate) = (client.now, client.may_delegate());
+    let (now, may_delegate) = (client.view.mount.now, client.view.may_delegate(&client.requests));
     let step = client.view.locks.file(key).ask(now, may_delegate, asked);
     tell_reductions(client, key, Some(asked.handle()));
     go(client, key, step);
@@ -122,7 +124,7 @@ fn exactly(
 /// Asks for `range` on account of a lock.
 fn request(client: &mut Client, locking: Locking, range: LockRange) {
     let wanted = LockWanted { range, ..locking.wanted };
-    match tlock(client, locking.node, Some(locking.handle), wanted, locking.action) {
+    match tlock(&client.view, locking.node, Some(locking.handle), wanted, locking.action) {
         Ok(lock) => {
             let is_copy = client.view.files.is_copy(locking.handle);
             if let Some(id) = lock.target.id.filter(|_| is_copy && locking.action != LockAction::Test) {
@@ -135,14 +137,14 @@ fn request(client: &mut Client, locking: Locking, range: LockRange) {
 }
 
 fn tlock(
-    client: &Client,
+    view: &View,
     node: TreeNodeId,
     handle: Option<Handle>,
     wanted: LockWanted,
     action: LockAction,
 ) -> Result<Tlock, Errno> {
     let LockWanted { owner, family, range } = wanted;
-    Ok(Tlock { target: client.target(node, handle)?, action, family, owner, range })
+    Ok(Tlock { target: view.target(node, handle)?, action, family, owner, range })
 }
 
 pub(crate) fn finish(client: &mut Client, locking: Locking, sent: Time, reply: Rlock) {
@@ -160,7 +162,7 @@ pub(crate) fn finish(client: &mut Client, locking: Locking, sent: Time, reply: R
         release(client, node, handle, LockWanted { range: everything(wanted.range), ..wanted });
         return client.fail(call, Errno::Interrupted);
     }
-    client.answer_after(call, Answer::Done);
+    client.calls.answer_after(&mut client.outputs, call, Answer::Done);
 }
 
 /// The server granted a lock. Data read under it is asked for after the grant, or is leased and the server has recalled all changes made
@@ -168,51 +170,54 @@ pub(crate) fn finish(client: &mut Client, locking: Locking, sent: Time, reply: R
 /// server changes the file's times before its data.
 fn granted(client: &mut Client, node: TreeNodeId, sent: Time, stat: Option<Stat>) {
     let stat = stat.filter(|stat| client.view.names.of_file(stat.id) == Some(node));
-    let told = stat.map(|stat| (stat, client.known(&stat, sent)));
-    if told.is_some_and(|(stat, known)| is_unchanged(client, node, &stat, known)) {
+    let told = stat.map(|stat| (stat, client.view.known(&stat, sent)));
+    if told.is_some_and(|(stat, known)| is_unchanged(&client.view, node, &stat, known)) {
         return;
     }
     let is_writing = client.view.files.is_writing(node);
     let told = told.filter(|_| !is_writing);
-    let counts =
-        client.view.names.locked(node, told.as_ref().map(|(stat, known)| (stat, *known)), client.now);
+    let counts = client.view.names.locked(
+        node,
+        told.as_ref().map(|(stat, known)| (stat, *known)),
+        client.view.mount.now,
+    );
     client.view.files.locked(node);
     if let Some((stat, known)) = told.filter(|_| counts) {
-        let coherency = client.coherency();
+        let coherency = client.view.coherency();
         client.view.files.observe(node, stat.version, known, &coherency);
     }
     as_opened::outdated(client, node);
-    client.invalidate_pages(node);
+    client.outputs.invalidate_pages(node);
 }
 
 /// Whether all that is known of the file is leased, and nothing was recalled when the lock was granted.
-fn is_unchanged(client: &Client, node: TreeNodeId, stat: &Stat, told: Freshness) -> bool {
-    let coherency = client.coherency();
+fn is_unchanged(view: &View, node: TreeNodeId, stat: &Stat, told: Freshness) -> bool {
+    let coherency = view.coherency();
     let is_leased = |known: Option<Freshness>| {
         known.is_some_and(|known| coherency.leases_valid && coherency.is_leased(known))
     };
-    let attributes = client.view.names.node(node).filter(|known| known.stat.version == stat.version);
-    let contents = client.view.files.known(node);
+    let attributes = view.names.node(node).filter(|known| known.stat.version == stat.version);
+    let contents = view.files.known(node);
     is_leased(Some(told))
-        && !client.view.files.is_writing(node)
+        && !view.files.is_writing(node)
         && attributes.is_some_and(|known| is_leased(known.freshness))
         && contents.is_some_and(|contents| is_leased(contents.valid))
-        && client.view.files.is_of(node, stat.version)
+        && view.files.is_of(node, stat.version)
 }
 
 /// The whole file is delegated.
 fn delegated(client: &mut Client, locking: &Locking) {
     let Locking { call, node, handle, wanted, withdrawn, .. } = *locking;
-    let (key, now) = (locking.key(), client.now);
+    let (key, now) = (locking.key(), client.view.mount.now);
     // A killed caller releases no lock any more.
-    let is_wanted = !withdrawn && client.is_waiting(call);
+    let is_wanted = !withdrawn && client.calls.is_waiting(call);
     client.view.locks.file(key).delegated(now, is_wanted.then_some(wanted.range));
     if is_wanted {
-        client.answer_after(call, Answer::Done);
+        client.calls.answer_after(&mut client.outputs, call, Answer::Done);
     } else {
         client.fail(call, Errno::Interrupted);
     }
-    if !client.may_delegate() || client.view.files.handles_of(node).next().is_none() {
+    if !client.view.may_delegate(&client.requests) || client.view.files.handles_of(node).next().is_none() {
         client.view.locks.file(key).reduce();
         tell_reductions(client, key, Some(handle));
     }
@@ -222,7 +227,7 @@ fn delegated(client: &mut Client, locking: &Locking) {
 /// Continues the requests that queued for the outcome of a delegation request.
 fn go_on(client: &mut Client, key: Key) {
     while let Some(asked) = client.view.locks.file(key).next_queued() {
-        if asked.call().is_none_or(|call| client.is_waiting(call)) {
+        if asked.call().is_none_or(|call| client.calls.is_waiting(call)) {
             ask(client, key, asked);
         }
     }
@@ -230,9 +235,9 @@ fn go_on(client: &mut Client, key: Key) {
 
 pub(crate) fn failed(client: &mut Client, locking: Locking, errno: Errno) {
     let Locking { call, withdrawn, then_waits, delegates, .. } = locking;
-    let (key, now) = (locking.key(), client.now);
+    let (key, now) = (locking.key(), client.view.mount.now);
     if delegates {
-        let is_wanted = !withdrawn && client.is_waiting(call);
+        let is_wanted = !withdrawn && client.calls.is_waiting(call);
         let asked = is_wanted.then(|| locking.asked(then_waits));
         let is_refused = errno == Errno::WouldBlock;
         let step = client.view.locks.file(key).not_delegated(now, is_refused, asked);
@@ -258,7 +263,7 @@ fn tell_reductions(client: &mut Client, key: Key, handle: Option<Handle>) {
 /// Releases or downgrades a lock. The server cannot refuse it, and no call waits for it.
 fn unlock(client: &mut Client, node: TreeNodeId, handle: Option<Handle>, wanted: LockWanted) {
     let LockWanted { owner, family, range } = wanted;
-    let lock = tlock(client, node, handle, wanted, LockAction::Set);
+    let lock = tlock(&client.view, node, handle, wanted, LockAction::Set);
     let id = client.view.names.node(node).map(|known| known.stat.id);
     let is_all = (range.kind, range.start, range.end) == (ALL.kind, ALL.start, ALL.end);
     let former = client.view.locks.former_files(Locks::key(node, family), owner, id, is_all);
@@ -294,9 +299,9 @@ pub(crate) fn withdraw(client: &mut Client, call: CallId) {
 }
 
 /// A release was answered.
-pub(crate) fn unlocked(client: &mut Client, node: TreeNodeId) {
-    client.view.names.release(node);
-    client.drop_if_gone(node);
+pub(crate) fn unlocked(view: &mut View, node: TreeNodeId) {
+    view.names.release(node);
+    view.drop_if_gone(node);
 }
 
 fn everything(range: LockRange) -> LockRange {
@@ -327,7 +332,7 @@ pub(crate) fn release_flock(client: &mut Client, node: TreeNodeId, handle: Handl
 pub(crate) fn closes(client: &mut Client, node: TreeNodeId, handle: Handle) {
     if client.view.files.handles_of(node).all(|open| open == handle) {
         for key in client.view.locks.keys_of(node) {
-            let now = client.now;
+            let now = client.view.mount.now;
             client.view.locks.file(key).reduce();
             tell_reductions(client, key, Some(handle));
             client.view.locks.trim(key, now);
@@ -338,22 +343,24 @@ pub(crate) fn closes(client: &mut Client, node: TreeNodeId, handle: Handle) {
 
 /// A program at the server changed these files.
 pub(crate) fn changed_at_server(client: &mut Client, nodes: &[TreeNodeId]) {
-    let now = client.now;
+    let now = client.view.mount.now;
     for key in nodes.iter().flat_map(|node| client.view.locks.keys_of(*node)).collect::<Vec<_>>() {
         client.view.locks.file(key).changed_at_server(now);
         tell_reductions(client, key, None);
     }
 }
 
-impl Client {
+impl View {
     /// Whether the client may request a delegation: it keeps out only server programs, and these for a moment.
-    fn may_delegate(&self) -> bool {
-        self.config.journal
+    fn may_delegate(&self, requests: &Requests) -> bool {
+        self.mount.config.journal
             && self.exclusive.unconfirmed.is_alone()
-            && self.requests.link.is_up()
-            && self.view.leases.are_valid(self.now)
+            && requests.link.is_up()
+            && self.leases.are_valid(self.mount.now)
     }
+}
 
+impl Client {
     /// Ends all delegations, since the session is no longer exclusive or the connection is lost.
     pub(crate) fn end_delegations(&mut self) {
         for key in self.view.locks.keys() {
@@ -364,7 +371,7 @@ impl Client {
 
     /// Lets the time of delegated locks pass.
     pub(crate) fn watch_locks(&mut self) {
-        let now = self.now;
+        let now = self.view.mount.now;
         for key in self.view.locks.keys() {
             self.view.locks.file(key).pass(now);
             tell_reductions(self, key, None);

@@ -5,6 +5,8 @@ use crate::call::{Answer, CallId, Entry};
 use crate::core::Client;
 use crate::operation::{attributes, list};
 use crate::pending::{Looking, Pending};
+use crate::requests::Requests;
+use crate::view::View;
 use std::time::Duration;
 use wirefs_cache::{CachedLookup, Fetch, Freshness, TreeNodeId};
 use wirefs_op::listing::entries;
@@ -20,16 +22,16 @@ const TRIES_MAX: u8 = 8;
 /// # Cost
 /// 0 round trips when the parent's listing is known, else 1.
 pub(crate) fn start(client: &mut Client, call: CallId, parent: TreeNodeId, name: &[u8]) -> Result<(), Errno> {
-    let path = client.entry_path(parent, name)?;
-    match client.view.directories.find(parent, name, &client.coherency()) {
+    let path = client.view.entry_path(parent, name)?;
+    match client.view.directories.find(parent, name, &client.view.coherency()) {
         CachedLookup::Entry(found) => {
             list::renew(client, parent);
-            client.used_ahead(parent);
+            client.view.used_ahead(&client.requests, parent);
             let node = client.learn(&found.stat, found.attributes);
             client.view.names.link(parent, name, node);
-            if client.may_show(node) {
+            if client.view.may_show(node) {
                 client.counters.name_hits += 1;
-                let entry = client.entry(node, found.name)?;
+                let entry = client.view.entry(node, found.name)?;
                 client.answer(call, Answer::Entry(entry));
                 return Ok(());
             }
@@ -38,10 +40,10 @@ pub(crate) fn start(client: &mut Client, call: CallId, parent: TreeNodeId, name:
         }
         CachedLookup::Negative(known) => {
             list::renew(client, parent);
-            client.used_ahead(parent);
+            client.view.used_ahead(&client.requests, parent);
             client.counters.name_hits += 1;
             client.view.names.unlink(parent, name);
-            let ttl = client.absent_ttl(parent, name, known);
+            let ttl = client.view.absent_ttl(parent, name, known);
             client.answer(call, Answer::NoEntry(ttl));
             return Ok(());
         }
@@ -50,14 +52,14 @@ pub(crate) fn start(client: &mut Client, call: CallId, parent: TreeNodeId, name:
             client.directory_missed(parent);
         }
     }
-    let asked = client.now;
+    let asked = client.view.mount.now;
     ask(client, path, Looking { call, parent, name: name.to_vec(), asked, tries: 0 });
     list::note_miss(client, parent);
     Ok(())
 }
 
 fn ask(client: &mut Client, path: TreePath, looking: Looking) {
-    let (mode, count) = match client.config.mode.fetch {
+    let (mode, count) = match client.view.mount.config.mode.fetch {
         Fetch::Blocks | Fetch::OnDemand | Fetch::Whole => {
             (GetMode::STAT.and(GetMode::DATA).and(GetMode::WHOLE), INLINE_BYTES_MAX)
         }
@@ -71,34 +73,33 @@ fn ask(client: &mut Client, path: TreePath, looking: Looking) {
 
 /// Whether the reply, with the object `found`, is overtaken: this client has changed the name after the request, or a later request has
 /// brought another object. The reply may then be older or newer than the known object.
-fn is_overtaken(client: &Client, looking: &Looking, found: Option<FileId>) -> bool {
+fn is_overtaken(view: &View, looking: &Looking, found: Option<FileId>) -> bool {
     let Looking { parent, name, asked, .. } = looking;
-    let known = client.view.names.child(*parent, name).and_then(|node| client.view.names.node(node));
+    let known = view.names.child(*parent, name).and_then(|node| view.names.node(node));
     let Some(known) = known.filter(|known| found != Some(known.stat.id)) else { return false };
-    client.view.directories.is_changed_since(*parent, name, *asked)
-        || client.view.directories.is_fresher_than(*parent, name, *asked)
+    view.directories.is_changed_since(*parent, name, *asked)
+        || view.directories.is_fresher_than(*parent, name, *asked)
         || known.freshness.is_some_and(|known| *asked < known.at)
 }
 
 /// Whether a reply about the known object of this name arrived during the lookup, which has found another one. Servers answer in any
 /// order, so either of them may be the older one.
-fn is_beside(client: &Client, looking: &Looking, found: Option<FileId>) -> bool {
-    let known =
-        client.view.names.child(looking.parent, &looking.name).and_then(|node| client.view.names.node(node));
+fn is_beside(view: &View, looking: &Looking, found: Option<FileId>) -> bool {
+    let known = view.names.child(looking.parent, &looking.name).and_then(|node| view.names.node(node));
     known.is_some_and(|known| found != Some(known.stat.id) && looking.asked < known.observed_at)
 }
 
 fn again(client: &mut Client, looking: Looking) {
-    match client.entry_path(looking.parent, &looking.name) {
+    match client.view.entry_path(looking.parent, &looking.name) {
         Ok(path) => {
-            ask(client, path, Looking { asked: client.now, tries: looking.tries + 1, ..looking });
+            ask(client, path, Looking { asked: client.view.mount.now, tries: looking.tries + 1, ..looking });
         }
         Err(errno) => client.fail(looking.call, errno),
     }
 }
 
 pub(crate) fn finish(client: &mut Client, looking: Looking, sent: Time, got: Rget, last: bool) {
-    let name = client.known_name(looking.parent, &looking.name, got.mode.has(GotMode::PLACE), sent);
+    let name = client.view.known_name(looking.parent, &looking.name, got.mode.has(GotMode::PLACE), sent);
     if got.mode.has(GotMode::ABSENT) {
         return absent(client, looking, name);
     }
@@ -106,29 +107,29 @@ pub(crate) fn finish(client: &mut Client, looking: Looking, sent: Time, got: Rge
         return client.fail(looking.call, Errno::Protocol);
     };
     // The recall of a name also covers the attributes of its object.
-    stat.leased &= !client.is_name_taken_back(looking.parent, &looking.name, sent);
+    stat.leased &= !client.view.is_name_taken_back(looking.parent, &looking.name, sent);
     let found = Some(stat.id);
     let is_first = looking.tries == 0;
-    if (looking.tries < TRIES_MAX && is_overtaken(client, &looking, found))
-        || (is_first && is_beside(client, &looking, found))
+    if (looking.tries < TRIES_MAX && is_overtaken(&client.view, &looking, found))
+        || (is_first && is_beside(&client.view, &looking, found))
     {
         return again(client, looking);
     }
     let known_name = name;
     let Looking { call, parent, name, .. } = looking;
-    let known = client.known(&stat, sent);
+    let known = client.view.known(&stat, sent);
     let node = client.learn(&stat, known);
     client.view.names.link(parent, &name, node);
     let found = Stat { leased: known.leased, ..stat };
-    client.view.directories.record_lookup(parent, &name, Some(&found), known_name, &client.coherency());
+    client.view.directories.record_lookup(parent, &name, Some(&found), known_name, &client.view.coherency());
     let whole = got.mode.has(GotMode::DATA) && last && !got.mode.has(GotMode::MORE);
     if whole {
-        remember(client, node, &stat, &got.data.0, known);
+        remember(&mut client.view, &client.requests, node, &stat, &got.data.0, known);
     }
     if stat.kind == Kind::Directory {
         client.directory_found(parent, node);
     }
-    match client.entry(node, known_name) {
+    match client.view.entry(node, known_name) {
         Ok(entry) => client.answer(call, Answer::Entry(entry)),
         Err(errno) => client.fail(call, errno),
     }
@@ -136,7 +137,8 @@ pub(crate) fn finish(client: &mut Client, looking: Looking, sent: Time, got: Rge
 
 /// Takes in what a name, a stream or a request ahead brought beside attributes. Tells whether it is of use.
 pub(crate) fn remember(
-    client: &mut Client,
+    view: &mut View,
+    requests: &Requests,
     node: TreeNodeId,
     told: &Stat,
     data: &bytes::Bytes,
@@ -145,25 +147,25 @@ pub(crate) fn remember(
     match told.kind {
         Kind::Directory => {
             let Ok(listing) = entries(data.clone()) else { return false };
-            list::store(client, node, listing, as_of);
+            list::store(view, requests, node, listing, as_of);
         }
         Kind::File | Kind::Symlink => {
-            let Some(known) = client.view.names.node(node) else { return false };
+            let Some(known) = view.names.node(node) else { return false };
             let (version, size, overtaken) =
                 (known.stat.version, known.stat.size, as_of.at < known.changed_at);
             // What came later may have told of a newer version.
             let is_it = version == told.version && size == data.len() as u64;
-            if overtaken || client.view.files.is_writing(node) || !is_it {
+            if overtaken || view.files.is_writing(node) || !is_it {
                 return false;
             }
-            client.view.files.contents(node);
-            let coherency = client.coherency();
-            client.view.files.observe(node, version, as_of, &coherency);
-            if !client.view.files.is_of(node, version) {
+            view.files.contents(node);
+            let coherency = view.coherency();
+            view.files.observe(node, version, as_of, &coherency);
+            if !view.files.is_of(node, version) {
                 return false;
             }
             // Small contents are copied so that they do not hold a whole receive buffer.
-            client.view.files.remember_read(node, 0, &bytes::Bytes::copy_from_slice(data));
+            view.files.remember_read(node, 0, &bytes::Bytes::copy_from_slice(data));
         }
         Kind::Fifo | Kind::Socket | Kind::CharDevice | Kind::BlockDevice => return false,
     }
@@ -173,13 +175,13 @@ pub(crate) fn remember(
 fn absent(client: &mut Client, looking: Looking, known: Freshness) {
     // The name was absent while the call waited, and this client, or another one, may have made it since. An entry for it would be an
     // object without a path if the name were removed again.
-    if is_overtaken(client, &looking, None) || is_beside(client, &looking, None) {
+    if is_overtaken(&client.view, &looking, None) || is_beside(&client.view, &looking, None) {
         return client.answer(looking.call, Answer::NoEntry(Duration::ZERO));
     }
     let Looking { call, parent, name, .. } = looking;
     client.view.names.unlink(parent, &name);
-    client.view.directories.record_lookup(parent, &name, None, known, &client.coherency());
-    let ttl = client.absent_ttl(parent, &name, known);
+    client.view.directories.record_lookup(parent, &name, None, known, &client.view.coherency());
+    let ttl = client.view.absent_ttl(parent, &name, known);
     client.answer(call, Answer::NoEntry(ttl));
 }
 
@@ -187,13 +189,13 @@ fn absent(client: &mut Client, looking: Looking, known: Freshness) {
 /// of programs. After an error, the kernel would drop it (`fuse_dentry_revalidate` in fs/fuse/dir.c), and the programs would get
 /// ENOENT from getcwd() even after the server is back. So the answer is the known entry, without validity: calls on it fail all the
 /// same.
-pub(crate) fn unreachable(client: &mut Client, parent: TreeNodeId, name: &[u8]) -> Answer {
+pub(crate) fn unreachable(view: &mut View, parent: TreeNodeId, name: &[u8]) -> Answer {
     let is_known = |node: &TreeNodeId| {
-        let known = client.view.names.node(*node);
+        let known = view.names.node(*node);
         known.is_some_and(|known| known.is_held_by_kernel() && known.stat.kind == Kind::Directory)
     };
-    let known = client.view.names.child(parent, name).filter(is_known);
-    match known.map(|node| client.entry(node, Freshness::since(client.now))) {
+    let known = view.names.child(parent, name).filter(is_known);
+    match known.map(|node| view.entry(node, Freshness::since(view.mount.now))) {
         Some(Ok(entry)) => {
             Answer::Entry(Entry { entry_ttl: Duration::ZERO, attr_ttl: Duration::ZERO, ..entry })
         }
@@ -209,11 +211,11 @@ pub(crate) fn failed(client: &mut Client, looking: Looking, errno: Errno) {
             absent(client, looking, known);
         }
         Errno::HostDown => {
-            let answer = unreachable(client, looking.parent, &looking.name);
+            let answer = unreachable(&mut client.view, looking.parent, &looking.name);
             client.answer(looking.call, answer);
         }
         errno => {
-            let errno = attributes::gone(client, looking.parent, errno);
+            let errno = attributes::gone(&mut client.view, &mut client.outputs, looking.parent, errno);
             client.fail(looking.call, errno);
         }
     }

@@ -4,7 +4,9 @@ use crate::call::{Answer, CallId, Caller, OpenHow};
 use crate::core::Client;
 use crate::operation::{attributes, handles, list};
 use crate::pending::{Making, Pending};
+use crate::requests::Requests;
 use crate::requests::connection::LinkState;
+use crate::view::View;
 use crate::view::files::Private;
 use bytes::Bytes;
 use wirefs_cache::{Freshness, TreeNodeId};
@@ -33,7 +35,7 @@ pub(crate) fn node(
 ) -> Result<(), Errno> {
     let kind = if mode & 0o170_000 == 0 { Some(Kind::File) } else { Kind::from_mode(mode) };
     let kind = kind.ok_or(Errno::Invalid)?;
-    let create = Create { kind, mode: mode & 0o7777, rdev, cred: client.cred(caller, umask) };
+    let create = Create { kind, mode: mode & 0o7777, rdev, cred: caller.cred(umask) };
     send(client, call, plain(parent, name, create))
 }
 
@@ -45,7 +47,7 @@ pub(crate) fn directory(
     name: &[u8],
     (mode, umask): (u32, u32),
 ) -> Result<(), Errno> {
-    let cred = client.cred(caller, umask);
+    let cred = caller.cred(umask);
     let create = Create { kind: Kind::Directory, mode: mode & 0o7777, rdev: 0, cred };
     send(client, call, plain(parent, name, create))
 }
@@ -58,7 +60,7 @@ pub(crate) fn symlink(
     name: &[u8],
     target: &[u8],
 ) -> Result<(), Errno> {
-    let create = Create { kind: Kind::Symlink, mode: 0o777, rdev: 0, cred: client.cred(caller, 0) };
+    let create = Create { kind: Kind::Symlink, mode: 0o777, rdev: 0, cred: caller.cred(0) };
     send(client, call, Wanted { data: Bytes::copy_from_slice(target), ..plain(parent, name, create) })
 }
 
@@ -88,9 +90,9 @@ pub(crate) fn file(
     (mode, umask): (u32, u32),
     how: OpenHow,
 ) -> Result<(), Errno> {
-    let create = Create { kind: Kind::File, mode: mode & 0o7777, rdev: 0, cred: client.cred(caller, umask) };
+    let create = Create { kind: Kind::File, mode: mode & 0o7777, rdev: 0, cred: caller.cred(umask) };
     // What is a copy is cut as such.
-    let cuts = how.truncate && !client.config.mode.fetch.has_private_copies();
+    let cuts = how.truncate && !client.view.mount.config.mode.fetch.has_private_copies();
     let wanted = Wanted {
         mode: open_mode(how)
             .and_if(how.exclusive, PutMode::EXCLUSIVE)
@@ -111,7 +113,7 @@ pub(crate) fn nameless(
     (mode, umask): (u32, u32),
     how: OpenHow,
 ) -> Result<(), Errno> {
-    let create = Create { kind: Kind::File, mode: mode & 0o7777, rdev: 0, cred: client.cred(caller, umask) };
+    let create = Create { kind: Kind::File, mode: mode & 0o7777, rdev: 0, cred: caller.cred(umask) };
     let mode = open_mode(how).and(PutMode::NAMELESS);
     send(client, call, Wanted { name: None, mode, open: Some(how), ..plain(parent, b"", create) })
 }
@@ -120,7 +122,7 @@ pub(crate) fn nameless(
 /// 1 round trip.
 fn send(client: &mut Client, call: CallId, wanted: Wanted<'_>) -> Result<(), Errno> {
     let path = match wanted.name {
-        Some(name) => client.entry_path(wanted.parent, name)?,
+        Some(name) => client.view.entry_path(wanted.parent, name)?,
         None => client.view.names.path(wanted.parent).ok_or(Errno::Stale)?,
     };
     let id = client.view.names.node(wanted.parent).map(|dir| dir.stat.id);
@@ -143,27 +145,28 @@ pub(crate) fn finish(client: &mut Client, making: Making, sent: Time, put: Rput)
     let Some(stat) = put.stat else {
         return client.fail(call, Errno::Protocol);
     };
-    let now = client.now;
-    let known = client.known(&stat, sent);
+    let now = client.view.mount.now;
+    let known = client.view.known(&stat, sent);
     let stat = Stat { leased: known.leased, ..stat };
     let node = client.learn(&stat, known);
     let created = put.before == 0;
     let mut known_name = Freshness::since(sent);
     if let Some(name) = &name {
-        known_name = client.known_own(parent, name, put.dir.as_ref(), sent);
-        if !(is_repeated && is_replaced(client, (parent, name), node)) {
+        known_name = client.view.known_own(parent, name, put.dir.as_ref(), sent);
+        if !(is_repeated && is_replaced(&client.view, &client.requests, (parent, name), node)) {
             client.view.names.link(parent, name, node);
             client.view.directories.added(parent, name, &stat, known_name, now);
         } else {
             client.view.directories.invalidate(parent);
-            client.invalidate_name(parent, name.clone());
+            client.view.invalidate_name(&mut client.outputs, parent, name.clone());
         }
-        attributes::changed(client, parent, put.dir.as_ref(), sent);
+        attributes::changed(&mut client.view, parent, put.dir.as_ref(), sent);
     }
     if created && stat.kind == Kind::Directory {
-        list::store_made(client, node, known);
+        list::store_made(&mut client.view, &client.requests, node, known);
     }
-    let is_private = open.is_some() && name.is_some() && client.config.mode.fetch.has_private_copies();
+    let is_private =
+        open.is_some() && name.is_some() && client.view.mount.config.mode.fetch.has_private_copies();
     if is_private && !created {
         // It was there, and all of it is to be fetched: the kernel opens it then.
         handles::give_back(client, Some(stat.id), put.fd, true);
@@ -173,8 +176,8 @@ pub(crate) fn finish(client: &mut Client, making: Making, sent: Time, put: Rput)
     if !created {
         client.view.files.truncate_contents(node, stat.size);
     }
-    attributes::took_effect(client, node, None, Some(&stat), sent);
-    let entry = match client.entry(node, known_name) {
+    attributes::took_effect(&mut client.view, &mut client.outputs, node, None, Some(&stat), sent);
+    let entry = match client.view.entry(node, known_name) {
         Ok(entry) => entry,
         Err(errno) => return client.fail(call, errno),
     };
@@ -184,7 +187,7 @@ pub(crate) fn finish(client: &mut Client, making: Making, sent: Time, put: Rput)
     client.view.names.hold(node);
     let handle = client.view.files.opened(node, how, put.fd);
     client.view.files.contents(node);
-    let coherency = client.coherency();
+    let coherency = client.view.coherency();
     client.view.files.observe(node, stat.version, known, &coherency);
     if is_private {
         client.view.files.set_copy(handle, Private::default(), Some(&stat));
@@ -192,16 +195,21 @@ pub(crate) fn finish(client: &mut Client, making: Making, sent: Time, put: Rput)
             open.opened_by = name.map(|name| (parent, name));
         }
     }
-    let uncached = is_private || client.config.is_uncached(how);
+    let uncached = is_private || client.view.mount.config.is_uncached(how);
     let pages = client.view.files.page_cache(node, uncached, sent, &coherency);
     client.answer(call, Answer::Created(entry, handle, pages));
 }
 
 /// Whether a reply over this connection has said that a name is another object than `node`.
-fn is_replaced(client: &Client, (parent, name): (TreeNodeId, &[u8]), node: TreeNodeId) -> bool {
-    let LinkState::Up(since) = client.link_state() else { return false };
-    let stands = client.view.names.child(parent, name).filter(|stands| *stands != node);
-    stands.and_then(|stands| client.view.names.node(stands)).is_some_and(|stands| since <= stands.observed_at)
+fn is_replaced(
+    view: &View,
+    requests: &Requests,
+    (parent, name): (TreeNodeId, &[u8]),
+    node: TreeNodeId,
+) -> bool {
+    let LinkState::Up(since) = requests.link.state else { return false };
+    let stands = view.names.child(parent, name).filter(|stands| *stands != node);
+    stands.and_then(|stands| view.names.node(stands)).is_some_and(|stands| since <= stands.observed_at)
 }
 
 pub(crate) fn failed(client: &mut Client, making: Making, errno: Errno) {
@@ -210,9 +218,9 @@ pub(crate) fn failed(client: &mut Client, making: Making, errno: Errno) {
         if let Some(name) = making.name {
             // The kernel may have it that the name is absent.
             client.view.names.remove_negative(making.parent, &name);
-            client.invalidate_name(making.parent, name);
+            client.view.invalidate_name(&mut client.outputs, making.parent, name);
         }
     }
-    let errno = attributes::gone_above(client, making.parent, errno);
+    let errno = attributes::gone_above(&mut client.view, &mut client.outputs, making.parent, errno);
     client.fail(making.call, errno);
 }

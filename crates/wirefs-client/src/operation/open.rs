@@ -4,8 +4,9 @@ use crate::call::{Answer, CallId, Caller, Invalidate, OpenHow, PageCache};
 use crate::core::Client;
 use crate::operation::{as_opened, attributes, fetch, lookup, make, publish, puts, session};
 use crate::pending::{Opening, Pending, Prefetching};
-use crate::view::prefetch::window::Joined;
-use crate::view::prefetch::window::SMALL_BYTES_MAX;
+use crate::requests::Requests;
+use crate::view::View;
+use crate::view::prefetch::window::{Joined, SMALL_BYTES_MAX};
 use wirefs_cache::{Fetch, Freshness, TreeNodeId};
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
@@ -26,22 +27,23 @@ pub(crate) fn start(
 ) -> Result<(), Errno> {
     let reads = !how.write
         && !how.truncate
-        && !client.config.is_uncached(how)
-        && !client.config.mode.validates_at_open();
-    let cached = reads && client.is_fresh(node) && client.has_first_piece(node);
+        && !client.view.mount.config.is_uncached(how)
+        && !client.view.mount.config.mode.validates_at_open();
+    let cached = reads && client.view.is_fresh(node) && client.view.has_first_piece(node);
     // A name that is about to go takes a file without an fd with it.
-    if cached && !loses_name(client, node) {
-        if client.used_ahead(node) {
+    if cached && !loses_name(&client.view, &client.requests, node) {
+        if client.view.used_ahead(&client.requests, node) {
             client.file_opened(node);
         }
-        opened(client, call, (node, None), how, NOFD, client.now);
+        opened(client, call, (node, None), how, NOFD, client.view.mount.now);
         return Ok(());
     }
-    let may_load = reads && !cached && client.is_fresh(node) && !loses_name(client, node);
-    if may_load && client.opens_stored(Joined { call, caller, node, how }) {
+    let may_load =
+        reads && !cached && client.view.is_fresh(node) && !loses_name(&client.view, &client.requests, node);
+    if may_load && client.view.opens_stored(&mut client.outputs, Joined { call, caller, node, how }) {
         return Ok(());
     }
-    if reads && !cached && client.joins(Joined { call, caller, node, how }) {
+    if reads && !cached && client.view.joins(Joined { call, caller, node, how }) {
         return Ok(());
     }
     ask(client, call, caller, node, how)?;
@@ -54,10 +56,13 @@ pub(crate) fn start(
 /// Continues an open whose contents have arrived, or will not arrive.
 pub(crate) fn go_on(client: &mut Client, joined: Joined) {
     let Joined { call, caller, node, how } = joined;
-    if client.is_fresh(node) && client.has_first_piece(node) && !loses_name(client, node) {
-        client.used_ahead(node);
+    if client.view.is_fresh(node)
+        && client.view.has_first_piece(node)
+        && !loses_name(&client.view, &client.requests, node)
+    {
+        client.view.used_ahead(&client.requests, node);
         client.file_opened(node);
-        opened(client, call, (node, None), how, NOFD, client.now);
+        opened(client, call, (node, None), how, NOFD, client.view.mount.now);
     } else if let Err(errno) = ask(client, call, caller, node, how) {
         client.fail(call, errno);
     }
@@ -70,13 +75,22 @@ fn ask(
     node: TreeNodeId,
     how: OpenHow,
 ) -> Result<(), Errno> {
-    let is_whole = client.view.names.node(node).is_some_and(|known| client.is_wholly_known(known.stat.id));
-    let uncached = client.config.is_uncached(how) || (client.config.mode.validates_at_open() && is_whole);
+    let is_whole =
+        client.view.names.node(node).is_some_and(|known| client.view.is_wholly_known(known.stat.id));
+    let uncached = client.view.mount.config.is_uncached(how)
+        || (client.view.mount.config.mode.validates_at_open() && is_whole);
     // What is a copy is cut as such.
-    let cuts = how.truncate && !client.config.mode.fetch.has_private_copies();
-    let place =
-        client.config.mode.fetch.has_private_copies().then(|| publish::place_of(client, node)).flatten();
-    let mut target = client.target(node, None)?;
+    let cuts = how.truncate && !client.view.mount.config.mode.fetch.has_private_copies();
+    let place = client
+        .view
+        .mount
+        .config
+        .mode
+        .fetch
+        .has_private_copies()
+        .then(|| publish::place_of(&client.view, node))
+        .flatten();
+    let mut target = client.view.target(node, None)?;
     // Another open file's fd may have other rights; it serves when there is no path any more.
     if client.view.names.path(node).is_some() {
         target.fd = NOFD;
@@ -84,9 +98,13 @@ fn ask(
     let writes = how.write || how.truncate;
     let is_followed = !writes
         && !uncached
-        && client.config.mode.fetch == Fetch::Blocks
+        && client.view.mount.config.mode.fetch == Fetch::Blocks
         && !client.view.files.is_writing(node);
-    let first = if is_followed { fetch::first_bytes(client, node) } else { DATA_BYTES_MAX as u64 };
+    let first = if is_followed {
+        fetch::first_bytes(&client.view, &client.requests, node)
+    } else {
+        DATA_BYTES_MAX as u64
+    };
     let request = if writes {
         let mode = make::open_mode(how)
             .and_if(cuts, PutMode::STAT)
@@ -109,12 +127,12 @@ fn ask(
 }
 
 /// Whether an own change that may remove a name of the node is in progress, or a program at the server may have removed one.
-fn loses_name(client: &Client, node: TreeNodeId) -> bool {
-    if client.is_place_contended(node) {
+fn loses_name(view: &View, requests: &Requests, node: TreeNodeId) -> bool {
+    if view.is_place_contended(node) {
         return true;
     }
-    let links = client.view.names.links(node);
-    client.requests.any(|pending| match pending {
+    let links = view.names.links(node);
+    requests.any(|pending| match pending {
         Pending::Remove(removing) => links.contains(&removing.place()),
         Pending::Rename(renaming) => links.contains(&renaming.replaced()),
         _ => false,
@@ -131,9 +149,9 @@ fn opened(
 ) {
     client.view.names.hold(node);
     // From now on the open file keeps the contents, which no longer count as prefetched.
-    client.used_ahead(node);
+    client.view.used_ahead(&client.requests, node);
     let handle = client.view.files.opened(node, how, fd);
-    if client.config.mode.fetch.has_private_copies() {
+    if client.view.mount.config.mode.fetch.has_private_copies() {
         if let Some(open) = client.view.files.open_mut(handle) {
             open.opened_by = place;
         }
@@ -143,21 +161,21 @@ fn opened(
     if fd == NOFD && !how.write {
         as_opened::keep(client, node, handle);
     }
-    let uncached = client.config.is_uncached(how);
-    let coherency = client.coherency();
+    let uncached = client.view.mount.config.is_uncached(how);
+    let coherency = client.view.coherency();
     let pages = client.view.files.page_cache(node, uncached, sent, &coherency);
     let pages = match pages {
-        _ if !uncached && client.view.files.is_moving(node, client.now) => PageCache::Avoid,
-        PageCache::Keep if closes_quietly(client, node, how) => PageCache::Quiet,
-        PageCache::Bypass if closes_quietly(client, node, how) => PageCache::QuietBypass,
+        _ if !uncached && client.view.files.is_moving(node, client.view.mount.now) => PageCache::Avoid,
+        PageCache::Keep if closes_quietly(&client.view, node, how) => PageCache::Quiet,
+        PageCache::Bypass if closes_quietly(&client.view, node, how) => PageCache::QuietBypass,
         _ => pages,
     };
     client.answer(call, Answer::Opened(handle, pages));
 }
 
 /// Whether the kernel may close descriptors without a flush: nothing is written through the file, and no program has locked it.
-fn closes_quietly(client: &Client, node: TreeNodeId, how: OpenHow) -> bool {
-    how.only_reads() && client.config.mode.takes_leases() && !client.view.files.was_locked(node)
+fn closes_quietly(view: &View, node: TreeNodeId, how: OpenHow) -> bool {
+    how.only_reads() && view.mount.config.mode.takes_leases() && !view.files.was_locked(node)
 }
 
 pub(crate) fn finish_reading(client: &mut Client, opening: Opening, sent: Time, got: Rget, last: bool) {
@@ -184,10 +202,17 @@ pub(crate) fn finish_writing(client: &mut Client, opening: Opening, sent: Time, 
         client.view.files.write_answered(node, 0);
         client.view.files.truncate_contents(node, 0);
         // As of a write: the kernel goes on to believe the mode that it knew.
-        if puts::has_set_id(client, node) {
-            client.invalidate(Invalidate::Node { node, offset: -1, length: 0 });
+        if puts::has_set_id(&client.view, node) {
+            client.outputs.invalidate(Invalidate::Node { node, offset: -1, length: 0 });
         }
-        attributes::took_effect(client, node, Some(put.before), put.stat.as_ref(), sent);
+        attributes::took_effect(
+            &mut client.view,
+            &mut client.outputs,
+            node,
+            Some(put.before),
+            put.stat.as_ref(),
+            sent,
+        );
     } else if let Some(stat) = put.stat {
         client.refresh(&stat, sent);
     }
@@ -217,12 +242,12 @@ pub(crate) fn ask_ahead(
     let node = client.learn(&entry.stat, attributes);
     client.view.names.link(dir, &entry.name, node);
     // By its name: what is asked for by an open file's fd, and is not to be kept open, closes that.
-    let Ok(target) = client.target(node, None).map(|target| Target { fd: NOFD, ..target }) else {
+    let Ok(target) = client.view.target(node, None).map(|target| Target { fd: NOFD, ..target }) else {
         client.view.names.evict_if_unused(node);
         return None;
     };
     client.view.names.hold(node);
-    client.prefetch.counted.asked += 1;
+    client.view.prefetch.counted.asked += 1;
     let mode = GetMode::STAT.and(GetMode::DATA).and(GetMode::WHOLE);
     let get = Tget { target, mode, nmsgs: 1, offset: 0, count: SMALL_BYTES_MAX };
     client.send(Request::Get(get), Pending::Prefetch(Prefetching { node }));
@@ -232,15 +257,17 @@ pub(crate) fn ask_ahead(
 /// The contents that were asked for ahead are here.
 pub(crate) fn came_ahead(client: &mut Client, ahead: Prefetching, sent: Time, got: Rget, last: bool) {
     let (node, bytes) = (ahead.node, got.data.0.len() as u64);
-    client.prefetch.counted.bytes += bytes;
+    client.view.prefetch.counted.bytes += bytes;
     let is_whole = got.mode.has(GotMode::DATA) && last && !got.mode.has(GotMode::MORE);
     if let Some(stat) = got.stat.filter(|_| is_whole) {
-        let was_known = client.is_wholly_known(stat.id);
+        let was_known = client.view.is_wholly_known(stat.id);
         client.refresh(&stat, sent);
-        let known = client.known(&stat, sent);
+        let known = client.view.known(&stat, sent);
         let is_it = client.view.names.of_file(stat.id) == Some(node);
-        let is_taken = is_it && !was_known && lookup::remember(client, node, &stat, &got.data.0, known);
-        client.fetched_file(node, bytes, !is_taken);
+        let is_taken = is_it
+            && !was_known
+            && lookup::remember(&mut client.view, &client.requests, node, &stat, &got.data.0, known);
+        client.view.fetched_file(node, bytes, !is_taken);
     }
     not_ahead(client, ahead);
 }
@@ -249,5 +276,5 @@ pub(crate) fn came_ahead(client: &mut Client, ahead: Prefetching, sent: Time, go
 pub(crate) fn not_ahead(client: &mut Client, ahead: Prefetching) {
     client.contents_came(ahead.node);
     client.view.names.release(ahead.node);
-    client.drop_if_gone(ahead.node);
+    client.view.drop_if_gone(ahead.node);
 }

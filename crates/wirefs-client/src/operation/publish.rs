@@ -5,9 +5,9 @@ use crate::call::{Handle, Invalidate};
 use crate::core::Client;
 use crate::operation::{attributes, conflict_copies, handles};
 use crate::pending::{Pending, PublishStep, Publishing};
+use crate::view::View;
 use crate::view::files::{Base, Private};
-use crate::view::publications::AfterPublishing;
-use crate::view::publications::Publication;
+use crate::view::publications::{AfterPublishing, Publication};
 use wirefs_cache::TreeNodeId;
 use wirefs_op::limits::NAME_BYTES_MAX;
 use wirefs_op::message::put::{Create, PutMode, Rput, Tput};
@@ -31,17 +31,17 @@ pub(crate) fn start(
 ) {
     let Some(stat) = client.view.names.node(node).map(|known| known.stat) else { return };
     client.change_begins(node, 0);
-    client.copies.publications.next += 1;
-    let number = client.copies.publications.next;
+    client.view.files.copies.publications.next += 1;
+    let number = client.view.files.copies.publications.next;
     let opened_by = client.view.files.open(handle).and_then(|open| open.opened_by.clone());
     let (temporary, tries, left, error) = (None, 0, 0, None);
     let publication =
         Publication { node, handle, copy, then, stat, opened_by, temporary, tries, left, error };
-    client.copies.publications.under_way.insert(number, publication);
-    if place(client, number).is_none() {
+    client.view.files.copies.publications.under_way.insert(number, publication);
+    if place(&client.view, number).is_none() {
         // The file is out of reach.
         end(client, number);
-    } else if is_replaceable(client, &stat) || !is_named(client, node) {
+    } else if is_replaceable(&client.view, &stat) || !is_named(&client.view, node) {
         make(client, number);
     } else {
         in_place(client, number);
@@ -49,30 +49,30 @@ pub(crate) fn start(
 }
 
 /// Whether a new file can be made that differs from it in its number only.
-fn is_replaceable(client: &Client, stat: &Stat) -> bool {
-    let is_ours = client.attachment.acts_for_callers || stat.uid == client.attachment.uid;
+fn is_replaceable(view: &View, stat: &Stat) -> bool {
+    let is_ours = view.mount.attachment.acts_for_callers || stat.uid == view.mount.attachment.uid;
     stat.nlink <= 1 && stat.without_xattrs && is_ours
 }
 
 /// Whether the file itself can still be reached. Else its name is another file's, which is replaced.
-fn is_named(client: &Client, node: TreeNodeId) -> bool {
-    client.view.names.node(node).is_some_and(wirefs_cache::TreeNode::is_named)
+fn is_named(view: &View, node: TreeNodeId) -> bool {
+    view.names.node(node).is_some_and(wirefs_cache::TreeNode::is_named)
 }
 
 /// The name that a file has.
-pub(crate) fn place_of(client: &Client, node: TreeNodeId) -> Option<(TreeNodeId, Vec<u8>)> {
-    client.view.names.links(node).into_iter().next()
+pub(crate) fn place_of(view: &View, node: TreeNodeId) -> Option<(TreeNodeId, Vec<u8>)> {
+    view.names.links(node).into_iter().next()
 }
 
 /// The name that a copy is published by: the file's, else the one that it was opened by, which others gave to another file.
-fn place(client: &Client, number: u64) -> Option<(TreeNodeId, Vec<u8>)> {
-    let publication = client.copies.publications.under_way.get(&number)?;
+fn place(view: &View, number: u64) -> Option<(TreeNodeId, Vec<u8>)> {
+    let publication = view.files.copies.publications.under_way.get(&number)?;
     let (node, handle) = (publication.node, publication.handle);
-    let opened_by = match client.view.files.open(handle) {
+    let opened_by = match view.files.open(handle) {
         Some(open) => open.opened_by.clone(),
         None => publication.opened_by.clone(),
     };
-    opened_by.map(|opened_by| place_of(client, node).unwrap_or(opened_by))
+    opened_by.map(|opened_by| place_of(view, node).unwrap_or(opened_by))
 }
 
 /// A name beside `name` that programs do not choose.
@@ -87,23 +87,23 @@ fn put(target: Target, mode: PutMode) -> Tput {
 }
 
 fn send(client: &mut Client, number: u64, step: PublishStep, request: Request) {
-    if let Some(publication) = client.copies.publications.under_way.get_mut(&number) {
+    if let Some(publication) = client.view.files.copies.publications.under_way.get_mut(&number) {
         publication.left += 1;
     }
     client.send(request, Pending::Publish(Publishing { number, step }));
 }
 
 fn make(client: &mut Client, number: u64) {
-    client.copies.publications.names += 1;
-    let serial = client.copies.publications.names;
-    let Some(publication) = client.copies.publications.under_way.get_mut(&number) else { return };
+    client.view.files.copies.publications.names += 1;
+    let serial = client.view.files.copies.publications.names;
+    let Some(publication) = client.view.files.copies.publications.under_way.get_mut(&number) else { return };
     let stat = publication.stat;
     publication.tries += 1;
     let first = publication.copy.pieces().into_iter().next();
-    let Some((parent, name)) = place(client, number) else { return end(client, number) };
+    let Some((parent, name)) = place(&client.view, number) else { return end(client, number) };
     let temporary = name_beside(&name, serial, stat.id.ino);
-    let Ok(place) = client.place(parent, &temporary) else { return in_place(client, number) };
-    if let Some(publication) = client.copies.publications.under_way.get_mut(&number) {
+    let Ok(place) = client.view.place(parent, &temporary) else { return in_place(client, number) };
+    if let Some(publication) = client.view.files.copies.publications.under_way.get_mut(&number) {
         publication.temporary = Some((parent, temporary));
     }
     let cred = Cred { uid: stat.uid, gid: stat.gid, umask: 0 };
@@ -131,13 +131,13 @@ fn make(client: &mut Client, number: u64) {
 
 /// The new file is there, with its first data.
 fn fill(client: &mut Client, number: u64, made: &Rput) {
-    let Some(publication) = client.copies.publications.under_way.get(&number) else { return };
+    let Some(publication) = client.view.files.copies.publications.under_way.get(&number) else { return };
     let Some((parent, temporary)) = publication.temporary.clone() else { return };
     let pieces = publication.copy.pieces();
     let set = SetStat { size: Some(publication.copy.size()), ..publication.copy.times };
     let written = pieces.first().map_or(0, |(at, data)| at + data.len() as u64);
     let is_done = set.size == Some(written) && publication.copy.times.is_empty();
-    let Ok(path) = client.entry_path(parent, &temporary) else { return end(client, number) };
+    let Ok(path) = client.view.entry_path(parent, &temporary) else { return end(client, number) };
     let target = Target { path, fd: made.fd, id: made.stat.map(|stat| stat.id) };
     for (offset, data) in pieces.into_iter().skip(1) {
         let mode = PutMode::DATA.and_if(made.fd != NOFD, PutMode::MORE);
@@ -165,19 +165,21 @@ impl PublishStep {
 
 /// Moves the new file to its place once all of it is there.
 fn filled(client: &mut Client, number: u64) {
-    let Some(publication) = client.copies.publications.under_way.get(&number) else { return };
+    let Some(publication) = client.view.files.copies.publications.under_way.get(&number) else { return };
     if publication.left == 0 {
         take_place(client, number, PublishStep::Exchange);
     }
 }
 
 fn take_place(client: &mut Client, number: u64, how: PublishStep) {
-    let Some(publication) = client.copies.publications.under_way.get(&number) else { return };
+    let Some(publication) = client.view.files.copies.publications.under_way.get(&number) else { return };
     let error = publication.error;
     let Some(temporary) = publication.temporary.clone() else { return end(client, number) };
     // Its name may have changed, or gone, while it was written.
-    let Some(place) = place(client, number).filter(|_| error.is_none()) else { return undo(client, number) };
-    let (from, to) = (client.place(temporary.0, &temporary.1), client.place(place.0, &place.1));
+    let Some(place) = place(&client.view, number).filter(|_| error.is_none()) else {
+        return undo(client, number);
+    };
+    let (from, to) = (client.view.place(temporary.0, &temporary.1), client.view.place(place.0, &place.1));
     match (from, to) {
         (Ok(from), Ok(to)) => {
             let rename = Trename { from, to, flags: how.flags() };
@@ -189,27 +191,27 @@ fn take_place(client: &mut Client, number: u64, how: PublishStep) {
 
 /// Removes the new file, which is useless.
 fn undo(client: &mut Client, number: u64) {
-    let publication = client.copies.publications.under_way.get_mut(&number);
+    let publication = client.view.files.copies.publications.under_way.get_mut(&number);
     let temporary = publication.and_then(|publication| publication.temporary.take());
-    if let Some(Ok(place)) = temporary.map(|(parent, name)| client.place(parent, &name)) {
+    if let Some(Ok(place)) = temporary.map(|(parent, name)| client.view.place(parent, &name)) {
         client.send(Request::Remove(Tremove { place, directory: false }), Pending::IGNORE);
     }
     end(client, number);
 }
 
 fn failed_for_good(client: &mut Client, number: u64, errno: Errno) {
-    if let Some(publication) = client.copies.publications.under_way.get_mut(&number) {
+    if let Some(publication) = client.view.files.copies.publications.under_way.get_mut(&number) {
         publication.error.get_or_insert(errno);
     }
     undo(client, number);
 }
 
 fn in_place(client: &mut Client, number: u64) {
-    let Some(publication) = client.copies.publications.under_way.get(&number) else { return };
+    let Some(publication) = client.view.files.copies.publications.under_way.get(&number) else { return };
     let (node, handle, times) = (publication.node, publication.handle, publication.copy.times);
     let (pieces, size) = (publication.copy.pieces(), publication.copy.size());
     let has_holes = publication.copy.ranges().first_gap(0, size).is_some();
-    let target = match client.target(node, Some(handle)) {
+    let target = match client.view.target(node, Some(handle)) {
         Ok(target) => target,
         Err(errno) => return failed_for_good(client, number, errno),
     };
@@ -233,7 +235,7 @@ fn in_place(client: &mut Client, number: u64) {
 /// Carries on with a reply to a Tput.
 pub(crate) fn was_put(client: &mut Client, publishing: Publishing, sent: Time, asked: &Request, put: &Rput) {
     let Publishing { number, step } = publishing;
-    let Some(publication) = client.copies.publications.under_way.get_mut(&number) else { return };
+    let Some(publication) = client.view.files.copies.publications.under_way.get_mut(&number) else { return };
     publication.left -= 1;
     let node = publication.node;
     if matches!(asked, Request::Put(asked) if (put.count as usize) < asked.data.0.len()) {
@@ -244,7 +246,14 @@ pub(crate) fn was_put(client: &mut Client, publishing: Publishing, sent: Time, a
         PublishStep::Make | PublishStep::Fill => filled(client, number),
         PublishStep::Write => {
             let is_done = publication.left == 0;
-            attributes::took_effect(client, node, Some(put.before), put.stat.as_ref(), sent);
+            attributes::took_effect(
+                &mut client.view,
+                &mut client.outputs,
+                node,
+                Some(put.before),
+                put.stat.as_ref(),
+                sent,
+            );
             if is_done {
                 end(client, number);
             }
@@ -258,16 +267,16 @@ pub(crate) fn was_put(client: &mut Client, publishing: Publishing, sent: Time, a
 /// The new file has taken its place.
 pub(crate) fn was_moved(client: &mut Client, publishing: Publishing, sent: Time, renamed: &Rrename) {
     let Publishing { number, step } = publishing;
-    let Some(publication) = client.copies.publications.under_way.get_mut(&number) else { return };
+    let Some(publication) = client.view.files.copies.publications.under_way.get_mut(&number) else { return };
     publication.left -= 1;
     let temporary = publication.temporary.take();
     let (handle, base) = (publication.handle, publication.copy.base);
-    let (node, now) = (publication.node, client.now);
+    let (node, now) = (publication.node, client.view.mount.now);
     let (ranges, size) = (publication.copy.ranges().clone(), publication.copy.size());
-    let place = place(client, number);
+    let place = place(&client.view, number);
     if let Some((parent, name)) = temporary {
         client.view.names.unlink(parent, &name);
-        let gone = client.known_own(parent, &name, renamed.from_dir.as_ref(), sent);
+        let gone = client.view.known_own(parent, &name, renamed.from_dir.as_ref(), sent);
         client.view.directories.removed(parent, &name, gone, now);
         if let Some((_, replaced)) = place.as_ref().filter(|_| step == PublishStep::Exchange) {
             conflict_copies::start(client, parent, (name, replaced.clone()), base);
@@ -276,7 +285,7 @@ pub(crate) fn was_moved(client: &mut Client, publishing: Publishing, sent: Time,
     let Some(stat) = renamed.stat.filter(|stat| stat.kind == Kind::File) else {
         return lost_place(client, number, (node, place), renamed, sent);
     };
-    let known = client.known(&stat, sent);
+    let known = client.view.known(&stat, sent);
     if let Some(copy) = client.view.files.open_mut(handle).and_then(|open| open.copy.as_mut()) {
         copy.base = Some(Base::of(&stat));
     }
@@ -297,13 +306,13 @@ pub(crate) fn was_moved(client: &mut Client, publishing: Publishing, sent: Time,
     if let Some((parent, name)) =
         place.filter(|(dir, name)| !client.view.directories.is_changed_since(*dir, name, sent))
     {
-        let there = client.known_own(parent, &name, renamed.to_dir.as_ref(), sent);
+        let there = client.view.known_own(parent, &name, renamed.to_dir.as_ref(), sent);
         client.view.directories.added(parent, &name, &stat, there, now);
-        attributes::changed(client, parent, renamed.to_dir.as_ref(), sent);
+        attributes::changed(&mut client.view, parent, renamed.to_dir.as_ref(), sent);
         // Others had given it to another file meanwhile.
         if client.view.names.child(parent, &name) != Some(node) {
             client.view.names.link(parent, &name, node);
-            client.invalidate_name(parent, name);
+            client.view.invalidate_name(&mut client.outputs, parent, name);
         }
     }
     if ranges.cached_to(0, size) >= size && stat.size == size {
@@ -311,7 +320,7 @@ pub(crate) fn was_moved(client: &mut Client, publishing: Publishing, sent: Time,
     } else {
         client.view.files.invalidate_contents(node);
     }
-    client.invalidate(Invalidate::Node { node, offset: -1, length: 0 });
+    client.outputs.invalidate(Invalidate::Node { node, offset: -1, length: 0 });
     end(client, number);
 }
 
@@ -323,26 +332,26 @@ fn lost_place(
     renamed: &Rrename,
     sent: Time,
 ) {
-    attributes::changed(client, node, None, sent);
+    attributes::changed(&mut client.view, node, None, sent);
     client.view.files.invalidate_contents(node);
     if let Some((parent, name)) = place {
-        let now = client.now;
+        let now = client.view.mount.now;
         client.view.directories.changed(parent, now);
-        attributes::changed(client, parent, renamed.to_dir.as_ref(), sent);
-        client.invalidate_name(parent, name);
+        attributes::changed(&mut client.view, parent, renamed.to_dir.as_ref(), sent);
+        client.view.invalidate_name(&mut client.outputs, parent, name);
     }
-    client.invalidate(Invalidate::Node { node, offset: -1, length: 0 });
+    client.outputs.invalidate(Invalidate::Node { node, offset: -1, length: 0 });
     end(client, number);
 }
 
 /// A request of it failed.
 pub(crate) fn failed(client: &mut Client, publishing: Publishing, errno: Errno) {
     let Publishing { number, step } = publishing;
-    let Some(publication) = client.copies.publications.under_way.get_mut(&number) else { return };
+    let Some(publication) = client.view.files.copies.publications.under_way.get_mut(&number) else { return };
     publication.left -= 1;
     let node = publication.node;
-    let is_named = is_named(client, node);
-    let Some(publication) = client.copies.publications.under_way.get_mut(&number) else { return };
+    let is_named = is_named(&client.view, node);
+    let Some(publication) = client.view.files.copies.publications.under_way.get_mut(&number) else { return };
     match (step, errno) {
         (PublishStep::Make, Errno::Exists) if publication.tries < NAMES_MAX => make(client, number),
         // The directory, or the owner, is not ours to make files in, or for.
@@ -374,7 +383,7 @@ pub(crate) fn failed(client: &mut Client, publishing: Publishing, errno: Errno) 
 
 /// Ends a publication. A failed one leaves its copy to be published later.
 fn end(client: &mut Client, number: u64) {
-    let Some(publication) = client.copies.publications.under_way.remove(&number) else { return };
+    let Some(publication) = client.view.files.copies.publications.under_way.remove(&number) else { return };
     let Publication { node, handle, then, error, .. } = publication;
     client.view.files.write_answered(node, 0);
     let copy = client.view.files.open_mut(handle).and_then(|open| open.copy.as_mut());

@@ -3,6 +3,7 @@
 use crate::call::{CallId, Caller, Handle};
 use crate::core::Client;
 use crate::pending::{Pending, Writing};
+use crate::view::View;
 use bytes::Bytes;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::limits::DATA_BYTES_MAX;
@@ -28,7 +29,7 @@ pub(crate) fn behind(
     data: &Bytes,
     kills_privileges: bool,
 ) -> Result<(), Errno> {
-    let target = client.target(node, Some(handle))?;
+    let target = client.view.target(node, Some(handle))?;
     let mode = PutMode::DATA.and_if(kills_privileges, PutMode::KILL_PRIVILEGES);
     for (index, at) in (0..data.len()).step_by(DATA_BYTES_MAX).enumerate() {
         let piece = data.slice(at..data.len().min(at + DATA_BYTES_MAX));
@@ -85,7 +86,7 @@ pub(crate) fn send(
     client.change_begins(node, bytes);
     if is_ahead {
         client.view.files.set_ahead(node);
-        client.exclusive.unconfirmed.issued(bytes, 0);
+        client.view.exclusive.unconfirmed.issued(bytes, 0);
     }
     let end = (!mode.has(PutMode::APPEND)).then_some(offset + bytes);
     if let Some(end) = end {
@@ -97,6 +98,6 @@ pub(crate) fn send(
 }
 
 /// Whether it is known to have set-id bits.
-pub(crate) fn has_set_id(client: &Client, node: TreeNodeId) -> bool {
-    client.view.names.node(node).is_some_and(|known| known.stat.mode & 0o6000 != 0)
+pub(crate) fn has_set_id(view: &View, node: TreeNodeId) -> bool {
+    view.names.node(node).is_some_and(|known| known.stat.mode & 0o6000 != 0)
 }

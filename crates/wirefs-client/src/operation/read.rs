@@ -4,6 +4,7 @@ use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
 use crate::operation::{as_opened, coalesce, fetch};
 use crate::pending::{Exact, Pending};
+use crate::view::View;
 use crate::view::files::Reader;
 use bytes::{Bytes, BytesMut};
 use wirefs_cache::TreeNodeId;
@@ -28,7 +29,7 @@ pub(crate) fn start(
 ) -> Result<(), Errno> {
     // Of an open file that goes past the pages none are there afterwards.
     let how = client.view.files.open(handle).map(|open| open.how);
-    if how.is_none_or(|how| !client.config.is_uncached(how)) {
+    if how.is_none_or(|how| !client.view.mount.config.is_uncached(how)) {
         client.view.files.kernel_uses(node);
     }
     if let Err(errno) = read(client, call, node, handle, offset, count) {
@@ -50,13 +51,14 @@ fn read(
         return Ok(());
     }
     let open = client.view.files.open(handle).ok_or(Errno::BadDescriptor)?;
-    if open.how.direct || !client.config.mode.fetch.is_cached() {
+    if open.how.direct || !client.view.mount.config.mode.fetch.is_cached() {
         return exactly(client, call, node, handle, offset, count);
     }
     let end = offset.checked_add(u64::from(count)).ok_or(Errno::Invalid)?;
-    let reader = Reader { call, handle, start: offset, end, since: client.now, tries: 0, opens: None };
+    let reader =
+        Reader { call, handle, start: offset, end, since: client.view.mount.now, tries: 0, opens: None };
     client.view.files.contents(node);
-    let answer = fetch::try_read(client, node, &reader);
+    let answer = fetch::try_read(&mut client.view, node, &reader);
     let missing = answer.is_none();
     if missing {
         coalesce::send(client, node);
@@ -73,7 +75,7 @@ fn read(
     }
     let wire_bytes = client.requests.incoming.bdp_bytes();
     let size = client.view.names.node(node).map_or(0, |known| known.stat.size);
-    let is_ahead = client.config.mode.fetch.prefetches();
+    let is_ahead = client.view.mount.config.mode.fetch.prefetches();
     let most = if is_ahead { client.view.files.read_ahead_bytes_max() } else { 0 };
     let wanted = match client.view.files.open_mut(handle) {
         Some(open) => {
@@ -81,7 +83,7 @@ fn read(
         }
         None => end,
     };
-    forget_behind(client, node, handle);
+    forget_behind(&mut client.view, node, handle);
     if missing {
         client.view.files.contents(node).readers.push(reader);
         let asked = fetch::ask(client, node, handle, (offset, end), true);
@@ -91,7 +93,7 @@ fn read(
         }
     }
     // Ahead in large steps only: a request for each block read would cost more than it brings.
-    let gap = fetch::next_gap(client, node, end, wanted);
+    let gap = fetch::next_gap(&client.view, node, end, wanted);
     if gap.is_some_and(|(from, _)| wanted == size || wanted - from >= (wanted - end) / 4) {
         fetch::ask(client, node, handle, (end, wanted), false)?;
     }
@@ -99,13 +101,13 @@ fn read(
 }
 
 /// Evicts data behind a sequential reader: a file that is read once would push all other contents out of memory.
-fn forget_behind(client: &mut Client, node: TreeNodeId, handle: Handle) {
-    if client.view.files.is_writing(node) || !client.view.files.may_kernel_have(node) {
+fn forget_behind(view: &mut View, node: TreeNodeId, handle: Handle) {
+    if view.files.is_writing(node) || !view.files.may_kernel_have(node) {
         return;
     }
-    let behind = client.view.files.open_mut(handle).and_then(|open| open.ahead.take_passed());
+    let behind = view.files.open_mut(handle).and_then(|open| open.ahead.take_passed());
     if let Some((from, to)) = behind {
-        client.view.files.forget_part(node, from, to);
+        view.files.forget_part(node, from, to);
     }
 }
 
@@ -117,7 +119,7 @@ pub(crate) fn exactly(
     offset: u64,
     count: u32,
 ) -> Result<(), Errno> {
-    let target = client.target(node, Some(handle))?;
+    let target = client.view.target(node, Some(handle))?;
     let mode = GetMode::DATA
         .and_if(target.fd != NOFD, GetMode::MORE)
         .and_if(client.view.files.is_writing(node), GetMode::ORDERED);

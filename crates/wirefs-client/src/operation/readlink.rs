@@ -11,18 +11,18 @@ use wirefs_op::{Errno, Request, Time};
 /// # Cost
 /// 0 round trips when the lookup brought the target, else 1.
 pub(crate) fn start(client: &mut Client, call: CallId, node: TreeNodeId) -> Result<(), Errno> {
-    if client.is_fresh(node)
+    if client.view.is_fresh(node)
         && let Some(size) = client.view.names.node(node).map(|node| node.stat.size).filter(|size| *size > 0)
         && let Some(target) = client.view.files.known(node).and_then(|contents| contents.ranges.read(0, size))
     {
-        client.used_ahead(node);
+        client.view.used_ahead(&client.requests, node);
         client.answer(call, Answer::Data(target));
         return Ok(());
     }
-    if client.is_fresh(node) && client.reads_stored_link(call, node) {
+    if client.view.is_fresh(node) && client.view.reads_stored_link(&mut client.outputs, call, node) {
         return Ok(());
     }
-    let target = client.target(node, None)?;
+    let target = client.view.target(node, None)?;
     let mode = GetMode::STAT.and(GetMode::DATA);
     let get = Tget { target, mode, nmsgs: 1, offset: 0, count: TARGET_BYTES_MAX as u32 };
     client.send(Request::Get(get), Pending::Readlink(Linkreading { call, node }));

@@ -1,15 +1,15 @@
 //! Changes that the server rejected although their calls had returned success: the driver quarantines them with their data.
 
-use crate::core::Client;
-use crate::output::{ChangeFact, Note, Output};
+use crate::output::{ChangeFact, Note, Output, Outputs};
 use crate::pending::Pending;
 use crate::requests::Outstanding;
+use crate::view::View;
 use wirefs_op::message::put::{PutMode, Rput};
 use wirefs_op::{Errno, NOTAG, Reply, Request, Timestamp};
 
 /// Quarantines a change that the server rejected, or of whose data it wrote only a part.
-pub(crate) fn watch(client: &mut Client, outstanding: &Outstanding, reply: &Reply) {
-    note(client, outstanding, reply);
+pub(crate) fn watch(view: &mut View, outputs: &mut Outputs, outstanding: &Outstanding, reply: &Reply) {
+    note(view, outputs, outstanding, reply);
     let errno = match (reply, &outstanding.request, &outstanding.pending) {
         (Reply::Error(error), ..) => error.errno,
         (Reply::Put(Rput { count, .. }), Request::Put(put), Pending::Write(_))
@@ -19,14 +19,14 @@ pub(crate) fn watch(client: &mut Client, outstanding: &Outstanding, reply: &Repl
         }
         _ => return,
     };
-    keep(client, &outstanding.pending, outstanding.number, &outstanding.request, Some(errno));
+    keep(view, outputs, &outstanding.pending, outstanding.number, &outstanding.request, Some(errno));
 }
 
 /// Notes facts about a change in the journal, for a replay by a process that has not seen the reply.
-fn note(client: &mut Client, outstanding: &Outstanding, reply: &Reply) {
-    let Some(number) = outstanding.number.filter(|_| client.config.journal) else { return };
+fn note(view: &mut View, outputs: &mut Outputs, outstanding: &Outstanding, reply: &Reply) {
+    let Some(number) = outstanding.number.filter(|_| view.mount.config.journal) else { return };
     if let Some(at) = latest(reply) {
-        client.note_changed(at, outstanding.told_since);
+        view.note_changed(outputs, at, outstanding.told_since);
     }
     let said = match (reply, &outstanding.request) {
         (_, Request::Lock(_)) => None,
@@ -40,7 +40,7 @@ fn note(client: &mut Client, outstanding: &Outstanding, reply: &Reply) {
         _ => None,
     };
     if let Some(said) = said {
-        client.output(Output::JournalNote(Note::Fact(number, said)));
+        outputs.push(Output::JournalNote(Note::Fact(number, said)));
     }
 }
 
@@ -60,7 +60,8 @@ fn latest(reply: &Reply) -> Option<Timestamp> {
 }
 
 pub(crate) fn keep(
-    client: &mut Client,
+    view: &mut View,
+    outputs: &mut Outputs,
     pending: &Pending,
     number: Option<u64>,
     request: &Request,
@@ -69,13 +70,13 @@ pub(crate) fn keep(
     let is_journaled = match pending {
         Pending::Confirm(_) => true,
         // Its file may have been closed while there was room.
-        Pending::Write(writing) => writing.is_background() && client.has_journal(),
+        Pending::Write(writing) => writing.is_background() && view.has_journal(),
         _ => false,
     };
     let Some(number) = number.filter(|_| is_journaled) else { return };
-    client.output(Output::Refused(number, request.encode(NOTAG), errno));
+    outputs.push(Output::Refused(number, request.encode(NOTAG), errno));
     // For the others, their undoing notes it.
     if let (Pending::Write(_), Request::Put(put)) = (pending, request) {
-        client.note_late(request.name(), put.target.path.clone(), errno.unwrap_or(Errno::Io));
+        view.note_late(request.name(), put.target.path.clone(), errno.unwrap_or(Errno::Io));
     }
 }

@@ -17,10 +17,10 @@ pub(crate) fn start(
     name: &[u8],
     directory: bool,
 ) -> Result<(), Errno> {
-    if directory && conflict_copies::holds_up(client, call, parent, name) {
+    if directory && conflict_copies::holds_up(&mut client.view, call, parent, name) {
         return Ok(());
     }
-    let place = client.place(parent, name)?;
+    let place = client.view.place(parent, name)?;
     handles::keep_alive(client, parent, name);
     let removing =
         Removing { call, parent, name: name.to_vec(), node: client.view.names.child(parent, name) };
@@ -30,24 +30,24 @@ pub(crate) fn start(
 
 pub(crate) fn finish(client: &mut Client, removing: Removing, sent: Time, removed: Rremove) {
     let Removing { call, parent, name, node } = removing;
-    let now = client.now;
+    let now = client.view.mount.now;
     let meant = client.view.names.child(parent, &name);
     if let Some(meant) = meant {
         // Link count and ctime changed; the reply does not bring them.
-        attributes::changed(client, meant, None, sent);
+        attributes::changed(&mut client.view, meant, None, sent);
         client.view.directories.invalidate(meant);
     }
     if meant == node {
         if let Some(node) = client.view.names.unlink(parent, &name) {
             client.view.files.publish_nowhere(node);
         }
-        let known = client.known_own(parent, &name, removed.dir.as_ref(), sent);
+        let known = client.view.known_own(parent, &name, removed.dir.as_ref(), sent);
         client.view.directories.removed(parent, &name, known, now);
     } else {
         // It was given anew meanwhile, before the removal or behind it: where the reply was lost, a lookup overtakes what was done long ago.
         client.view.directories.changed(parent, now);
     }
-    attributes::changed(client, parent, removed.dir.as_ref(), sent);
+    attributes::changed(&mut client.view, parent, removed.dir.as_ref(), sent);
     list::renew(client, parent);
     client.answer(call, Answer::Done);
 }
@@ -56,6 +56,6 @@ pub(crate) fn failed(client: &mut Client, removing: Removing, errno: Errno) {
     if matches!(errno, Errno::NotFound | Errno::Stale | Errno::IsDirectory | Errno::NotDirectory) {
         client.view.directories.invalidate(removing.parent);
     }
-    let errno = attributes::gone_above(client, removing.parent, errno);
+    let errno = attributes::gone_above(&mut client.view, &mut client.outputs, removing.parent, errno);
     client.fail(removing.call, errno);
 }

@@ -3,7 +3,9 @@
 use crate::call::{Answer, CallId};
 use crate::core::Client;
 use crate::operation::{attributes, handles};
+use crate::output::Outputs;
 use crate::pending::{Pending, Renaming};
+use crate::view::View;
 use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::message::rename::{EXCHANGE, Rrename, Trename};
 use wirefs_op::{Errno, Kind, Request, Stat, Time};
@@ -17,7 +19,8 @@ pub(crate) fn start(
     to: (TreeNodeId, &[u8]),
     flags: u32,
 ) -> Result<(), Errno> {
-    let rename = Trename { from: client.place(from.0, from.1)?, to: client.place(to.0, to.1)?, flags };
+    let rename =
+        Trename { from: client.view.place(from.0, from.1)?, to: client.view.place(to.0, to.1)?, flags };
     handles::keep_alive(client, to.0, to.1);
     let moved = client.view.names.child(from.0, from.1);
     let renaming =
@@ -31,7 +34,7 @@ pub(crate) fn finish(client: &mut Client, renaming: Renaming, sent: Time, rename
     if let Some(moving) = moving {
         client.view.files.write_answered(moving, 0);
     }
-    let now = client.now;
+    let now = client.view.mount.now;
     let exchange = flags & EXCHANGE != 0;
     let moved = client.view.names.child(from.0, &from.1);
     let replaced = client.view.names.child(to.0, &to.1).filter(|replaced| Some(*replaced) != moved);
@@ -58,20 +61,20 @@ pub(crate) fn finish(client: &mut Client, renaming: Renaming, sent: Time, rename
         client.view.names.unlink(from.0, &from.1);
     }
     if let Some(replaced) = replaced {
-        attributes::changed(client, replaced, None, sent);
+        attributes::changed(&mut client.view, replaced, None, sent);
         client.view.files.publish_nowhere(replaced);
     }
     if let (Some(moved), Some(stat)) = (moved, renamed.stat.as_ref()) {
         let is_it = client.view.names.node(moved).is_some_and(|node| node.stat.id == stat.id);
         if is_it {
-            attributes::took_effect(client, moved, None, Some(stat), sent);
+            attributes::took_effect(&mut client.view, &mut client.outputs, moved, None, Some(stat), sent);
         }
     }
-    let gone = client.known_own(from.0, &from.1, renamed.from_dir.as_ref(), sent);
-    let there = client.known_own(to.0, &to.1, renamed.to_dir.as_ref(), sent);
+    let gone = client.view.known_own(from.0, &from.1, renamed.from_dir.as_ref(), sent);
+    let there = client.view.known_own(to.0, &to.1, renamed.to_dir.as_ref(), sent);
     match (exchange || linked, renamed.stat.as_ref()) {
         (false, Some(stat)) => {
-            let stat = Stat { leased: client.known(stat, sent).leased, ..*stat };
+            let stat = Stat { leased: client.view.known(stat, sent).leased, ..*stat };
             client.view.directories.removed(from.0, &from.1, gone, now);
             client.view.directories.added(to.0, &to.1, &stat, there, now);
         }
@@ -80,11 +83,11 @@ pub(crate) fn finish(client: &mut Client, renaming: Renaming, sent: Time, rename
             client.view.directories.changed(to.0, now);
         }
     }
-    attributes::changed(client, from.0, renamed.from_dir.as_ref(), sent);
-    attributes::changed(client, to.0, renamed.to_dir.as_ref(), sent);
+    attributes::changed(&mut client.view, from.0, renamed.from_dir.as_ref(), sent);
+    attributes::changed(&mut client.view, to.0, renamed.to_dir.as_ref(), sent);
     client.answer(call, Answer::Done);
     let moved = [(from, gone), (to, there)];
-    forget_carried(client, &moved[usize::from(!exchange)..], is_another);
+    forget_carried(&mut client.view, &mut client.outputs, &moved[usize::from(!exchange)..], is_another);
     if let Some(moving) = moving {
         client.change_ended(moving);
     }
@@ -92,14 +95,19 @@ pub(crate) fn finish(client: &mut Client, renaming: Renaming, sent: Time, rename
 
 /// Invalidates names that took another's place: the kernel keeps the validity of the replaced entry. This is wrong without a lease, or if
 /// others had replaced the entry. Within a window the kernel may have got it before that.
-fn forget_carried(client: &mut Client, names: &[((TreeNodeId, Vec<u8>), Freshness)], is_another: bool) {
-    let takes_leases = client.config.mode.takes_leases();
-    if !takes_leases && client.config.mode.window().is_zero() {
+fn forget_carried(
+    view: &mut View,
+    outputs: &mut Outputs,
+    names: &[((TreeNodeId, Vec<u8>), Freshness)],
+    is_another: bool,
+) {
+    let takes_leases = view.mount.config.mode.takes_leases();
+    if !takes_leases && view.mount.config.mode.window().is_zero() {
         return;
     }
     for ((parent, name), known) in names {
-        if !takes_leases || is_another || !client.coherency().is_valid(*known) {
-            client.invalidate_name(*parent, name.clone());
+        if !takes_leases || is_another || !view.coherency().is_valid(*known) {
+            view.invalidate_name(outputs, *parent, name.clone());
         }
     }
 }
@@ -108,7 +116,7 @@ pub(crate) fn failed(client: &mut Client, renaming: Renaming, errno: Errno) {
     client.view.directories.invalidate(renaming.from.0);
     client.view.directories.invalidate(renaming.to.0);
     for (dir, _) in renaming.places() {
-        attributes::gone_above(client, dir, errno);
+        attributes::gone_above(&mut client.view, &mut client.outputs, dir, errno);
     }
     client.fail(renaming.call, errno);
     if let Some(moving) = renaming.moved {

@@ -45,7 +45,7 @@ pub(crate) fn send(
     offset: u64,
     hole: bool,
 ) -> Result<(), Errno> {
-    let target = client.target(node, Some(handle))?;
+    let target = client.view.target(node, Some(handle))?;
     client.send(Request::Seek(Tseek { target, offset, hole }), Pending::Seek(Seeking(call)));
     Ok(())
 }

@@ -3,6 +3,7 @@
 use crate::call::{Answer, CallId, Handle, PageCache};
 use crate::core::Client;
 use crate::operation::{fetch, handles, publish};
+use crate::view::View;
 use crate::view::files::{Drained, Opens, Private, Reader};
 use crate::view::publications::AfterPublishing;
 use wirefs_cache::{Freshness, TreeNodeId};
@@ -50,7 +51,7 @@ pub(crate) fn go_on(client: &mut Client, node: TreeNodeId, mut opening: Reader) 
 pub(crate) fn come(client: &mut Client, node: TreeNodeId, opening: &mut Reader) -> bool {
     let size = client.view.names.node(node).map_or(0, |known| known.stat.size);
     opening.end = size;
-    if let Err(errno) = has_room(client, size) {
+    if let Err(errno) = has_room(&client.view, size) {
         failed(client, opening, errno);
         return true;
     }
@@ -64,7 +65,7 @@ pub(crate) fn come(client: &mut Client, node: TreeNodeId, opening: &mut Reader) 
     let is_fetched = opening.opens == Some(Opens::Fetching);
     // What came in several messages may be of several versions: it was one throughout if it still is.
     if is_valid && is_fetched && size > DATA_BYTES_MAX as u64 {
-        (opening.opens, opening.since) = (Some(Opens::Confirming), client.now);
+        (opening.opens, opening.since) = (Some(Opens::Confirming), client.view.mount.now);
         return false;
     }
     if !is_valid {
@@ -76,11 +77,11 @@ pub(crate) fn come(client: &mut Client, node: TreeNodeId, opening: &mut Reader) 
     true
 }
 
-fn has_room(client: &Client, size: u64) -> Result<(), Errno> {
-    let most = client.view.files.private_bytes_max();
+fn has_room(view: &View, size: u64) -> Result<(), Errno> {
+    let most = view.files.private_bytes_max();
     match size {
         _ if size > most => Err(Errno::FileTooBig),
-        _ if size + client.view.files.private_bytes() > most => Err(Errno::NoMemory),
+        _ if size + view.files.private_bytes() > most => Err(Errno::NoMemory),
         _ => Ok(()),
     }
 }

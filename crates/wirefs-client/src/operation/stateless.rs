@@ -5,6 +5,7 @@ use crate::core::Client;
 use crate::operation::list;
 use crate::output::Output;
 use crate::pending::ListingReader;
+use crate::view::View;
 use crate::view::files::{Ending, Part, Position, WaitingReaddir};
 use std::sync::Arc;
 use wirefs_cache::TreeNodeId;
@@ -45,28 +46,28 @@ pub(crate) fn may_answer(client: &mut Client, handle: Handle) -> bool {
     }
     let is_here = open.complete;
     if is_here {
-        stateless.continue_ended(handle, number, position, client.now);
+        stateless.continue_ended(handle, number, position, client.view.mount.now);
     }
     is_here
 }
 
 fn begin(client: &mut Client, node: TreeNodeId, wanted: WaitingReaddir) -> Result<(), Errno> {
-    let Some(handle) = shared(client, node) else {
+    let Some(handle) = shared(&mut client.view, node) else {
         return list::open(client, ListingReader::Readdir(wanted), node);
     };
     client.counters.name_hits += 1;
-    client.used_ahead(node);
-    client.directory_opened(node);
+    client.view.used_ahead(&client.requests, node);
+    client.view.directory_opened(&client.requests, node);
     list::go_on(client, handle, wanted);
     Ok(())
 }
 
 /// The last reading of a directory that has not changed since.
-fn shared(client: &mut Client, node: TreeNodeId) -> Option<Handle> {
-    let coherency = client.coherency();
-    let handle = client.view.files.stateless.latest(node)?;
-    let snapshot = client.view.directories.snapshot(node, &coherency);
-    let open = client.view.files.directory_mut(handle)?;
+fn shared(view: &mut View, node: TreeNodeId) -> Option<Handle> {
+    let coherency = view.coherency();
+    let handle = view.files.stateless.latest(node)?;
+    let snapshot = view.directories.snapshot(node, &coherency);
+    let open = view.files.directory_mut(handle)?;
     if !open.complete || open.error.is_some() || !open.invalidated.is_empty() {
         return None;
     }
@@ -77,7 +78,7 @@ fn shared(client: &mut Client, node: TreeNodeId) -> Option<Handle> {
         }
         // Too long to be remembered in another way.
         None => {
-            let is_since = client.view.names.node(node).is_some_and(|known| open.taken_at > known.changed_at);
+            let is_since = view.names.node(node).is_some_and(|known| open.taken_at > known.changed_at);
             return (is_since && coherency.is_leased(open.listed)).then_some(handle);
         }
     }
@@ -92,7 +93,7 @@ pub(crate) fn answer(client: &mut Client, handle: Handle, wanted: &WaitingReaddi
     };
     // A call without a waiting caller gets no entries.
     let Answer::Listing(listed) = &answer else { return tells_nobody(client, handle, call, answer) };
-    if !client.is_waiting(call) {
+    if !client.calls.is_waiting(call) {
         return tells_nobody(client, handle, call, answer);
     }
     let (dir, past) = (open.node, open.entries.len() as u64 + 2);
@@ -113,9 +114,9 @@ pub(crate) fn answer(client: &mut Client, handle: Handle, wanted: &WaitingReaddi
     }
     let is_last =
         open.complete && open.error.is_none() && listed.last().is_some_and(|last| last.next == past);
-    let is_promised = client.coherency().is_leased(open.listed);
+    let is_promised = client.view.coherency().is_leased(open.listed);
     let part = Part { number, thread: wanted.thread, is_last, is_promised };
-    let told = client.view.files.stateless.tells(handle, part, client.now);
+    let told = client.view.files.stateless.tells(handle, part, client.view.mount.now);
     let Answer::Listing(mut listed) = answer else { return };
     let behind = |entry: &mut Listed| {
         let told = told?;
@@ -144,11 +145,16 @@ fn ends(client: &mut Client, dir: TreeNodeId, age: u64, wanted: &WaitingReaddir)
     let nothing = Answer::Listing(Vec::new());
     match client.view.files.stateless.ends(dir, age, wanted.thread) {
         Ending::Whole => client.answer(wanted.call, nothing),
-        Ending::Dropped => client.answer_dropped(Invalidate::Listing { node: dir }, wanted.call, nothing),
+        Ending::Dropped => client.calls.answer_dropped(
+            &mut client.outputs,
+            Invalidate::Listing { node: dir },
+            wanted.call,
+            nothing,
+        ),
         Ending::Plain => {
             client.answer(wanted.call, Answer::ListingEnd);
             if let Some(until) = client.view.files.stateless.awaits(dir) {
-                client.output(Output::AwaitReaders(dir, until));
+                client.outputs.push(Output::AwaitReaders(dir, until));
             }
         }
     }
@@ -180,21 +186,7 @@ pub(crate) fn changes_names_in(call: &Call<'_>) -> Option<[Option<TreeNodeId>; 2
 impl Client {
     /// Notes that the readers of this directory at the time of [`Output::AwaitReaders`] have their answers.
     pub fn readers_passed(&mut self, now: Time, dir: TreeNodeId, until: u64) {
-        self.now = now;
+        self.view.mount.now = now;
         self.view.files.stateless.passed(dir, until);
-    }
-
-    /// Invalidates the kernel's listing of a directory, whose names may have changed.
-    pub(crate) fn invalidate_listing(&mut self, dir: TreeNodeId) {
-        if self.view.files.stateless.invalidate(dir) {
-            self.invalidate(Invalidate::Listing { node: dir });
-        }
-    }
-
-    /// The same of all directories.
-    pub(crate) fn invalidate_listings(&mut self) {
-        for node in self.view.files.stateless.invalidate_all_listings() {
-            self.invalidate(Invalidate::Listing { node });
-        }
     }
 }

@@ -4,6 +4,7 @@
 use crate::core::Client;
 use crate::operation::{commit, puts};
 use crate::pending::Pending;
+use crate::view::View;
 use crate::view::files::Change;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::put::{PutMode, Tput};
@@ -18,7 +19,7 @@ const KEPT_BYTES_MANY: usize = KEPT_BYTES_MAX / 2;
 
 /// A change was answered that had this place in the order of requests.
 pub(crate) fn note(client: &mut Client, pending: &Pending, request: &Request, order: u64) {
-    if !client.config.mode.publish.is_committed() {
+    if !client.view.mount.config.mode.publish.is_committed() {
         return;
     }
     let (node, change) = match (pending, request) {
@@ -60,7 +61,7 @@ pub(crate) fn send_again(client: &mut Client) -> bool {
     let mut is_any = false;
     for node in client.view.files.uncommitted() {
         let changes = client.view.files.contents(node).changes.take();
-        match (changes, client.target(node, None)) {
+        match (changes, client.view.target(node, None)) {
             (Some(changes), Ok(target)) => {
                 let again = changes.into_iter().map(|change| {
                     let request = Request::Put(put(&target, change));
@@ -69,7 +70,7 @@ pub(crate) fn send_again(client: &mut Client) -> bool {
                 });
                 let again: Vec<(Request, Pending)> = again.collect();
                 is_any |= !again.is_empty();
-                client.requests.wait_first(client.now, again);
+                client.requests.wait_first(client.view.mount.now, again);
             }
             (None, _) | (_, Err(_)) => client.view.files.lost_uncommitted(node),
         }
@@ -96,6 +97,6 @@ fn put(target: &Target, change: Change) -> Tput {
 }
 
 /// Everything up to a request, and the changes that were answered by then, is on the server's disk.
-pub(crate) fn committed(client: &mut Client, node: TreeNodeId, order: u64) {
-    client.view.files.contents(node).changes.committed(order);
+pub(crate) fn committed(view: &mut View, node: TreeNodeId, order: u64) {
+    view.files.contents(node).changes.committed(order);
 }

@@ -1,12 +1,10 @@
 //! The continuation of calls that wait for changes of a file: all of them are in one place, so that no operation imports the
 //! operations that may wait for it.
 
-use crate::call::Answer;
-use crate::call::Handle;
+use crate::call::{Answer, Handle};
 use crate::core::Client;
 use crate::operation::{as_opened, commit, fetch, flush, read, seek, session};
-use crate::view::files::Drained;
-use crate::view::files::Reader;
+use crate::view::files::{Drained, Reader};
 use crate::view::publications::AfterPublishing;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::Errno;
@@ -19,8 +17,8 @@ impl Client {
     /// counted that: throttled writers, then the calls that wait for all changes of the node.
     pub(crate) fn change_ended(&mut self, node: TreeNodeId) {
         self.view.names.release(node);
-        while self.view.files.unacknowledged() <= self.unacknowledged_bytes_max() {
-            let Some((call, count)) = self.view.throttled.0.pop_front() else {
+        while self.view.files.unacknowledged() <= self.requests.unacknowledged_bytes_max() {
+            let Some((call, count)) = self.view.files.throttled.0.pop_front() else {
                 break;
             };
             self.answer(call, Answer::Count(count));
@@ -44,7 +42,7 @@ impl Client {
                 self.fail(drained.call(), errno);
             }
         }
-        self.drop_if_gone(node);
+        self.view.drop_if_gone(node);
     }
 
     /// Continues the call that waited for the publication of a copy.
@@ -90,11 +88,11 @@ fn serve_readers(client: &mut Client, node: TreeNodeId) {
             serve_open(client, node, reader);
             continue;
         }
-        if let Some(answer) = fetch::try_read(client, node, &reader) {
+        if let Some(answer) = fetch::try_read(&mut client.view, node, &reader) {
             client.answer(reader.call, answer);
             continue;
         }
-        let nothing_comes = fetch::next_gap(client, node, reader.start, reader.end).is_some()
+        let nothing_comes = fetch::next_gap(&client.view, node, reader.start, reader.end).is_some()
             || client.view.files.contents(node).fetching.is_empty();
         if nothing_comes && client.view.files.is_writing(node) {
             reader_alone(client, node, &reader);
@@ -133,7 +131,7 @@ fn serve_open(client: &mut Client, node: TreeNodeId, mut opening: Reader) {
     if session::come(client, node, &mut opening) {
         return;
     }
-    let is_coming = fetch::next_gap(client, node, 0, opening.end).is_none()
+    let is_coming = fetch::next_gap(&client.view, node, 0, opening.end).is_none()
         && !client.view.files.contents(node).fetching.is_empty();
     if is_coming {
         client.view.files.contents(node).readers.push(opening);

@@ -4,6 +4,7 @@ use crate::call::{Answer, CallId};
 use crate::core::Client;
 use crate::operation::attributes;
 use crate::pending::{Pending, XattrAsking, XattrUse};
+use crate::view::View;
 use bytes::Bytes;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::xattr::{Rxattr, Txattr, XattrAction};
@@ -24,7 +25,7 @@ pub(crate) fn read(
 ) -> Result<(), Errno> {
     let usage = match name.starts_with(OWN) {
         true => XattrUse::Own { size_max },
-        false if has_none(client, node) => return Err(Errno::NoData),
+        false if has_none(&client.view, node) => return Err(Errno::NoData),
         false => XattrUse::Value { size_max },
     };
     send(client, call, node, XattrAction::Read, name, Bytes::new(), (0, false), usage)
@@ -33,7 +34,7 @@ pub(crate) fn read(
 /// # Cost
 /// As [`read`].
 pub(crate) fn list(client: &mut Client, call: CallId, node: TreeNodeId, size_max: u32) -> Result<(), Errno> {
-    if has_none(client, node) {
+    if has_none(&client.view, node) {
         client.answer(call, value(Bytes::new(), size_max));
         return Ok(());
     }
@@ -64,8 +65,8 @@ pub(crate) fn remove(client: &mut Client, call: CallId, node: TreeNodeId, name: 
     send(client, call, node, XattrAction::Remove, name, Bytes::new(), (0, false), XattrUse::Change)
 }
 
-fn has_none(client: &Client, node: TreeNodeId) -> bool {
-    client.is_fresh(node) && client.view.names.node(node).is_some_and(|node| node.stat.without_xattrs)
+fn has_none(view: &View, node: TreeNodeId) -> bool {
+    view.is_fresh(node) && view.names.node(node).is_some_and(|node| node.stat.without_xattrs)
 }
 
 fn send(
@@ -78,7 +79,7 @@ fn send(
     (flags, kill_sgid): (u32, bool),
     usage: XattrUse,
 ) -> Result<(), Errno> {
-    let target = client.target(node, None)?;
+    let target = client.view.target(node, None)?;
     let name = Text::new(name);
     let xattr = Txattr { target, action, name, flags, kill_sgid, value: Data(value) };
     if matches!(usage, XattrUse::Change) {
@@ -92,10 +93,19 @@ pub(crate) fn finish(client: &mut Client, asking: XattrAsking, sent: Time, reply
     let XattrAsking { call, node, usage } = asking;
     match usage {
         XattrUse::Value { size_max } => client.answer(call, value(reply.value.0, size_max)),
-        XattrUse::Own { size_max } => client.answer_after(call, value(reply.value.0, size_max)),
+        XattrUse::Own { size_max } => {
+            client.calls.answer_after(&mut client.outputs, call, value(reply.value.0, size_max))
+        }
         XattrUse::Change => {
             client.view.files.write_answered(node, 0);
-            attributes::took_effect(client, node, None, reply.stat.as_ref(), sent);
+            attributes::took_effect(
+                &mut client.view,
+                &mut client.outputs,
+                node,
+                None,
+                reply.stat.as_ref(),
+                sent,
+            );
             client.answer(call, Answer::Done);
             client.change_ended(node);
         }
@@ -106,7 +116,7 @@ pub(crate) fn failed(client: &mut Client, asking: XattrAsking, errno: Errno) {
     let XattrAsking { call, node, usage } = asking;
     match usage {
         XattrUse::Value { .. } => client.fail(call, errno),
-        XattrUse::Own { .. } => client.answer_after(call, Answer::Fail(errno)),
+        XattrUse::Own { .. } => client.calls.answer_after(&mut client.outputs, call, Answer::Fail(errno)),
         XattrUse::Change => {
             client.fail(call, errno);
             client.view.files.write_answered(node, 0);

@@ -9,7 +9,7 @@
 //! INVARIANT: a directory whose names are leased and that is not here was changed by no other program in the last 60 s, as far as the
 //! server has noticed.
 
-use crate::core::Client;
+use crate::view::View;
 use std::time::Duration;
 use wirefs_cache::{CachedLookup, ROOT, TreeNodeId};
 use wirefs_op::message::attach::Watch;
@@ -32,33 +32,33 @@ fn exclusive_name(request: &Request) -> Option<&[u8]> {
     }
 }
 
-impl Client {
+impl View {
     /// Whether a request creates a name exclusively in `dir` that a program at the server may be creating too.
     pub(crate) fn has_rivals(&self, request: &Request, dir: Option<TreeNodeId>) -> bool {
         let Some(name) = exclusive_name(request) else { return false };
-        let dir = dir.and_then(|dir| self.view.names.node(dir));
-        let is_contended = dir.is_none_or(|dir| self.exclusive.contended.is(self.now, dir.stat.id));
+        let dir = dir.and_then(|dir| self.names.node(dir));
+        let is_contended = dir.is_none_or(|dir| self.exclusive.contended.is(self.mount.now, dir.stat.id));
         // A server that watches for nothing says that it has no other programs.
-        self.view.leases.watch() != Watch::None && (is_lock_name(name) || is_contended)
+        self.leases.watch() != Watch::None && (is_lock_name(name) || is_contended)
     }
 
     /// The server has carried out a request. After a lock by a name, changes that others made before they released it must be visible. Where names are
     /// leased the server has recalled that; within a window it is asked for again.
     pub(crate) fn note_acquired(&mut self, request: &Request) {
         if exclusive_name(request).is_some_and(is_lock_name) {
-            self.exclusive.acquired = Some(self.now);
+            self.exclusive.acquired = Some(self.mount.now);
         }
     }
 
     /// Whether a program at the server may have put something else in the place of a node: where one is at work in its directory, and what the
     /// name means has been recalled. The kernel may go on with the node until it has taken in the recall.
     pub(crate) fn is_place_contended(&self, node: TreeNodeId) -> bool {
-        let id = self.view.names.node(node).map(|known| known.stat.id);
-        self.view.names.links(node).into_iter().any(|(dir, name)| {
-            let dir_id = self.view.names.node(dir).map(|known| known.stat.id);
-            let is_contended = dir_id.is_some_and(|dir| self.exclusive.contended.is(self.now, dir));
+        let id = self.names.node(node).map(|known| known.stat.id);
+        self.names.links(node).into_iter().any(|(dir, name)| {
+            let dir_id = self.names.node(dir).map(|known| known.stat.id);
+            let is_contended = dir_id.is_some_and(|dir| self.exclusive.contended.is(self.mount.now, dir));
             is_contended
-                && !matches!(self.view.directories.find(dir, &name, &self.coherency()),
+                && !matches!(self.directories.find(dir, &name, &self.coherency()),
                     CachedLookup::Entry(found) if Some(found.stat.id) == id)
         })
     }
@@ -66,36 +66,35 @@ impl Client {
     /// A directory's listing was learned from the server. Its time of change says how long ago it changed at the latest, by this machine's
     /// clock; the server reports the changes since.
     pub(crate) fn note_listed(&mut self, dir: TreeNodeId) {
-        let Some(stat) = self.view.names.node(dir).map(|known| known.stat).filter(|_| self.has_journal())
-        else {
+        let Some(stat) = self.names.node(dir).map(|known| known.stat).filter(|_| self.has_journal()) else {
             return;
         };
         // Rounded down.
         let age = self.time_of_day().secs.saturating_sub(stat.ctime.secs).saturating_sub(1);
         let age = Duration::from_secs(u64::try_from(age).unwrap_or(0));
-        self.exclusive.contended.changed(self.now, stat.id, age);
+        self.exclusive.contended.changed(self.mount.now, stat.id, age);
     }
 
     /// The server recalls what other programs have changed.
     pub(crate) fn note_contended(&mut self, items: &[RecallItem]) {
         if items.is_empty() {
-            self.exclusive.contended.all_changed(self.now);
+            self.exclusive.contended.all_changed(self.mount.now);
         }
         for item in items {
-            let node = self.view.names.of_file(item.id);
+            let node = self.names.of_file(item.id);
             let mut dirs = match node {
                 Some(node) => self.directories_above(node),
                 None => Vec::new(),
             };
-            let child = node.zip(item.name.as_ref()).and_then(|(dir, name)| self.view.names.child(dir, name));
+            let child = node.zip(item.name.as_ref()).and_then(|(dir, name)| self.names.child(dir, name));
             let with_names: Vec<TreeNodeId> = node.into_iter().chain(child).collect();
-            for known in with_names.into_iter().filter_map(|node| self.view.names.node(node)) {
+            for known in with_names.into_iter().filter_map(|node| self.names.node(node)) {
                 dirs.extend((known.stat.kind == Kind::Directory).then_some(known.stat.id));
             }
             // A directory may be known by an inactive listing alone.
             dirs.extend(node.is_none().then_some(item.id));
             for dir in dirs {
-                self.exclusive.contended.changed(self.now, dir, Duration::ZERO);
+                self.exclusive.contended.changed(self.mount.now, dir, Duration::ZERO);
             }
         }
     }
@@ -103,11 +102,11 @@ impl Client {
     /// The directories on the way to a node, by each of its names.
     fn directories_above(&self, node: TreeNodeId) -> Vec<FileId> {
         let mut above = Vec::new();
-        for (parent, _) in self.view.names.links(node) {
+        for (parent, _) in self.names.links(node) {
             let mut at = parent;
             loop {
-                above.extend(self.view.names.node(at).map(|known| known.stat.id));
-                let next = self.view.names.parent(at);
+                above.extend(self.names.node(at).map(|known| known.stat.id));
+                let next = self.names.parent(at);
                 if at == ROOT || next == at {
                     break;
                 }

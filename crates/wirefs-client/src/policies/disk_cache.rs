@@ -10,112 +10,53 @@
 //! is decided as for contents in memory: what comes from disk saves the bytes of an answer, never the question.
 
 use crate::call::{CallId, Handle};
-use crate::core::Client;
-use crate::operation::{fetch, open, readlink};
-use crate::output::Output;
-use crate::view::disk_cache::{Awaited, Loaded, Loading, Parked};
+use crate::counters::Counters;
+use crate::output::{Output, Outputs};
+use crate::requests::Requests;
+use crate::view::View;
+use crate::view::disk_cache::{Awaited, Loading, Parked};
 use crate::view::prefetch::window::Joined;
 use bytes::Bytes;
-use std::collections::BTreeSet;
 use std::time::Duration;
 use wirefs_cache::{CachePiece, PIECE_BYTES, TreeNodeId};
-use wirefs_metrics::Cause;
-use wirefs_op::{Errno, Time};
 
 /// On a wire with shorter round trips the server is as fast as a disk: only small files are kept, which cost one each.
 const WORTH_RTT: Duration = Duration::from_millis(1);
 
-impl Client {
-    /// There is a store: [`Output::Load`] and [`Output::Keep`] come from now on.
-    pub fn use_store(&mut self) {
-        self.view.disk_cache.is_on = true;
-        self.view.files.note_read();
-    }
-
-    /// Takes in a piece that [`Output::Load`] asked for.
-    pub fn loaded(&mut self, now: Time, piece: CachePiece, loaded: Loaded) {
-        self.now = now;
-        self.begin_input(Cause::CacheDisk, None);
-        let Some(Loading { awaited, parked }) = self.view.disk_cache.loading.remove(&piece) else { return };
-        if let Some(node) = self.view.names.of_file(piece.file) {
-            let is_short = matches!(&loaded, Loaded::Data(data) if data.len() != piece.length as usize);
-            let loaded = if is_short { Loaded::Missing } else { loaded };
-            self.view.disk_cache.note(node, &piece, &loaded);
-            if let Loaded::Data(data) = loaded {
-                self.take_stored(node, &piece, &data);
-            }
-        }
-        for stretch in awaited {
-            self.go_on(stretch);
-        }
-        for parked in parked {
-            self.restart(parked);
-        }
-    }
-
-    fn take_stored(&mut self, node: TreeNodeId, piece: &CachePiece, data: &Bytes) {
-        let known = self.view.names.node(node).filter(|known| known.stat.version == piece.version);
+impl View {
+    pub(crate) fn take_stored(
+        &mut self,
+        counters: &mut Counters,
+        outputs: &mut Outputs,
+        node: TreeNodeId,
+        piece: &CachePiece,
+        data: &Bytes,
+    ) {
+        let known = self.names.node(node).filter(|known| known.stat.version == piece.version);
         let Some(known) = known.and_then(|known| known.freshness) else { return };
-        if self.view.files.is_writing(node) || self.view.files.contents(node).is_locked {
+        if self.files.is_writing(node) || self.files.contents(node).is_locked {
             return;
         }
-        if !self.view.files.is_of(node, piece.version) {
+        if !self.files.is_of(node, piece.version) {
             let coherency = self.coherency();
-            if self.view.files.observe(node, piece.version, known, &coherency) {
-                self.invalidate_pages(node);
+            if self.files.observe(node, piece.version, known, &coherency) {
+                outputs.invalidate_pages(node);
             }
         }
-        if self.view.files.is_of(node, piece.version) {
-            self.view.files.remember_stored(node, piece.offset, data);
-            self.stored_bytes_read(data.len());
-        }
-    }
-
-    fn stored_bytes_read(&mut self, bytes: usize) {
-        self.counters.stored_hits += 1;
-        self.counters.stored_bytes += bytes as u64;
-    }
-
-    /// A stretch waits for nothing from disk any more.
-    fn go_on(&mut self, stretch: Awaited) {
-        let Awaited { node, handle, start, end, epoch } = stretch;
-        let fetching = &mut self.view.files.contents(node).fetching;
-        if let Some(index) = fetching.iter().position(|other| *other == (start, end, epoch)) {
-            fetching.swap_remove(index);
-        }
-        self.view.names.release(node);
-        self.serve_readers(node);
-        // The missing part was wanted ahead of a reader, which meets errors itself.
-        if self.view.files.contents(node).epoch == epoch && self.view.files.open(handle).is_some() {
-            let _ahead = fetch::ask(self, node, handle, (start, end), false);
-        }
-        self.drop_if_gone(node);
-    }
-
-    fn restart(&mut self, parked: Parked) {
-        let call = match &parked {
-            Parked::Open(joined) => joined.call,
-            Parked::Readlink { call, .. } => *call,
-        };
-        if !self.is_waiting(call) {
-            return self.fail(call, Errno::Interrupted);
-        }
-        let started = match parked {
-            Parked::Open(Joined { caller, node, how, .. }) => open::start(self, call, caller, node, how),
-            Parked::Readlink { node, .. } => readlink::start(self, call, node),
-        };
-        if let Err(errno) = started {
-            self.fail(call, errno);
+        if self.files.is_of(node, piece.version) {
+            self.files.remember_stored(node, piece.offset, data);
+            counters.stored_hits += 1;
+            counters.stored_bytes += data.len() as u64;
         }
     }
 
     /// The piece of the present version of a node's contents at `offset`, if it may be on disk.
     fn wanted_piece(&self, node: TreeNodeId, offset: u64) -> Option<CachePiece> {
-        let is_locked = self.view.files.known(node).is_some_and(|contents| contents.is_locked);
-        let may_load = self.view.disk_cache.is_on && !is_locked && !self.view.files.is_writing(node);
-        let known = self.view.names.node(node).filter(|_| may_load)?;
+        let is_locked = self.files.known(node).is_some_and(|contents| contents.is_locked);
+        let may_load = self.disk_cache.is_on && !is_locked && !self.files.is_writing(node);
+        let known = self.names.node(node).filter(|_| may_load)?;
         let piece = CachePiece::at(known.stat.id, known.stat.version, known.stat.size, offset)?;
-        (!self.view.disk_cache.lacks(node, &piece)).then_some(piece)
+        (!self.disk_cache.lacks(node, &piece)).then_some(piece)
     }
 
     /// Whether contents from `offset` on may be on disk.
@@ -123,67 +64,73 @@ impl Client {
         self.wanted_piece(node, offset).is_some()
     }
 
-    fn load(&mut self, piece: CachePiece) -> &mut Loading {
-        if !self.view.disk_cache.loading.contains_key(&piece) {
-            self.output(Output::Load(piece));
+    fn load(&mut self, outputs: &mut Outputs, piece: CachePiece) -> &mut Loading {
+        if !self.disk_cache.loading.contains_key(&piece) {
+            outputs.push(Output::Load(piece));
         }
-        self.view.disk_cache.loading.entry(piece).or_default()
+        self.disk_cache.loading.entry(piece).or_default()
     }
 
     /// Looks for unknown contents, from `start` on, on disk first. Tells up to where; none when they are to be asked for.
     pub(crate) fn load_ahead(
         &mut self,
+        outputs: &mut Outputs,
         node: TreeNodeId,
         handle: Handle,
         start: u64,
         end: u64,
     ) -> Option<u64> {
         let piece = self.wanted_piece(node, start)?;
-        if !self.view.files.is_of(node, piece.version) {
+        if !self.files.is_of(node, piece.version) {
             return None;
         }
         // One piece tells whether there is anything.
-        let end = if self.view.disk_cache.has_any(node, piece.version) { end.min(piece.end()) } else { end };
-        let contents = self.view.files.contents(node);
+        let end = if self.disk_cache.has_any(node, piece.version) { end.min(piece.end()) } else { end };
+        let contents = self.files.contents(node);
         let epoch = contents.epoch;
         contents.fetching.push((start, end, epoch));
-        self.view.names.hold(node);
-        self.load(piece).awaited.push(Awaited { node, handle, start, end, epoch });
+        self.names.hold(node);
+        self.load(outputs, piece).awaited.push(Awaited { node, handle, start, end, epoch });
         Some(end)
     }
 
     /// Whether the first contents of a file that is being opened to be read are looked for on disk; it goes on when that is known.
-    pub(crate) fn opens_stored(&mut self, opening: Joined) -> bool {
+    pub(crate) fn opens_stored(&mut self, outputs: &mut Outputs, opening: Joined) -> bool {
         let piece = self.wanted_piece(opening.node, 0).filter(|_| !self.has_first_piece(opening.node));
         let Some(piece) = piece else { return false };
-        self.load(piece).parked.push(Parked::Open(opening));
+        self.load(outputs, piece).parked.push(Parked::Open(opening));
         true
     }
 
     /// The same of a link's target.
-    pub(crate) fn reads_stored_link(&mut self, call: CallId, node: TreeNodeId) -> bool {
+    pub(crate) fn reads_stored_link(
+        &mut self,
+        outputs: &mut Outputs,
+        call: CallId,
+        node: TreeNodeId,
+    ) -> bool {
         let piece = self.wanted_piece(node, 0).filter(|_| !self.has_first_piece(node));
         let Some(piece) = piece else { return false };
-        self.load(piece).parked.push(Parked::Readlink { call, node });
+        self.load(outputs, piece).parked.push(Parked::Readlink { call, node });
         true
     }
 
     /// Whether the data that an open would bring is cached, or requested by another open; with a disk cache, an open brings one piece
     /// brings.
     pub(crate) fn has_first_piece(&self, node: TreeNodeId) -> bool {
-        let Some(size) = self.view.names.node(node).map(|known| known.stat.size) else { return false };
-        let first = if self.view.disk_cache.is_on { size.min(PIECE_BYTES) } else { size };
-        size == 0 || self.view.files.known(node).is_some_and(|contents| contents.next_gap(0, first).is_none())
+        let Some(size) = self.names.node(node).map(|known| known.stat.size) else { return false };
+        let first = if self.disk_cache.is_on { size.min(PIECE_BYTES) } else { size };
+        size == 0 || self.files.known(node).is_some_and(|contents| contents.next_gap(0, first).is_none())
     }
 
     /// Hands out pieces that are complete since something was read.
-    pub(crate) fn keep_read(&mut self) {
-        for (node, start, end) in self.view.files.take_read() {
+    pub(crate) fn keep_read(&mut self, requests: &Requests, outputs: &mut Outputs) {
+        for (node, start, end) in self.files.take_read() {
             let mut at = start;
             while at < end {
-                at = match self.complete_piece(node, at) {
+                at = match self.complete_piece(requests, node, at) {
                     Some((piece, data)) => {
-                        self.output(Output::Keep(piece, data));
+                        outputs.push(Output::Keep(piece, data));
                         piece.end()
                     }
                     None => at - at % PIECE_BYTES + PIECE_BYTES,
@@ -193,27 +140,19 @@ impl Client {
     }
 
     /// The piece of a node's contents at `offset`, if all of it is known and of a version that the server told.
-    fn complete_piece(&self, node: TreeNodeId, offset: u64) -> Option<(CachePiece, Bytes)> {
-        let known = self.view.names.node(node)?;
-        let (stat, is_far) = (known.stat, self.requests.incoming.rtt().is_some_and(|rtt| rtt >= WORTH_RTT));
-        if !self.view.files.is_of(node, stat.version) || (stat.size > PIECE_BYTES && !is_far) {
+    pub(crate) fn complete_piece(
+        &self,
+        requests: &Requests,
+        node: TreeNodeId,
+        offset: u64,
+    ) -> Option<(CachePiece, Bytes)> {
+        let known = self.names.node(node)?;
+        let (stat, is_far) = (known.stat, requests.incoming.rtt().is_some_and(|rtt| rtt >= WORTH_RTT));
+        if !self.files.is_of(node, stat.version) || (stat.size > PIECE_BYTES && !is_far) {
             return None;
         }
         let piece = CachePiece::at(stat.id, stat.version, stat.size, offset)?;
-        let data = self.view.files.known(node)?.ranges.read(piece.offset, piece.end())?;
+        let data = self.files.known(node)?.ranges.read(piece.offset, piece.end())?;
         Some((piece, data))
-    }
-
-    /// All pieces in memory that are worth keeping: what was written is among them.
-    pub fn pieces(&self) -> impl Iterator<Item = (CachePiece, Bytes)> {
-        self.view.files.known_nodes().flat_map(move |node| {
-            // By what is known, since a file of any size may be a hole.
-            let stretches =
-                self.view.files.known(node).into_iter().flat_map(|contents| contents.ranges.extents());
-            let first = |start: u64| start - start % PIECE_BYTES;
-            let pieces = stretches.flat_map(|(start, end)| (first(start)..end).step_by(PIECE_BYTES as usize));
-            let pieces: BTreeSet<u64> = pieces.collect();
-            pieces.into_iter().filter_map(move |at| self.complete_piece(node, at))
-        })
     }
 }

@@ -1,25 +1,22 @@
 //! Leases: their validity, their loss, and the requests that renew them.
 
-use crate::core::Client;
-use crate::output::{Lane, Output};
-use crate::pending::Pending;
+use crate::output::Outputs;
+use crate::view::View;
 use crate::view::leases::term;
 use wirefs_cache::{Coherency, Freshness, TreeNodeId};
 use wirefs_lease::LeaseHolder;
 use wirefs_op::message::attach::{Leases as Terms, Watch};
-use wirefs_op::message::ping::Tping;
-use wirefs_op::message::recall::{RELEASE_ALL, Trecalled};
-use wirefs_op::{DirEntry, FileId, NOTAG, Request, Stat, Time};
+use wirefs_op::{DirEntry, FileId, Stat, Time};
 
-impl Client {
+impl View {
     /// The rules by which cached data may be used now.
     pub(crate) fn coherency(&self) -> Coherency {
         Coherency {
-            now: self.now,
-            window: self.config.mode.window(),
+            now: self.mount.now,
+            window: self.mount.config.mode.window(),
             requested_after: self.exclusive.acquired,
-            leased_since: self.view.leases.holder.as_ref().map(|_| self.view.leases.since),
-            leases_valid: self.view.leases.are_valid(self.now),
+            leased_since: self.leases.holder.as_ref().map(|_| self.leases.since),
+            leases_valid: self.leases.are_valid(self.mount.now),
         }
     }
 
@@ -30,31 +27,31 @@ impl Client {
 
     /// The freshness of data about an object, whose reply says whether it is leased.
     pub(crate) fn known_object(&mut self, id: FileId, leased: bool, sent: Time) -> Freshness {
-        let holder = self.view.leases.holder.as_ref().filter(|_| leased);
+        let holder = self.leases.holder.as_ref().filter(|_| leased);
         let leased = holder.is_some_and(|holder| !holder.is_overtaken(id, sent));
-        self.view.leases.holds_any |= leased;
+        self.leases.holds_any |= leased;
         Freshness { at: sent, leased }
     }
 
     /// Whether a name was recalled since a request was sent at `sent`.
     pub(crate) fn is_name_taken_back(&self, dir: TreeNodeId, name: &[u8], sent: Time) -> bool {
-        let id = self.view.names.node(dir).map(|dir| dir.stat.id);
+        let id = self.names.node(dir).map(|dir| dir.stat.id);
         let is_overtaken =
             |holder: &LeaseHolder| id.is_none_or(|id: FileId| holder.is_name_overtaken(id, name, sent));
-        self.view.leases.holder.as_ref().is_some_and(is_overtaken)
+        self.leases.holder.as_ref().is_some_and(is_overtaken)
     }
 
     /// The freshness of a name in the reply to a request sent at `sent`, with a lease on the directory if `leased`.
     pub(crate) fn known_name(&mut self, dir: TreeNodeId, name: &[u8], leased: bool, sent: Time) -> Freshness {
-        let leased = leased && self.view.leases.are_agreed() && !self.is_name_taken_back(dir, name, sent);
-        self.view.leases.holds_any |= leased;
+        let leased = leased && self.leases.are_agreed() && !self.is_name_taken_back(dir, name, sent);
+        self.leases.holds_any |= leased;
         Freshness { at: sent, leased }
     }
 
     /// Removes the leases of entries, in a listing requested at `sent`, whose names were recalled since.
     pub(crate) fn take_back(&self, dir: TreeNodeId, entries: &mut [DirEntry], sent: Time) {
-        let id = self.view.names.node(dir).map(|dir| dir.stat.id);
-        let Some((holder, id)) = self.view.leases.holder.as_ref().zip(id) else { return };
+        let id = self.names.node(dir).map(|dir| dir.stat.id);
+        let Some((holder, id)) = self.leases.holder.as_ref().zip(id) else { return };
         for entry in entries.iter_mut().filter(|entry| entry.stat.leased) {
             entry.stat.leased = !holder.is_name_overtaken(id, &entry.name, sent);
         }
@@ -72,77 +69,55 @@ impl Client {
     }
 
     /// Notes the reply to a request that was sent at `sent`.
-    pub(crate) fn answered(&mut self, sent: Time) {
-        let now = self.now;
-        if let Some(holder) = self.view.leases.holder_mut() {
+    pub(crate) fn answered(&mut self, outputs: &mut Outputs, sent: Time) {
+        let now = self.mount.now;
+        if let Some(holder) = self.leases.holder_mut() {
             holder.reply_received(now, sent);
-            self.empty();
-        }
-    }
-
-    /// Returns all leases, since the mount has ended.
-    pub fn rest(&mut self, now: Time) {
-        self.now = now;
-        if self.view.leases.are_agreed() && self.requests.link.is_up() {
-            let told = Request::Recalled(Trecalled { serial: RELEASE_ALL }).encode(NOTAG);
-            self.output(Output::Send(told, Lane::Changes));
+            self.empty(outputs);
         }
     }
 
     /// The connection is gone.
     pub(crate) fn leases_lost(&mut self) {
-        self.view.leases.abandon_recalls();
-        if let Some(holder) = self.view.leases.holder_mut() {
+        self.leases.abandon_recalls();
+        if let Some(holder) = self.leases.holder_mut() {
             holder.disconnected();
         }
     }
 
     /// The tree is attached again.
-    pub(crate) fn leases_attached(&mut self, terms: Option<&Terms>) {
-        let now = self.now;
-        match (terms.filter(|_| self.config.mode.takes_leases()), self.view.leases.holder_mut()) {
+    pub(crate) fn leases_attached(&mut self, outputs: &mut Outputs, terms: Option<&Terms>) {
+        let now = self.mount.now;
+        match (terms.filter(|_| self.mount.config.mode.takes_leases()), self.leases.holder_mut()) {
             (Some(terms), Some(holder)) => holder.attached(now, term(terms), terms.kept),
-            (Some(terms), None) => self.view.leases.holder = Some(LeaseHolder::new(now, term(terms))),
+            (Some(terms), None) => self.leases.holder = Some(LeaseHolder::new(now, term(terms))),
             (None, Some(_)) => {
-                self.view.leases.holder = None;
-                self.forget_leased();
-                self.empty_kernel();
+                self.leases.holder = None;
+                self.forget_leased(outputs);
+                self.empty_kernel(outputs);
             }
             (None, None) => {}
         }
-        self.view.leases.watch = terms.map_or(Watch::None, |terms| terms.watch);
-        self.empty();
-    }
-
-    /// Lets time pass: invalidates expired leases, and renews the others.
-    pub(crate) fn watch_leases(&mut self) {
-        let (now, oldest) = (self.now, self.requests.oldest());
-        let Some(holder) = self.view.leases.holder_mut() else { return };
-        holder.tick(now);
-        holder.prune(oldest);
-        let is_due = holder.renewal_at().is_some_and(|at| now >= at);
-        self.empty();
-        if is_due && self.view.leases.holds_any && self.requests.link.is_up() {
-            self.send(Request::Ping(Tping {}), Pending::IGNORE);
-        }
+        self.leases.watch = terms.map_or(Watch::None, |terms| terms.watch);
+        self.empty(outputs);
     }
 
     /// Ends all leases.
-    pub(crate) fn forget_leased(&mut self) {
-        self.view.leases.since = self.now;
-        self.view.leases.holds_any = false;
-        self.view.directories.invalidate_all();
-        drop(self.view.inactive.drain());
-        self.invalidate_listings();
+    pub(crate) fn forget_leased(&mut self, outputs: &mut Outputs) {
+        self.leases.since = self.mount.now;
+        self.leases.holds_any = false;
+        self.directories.invalidate_all();
+        drop(self.inactive.drain());
+        self.invalidate_listings(outputs);
     }
 
-    fn empty(&mut self) {
-        while let Some(empty) = self.view.leases.holder_mut().and_then(LeaseHolder::poll) {
+    pub(crate) fn empty(&mut self, outputs: &mut Outputs) {
+        while let Some(empty) = self.leases.holder_mut().and_then(LeaseHolder::poll) {
             if empty.own_cache_too {
-                self.forget_leased();
+                self.forget_leased(outputs);
             }
-            self.empty_kernel();
-            if let Some(holder) = self.view.leases.holder_mut() {
+            self.empty_kernel(outputs);
+            if let Some(holder) = self.leases.holder_mut() {
                 holder.invalidated();
             }
         }

@@ -13,88 +13,58 @@
 //!
 //! *Holds*: what is asked for and not used yet is bounded; what comes is believed as any other reply is, and no more.
 
-mod contents;
-mod nearby;
-mod top;
+pub(crate) mod contents;
 
-use crate::core::Client;
-use crate::operation::{find, statfs};
-use crate::pending::{FindBounds, FindTotals, Pending};
+use crate::pending::Pending;
+use crate::requests::Requests;
+use crate::view::View;
 use crate::view::prefetch::{Item, Pace};
-use std::time::Duration;
 use wirefs_cache::{ROOT, TreeNodeId};
-
-/// After a useless stream, no stream begins for this long.
-const REST: Duration = Duration::from_secs(10);
-
-/// A stream of all below one directory has so many bytes at most: about 25,000 entries.
-const SUBTREE_BYTES_MAX: u32 = 1024 * 1024;
-
-/// And so many entries.
-const SUBTREE_ENTRIES_MAX: u32 = 64 * 1024;
-
-/// Where a stream did not reach, so many directories are asked for ahead at first, and at most.
-const AHEAD: (usize, usize) = (8, 64);
-
-/// Each with so many bytes.
-const AHEAD_BYTES_MAX: u32 = 64 * 1024;
 
 /// Things dropped in one step, at most.
 const DROPPED_AT_ONCE: usize = 256;
 
-impl Client {
-    fn pace(&self) -> Pace {
-        Pace { now: self.now, rtt: self.requests.incoming.rtt().unwrap_or_default() }
+impl View {
+    pub(crate) fn pace(&self, requests: &Requests) -> Pace {
+        Pace { now: self.mount.now, rtt: requests.incoming.rtt().unwrap_or_default() }
     }
 
     /// Whether what is asked for now may be expected to be believed for any time at all. Leases count once something was answered.
-    pub(crate) fn may_fetch_ahead(&self) -> bool {
-        self.coherency().allows_caching() || (self.view.leases.are_agreed() && self.requests.link.is_up())
+    pub(crate) fn may_fetch_ahead(&self, requests: &Requests) -> bool {
+        self.coherency().allows_caching() || (self.leases.are_agreed() && requests.link.is_up())
     }
 
     /// Whether anything is to be asked for ahead.
-    fn may_stream(&self) -> bool {
-        self.config.mode.fetch.prefetches()
+    pub(crate) fn may_stream(&self, requests: &Requests) -> bool {
+        self.mount.config.mode.fetch.prefetches()
             && !self.prefetch.is_refused
-            && self.now >= self.prefetch.rests_until
-            && self.requests.link.is_up()
-            && self.may_fetch_ahead()
+            && self.mount.now >= self.prefetch.rests_until
+            && requests.link.is_up()
+            && self.may_fetch_ahead(requests)
     }
 
     /// A directory's listing is known now.
-    pub(crate) fn directory_listed(&mut self, dir: TreeNodeId) {
-        let pace = self.pace();
+    pub(crate) fn directory_listed(&mut self, requests: &Requests, dir: TreeNodeId) {
+        let pace = self.pace(requests);
         self.prefetch.walks.listed(dir, pace);
     }
 
     /// A program lists a directory.
-    pub(crate) fn directory_opened(&mut self, dir: TreeNodeId) {
-        if self.config.mode.fetch.is_cached() {
-            let pace = self.pace();
+    pub(crate) fn directory_opened(&mut self, requests: &Requests, dir: TreeNodeId) {
+        if self.mount.config.mode.fetch.is_cached() {
+            let pace = self.pace(requests);
             self.prefetch.walks.opened(dir, pace);
-            self.note_order(dir);
-        }
-    }
-
-    /// A directory of which nothing is known is asked for: to be listed, or for a name in it.
-    pub(crate) fn directory_missed(&mut self, dir: TreeNodeId) {
-        if dir == ROOT || !self.may_stream() || self.is_coming(dir) {
-            return;
-        }
-        let (pace, parent) = (self.pace(), self.view.names.parent(dir));
-        if self.prefetch.walks.enters(parent, dir, pace) {
-            let top = self.walk_top(parent);
-            self.stream(top, Some(dir));
+            self.note_order(requests, dir);
         }
     }
 
     /// Where a walk that has come to a directory began: in that one, or in one above, down from which a program has just listed each
     /// directory. A directory is streamed only once.
-    fn walk_top(&mut self, dir: TreeNodeId) -> TreeNodeId {
-        let pace = self.pace();
+    pub(crate) fn walk_top(&mut self, requests: &Requests, dir: TreeNodeId) -> TreeNodeId {
+        let pace = self.pace(requests);
         let (mut top, mut at) = (dir, dir);
         while at != ROOT && self.prefetch.walks.is_walked_now(at, pace) {
-            at = self.view.names.parent(at);
+            at = self.names.parent(at);
             if !self.prefetch.walks.is_walked_now(at, pace) {
                 break;
             }
@@ -105,44 +75,14 @@ impl Client {
         top
     }
 
-    /// A name was found to be a directory in one that was not listed.
-    pub(crate) fn directory_found(&mut self, parent: TreeNodeId, dir: TreeNodeId) {
-        if self.may_stream() && !self.is_coming(dir) {
-            let pace = self.pace();
-            if self.prefetch.walks.enters(parent, dir, pace) {
-                self.stream(parent, None);
-            }
-        }
-    }
-
-    /// Several names of a directory were asked for singly. Whether its listing comes along with those below it: some of the names
-    /// were directories.
-    pub(crate) fn streams_instead(&mut self, dir: TreeNodeId) -> bool {
-        if !self.may_stream() {
-            return false;
-        }
-        let pace = self.pace();
-        if self.is_coming(dir) {
-            return true;
-        }
-        if !self.prefetch.walks.is_entered(dir, pace) || self.prefetch.walks.seen(dir, pace).is_streamed {
-            return false;
-        }
-        self.stream(dir, None);
-        true
-    }
-
     /// Whether a stream in progress will list a directory.
-    fn is_coming(&self, dir: TreeNodeId) -> bool {
+    pub(crate) fn is_coming(&self, requests: &Requests, dir: TreeNodeId) -> bool {
         let (mut at, mut levels) = (dir, 0);
         loop {
-            if self
-                .requests
-                .any(|pending| matches!(pending, Pending::Find(stream) if stream.covers(at, levels)))
-            {
+            if requests.any(|pending| matches!(pending, Pending::Find(stream) if stream.covers(at, levels))) {
                 return true;
             }
-            let above = self.view.names.parent(at);
+            let above = self.names.parent(at);
             if at == ROOT || above == at {
                 return false;
             }
@@ -150,57 +90,15 @@ impl Client {
         }
     }
 
-    /// Asks for all below `dir`; if that was done already and did not reach `missed`, for that one and the next.
-    fn stream(&mut self, dir: TreeNodeId, missed: Option<TreeNodeId>) {
-        let pace = self.pace();
-        let seen = self.prefetch.walks.seen(dir, pace);
-        if !seen.is_streamed {
-            seen.is_streamed = true;
-            statfs::ask_ahead(self);
-            let bounds = FindBounds {
-                depth: u16::MAX,
-                entries: SUBTREE_ENTRIES_MAX,
-                bytes: SUBTREE_BYTES_MAX,
-                inline: 0,
-            };
-            find::ask(self, dir, bounds);
-            return;
-        }
-        seen.ahead = (seen.ahead * 2).clamp(AHEAD.0, AHEAD.1);
-        let count = seen.ahead;
-        let Some(missed) = missed else { return };
-        let names = self.view.names.links(missed);
-        let Some((_, name)) = names.iter().find(|(of, _)| *of == dir) else { return };
-        for next in self.view.names.directories_after(dir, name, count) {
-            if !self.is_listed(next) && !self.is_coming(next) {
-                let bounds = FindBounds {
-                    depth: u16::MAX,
-                    entries: SUBTREE_ENTRIES_MAX,
-                    bytes: AHEAD_BYTES_MAX,
-                    inline: 0,
-                };
-                find::ask(self, next, bounds);
-            }
-        }
-    }
-
-    /// A stream from `dir` has ended.
-    pub(crate) fn stream_ended(&mut self, dir: TreeNodeId, told: FindTotals) {
-        if told.directories > 1 && told.believed == 0 {
-            self.prefetch.rests_until = self.now + REST;
-        }
-        self.top_ended(dir, told);
-    }
-
     /// Notes a prefetched listing. `is_known`: it was known already.
     pub(crate) fn fetched_directory(&mut self, dir: TreeNodeId, is_known: bool) {
         let fate = &mut self.prefetch.counted.directories;
         fate.fetched += 1;
-        if is_known || !self.prefetch.unused.add(dir, Item::Directory, self.now) {
+        if is_known || !self.prefetch.unused.add(dir, Item::Directory, self.mount.now) {
             fate.wasted += 1;
             return;
         }
-        self.view.names.hold(dir);
+        self.names.hold(dir);
     }
 
     /// Notes prefetched contents.
@@ -208,12 +106,12 @@ impl Client {
         let counted = &mut self.prefetch.counted;
         counted.files.fetched += 1;
         counted.contents.fetched += bytes;
-        if is_known || !self.prefetch.unused.add(node, Item::File(bytes), self.now) {
+        if is_known || !self.prefetch.unused.add(node, Item::File(bytes), self.mount.now) {
             counted.files.wasted += 1;
             counted.contents.wasted += bytes;
             return;
         }
-        self.view.names.hold(node);
+        self.names.hold(node);
     }
 
     /// Notes useless prefetched contents.
@@ -226,14 +124,14 @@ impl Client {
     }
 
     /// Notes the first use of a node's prefetched data. Returns whether there was any.
-    pub(crate) fn used_ahead(&mut self, node: TreeNodeId) -> bool {
+    pub(crate) fn used_ahead(&mut self, requests: &Requests, node: TreeNodeId) -> bool {
         let Some(item) = self.prefetch.unused.remove(node) else { return false };
         let counted = &mut self.prefetch.counted;
         match item {
             Item::Directory => {
                 counted.directories.used += 1;
                 // For the walk that uses the listing, it arrives now.
-                self.directory_listed(node);
+                self.directory_listed(requests, node);
             }
             Item::File(bytes) => {
                 counted.files.used += 1;
@@ -241,7 +139,7 @@ impl Client {
                 self.prefetch.contents.used(bytes);
             }
         }
-        self.view.names.release(node);
+        self.names.release(node);
         true
     }
 
@@ -249,9 +147,8 @@ impl Client {
     pub(crate) fn drop_unused(&mut self) {
         let (bytes_max, most) = (self.ahead_bytes_max(), self.unused_max());
         for _ in 0..DROPPED_AT_ONCE {
-            let (coherency, names) = (self.coherency(), &self.view.names);
-            let (directories, inactive, files) =
-                (&self.view.directories, &self.view.inactive, &self.view.files);
+            let (coherency, names) = (self.coherency(), &self.names);
+            let (directories, inactive, files) = (&self.directories, &self.inactive, &self.files);
             let is_packed =
                 |node| names.node(node).is_some_and(|dir| inactive.has_whole(dir.stat.id, &coherency));
             let is_useless = |node: TreeNodeId, item: Item| match item {
@@ -271,16 +168,16 @@ impl Client {
                     counted.files.wasted += 1;
                     counted.contents.wasted += bytes;
                     self.prefetch.contents.wasted(bytes);
-                    self.view.files.forget_ahead(node);
+                    self.files.forget_ahead(node);
                 }
             }
-            self.view.names.release(node);
+            self.names.release(node);
             self.drop_if_gone(node);
         }
     }
 
     /// How many bytes of contents may be known ahead and unused.
     fn ahead_bytes_max(&self) -> u64 {
-        self.view.files.read_ahead_bytes_max() / 2
+        self.files.read_ahead_bytes_max() / 2
     }
 }

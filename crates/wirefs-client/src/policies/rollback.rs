@@ -16,7 +16,8 @@
 //! # Source
 //! The format of rollback journals: <https://sqlite.org/fileformat2.html>, section 3; locks: `src/os.h` of SQLite.
 
-use crate::core::Client;
+use crate::requests::Requests;
+use crate::view::View;
 use crate::view::rollback::{BEGUN_MAX, SUFFIX, begins};
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::put::PutMode;
@@ -27,7 +28,7 @@ const RESERVED: u64 = 0x4000_0001;
 
 const EXCLUSIVE: u64 = 0x4000_0002;
 
-impl Client {
+impl View {
     /// A request is about to be sent.
     pub(crate) fn watch_rollback(&mut self, request: &Request) {
         let (id, put) = match request {
@@ -48,7 +49,7 @@ impl Client {
             Request::Copy(copy) => (copy.to.id, None),
             _ => return,
         };
-        let Some(node) = id.and_then(|id: FileId| self.view.names.of_file(id)) else {
+        let Some(node) = id.and_then(|id: FileId| self.names.of_file(id)) else {
             return self.exclusive.rollback.forget();
         };
         let is_begun = self.exclusive.rollback.begun.contains(&node);
@@ -64,16 +65,16 @@ impl Client {
 
     /// The database that a file is the journal of, going by its one name.
     fn database_of(&self, node: TreeNodeId) -> Option<TreeNodeId> {
-        let [(parent, name)] = self.view.names.links(node).try_into().ok()?;
+        let [(parent, name)] = self.names.links(node).try_into().ok()?;
         let name: Vec<u8> = name;
         let of = name.strip_suffix(SUFFIX)?;
-        self.view.names.child(parent, of)
+        self.names.child(parent, of)
     }
 
     /// Whether a sync of this file only says that what is written later is to come later: the database that must wait for it.
-    pub(crate) fn orders_for(&mut self, node: TreeNodeId) -> Option<TreeNodeId> {
-        if !self.attachment.has_barriers
-            || !self.may_be_ahead()
+    pub(crate) fn orders_for(&mut self, requests: &Requests, node: TreeNodeId) -> Option<TreeNodeId> {
+        if !self.mount.attachment.has_barriers
+            || !self.may_be_ahead(requests)
             || !self.exclusive.rollback.begun.contains(&node)
         {
             return None;
@@ -82,14 +83,19 @@ impl Client {
         let key = crate::view::locks::Locks::key(database, LockFamily::Posix);
         let is_held = |byte| {
             let wanted = LockRange { kind: LockKind::Read, start: byte, end: byte, pid: 0 };
-            self.view.locks.is_excluded(key, wanted)
+            self.locks.is_excluded(key, wanted)
         };
         (is_held(RESERVED) && is_held(EXCLUSIVE)).then_some(database)
     }
 
     /// The same of a directory in which no other name has changed than this one, since the server's disk has it.
-    pub(crate) fn orders_name(&mut self, dir: TreeNodeId, name: &[u8]) -> Option<(TreeNodeId, TreeNodeId)> {
-        let journal = self.view.names.child(dir, name)?;
-        Some((journal, self.orders_for(journal)?))
+    pub(crate) fn orders_name(
+        &mut self,
+        requests: &Requests,
+        dir: TreeNodeId,
+        name: &[u8],
+    ) -> Option<(TreeNodeId, TreeNodeId)> {
+        let journal = self.names.child(dir, name)?;
+        Some((journal, self.orders_for(requests, journal)?))
     }
 }

@@ -3,14 +3,10 @@
 //! A directory that programs sync is brought to the server's disk along with the next file in it that is synced. The sync of the directory
 //! that follows joins that, unless a name was made, moved or removed in between, by whomever.
 
-use crate::call::{Answer, CallId};
-use crate::core::Client;
-use crate::operation::{barrier, commit};
-use crate::view::rollback;
-use crate::view::synced::Current;
+use crate::view::{View, rollback};
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::put::PutMode;
-use wirefs_op::{Change, Errno, Request, TreePath};
+use wirefs_op::{Change, Request, TreePath};
 
 /// The rollback journal that a change makes, removes or changes the attributes of, if it does nothing else.
 fn journal_of(request: &Request) -> Option<&TreePath> {
@@ -35,7 +31,7 @@ fn may_concern_directory(request: &Request) -> bool {
     }
 }
 
-impl Client {
+impl View {
     /// A request is about to be sent.
     pub(crate) fn watch_syncs(&mut self, request: &Request) {
         self.watch_rollback(request);
@@ -48,74 +44,8 @@ impl Client {
     }
 
     /// The rollback journals of a directory that were made, changed or removed since it was brought to the server's disk.
-    fn journals_since(&self, dir: TreeNodeId) -> Vec<TreePath> {
-        let path = self.view.names.path(dir);
+    pub(crate) fn journals_since(&self, dir: TreeNodeId) -> Vec<TreePath> {
+        let path = self.names.path(dir);
         path.map(|path| self.exclusive.synced.journals_of(dir, &path)).unwrap_or_default()
-    }
-
-    /// Sends a barrier for a directory in which nothing has changed but one rollback journal's name, if that is enough.
-    fn order_directory(&mut self, dir: TreeNodeId, journals: &[TreePath]) -> bool {
-        let ([journal], Some(Current::Done)) = (journals, self.exclusive.synced.current.get(&dir)) else {
-            return false;
-        };
-        let name = journal.names().next_back().map(<[u8]>::to_vec);
-        let order = name.and_then(|name| self.orders_name(dir, &name));
-        order.is_some_and(|order| barrier::send(self, (dir, None), order).is_ok())
-    }
-
-    /// Syncs a directory on a mount that is alone; false where it is to be done as everywhere.
-    pub(crate) fn sync_directory(&mut self, dir: TreeNodeId, call: CallId) -> bool {
-        if !self.can_be_ahead(dir) {
-            return false;
-        }
-        self.exclusive.synced.want(dir);
-        let journals = self.journals_since(dir);
-        if self.order_directory(dir, &journals) {
-            self.answer_journaled(call, Answer::Done);
-            return true;
-        }
-        match self.exclusive.synced.current.get(&dir).copied().filter(|_| journals.is_empty()) {
-            Some(Current::Done) => self.answer(call, Answer::Done),
-            Some(Current::Asked(number)) => {
-                if let Some((_, calls)) = self.exclusive.synced.under_way.get_mut(&number) {
-                    calls.push(call);
-                }
-            }
-            None => {
-                let number = self.exclusive.synced.begins(dir, Some(call));
-                if let Err(errno) = commit::of_directory(self, dir, number) {
-                    self.directory_synced(number, Err(errno));
-                }
-            }
-        }
-        true
-    }
-
-    /// A file is being synced: so is its directory, if that is likely to be next.
-    pub(crate) fn sync_directory_of(&mut self, node: TreeNodeId) {
-        let has_name = !self.view.names.links(node).is_empty();
-        let dir = self.view.names.parent(node);
-        let is_wanted = has_name && self.exclusive.synced.wanted.contains(&dir);
-        let is_current = self.exclusive.synced.current.contains_key(&dir) && {
-            let own = self.view.names.path(node);
-            !self.journals_since(dir).iter().any(|journal| Some(journal) == own.as_ref())
-        };
-        if !is_wanted || is_current || !self.can_be_ahead(dir) {
-            return;
-        }
-        let number = self.exclusive.synced.begins(dir, None);
-        if let Err(errno) = commit::of_directory(self, dir, number) {
-            self.directory_synced(number, Err(errno));
-        }
-    }
-
-    /// A request of these was answered.
-    pub(crate) fn directory_synced(&mut self, number: u64, outcome: Result<(), Errno>) {
-        for call in self.exclusive.synced.ended(number, outcome.is_ok()) {
-            match outcome {
-                Ok(()) => self.answer(call, Answer::Done),
-                Err(errno) => self.fail(call, errno),
-            }
-        }
     }
 }

@@ -13,18 +13,17 @@ mod durable;
 mod full;
 mod shown;
 
-use crate::core::Client;
-use crate::output::{Lane, Note, Output};
-use crate::pending::{Pending, RoomAsking};
+use crate::counters::Counters;
+use crate::output::{Lane, Note, Output, Outputs};
+use crate::pending::Pending;
+use crate::requests::Requests;
+use crate::view::View;
 use crate::view::unconfirmed::{LATE_MAX, LateError};
 use std::time::Duration;
 use wirefs_cache::TreeNodeId;
-use wirefs_op::message::alone::Ralone;
 use wirefs_op::message::get::GetMode;
 use wirefs_op::message::ping::Tping;
 use wirefs_op::message::recall::Trecalled;
-use wirefs_op::message::statfs::Tstatfs;
-use wirefs_op::message::target::Target;
 use wirefs_op::message::xattr::XattrAction;
 use wirefs_op::{Errno, NOTAG, Request, Time, Timestamp, TreePath};
 
@@ -40,26 +39,23 @@ const ROOM_FILES: u64 = 1024;
 /// Synchronized clocks differ by at most this many seconds.
 const CLOCKS_APART_SECS: i64 = 10;
 
-/// Validity of the figures of the server's room.
-const ROOM_FOR: Duration = Duration::from_secs(5);
-
 /// A file's time of change is behind the clock by up to a tick of the server's kernel.
 const CTIME_TICK: Duration = Duration::from_millis(10);
 
-impl Client {
+impl View {
     /// Whether a change with a certain outcome may be answered now.
-    pub(crate) fn may_be_ahead(&self) -> bool {
-        self.config.journal
+    pub(crate) fn may_be_ahead(&self, requests: &Requests) -> bool {
+        self.mount.config.journal
             && self.exclusive.unconfirmed.is_alone
-            && !self.attachment.read_only
-            && self.view.leases.are_valid(self.now)
-            && self.requests.len() < ISSUED_MAX
+            && !self.mount.attachment.read_only
+            && self.leases.are_valid(self.mount.now)
+            && requests.len() < ISSUED_MAX
             && self.has_room()
     }
 
     /// Whether the server's disk has room for all changes in progress, and more.
     fn has_room(&self) -> bool {
-        let Some((figures, _)) = self.view.figures else { return false };
+        let Some((figures, _)) = self.figures else { return false };
         let bytes = figures.blocks_available.saturating_mul(u64::from(figures.block_bytes));
         let is_unlimited = figures.files == 0;
         bytes
@@ -68,7 +64,7 @@ impl Client {
                 .unconfirmed
                 .taken
                 .0
-                .saturating_add(self.view.files.unacknowledged())
+                .saturating_add(self.files.unacknowledged())
                 .saturating_add(ROOM_BYTES)
             && (is_unlimited
                 || figures.files_free >= self.exclusive.unconfirmed.taken.1.saturating_add(ROOM_FILES))
@@ -76,18 +72,17 @@ impl Client {
 
     /// Whether the cached attributes of a node count although changes of it are in progress: all of these are this client's own.
     pub(crate) fn is_ahead(&self, node: TreeNodeId) -> bool {
-        self.view.files.is_ahead(node)
-            && self.view.names.node(node).is_some_and(|known| known.freshness.is_some())
+        self.files.is_ahead(node) && self.names.node(node).is_some_and(|known| known.freshness.is_some())
     }
 
     /// Whether a change of the node may become visible before the server has it.
-    pub(crate) fn can_be_ahead(&self, node: TreeNodeId) -> bool {
-        self.may_be_ahead() && self.is_fresh(node)
+    pub(crate) fn can_be_ahead(&self, requests: &Requests, node: TreeNodeId) -> bool {
+        self.may_be_ahead(requests) && self.is_fresh(node)
     }
 
     /// Makes the shown attributes of a node its cached ones, before an unconfirmed change of it.
     pub(crate) fn shows_own(&mut self, node: TreeNodeId) {
-        if let Some(known) = self.view.names.node_mut(node) {
+        if let Some(known) = self.names.node_mut(node) {
             known.stat = self.exclusive.unconfirmed.shown(&known.stat);
         }
     }
@@ -95,16 +90,16 @@ impl Client {
     /// Notes an unconfirmed change of a node.
     pub(crate) fn goes_ahead(&mut self, node: TreeNodeId) {
         self.shows_own(node);
-        self.view.files.write_sent(node, 0);
-        self.view.files.set_ahead(node);
-        self.view.names.hold(node);
+        self.files.write_sent(node, 0);
+        self.files.set_ahead(node);
+        self.names.hold(node);
     }
 
     /// The time of day.
     pub(crate) fn time_of_day(&self) -> Timestamp {
-        let nanos = u64::from(self.config.day.nanos) + self.now.0;
+        let nanos = u64::from(self.mount.config.day.nanos) + self.mount.now.0;
         Timestamp {
-            secs: self.config.day.secs + i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),
+            secs: self.mount.config.day.secs + i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),
             nanos: (nanos % 1_000_000_000) as u32,
         }
     }
@@ -119,112 +114,96 @@ impl Client {
 
     /// Begins a connection, on which the session is not exclusive at first. After a replay, no change is sent before that is known: Ralone
     /// follows Rattach at once, or the reply to this ping comes without it.
-    pub(crate) fn await_exclusivity(&mut self, is_numbered: bool) {
-        if self.requests.held_from().is_some() && is_numbered {
-            self.requests.wait_first(self.now, vec![(Request::Ping(Tping {}), Pending::IGNORE)]);
+    pub(crate) fn await_exclusivity(
+        &mut self,
+        requests: &mut Requests,
+        outputs: &mut Outputs,
+        is_numbered: bool,
+    ) {
+        if requests.held_from().is_some() && is_numbered {
+            requests.wait_first(self.mount.now, vec![(Request::Ping(Tping {}), Pending::IGNORE)]);
         } else {
-            self.not_exclusive();
+            self.not_exclusive(requests, outputs);
         }
     }
 
     /// Notes that changes are sent from now on, and that the session is not exclusive.
-    fn not_exclusive(&mut self) {
-        self.requests.release_changes();
-        self.note_alone(false);
+    fn not_exclusive(&mut self, requests: &mut Requests, outputs: &mut Outputs) {
+        requests.release_changes();
+        self.note_alone(requests, outputs, false);
     }
 
     /// Takes in a reply over the first connection: a Ralone that follows Rattach would have come before.
-    pub(crate) fn exclusivity_not_granted(&mut self) {
-        if self.requests.held_from().is_some() {
-            self.not_exclusive();
+    pub(crate) fn exclusivity_not_granted(&mut self, requests: &mut Requests, outputs: &mut Outputs) {
+        if requests.held_from().is_some() {
+            self.not_exclusive(requests, outputs);
         }
-    }
-
-    /// Takes in the server's statement whether the session is exclusive.
-    pub(crate) fn exclusivity_changed(&mut self, told: Ralone) {
-        self.note_alone(told.alone);
-        self.requests.release_changes();
-        self.exclusive.unconfirmed.was_exclusive = false;
-        if told.alone {
-            (self.exclusive.unconfirmed.is_alone, self.exclusive.unconfirmed.shares) = (true, None);
-            self.ask_room();
-            // Other sessions may have been there before: earlier changes are made durable soon.
-            self.exclusive.unconfirmed.durable.is_urgent = self.exclusive.unconfirmed.durable.is_due;
-            self.watch_durable();
-        } else {
-            (self.exclusive.unconfirmed.is_alone, self.exclusive.unconfirmed.shares) =
-                (false, Some(told.serial));
-            self.exclusive.rollback.forget();
-            self.end_delegations();
-            self.share();
-        }
-        self.send_waiting();
     }
 
     /// Notes in the journal whether changes from now on are those of an exclusive session.
-    pub(crate) fn note_alone(&mut self, is_alone: bool) {
-        if self.config.journal {
-            let from = is_alone.then(|| self.requests.held_from().unwrap_or(self.requests.next_number()));
-            self.output(Output::JournalNote(Note::Alone(from)));
+    pub(crate) fn note_alone(&mut self, requests: &Requests, outputs: &mut Outputs, is_alone: bool) {
+        if self.mount.config.journal {
+            let from = is_alone.then(|| requests.held_from().unwrap_or(requests.next_number()));
+            outputs.push(Output::JournalNote(Note::Alone(from)));
         }
     }
 
     /// Notes in the journal that a server program has changed something.
-    pub(crate) fn note_others(&mut self) {
+    pub(crate) fn note_others(&mut self, requests: &Requests, outputs: &mut Outputs) {
         if self.exclusive.unconfirmed.is_alone {
-            self.note_alone(true);
+            self.note_alone(requests, outputs, true);
         }
     }
 
     /// Notes the time that a change of this client has got at the server.
-    pub(crate) fn note_seen(&mut self, at: Timestamp) {
-        if self.config.journal && at > self.exclusive.unconfirmed.seen {
+    pub(crate) fn note_seen(&mut self, outputs: &mut Outputs, at: Timestamp) {
+        if self.mount.config.journal && at > self.exclusive.unconfirmed.seen {
             self.exclusive.unconfirmed.seen = at;
-            self.output(Output::JournalNote(Note::Seen(at)));
+            outputs.push(Output::JournalNote(Note::Seen(at)));
         }
     }
 
     /// Takes in the change time in the reply to a change that was requested at `asked`.
-    pub(crate) fn note_changed(&mut self, at: Timestamp, asked: Time) {
+    pub(crate) fn note_changed(&mut self, outputs: &mut Outputs, at: Timestamp, asked: Time) {
         if at > self.exclusive.unconfirmed.seen {
             self.exclusive.unconfirmed.server_clock = Some((at, asked));
         }
-        self.note_seen(at);
+        self.note_seen(outputs, at);
     }
 
     /// Notes the end of an exclusive session's connection. The server would have reported changes by others until now, so all changes until
     /// now are this client's, also those whose reply is lost.
-    pub(crate) fn note_unanswered(&mut self) {
+    pub(crate) fn note_unanswered(&mut self, outputs: &mut Outputs) {
         let now = match self.exclusive.unconfirmed.server_clock {
-            Some((at, asked)) => at.after(self.now.since(asked)),
+            Some((at, asked)) => at.after(self.mount.now.since(asked)),
             None => self.time_of_day(),
         };
-        self.note_seen(now.after(CTIME_TICK));
+        self.note_seen(outputs, now.after(CTIME_TICK));
     }
 
     /// Notes the server's change time of a node, before the first own change of it.
-    pub(crate) fn note_known(&mut self, node: TreeNodeId) {
-        let known = self.view.names.node(node).filter(|_| !self.view.files.is_ahead(node));
+    pub(crate) fn note_known(&mut self, outputs: &mut Outputs, node: TreeNodeId) {
+        let known = self.names.node(node).filter(|_| !self.files.is_ahead(node));
         if let Some(at) = known.map(|known| known.stat.ctime) {
-            self.note_seen(at);
+            self.note_seen(outputs, at);
         }
     }
 
     /// Lets the server admit other sessions, once all changes of this one are answered.
-    pub(crate) fn share(&mut self) {
+    pub(crate) fn share(&mut self, requests: &mut Requests, counters: &mut Counters, outputs: &mut Outputs) {
         let Some(serial) = self
             .exclusive
             .unconfirmed
             .shares
-            .filter(|_| !self.exclusive.unconfirmed.is_any() && !self.requests.any_change())
+            .filter(|_| !self.exclusive.unconfirmed.is_any() && !requests.any_change())
         else {
             return;
         };
         self.exclusive.unconfirmed.shares = None;
         let request = Request::Recalled(Trecalled { serial });
         let frame = request.encode(NOTAG);
-        self.counters.count(&request);
-        self.transmit(frame, Lane::Changes);
+        counters.count(&request);
+        self.transmit(requests, counters, outputs, frame, Lane::Changes);
     }
 
     /// Ends the exclusive session, since its connection is lost or replaced.
@@ -232,26 +211,6 @@ impl Client {
         self.exclusive.unconfirmed.was_exclusive |= self.exclusive.unconfirmed.is_alone;
         (self.exclusive.unconfirmed.is_alone, self.exclusive.unconfirmed.shares) = (false, None);
         self.exclusive.unconfirmed.asks_room = false;
-    }
-
-    /// Asks for the room on the server's disk, if the figures are old.
-    pub(crate) fn watch_room(&mut self) {
-        let is_old = self.view.figures.is_none_or(|(_, at)| self.now >= at + ROOM_FOR);
-        if self.exclusive.unconfirmed.is_alone
-            && self.config.journal
-            && is_old
-            && self.exclusive.unconfirmed.taken != (0, 0)
-        {
-            self.ask_room();
-        }
-    }
-
-    fn ask_room(&mut self) {
-        if !self.exclusive.unconfirmed.asks_room && self.requests.link.is_up() && self.config.journal {
-            self.exclusive.unconfirmed.asks_room = true;
-            let target = Target::at(TreePath::root());
-            self.send(Request::Statfs(Tstatfs { target }), Pending::Room(RoomAsking));
-        }
     }
 
     /// Takes in the room on the server's disk, which includes all changes that the server has.
@@ -263,7 +222,12 @@ impl Client {
     }
 
     /// Orders a query after the unconfirmed changes, which its reply must include. Returns it if it may be sent now.
-    pub(crate) fn behind(&mut self, mut request: Request, pending: Pending) -> Option<(Request, Pending)> {
+    pub(crate) fn behind(
+        &mut self,
+        requests: &mut Requests,
+        mut request: Request,
+        pending: Pending,
+    ) -> Option<(Request, Pending)> {
         if !self.exclusive.unconfirmed.is_any() {
             return Some((request, pending));
         }
@@ -294,13 +258,13 @@ impl Client {
         if !waits {
             return Some((request, pending));
         }
-        self.requests.hold(self.now, self.exclusive.unconfirmed.issued, request, pending);
+        requests.hold(self.mount.now, self.exclusive.unconfirmed.issued, request, pending);
         None
     }
 
     /// Whether `close` need not wait for the server: the journal has the data, and no other session sees the file before the server has it.
-    pub(crate) fn closes_ahead(&self, node: TreeNodeId) -> bool {
-        self.is_ahead(node) && self.may_be_ahead() && self.config.mode.publish.is_write_back()
+    pub(crate) fn closes_ahead(&self, requests: &Requests, node: TreeNodeId) -> bool {
+        self.is_ahead(node) && self.may_be_ahead(requests) && self.mount.config.mode.publish.is_write_back()
     }
 
     pub(crate) fn note_late(&mut self, what: &'static str, path: TreePath, errno: Errno) {
@@ -308,6 +272,6 @@ impl Client {
             self.exclusive.unconfirmed.late.pop_front();
         }
         self.exclusive.unconfirmed.late_count += 1;
-        self.exclusive.unconfirmed.late.push_back(LateError { what, path, errno, at: self.now });
+        self.exclusive.unconfirmed.late.push_back(LateError { what, path, errno, at: self.mount.now });
     }
 }

@@ -10,7 +10,7 @@
 //! - a reply that a recall or a newer version has overtaken finds that the contents' epoch has advanced (`Contents::epoch`), and
 //!   its bytes are dropped, as on a single connection;
 //! - a lease in such a reply counts only if the object was not recalled since the request was sent, over any connection
-//!   ([`Client::known`](crate::core::Client::known)).
+//!   ([`View::known`](crate::view::View::known)).
 //!
 //! A data connection is no sign of life: leases depend on the first connection, as at the server, and a silent first connection is
 //! given up even if others bring data.

@@ -19,6 +19,8 @@ use directory::listing_bytes;
 pub(crate) use directory::{OpenDirectory, WaitingReaddir};
 
 use crate::call::{Handle, OpenHow};
+use crate::view::copies::PrivateCopies;
+use crate::view::throttled::Throttled;
 pub(crate) use coalesced::Stretch;
 use memory::Remembered;
 use open::{Open, OpenFiles};
@@ -49,6 +51,8 @@ pub(crate) struct Files {
     unacknowledged: u64,
     /// Bytes that are written and not sent yet, over all files.
     coalesced_bytes: usize,
+    pub(crate) throttled: Throttled,
+    pub(crate) copies: PrivateCopies,
 }
 
 impl Files {
@@ -64,6 +68,8 @@ impl Files {
             remembered: Remembered::new(bytes_max),
             unacknowledged: 0,
             coalesced_bytes: 0,
+            throttled: Throttled::default(),
+            copies: PrivateCopies::default(),
         }
     }
 

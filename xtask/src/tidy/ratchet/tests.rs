@@ -25,13 +25,53 @@ fn assert_none(path: &str, text: &str) {
 #[test]
 fn limits_allow_so_many_places_and_must_fall_with_them() {
     let code = "fn pen_moves() {}\nstruct LastLetter;\n";
-    let limits = |number: usize| format!("[banned-names]\nat_most = {number}\n");
+    let limits = |number: usize| format!("[banned-names]\nat_most = {number}\nreason = \"r\"\n");
     assert_eq!(messages(&[(LIB, code), ("xtask/ratchets.toml", &limits(2))]), [""; 0]);
     let exceeded = messages(&[(LIB, code), ("xtask/ratchets.toml", &limits(1))]);
     assert!(exceeded.iter().any(|message| message.contains("2 places, 1 are allowed")), "{exceeded:?}");
     let fallen = messages(&[(LIB, code), ("xtask/ratchets.toml", &limits(3))]);
     assert_eq!(fallen.len(), 1, "{fallen:?}");
     assert!(fallen[0].contains("set at_most = 2"), "{fallen:?}");
+}
+
+#[test]
+fn limits_above_zero_need_a_reason() {
+    let limits = "[banned-names]\nat_most = 1\n";
+    let found = messages(&[(LIB, "fn pen_moves() {}\n"), ("xtask/ratchets.toml", limits)]);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("a limit above 0 has no reason"), "{found:?}");
+}
+
+/// A client of three files in two rooms, the lower one with this text.
+fn rooms(lower: &str) -> Vec<String> {
+    let page = "| room, from the top down | files |\n|---|---|\n| top | `machine.rs` |\n| bottom | `core.rs`, `view/` |\n";
+    messages(&[
+        ("ARCHITECTURE.md", page),
+        ("crates/wirefs-client/src/core.rs", "pub struct Client;\nimpl Client { fn poll(&self) {} }"),
+        (
+            "crates/wirefs-client/src/machine.rs",
+            "use crate::{core::Client, view::names};\nimpl Client { fn call(&self) {} }",
+        ),
+        ("crates/wirefs-client/src/view/names.rs", lower),
+    ])
+}
+
+#[test]
+fn arrows_of_the_client_that_run_up_are_found() {
+    assert_eq!(rooms("use crate::core::Client;\nfn f(client: &Client) { client.poll() }"), [""; 0]);
+    for lower in ["fn f(client: &Client) { client.call() }", "use crate::machine::{self};"] {
+        let found = rooms(lower);
+        assert!(found.iter().any(|message| message.contains("names.rs:1: needs machine.rs")), "{found:?}");
+        let in_circle = found.iter().filter(|message| message.contains("in the largest circle"));
+        assert_eq!(in_circle.count(), 2, "{found:?}");
+    }
+}
+
+#[test]
+fn functions_that_get_the_whole_client_are_found() {
+    let found = rooms("fn f(client: &mut Client) {}\nfn g(view: &mut View) {}");
+    assert!(found.iter().any(|message| message.contains("f gets the whole client")), "{found:?}");
+    assert_eq!(found.len(), 2, "{found:?}");
 }
 
 #[test]

@@ -15,7 +15,7 @@ pub(super) fn pack(
     handle: Handle,
     wanted: &WaitingReaddir,
 ) -> Vec<Listed> {
-    let now = (Freshness::since(client.now), client.now, BTreeSet::new());
+    let now = (Freshness::since(client.view.mount.now), client.view.mount.now, BTreeSet::new());
     let open = client.view.files.directory_mut(handle);
     let (listed, taken_at, invalidated) =
         open.map_or(now, |open| (open.listed, open.taken_at, open.invalidated.clone()));
@@ -28,7 +28,7 @@ pub(super) fn pack(
         }
         room -= cost;
         let node = if index == 0 { dir } else { client.view.names.parent(dir) };
-        let ino = client.view.names.node(node).map_or(1, |known| client.present(&known.stat).id.ino);
+        let ino = client.view.names.node(node).map_or(1, |known| client.view.present(&known.stat).id.ino);
         let st_mode = Kind::Directory.mode_bits();
         listing.push(Listed { name: name.to_vec(), next: index as u64 + 1, ino, st_mode, entry: None });
     }
@@ -42,7 +42,7 @@ pub(super) fn pack(
             break;
         }
         room -= cost;
-        let shown = client.present(&entry.stat);
+        let shown = client.view.present(&entry.stat);
         let is_invalidated = invalidated.contains(&entry.name);
         let shown_entry = (wanted.with_stats && current)
             .then(|| entry_of(client, dir, entry, listed, is_invalidated))
@@ -70,8 +70,8 @@ fn entry_of(
     known.leased &= !is_invalidated;
     let node = client.learn(&entry.stat, known);
     client.view.names.link(dir, &entry.name, node);
-    if client.may_show(node) {
-        return client.entry(node, listed).ok();
+    if client.view.may_show(node) {
+        return client.view.entry(node, listed).ok();
     }
     client.view.names.evict_if_unused(node);
     None

@@ -1,44 +1,20 @@
 //! A journal that can take no more: for good, or until there is room.
 
-use crate::core::Client;
-use crate::output::Output;
-use wirefs_op::Time;
+use crate::output::{Output, Outputs};
+use crate::requests::Requests;
+use crate::view::View;
 
-impl Client {
-    /// Notes that the journal has failed: from now on no change is answered before the server has it.
-    pub fn journal_failed(&mut self, now: Time) {
-        self.now = now;
-        (self.config.journal, self.exclusive.unconfirmed.awaits_room) = (false, false);
-    }
-
-    /// The same for as long as there is no room for it on the local disk: now and then, when the server's disk has everything, what
-    /// [`Output::JournalAnew`] says is tried.
-    pub fn journal_full(&mut self, now: Time) {
-        self.now = now;
-        if self.config.journal {
-            (self.config.journal, self.exclusive.unconfirmed.awaits_room) = (false, true);
-        }
-    }
-
-    /// The journal was begun anew, with nothing in it.
-    pub fn journal_begun(&mut self, now: Time) {
-        self.now = now;
-        (self.config.journal, self.exclusive.unconfirmed.awaits_room) = (true, false);
-        self.note_alone(self.exclusive.unconfirmed.is_alone());
-    }
-
+impl View {
     /// Whether there is a journal, with or without room.
     pub(crate) fn has_journal(&self) -> bool {
-        self.config.journal || self.exclusive.unconfirmed.awaits_room
+        self.mount.config.journal || self.exclusive.unconfirmed.awaits_room
     }
 
     /// The server's disk has all changes below a number: if there are no others, a journal without room may begin anew.
-    pub(super) fn look_for_room(&mut self, below: u64) {
-        if self.exclusive.unconfirmed.awaits_room
-            && below >= self.requests.next_number()
-            && !self.requests.any_change()
+    pub(crate) fn look_for_room(&mut self, requests: &Requests, outputs: &mut Outputs, below: u64) {
+        if self.exclusive.unconfirmed.awaits_room && below >= requests.next_number() && !requests.any_change()
         {
-            self.output(Output::JournalAnew(below));
+            outputs.push(Output::JournalAnew(below));
         }
     }
 }

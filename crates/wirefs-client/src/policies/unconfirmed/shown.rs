@@ -1,12 +1,12 @@
 //! Objects keep the attributes under which programs saw them before the server had them.
 
-use crate::core::Client;
+use crate::view::View;
 use crate::view::shown::ShownAs;
 use std::collections::BTreeMap;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::{FileId, Stat};
 
-impl Client {
+impl View {
     /// Returns an object to the server's attributes, `stat`. Attributes that were shown before and that no change affects stay as
     /// they were shown.
     pub(crate) fn caught_up(&mut self, before: &Stat, stat: &Stat) {
@@ -32,7 +32,7 @@ impl Client {
     /// The same of several, whose new ids may be those that others of them had.
     pub(crate) fn all_identified(&mut self, nodes: &BTreeMap<TreeNodeId, Stat>) {
         let known = nodes.iter().filter_map(|(node, stat)| {
-            let before = self.view.names.node(*node)?.stat;
+            let before = self.names.node(*node)?.stat;
             Some((*node, before, self.present(&before).id.ino, *stat))
         });
         let known: Vec<(TreeNodeId, Stat, u64, Stat)> = known.collect();
@@ -41,10 +41,10 @@ impl Client {
         }
         for (node, before, ino, stat) in known {
             self.exclusive.unconfirmed.shown.tell(stat.id, ShownAs::of(ino, &stat, &before));
-            self.view.names.identified(node, stat.id);
-            self.view.files.identified(node, before.version, stat.version);
-            for (dir, name) in self.view.names.links(node) {
-                self.view.directories.identified(dir, &name, before.id, stat.id);
+            self.names.identified(node, stat.id);
+            self.files.identified(node, before.version, stat.version);
+            for (dir, name) in self.names.links(node) {
+                self.directories.identified(dir, &name, before.id, stat.id);
             }
         }
     }

@@ -9,8 +9,8 @@ mod rights;
 use crate::core::Client;
 use crate::operation::{attributes, link, make, remove, rename};
 use crate::pending::{Confirming, Continuation, Pending};
-use crate::view::unconfirmed::Made;
-use crate::view::unconfirmed::Unconfirmed;
+use crate::view::View;
+use crate::view::unconfirmed::{Made, Unconfirmed};
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::put::{PutMode, Rput, Tput};
 use wirefs_op::message::target::NOFD;
@@ -33,20 +33,24 @@ struct Predicted {
 
 /// Answers a change at once if its reply is certain; hands it back if not.
 pub(crate) fn predict(client: &mut Client, request: Request, pending: Pending) -> Option<(Request, Pending)> {
-    if !client.may_be_ahead() || client.has_rivals(&request, made_in(&pending)) {
+    if !client.view.may_be_ahead(&client.requests) || client.view.has_rivals(&request, made_in(&pending)) {
         return Some((request, pending));
     }
     let predicted = match (&request, &pending) {
-        (Request::Put(put), Pending::Make(making)) => names::make(client, put, making.place()),
-        (Request::Put(put), Pending::Setattr(setting)) => set(client, put, setting.node),
-        (Request::Put(put), Pending::Open(opening)) => open::to_write(client, put, opening.node),
+        (Request::Put(put), Pending::Make(making)) => {
+            names::make(&client.view, &client.requests, put, making.place())
+        }
+        (Request::Put(put), Pending::Setattr(setting)) => set(&client.view, put, setting.node),
+        (Request::Put(put), Pending::Open(opening)) => open::to_write(&client.view, put, opening.node),
         (Request::Remove(remove), Pending::Remove(removing)) => {
-            names::remove(client, removing.place(), remove.directory)
+            names::remove(&client.view, removing.place(), remove.directory)
         }
         (Request::Rename(rename), Pending::Rename(renaming)) => {
-            names::rename(client, renaming.places(), rename.flags)
+            names::rename(&client.view, renaming.places(), rename.flags)
         }
-        (Request::Link(_), Pending::Link(linking)) => names::link(client, linking.node, linking.place()),
+        (Request::Link(_), Pending::Link(linking)) => {
+            names::link(&client.view, linking.node, linking.place())
+        }
         _ => None,
     };
     let Some(predicted) = predicted else { return Some((request, pending)) };
@@ -67,30 +71,36 @@ fn made_in(pending: &Pending) -> Option<TreeNodeId> {
 fn go(client: &mut Client, request: Request, pending: Pending, predicted: Predicted) {
     let request = as_sent(request);
     let (what, path) = (request.name(), path_of(&request));
-    let number = client.issue(request, |number| Pending::Confirm(Confirming(number)));
-    client.exclusive.unconfirmed.issued(0, predicted.inodes);
+    let number = client.view.issue(
+        &mut client.requests,
+        &mut client.counters,
+        &mut client.outputs,
+        request,
+        |number| Pending::Confirm(Confirming(number)),
+    );
+    client.view.exclusive.unconfirmed.issued(0, predicted.inodes);
     for node in &predicted.nodes {
-        client.note_known(*node);
-        client.goes_ahead(*node);
+        client.view.note_known(&mut client.outputs, *node);
+        client.view.goes_ahead(*node);
     }
     let unconfirmed =
         Unconfirmed { nodes: predicted.nodes, names: predicted.names, makes: None, opens: None, path, what };
-    client.exclusive.unconfirmed.unconfirmed.insert(number, unconfirmed);
+    client.view.exclusive.unconfirmed.unconfirmed.insert(number, unconfirmed);
     if let Some(node) = pending.counted_node() {
         client.change_begins(node, 0);
     }
-    let now = client.now;
-    client.exclusive.unconfirmed.is_predicted = true;
+    let now = client.view.mount.now;
+    client.view.exclusive.unconfirmed.is_predicted = true;
     match (pending, predicted.reply) {
         (Pending::Make(making), Reply::Put(put)) => {
             let made = put.stat.map(|stat| stat.id);
             make::finish(client, making, now, put);
-            note_made(client, number, made);
+            note_made(&mut client.view, number, made);
         }
         (Pending::Open(opening), Reply::Put(put)) => {
             let node = opening.node;
             crate::operation::open::finish_writing(client, opening, now, put);
-            note_opened(client, number, node);
+            note_opened(&mut client.view, number, node);
         }
         (Pending::Setattr(setting), Reply::Put(put)) => attributes::was_set(client, setting, now, put),
         (Pending::Remove(removing), Reply::Remove(removed)) => remove::finish(client, removing, now, removed),
@@ -100,32 +110,32 @@ fn go(client: &mut Client, request: Request, pending: Pending, predicted: Predic
         (pending, _) => client.request_failed(pending, wirefs_op::Errno::Protocol),
     }
     if let Some((node, stat)) = predicted.besides {
-        attributes::changed(client, node, Some(&stat), now);
+        attributes::changed(&mut client.view, node, Some(&stat), now);
     }
-    client.exclusive.unconfirmed.is_predicted = false;
-    client.send_waiting();
+    client.view.exclusive.unconfirmed.is_predicted = false;
+    client.view.send_waiting(&mut client.requests, &mut client.counters, &mut client.outputs);
 }
 
 /// The object is there from now on, and known by the number of its change.
-fn note_made(client: &mut Client, number: u64, made: Option<FileId>) {
-    let Some(node) = made.and_then(|id| client.view.names.of_file(id)) else { return };
-    client.goes_ahead(node);
-    let handle = client.view.files.handles_of(node).next();
-    if let Some(handle) = handle.and_then(|handle| client.view.files.open_mut(handle)) {
+fn note_made(view: &mut View, number: u64, made: Option<FileId>) {
+    let Some(node) = made.and_then(|id| view.names.of_file(id)) else { return };
+    view.goes_ahead(node);
+    let handle = view.files.handles_of(node).next();
+    if let Some(handle) = handle.and_then(|handle| view.files.open_mut(handle)) {
         handle.server.request();
     }
-    if let Some(unconfirmed) = client.exclusive.unconfirmed.unconfirmed.get_mut(&number) {
+    if let Some(unconfirmed) = view.exclusive.unconfirmed.unconfirmed.get_mut(&number) {
         unconfirmed.makes = Some(Made { node, handle });
     }
 }
 
 /// The file is open from now on; the server's fd comes later.
-fn note_opened(client: &mut Client, number: u64, node: TreeNodeId) {
-    let Some(handle) = client.view.files.handles_of(node).next_back() else { return };
-    if let Some(open) = client.view.files.open_mut(handle) {
+fn note_opened(view: &mut View, number: u64, node: TreeNodeId) {
+    let Some(handle) = view.files.handles_of(node).next_back() else { return };
+    if let Some(open) = view.files.open_mut(handle) {
         open.server.request();
     }
-    if let Some(unconfirmed) = client.exclusive.unconfirmed.unconfirmed.get_mut(&number) {
+    if let Some(unconfirmed) = view.exclusive.unconfirmed.unconfirmed.get_mut(&number) {
         unconfirmed.opens = Some((node, handle));
     }
 }
@@ -153,21 +163,21 @@ fn path_of(request: &Request) -> TreePath {
 }
 
 /// Chmod, utimes, truncate, and chown to the present owner.
-fn set(client: &Client, put: &Tput, node: TreeNodeId) -> Option<Predicted> {
-    let known = client.view.names.node(node).filter(|_| client.is_fresh(node))?;
-    let stat = client.exclusive.unconfirmed.shown(&known.stat);
-    let now = client.time_after(stat.ctime);
+fn set(view: &View, put: &Tput, node: TreeNodeId) -> Option<Predicted> {
+    let known = view.names.node(node).filter(|_| view.is_fresh(node))?;
+    let stat = view.exclusive.unconfirmed.shown(&known.stat);
+    let now = view.time_after(stat.ctime);
     let set = put.set;
     let is_plain = matches!(stat.kind, Kind::File | Kind::Directory) && stat.mode & 0o7000 == 0;
     let keeps_owner = set.uid.is_none_or(|uid| uid == stat.uid) && set.gid.is_none_or(|gid| gid == stat.gid);
     let is_simple = set.mode.is_none_or(|mode| mode & !0o777 == 0);
     let may_cut =
-        set.size.is_none() || (stat.kind == Kind::File && rights::may(&client.attachment, &stat, 0o200));
+        set.size.is_none() || (stat.kind == Kind::File && rights::may(&view.mount.attachment, &stat, 0o200));
     if !is_plain
         || !keeps_owner
         || !is_simple
         || !may_cut
-        || !rights::owns(&client.attachment, &stat)
+        || !rights::owns(&view.mount.attachment, &stat)
         || !stat.without_xattrs
     {
         return None;

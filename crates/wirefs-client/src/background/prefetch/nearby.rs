@@ -1,10 +1,10 @@
 //! A little of what is in the directories beside a file that is read out of turn: `.git` is used so, of which a program opens a file
 //! here and one there, each by what it found in the one before.
 
-use super::Client;
-use super::contents::ENTRY_BYTES;
+use crate::core::Client;
 use crate::operation::find;
 use crate::pending::FindBounds;
+use crate::policies::prefetch::contents::ENTRY_BYTES;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use wirefs_cache::{Freshness, TreeNodeId};
@@ -33,7 +33,7 @@ impl Client {
         let mut line: VecDeque<TreeNodeId> = self.directories_in(dir).into();
         for _ in 0..NEARBY_MAX {
             let Some(next) = line.pop_front() else { break };
-            let Some((listing, known)) = self.view.directories.snapshot(next, &self.coherency()) else {
+            let Some((listing, known)) = self.view.directories.snapshot(next, &self.view.coherency()) else {
                 if left.unknown > 0 && find::ask(self, next, UNKNOWN) {
                     left.unknown -= 1;
                 }
@@ -50,7 +50,7 @@ impl Client {
 
     /// The directories in one that holds few of them, known to the kernel or not.
     fn directories_in(&mut self, dir: TreeNodeId) -> Vec<TreeNodeId> {
-        let Some((listing, known)) = self.view.directories.snapshot(dir, &self.coherency()) else {
+        let Some((listing, known)) = self.view.directories.snapshot(dir, &self.view.coherency()) else {
             return Vec::new();
         };
         let directories = listing.iter().filter(|entry| entry.stat.kind == Kind::Directory);
@@ -85,7 +85,7 @@ impl Client {
             if left.files == 0 || left.bytes < bytes {
                 return;
             }
-            if self.is_missing(entry) && self.fetch_single(dir, entry, known) {
+            if self.view.is_missing(entry) && self.fetch_single(dir, entry, known) {
                 left.files -= 1;
                 left.bytes -= bytes;
             }

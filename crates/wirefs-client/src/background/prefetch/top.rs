@@ -1,9 +1,10 @@
 //! The top of the tree, which comes along with a mount before anybody asks: what a shell, `git status` or a walk looks at first, and
 //! small trees as a whole. One stream after the other, level by level, as far as a budget goes.
 
-use super::Client;
+use crate::core::Client;
 use crate::operation::{find, statfs};
 use crate::pending::{FindBounds, FindTotals, Pending};
+use crate::view::View;
 use crate::view::prefetch::top::Top;
 use std::collections::VecDeque;
 use wirefs_cache::{ROOT, TreeNodeId};
@@ -26,6 +27,25 @@ const STREAMS_MAX: u8 = 16;
 /// Less than this is not worth a request, in bytes.
 const BYTES_MIN: u32 = 4096;
 
+impl View {
+    /// The first directory, level by level, in which there is one that is not known.
+    fn untold(&mut self) -> Option<TreeNodeId> {
+        let coherency = self.coherency();
+        let mut line = VecDeque::from([ROOT]);
+        while let Some(dir) = line.pop_front() {
+            let Some((listing, _)) = self.directories.snapshot(dir, &coherency) else { continue };
+            for entry in listing.iter().filter(|entry| entry.stat.kind == Kind::Directory) {
+                let node = self.names.of_file(entry.stat.id);
+                match node.filter(|node| self.is_listed(*node)) {
+                    Some(node) => line.push_back(node),
+                    None => return Some(dir),
+                }
+            }
+        }
+        None
+    }
+}
+
 impl Client {
     /// The mount is made: leases count from the first answer on, so that the first call need not wait for that; and where nothing
     /// is known of the tree, its top comes along.
@@ -34,57 +54,40 @@ impl Client {
     /// 1 round trip in the background, with leases. For the top at most 17 requests, one after the other, and 256
     /// KiB.
     pub fn greet(&mut self, now: Time) {
-        self.now = now;
+        self.view.mount.now = now;
         if !self.view.leases.are_agreed() || !self.requests.link.is_up() {
             return;
         }
         self.send(Request::Ping(Tping {}), Pending::IGNORE);
-        if self.may_stream()
-            && !self.prefetch.has_memory
-            && !self.view.directories.is_fresh(ROOT, &self.coherency())
+        if self.view.may_stream(&self.requests)
+            && !self.view.prefetch.has_memory
+            && !self.view.directories.is_fresh(ROOT, &self.view.coherency())
         {
             statfs::ask_ahead(self);
             let bounds = FindBounds { depth: DEPTH, entries: ENTRIES_MAX, bytes: BYTES_MAX, inline: 0 };
             if find::ask(self, ROOT, bounds) {
                 let top = Top { bytes: BYTES_MAX, entries: ENTRIES_MAX, streams: STREAMS_MAX, at: ROOT };
-                self.prefetch.top = Some(top);
+                self.view.prefetch.top = Some(top);
             }
         }
     }
 
     /// A stream from `dir` has told of so much and is over. If it was one of the top, and `is_whole`, the next one begins.
     pub(super) fn top_ended(&mut self, dir: TreeNodeId, told: FindTotals) {
-        let Some(mut top) = self.prefetch.top.take_if(|top| top.at == dir) else { return };
+        let Some(mut top) = self.view.prefetch.top.take_if(|top| top.at == dir) else { return };
         top.bytes = top.bytes.saturating_sub(told.bytes);
         top.entries = top.entries.saturating_sub(told.entries);
         if !told.is_whole || top.bytes < BYTES_MIN || top.entries == 0 || top.streams == 0 {
             return;
         }
-        if !self.may_stream() {
+        if !self.view.may_stream(&self.requests) {
             return;
         }
-        let Some(next) = self.untold().filter(|next| *next != dir) else { return };
+        let Some(next) = self.view.untold().filter(|next| *next != dir) else { return };
         let bounds = FindBounds { depth: u16::MAX, entries: top.entries, bytes: top.bytes, inline: 0 };
-        if !self.is_coming(next) && find::ask(self, next, bounds) {
+        if !self.view.is_coming(&self.requests, next) && find::ask(self, next, bounds) {
             (top.streams, top.at) = (top.streams - 1, next);
-            self.prefetch.top = Some(top);
+            self.view.prefetch.top = Some(top);
         }
-    }
-
-    /// The first directory, level by level, in which there is one that is not known.
-    fn untold(&mut self) -> Option<TreeNodeId> {
-        let coherency = self.coherency();
-        let mut line = VecDeque::from([ROOT]);
-        while let Some(dir) = line.pop_front() {
-            let Some((listing, _)) = self.view.directories.snapshot(dir, &coherency) else { continue };
-            for entry in listing.iter().filter(|entry| entry.stat.kind == Kind::Directory) {
-                let node = self.view.names.of_file(entry.stat.id);
-                match node.filter(|node| self.is_listed(*node)) {
-                    Some(node) => line.push_back(node),
-                    None => return Some(dir),
-                }
-            }
-        }
-        None
     }
 }

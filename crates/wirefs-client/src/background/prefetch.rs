@@ -1,0 +1,111 @@
+//! Prefetch streams: their start, and the next one once one has ended.
+
+mod contents;
+mod nearby;
+mod top;
+
+use crate::core::Client;
+use crate::operation::{find, statfs};
+use crate::pending::{FindBounds, FindTotals};
+use std::time::Duration;
+use wirefs_cache::{ROOT, TreeNodeId};
+
+/// After a useless stream, no stream begins for this long.
+const REST: Duration = Duration::from_secs(10);
+
+/// A stream of all below one directory has so many bytes at most: about 25,000 entries.
+const SUBTREE_BYTES_MAX: u32 = 1024 * 1024;
+
+/// And so many entries.
+const SUBTREE_ENTRIES_MAX: u32 = 64 * 1024;
+
+/// Where a stream did not reach, so many directories are asked for ahead at first, and at most.
+const AHEAD: (usize, usize) = (8, 64);
+
+/// Each with so many bytes.
+const AHEAD_BYTES_MAX: u32 = 64 * 1024;
+
+impl Client {
+    /// A directory of which nothing is known is asked for: to be listed, or for a name in it.
+    pub(crate) fn directory_missed(&mut self, dir: TreeNodeId) {
+        if dir == ROOT || !self.view.may_stream(&self.requests) || self.view.is_coming(&self.requests, dir) {
+            return;
+        }
+        let (pace, parent) = (self.view.pace(&self.requests), self.view.names.parent(dir));
+        if self.view.prefetch.walks.enters(parent, dir, pace) {
+            let top = self.view.walk_top(&self.requests, parent);
+            self.stream(top, Some(dir));
+        }
+    }
+
+    /// A name was found to be a directory in one that was not listed.
+    pub(crate) fn directory_found(&mut self, parent: TreeNodeId, dir: TreeNodeId) {
+        if self.view.may_stream(&self.requests) && !self.view.is_coming(&self.requests, dir) {
+            let pace = self.view.pace(&self.requests);
+            if self.view.prefetch.walks.enters(parent, dir, pace) {
+                self.stream(parent, None);
+            }
+        }
+    }
+
+    /// Several names of a directory were asked for singly. Whether its listing comes along with those below it: some of the names
+    /// were directories.
+    pub(crate) fn streams_instead(&mut self, dir: TreeNodeId) -> bool {
+        if !self.view.may_stream(&self.requests) {
+            return false;
+        }
+        let pace = self.view.pace(&self.requests);
+        if self.view.is_coming(&self.requests, dir) {
+            return true;
+        }
+        if !self.view.prefetch.walks.is_entered(dir, pace)
+            || self.view.prefetch.walks.seen(dir, pace).is_streamed
+        {
+            return false;
+        }
+        self.stream(dir, None);
+        true
+    }
+
+    /// Asks for all below `dir`; if that was done already and did not reach `missed`, for that one and the next.
+    fn stream(&mut self, dir: TreeNodeId, missed: Option<TreeNodeId>) {
+        let pace = self.view.pace(&self.requests);
+        let seen = self.view.prefetch.walks.seen(dir, pace);
+        if !seen.is_streamed {
+            seen.is_streamed = true;
+            statfs::ask_ahead(self);
+            let bounds = FindBounds {
+                depth: u16::MAX,
+                entries: SUBTREE_ENTRIES_MAX,
+                bytes: SUBTREE_BYTES_MAX,
+                inline: 0,
+            };
+            find::ask(self, dir, bounds);
+            return;
+        }
+        seen.ahead = (seen.ahead * 2).clamp(AHEAD.0, AHEAD.1);
+        let count = seen.ahead;
+        let Some(missed) = missed else { return };
+        let names = self.view.names.links(missed);
+        let Some((_, name)) = names.iter().find(|(of, _)| *of == dir) else { return };
+        for next in self.view.names.directories_after(dir, name, count) {
+            if !self.view.is_listed(next) && !self.view.is_coming(&self.requests, next) {
+                let bounds = FindBounds {
+                    depth: u16::MAX,
+                    entries: SUBTREE_ENTRIES_MAX,
+                    bytes: AHEAD_BYTES_MAX,
+                    inline: 0,
+                };
+                find::ask(self, next, bounds);
+            }
+        }
+    }
+
+    /// A stream from `dir` has ended.
+    pub(crate) fn stream_ended(&mut self, dir: TreeNodeId, told: FindTotals) {
+        if told.directories > 1 && told.believed == 0 {
+            self.view.prefetch.rests_until = self.view.mount.now + REST;
+        }
+        self.top_ended(dir, told);
+    }
+}
