@@ -373,7 +373,7 @@ pub(crate) fn go_on(client: &mut Client, handle: Handle, wanted: WaitingReaddir)
 
 /// Answers the readdirs whose entries have arrived.
 fn serve_waiting(client: &mut Client, handle: Handle) {
-    if !stateless::may_answer(client, handle) {
+    if !stateless::may_answer(&mut client.view, handle) {
         return;
     }
     let Some(open) = client.view.files.directory_mut(handle) else {

@@ -36,8 +36,9 @@ pub(crate) fn read(client: &mut Client, node: TreeNodeId, wanted: WaitingReaddir
 }
 
 /// Whether the calls that wait for a listing may be answered. One that was asked for to continue an ended reading must be all here.
-pub(crate) fn may_answer(client: &mut Client, handle: Handle) -> bool {
-    let stateless = &mut client.view.files.stateless;
+pub(crate) fn may_answer(view: &mut View, handle: Handle) -> bool {
+    let now = view.mount.now;
+    let stateless = &mut view.files.stateless;
     let Some(open) = stateless.directory(handle) else { return true };
     let numbered = |wanted: &WaitingReaddir| wanted.number.map(|number| (number, wanted.offset));
     let Some((number, position)) = open.waiting.iter().find_map(numbered) else { return true };
@@ -46,7 +47,7 @@ pub(crate) fn may_answer(client: &mut Client, handle: Handle) -> bool {
     }
     let is_here = open.complete;
     if is_here {
-        stateless.continue_ended(handle, number, position, client.view.mount.now);
+        stateless.continue_ended(handle, number, position, now);
     }
     is_here
 }
