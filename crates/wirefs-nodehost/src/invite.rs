@@ -157,12 +157,14 @@ pub fn random_code() -> io::Result<InvitationCode> {
     Ok(InvitationCode::from_random(random.first_chunk().copied().unwrap_or_default()))
 }
 
-/// Returns the oldest conversation of the address that has most of them.
+/// Returns the oldest conversation of the address that has most of them; the oldest one of several such addresses.
 fn most_crowded(conversations: &[Conversation]) -> Option<usize> {
-    let mut counts: BTreeMap<IpAddr, usize> = BTreeMap::new();
-    conversations.iter().for_each(|talk| *counts.entry(talk.from()).or_default() += 1);
-    let (most, _) = counts.into_iter().max_by_key(|(_, count)| *count)?;
-    conversations.iter().position(|talk| talk.from() == most)
+    let mut addresses: BTreeMap<IpAddr, (usize, usize)> = BTreeMap::new();
+    for (index, talk) in conversations.iter().enumerate() {
+        addresses.entry(talk.from()).or_insert((0, index)).0 += 1;
+    }
+    let most = addresses.into_values().max_by_key(|(count, oldest)| (*count, usize::MAX - *oldest));
+    most.map(|(_, oldest)| oldest)
 }
 
 /// Returns random bytes.
