@@ -17,7 +17,7 @@ use wirefs_node::invitation::{Entropy, Introduction, Invitation, InvitationCode,
 use wirefs_op::Time;
 
 /// The default port of invitations: UDP for queries, TCP for conversations.
-pub const INVITATION_PORT_DEFAULT: u16 = 6441;
+pub const INVITATION_PORT_DEFAULT: u16 = 6443;
 /// The conversations at a time. A further one ends the oldest of the address that has most.
 const CONVERSATIONS_MAX: usize = 16;
 /// The ports that are tried if the system chooses: UDP and TCP need the same one.

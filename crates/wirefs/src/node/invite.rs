@@ -89,7 +89,7 @@ fn explain_refusal(failed: JoinFailure) -> anyhow::Error {
             "check the code; in another network write CODE@HOST, with the address of the inviting machine"
         }
         JoinFailure::Unreachable { .. } => {
-            "check the address and the firewall: an invitation listens on TCP port 6441 unless it names another"
+            "check the address and the firewall: an invitation listens on TCP port 6443 unless it names another"
         }
         JoinFailure::WrongCode => "check the code; after three wrong ones the invitation is over",
         JoinFailure::Segment(_) => "see `wirefs node up --help`",
