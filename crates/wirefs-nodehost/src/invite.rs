@@ -17,9 +17,11 @@ use wirefs_node::invitation::{Entropy, Introduction, Invitation, InvitationCode,
 use wirefs_op::Time;
 
 /// The default port of invitations: UDP for queries, TCP for conversations.
-pub const INVITATION_PORT_DEFAULT: u16 = 6441;
+pub const INVITATION_PORT_DEFAULT: u16 = 6443;
 /// The conversations at a time. A further one ends the oldest of the address that has most.
 const CONVERSATIONS_MAX: usize = 16;
+/// The ports that are tried if the system chooses: UDP and TCP need the same one.
+const PORT_ATTEMPTS_MAX: usize = 16;
 /// Longer than a query.
 const DATAGRAM_BYTES_MAX: usize = 64;
 
@@ -55,12 +57,25 @@ impl Inviter {
     /// # Errors
     /// The port is in use, or the address belongs to another machine.
     pub fn open(listen: SocketAddr) -> Result<Inviter, SegmentError> {
-        let segment = Segment::open(listen, &[], &[])?;
-        let port = segment.port()?;
-        let listen = SocketAddr::new(listen.ip(), port);
-        let listener = TcpListener::bind(listen).map_err(|source| SegmentError::Bind { listen, source })?;
+        let mut attempts = 1;
+        let (segment, listener) = loop {
+            let segment = Segment::open(listen, &[], &[])?;
+            let chosen = SocketAddr::new(listen.ip(), segment.port()?);
+            match TcpListener::bind(chosen) {
+                Ok(listener) => break (segment, listener),
+                // The system chose a port that is free for UDP only.
+                Err(error)
+                    if listen.port() == 0
+                        && error.kind() == io::ErrorKind::AddrInUse
+                        && attempts < PORT_ATTEMPTS_MAX =>
+                {
+                    attempts += 1;
+                }
+                Err(source) => return Err(SegmentError::Bind { listen: chosen, source }),
+            }
+        };
         listener.set_nonblocking(true)?;
-        Ok(Inviter { segment, listener, port, started: Instant::now() })
+        Ok(Inviter { port: segment.port()?, segment, listener, started: Instant::now() })
     }
 
     /// Returns the port.
@@ -157,12 +172,14 @@ pub fn random_code() -> io::Result<InvitationCode> {
     Ok(InvitationCode::from_random(random.first_chunk().copied().unwrap_or_default()))
 }
 
-/// Returns the oldest conversation of the address that has most of them.
+/// Returns the oldest conversation of the address that has most of them; the oldest one of several such addresses.
 fn most_crowded(conversations: &[Conversation]) -> Option<usize> {
-    let mut counts: BTreeMap<IpAddr, usize> = BTreeMap::new();
-    conversations.iter().for_each(|talk| *counts.entry(talk.from()).or_default() += 1);
-    let (most, _) = counts.into_iter().max_by_key(|(_, count)| *count)?;
-    conversations.iter().position(|talk| talk.from() == most)
+    let mut addresses: BTreeMap<IpAddr, (usize, usize)> = BTreeMap::new();
+    for (index, talk) in conversations.iter().enumerate() {
+        addresses.entry(talk.from()).or_insert((0, index)).0 += 1;
+    }
+    let most = addresses.into_values().max_by_key(|(count, oldest)| (*count, usize::MAX - *oldest));
+    most.map(|(_, oldest)| oldest)
 }
 
 /// Returns random bytes.

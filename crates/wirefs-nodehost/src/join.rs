@@ -3,7 +3,7 @@
 use crate::invite::{INVITATION_PORT_DEFAULT, entropy, framed};
 use crate::segment::{Segment, SegmentError};
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 use wirefs_node::invitation::{
     Introduction, InvitationCode, InvitationError, Joiner, Refusal, offered_port, query,
@@ -113,7 +113,7 @@ fn join_on_segment(
 ) -> Result<Introduction, JoinFailure> {
     let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
     let segment = Segment::open(any, cards, &[])?;
-    let (mut tried, mut failure) = (Vec::new(), JoinFailure::NoOffer);
+    let mut attempts = Attempts { tried: Vec::new(), failure: JoinFailure::NoOffer };
     for _ in 0..QUERIES {
         segment.send_to_group(INVITATION_PORT_DEFAULT, &query(code));
         let until = Instant::now() + QUERY_INTERVAL;
@@ -123,19 +123,52 @@ fn join_on_segment(
             let packet = buffer.get(..bytes).unwrap_or_default();
             let Some(port) = offered_port(code, packet) else { continue };
             let offer = SocketAddr::new(from.ip(), port);
-            if tried.contains(&offer) || tried.len() == OFFERS_MAX {
+            if !attempts.begin(offer.ip()) {
                 continue;
             }
-            tried.push(offer);
             let unreachable = |error| JoinFailure::Unreachable { place: offer.to_string(), error };
             let stream = TcpStream::connect_timeout(&offer, STEP_MAX).map_err(unreachable);
             match stream.and_then(|stream| talk(stream, code, own)) {
                 Ok(inviter) => return Ok(inviter),
-                Err(failed) => failure = failed,
+                Err(failed) => attempts.record(failed),
+            }
+            if attempts.are_over() {
+                return Err(attempts.failure);
             }
         }
     }
-    Err(failure)
+    Err(attempts.failure)
+}
+
+/// The attempts to join at machines of a segment.
+struct Attempts {
+    /// The addresses of the machines. A machine has one attempt, whatever ports it offers.
+    tried: Vec<IpAddr>,
+    failure: JoinFailure,
+}
+
+impl Attempts {
+    /// Begins an attempt, and returns whether this machine may have one.
+    fn begin(&mut self, machine: IpAddr) -> bool {
+        let is_new = !self.are_over() && !self.tried.contains(&machine);
+        if is_new {
+            self.tried.push(machine);
+        }
+        is_new
+    }
+
+    /// Records a failure. A later one does not replace that of an invitation which is over.
+    fn record(&mut self, failure: JoinFailure) {
+        if matches!(failure, JoinFailure::WrongCode) || !matches!(self.failure, JoinFailure::Over) {
+            self.failure = failure;
+        }
+    }
+
+    /// Returns whether no machine is tried any more. A wrong code ends the attempts: an inviter on two networks would
+    /// count it twice.
+    fn are_over(&self) -> bool {
+        self.tried.len() == OFFERS_MAX || matches!(self.failure, JoinFailure::WrongCode)
+    }
 }
 
 /// Talks with an inviter.
@@ -179,5 +212,45 @@ fn receive(stream: &mut TcpStream, deadline: Instant) -> io::Result<Vec<u8>> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attempts() -> Attempts {
+        Attempts { tried: Vec::new(), failure: JoinFailure::NoOffer }
+    }
+
+    fn machine(number: u8) -> IpAddr {
+        IpAddr::from([10, 0, 0, number])
+    }
+
+    #[test]
+    fn machine_has_one_attempt_and_four_machines_end_them() {
+        let mut attempts = attempts();
+        assert!(attempts.begin(machine(1)) && !attempts.begin(machine(1)));
+        attempts.record(JoinFailure::NotInviter);
+        assert!(!attempts.are_over());
+        assert_eq!([2, 3, 4, 5].map(|number| attempts.begin(machine(number))), [true, true, true, false]);
+        assert!(attempts.are_over());
+    }
+
+    /// S-175: a typing error costs one try, also where the inviter answers on two networks.
+    #[test]
+    fn wrong_code_ends_the_attempts() {
+        let mut attempts = attempts();
+        assert!(attempts.begin(machine(1)));
+        attempts.record(JoinFailure::WrongCode);
+        assert!(attempts.are_over() && !attempts.begin(machine(2)));
+    }
+
+    #[test]
+    fn failures_of_others_do_not_hide_that_the_invitation_is_over() {
+        let mut attempts = attempts();
+        attempts.record(JoinFailure::Over);
+        attempts.record(JoinFailure::NotInviter);
+        assert!(matches!(attempts.failure, JoinFailure::Over));
     }
 }

@@ -14,6 +14,8 @@ const SERVERS_PORT: u16 = 6442;
 const QUERIES: u32 = 3;
 /// The maximum number of servers in an answer.
 const SERVERS_MAX: usize = 256;
+/// The maximum number of servers of one address, so that one machine does not fill the answer.
+const SERVERS_PER_ADDRESS_MAX: usize = 16;
 /// The pause after a failure of the socket.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
@@ -74,12 +76,45 @@ pub fn find_servers(cards: &[String], wait: Duration) -> Result<Vec<FoundServer>
             let answer = buffer.get(..bytes).unwrap_or_default();
             let Some(offer) = ServerOffer::read(nonce, answer) else { continue };
             let server = FoundServer { address: SocketAddr::new(from.ip(), offer.port), offer };
-            let is_known = found.iter().any(|known: &FoundServer| known.address == server.address);
-            if !is_known && found.len() < SERVERS_MAX {
+            if is_listed(&found, server.address) {
                 found.push(server);
             }
         }
     }
     found.sort_by_key(|server| server.address);
     Ok(found)
+}
+
+/// Returns whether an answer with this address is a further server of the list.
+fn is_listed(found: &[FoundServer], address: SocketAddr) -> bool {
+    let of_machine = found.iter().filter(|known| known.address.ip() == address.ip()).count();
+    found.len() < SERVERS_MAX
+        && of_machine < SERVERS_PER_ADDRESS_MAX
+        && found.iter().all(|known| known.address != address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wirefs_node::NodeKey;
+
+    /// S-178: one machine does not keep others off the list.
+    #[test]
+    fn machine_has_sixteen_servers_in_the_list() {
+        let mut found = Vec::new();
+        let mut add = |machine: u8, port: u16| {
+            let address = SocketAddr::from(([10, 0, 0, machine], port));
+            let is_new = is_listed(&found, address);
+            if is_new {
+                let host = "host".to_owned();
+                let offer =
+                    ServerOffer { port, key: NodeKey([1; 32]), host, exports: Vec::new(), has_more: false };
+                found.push(FoundServer { address, offer });
+            }
+            is_new
+        };
+        assert!(add(1, 1) && !add(1, 1));
+        assert_eq!((2..=1000).filter(|port| add(1, *port)).count(), SERVERS_PER_ADDRESS_MAX - 1);
+        assert!(add(2, 1));
+    }
 }

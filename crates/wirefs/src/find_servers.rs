@@ -8,7 +8,7 @@ use wirefs_nodehost::{FoundServer, find_servers};
 
 use crate::arguments;
 use crate::failure::failure;
-use crate::terminal::{say, shown};
+use crate::terminal::{say, shown, shown_json};
 
 /// A server in JSON. Its texts are those of the answer: anyone can send one.
 #[derive(Serialize)]
@@ -25,8 +25,7 @@ pub(crate) fn run(arguments: &arguments::FindServers) -> Result<()> {
     let found = find_servers(&arguments.nic, arguments.wait)
         .map_err(|error| failure(error, "see `wirefs find-servers --help`"))?;
     if arguments.json {
-        let list: Vec<Found<'_>> = found.iter().map(json).collect();
-        say!("{}", serde_json::to_string_pretty(&list)?);
+        say!("{}", list_json(&found)?);
         return Ok(());
     }
     if found.is_empty() {
@@ -37,6 +36,12 @@ pub(crate) fn run(arguments: &arguments::FindServers) -> Result<()> {
     }
     found.iter().flat_map(lines).for_each(|line| say!("{line}"));
     Ok(())
+}
+
+/// Returns the list in JSON, with characters that control a terminal escaped.
+fn list_json(found: &[FoundServer]) -> serde_json::Result<String> {
+    let list: Vec<Found<'_>> = found.iter().map(json).collect();
+    Ok(shown_json(&serde_json::to_string_pretty(&list)?))
 }
 
 fn json(found: &FoundServer) -> Found<'_> {
@@ -82,10 +87,14 @@ mod tests {
     use wirefs_node::NodeKey;
     use wirefs_node::discovery::ServerOffer;
 
-    fn found(host: &str, exports: &[&str], port: u16) -> Vec<String> {
+    fn server(host: &str, exports: &[&str], port: u16) -> FoundServer {
         let exports = exports.iter().map(|name| (*name).to_owned()).collect();
         let offer = ServerOffer { port, key: NodeKey([7; 32]), host: host.into(), exports, has_more: false };
-        lines(&FoundServer { address: ([10, 0, 0, 2], port).into(), offer })
+        FoundServer { address: ([10, 0, 0, 2], port).into(), offer }
+    }
+
+    fn found(host: &str, exports: &[&str], port: u16) -> Vec<String> {
+        lines(&server(host, exports, port))
     }
 
     #[test]
@@ -109,5 +118,16 @@ mod tests {
             assert!(lines.iter().all(|line| !line.contains(['\u{1b}', '\n', '\u{202e}'])), "{lines:?}");
             assert_eq!(found(evil, &[], 6440)[1], "  wirefs mount tls://10.0.0.2/ MOUNTPOINT");
         }
+    }
+
+    /// S-178: nor can they in JSON, where they have the same meaning as before.
+    #[test]
+    fn names_of_strangers_are_escaped_in_json() {
+        let evil = "a\u{7f}\u{9b}2J\u{1b}\u{202e}\u{2069}\n\"\\é";
+        let text = list_json(&[server(evil, &[evil], 6440)]).unwrap();
+        assert!(text.contains("\\u009b2J\\u001b\\u202e\\u2069"), "{text}");
+        assert!(!text.contains(['\u{7f}', '\u{9b}', '\u{1b}', '\u{202e}', '\u{2069}']), "{text}");
+        let list: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap();
+        assert_eq!((&list[0]["host"], &list[0]["exports"][0]), (&evil.into(), &evil.into()));
     }
 }

@@ -19,11 +19,6 @@ macro_rules! note {
 
 /// Returns text of a stranger as it can be shown: characters that move the cursor, hide or reorder text are escaped.
 pub(crate) fn shown(text: &str) -> String {
-    let is_hidden = |letter: char| {
-        letter.is_control()
-            || matches!(letter, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
-            || matches!(letter, '\u{2060}'..='\u{206f}' | '\u{feff}')
-    };
     let mut shown = String::new();
     for letter in text.chars() {
         match is_hidden(letter) {
@@ -32,6 +27,25 @@ pub(crate) fn shown(text: &str) -> String {
         }
     }
     shown
+}
+
+/// The same in JSON, whose own line ends stay.
+pub(crate) fn shown_json(json: &str) -> String {
+    let mut shown = String::new();
+    for letter in json.chars() {
+        match is_hidden(letter) && letter != '\n' {
+            true => shown.push_str(&format!("\\u{:04x}", u32::from(letter))),
+            false => shown.push(letter),
+        }
+    }
+    shown
+}
+
+/// Returns whether a character moves the cursor, hides or reorders text. All of them have four hexadecimal digits.
+fn is_hidden(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+        || matches!(letter, '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 pub(crate) use note;

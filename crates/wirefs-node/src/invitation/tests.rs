@@ -110,8 +110,8 @@ fn offer_answers_queries_for_its_label_while_it_is_open() {
     let invitation = invitation("k7-4fm-q2x");
     let code = InvitationCode::parse("k7-999-999").unwrap();
     let asked = query(&code);
-    let offer = invitation.offer(NOW, &asked, 6441).unwrap();
-    assert_eq!((offered_port(&code, &offer), offer.len()), (Some(6441), asked.len()));
+    let offer = invitation.offer(NOW, &asked, 6443).unwrap();
+    assert_eq!((offered_port(&code, &offer), offer.len()), (Some(6443), asked.len()));
     let other = InvitationCode::parse("k8-4fm-q2x").unwrap();
     assert_eq!((invitation.offer(NOW, &query(&other), 1), offered_port(&other, &offer)), (None, None));
     assert_eq!(invitation.offer(NOW + INVITATION_TIME, &asked, 1), None);
@@ -136,7 +136,7 @@ fn code_is_read_as_people_type_it_and_is_not_logged() {
 fn messages_have_the_documented_bytes() {
     let code = InvitationCode::parse("k7-4fm-q2x").unwrap();
     assert_eq!(query(&code), b"WFI1\x00k7\0\0");
-    assert_eq!(invitation("k7-4fm-q2x").offer(NOW, &query(&code), 6441).unwrap(), b"WFI1\x01k7\x29\x19");
+    assert_eq!(invitation("k7-4fm-q2x").offer(NOW, &query(&code), 6443).unwrap(), b"WFI1\x01k7\x2b\x19");
     assert_eq!(Refusal::WrongCode.message(), b"WFI1\x06\x01");
     let (_, hello) = joiner("k7-4fm-q2x");
     assert_eq!(

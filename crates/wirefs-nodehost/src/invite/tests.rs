@@ -92,5 +92,7 @@ fn conversation_of_the_most_crowded_address_ends_first() {
     };
     let talks: Vec<Conversation> = [1, 2, 3, 2].map(talk).into();
     assert_eq!(most_crowded(&talks), Some(1));
+    let talks: Vec<Conversation> = [1, 2, 3].map(talk).into();
+    assert_eq!(most_crowded(&talks), Some(0));
     assert_eq!(most_crowded(&[]), None);
 }

@@ -116,7 +116,7 @@ pub(crate) struct NodeInvite {
     /// The name of this machine in the other's authorized-keys file [default: the host name]
     #[arg(long, value_name = "NAME", value_parser = parse_name)]
     pub(crate) name: Option<NodeName>,
-    /// The address to listen on, UDP and TCP [default: 0.0.0.0:6441]
+    /// The address to listen on, UDP and TCP [default: 0.0.0.0:6443]
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<SocketAddr>,
     /// The file for the other machine's key [default: ~/.config/wirefs/authorized_keys]

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use wirefs_carrier::tls::{Identity, PublicKey};
-use wirefs_node::invitation::Introduction;
+use wirefs_node::invitation::{Introduction, InvitationCode};
 use wirefs_node::limits::INVITATION_TIME;
 use wirefs_node::{NodeKey, NodeName};
 use wirefs_nodehost::{
@@ -31,15 +31,9 @@ pub(super) fn run(arguments: &NodeInvite) -> Result<()> {
     let own = introduction(name)?;
     let inviter = Inviter::open(listen).map_err(|error| failure(error, "see `wirefs node invite --help`"))?;
     let code = random_code().context("cannot make a code")?;
-    let port = match inviter.port() {
-        INVITATION_PORT_DEFAULT => String::new(),
-        port => format!(":{port}"),
-    };
-    let minutes = INVITATION_TIME.as_secs() / 60;
     note!(
-        "on the other machine, run within {minutes} minutes: wirefs node up --join {code}\n\
-         from another network: wirefs node up --join {code}@HOST{port}, with this machine's address as HOST\n\
-         whoever has the code may join; it is good once. Ctrl-C takes it back. The code is:"
+        "{}\nwhoever has the code may join; it is good once. Ctrl-C takes it back. The code is:",
+        instructions(&code, SocketAddr::new(listen.ip(), inviter.port()))
     );
     say!("{code}");
     let store = |guest: &Introduction| {
@@ -51,6 +45,25 @@ pub(super) fn run(arguments: &NodeInvite) -> Result<()> {
         note!("this user runs no node here yet: start it with `wirefs node up`");
     }
     Ok(())
+}
+
+/// Returns the commands for the other machine. One without a host finds the invitation only by a query of the segment,
+/// which is sent over IPv4 to the default port.
+fn instructions(code: &InvitationCode, listen: SocketAddr) -> String {
+    let minutes = INVITATION_TIME.as_secs() / 60;
+    let port = match listen.port() {
+        INVITATION_PORT_DEFAULT => String::new(),
+        port => format!(":{port}"),
+    };
+    let with_host = format!("wirefs node up --join {code}@HOST{port}, with this machine's address as HOST");
+    let is_on_segment = port.is_empty() && listen.is_ipv4() && !listen.ip().is_loopback();
+    match is_on_segment {
+        true => format!(
+            "on the other machine, run within {minutes} minutes: wirefs node up --join {code}\n\
+             from another network: {with_host}"
+        ),
+        false => format!("on the other machine, run within {minutes} minutes: {with_host}"),
+    }
 }
 
 fn explain_end(end: InviteEnd) -> anyhow::Error {
@@ -89,7 +102,7 @@ fn explain_refusal(failed: JoinFailure) -> anyhow::Error {
             "check the code; in another network write CODE@HOST, with the address of the inviting machine"
         }
         JoinFailure::Unreachable { .. } => {
-            "check the address and the firewall: an invitation listens on TCP port 6441 unless it names another"
+            "check the address and the firewall: an invitation listens on TCP port 6443 unless it names another"
         }
         JoinFailure::WrongCode => "check the code; after three wrong ones the invitation is over",
         JoinFailure::Segment(_) => "see `wirefs node up --help`",
@@ -126,4 +139,29 @@ fn authorize(other: &Introduction, file: Option<&Path>) -> Result<()> {
 fn admitted(other: &Introduction) -> String {
     let key = PublicKey::from_raw(other.key.0).fingerprint();
     format!("{} may join from now on; its key is {key}", other.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_without_host_is_printed_only_where_a_query_finds_the_invitation() {
+        let code = InvitationCode::parse("k7-4fm-q2x").unwrap();
+        let printed = |listen: &str| instructions(&code, listen.parse().unwrap());
+        for listen in ["0.0.0.0:6443", "192.0.2.1:6443"] {
+            let text = printed(listen);
+            assert!(
+                text.contains("--join k7-4fm-q2x\n") && text.contains("--join k7-4fm-q2x@HOST,"),
+                "{text}"
+            );
+        }
+        for (listen, place) in
+            [("0.0.0.0:7000", "@HOST:7000,"), ("127.0.0.1:6443", "@HOST,"), ("[::]:6443", "@HOST,")]
+        {
+            let text = printed(listen);
+            assert!(!text.contains("--join k7-4fm-q2x\n") && text.contains(place), "{text}");
+            assert_eq!(text.lines().count(), 1, "{text}");
+        }
+    }
 }

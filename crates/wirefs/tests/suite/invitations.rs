@@ -4,13 +4,20 @@ use crate::home::{Finished, Server, TestHome, WIREFS, wait_for};
 use crate::nodes::ANY_PORT;
 use std::io::Write as _;
 use std::process::Stdio;
+use wirefs_lab::port::ReservedPort;
 
 const KEYS: &str = "home/.config/wirefs/authorized_keys";
 
-/// Starts an invitation on a loopback port; returns it with `CODE@HOST:PORT`.
+/// Starts an invitation on any loopback port; returns it with `CODE@HOST:PORT`.
 fn invite(home: &TestHome) -> (Server, String) {
+    invite_at(home, 0)
+}
+
+/// The same, on this port.
+fn invite_at(home: &TestHome, port: u16) -> (Server, String) {
     let mut command = home.command(WIREFS);
-    command.args(["node", "invite", "--name", "one"]).args(ANY_PORT);
+    let listen = format!("127.0.0.1:{port}");
+    command.args(["node", "invite", "--name", "one", "--listen", &listen]);
     let notes = std::fs::File::create(home.path("notes")).unwrap();
     let server = Server::start({
         command.stdout(Stdio::piped()).stderr(notes);
@@ -62,7 +69,9 @@ fn invited_machine_joins_a_running_node_by_one_command() {
 #[test]
 fn used_code_admits_no_second_machine() {
     let homes = [TestHome::new(), TestHome::new(), TestHome::new()];
-    let (invitation, place) = invite(&homes[0]);
+    // No other program listens there after the invitation.
+    let port = ReservedPort::unused().unwrap();
+    let (invitation, place) = invite_at(&homes[0], port.number());
     join(&homes[1], &place).fails_with(&["the directory to share"]);
     invitation.end().succeeds();
     join(&homes[2], &place).fails_with(&["cannot reach an invitation"]);
@@ -119,7 +128,8 @@ fn invitation_reports_errors() {
     let up = ["node", "up", "--name", "one", "--at", "mnt", "--join"];
     let bad = home.wirefs(&[&up[..], &["k7-4fm"]].concat());
     assert!(bad.stderr.contains("codes look like k7-4fm-q2x"), "{bad:?}");
-    let (invitation, place) = invite(&home);
+    let port = ReservedPort::unused().unwrap();
+    let (invitation, place) = invite_at(&home, port.number());
     let (_, listen) = place.split_once('@').unwrap();
     home.wirefs(&["node", "invite", "--name", "one", "--listen", listen])
         .fails_with(&["cannot listen", listen]);

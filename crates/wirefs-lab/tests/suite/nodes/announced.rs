@@ -31,11 +31,11 @@ fn announced_servers_are_found_on_the_segment() {
         serve(&["--config", &config]),
         serve(&[&[share, "--listen", "tls://0.0.0.0:7002"], &keys[..]].concat()),
     ];
-    let text = segment.wirefs(2, &["find-servers"]).succeeds();
+    let text = segment.wirefs(2, &["find-servers", "--wait", "5s"]).succeeds();
     assert!(text.contains("at 10.77.0.1:7000, says that its key is SHA256:"), "{text}");
     assert!(text.contains("wirefs mount tls://10.77.0.1:7001/photos photos"), "{text}");
     assert!(!text.contains("7002"), "{text}");
-    let json = segment.wirefs(2, &["find-servers", "--json", "--nic", "eth0"]).succeeds();
+    let json = segment.wirefs(2, &["find-servers", "--json", "--nic", "eth0", "--wait", "5s"]).succeeds();
     let list: Vec<serde_json::Value> = serde_json::from_str(&json).unwrap();
     assert_eq!((list.len(), &list[1]["exports"][0]), (2, &"photos".into()));
     for server in &mut servers {

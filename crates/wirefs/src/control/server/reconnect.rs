@@ -21,11 +21,14 @@ pub(super) fn run(writer: &mut UnixStream, host: &Host, socket: PathBuf) -> io::
     let Some(prompts) = host.mount.prompts() else {
         return send_reply(writer, &failed("it is not a mount over ssh, and asks no questions"));
     };
-    if host.constants.limits.as_ref().is_some_and(|limits| limits.is_paused()) {
-        return send_reply(writer, &failed("it is paused; `wirefs resume` connects it"));
-    }
-    if matches!(host.mount.status().snapshot.link, LinkState::Up(_)) {
-        return send_reply(writer, &ControlReply::Done);
+    let settled = || {
+        if host.constants.limits.as_ref().is_some_and(|limits| limits.is_paused()) {
+            return Some(failed("it is paused; `wirefs resume` connects it"));
+        }
+        matches!(host.mount.status().snapshot.link, LinkState::Up(_)).then_some(ControlReply::Done)
+    };
+    if let Some(reply) = settled() {
+        return send_reply(writer, &reply);
     }
     // The running program, even if its file was replaced meanwhile.
     let program = PathBuf::from(format!("/proc/{}/exe", std::process::id()));
@@ -36,7 +39,12 @@ pub(super) fn run(writer: &mut UnixStream, host: &Host, socket: PathBuf) -> io::
             Some(Ok(())) => return send_reply(writer, &ControlReply::Done),
             Some(Err(message)) => return send_reply(writer, &failed(&message)),
             None if is_closed(writer) => return Err(io::ErrorKind::BrokenPipe.into()),
-            None => {}
+            // A dial without questions can succeed meanwhile, and a pause can prevent this one.
+            None => {
+                if let Some(reply) = settled() {
+                    return send_reply(writer, &reply);
+                }
+            }
         }
     }
 }
