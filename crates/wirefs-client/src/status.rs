@@ -160,7 +160,6 @@ impl Client {
 
     /// Notes the bytes that the process takes beside those that are counted: contents make room for them.
     pub fn note_uncounted(&mut self, bytes: usize) {
-        self.view.note_uncounted(bytes);
-        self.view.keep_within_bounds(&self.calls, &mut self.outputs);
+        self.view.note_uncounted(bytes, &self.calls, &mut self.outputs);
     }
 }

@@ -131,6 +131,7 @@ fn begun(node: TreeNodeId, entries: Arc<Vec<DirEntry>>, listed: Freshness, taken
     OpenDirectory {
         node,
         entries: entries.into(),
+        before: Vec::new(),
         listed,
         taken_at,
         invalidated: BTreeSet::new(),

@@ -97,7 +97,7 @@ pub(crate) fn answer(client: &mut Client, handle: Handle, wanted: &WaitingReaddi
     if !client.calls.is_waiting(call) {
         return tells_nobody(client, handle, call, answer);
     }
-    let (dir, past) = (open.node, open.entries.len() as u64 + 2);
+    let (dir, past, error) = (open.node, open.entries.len() as u64 + 2, open.error);
     if listed.is_empty() && wanted.offset < past {
         // There is no room for an entry.
         return tells_nobody(client, handle, call, Answer::Fail(Errno::Invalid));
@@ -113,14 +113,17 @@ pub(crate) fn answer(client: &mut Client, handle: Handle, wanted: &WaitingReaddi
             None => client.answer(call, Answer::ListingEnd),
         };
     }
-    let is_last =
-        open.complete && open.error.is_none() && listed.last().is_some_and(|last| last.next == past);
+    let is_last = open.complete && error.is_none() && listed.last().is_some_and(|last| last.next == past);
     let is_promised = client.view.coherency().is_leased(open.listed);
     let part = Part { number, thread: wanted.thread, is_last, is_promised };
     let told = client.view.files.stateless.tells(handle, part, client.view.mount.now);
+    let Some(told) = told else {
+        // An ended reading that cannot be continued: its outline is not known any more, or the server failed.
+        client.undo_answer(call, answer);
+        return tells_nobody(client, handle, call, Answer::Fail(error.unwrap_or(Errno::Stale)));
+    };
     let Answer::Listing(mut listed) = answer else { return };
     let behind = |entry: &mut Listed| {
-        let told = told?;
         let is_end = is_last && entry.next == past;
         let behind = if is_end { Position::End(told.age) } else { Position::At(told.number, entry.next) };
         entry.next = behind.offset()?;

@@ -66,12 +66,13 @@ impl View {
                 >= self.mount.config.cache_bytes_max / MEASUREMENTS
     }
 
-    /// Notes the bytes that the process takes beside those that are counted.
-    pub(crate) fn note_uncounted(&mut self, bytes: usize) {
-        let bounds = &mut self.bounds;
-        bounds.uncounted = bytes;
-        bounds.counted_then = bounds.counted;
-        bounds.next_measurement = self.mount.now + PAUSE;
+    /// Notes the bytes that the process takes beside those that are counted, and makes room for them. Evicted memory stays resident until the
+    /// next trim, so an eviction by this makes no measurement due.
+    pub(crate) fn note_uncounted(&mut self, bytes: usize, calls: &CallsInProgress, outputs: &mut Outputs) {
+        self.bounds.uncounted = bytes;
+        self.bounds.next_measurement = self.mount.now + PAUSE;
+        self.keep_within_bounds(calls, outputs);
+        self.bounds.counted_then = self.bounds.counted;
     }
 
     /// Bounds the memory of stateless readings.

@@ -195,6 +195,8 @@ fn contents_make_room_for_other_memory_of_the_process() {
     let cached = client.snapshot().cached_bytes;
     assert!(cached > BYTES_MAX / 2, "{cached} bytes are remembered");
     client.note_uncounted(BYTES_MAX / 2);
+    assert!(client.snapshot().cached_bytes < cached);
+    assert!(!client.is_measurement_due(), "evicted memory is resident until it is trimmed");
     client.tick(walker.world.now);
     let snapshot = client.snapshot();
     assert!(snapshot.cached_bytes >= BYTES_MAX / 4, "{} bytes are remembered", snapshot.cached_bytes);

@@ -152,6 +152,25 @@ fn a_reading_continues_after_many_others_ended() {
 
 // S-159
 #[test]
+fn reading_that_ended_twice_lists_each_name_once() {
+    let (mut world, theirs, dir) = world("lease", NAMES);
+    let mut listed = part(world.ask(1, readdir(dir, 0)));
+    for _ in 0..2 {
+        let last = listed.last().unwrap().next;
+        rest(&mut world, dir, last);
+        list_many_times(&mut world, theirs, dir);
+        listed.extend(part(world.ask(1, readdir(dir, last))));
+    }
+    let mut seen = BTreeMap::new();
+    listed.iter().for_each(|listed| *seen.entry(listed.name.clone()).or_insert(0) += 1);
+    let (others, _) = rest(&mut world, dir, listed.last().unwrap().next);
+    others.into_iter().for_each(|(name, times)| *seen.entry(name).or_insert(0) += times);
+    assert_eq!(seen.len(), NAMES + 2, "{seen:?}");
+    assert!(seen.values().all(|times| *times == 1), "{seen:?}");
+}
+
+// S-159
+#[test]
 fn a_continued_reading_is_not_read_from_its_beginning() {
     let (mut world, theirs, dir) = world("lease", NAMES);
     let first = part(world.ask(1, readdir(dir, 0)));

@@ -13,6 +13,8 @@ use wirefs_op::{DirEntry, Errno, Time};
 pub(crate) struct OpenDirectory {
     pub(crate) node: TreeNodeId,
     pub(crate) entries: LongListing,
+    /// The sorted digests of names that an ended reading had before the first entry, which continues it.
+    pub(crate) before: Vec<u64>,
     /// As of when the listing is known.
     pub(crate) listed: Freshness,
     /// When the entries were taken: own changes since are not in them.
@@ -32,26 +34,44 @@ impl OpenDirectory {
     /// The names of the entries that are here.
     pub(crate) fn names(&mut self) -> BTreeSet<Vec<u8>> {
         let mut names = BTreeSet::new();
-        self.each_name(|name| {
-            names.insert(name.to_vec());
-        });
+        self.each_page(|page| names.extend(page.iter().map(|entry| entry.name.clone())));
         names
     }
 
-    /// The digests of these names, in order.
+    /// The digests of the names before the first entry, then of the names of the entries, in order.
     pub(crate) fn digests(&mut self) -> Vec<u64> {
-        let mut digests = Vec::with_capacity(self.entries.len());
-        self.each_name(|name| digests.push(digest(name)));
+        let mut digests = Vec::with_capacity(self.before.len() + self.entries.len());
+        digests.extend_from_slice(&self.before);
+        self.each_page(|page| digests.extend(page.iter().map(|entry| digest(&entry.name))));
         digests
     }
 
-    fn each_name(&mut self, mut take: impl FnMut(&[u8])) {
+    /// Removes the entries whose names have these digests, which are sorted. `None`: a packed page is corrupt.
+    ///
+    /// # Cost
+    /// Unpacks one page at a time.
+    pub(crate) fn continue_after(&mut self, before: Vec<u64>) -> Option<()> {
+        let mut rest = LongListing::default();
+        let is_new = |entry: &&DirEntry| before.binary_search(&digest(&entry.name)).is_err();
+        self.each_page(|page| rest.append(&mut page.iter().filter(is_new).cloned().collect()))?;
+        (self.entries, self.before) = (rest, before);
+        Some(())
+    }
+
+    /// Takes the entries page by page, in order. `None`: a packed page is corrupt.
+    fn each_page(&mut self, mut take: impl FnMut(&[DirEntry])) -> Option<()> {
         let mut at = 0;
         while at < self.entries.len() {
-            let Some(page) = self.entries.page(at) else { break };
-            page.entries.iter().skip(at - page.first).for_each(|entry| take(&entry.name));
+            let page = self.entries.page(at)?;
+            take(&page.entries);
             at = page.first + page.entries.len();
         }
+        Some(())
+    }
+
+    /// The bytes of the digests of names before the first entry.
+    pub(crate) fn before_bytes(&self) -> usize {
+        self.before.len() * size_of::<u64>()
     }
 }
 
@@ -77,7 +97,7 @@ pub(super) fn listing_bytes<'a>(
     let mut shared = BTreeMap::new();
     let mut own = 0;
     for open in listings {
-        own += open.entries.bytes();
+        own += open.entries.bytes() + open.before_bytes();
         if let Some(listing) = open.entries.shared().filter(|listing| !counts(open.node, listing)) {
             shared.insert(Arc::as_ptr(listing), listing.len());
         }

@@ -7,7 +7,7 @@
 //! *Holds*: all outlines together take no more than their limit. The oldest go first.
 
 use super::readings::Id;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hasher};
 
 /// Memory of an outline beside its digests, in bytes.
@@ -23,6 +23,8 @@ pub(crate) fn digest(name: &[u8]) -> u64 {
 #[derive(Debug)]
 struct Outline {
     age: u64,
+    /// The number of digests of names before the reading's first position: it continued another one.
+    before: usize,
     digests: Vec<u64>,
 }
 
@@ -50,9 +52,9 @@ impl Outlines {
         self.bytes
     }
 
-    /// Adds the outline of a reading of this age.
-    pub(super) fn insert(&mut self, id: Id, age: u64, digests: Vec<u64>) {
-        let outline = Outline { age, digests };
+    /// Adds the outline of a reading of this age. The first `before` digests are of names that it does not list.
+    pub(super) fn insert(&mut self, id: Id, age: u64, before: usize, digests: Vec<u64>) {
+        let outline = Outline { age, before, digests };
         self.bytes += outline.bytes();
         self.known.insert(id, outline);
         self.oldest_first.push_back(id);
@@ -72,10 +74,13 @@ impl Outlines {
         self.known.contains_key(&id)
     }
 
-    /// Returns the age of a reading, and the digests of its first `count` names.
-    pub(super) fn beginning(&self, id: Id, count: usize) -> Option<(u64, BTreeSet<u64>)> {
+    /// Returns the age of a reading, and the sorted digests of its first `count` names and of all names before these.
+    pub(super) fn beginning(&self, id: Id, count: usize) -> Option<(u64, Vec<u64>)> {
         let outline = self.known.get(&id)?;
-        Some((outline.age, outline.digests.iter().take(count).copied().collect()))
+        let count = outline.before.saturating_add(count);
+        let mut digests: Vec<u64> = outline.digests.iter().take(count).copied().collect();
+        digests.sort_unstable();
+        Some((outline.age, digests))
     }
 
     /// Drops those of other directories.

@@ -13,14 +13,14 @@
 //!
 //! *Holds*: what is taken is counted when it changes, so that asking for it walks nothing.
 
-use super::outlines::{Outlines, digest};
+use super::outlines::Outlines;
 use crate::call::Handle;
 use crate::view::files::OpenDirectory;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
+use wirefs_cache::TreeNodeId;
 use wirefs_cache::long_listing::ENTRY_BYTES;
-use wirefs_cache::{LongListing, TreeNodeId};
 use wirefs_op::Time;
 
 /// Readings over all directories, at most.
@@ -171,8 +171,8 @@ impl Readings {
         let old = std::mem::take(&mut listing.weight);
         let plain = listing.open.entries.plain();
         let (address, plain_bytes) = (Arc::as_ptr(plain).addr(), ENTRY_BYTES * plain.len());
-        listing.weight = Weight { own: listing.open.entries.packed_bytes(), plain: Some(address) };
-        let own = listing.weight.own;
+        let own = listing.open.entries.packed_bytes() + listing.open.before_bytes();
+        listing.weight = Weight { own, plain: Some(address) };
         self.lightens(old);
         let (uses, counted) = self.plain.entry(address).or_insert((0, 0));
         *uses += 1;
@@ -337,7 +337,8 @@ impl Readings {
             self.done.retain(|done| *done != id);
         }
         let Some(listing) = self.listings.get_mut(&reading.handle) else { return };
-        self.outlines.insert(id, reading.age, listing.open.digests());
+        let open = &mut listing.open;
+        self.outlines.insert(id, reading.age, open.before.len(), open.digests());
         listing.numbers.remove(&id.1);
         if listing.numbers.is_empty() {
             self.end_listing(reading.handle);
@@ -355,10 +356,7 @@ impl Readings {
         let names_before = usize::try_from(position).ok()?.saturating_sub(DOTS);
         let (age, before) = self.outlines.beginning(id, names_before)?;
         let open = self.listing_mut(handle)?;
-        let mut rest = open.entries.whole(usize::MAX)?;
-        rest.retain(|entry| !before.contains(&digest(&entry.name)));
-        open.entries = LongListing::default();
-        open.entries.append(&mut rest);
+        open.continue_after(before)?;
         // Nobody may read it from its beginning.
         open.listed.leased = false;
         self.weigh(handle);

@@ -18,6 +18,7 @@ pub(super) fn opened(node: TreeNodeId, entries: Arc<Vec<DirEntry>>) -> OpenDirec
     OpenDirectory {
         node,
         entries: LongListing::from(entries),
+        before: Vec::new(),
         listed: Freshness { at: NOW, leased: true },
         taken_at: NOW,
         invalidated: BTreeSet::new(),
