@@ -7,7 +7,7 @@
 //! ```text
 //!   primary: has bound the name                          secondary: connects, and admits no clients yet
 //!       ◄── connection: wants to admit clients ────────────────────
-//!       ◄── hash[8]: the client of this session waits here ─────────  (a session of the primary ends there)
+//!       ◄── hash[8]: the client of this session and key waits here ─  (a session of the primary ends there)
 //!       ─── 'g': there is no exclusive session ────────────────────►   admits clients
 //!       ◄── hash[8] 0, end: it has ended, and its leases too
 //!       ◄── end: it has ended; its clients may use their leases until they expire
@@ -17,6 +17,7 @@
 mod primary;
 mod secondary;
 
+use super::core::SessionOwner;
 use super::log;
 use super::options::ServedPlace;
 use super::shared::Shared;
@@ -29,7 +30,6 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use wirefs_op::message::version::SessionId;
 use wirefs_server::{Colocation, ServerInput};
 
 /// The number of attempts to bind the name or to connect to its owner. After that the other servers are unknown.
@@ -76,7 +76,7 @@ impl ColocatedServers {
     }
 
     /// Reports sessions whose clients wait for the primary.
-    pub(super) fn report_waiting(&self, sessions: &[SessionId]) {
+    pub(super) fn report_waiting(&self, sessions: &[SessionOwner]) {
         self.request(|requests| {
             let room = WAITING_MAX.saturating_sub(requests.waiting.len());
             requests.waiting.extend(sessions.iter().map(session_hash).take(room));
@@ -194,9 +194,13 @@ fn find(place: ServedPlace) -> io::Result<Role> {
     Err(error)
 }
 
-/// Returns a number that identifies a session without revealing its id, which is a secret; never 0.
-fn session_hash(session: &SessionId) -> u64 {
+/// Returns a number that identifies a session of one key without revealing its id, which is a secret; never 0. A client
+/// with another key than the session's owner thus never ends it.
+fn session_hash((session, owner): &SessionOwner) -> u64 {
     let mut hasher = DefaultHasher::new();
     session.hash(&mut hasher);
+    if let Some(key) = owner {
+        key.hash(&mut hasher);
+    }
     hasher.finish().max(1)
 }

@@ -36,6 +36,9 @@ pub(super) struct Task {
 /// A pending attach: its connection, session and path, and the earlier attachment of a resumed session.
 pub(super) type Attach = (ConnectionKey, SessionKey, TreePath, Option<Attached>);
 
+/// A session, and the key that began it; `None` if its client proved none.
+pub(super) type SessionOwner = (SessionId, Option<[u8; 32]>);
+
 /// The work that follows an input, once the lock is released.
 #[derive(Default)]
 pub(super) struct Effects {
@@ -46,7 +49,7 @@ pub(super) struct Effects {
     /// Sessions to restore from their ledgers, with the connections that asked.
     pub(super) restores: Vec<(ConnectionKey, SessionId)>,
     /// Sessions whose clients wait for a co-located server.
-    pub(super) waits: Vec<SessionId>,
+    pub(super) waits: Vec<SessionOwner>,
     /// Co-located servers may admit clients.
     pub(super) permits_secondaries: bool,
     /// Ledger files of ended sessions.
@@ -179,7 +182,9 @@ impl Core {
                 ServerOutput::LedgerClosed(session) => {
                     effects.logs.extend(self.ledgers.as_mut().and_then(|ledgers| ledgers.end(session)));
                 }
-                ServerOutput::AwaitColocated(session) => effects.waits.push(session),
+                ServerOutput::AwaitColocated(session) => {
+                    effects.waits.push((session, self.sessions.owner(session)))
+                }
                 ServerOutput::ExclusiveEnded => effects.permits_secondaries = true,
                 ServerOutput::Verify { id, name } => effects.verifies.push((id, name)),
                 ServerOutput::Close { connection, why } => {

@@ -11,7 +11,7 @@ mod record;
 
 use super::log as operator_log;
 pub(super) use log::Log;
-use log::OpenedLog;
+use log::{LogOwner, OpenedLog};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -114,6 +114,19 @@ fn tidy(dir: &Path) {
     }
 }
 
+/// The result of [`LedgerPlace::open`].
+pub(super) enum FoundLedger {
+    /// There is none.
+    None,
+    Saved(Box<Log>, Box<SavedLedger>),
+    /// Another process has it open: to be tried again. `is_own`: the client's key began the session.
+    Busy {
+        is_own: bool,
+    },
+    /// Another process has it open, and another key began the session.
+    Foreign,
+}
+
 /// The place of a session's ledger.
 #[derive(Clone, Debug)]
 pub(super) struct LedgerPlace {
@@ -136,27 +149,42 @@ impl LedgerPlace {
         Log::create(&self.path(), self.boot)
     }
 
-    /// Opens the ledger. `since` is the time of the first attempt. Returns `None` while another process has it open, to
-    /// be tried again.
-    pub(super) fn open(&self, since: Instant) -> Option<Option<(Log, SavedLedger)>> {
+    /// Opens the ledger for a client with this key. `since` is the time of the first attempt.
+    pub(super) fn open(&self, key: Option<[u8; 32]>, since: Instant) -> FoundLedger {
         let path = self.path();
         match Log::open(&path, self.boot) {
-            Ok(OpenedLog::Missing) => Some(None),
-            Ok(OpenedLog::Log(log, noted)) => Some(Some((*log, *noted))),
-            Ok(OpenedLog::Busy) if since.elapsed() < BUSY_MAX => None,
-            // The other process still runs, but its client has left it.
-            Ok(OpenedLog::Busy) => {
-                forget(&path, &"another server still has it open");
-                Some(None)
-            }
+            Ok(OpenedLog::Missing) => FoundLedger::None,
+            Ok(OpenedLog::Log(log, noted)) => FoundLedger::Saved(log, noted),
+            Ok(OpenedLog::Busy) => self.open_elsewhere(key, since.elapsed() >= BUSY_MAX),
             Ok(OpenedLog::Damaged(damage)) => {
                 operator_log::line(format_args!("{}: {damage}; it is removed", path.display()));
-                Some(None)
+                FoundLedger::None
             }
             Err(error) => {
                 forget(&path, &error);
-                Some(None)
+                FoundLedger::None
             }
+        }
+    }
+
+    /// Another process has the ledger open. Only the owner of the session may take it away.
+    fn open_elsewhere(&self, key: Option<[u8; 32]>, is_late: bool) -> FoundLedger {
+        let path = self.path();
+        let is_own = match (log::owner_of_open(&path), key) {
+            (Some(LogOwner::Key(owner)), Some(key)) => Some(owner == key),
+            (Some(LogOwner::None | LogOwner::NoneYet), None) => Some(true),
+            (Some(LogOwner::Key(_)), None) | (Some(LogOwner::None), Some(_)) => Some(false),
+            (Some(LogOwner::NoneYet), Some(_)) | (None, _) => None,
+        };
+        match is_own {
+            // The other process still runs, but its client has left it.
+            Some(true) if is_late => {
+                forget(&path, &"another server still has it open");
+                FoundLedger::None
+            }
+            Some(true) => FoundLedger::Busy { is_own: true },
+            None if !is_late => FoundLedger::Busy { is_own: false },
+            Some(false) | None => FoundLedger::Foreign,
         }
     }
 }

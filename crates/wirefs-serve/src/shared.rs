@@ -3,7 +3,7 @@
 use super::colocated::{self, ColocatedServers};
 use super::connection::Connection;
 use super::core::{Attach, Core, Effects};
-use super::ledgers::{BUSY_LOOK, Ledgers};
+use super::ledgers::{BUSY_LOOK, FoundLedger, Ledgers};
 use super::log;
 use super::options::{Believers, InProcessExecution, ServeOptions};
 use super::pool::{Owner, Pool, Rank, Work};
@@ -217,22 +217,31 @@ impl Shared {
         let mut is_requested = false;
         loop {
             let guard = self.steps.restoring.lock().unwrap_or_else(PoisonError::into_inner);
-            let place =
-                self.core().ledgers.as_ref().filter(|it| !it.has(session)).map(|it| it.place(session));
-            let Some(found) = place.as_ref().map_or(Some(None), |place| place.open(since)) else {
-                drop(guard);
-                // The server that has it may serve a connection whose client is gone.
-                if !std::mem::replace(&mut is_requested, true) {
-                    self.colocated.report_waiting(&[session]);
-                }
-                std::thread::sleep(BUSY_LOOK);
-                continue;
+            let (place, key) = {
+                let core = self.core();
+                // The connection has ended, and nobody needs the ledger.
+                let Some(asking) = core.connections.get(&connection) else { return };
+                let place = core.ledgers.as_ref().filter(|it| !it.has(session)).map(|it| it.place(session));
+                (place, asking.peer.identity.as_ref().map(|identity| *identity.raw()))
             };
-            let (log, noted) = match (found, &place) {
-                (Some((log, noted)), _) => (Some(Ok(log)), Some(Box::new(noted))),
-                (None, Some(place)) => (Some(place.create()), None),
+            let (log, noted) = match place.as_ref().map(|place| (place, place.open(key, since))) {
+                Some((_, FoundLedger::Saved(log, noted))) => (Some(Ok(*log)), Some(noted)),
+                Some((place, FoundLedger::None)) => (Some(place.create()), None),
+                Some((_, FoundLedger::Busy { is_own })) => {
+                    drop(guard);
+                    // The server that has it may serve a connection whose client is gone.
+                    if is_own && !std::mem::replace(&mut is_requested, true) {
+                        self.colocated.report_waiting(&[(session, key)]);
+                    }
+                    std::thread::sleep(BUSY_LOOK);
+                    continue;
+                }
+                Some((_, FoundLedger::Foreign)) => {
+                    drop(guard);
+                    return self.handle(ServerInput::SessionForeign(connection));
+                }
                 // The session is known here.
-                (None, None) => (None, None),
+                None => (None, None),
             };
             let mut effects = Effects::default();
             let mut core = self.core();

@@ -61,6 +61,8 @@ pub enum ServerInput {
         /// The sum of its ledger records.
         saved: Option<Box<SavedLedger>>,
     },
+    /// The answer to [`ServerOutput::LoadLedger`]: a co-located server has the session open, for another key.
+    SessionForeign(ConnectionKey),
     /// The tree answered a [`ServerOutput::Attach`].
     Attached {
         /// The connection of the Tattach.
@@ -267,6 +269,7 @@ impl Sessions {
             ServerInput::LedgerLoaded { connection, session, saved } => {
                 self.ledger_loaded(now, connection, session, saved)
             }
+            ServerInput::SessionForeign(connection) => self.session_foreign(now, connection),
             ServerInput::Attached { connection, session, result } => {
                 self.attached(now, connection, session, result)
             }

@@ -133,7 +133,10 @@ impl SecondaryConnection {
             self.is_settled = true;
             return;
         }
-        let found = shared.core().sessions.ids().find(|session| session_hash(session) == hash);
+        let found = {
+            let sessions = &shared.core().sessions;
+            sessions.ids().find(|session| session_hash(&(*session, sessions.owner(*session))) == hash)
+        };
         if let Some(session) = found {
             shared.handle(ServerInput::Moved(session));
         }

@@ -13,6 +13,8 @@ use wirefs_server::{LedgerRecord, SavedLedger};
 const REWRITTEN_AT: u64 = 4 * 1024 * 1024;
 /// The maximum length of a log, in bytes.
 const LOG_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// The first bytes of a log that tell its owner: it precedes all other records but the three of a new log.
+const OWNER_WITHIN: u64 = 2 * record::RECORD_BYTES_MAX as u64;
 /// The maximum number of attempts to open a file that is being replaced.
 const TRIES_MAX: usize = 16;
 
@@ -188,6 +190,29 @@ fn lock(path: &Path) -> io::Result<Locked> {
         }
     }
     Ok(Locked::Busy)
+}
+
+/// Returns the owner of a log that another process writes, or `None` if it is not known yet.
+pub(super) fn owner_of_open(path: &Path) -> Option<LogOwner> {
+    let mut head = Vec::new();
+    File::open(path).ok()?.take(OWNER_WITHIN).read_to_end(&mut head).ok()?;
+    let noted = record::read(&Bytes::from(head)).ok()?.noted;
+    Some(match noted.owner {
+        Some(key) => LogOwner::Key(key),
+        None if noted == SavedLedger::default() => LogOwner::NoneYet,
+        None => LogOwner::None,
+    })
+}
+
+/// The owner of a session, as the beginning of its log tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LogOwner {
+    /// The key that began the session.
+    Key([u8; 32]),
+    /// Its client proved no key.
+    None,
+    /// The log has no records yet, so its client proved no key unless it was made just now.
+    NoneYet,
 }
 
 /// Removes a log that no process has open.

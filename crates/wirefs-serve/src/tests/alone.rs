@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use wirefs_op::message::number::Tnumber;
 use wirefs_op::message::version::{BootId, FEATURE_ALONE, FEATURE_LEASES, FEATURE_LEDGER, Tversion};
-use wirefs_op::{NOTAG, Reply, Request, Tag};
+use wirefs_op::{Errno, NOTAG, Reply, Request, Tag};
 
 const ALL: u64 = FEATURE_ALONE | FEATURE_LEASES | FEATURE_LEDGER;
 
@@ -139,11 +139,67 @@ fn session_that_moves_to_another_server_keeps_its_ledger() {
     assert!(matches!(old.call(Tag(1), put(b"f", 0, 3)), Reply::Put(_)));
     let (there, _there) = server_with(options());
     let new = Client::connect(&there);
-    let Request::Version(hello) = version(1) else { unreachable!("version() is a Tversion") };
-    let reply = new.call(NOTAG, Request::Version(Tversion { features: FEATURE_LEDGER, ..hello }));
+    let reply = hello(&new, FEATURE_LEDGER);
     assert!(matches!(&reply, Reply::Version(answer) if answer.number == 2), "{reply:?}");
     old.until_closed();
     std::fs::remove_dir_all(&dir).unwrap();
+}
+
+/// Negotiates these features for session 1.
+fn hello(client: &Client, features: u64) -> Reply {
+    let Request::Version(hello) = version(1) else { unreachable!("version() is a Tversion") };
+    client.call(NOTAG, Request::Version(Tversion { features, ..hello }))
+}
+
+// S-182
+#[test]
+fn another_key_at_a_co_located_server_does_not_end_the_session_of_its_owner() {
+    let place = place();
+    let dir = std::env::temp_dir().join(format!("wirefs-owned-{}-{}", std::process::id(), place.inode));
+    std::fs::create_dir_all(&dir).unwrap();
+    let options =
+        || ServeOptions { place: Some(place), ledger: Some(dir.clone()), ..ServeOptions::new(BootId(5)) };
+    let ((here, _script), owner_key) = (server_with(options()), [1; 32]);
+    let owner = Client::with_key(&here, owner_key);
+    assert!(matches!(hello(&owner, FEATURE_LEDGER), Reply::Version(_)));
+    owner.send(Tag(0), attach(b""));
+    owner.enters();
+    owner.send(NOTAG, Request::Number(Tnumber { number: 1, answered: 1 }));
+    assert!(matches!(owner.call(Tag(1), put(b"f", 0, 3)), Reply::Put(_)));
+    let (there, _script) = server_with(options());
+    for stranger in [Client::with_key(&there, [2; 32]), Client::connect(&there)] {
+        let reply = hello(&stranger, FEATURE_LEDGER);
+        let Reply::Error(error) = &reply else { panic!("{reply:?}") };
+        assert_eq!(error.errno, Errno::NotPermitted);
+        stranger.until_closed();
+    }
+    assert!(matches!(owner.call(Tag(2), stat(b"f")), Reply::Get(_)), "its owner notices nothing");
+    let moved = Client::with_key(&there, owner_key);
+    let reply = hello(&moved, FEATURE_LEDGER);
+    assert!(matches!(&reply, Reply::Version(answer) if answer.number == 2), "{reply:?}");
+    owner.until_closed();
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+// S-182
+#[test]
+fn another_key_that_waits_for_a_co_located_server_does_not_end_the_session_of_its_owner() {
+    let place = place();
+    let (here, _script) = serving(place);
+    let owner = Client::with_key(&here, [1; 32]);
+    assert!(matches!(hello(&owner, ALL), Reply::Version(_)));
+    owner.send(Tag(0), attach(b""));
+    owner.enters();
+    assert!(owner.receive_alone().alone);
+    let (there, _there) = serving(place);
+    let told = owner.receive_alone();
+    let stranger = Client::with_key(&there, [2; 32]);
+    assert!(matches!(hello(&stranger, ALL), Reply::Version(_)));
+    stranger.send(Tag(0), attach(b""));
+    owner.yield_exclusivity(&told);
+    // It is admitted as another session, after the primary has received that it waits.
+    stranger.enters();
+    assert!(matches!(owner.call(Tag(1), stat(b"f")), Reply::Get(_)));
 }
 
 #[test]

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
 use std::time::Instant;
+use wirefs_carrier::tls::PublicKey;
 use wirefs_carrier::{Carrier, Class, FrameSource, SendQueue, memory};
 use wirefs_op::message::alone::Ralone;
 use wirefs_op::message::attach::Tattach;
@@ -54,6 +55,14 @@ impl Client {
         let (near, far) = memory::pair().unwrap();
         server.connect(far).unwrap();
         Client::over(near)
+    }
+
+    /// Connects with this proved key, and reads.
+    pub(super) fn with_key(server: &Server, key: [u8; 32]) -> Client {
+        let (near, mut far) = memory::pair().unwrap();
+        far.peer.identity = Some(PublicKey::from_raw(key));
+        server.connect(far).unwrap();
+        Client::over_and_listening(near)
     }
 
     pub(super) fn over(carrier: Carrier) -> Client {

@@ -39,6 +39,11 @@ impl Sessions {
         self.by_id.keys().copied()
     }
 
+    /// The key that began a session; `None` if its client proved none, or there is no such session.
+    pub fn owner(&self, session: SessionId) -> Option<[u8; 32]> {
+        self.by_id.get(&session).and_then(|key| self.sessions.get(key))?.party.key()
+    }
+
     /// Handles [`ServerInput::Colocation`](super::ServerInput::Colocation).
     pub(super) fn colocated_servers_changed(&mut self, now: Time, colocated: Colocation) {
         let was_there = self.colocated == Colocation::Present;

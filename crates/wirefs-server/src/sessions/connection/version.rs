@@ -67,6 +67,16 @@ impl Sessions {
         }
     }
 
+    /// Refuses the connection ([`ServerInput::SessionForeign`](crate::sessions::ServerInput::SessionForeign)).
+    pub(in crate::sessions) fn session_foreign(&mut self, now: Time, connection: ConnectionKey) {
+        if !self.connections.contains_key(&connection) {
+            return;
+        }
+        let reply = Reply::Error(Rerror::from(Errno::NotPermitted));
+        self.outputs.push_back(ServerOutput::Reply { connection, tag: NOTAG, reply });
+        self.close(now, connection, CloseReason::NotOwner);
+    }
+
     /// Answers Tversion.
     fn answer_version(
         &mut self,
