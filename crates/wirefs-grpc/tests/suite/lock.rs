@@ -84,3 +84,47 @@ fn a_lock_excludes_programs_on_the_server() {
         }
     });
 }
+
+/// More than one stream has files with locks, or a file has owners.
+const MANY: u64 = 5000;
+
+// S-193
+#[test]
+fn more_owners_than_hold_locks_at_a_time_lock_in_turn() {
+    let gate = Gate::start(&[]);
+    gate.write("f", "contents");
+    gate.runtime.block_on(async {
+        let mut locks = Locks::open(gate.client()).await;
+        for owner in 0..MANY {
+            let lock = proto::LockRequest { owner, ..request(proto::LockKind::Exclusive, 2, 3) };
+            let reply = locks.ask(lock.clone()).await;
+            assert_eq!((reply.granted, reply.errno), (true, 0), "owner {owner}");
+            let kind = proto::LockKind::Unlock.into();
+            // A part first: the rest is still locked.
+            assert!(locks.ask(proto::LockRequest { kind, length: 1, ..lock.clone() }).await.granted);
+            let other = proto::LockRequest { owner: owner + 1, ..lock.clone() };
+            assert!(!locks.ask(other).await.granted);
+            assert!(locks.ask(proto::LockRequest { kind, ..lock }).await.granted);
+        }
+    });
+}
+
+// S-193
+#[test]
+fn more_files_than_have_locks_at_a_time_are_tested_in_turn() {
+    let gate = Gate::start(&[]);
+    gate.write("f", "contents");
+    for number in 0..MANY {
+        std::fs::write(gate.file(&format!("file {number}")), "").unwrap();
+    }
+    gate.write("last", "contents");
+    gate.runtime.block_on(async {
+        let mut locks = Locks::open(gate.client()).await;
+        for number in 0..MANY {
+            let path = format!("file {number}").into();
+            let test = proto::LockRequest { path, test: true, ..request(proto::LockKind::Exclusive, 0, 0) };
+            let reply = locks.ask(test).await;
+            assert_eq!((reply.granted, reply.errno), (true, 0), "file {number}");
+        }
+    });
+}
