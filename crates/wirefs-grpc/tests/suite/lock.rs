@@ -1,6 +1,6 @@
 //! Locks, which live as long as their stream.
 
-use crate::gate::{Client, Gate};
+use crate::gate::{Client, Gate, path};
 use crate::proto;
 use std::os::fd::AsRawFd;
 use tokio::sync::mpsc::{Sender, channel};
@@ -125,6 +125,29 @@ fn more_files_than_have_locks_at_a_time_are_tested_in_turn() {
             let test = proto::LockRequest { path, test: true, ..request(proto::LockKind::Exclusive, 0, 0) };
             let reply = locks.ask(test).await;
             assert_eq!((reply.granted, reply.errno), (true, 0), "file {number}");
+        }
+    });
+}
+
+#[test]
+fn streams_of_locks_that_are_idle_keep_no_thread() {
+    let gate = Gate::start(&[]);
+    gate.write("f", "contents");
+    gate.runtime.block_on(async {
+        let mut streams = Vec::new();
+        for _ in 0..4 {
+            // A connection has 256 requests at a time.
+            let client = Client::connect(format!("http://{}", gate.address)).await.unwrap();
+            for _ in 0..200 {
+                let mut locks = Locks::open(client.clone()).await;
+                assert!(locks.ask(request(proto::LockKind::Unlock, 0, 0)).await.granted);
+                streams.push(locks);
+            }
+        }
+        assert_eq!(gate.client().lookup(path("f")).await.unwrap().into_inner().size, 8);
+        for locks in &mut streams {
+            assert!(locks.ask(request(proto::LockKind::Exclusive, 0, 0)).await.granted);
+            assert!(locks.ask(request(proto::LockKind::Unlock, 0, 0)).await.granted);
         }
     });
 }
