@@ -75,3 +75,12 @@ def test_a_written_file_appears_at_its_close_and_as_a_whole(gate):
         assert filesystem.info("whole")["size"] == 5 << 20
     assert filesystem.cat_file("whole") == b"new"
     filesystem.rm_file("whole")
+
+
+def test_a_url_may_name_an_ipv6_address_with_or_without_port():
+    parse = wirefs.WirefsFileSystem._get_kwargs_from_urls
+    assert parse("wirefs://[::1]/f") == {"host": "[::1]", "port": 6441}
+    assert parse("wirefs://[::1]:7000/f") == {"host": "[::1]", "port": 7000}
+    assert parse("wirefs://host/f") == {"host": "host", "port": 6441}
+    assert parse("wirefs://host:7000/f") == {"host": "host", "port": 7000}
+    assert parse("wirefs:///f") == {}

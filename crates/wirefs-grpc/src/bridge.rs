@@ -5,6 +5,7 @@
 
 mod address;
 mod get;
+mod listings;
 mod lock;
 mod names;
 mod put;

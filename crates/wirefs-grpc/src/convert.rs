@@ -40,6 +40,10 @@ pub(crate) fn identity(id: FileId) -> proto::Identity {
     proto::Identity { file_system: id.fs, inode: id.ino, generation: id.generation }
 }
 
+pub(crate) fn id_of(identity: &proto::Identity) -> FileId {
+    FileId { fs: identity.file_system, ino: identity.inode, generation: identity.generation }
+}
+
 /// Attributes of a message as the tree's. Those that the service does not have are unknown.
 pub(crate) fn stat_of(found: &proto::Attributes) -> Stat {
     let time = |time: Option<proto::Time>| {

@@ -1,12 +1,13 @@
 //! Lock: the locks of one stream, which end with it.
 
-use crate::convert::{attributes, identity};
+use crate::convert::{attributes, id_of};
 use crate::node::{Node, Tree};
 use crate::open_file::OpenFile;
 use crate::proto;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
-use wirefs_op::{Errno, LockFamily, LockKind, LockRange};
+use wirefs_op::lock_ranges::LockRanges;
+use wirefs_op::{Errno, FileId, LockFamily, LockKind, LockRange};
 
 /// The files of one stream that are open for locks, at most.
 const FILES_MAX: usize = 4096;
@@ -18,14 +19,16 @@ pub(crate) struct LockHolder {
     tree: Tree,
     /// Makes the owners of this stream others than those of each other stream.
     hasher: RandomState,
-    files: BTreeMap<(u32, u64, u32), LockedFile>,
+    /// The files with locks.
+    files: BTreeMap<FileId, LockedFile>,
 }
 
 struct LockedFile {
     // Closed before the node is given back.
     open: OpenFile,
     node: Node,
-    owners: BTreeSet<(u64, LockFamilyKey)>,
+    /// The locks of each owner that has any.
+    owners: BTreeMap<(u64, LockFamilyKey), LockRanges>,
 }
 
 /// A family as the key of a set.
@@ -33,7 +36,7 @@ type LockFamilyKey = u8;
 
 impl Drop for LockedFile {
     fn drop(&mut self) {
-        for (owner, family) in &self.owners {
+        for (owner, family) in self.owners.keys() {
             // A lock that cannot be released goes with the gate's session.
             let _kept = self.open.lock(*owner, family_of_key(*family), everything());
         }
@@ -54,11 +57,14 @@ fn range_of(request: &proto::LockRequest) -> Result<LockRange, Errno> {
         proto::LockKind::Exclusive => LockKind::Write,
         proto::LockKind::Unlock => LockKind::Unlock,
     };
-    let end = match request.length {
-        0 => u64::MAX,
-        length => request.start.checked_add(length - 1).ok_or(Errno::Overflow)?,
+    let (start, end) = match (request.family(), request.length) {
+        (proto::LockFamily::Flock, _) => (0, u64::MAX),
+        (proto::LockFamily::Posix, 0) => (request.start, u64::MAX),
+        (proto::LockFamily::Posix, length) => {
+            (request.start, request.start.checked_add(length - 1).ok_or(Errno::Overflow)?)
+        }
     };
-    Ok(LockRange { kind, start: request.start, end, pid: 0 })
+    Ok(LockRange { kind, start, end, pid: 0 })
 }
 
 impl LockHolder {
@@ -82,44 +88,59 @@ impl LockHolder {
             proto::LockFamily::Flock => LockFamily::Flock,
         };
         let owner = self.hasher.hash_one(request.owner);
-        let tree = self.tree.clone();
-        let file = self.file(request)?;
-        if request.test {
-            return Ok(match file.open.conflict(owner, family, range)? {
-                None => proto::LockReply { granted: true, ..proto::LockReply::default() },
-                Some(found) => conflict(found),
-            });
+        let (id, mut file) = self.take_file(request)?;
+        let outcome = match request.test {
+            true => file.test(owner, family, range),
+            false => file.lock(owner, family, range).and_then(|()| {
+                let found = Some(attributes(&self.tree.stat(file.node.id)?));
+                Ok(proto::LockReply { granted: true, attributes: found, ..proto::LockReply::default() })
+            }),
+        };
+        if !file.owners.is_empty() {
+            self.files.insert(id, file);
         }
-        let key = (owner, family as LockFamilyKey);
-        if range.kind != LockKind::Unlock && file.owners.len() >= OWNERS_MAX && !file.owners.contains(&key) {
-            return Err(Errno::NoLocks);
-        }
-        file.open.lock(owner, family, range)?;
-        if range.kind != LockKind::Unlock {
-            file.owners.insert(key);
-        }
-        let found = Some(attributes(&tree.stat(file.node.id)?));
-        Ok(proto::LockReply { granted: true, attributes: found, ..proto::LockReply::default() })
+        outcome
     }
 
-    /// The file of a request: one that is open, wherever it is now, or one that is opened.
-    fn file(&mut self, request: &proto::LockRequest) -> Result<&mut LockedFile, Errno> {
-        let key = |id: &proto::Identity| (id.file_system, id.inode, id.generation);
-        if let Some(object) = &request.object
-            && self.files.contains_key(&key(object))
-        {
-            return self.files.get_mut(&key(object)).ok_or(Errno::Io);
+    /// The file of a request: one with locks, wherever it is now, or one that is opened.
+    fn take_file(&mut self, request: &proto::LockRequest) -> Result<(FileId, LockedFile), Errno> {
+        let named = request.object.as_ref().map(id_of);
+        if let Some(found) = named.and_then(|id| self.files.remove_entry(&id)) {
+            return Ok(found);
         }
         let node = self.tree.find_object(&request.path, request.object.as_ref())?;
-        let key = key(&identity(node.stat.id));
-        if !self.files.contains_key(&key) {
-            if self.files.len() >= FILES_MAX {
-                return Err(Errno::NoLocks);
-            }
-            let open = OpenFile::open_to_lock(&self.tree, &node)?;
-            self.files.insert(key, LockedFile { open, node, owners: BTreeSet::new() });
+        if let Some(found) = self.files.remove_entry(&node.stat.id) {
+            return Ok(found);
         }
-        self.files.get_mut(&key).ok_or(Errno::Io)
+        if self.files.len() >= FILES_MAX {
+            return Err(Errno::NoLocks);
+        }
+        let open = OpenFile::open_to_lock(&self.tree, &node)?;
+        Ok((node.stat.id, LockedFile { open, node, owners: BTreeMap::new() }))
+    }
+}
+
+impl LockedFile {
+    fn test(&self, owner: u64, family: LockFamily, range: LockRange) -> Result<proto::LockReply, Errno> {
+        Ok(match self.open.conflict(owner, family, range)? {
+            None => proto::LockReply { granted: true, ..proto::LockReply::default() },
+            Some(found) => conflict(found),
+        })
+    }
+
+    fn lock(&mut self, owner: u64, family: LockFamily, range: LockRange) -> Result<(), Errno> {
+        let key = (owner, family as LockFamilyKey);
+        let unlocks = range.kind == LockKind::Unlock;
+        if !unlocks && self.owners.len() >= OWNERS_MAX && !self.owners.contains_key(&key) {
+            return Err(Errno::NoLocks);
+        }
+        self.open.lock(owner, family, range)?;
+        let mut ranges = self.owners.remove(&key).unwrap_or_default();
+        ranges.set(range);
+        if !ranges.is_empty() {
+            self.owners.insert(key, ranges);
+        }
+        Ok(())
     }
 }
 

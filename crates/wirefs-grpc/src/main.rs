@@ -45,7 +45,7 @@ use wirefs_gate::{OpenSource, Signals, SourceOptions, config_dir};
 /// The descriptor of the service, for reflection.
 const DESCRIPTOR: &[u8] = tonic::include_file_descriptor_set!("descriptor");
 /// The requests of one connection at a time, at most.
-const REQUESTS_MAX: usize = 256;
+const REQUESTS_MAX: u32 = 256;
 
 const EXAMPLES: &str = "Examples:
   wirefs-grpc ~/project --grpc 127.0.0.1:6441
@@ -141,7 +141,7 @@ async fn serve(
         server = server.tls_config(tls).context("the certificates cannot be used")?;
     }
     server
-        .concurrency_limit_per_connection(REQUESTS_MAX)
+        .max_concurrent_streams(REQUESTS_MAX)
         .add_service(health_service)
         .add_service(reflection)
         .add_service(service)

@@ -344,24 +344,23 @@ impl FileSystem for Service {
 
     async fn lock(&self, request: Request<Streaming<proto::LockRequest>>) -> Answered<Self::LockStream> {
         let mut requests = request.into_inner();
-        let (ask, mut asked) = mpsc::channel::<proto::LockRequest>(STREAM_MESSAGES);
         let (sender, receiver) = mpsc::channel(STREAM_MESSAGES);
-        let tree = self.tree.clone();
-        tokio::task::spawn_blocking(move || {
-            // Dropped with the stream, it releases all.
-            let mut holder = LockHolder::new(tree);
-            while let Some(request) = asked.blocking_recv() {
-                if sender.blocking_send(Ok(holder.answer(&request))).is_err() {
-                    break;
-                }
-            }
-        });
+        let mut holder = LockHolder::new(self.tree.clone());
         tokio::spawn(async move {
+            // A thread for each request, since a stream lasts as long as its locks.
             while let Some(Ok(request)) = requests.next().await {
-                if ask.send(request).await.is_err() {
+                let answered = tokio::task::spawn_blocking(move || {
+                    let reply = holder.answer(&request);
+                    (holder, reply)
+                });
+                let Ok((back, reply)) = answered.await else { return };
+                holder = back;
+                if sender.send(Ok(reply)).await.is_err() {
                     break;
                 }
             }
+            // That releases all locks, which may wait.
+            tokio::task::spawn_blocking(move || drop(holder));
         });
         Ok(Response::new(ReceiverStream::new(receiver)))
     }

@@ -41,9 +41,11 @@ class WirefsFileSystem(AbstractFileSystem):
     def _get_kwargs_from_urls(path):
         if not path.startswith("wirefs://"):
             return {}
-        host, _, port = path[len("wirefs://") :].partition("/")[0].rpartition(":")
-        if not host:
-            host, port = port, PORT_DEFAULT
+        gate = path[len("wirefs://") :].partition("/")[0]
+        host, colon, port = gate.rpartition(":")
+        # The colons of an IPv6 address are in brackets.
+        if not colon or gate.endswith("]"):
+            host, port = gate, PORT_DEFAULT
         return {"host": host, "port": int(port)} if host else {}
 
     def unstrip_protocol(self, name):

@@ -11,8 +11,6 @@ use wirefs_op::path::is_name;
 use wirefs_op::{DirEntry, Errno, FileId, Kind, TreePath};
 use wirefs_server::{GetReplies, Replies};
 
-/// Listings that are kept while their directory is listed in several requests.
-const LISTINGS_MAX: usize = 8;
 /// The entries of one directory, at most.
 const ENTRIES_MAX: usize = 8 * 1024 * 1024;
 
@@ -106,7 +104,7 @@ impl At<'_> {
     }
 
     fn kept_listing(&self, directory: FileId) -> Option<Arc<Vec<DirEntry>>> {
-        lock(&self.session.listings).get(&directory.ino).cloned()
+        lock(&self.session.listings).of(directory)
     }
 
     /// Reads a whole listing; positions count entries.
@@ -145,11 +143,7 @@ impl At<'_> {
                 return Err(Errno::Invalid.into());
             }
             if let Some(directory) = directory {
-                let mut listings = lock(&self.session.listings);
-                if listings.len() >= LISTINGS_MAX && !listings.contains_key(&directory.ino) {
-                    listings.pop_first();
-                }
-                listings.insert(directory.ino, Arc::clone(entries));
+                lock(&self.session.listings).keep(directory, entries);
             }
             if pieces.send(writer.finish(), false)? {
                 return Ok(());
@@ -160,7 +154,7 @@ impl At<'_> {
             }
         }
         if let Some(directory) = directory {
-            lock(&self.session.listings).remove(&directory.ino);
+            lock(&self.session.listings).end(directory);
         }
         pieces.send(writer.finish(), true)?;
         Ok(())

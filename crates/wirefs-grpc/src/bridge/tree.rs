@@ -1,5 +1,6 @@
 //! The tree: each Op request as requests of the gate. Files are not open there: each request names its file.
 
+use super::listings::Listings;
 use super::lock::LockStream;
 use super::remote::{Remote, path_message};
 use crate::convert::stat_of;
@@ -11,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tonic::Status;
 use wirefs_carrier::Closer;
 use wirefs_op::message::version::BootId;
-use wirefs_op::{DirEntry, Errno, FileId, Kind, Reply, Request, Stat, TreePath};
+use wirefs_op::{Errno, FileId, Kind, Reply, Request, Stat, TreePath};
 use wirefs_server::{Attached, Replies, SessionKey, Stopped, Tree};
 
 /// The tree of a gate.
@@ -29,7 +30,7 @@ pub(super) struct GateTree {
 /// One session: where its paths begin, its unfinished listings by their directories, its locks.
 pub(super) struct Session {
     root: TreePath,
-    pub(super) listings: Mutex<BTreeMap<u64, Arc<Vec<DirEntry>>>>,
+    pub(super) listings: Mutex<Listings>,
     pub(super) locks: Mutex<Option<LockStream>>,
 }
 

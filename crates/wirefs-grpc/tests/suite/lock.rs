@@ -1,6 +1,6 @@
 //! Locks, which live as long as their stream.
 
-use crate::gate::{Client, Gate};
+use crate::gate::{Client, Gate, path};
 use crate::proto;
 use std::os::fd::AsRawFd;
 use tokio::sync::mpsc::{Sender, channel};
@@ -81,6 +81,73 @@ fn a_lock_excludes_programs_on_the_server() {
         assert!(locks.ask(unlock).await.granted);
         while is_locked() {
             tokio::task::yield_now().await;
+        }
+    });
+}
+
+/// More than one stream has files with locks, or a file has owners.
+const MANY: u64 = 5000;
+
+// S-193
+#[test]
+fn more_owners_than_hold_locks_at_a_time_lock_in_turn() {
+    let gate = Gate::start(&[]);
+    gate.write("f", "contents");
+    gate.runtime.block_on(async {
+        let mut locks = Locks::open(gate.client()).await;
+        for owner in 0..MANY {
+            let lock = proto::LockRequest { owner, ..request(proto::LockKind::Exclusive, 2, 3) };
+            let reply = locks.ask(lock.clone()).await;
+            assert_eq!((reply.granted, reply.errno), (true, 0), "owner {owner}");
+            let kind = proto::LockKind::Unlock.into();
+            // A part first: the rest is still locked.
+            assert!(locks.ask(proto::LockRequest { kind, length: 1, ..lock.clone() }).await.granted);
+            let other = proto::LockRequest { owner: owner + 1, ..lock.clone() };
+            assert!(!locks.ask(other).await.granted);
+            assert!(locks.ask(proto::LockRequest { kind, ..lock }).await.granted);
+        }
+    });
+}
+
+// S-193
+#[test]
+fn more_files_than_have_locks_at_a_time_are_tested_in_turn() {
+    let gate = Gate::start(&[]);
+    gate.write("f", "contents");
+    for number in 0..MANY {
+        std::fs::write(gate.file(&format!("file {number}")), "").unwrap();
+    }
+    gate.write("last", "contents");
+    gate.runtime.block_on(async {
+        let mut locks = Locks::open(gate.client()).await;
+        for number in 0..MANY {
+            let path = format!("file {number}").into();
+            let test = proto::LockRequest { path, test: true, ..request(proto::LockKind::Exclusive, 0, 0) };
+            let reply = locks.ask(test).await;
+            assert_eq!((reply.granted, reply.errno), (true, 0), "file {number}");
+        }
+    });
+}
+
+#[test]
+fn streams_of_locks_that_are_idle_keep_no_thread() {
+    let gate = Gate::start(&[]);
+    gate.write("f", "contents");
+    gate.runtime.block_on(async {
+        let mut streams = Vec::new();
+        for _ in 0..4 {
+            // A connection has 256 requests at a time.
+            let client = Client::connect(format!("http://{}", gate.address)).await.unwrap();
+            for _ in 0..200 {
+                let mut locks = Locks::open(client.clone()).await;
+                assert!(locks.ask(request(proto::LockKind::Unlock, 0, 0)).await.granted);
+                streams.push(locks);
+            }
+        }
+        assert_eq!(gate.client().lookup(path("f")).await.unwrap().into_inner().size, 8);
+        for locks in &mut streams {
+            assert!(locks.ask(request(proto::LockKind::Exclusive, 0, 0)).await.granted);
+            assert!(locks.ask(request(proto::LockKind::Unlock, 0, 0)).await.granted);
         }
     });
 }
