@@ -35,7 +35,7 @@ use std::ffi::OsStr;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::transport::{Server, ServerTlsConfig};
@@ -44,6 +44,9 @@ use wirefs_gate::{OpenSource, Signals, SourceOptions, config_dir};
 
 /// The descriptor of the service, for reflection.
 const DESCRIPTOR: &[u8] = tonic::include_file_descriptor_set!("descriptor");
+/// A connection is pinged after this long without a frame, and ends after as long without an answer.
+const KEEPALIVE: Duration = Duration::from_secs(10);
+
 /// The requests of one connection at a time, at most.
 const REQUESTS_MAX: u32 = 256;
 
@@ -142,6 +145,9 @@ async fn serve(
     }
     server
         .max_concurrent_streams(REQUESTS_MAX)
+        // Locks of a client that is cut off end with its connection.
+        .http2_keepalive_interval(Some(KEEPALIVE))
+        .http2_keepalive_timeout(Some(KEEPALIVE))
         .add_service(health_service)
         .add_service(reflection)
         .add_service(service)

@@ -19,8 +19,8 @@ impl Session {
         let touched = Touched::object(file.id);
         replies.touch(std::slice::from_ref(&touched))?;
         let _guard = self.export.changes.lock_contents(file.id);
-        self.defuse(&object)?;
         let before = self.version_of(&*file);
+        self.defuse(&object)?;
         let mode = FallocateFlags::from_bits_retain(request.mode);
         uninterrupted(|| rustix::fs::fallocate(&*file, mode, request.offset, request.length))?;
         let stat = self.stat_leased(&object, replies).ok();

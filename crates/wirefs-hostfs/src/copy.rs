@@ -48,8 +48,11 @@ impl Session {
         if length > 0 {
             replies.touch(std::slice::from_ref(&touched))?;
         }
-        self.defuse(&target)?;
         let before = self.version_of(&*to);
+        if length > 0 {
+            let _guard = self.export.changes.lock_contents(to.id);
+            self.defuse(&target)?;
+        }
         let mut progress = Progress {
             from: &from,
             from_offset: request.from_offset,
