@@ -3,6 +3,8 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use super::segment::NodeSegment;
 
 /// S-178: servers with `--announce` are found on the segment, also two on one machine; others are not.
@@ -39,7 +41,8 @@ fn announced_servers_are_found_on_the_segment() {
     let list: Vec<serde_json::Value> = serde_json::from_str(&json).unwrap();
     assert_eq!((list.len(), &list[1]["exports"][0]), (2, &"photos".into()));
     for server in &mut servers {
-        server.kill().unwrap();
+        // The child is `timeout`, which passes this on and waits.
+        kill_process(Pid::from_child(server), Signal::TERM).unwrap();
         server.wait().unwrap();
     }
     segment.wirefs(2, &["find-servers", "--wait", "300ms"]).fails_with("--announce");
