@@ -207,7 +207,10 @@ impl Site {
     pub(crate) fn start_server(&self) {
         let mut command = self.on_server(self.path("wirefs"));
         let (log, errors) = (self.path("server/log"), self.path("server/errors"));
-        command.arg("serve").arg(&self.export).args(["--listen", &self.url()]).args(&self.serve_arguments);
+        // Programs of tests have the rights that they have locally.
+        let rights = ["--suid", "--dev", "--cross-mounts"];
+        let listen = ["--listen", &self.url()];
+        command.arg("serve").arg(&self.export).args(listen).args(rights).args(&self.serve_arguments);
         if let SiteNetwork::Tls { other: Some(other), .. } = &self.network {
             command.args(["--listen", &format!("tls://{}:{PORT}", other.0.address_a())]);
         }
