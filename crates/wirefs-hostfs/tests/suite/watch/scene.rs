@@ -4,6 +4,7 @@ use crate::full_disk::Tmpfs;
 use crate::harness::{FIRST, Scratch, World, at, need_root};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
+use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -60,7 +61,7 @@ impl Reports {
             }
             std::thread::park_timeout(Duration::from_millis(10));
         }
-        panic!("nothing was report");
+        panic!("nothing was reported");
     }
 
     pub(super) fn all(&self) -> MutexGuard<'_, Vec<ExternalChange>> {
@@ -79,7 +80,7 @@ impl Reports {
             looked = all.len();
             all = self.news.wait_timeout(all, WAIT_MAX).unwrap().0;
         }
-        panic!("never report: {what}; report: {:?}", &all[..all.len().min(50)]);
+        panic!("never reported: {what}; reported: {:?}", &all[..all.len().min(50)]);
     }
 }
 
@@ -171,6 +172,33 @@ impl Scene {
         let name = format!("sentinel-{}", self.sentinels.fetch_add(1, Ordering::Relaxed));
         self.run(&format!(": >{name}"));
         self.expect_name(self.id(""), &name);
+    }
+
+    /// Waits until the watcher of the whole file system has read all events, reported or not.
+    pub(super) fn wait_until_read(&self) {
+        let queue = self.fanotify_queue();
+        let start = Instant::now();
+        while start.elapsed() < WAIT_MAX {
+            if rustix::io::ioctl_fionread(&queue).unwrap() == 0 {
+                return;
+            }
+            std::thread::park_timeout(Duration::from_millis(1));
+        }
+        panic!("events are not read");
+    }
+
+    /// A copy of the watcher's descriptor. Those of other tests in this process have marks on other file systems.
+    fn fanotify_queue(&self) -> OwnedFd {
+        let device = rustix::fs::stat(&self.world.host("")).unwrap().st_dev;
+        let mark = format!("sdev:{:x} ", rustix::fs::minor(device));
+        let marks = |fd: &i32| {
+            let marks = std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).unwrap_or_default();
+            marks.lines().any(|line| line.starts_with("fanotify ") && line.contains(&mark))
+        };
+        let fds = std::fs::read_dir("/proc/self/fd").unwrap();
+        let fd = fds.filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok()).find(marks);
+        let process = pidfd_open(getpid(), PidfdFlags::empty()).unwrap();
+        pidfd_getfd(process, fd.expect("a mark"), PidfdGetfdFlags::empty()).unwrap()
     }
 
     /// Clears the reports of earlier changes.
