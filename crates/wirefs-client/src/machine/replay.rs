@@ -66,6 +66,7 @@ impl View {
         // Listings have the former ids too, also of files that no program uses, and by names that none has looked up.
         if made.iter().any(|(id, stat)| *id != stat.id) {
             self.directories.invalidate_all();
+            self.files.made_again(made);
         }
         self.all_identified(&nodes);
         for node in changed {

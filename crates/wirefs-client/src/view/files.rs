@@ -32,7 +32,7 @@ use std::sync::Arc;
 pub(crate) use unstable::Change;
 use wirefs_cache::{ListingPage, TreeNodeId};
 use wirefs_op::message::target::Fd;
-use wirefs_op::{DirEntry, Errno};
+use wirefs_op::{DirEntry, Errno, FileId, Stat};
 
 /// All open files, open directories and contents.
 #[derive(Debug)]
@@ -177,6 +177,13 @@ impl Files {
         };
         self.directories.values_mut().filter(|open| open.node == node).for_each(invalidate);
         self.stateless.of(node, invalidate);
+    }
+
+    /// Objects have other ids: open listings name them by these from now on. Without that, a reader that continues would bring the former
+    /// ids back, as of other objects.
+    pub(crate) fn made_again(&mut self, made: &BTreeMap<FileId, Stat>) {
+        self.directories.values_mut().for_each(|open| open.made_again(made));
+        self.stateless.made_again(made);
     }
 
     /// The kernel is about to keep a listing that may not be promised.

@@ -3,7 +3,7 @@
 use crate::alone::{Alone, got, listing, stat};
 use crate::deeds::NEW;
 use std::collections::BTreeMap;
-use wirefs_client::call::{Call, ROOT};
+use wirefs_client::call::{Answer, Call, Handle, ROOT};
 use wirefs_client::{Note, Redone};
 use wirefs_op::message::alone::Ralone;
 use wirefs_op::message::get::GotMode;
@@ -13,13 +13,19 @@ use wirefs_op::{Kind, NOTAG, Reply, Request, Tag};
 
 /// A client that has listed a directory with the file `a`, and looked up nothing.
 fn listed() -> Alone {
+    opened().0
+}
+
+/// The same, with the open directory.
+fn opened() -> (Alone, Handle) {
     let mut alone = Alone::in_mode("window");
-    alone.call(Call::Opendir { node: ROOT });
+    let opening = alone.call(Call::Opendir { node: ROOT });
     let tag = alone.next();
     let root = Some(stat(1, Kind::Directory, 0));
     let whole = GotMode::DATA.and(GotMode::LAST);
     alone.reply(tag, &got(whole, root, &listing(&[b"a"], 100))).unwrap();
-    alone
+    let Some(&Answer::Opened(handle, _)) = alone.answer(opening) else { panic!("not open") };
+    (alone, handle)
 }
 
 /// The server's machine starts again, and file 100 is made again as this.
@@ -50,6 +56,19 @@ fn a_listing_is_believed_where_all_files_are_what_they_were() {
     made_again(&mut alone, 100);
     let looking = alone.call(Call::Lookup { parent: ROOT, name: b"a" });
     assert!(alone.answer(looking).is_some());
+}
+
+// S-108
+#[test]
+fn a_reader_that_continues_gets_the_present_ids() {
+    let (mut alone, handle) = opened();
+    made_again(&mut alone, 200);
+    let read = Call::Readdir { node: ROOT, handle, offset: 2, bytes_max: 1000, entry_bytes: 152, with_stats: true };
+    let reading = alone.call(read);
+    let Some(Answer::Listing(entries)) = alone.answer(reading) else { panic!("no listing") };
+    let [a] = &entries[..] else { panic!("{entries:?}") };
+    assert_eq!((&a.name[..], a.ino), (&b"a"[..], 200));
+    assert_eq!(a.entry.as_ref().unwrap().stat.id.ino, 200);
 }
 
 /// A creation waits while the journal is replayed, up to number 7. Then there is a connection.

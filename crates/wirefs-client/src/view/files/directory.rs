@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use wirefs_cache::long_listing::ENTRY_BYTES;
 use wirefs_cache::{Freshness, LongListing, TreeNodeId};
-use wirefs_op::{DirEntry, Errno, Time};
+use wirefs_op::{DirEntry, Errno, FileId, Stat, Time};
 
 /// One open directory: its listing as of when it was opened, or as far as it is here.
 #[derive(Debug)]
@@ -56,6 +56,20 @@ impl OpenDirectory {
         self.each_page(|page| rest.append(&mut page.iter().filter(is_new).cloned().collect()))?;
         (self.entries, self.before) = (rest, before);
         Some(())
+    }
+
+    /// Gives entries whose objects have these former ids the present attributes.
+    pub(crate) fn made_again(&mut self, made: &BTreeMap<FileId, Stat>) {
+        let present = |entry: &DirEntry| match made.get(&entry.stat.id) {
+            Some(stat) => DirEntry { stat: *stat, ..entry.clone() },
+            None => entry.clone(),
+        };
+        let mut entries = LongListing::default();
+        let is_whole = self.each_page(|page| entries.append(&mut page.iter().map(present).collect()));
+        // The reader of a corrupt page gets an error.
+        if is_whole.is_some() {
+            self.entries = entries;
+        }
     }
 
     /// Takes the entries page by page, in order. `None`: a packed page is corrupt.

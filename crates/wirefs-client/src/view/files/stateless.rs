@@ -48,7 +48,7 @@ pub(crate) use outlines::digest;
 use readings::{DOTS, Readings};
 use std::collections::BTreeMap;
 use wirefs_cache::TreeNodeId;
-use wirefs_op::{Errno, Time};
+use wirefs_op::{Errno, FileId, Stat, Time};
 
 /// The bits of a position that say where in a reading it is. Directories that did not change since the kernel knows them have positions as
 /// small as can be, for programs that have 32 bits for them.
@@ -176,6 +176,14 @@ impl StatelessListings {
     pub(crate) fn of(&mut self, dir: TreeNodeId, mut change: impl FnMut(&mut OpenDirectory)) {
         for handle in self.readings.of(dir).collect::<Vec<_>>() {
             self.readings.listing_mut(handle).into_iter().for_each(&mut change);
+        }
+    }
+
+    /// Objects have other ids.
+    pub(crate) fn made_again(&mut self, made: &BTreeMap<FileId, Stat>) {
+        for handle in self.readings.handles().collect::<Vec<_>>() {
+            self.readings.listing_mut(handle).into_iter().for_each(|open| open.made_again(made));
+            self.readings.weigh(handle);
         }
     }
 

@@ -160,6 +160,10 @@ impl Readings {
         self.listings.values_mut().map(|listing| &mut listing.open)
     }
 
+    pub(super) fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
+        self.listings.keys().copied()
+    }
+
     /// The listings of a directory, the oldest first.
     pub(super) fn of(&self, dir: TreeNodeId) -> impl DoubleEndedIterator<Item = Handle> + '_ {
         self.of.range((dir, Handle(0))..=(dir, Handle(u64::MAX))).map(|(_, handle)| *handle)
