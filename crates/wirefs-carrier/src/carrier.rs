@@ -119,6 +119,12 @@ pub trait FrameSink: Send {
         None
     }
 
+    /// Returns whether both directions of the carrier may have packed messages, if the sessions agree on them
+    /// ([`wirefs_op::packed`]).
+    fn packs(&self) -> bool {
+        false
+    }
+
     /// Returns the peer for direct calls, if it is in this process.
     fn in_process(&self) -> Option<Arc<dyn InProcessPeer>> {
         None

@@ -23,6 +23,9 @@ pub enum CarrierLost {
     /// The peer sent an invalid frame.
     #[error(transparent)]
     FramingError(#[from] FramingError),
+    /// The peer sent an invalid packed message.
+    #[error("the peer sent a packed message that cannot be unpacked: {0}")]
+    Packed(String),
     /// TLS found forged, damaged or unexpected bytes.
     #[error("the encrypted connection failed: {0}")]
     Tls(rustls::Error),

@@ -13,7 +13,7 @@ use wirefs_op::limits::MESSAGE_BYTES_MAX;
 use wirefs_op::message::attach::Tattach;
 use wirefs_op::message::version::{
     FEATURE_ALONE, FEATURE_BARRIERS, FEATURE_DATA, FEATURE_JOIN, FEATURE_LEASES, FEATURE_LEDGER,
-    FEATURE_TIMES, SessionId, Tversion, VERSION,
+    FEATURE_PACKED, FEATURE_TIMES, SessionId, Tversion, VERSION,
 };
 use wirefs_op::wire::{Malformed, Text};
 use wirefs_op::{NOTAG, Reply, Request, Tag, TreePath};
@@ -88,7 +88,8 @@ pub(super) fn shake_hands(
     session: SessionId,
     plan: &MountPlan,
 ) -> Result<Attached, ConnectError> {
-    shake_hands_as(carrier, session, plan, features(plan))
+    let features = features(plan) | packed(&carrier);
+    shake_hands_as(carrier, session, plan, features)
 }
 
 /// The features that a mount requests.
@@ -182,7 +183,7 @@ pub(super) fn join(mut carrier: Carrier, session: SessionId) -> Result<Carrier, 
     let patience = Patience::start(&carrier);
     let result = (|| {
         let (msize, version) = (MESSAGE_BYTES_MAX as u32, Text::new(VERSION));
-        let join = Tversion { msize, version, features: FEATURE_JOIN, session };
+        let join = Tversion { msize, version, features: FEATURE_JOIN | packed(&carrier), session };
         send(&mut carrier, [Request::Version(join).encode(NOTAG)])?;
         match receive(&mut carrier)? {
             Reply::Version(answer) if answer.features & FEATURE_JOIN != 0 => Ok(()),
@@ -199,6 +200,11 @@ pub(super) fn join(mut carrier: Carrier, session: SessionId) -> Result<Carrier, 
             Err(error)
         }
     }
+}
+
+/// The feature of packed messages, if this carrier takes them.
+fn packed(carrier: &Carrier) -> u64 {
+    if carrier.sink.packs() { FEATURE_PACKED } else { 0 }
 }
 
 fn send(

@@ -39,6 +39,7 @@ pub mod lock_names;
 pub mod lock_ranges;
 pub mod message;
 pub mod mix;
+pub mod packed;
 pub mod path;
 pub mod stat;
 pub mod time;

@@ -16,6 +16,9 @@ pub const DATA_BYTES_MAX: usize = 128 * 1024;
 pub const HEAD_BYTES_MAX: usize = 2 * PATH_BYTES_MAX + 1024;
 /// The largest message, including the size word, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = HEAD_BYTES_MAX + DATA_BYTES_MAX;
+/// The maximal total length of the messages in one packed message, in bytes. Even if they do not shrink, the packed
+/// message is no larger than [`MESSAGE_BYTES_MAX`].
+pub const PACKED_BYTES_MAX: usize = 187 * 1024;
 /// The smallest message: `size[4] type[1] tag[2]`.
 pub const MESSAGE_BYTES_MIN: usize = 7;
 /// The maximal number of outstanding requests per session. Tags are 16 bits; `NOTAG` is not used for
@@ -35,6 +38,10 @@ pub const RECALL_ITEMS_MAX: usize = 240;
 /// The maximal size of a recall item, in bytes: `id[16] present[1] name[s]`.
 pub const RECALL_ITEM_BYTES_MAX: usize = 16 + 1 + 2 + NAME_BYTES_MAX;
 
+const _: () = assert!(
+    PACKED_BYTES_MAX + PACKED_BYTES_MAX / 128 + 1024 <= MESSAGE_BYTES_MAX,
+    "zstd grows data by less than 1/256 and 64 bytes (its ZSTD_compressBound)"
+);
 const _: () = assert!(XATTR_BYTES_MAX <= DATA_BYTES_MAX, "an xattr value travels in one message");
 const _: () = assert!(TARGET_BYTES_MAX <= DATA_BYTES_MAX, "a link target travels in one message");
 const _: () = assert!(REQUESTS_MAX < u16::MAX as usize, "each outstanding request needs a tag of its own");

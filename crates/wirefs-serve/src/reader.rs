@@ -11,7 +11,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use wirefs_carrier::{Carrier, CarrierLost, FrameSource, SendQueue};
+use wirefs_carrier::{Carrier, CarrierLost, FrameSource, SendQueue, packing};
 use wirefs_op::{Order, Weight};
 use wirefs_server::{ConnectionKey, ServerInput};
 
@@ -60,7 +60,7 @@ pub(super) fn enter(
     carrier: Carrier,
     rights: PeerRights,
 ) -> Option<(Arc<Connection>, Box<dyn FrameSource>)> {
-    let Carrier { source, sink, closer, peer } = carrier;
+    let Carrier { source, sink, closer, peer } = packing(carrier, &Arc::default());
     let (lost, gauge) = (closer.clone(), sink.gauge());
     let send_queue = SendQueue::start(sink, closer.clone(), move |_| lost.close());
     let mut effects = Effects::default();

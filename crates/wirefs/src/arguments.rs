@@ -76,7 +76,7 @@ In /etc/fstab:
 Options of -o
   ro rw suid nosuid dev nodev exec noexec allow_other default_permissions hard
   mode=MODE deadline=SPAN cache=SIZE cache_size=SIZE no_cache no_prefetch journal no_journal fsync=WHERE
-  metrics=ADDRESS threads=N connections=N uid=N gid=N fsname=NAME
+  no_compression up=RATE down=RATE metrics=ADDRESS threads=N connections=N uid=N gid=N fsname=NAME
   identity=DIR known_hosts=FILE ssh_command=COMMAND port=N (of ssh)
   flags of mount(8) such as noatime; options for mount(8) and systemd are ignored
   (_netdev noauto user nofail x-…). Write a comma inside a value as \\,";
@@ -289,6 +289,9 @@ pub(crate) struct Mount {
     /// Fetch only requested data: no prefetch of directories and files, no read-ahead (direct and strict never prefetch)
     #[arg(long)]
     pub(crate) no_prefetch: bool,
+    /// Never compress messages, not even for a slow line
+    #[arg(long)]
+    pub(crate) no_compression: bool,
     /// Write changes to a journal on the local disk and return before the server has them: the default in mode lease
     #[arg(long)]
     pub(crate) journal: bool,

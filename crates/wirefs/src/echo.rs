@@ -96,6 +96,7 @@ fn as_mount(arguments: &EchoMount) -> arguments::Mount {
         fsync: None,
         no_cache: true,
         no_prefetch: false,
+        no_compression: false,
         up: None,
         down: None,
         metrics: arguments.metrics,

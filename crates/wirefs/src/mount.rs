@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use wirefs_carrier::{Dial, PeerInfo, RateLimitedDial, RateLimits};
+use wirefs_carrier::{Dial, PackingDial, PeerInfo, RateLimitedDial, RateLimits};
 use wirefs_client::Attachment;
 use wirefs_fuse::{MountError, MountOptions};
 use wirefs_mount::{Connected, JournalRecovery, MountControl, MountPlan, MountStep, Mounted};
@@ -23,7 +23,7 @@ use crate::control::ControlSocket;
 use crate::failure::{failure, print_error};
 use crate::metrics::{MetricsPort, ObservedMount};
 use crate::mountpoint::{self, TableMount};
-use crate::status::Constants;
+use crate::status::{Constants, Line};
 use crate::terminal::note;
 use crate::unsent::Unsent;
 use origin::ConnectedOrigin;
@@ -62,14 +62,14 @@ pub(crate) fn run_origin(
     }
     let stage = Stage::begin(arguments.foreground)?;
     let metrics = settings.metrics.map(MetricsPort::bind).transpose()?;
-    let (ConnectedOrigin { connected, server }, limits) = connect(origin, &settings)?;
+    let (ConnectedOrigin { connected, server }, line) = connect(origin, &settings)?;
     print_pinned_key(connected.peer());
     let constants = Constants {
         source: arguments.source.to_string_lossy().into_owned(),
         read_only: connected.attachment().read_only,
         cache_bytes_max: settings.cache_bytes_max,
         metrics: metrics.as_ref().map(MetricsPort::address).transpose()?,
-        limits,
+        line,
     };
     let name = constants.source.clone();
     let mounted = mount(connected, &stage, &mountpoint, &settings, &name)?;
@@ -134,13 +134,20 @@ fn examine(path: &Path) -> Result<PathBuf> {
     }
 }
 
-/// Also returns the limits of the connections, unless the tree is in this process.
-fn connect(origin: Origin, settings: &MountSettings) -> Result<(ConnectedOrigin, Option<Arc<RateLimits>>)> {
-    let limits = Arc::new(RateLimits::new(settings.up, settings.down));
-    let limited = |dial| Arc::new(RateLimitedDial::new(dial, Arc::clone(&limits)));
-    let connected = origin.connect(settings, |dial, path| plan(settings, limited(dial), path))?;
+/// Also returns the layers of the connections, unless the tree is in this process.
+fn connect(origin: Origin, settings: &MountSettings) -> Result<(ConnectedOrigin, Option<Line>)> {
+    let line = Line { limits: Arc::new(RateLimits::new(settings.up, settings.down)), packed: Arc::default() };
+    let layered = |dial| -> Arc<dyn Dial> {
+        let limited = Arc::new(RateLimitedDial::new(dial, Arc::clone(&line.limits)));
+        if settings.compresses {
+            Arc::new(PackingDial::new(limited, Arc::clone(&line.packed)))
+        } else {
+            limited
+        }
+    };
+    let connected = origin.connect(settings, |dial, path| plan(settings, layered(dial), path))?;
     if connected.server.is_none() {
-        return Ok((connected, Some(limits)));
+        return Ok((connected, Some(line)));
     }
     if settings.up.is_some() || settings.down.is_some() {
         return Err(failure(

@@ -5,7 +5,7 @@ mod report;
 mod table;
 
 pub(crate) use path::Path;
-pub(crate) use report::{Constants, Report};
+pub(crate) use report::{Constants, Line, Report};
 pub(crate) use table::{bytes, span};
 
 use std::path::PathBuf;

@@ -11,6 +11,7 @@ mod kills;
 mod linked_hosts;
 mod timing;
 
+mod compression;
 mod conformance;
 mod failures;
 mod locks;

@@ -40,6 +40,9 @@ pub const FEATURE_JOIN: u64 = 32;
 /// ([`Rtimes`](crate::message::times::Rtimes)).
 pub const FEATURE_TIMES: u64 = 64;
 
+/// Feature: both sides may send [packed messages](crate::packed). Also allowed beside [`FEATURE_JOIN`].
+pub const FEATURE_PACKED: u64 = 128;
+
 /// Identifies a session over all its connections. The client chooses it at random. Knowledge of the id gives
 /// control of the session, so it is a secret of client and server.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -102,7 +105,7 @@ wire_struct! {
         version: Text,
         /// The optional features that the client supports, one bit each: [`FEATURE_LEASES`],
         /// [`FEATURE_LEDGER`], [`FEATURE_ALONE`], [`FEATURE_BARRIERS`], [`FEATURE_DATA`], [`FEATURE_JOIN`],
-        /// [`FEATURE_TIMES`].
+        /// [`FEATURE_TIMES`], [`FEATURE_PACKED`].
         /// The server ignores unknown ones.
         features: u64,
         /// The session to open or to resume.

@@ -11,7 +11,7 @@ use crate::limits::{CONNECTIONS_MAX, DATA_CONNECTIONS_MAX};
 use crate::tree::SessionKey;
 use wirefs_op::message::error::Rerror;
 use wirefs_op::message::limited::Rlimited;
-use wirefs_op::message::version::{FEATURE_JOIN, Rversion, Tversion, VERSION};
+use wirefs_op::message::version::{FEATURE_JOIN, FEATURE_PACKED, Rversion, Tversion, VERSION};
 use wirefs_op::wire::Text;
 use wirefs_op::{Errno, NOTAG, Reply, Request, Time};
 
@@ -35,7 +35,7 @@ impl Sessions {
                 let answer = Rversion {
                     msize: u32::try_from(msize).unwrap_or(u32::MAX),
                     version: Text::new(VERSION),
-                    features: FEATURE_JOIN,
+                    features: FEATURE_JOIN | asked.features & FEATURE_PACKED,
                     boot: self.boot,
                     resumed: true,
                     number: 0,

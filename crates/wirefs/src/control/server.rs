@@ -156,7 +156,7 @@ fn serve_client(stream: UnixStream, host: &Host) -> io::Result<()> {
 
 /// Changes a limit, pauses or resumes.
 fn limit(host: &Host, change: LimitChange) -> ControlReply {
-    let Some(limits) = &host.constants.limits else {
+    let Some(limits) = host.constants.line.as_ref().map(|line| &line.limits) else {
         return ControlReply::Failed { message: "it has no connection to a wirefs server".to_owned() };
     };
     match change {

@@ -47,7 +47,7 @@ const KERNEL_OPTIONS: [&str; 16] = [
 ];
 /// Options named in the message about an unknown one.
 const KNOWN_OPTIONS: &str = "ro rw suid nosuid dev nodev exec noexec allow_other default_permissions mode= deadline= hard cache= \
-                     cache_size= no_cache no_prefetch journal no_journal fsync= up= down= metrics= threads= connections= identity= known_hosts= ssh_command= port= uid= gid= fsname= remount, flags such as noatime, \
+                     cache_size= no_cache no_prefetch no_compression journal no_journal fsync= up= down= metrics= threads= connections= identity= known_hosts= ssh_command= port= uid= gid= fsname= remount, flags such as noatime, \
                      and _netdev noauto user nofail x-…";
 
 /// The settings of a mount.
@@ -60,6 +60,8 @@ pub(super) struct MountSettings {
     pub(super) disk_bytes_max: Option<u64>,
     /// Whether data is prefetched.
     prefetches: bool,
+    /// Whether messages are compressed when the line is slow.
+    pub(super) compresses: bool,
     /// Whether changes go to a journal on disk and are answered before the server has them; `None`: if the mode
     /// supports it.
     journal: Option<bool>,
@@ -99,6 +101,7 @@ impl Default for MountSettings {
             cache_bytes_max: CACHE_BYTES_MAX,
             disk_bytes_max: Some(DISK_BYTES_MAX),
             prefetches: true,
+            compresses: true,
             journal: None,
             fsync: Fsync::default(),
             threads: std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 8),
@@ -155,6 +158,7 @@ impl MountSettings {
         settings.cache_bytes_max = arguments.cache.unwrap_or(settings.cache_bytes_max);
         let disk = arguments.cache_size.map(|bytes| bytes as u64).or(settings.disk_bytes_max);
         settings.disk_bytes_max = disk.filter(|_| !arguments.no_cache);
+        settings.compresses &= !arguments.no_compression;
         if arguments.no_prefetch || !settings.prefetches {
             settings.mode.fetch = settings.mode.fetch.without_prefetch();
         }
@@ -225,6 +229,7 @@ impl MountSettings {
             "hard" => self.deadline = None,
             "no_cache" => self.disk_bytes_max = None,
             "no_prefetch" => self.prefetches = false,
+            "no_compression" => self.compresses = false,
             "journal" => self.journal = Some(true),
             "no_journal" => self.journal = Some(false),
             _ if KERNEL_OPTIONS.contains(&name) => self.extra.push(name.to_owned()),

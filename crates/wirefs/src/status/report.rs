@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use wirefs_carrier::RateLimits;
+use wirefs_carrier::{PackedBytes, RateLimits};
 use wirefs_client::{AheadStatus, Fate, LateError, LeaseStatus, LinkState, PrefetchStatus, Snapshot};
 use wirefs_mount::{JournalStatus, MountStatus, StoreStatus};
 use wirefs_op::message::attach::Watch;
@@ -24,8 +24,31 @@ pub(crate) struct Constants {
     pub(crate) cache_bytes_max: usize,
     /// The address of metrics and the page.
     pub(crate) metrics: Option<SocketAddr>,
-    /// The rate limits; `None`: the mount has no connection that they could apply to.
-    pub(crate) limits: Option<Arc<RateLimits>>,
+    /// The layers of the connections; `None`: the mount has no connection.
+    pub(crate) line: Option<Line>,
+}
+
+/// The layers between a mount and its connections.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    pub(crate) limits: Arc<RateLimits>,
+    pub(crate) packed: Arc<PackedBytes>,
+}
+
+/// Messages that were compressed, since the mount: bytes before and after.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Compression {
+    pub(crate) in_plain: u64,
+    pub(crate) in_packed: u64,
+    pub(crate) out_plain: u64,
+    pub(crate) out_packed: u64,
+}
+
+impl Compression {
+    fn of(bytes: &PackedBytes) -> Compression {
+        let ((in_plain, in_packed), (out_plain, out_packed)) = (bytes.received.get(), bytes.sent.get());
+        Compression { in_plain, in_packed, out_plain, out_packed }
+    }
 }
 
 /// The rate limits, and whether the user has paused the mount.
@@ -87,6 +110,9 @@ pub(crate) struct Report {
     pub(crate) in_flight: BTreeMap<String, u64>,
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
+    /// How much of that was compressed, and to what.
+    #[serde(default)]
+    pub(crate) compression: Compression,
     /// The maximum rate of late, in bytes per second.
     pub(crate) rate_in: Option<u64>,
     pub(crate) rate_out: Option<u64>,
@@ -343,7 +369,7 @@ impl Report {
             paths: paths.iter().map(Path::of).collect(),
             connected,
             connect_error: dial_error.clone(),
-            limits: constants.limits.as_deref().map(Limits::of).unwrap_or_default(),
+            limits: constants.line.as_ref().map(|line| Limits::of(&line.limits)).unwrap_or_default(),
             connection_age_ms: ms(snapshot.at.since(since)),
             connections_lost: snapshot.losses,
             connections: u64::from(connected) + snapshot.data_connections as u64,
@@ -363,6 +389,11 @@ impl Report {
             in_flight: snapshot.in_flight.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(),
             bytes_in: counters.bytes_in,
             bytes_out: counters.bytes_out,
+            compression: constants
+                .line
+                .as_ref()
+                .map(|line| Compression::of(&line.packed))
+                .unwrap_or_default(),
             rate_in,
             rate_out,
             cache: Cache::of(snapshot, store.as_ref(), constants),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Report;
-use super::report::{Cache, Counts, Disk, Journal, Leases, Limits, Prefetch};
+use super::report::{Cache, Compression, Counts, Disk, Journal, Leases, Limits, Prefetch};
 
 /// Returns the status as lines of a name and a value.
 pub(super) fn of(report: &Report) -> String {
@@ -29,6 +29,19 @@ fn limits(limits: &Limits) -> Option<String> {
     let of = |name: &str, rate: Option<u64>| rate.map(|rate| format!("{name} {}/s", bytes(rate)));
     let set: Vec<String> = [of("up", limits.up), of("down", limits.down)].into_iter().flatten().collect();
     (!set.is_empty()).then(|| set.join(", "))
+}
+
+/// Returns what compression saved.
+fn compressed(saved: &Compression) -> String {
+    let direction = |plain, packed, name| format!("{} {name} as {}", bytes(plain), bytes(packed));
+    let directions = [(saved.in_plain, saved.in_packed, "in"), (saved.out_plain, saved.out_packed, "out")];
+    let used = directions.iter().filter(|(plain, ..)| *plain > 0);
+    let used: Vec<String> = used.map(|(plain, packed, name)| direction(*plain, *packed, name)).collect();
+    if used.is_empty() {
+        "nothing: the line is fast, or the data do not shrink".to_owned()
+    } else {
+        used.join(", ")
+    }
 }
 
 /// Returns the number of connections, if there is more than one.
@@ -61,6 +74,7 @@ fn rows(report: &Report) -> Vec<(&'static str, String)> {
         ("requests", kinds(&report.requests)),
         ("in flight", kinds(&report.in_flight)),
         ("bytes", format!("{} in, {} out{}", bytes(report.bytes_in), bytes(report.bytes_out), rates(report))),
+        ("compressed", compressed(&report.compression)),
         (
             "cache",
             format!(

@@ -10,7 +10,7 @@ use wirefs_op::limits::MESSAGE_BYTES_MAX;
 use wirefs_op::message::error::Rerror;
 use wirefs_op::message::version::{
     FEATURE_ALONE, FEATURE_BARRIERS, FEATURE_DATA, FEATURE_JOIN, FEATURE_LEASES, FEATURE_LEDGER,
-    FEATURE_TIMES, Rversion, SessionId, Tversion, VERSION,
+    FEATURE_PACKED, FEATURE_TIMES, Rversion, SessionId, Tversion, VERSION,
 };
 use wirefs_op::wire::Text;
 use wirefs_op::{Errno, NOTAG, Reply, Time};
@@ -91,6 +91,7 @@ impl Sessions {
         let alone = ledger && asked.features & FEATURE_ALONE != 0;
         let data = known && asked.features & FEATURE_DATA != 0;
         let times = known && asked.features & FEATURE_TIMES != 0;
+        let packed = known && asked.features & FEATURE_PACKED != 0;
         let msize = bounded(asked.msize)?;
         let Some(state) = self.connections.get_mut(&connection) else {
             return Ok(());
@@ -105,6 +106,7 @@ impl Sessions {
             (barriers, FEATURE_BARRIERS),
             (data, FEATURE_DATA),
             (times, FEATURE_TIMES),
+            (packed, FEATURE_PACKED),
         ];
         let mut answer = Rversion {
             msize: u32::try_from(msize).unwrap_or(u32::MAX),

@@ -22,7 +22,7 @@ pub(super) fn run(writer: &mut UnixStream, host: &Host, socket: PathBuf) -> io::
         return send_reply(writer, &failed("it is not a mount over ssh, and asks no questions"));
     };
     let settled = || {
-        if host.constants.limits.as_ref().is_some_and(|limits| limits.is_paused()) {
+        if host.constants.line.as_ref().is_some_and(|line| line.limits.is_paused()) {
             return Some(failed("it is paused; `wirefs resume` connects it"));
         }
         matches!(host.mount.status().snapshot.link, LinkState::Up(_)).then_some(ControlReply::Done)

@@ -1,0 +1,227 @@
+use super::sink::PackingSink;
+use super::source::PackingSource;
+use super::stream::{Packer, Unpacker};
+use super::{PackedBytes, packing};
+use crate::carrier::{FrameSink, FrameSource, SendProgress};
+use crate::lost::CarrierLost;
+use crate::memory;
+use bytes::Bytes;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use wirefs_op::limits::PACKED_BYTES_MAX;
+use wirefs_op::message::version::{BootId, FEATURE_PACKED, Rversion};
+use wirefs_op::wire::Text;
+use wirefs_op::{Frame, NOTAG, Reply, packed};
+
+/// A line that takes a frame, or nothing while it has no room.
+#[derive(Clone, Default)]
+struct FakeLine {
+    taken: Arc<Mutex<VecDeque<Frame>>>,
+    room: Arc<Mutex<usize>>,
+}
+
+impl FakeLine {
+    fn give_room(&self, frames: usize) {
+        *self.room.lock().unwrap() = frames;
+    }
+}
+
+impl FrameSink for FakeLine {
+    fn send(&mut self, queue: &mut VecDeque<Frame>) -> Result<SendProgress, CarrierLost> {
+        let mut room = self.room.lock().unwrap();
+        while let Some(frame) = queue.pop_front() {
+            if *room == 0 {
+                queue.push_front(frame);
+                return Ok(SendProgress::Blocked);
+            }
+            *room -= 1;
+            self.taken.lock().unwrap().push_back(frame);
+        }
+        Ok(SendProgress::Drained)
+    }
+
+    fn wait_writable(&mut self, _: Duration) -> Result<bool, CarrierLost> {
+        Ok(true)
+    }
+}
+
+impl FrameSource for FakeLine {
+    fn receive(&mut self) -> Result<Option<Bytes>, CarrierLost> {
+        Ok(self.taken.lock().unwrap().pop_front().map(|frame| frame.to_body()))
+    }
+}
+
+struct Pair {
+    line: FakeLine,
+    sink: PackingSink,
+    source: PackingSource,
+    bytes: Arc<PackedBytes>,
+}
+
+/// Both ends of one direction, which have not agreed on packing.
+fn pair() -> Pair {
+    let (line, bytes) = (FakeLine::default(), Arc::new(PackedBytes::default()));
+    let agreed = || Arc::new(AtomicBool::new(false));
+    let sink = PackingSink::new(Box::new(line.clone()), agreed(), Arc::clone(&bytes));
+    let source = PackingSource::new(Box::new(line.clone()), agreed(), Arc::clone(&bytes));
+    Pair { line, sink, source, bytes }
+}
+
+fn version(features: u64) -> Frame {
+    let version = Text::new(b"op2");
+    let answer = Rversion { msize: 197_632, version, features, boot: BootId(1), resumed: false, number: 0 };
+    Reply::Version(answer).encode(NOTAG)
+}
+
+fn message(number: u32, data: Vec<u8>) -> Frame {
+    let size = (11 + data.len()) as u32;
+    let head = [&size.to_le_bytes()[..], &[131, 1, 0], &number.to_le_bytes()].concat();
+    Frame { head, data: data.into() }
+}
+
+fn text(number: u32, lines: usize) -> Frame {
+    message(number, format!("static int line_{number}(void);\n").repeat(lines).into_bytes())
+}
+
+/// Bytes that no compressor shrinks (xorshift; Marsaglia, 2003).
+fn noise(seed: u32, bytes: usize) -> Vec<u8> {
+    let mut state = 88_172_645_463_325_252 + u64::from(seed);
+    let step = |_| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as u8
+    };
+    (0..bytes).map(step).collect()
+}
+
+/// Sends frames over a line that is full at first, and returns the bodies that arrive.
+fn transfer(pair: &mut Pair, frames: Vec<Frame>) -> Vec<Bytes> {
+    let mut queue = VecDeque::from(frames);
+    pair.line.give_room(0);
+    let mut bodies = Vec::new();
+    while pair.sink.send(&mut queue).unwrap() == SendProgress::Blocked {
+        pair.line.give_room(1);
+        while let Some(body) = pair.source.receive().unwrap() {
+            bodies.push(body);
+        }
+    }
+    while let Some(body) = pair.source.receive().unwrap() {
+        bodies.push(body);
+    }
+    bodies
+}
+
+fn bodies(frames: &[Frame]) -> Vec<Bytes> {
+    frames.iter().map(Frame::to_body).collect()
+}
+
+#[test]
+fn messages_that_wait_are_packed_after_both_sides_agreed() {
+    let mut pair = pair();
+    let early: Vec<Frame> = (0..10).map(|number| text(number, 100)).collect();
+    assert_eq!(transfer(&mut pair, early.clone()), bodies(&early));
+    assert_eq!(pair.bytes.sent.get(), (0, 0), "not agreed");
+
+    let first = [version(FEATURE_PACKED)];
+    assert_eq!(transfer(&mut pair, first.to_vec()), bodies(&first));
+    let texts: Vec<Frame> = (0..1000).map(|number| text(number, 100)).collect();
+    assert_eq!(transfer(&mut pair, texts.clone()), bodies(&texts));
+    let (plain, packed) = pair.bytes.sent.get();
+    assert!(plain > 2_000_000, "{plain}");
+    assert!(packed * 5 < plain, "{packed} of {plain}");
+    assert_eq!(pair.bytes.received.get(), (plain, packed));
+}
+
+#[test]
+fn a_server_that_does_not_agree_gets_plain_messages() {
+    let mut pair = pair();
+    let frames: Vec<Frame> =
+        std::iter::once(version(0)).chain((0..10).map(|number| text(number, 100))).collect();
+    assert_eq!(transfer(&mut pair, frames.clone()), bodies(&frames));
+    assert_eq!(pair.bytes.sent.get(), (0, 0));
+}
+
+#[test]
+fn an_unlimited_line_carries_plain_messages() {
+    let mut pair = pair();
+    pair.line.give_room(usize::MAX);
+    let frames: Vec<Frame> =
+        std::iter::once(version(FEATURE_PACKED)).chain((0..1000).map(|number| text(number, 100))).collect();
+    assert_eq!(pair.sink.send(&mut VecDeque::from(frames)).unwrap(), SendProgress::Drained);
+    assert_eq!(pair.bytes.sent.get(), (0, 0));
+}
+
+/// Also with Rversion in the queue of a full line: it stays readable.
+#[test]
+fn any_messages_arrive_as_they_were() {
+    let mut pair = pair();
+    let mut frames = vec![version(FEATURE_PACKED)];
+    for number in 0..40 {
+        frames.push(text(number, 20));
+        frames.push(message(number, noise(number, number as usize * 4500)));
+        frames.push(message(number, Vec::new()));
+    }
+    frames.push(message(0, vec![0; PACKED_BYTES_MAX]));
+    assert_eq!(transfer(&mut pair, frames.clone()), bodies(&frames));
+    assert!(pair.bytes.sent.get().0 > 0);
+}
+
+#[test]
+fn data_that_do_not_shrink_are_sent_plain() {
+    let mut pair = pair();
+    transfer(&mut pair, vec![version(FEATURE_PACKED)]);
+    let frames: Vec<Frame> = (0..200).map(|number| message(number, noise(number, 100_000))).collect();
+    assert_eq!(transfer(&mut pair, frames.clone()), bodies(&frames));
+    let (plain, packed) = pair.bytes.sent.get();
+    assert!(plain < 2_000_000, "samples of 20 MB: {plain}");
+    assert!(packed < plain + plain / 100, "{packed} of {plain}");
+}
+
+#[test]
+fn a_peer_cannot_send_more_than_the_limit_or_anything_else() {
+    let stream = |plain: &[u8]| Packer::new().unwrap().pack(plain).unwrap();
+    let mut most = message(0, Vec::new());
+    most.data = vec![0; PACKED_BYTES_MAX - most.head.len()].into();
+    // The size is a field of the message.
+    most.head[..4].copy_from_slice(&(PACKED_BYTES_MAX as u32).to_le_bytes());
+    let whole = [most.head.as_slice(), &most.data].concat();
+    assert_eq!(Unpacker::new().unwrap().unpack(&stream(&whole)).unwrap(), whole);
+
+    let bombs = [stream(&vec![0; PACKED_BYTES_MAX + 1]), stream(&vec![0; 64 << 20])];
+    let window = {
+        let mut encoder = zstd::Encoder::new(Vec::new(), 1).unwrap();
+        encoder.window_log(27).unwrap();
+        std::io::Write::write_all(&mut encoder, &whole).unwrap();
+        std::io::Write::flush(&mut encoder).unwrap();
+        Bytes::copy_from_slice(encoder.get_ref())
+    };
+    let others = [Bytes::from_static(b"no stream"), window, stream(b"no message")];
+    for wrong in bombs.into_iter().chain(others) {
+        let mut pair = pair();
+        transfer(&mut pair, vec![version(FEATURE_PACKED)]);
+        pair.line.taken.lock().unwrap().push_back(packed::frame(wrong.clone()));
+        let lost = pair.source.receive().unwrap_err();
+        assert!(matches!(lost, CarrierLost::Packed(_)), "{lost}");
+    }
+}
+
+#[test]
+fn a_carrier_in_this_machine_stays_plain() {
+    let (near, _far) = memory::pair().unwrap();
+    let near = packing(near, &Arc::default());
+    assert!(!near.sink.packs());
+}
+
+#[test]
+fn the_agreement_of_one_side_is_not_that_of_the_other() {
+    let line = FakeLine::default();
+    let agreed = Arc::new(AtomicBool::new(false));
+    let mut source = PackingSource::new(Box::new(line.clone()), Arc::clone(&agreed), Arc::default());
+    let early = packed::frame(Bytes::from_static(b"early"));
+    line.taken.lock().unwrap().push_back(early.clone());
+    assert_eq!(source.receive().unwrap(), Some(early.to_body()), "for the decoder, which refuses it");
+    assert!(!agreed.load(Ordering::Relaxed));
+}
