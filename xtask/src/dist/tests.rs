@@ -50,7 +50,11 @@ fn control_file_is_filled_in() {
 
 #[test]
 fn units_start_the_installed_program() {
-    for path in ["packaging/systemd/wirefs-node.service", "packaging/systemd/user/wirefs@.service"] {
+    for path in [
+        "packaging/systemd/wirefs-node.service",
+        "packaging/systemd/wirefs-serve@.service",
+        "packaging/systemd/user/wirefs@.service",
+    ] {
         let unit = text(path);
         assert!(unit.contains("\nExecStart=/usr/bin/wirefs "), "{path}");
         assert!(unit.contains("\n[Install]\nWantedBy="), "{path}");
