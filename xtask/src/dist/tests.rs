@@ -45,7 +45,9 @@ fn changelog_has_notes_for_this_version() {
 fn control_file_is_filled_in() {
     let control = deb::fill(&text("packaging/debian/control"), "1.2.3", "amd64", 77);
     assert!(control.contains("\nVersion: 1.2.3\nArchitecture: amd64\n"), "{control}");
-    assert!(control.contains("\nInstalled-Size: 77\n") && !control.contains('@'), "{control}");
+    // The address of the maintainer has the only `@`.
+    assert!(control.contains("\nInstalled-Size: 77\n"), "{control}");
+    assert!(!control.replace("<wirefs@example.org>", "").contains('@'), "{control}");
 }
 
 #[test]
