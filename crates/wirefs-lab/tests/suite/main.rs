@@ -14,6 +14,7 @@ mod timing;
 mod conformance;
 mod failures;
 mod locks;
+mod make_run;
 mod model;
 mod nodes;
 mod pings;
