@@ -99,7 +99,7 @@ fn reconnect_reports_errors() {
     }
     let (code, output) = terminal.end().unwrap();
     assert_eq!(code, Some(1), "{output}");
-    assert!(output.contains("is not connected") && output.contains("Permission denied"), "{output}");
+    assert!(output.contains("cannot connect mnt again") && output.contains("Permission denied"), "{output}");
     // Without a terminal.
     let mut command = home.command("setsid");
     Finished::of(command.args(["-w", "wirefs", "reconnect", "mnt"])).fails_with(&["in a terminal"]);
@@ -107,5 +107,5 @@ fn reconnect_reports_errors() {
     home.wirefs(&["reconnect", "mnt"]).fails_with(&["paused", "wirefs resume"]);
     home.wirefs(&["umount", "-f", "mnt"]).succeeds();
     let _server = home.mounted();
-    home.wirefs(&["reconnect", "mnt"]).fails_with(&["not a mount over ssh"]);
+    home.wirefs(&["reconnect", "mnt"]).fails_with(&["not a mount of a wirefs over ssh"]);
 }

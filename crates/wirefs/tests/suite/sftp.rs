@@ -70,6 +70,7 @@ fn lost_sftp_connection_comes_back_by_itself() {
     let option = fake_ssh(&home, SFTP_ONLY);
     home.wirefs(&["mount", "me@host:", "mnt", "-o", &option]).succeeds();
     assert_eq!(home.read("mnt/dir/a"), "far away\n");
+    home.wirefs(&["reconnect", "mnt"]).fails_with(&["over SFTP", "unmount it and mount it again"]);
     let ssh = home.read("process").trim().parse().ok().and_then(rustix::process::Pid::from_raw).unwrap();
     rustix::process::kill_process(ssh, rustix::process::Signal::KILL).unwrap();
     check(&home);
