@@ -125,6 +125,14 @@ impl Listener {
         &self.address
     }
 
+    /// Returns the address of the socket, if this is a listener of TCP.
+    pub fn socket_address(&self) -> Option<SocketAddr> {
+        match &self.socket {
+            ListenSocket::TcpPlain(listener) | ListenSocket::Tls(listener, _) => listener.local_addr().ok(),
+            ListenSocket::Unix(_) | ListenSocket::Ether(_) => None,
+        }
+    }
+
     /// Returns warnings for the administrator, such as that no key is authorized yet.
     pub fn warnings(&self) -> &[String] {
         &self.warnings

@@ -52,6 +52,7 @@ pub mod sshd;
 pub mod synthetic;
 mod sys;
 mod tap;
+pub mod terminal;
 
 pub use counters::{LaneCounters, LinkCounters};
 pub use emulator::LinkHandle;
@@ -61,3 +62,4 @@ pub use link::Direction;
 pub use options::LinkOptions;
 pub use profile::{LaneProfile, LinkProfile, Probability};
 pub use sys::{EndSignals, run_without_blocked_signals};
+pub use terminal::Terminal;

@@ -60,18 +60,30 @@ impl Sshd {
         let mut sshfs = client.command("sshfs");
         sshfs.arg(format!("root@{}:{}", self.address, export.display())).arg(at);
         sshfs.args(["-p", &PORT.to_string(), "-F", "/dev/null"]);
+        for option in self.key_options() {
+            sshfs.args(["-o", &option]);
+        }
+        sshfs
+    }
+
+    /// Returns the arguments of `wirefs mount` for a source over SFTP.
+    pub fn sftp_source(&self, export: &Path) -> [String; 3] {
+        let options = self.key_options().map(|option| format!("-o {option}")).join(" ");
+        let source = format!("sftp://root@{}:{PORT}{}", self.address, export.display());
+        ["-o".to_owned(), format!("ssh_command=ssh -F /dev/null {options}"), source]
+    }
+
+    /// Returns the options of ssh for this server's keys.
+    fn key_options(&self) -> [String; 6] {
         let state = self.state.display();
-        for option in [
+        [
             format!("IdentityFile={state}/user"),
             format!("UserKnownHostsFile={state}/known_hosts"),
             "IdentitiesOnly=yes".to_owned(),
             "GlobalKnownHostsFile=/dev/null".to_owned(),
             "StrictHostKeyChecking=no".to_owned(),
             "LogLevel=ERROR".to_owned(),
-        ] {
-            sshfs.args(["-o", &option]);
-        }
-        sshfs
+        ]
     }
 }
 

@@ -10,6 +10,7 @@ use std::ffi::{c_int, c_short, c_void};
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::Arc;
@@ -199,4 +200,22 @@ impl EndSignals {
         let error = unsafe { libc::sigwait(&raw const self.set, &raw mut signal) };
         if error == 0 { Ok(signal) } else { Err(io::Error::from_raw_os_error(error)) }
     }
+}
+
+/// Opens a new terminal. Returns its keys and screen, and the device for programs.
+pub(crate) fn open_terminal() -> io::Result<(File, File)> {
+    let mut options = std::fs::OpenOptions::new();
+    // It must not become the terminal of this process.
+    options.read(true).write(true).custom_flags(libc::O_NOCTTY);
+    let master = options.open("/dev/ptmx")?;
+    let (locked, mut number): (c_int, libc::c_uint) = (0, 0);
+    // SAFETY: the request reads one integer, which lives through the call.
+    let unlocked = unsafe { libc::ioctl(master.as_raw_fd(), libc::TIOCSPTLCK, &raw const locked) };
+    // SAFETY: the request writes one integer, which lives through the call.
+    let named = unsafe { libc::ioctl(master.as_raw_fd(), libc::TIOCGPTN, &raw mut number) };
+    if unlocked < 0 || named < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let device = options.open(format!("/dev/pts/{number}"))?;
+    Ok((master, device))
 }

@@ -102,14 +102,15 @@ impl Segment {
         Segment::with_socket(socket, listen, names, peers)
     }
 
-    /// Opens a socket at all addresses whose port other processes may use too: each gets the multicast packets.
-    pub(super) fn open_shared(port: u16) -> Result<Segment, SegmentError> {
-        let listen = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
+    /// Opens a socket whose port other processes may use too: each gets the multicast packets. On the segment of the
+    /// card with this address; if it is unspecified, on all segments.
+    pub(super) fn open_shared(address: Ipv4Addr, port: u16) -> Result<Segment, SegmentError> {
+        let listen = SocketAddr::from((address, port));
         let bind = || {
             let socket =
                 net::socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
             sockopt::set_socket_reuseaddr(&socket, true)?;
-            net::bind(&socket, &listen)?;
+            net::bind(&socket, &SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)))?;
             Ok(UdpSocket::from(socket))
         };
         let socket = bind().map_err(|source: io::Error| SegmentError::Bind { listen, source })?;
@@ -156,6 +157,11 @@ impl Segment {
         }
     }
 
+    /// Returns whether a card is of this segment. The kernel delivers the packets of groups that others joined, too.
+    pub(super) fn has_card(&self, index: u32) -> bool {
+        self.cards.iter().any(|card| card.index == index)
+    }
+
     pub(super) fn socket(&self) -> &UdpSocket {
         &self.socket
     }
@@ -178,7 +184,7 @@ impl Segment {
         };
         let (bytes, arrival) = sys::receive(&self.socket, buffer).ok()?;
         let arrival = arrival?;
-        let is_accepted = self.cards.iter().any(|card| card.index == arrival.card)
+        let is_accepted = self.has_card(arrival.card)
             || filter.address == Some(arrival.to)
             || filter.peers.contains(&arrival.from.ip())
             || filter.registered().contains(&arrival.from.ip());

@@ -28,19 +28,20 @@ pub struct FoundServer {
     pub offer: ServerOffer,
 }
 
-/// Answers the queries of all segments, in a thread of its own. Queries that were not sent to the multicast group, such
-/// as from another network, get no answer.
+/// Answers queries in a thread of its own: those of the segment of the card with the address `listens_at`, or of all
+/// segments, if it is unspecified. Queries that were not sent to the multicast group, such as from another network, get
+/// no answer.
 ///
 /// # Errors
 /// The socket cannot be used.
-pub fn announce_server(offer: ServerOffer) -> Result<(), SegmentError> {
-    let segment = Segment::open_shared(SERVERS_PORT)?;
+pub fn announce_server(offer: ServerOffer, listens_at: Ipv4Addr) -> Result<(), SegmentError> {
+    let segment = Segment::open_shared(listens_at, SERVERS_PORT)?;
     sys::report_cards(segment.socket())?;
     let answer = move || {
         let mut buffer = [0; OFFER_BYTES_MAX + 1];
         loop {
             match sys::receive(segment.socket(), &mut buffer) {
-                Ok((bytes, Some(arrival))) if arrival.to == GROUP => {
+                Ok((bytes, Some(arrival))) if arrival.to == GROUP && segment.has_card(arrival.card) => {
                     let query = buffer.get(..bytes).unwrap_or_default();
                     if let Some(nonce) = read_server_query(query) {
                         segment.send_to(arrival.from, &offer.encode(nonce));

@@ -351,6 +351,9 @@ pub(crate) struct Status {
     /// The mountpoint [default: all mounts of this user]
     #[arg(value_name = "MOUNTPOINT", value_hint = ValueHint::DirPath)]
     pub(crate) mountpoint: Option<PathBuf>,
+    /// Show all counters as well
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
     /// Print JSON: an object for one mount, a list for all
     #[arg(long)]
     pub(crate) json: bool,

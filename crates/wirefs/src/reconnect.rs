@@ -68,7 +68,10 @@ pub(crate) fn run(arguments: &AtMount) -> Result<ExitCode> {
 
 fn outcome(outcome: std::result::Result<(), String>, mountpoint: &Path) -> Result<ExitCode> {
     outcome.map_err(|message| {
-        failure(format!("{} is not connected: {message}", mountpoint.display()), "try again, or mount again")
+        failure(
+            format!("cannot connect {} again: {message}", mountpoint.display()),
+            "try again, or mount again",
+        )
     })?;
     say!("connected {} again", mountpoint.display());
     Ok(ExitCode::SUCCESS)

@@ -6,6 +6,7 @@ mod discovery;
 mod lease_marker;
 mod ledger;
 mod named;
+mod notify;
 mod rights;
 
 use std::collections::BTreeSet;
@@ -159,7 +160,9 @@ fn listen(arguments: &arguments::Serve, export: Export, signals: Signals) -> Res
     if rustix::process::geteuid().is_root() {
         say!("running as root: clients get root's rights below this directory");
     }
+    notify::ready();
     signals.wait().context("cannot wait for signals")?;
+    notify::stopping();
     router.stop();
     if let Some(markers) = markers {
         markers.finish(router.servers().values().any(|server| server.are_leases_out()));

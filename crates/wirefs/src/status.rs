@@ -1,7 +1,8 @@
-//! `wirefs status`: the state of mounts, as text and as JSON.
+//! `wirefs status`: the state of mounts, in five lines, with all counters, or as JSON.
 
 mod path;
 mod report;
+mod summary;
 mod table;
 
 pub(crate) use path::Path;
@@ -25,12 +26,21 @@ const NET: &str = "wirefs-net";
 /// Prints one mount, or all of this user's.
 pub(crate) fn run(arguments: &arguments::Status) -> Result<()> {
     match &arguments.mountpoint {
-        Some(path) => one(path, arguments.json),
-        None => all(arguments.json),
+        Some(path) => one(path, arguments),
+        None => all(arguments),
     }
 }
 
-fn one(path: &std::path::Path, json: bool) -> Result<()> {
+/// Returns the status of a mount as text.
+fn text(report: &Report, arguments: &arguments::Status) -> String {
+    match arguments.verbose {
+        true => format!("{}\n{}", summary::of(report), table::of(report)),
+        false => summary::of(report),
+    }
+}
+
+fn one(path: &std::path::Path, arguments: &arguments::Status) -> Result<()> {
+    let json = arguments.json;
     if let Some(net_path) = mountpoint::resolve(path).ok().and_then(|resolved| NetPath::of(&resolved)) {
         say!("{}", net_path.shown(json)?);
         return Ok(());
@@ -45,15 +55,15 @@ fn one(path: &std::path::Path, json: bool) -> Result<()> {
     if json {
         say!("{}", serde_json::to_string_pretty(&report)?);
     } else {
-        say!("{}", table::of(&report));
+        say!("{}", text(&report, arguments));
     }
     Ok(())
 }
 
-fn all(json: bool) -> Result<()> {
+fn all(arguments: &arguments::Status) -> Result<()> {
     let reports: Vec<Report> =
         control::find_all().iter_mut().filter_map(|line| request_status(line).ok()).collect();
-    if json {
+    if arguments.json {
         say!("{}", serde_json::to_string_pretty(&reports)?);
         return Ok(());
     }
@@ -61,7 +71,7 @@ fn all(json: bool) -> Result<()> {
         if index > 0 {
             say!("");
         }
-        say!("{}", table::of(report));
+        say!("{}", text(report, arguments));
     }
     let nodes = crate::node::list::reached();
     if !nodes.is_empty() {

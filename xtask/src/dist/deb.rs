@@ -12,6 +12,8 @@ use crate::dist::{PACKAGE, Release};
 
 const SOURCES: &str = "packaging/debian";
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
+/// The release notes in the package.
+const NOTES: &str = "release-notes.md";
 const KIB: u64 = 1024;
 
 /// Makes the package of the staged files.
@@ -23,11 +25,18 @@ pub(super) fn make(release: &Release, machine: &Machine, staged: &Path) -> anyho
     let documents = staged.join("usr/share/doc").join(PACKAGE);
     fs::create_dir_all(&documents).context("cannot make the folder of documents")?;
     fs::copy(sources.join("copyright"), documents.join("copyright"))?;
-    fs::copy(release.root.join("CHANGELOG.md"), documents.join("changelog"))?;
+    fs::copy(release.root.join("CHANGELOG.md"), documents.join(NOTES))?;
+    fs::write(documents.join("changelog"), changelog(release, &sources)?)?;
+    let overrides = staged.join("usr/share/lintian/overrides");
+    fs::create_dir_all(&overrides).context("cannot make the folder of overrides")?;
+    fs::copy(sources.join("lintian-overrides"), overrides.join(PACKAGE))?;
     // Debian's policy wants these compressed, without a time.
-    let mut pages = vec![documents.join("changelog")];
-    for entry in fs::read_dir(staged.join("usr/share/man/man1")).context("no manual pages are staged")? {
-        pages.push(entry?.path());
+    let mut pages = vec![documents.join("changelog"), documents.join(NOTES)];
+    for section in ["man1", "man8"] {
+        let folder = staged.join("usr/share/man").join(section);
+        for entry in fs::read_dir(folder).context("no manual pages are staged")? {
+            pages.push(entry?.path());
+        }
     }
     Tool::new(staged, "gzip").split_args("-9 -n --").args(pages).run()?;
     let completions = staged.join("usr/share/zsh");
@@ -50,6 +59,14 @@ pub(super) fn make(release: &Release, machine: &Machine, staged: &Path) -> anyho
         .args([staged.as_os_str(), release.out.join(name).as_os_str()])
         .set("SOURCE_DATE_EPOCH", &release.epoch)
         .run()
+}
+
+/// Returns the changelog in Debian's format, which names the release notes.
+fn changelog(release: &Release, sources: &Path) -> anyhow::Result<String> {
+    let template = fs::read_to_string(sources.join("changelog")).context("cannot read the changelog")?;
+    let time = format!("--date=@{}", release.epoch);
+    let date = Tool::new(&release.root, "date").split_args("--utc --rfc-email").args([time]).read()?;
+    Ok(template.replace("@VERSION@", &release.version).replace("@DATE@", date.trim()))
 }
 
 /// Fills in the control file.

@@ -63,7 +63,7 @@ impl Drop for BenchMount {
 /// Returns the command that unmounts `at`.
 pub fn unmount_command(client: &Host, peer: BenchPeer, wirefs: &Path, at: &Path) -> Command {
     let mut unmount = match peer {
-        BenchPeer::Wirefs | BenchPeer::NoJournal | BenchPeer::OneConnection => {
+        BenchPeer::Wirefs | BenchPeer::NoJournal | BenchPeer::OneConnection | BenchPeer::Sftp => {
             let mut command = client.command(wirefs);
             command.arg("umount");
             command

@@ -15,17 +15,20 @@ pub enum BenchPeer {
     NoJournal,
     /// wirefs with one connection, regardless of its socket buffers.
     OneConnection,
+    /// wirefs over SFTP, to the sshd of sshfs.
+    Sftp,
 }
 
 impl BenchPeer {
     /// All peers, in the order of reports.
-    pub const ALL: [BenchPeer; 6] = [
+    pub const ALL: [BenchPeer; 7] = [
         BenchPeer::Local,
         BenchPeer::Bare,
         BenchPeer::Sshfs,
         BenchPeer::Wirefs,
         BenchPeer::NoJournal,
         BenchPeer::OneConnection,
+        BenchPeer::Sftp,
     ];
 
     /// Returns the name for reports.
@@ -37,6 +40,7 @@ impl BenchPeer {
             BenchPeer::Wirefs => "wirefs",
             BenchPeer::NoJournal => "wirefs --no-journal",
             BenchPeer::OneConnection => "wirefs -o connections=1",
+            BenchPeer::Sftp => "wirefs over SFTP",
         }
     }
 
@@ -44,15 +48,31 @@ impl BenchPeer {
     pub(super) fn is_remote_tree(self) -> bool {
         match self {
             BenchPeer::Local | BenchPeer::Bare => false,
-            BenchPeer::Sshfs | BenchPeer::Wirefs | BenchPeer::NoJournal | BenchPeer::OneConnection => true,
+            BenchPeer::Sshfs
+            | BenchPeer::Wirefs
+            | BenchPeer::NoJournal
+            | BenchPeer::OneConnection
+            | BenchPeer::Sftp => true,
         }
     }
 
-    /// Returns whether the peer is wirefs.
+    /// Returns whether the client is wirefs.
     pub(super) fn is_wirefs(self) -> bool {
         match self {
             BenchPeer::Local | BenchPeer::Bare | BenchPeer::Sshfs => false,
-            BenchPeer::Wirefs | BenchPeer::NoJournal | BenchPeer::OneConnection => true,
+            BenchPeer::Wirefs | BenchPeer::NoJournal | BenchPeer::OneConnection | BenchPeer::Sftp => true,
+        }
+    }
+
+    /// Returns whether the server is an sshd.
+    pub(super) fn needs_sshd(self) -> bool {
+        match self {
+            BenchPeer::Sshfs | BenchPeer::Sftp => true,
+            BenchPeer::Local
+            | BenchPeer::Bare
+            | BenchPeer::Wirefs
+            | BenchPeer::NoJournal
+            | BenchPeer::OneConnection => false,
         }
     }
 
@@ -68,9 +88,10 @@ impl BenchPeer {
             "wirefs" => Ok(BenchPeer::Wirefs),
             "no-journal" => Ok(BenchPeer::NoJournal),
             "one-connection" => Ok(BenchPeer::OneConnection),
-            other => {
-                Err(format!("`{other}` is not one of local, bare, sshfs, wirefs, no-journal, one-connection"))
-            }
+            "sftp" => Ok(BenchPeer::Sftp),
+            other => Err(format!(
+                "`{other}` is not one of local, bare, sshfs, wirefs, no-journal, one-connection, sftp"
+            )),
         }
     }
 
@@ -80,6 +101,12 @@ impl BenchPeer {
             BenchPeer::Local | BenchPeer::Bare => &[],
             BenchPeer::Sshfs => &[
                 ("sshfs", "sshfs"),
+                ("ssh-keygen", "openssh-client"),
+                ("sshd", "openssh-server"),
+                ("fusermount3", "fuse3"),
+            ],
+            BenchPeer::Sftp => &[
+                ("ssh", "openssh-client"),
                 ("ssh-keygen", "openssh-client"),
                 ("sshd", "openssh-server"),
                 ("fusermount3", "fuse3"),

@@ -63,7 +63,7 @@ impl<'a> BenchTestBed<'a> {
         let mut test_bed =
             BenchTestBed { sshd: None, wirefs: None, plan, rtt, network, server, client, _lab: lab };
         let state = plan.scratch.join(format!("state-{}", rtt.as_micros()));
-        if plan.peers.contains(&BenchPeer::Sshfs) {
+        if plan.peers.iter().any(|peer| peer.needs_sshd()) {
             test_bed.sshd = Some(Sshd::start(&test_bed.server, test_bed.addresses().0, &state.join("sshd"))?);
         }
         if plan.peers.iter().any(|peer| peer.is_wirefs()) {
@@ -93,6 +93,11 @@ impl<'a> BenchTestBed<'a> {
             (BenchPeer::Sshfs, Some(sshd), _) => {
                 BenchMount::by(sshd.mount_command(&self.client, export, &at), &at, unmount, None)
             }
+            (BenchPeer::Sftp, Some(sshd), Some(wirefs)) => {
+                let mut command = wirefs.at_home(self.client.command(&self.plan.wirefs));
+                command.arg("mount").args(sshd.sftp_source(export)).arg(&at);
+                BenchMount::by(command, &at, wirefs.at_home(unmount), None)
+            }
             (BenchPeer::Wirefs | BenchPeer::NoJournal | BenchPeer::OneConnection, _, Some(wirefs)) => {
                 let server_process = wirefs.serve(self, export)?;
                 let mut command = wirefs.mount_command(self, &at);
@@ -111,7 +116,8 @@ impl<'a> BenchTestBed<'a> {
                 | BenchPeer::Sshfs
                 | BenchPeer::Wirefs
                 | BenchPeer::NoJournal
-                | BenchPeer::OneConnection,
+                | BenchPeer::OneConnection
+                | BenchPeer::Sftp,
                 _,
                 _,
             ) => Ok(BenchMount::local(export)),

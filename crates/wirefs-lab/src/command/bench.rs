@@ -36,7 +36,7 @@ pub(crate) struct BenchArguments {
     #[arg(long, value_name = "COUNT", default_value_t = 3)]
     runs: usize,
     /// Peers: local, bare (TCP), sshfs, wirefs, no-journal (wirefs --no-journal), one-connection (wirefs -o
-    /// connections=1). local is always included.
+    /// connections=1), sftp (wirefs over SFTP). local is always included.
     #[arg(long, value_name = "PEER,…", default_value = "local,bare,sshfs,wirefs,no-journal", value_delimiter = ',', value_parser = BenchPeer::parse)]
     peers: Vec<BenchPeer>,
     /// Quick run: a tenth of the work, without pauses.

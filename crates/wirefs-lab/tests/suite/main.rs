@@ -15,6 +15,7 @@ mod compression;
 mod conformance;
 mod failures;
 mod locks;
+mod make_run;
 mod model;
 mod nodes;
 mod pings;

@@ -3,9 +3,10 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
-use wirefs_cache::Mode;
+use wirefs_cache::{Mode, Validate};
 use wirefs_carrier::{Address, Dial, DialError, Source};
 use wirefs_mount::{ConnectError, Connected, JournalPlan, MountPlan};
 use wirefs_ninefs::NineSource;
@@ -25,6 +26,10 @@ use crate::terminal::note;
 /// The minimum number of kernel request threads for a tree in this process: they execute requests, and some wait for
 /// blocks.
 const THREADS_HERE: usize = 8;
+
+/// The mode of a mount over SFTP whose user names none: `window` with a longer window. A removal takes a round trip, so
+/// within a second not even the files of one directory are removed, and the others would be looked up again.
+const SFTP_MODE: Mode = Mode { validate: Validate::Window(Duration::from_secs(5)), ..Mode::WINDOW };
 
 /// Opens a tree in this process, and returns the boot id of its unsynced data.
 pub(crate) type TreeOpener = Box<dyn FnOnce() -> Result<(Arc<dyn Tree>, BootId)>>;
@@ -85,7 +90,8 @@ impl Origin {
         match self {
             Origin::Peer(..) | Origin::Local(_) => Mode::default(),
             Origin::Nine(_) => Mode::STRICT,
-            Origin::Sftp(_) | Origin::Gate(_) => Mode::WINDOW,
+            Origin::Sftp(_) => SFTP_MODE,
+            Origin::Gate(_) => Mode::WINDOW,
         }
     }
 
@@ -177,7 +183,7 @@ fn connect_sftp_instead(
 ) -> Result<ConnectedOrigin> {
     let window = |plan: MountPlan| {
         let usual = Mode { fetch: plan.mode.fetch, ..Mode::default() };
-        let mode = if plan.mode == usual { Mode { fetch: usual.fetch, ..Mode::WINDOW } } else { plan.mode };
+        let mode = if plan.mode == usual { Mode { fetch: usual.fetch, ..SFTP_MODE } } else { plan.mode };
         MountPlan { mode, ..plan }
     };
     let connected = connect_sftp(source, settings, |dial, path| window(plan(dial, path)));

@@ -33,7 +33,7 @@ pub(super) struct Config {
 }
 
 /// One export.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(super) struct ExportConfig {
     /// The first component of the path in a client's URL.
     pub(super) name: String,

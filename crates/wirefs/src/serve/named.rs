@@ -1,5 +1,6 @@
 //! Serves the named exports of a configuration file.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,12 +11,13 @@ use wirefs_serve::{ExportRouter, ServeOptions, Server};
 use super::config::{Config, ExportConfig};
 use super::lease_marker::LeaseMarkers;
 use super::{
-    announce, bind_all, boot, discovery, identity_of, ledger_dir, open_markers, rights, with_markers,
+    announce, bind_all, boot, discovery, identity_of, ledger_dir, notify, open_markers, rights, with_markers,
 };
 use crate::arguments::{self, ExportRights};
-use crate::sys::Signals;
+use crate::sys::{self, Signals};
+use crate::terminal::{note, say};
 
-/// Serves until a signal.
+/// Serves until a signal. SIGHUP reads the file again.
 pub(super) fn run(file: &Path, signals: &Signals) -> Result<()> {
     let config = Config::read(file)?;
     let (listeners, authorized) = bind_all(&arguments::Serve {
@@ -31,32 +33,98 @@ pub(super) fn run(file: &Path, signals: &Signals) -> Result<()> {
         stdio: false,
     })?;
     let router = Arc::new(ExportRouter::new(rights::check(authorized.clone())));
-    let mut markers = Vec::new();
-    for export in &config.exports {
-        let (server, of_export) = start(export).with_context(|| format!("export `{}`", export.name))?;
-        router.add(&export.name, server);
-        markers.extend(of_export.map(|of_export| (export.name.clone(), of_export)));
+    let mut exports = RunningExports::default();
+    for export in config.exports {
+        exports.start(&router, export)?;
     }
     if let Some(file) = authorized {
         rights::watch(&router, file)?;
     }
     if config.announce {
-        let names = config.exports.iter().map(|export| export.name.clone()).collect();
-        discovery::start(&listeners, names)?;
+        discovery::start(&listeners, exports.0.keys().cloned().collect())?;
     }
     for listener in listeners {
-        for export in &config.exports {
-            announce(&export.path, &export.name, &listener);
+        for (name, export) in &exports.0 {
+            announce(&export.config.path, name, &listener);
         }
         router.listen(listener).context("cannot start a thread")?;
     }
-    signals.wait().context("cannot wait for signals")?;
+    notify::ready();
+    while signals.wait().context("cannot wait for signals")? == sys::HANG_UP {
+        notify::reloading();
+        match exports.reload(&router, file) {
+            Ok(()) => say!("read {} again; exports: {}", file.display(), exports.names()),
+            Err(error) => {
+                note!("wirefs: {error:#}; the exports stay as they were");
+            }
+        }
+        notify::ready();
+    }
+    notify::stopping();
     router.stop();
     let servers = router.servers();
-    for (name, markers) in markers {
-        markers.finish(servers.get(&name).is_some_and(|server| server.are_leases_out()));
+    for (name, export) in exports.0 {
+        export.finish(servers.get(&name).is_some_and(|server| server.are_leases_out()));
     }
     Ok(())
+}
+
+/// The exports of a running server by name.
+#[derive(Default)]
+struct RunningExports(BTreeMap<String, RunningExport>);
+
+struct RunningExport {
+    config: ExportConfig,
+    markers: Option<Arc<LeaseMarkers>>,
+}
+
+impl RunningExport {
+    fn finish(self, has_leases_out: bool) {
+        if let Some(markers) = self.markers {
+            markers.finish(has_leases_out);
+        }
+    }
+}
+
+impl RunningExports {
+    fn start(&mut self, router: &ExportRouter, config: ExportConfig) -> Result<()> {
+        let (server, markers) = start(&config).with_context(|| format!("export `{}`", config.name))?;
+        router.add(&config.name, server);
+        self.0.insert(config.name.clone(), RunningExport { config, markers });
+        Ok(())
+    }
+
+    /// Reads the file again: ends exports that are gone or changed, and starts those that are new or changed. Addresses
+    /// and the authorized-keys file stay.
+    ///
+    /// # Errors
+    /// The file is not valid, and all exports stay; or an export cannot be started.
+    fn reload(&mut self, router: &ExportRouter, file: &Path) -> Result<()> {
+        let wanted = Config::read(file)?.exports;
+        let is_kept = |running: &RunningExport| wanted.contains(&running.config);
+        let ended: Vec<String> =
+            self.0.iter().filter(|(_, running)| !is_kept(running)).map(|(name, _)| name.clone()).collect();
+        for name in ended {
+            let server = router.remove(&name);
+            let has_leases_out = server.is_some_and(|server| {
+                server.stop();
+                server.are_leases_out()
+            });
+            if let Some(export) = self.0.remove(&name) {
+                export.finish(has_leases_out);
+            }
+        }
+        for config in wanted {
+            if !self.0.contains_key(&config.name) {
+                self.start(router, config)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn names(&self) -> String {
+        self.0.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
+    }
 }
 
 fn start(export: &ExportConfig) -> Result<(Server, Option<Arc<LeaseMarkers>>)> {

@@ -13,6 +13,9 @@ use wirefs_op::message::attach::Watch;
 
 use super::path::Path;
 
+/// The version of the JSON format: greater once a field is removed or gets another meaning.
+const SCHEMA: u32 = 1;
+
 /// The constant properties of a mount.
 #[derive(Clone, Debug)]
 pub(crate) struct Constants {
@@ -70,6 +73,9 @@ impl Limits {
 /// The status of one mount.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Report {
+    /// The version of this format; 0 from a process of an older wirefs.
+    #[serde(default)]
+    pub(crate) schema: u32,
     pub(crate) source: String,
     pub(crate) mountpoint: String,
     pub(crate) version: String,
@@ -356,6 +362,7 @@ impl Report {
         };
         let (rate_in, rate_out) = snapshot.rates;
         Report {
+            schema: SCHEMA,
             source: constants.source.clone(),
             mountpoint: mountpoint.to_string_lossy().into_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -12,10 +12,10 @@ const WAITS_MAX: usize = 5;
 
 /// The groups of causes that have a column.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("queue", &["queue", "offline", "paused", "rate_limit", "journal_disk", "cache_disk"]),
+    ("queue", &["queue", "offline"]),
     ("wire", &["wire"]),
     ("server", &["server_queue", "server", "recall", "lock"]),
-    ("disk", &["server_disk"]),
+    ("disk", &["server_disk", "journal_disk", "cache_disk"]),
     ("local", &["local", "processor"]),
 ];
 

@@ -332,7 +332,7 @@ fn status_shows_leases_and_recalls() {
     home.write("other/dir/file", "changed");
     assert_eq!(home.read("mnt/dir/file"), "changed");
     assert!(home.status()["leases"]["recalls"].as_u64().unwrap() > 0);
-    let table = home.wirefs(&["status", "mnt"]).succeeds();
+    let table = home.wirefs(&["status", "-v", "mnt"]).succeeds();
     assert!(table.contains("leases") && table.contains("recalled"), "{table}");
 }
 

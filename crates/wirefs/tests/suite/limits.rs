@@ -51,7 +51,7 @@ fn limit_holds_until_it_is_lifted() {
     let reader = reader(&home, "mnt/large");
     await_waiting_call(&home);
     let shown = home.wirefs(&["status", "mnt"]).succeeds();
-    assert!(shown.contains("limits     down 1 B/s"), "{shown}");
+    assert!(shown.contains("limited to down 1 B/s"), "{shown}");
     home.wirefs(&["set", "mnt", "down=off"]).succeeds();
     assert_eq!(reader.wait_with_output().unwrap().stdout, contents.as_bytes());
 }

@@ -1,7 +1,11 @@
 //! `wirefs serve --config`: several exports by name.
 
 use std::io::ErrorKind;
+use std::os::unix::net::UnixDatagram;
 use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::process::Signal;
 
 use crate::home::{Server, TestHome, WIREFS};
 
@@ -20,10 +24,13 @@ read-only = true
 
 /// Starts a server of two exports.
 fn serve(home: &TestHome) -> Server {
+    // The tests may run with SIGHUP ignored, as by nohup, and programs inherit that.
+    let mut command = home.command("env");
+    command.args(["--default-signal=HUP", WIREFS]);
     home.write("photos/a", "photo\n");
     home.write("music/b", "song\n");
     home.write("serve.toml", CONFIG);
-    let mut command = home.command(WIREFS);
+    command.env("NOTIFY_SOCKET", home.path("manager"));
     command.args(["serve", "--config", "serve.toml"]).stdout(Stdio::piped()).stderr(Stdio::piped());
     Server::start(command)
 }
@@ -91,4 +98,59 @@ fn error_in_the_configuration_names_its_line() {
         home.write("serve.toml", text);
         home.wirefs(&["serve", "--config", "serve.toml"]).fails_with(&["serve.toml:", expected, "next step"]);
     }
+}
+
+/// A service manager, to which the server reports.
+struct Manager(UnixDatagram);
+
+impl Manager {
+    fn of(home: &TestHome) -> Manager {
+        let socket = UnixDatagram::bind(home.path("manager")).unwrap();
+        // Longer than any successful test.
+        socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        Manager(socket)
+    }
+
+    fn expect(&self, state: &str) {
+        let mut buffer = [0; 64];
+        let count = self.0.recv(&mut buffer).unwrap();
+        assert_eq!(std::str::from_utf8(&buffer[..count]).unwrap(), state);
+    }
+}
+
+// S-196
+#[test]
+fn server_reads_its_exports_again_and_reports_to_the_service_manager() {
+    let home = TestHome::new();
+    allow(&home, &[]);
+    let manager = Manager::of(&home);
+    let server = serve(&home);
+    manager.expect("READY=1");
+    home.wirefs(&["mount", &url(&server, "photos"), "mnt"]).succeeds();
+    let reload = |text: &str| {
+        home.write("serve.toml", text);
+        server.kill(Signal::HUP);
+        manager.expect("RELOADING=1");
+        manager.expect("READY=1");
+    };
+    reload("[[export]]\nname = \"photos\"\n");
+    assert_eq!(home.read("mnt/a"), "photo\n");
+    home.write("films/c", "film\n");
+    reload(&CONFIG.replace("music", "films"));
+    home.write("mnt/new", "new\n");
+    home.wirefs(&["sync", "mnt"]).succeeds();
+    assert_eq!(home.status()["connections_lost"], 0, "an export that stays keeps its sessions");
+    home.wirefs(&["umount", "mnt"]).succeeds();
+    home.wirefs(&["mount", &url(&server, "films"), "mnt"]).succeeds();
+    assert_eq!(home.read("mnt/c"), "film\n");
+    home.wirefs(&["umount", "mnt"]).succeeds();
+    home.wirefs(&["mount", &url(&server, "music"), "mnt"]).fails_with(&["/films"]);
+    server.kill(Signal::TERM);
+    manager.expect("STOPPING=1");
+    let ended = server.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(
+        ended.stderr.contains("serve.toml:1: ") && ended.stderr.contains("stay as they were"),
+        "{ended:?}"
+    );
 }

@@ -3,6 +3,7 @@
 use crate::home::{SecondMount, Server, TestHome, is_stopped, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -107,6 +108,36 @@ fn metrics_of_a_mount_count_its_calls() {
     let samples: Value = serde_json::from_str(&get(&address, "/samples.json")).unwrap();
     assert_eq!(samples[0]["status"]["mountpoint"], mount.as_str());
     assert!(get(&address, "/").contains("<title>wirefs</title>"));
+}
+
+/// Returns the metrics that a file of the package uses.
+fn used_metrics(file: &str) -> BTreeSet<String> {
+    let path = format!("{}/../../packaging/monitoring/{file}", env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(path).unwrap();
+    let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+    words.filter(|word| word.starts_with("wirefs_")).map(str::to_owned).collect()
+}
+
+#[test]
+fn dashboard_and_alerts_use_metrics_that_exist() {
+    let home = TestHome::new();
+    home.write("export/a", "text");
+    let mut command = home.command(crate::home::WIREFS);
+    command.args(["serve", "export", "--listen", &home.url(), "--metrics", "127.0.0.1:0"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let server = Server::start(command);
+    home.wirefs(&["mount", "--metrics", "127.0.0.1:0", &home.url(), "mnt"]).succeeds();
+    assert_eq!(home.read("mnt/a"), "text");
+    let of_server = server.line.split("http://").nth(1).and_then(|rest| rest.split('/').next()).unwrap();
+    let of_mount = home.status()["metrics"].as_str().unwrap().to_owned();
+    let text = [get(of_server, "/metrics"), get(&of_mount, "/metrics")].concat();
+    for name in used_metrics("grafana.json").union(&used_metrics("alerts.yml")) {
+        let is_there = text
+            .lines()
+            .any(|line| line.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with(['{', ' '])));
+        assert!(is_there, "no {name}");
+    }
+    home.wirefs(&["umount", "mnt"]).succeeds();
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::home::TestHome;
 use std::process::Command;
 
 /// Skips ssh's options and the login, and runs the rest in the remote home.
-const FAKE_SSH: &str = "#!/bin/sh\n\
+pub(crate) const FAKE_SSH: &str = "#!/bin/sh\n\
     while [ \"$1\" != -- ]; do shift; done\n\
     echo \"$2\" >logins\n\
     shift 2\n\

@@ -103,6 +103,7 @@ fn status_has_the_promised_fields() {
         "unacknowledged_bytes",
         "calls_waiting",
         "deadline_ms",
+        "schema",
     ] {
         assert!(status.get(field).is_some(), "no {field} in {status}");
     }
@@ -112,8 +113,14 @@ fn status_has_the_promised_fields() {
     let all: serde_json::Value =
         serde_json::from_str(&home.wirefs(&["status", "--json"]).succeeds()).unwrap();
     assert!(all.as_array().unwrap().iter().any(|mount| mount["mountpoint"] == home.text("mnt")));
-    let table = home.wirefs(&["status", "mnt"]).succeeds();
+    let table = home.wirefs(&["status", "-v", "mnt"]).succeeds();
     for word in ["peer", "carrier", "RTT", "mode", "requests", "in flight", "bytes", "cache"] {
         assert!(table.contains(word), "no {word} in {table}");
     }
+    // S-179
+    let summary = home.wirefs(&["status", "mnt"]).succeeds();
+    let names: Vec<&str> =
+        summary.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(names, ["connection", "saved", "speed", "answered", "trouble"], "{summary}");
+    assert!(table.starts_with(summary.lines().next().unwrap()), "{table}");
 }

@@ -2,9 +2,8 @@
 
 use crate::home::{Finished, TestHome, wait_for};
 use crate::over_ssh::fake_ssh;
-use std::io::{Read, Write};
-use std::process::{Child, Stdio};
-use std::sync::{Arc, Mutex};
+use wirefs_lab::Terminal;
+use wirefs_lab::terminal::STARTER;
 
 /// Once `locked` exists, the login needs the password `sesame`, as ssh does: none in batch mode, else three questions.
 const ASKING_SSH: &str = "#!/bin/sh\n\
@@ -40,49 +39,8 @@ fn locked_out() -> TestHome {
     home
 }
 
-/// A shell on a terminal.
-struct Terminal {
-    child: Child,
-    output: Arc<Mutex<String>>,
-}
-
-impl Terminal {
-    /// Runs a script on a terminal.
-    fn run(home: &TestHome, script: &str) -> Terminal {
-        let mut command = home.command("script");
-        command.args(["-qec", script, "/dev/null"]).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let output = Arc::new(Mutex::new(String::new()));
-        let (mut stdout, heard) = (child.stdout.take().unwrap(), Arc::clone(&output));
-        std::thread::spawn(move || {
-            let mut chunk = [0; 1024];
-            while let Ok(count @ 1..) = stdout.read(&mut chunk) {
-                heard.lock().unwrap().push_str(&String::from_utf8_lossy(&chunk[..count]));
-            }
-        });
-        Terminal { child, output }
-    }
-
-    fn text(&self) -> String {
-        self.output.lock().unwrap().clone()
-    }
-
-    fn await_text(&self, text: &str, count: usize) {
-        wait_for(text, || self.text().matches(text).count() >= count);
-    }
-
-    fn types(&self, keys: &str) {
-        self.child.stdin.as_ref().unwrap().write_all(keys.as_bytes()).unwrap();
-    }
-
-    /// Waits for the end, and returns the exit status with all output.
-    fn end(mut self) -> (Option<i32>, String) {
-        wait_for("the end of the terminal", || self.child.try_wait().unwrap().is_some());
-        let code = self.child.wait().unwrap().code();
-        // The reader's copy goes at the end of the output.
-        wait_for("the output", || Arc::strong_count(&self.output) == 1);
-        (code, self.text())
-    }
+fn terminal(home: &TestHome, script: &str) -> Terminal {
+    Terminal::run(home.command(STARTER), script).unwrap()
 }
 
 /// S-177: the password goes to ssh only, and is neither shown nor logged; the text of the host is escaped.
@@ -91,12 +49,12 @@ fn reconnect_asks_again_and_shows_no_password() {
     let home = locked_out();
     let text = home.wirefs(&["status", "mnt"]).succeeds();
     assert!(text.contains("NOT CONNECTED") && text.contains("Permission denied (password)"), "{text}");
-    let terminal = Terminal::run(&home, "wirefs reconnect mnt; echo status $?; stty -a");
-    terminal.await_text("password:", 1);
-    terminal.types("wrong\n");
-    terminal.await_text("password:", 2);
-    terminal.types("sesame\n");
-    let (_, output) = terminal.end();
+    let terminal = terminal(&home, "wirefs reconnect mnt; echo status $?; stty -a");
+    terminal.await_text("password:", 1).unwrap();
+    terminal.types("wrong\n").unwrap();
+    terminal.await_text("password:", 2).unwrap();
+    terminal.types("sesame\n").unwrap();
+    let (_, output) = terminal.end().unwrap();
     assert!(output.contains("status 0") && output.contains("connected mnt again"), "{output}");
     assert!(!output.contains("sesame") && !output.contains("wrong"), "{output}");
     assert!(output.contains("me@host\\u{1b}[8m password:"), "{output}");
@@ -115,18 +73,18 @@ fn reconnect_asks_again_and_shows_no_password() {
 fn interrupted_reconnect_restores_the_terminal_and_can_be_repeated() {
     let home = locked_out();
     for round in 1..=3 {
-        let terminal = Terminal::run(&home, "trap : INT; wirefs reconnect mnt; echo status $?; stty -a");
-        terminal.await_text("password:", 1);
-        terminal.types("ses\x03");
-        let (_, output) = terminal.end();
+        let terminal = terminal(&home, "trap : INT; wirefs reconnect mnt; echo status $?; stty -a");
+        terminal.await_text("password:", 1).unwrap();
+        terminal.types("ses\x03").unwrap();
+        let (_, output) = terminal.end().unwrap();
         assert!(output.contains("status 130"), "{round}: {output}");
         assert!(output.contains(" echo ") && !output.contains("-echo "), "{round}: {output}");
         assert!(!output.contains("ses\r"), "{round}: {output}");
     }
-    let terminal = Terminal::run(&home, "wirefs reconnect mnt");
-    terminal.await_text("password:", 1);
-    terminal.types("sesame\n");
-    assert_eq!(terminal.end().0, Some(0));
+    let terminal = terminal(&home, "wirefs reconnect mnt");
+    terminal.await_text("password:", 1).unwrap();
+    terminal.types("sesame\n").unwrap();
+    assert_eq!(terminal.end().unwrap().0, Some(0));
     let left = std::fs::read_dir(home.path("run/wirefs")).unwrap().flatten();
     assert_eq!(left.filter(|entry| entry.path().extension().is_some_and(|it| it == "prompts")).count(), 0);
 }
@@ -134,14 +92,14 @@ fn interrupted_reconnect_restores_the_terminal_and_can_be_repeated() {
 #[test]
 fn reconnect_reports_errors() {
     let home = locked_out();
-    let terminal = Terminal::run(&home, "wirefs reconnect mnt");
+    let terminal = terminal(&home, "wirefs reconnect mnt");
     for count in 1..=3 {
-        terminal.await_text("password:", count);
-        terminal.types("wrong\n");
+        terminal.await_text("password:", count).unwrap();
+        terminal.types("wrong\n").unwrap();
     }
-    let (code, output) = terminal.end();
+    let (code, output) = terminal.end().unwrap();
     assert_eq!(code, Some(1), "{output}");
-    assert!(output.contains("is not connected") && output.contains("Permission denied"), "{output}");
+    assert!(output.contains("cannot connect mnt again") && output.contains("Permission denied"), "{output}");
     // Without a terminal.
     let mut command = home.command("setsid");
     Finished::of(command.args(["-w", "wirefs", "reconnect", "mnt"])).fails_with(&["in a terminal"]);
@@ -149,5 +107,5 @@ fn reconnect_reports_errors() {
     home.wirefs(&["reconnect", "mnt"]).fails_with(&["paused", "wirefs resume"]);
     home.wirefs(&["umount", "-f", "mnt"]).succeeds();
     let _server = home.mounted();
-    home.wirefs(&["reconnect", "mnt"]).fails_with(&["not a mount over ssh"]);
+    home.wirefs(&["reconnect", "mnt"]).fails_with(&["not a mount of a wirefs over ssh"]);
 }

@@ -43,6 +43,7 @@ fn sftp_source_is_mounted_over_sftp() {
     let option = fake_ssh(&home, SFTP_ONLY);
     let source = format!("sftp://me@host{}", home.text("export"));
     home.wirefs(&["mount", &source, "mnt", "-o", &option]).succeeds();
+    assert_eq!(home.status()["mode"], "window=5000ms");
     check(&home);
     home.wirefs(&["umount", "mnt"]).succeeds();
 }
@@ -56,6 +57,7 @@ fn host_without_programs_is_mounted_over_sftp_with_one_line() {
     let mounted = home.wirefs(&["mount", "me@host:", "mnt", "-o", &option]);
     assert!(mounted.stderr.contains("mounting over SFTP"), "{mounted:?}");
     mounted.succeeds();
+    assert_eq!(home.status()["mode"], "window=5000ms");
     check(&home);
     home.wirefs(&["umount", "mnt"]).succeeds();
 }
@@ -68,6 +70,7 @@ fn lost_sftp_connection_comes_back_by_itself() {
     let option = fake_ssh(&home, SFTP_ONLY);
     home.wirefs(&["mount", "me@host:", "mnt", "-o", &option]).succeeds();
     assert_eq!(home.read("mnt/dir/a"), "far away\n");
+    home.wirefs(&["reconnect", "mnt"]).fails_with(&["over SFTP", "unmount it and mount it again"]);
     let ssh = home.read("process").trim().parse().ok().and_then(rustix::process::Pid::from_raw).unwrap();
     rustix::process::kill_process(ssh, rustix::process::Signal::KILL).unwrap();
     check(&home);

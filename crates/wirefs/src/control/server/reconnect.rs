@@ -15,11 +15,15 @@ use crate::control::ControlReply;
 /// The interval of checks that the client is still there.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
+/// The answer for mounts whose connection asks nothing.
+const WITHOUT_QUESTIONS: &str = "it is not a mount of a wirefs over ssh, so it connects again by itself, without \
+    questions. A mount over SFTP then needs a key or an agent; if only a password works, unmount it and mount it again";
+
 /// Dials, and lets ssh ask at a socket. The client's end ends the dial.
 pub(super) fn run(writer: &mut UnixStream, host: &Host, socket: PathBuf) -> io::Result<()> {
     let failed = |message: &str| ControlReply::Failed { message: message.to_owned() };
     let Some(prompts) = host.mount.prompts() else {
-        return send_reply(writer, &failed("it is not a mount over ssh, and asks no questions"));
+        return send_reply(writer, &failed(WITHOUT_QUESTIONS));
     };
     let settled = || {
         if host.constants.line.as_ref().is_some_and(|line| line.limits.is_paused()) {
