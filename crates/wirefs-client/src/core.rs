@@ -2,7 +2,6 @@
 
 use crate::call::CallId;
 use crate::config::{Attachment, Config};
-use crate::counters::Counters;
 use crate::kernel::CallsInProgress;
 use crate::output::{Output, Outputs};
 use crate::requests::Requests;
@@ -14,7 +13,6 @@ use wirefs_op::{FileId, Time};
 pub struct Client {
     pub(crate) view: View,
     pub(crate) requests: Requests,
-    pub(crate) counters: Counters,
     pub(crate) calls: CallsInProgress,
     pub(crate) outputs: Outputs,
 }
@@ -29,7 +27,6 @@ impl Client {
         Client {
             view: View::new(config, attachment, now),
             requests,
-            counters: Counters::default(),
             calls: CallsInProgress::default(),
             outputs: Outputs::default(),
         }

@@ -45,7 +45,7 @@ impl Client {
     /// 0 round trips for what may be believed; else as the operation's file says.
     pub fn call(&mut self, now: Time, id: CallId, caller: Caller, call: Call<'_>) {
         self.view.mount.now = now;
-        self.counters.calls += 1;
+        self.outputs.counters.calls += 1;
         self.requests.begin_input(self.view.mount.now, Cause::Queue, Some(id));
         if !matches!(call, Call::Forget { .. } | Call::Interrupt { .. }) {
             self.calls.begin(id);
@@ -85,8 +85,8 @@ impl Client {
     }
 
     fn take_in(&mut self, over: Option<DataKey>, body: Bytes) -> Result<(), Malformed> {
-        self.counters.bytes_in += body.len() as u64 + 4;
-        self.counters.frames_in += 1;
+        self.outputs.counters.bytes_in += body.len() as u64 + 4;
+        self.outputs.counters.frames_in += 1;
         let (tag, reply) = Reply::decode(body)?;
         if let (NOTAG, Reply::Error(error), None) = (tag, &reply, over) {
             return Err(self.blamed(error));
@@ -143,9 +143,9 @@ impl Client {
             self.reply_arrived(outstanding, reply, last);
         }
         self.outputs.put_answers_first(before);
-        self.view.go_on_behind(&mut self.requests, &mut self.counters, &mut self.outputs);
+        self.view.go_on_behind(&mut self.requests, &mut self.outputs);
         self.view.keep_read(&self.requests, &mut self.outputs);
-        self.view.send_waiting(&mut self.requests, &mut self.counters, &mut self.outputs);
+        self.view.send_waiting(&mut self.requests, &mut self.outputs);
         self.view.keep_within_bounds(&self.calls, &mut self.outputs);
         Ok(())
     }

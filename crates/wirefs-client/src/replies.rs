@@ -123,14 +123,9 @@ impl Client {
             Pending::Allocate(p) => allocate::failed(self, p, errno),
             Pending::Copy(p) => copy::failed(self, p, errno),
             Pending::Commit(p) => commit::failed(self, p, errno),
-            Pending::Barrier(p) => barrier::failed(
-                &mut self.view,
-                &mut self.requests,
-                &mut self.counters,
-                &mut self.outputs,
-                p,
-                errno,
-            ),
+            Pending::Barrier(p) => {
+                barrier::failed(&mut self.view, &mut self.requests, &mut self.outputs, p, errno)
+            }
             Pending::Publish(p) => publish::failed(self, p, errno),
             Pending::Replaced(p) => conflict_copies::failed(self, p, errno),
             Pending::Confirm(Confirming(number)) => confirm::failed(self, number, errno),

@@ -22,12 +22,12 @@ impl Client {
         }
         if self.view.mount.config.journal && self.requests.is_numbered() && request.is_change() {
             affected::note_known(&mut self.view, &mut self.outputs, &pending);
-            self.view.issue(&mut self.requests, &mut self.counters, &mut self.outputs, request, |_| pending);
+            self.view.issue(&mut self.requests, &mut self.outputs, request, |_| pending);
         } else {
             self.view.watch_syncs(&request);
-            self.counters.count(&request);
+            self.outputs.counters.count(&request);
             self.requests.wait(self.view.mount.now, request, pending);
         }
-        self.view.send_waiting(&mut self.requests, &mut self.counters, &mut self.outputs);
+        self.view.send_waiting(&mut self.requests, &mut self.outputs);
     }
 }

@@ -29,7 +29,7 @@ impl Client {
             let loaded = if is_short { Loaded::Missing } else { loaded };
             self.view.disk_cache.note(node, &piece, &loaded);
             if let Loaded::Data(data) = loaded {
-                self.view.take_stored(&mut self.counters, &mut self.outputs, node, &piece, &data);
+                self.view.take_stored(&mut self.outputs, node, &piece, &data);
             }
         }
         for stretch in awaited {

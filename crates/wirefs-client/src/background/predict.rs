@@ -71,13 +71,9 @@ fn made_in(pending: &Pending) -> Option<TreeNodeId> {
 fn go(client: &mut Client, request: Request, pending: Pending, predicted: Predicted) {
     let request = as_sent(request);
     let (what, path) = (request.name(), path_of(&request));
-    let number = client.view.issue(
-        &mut client.requests,
-        &mut client.counters,
-        &mut client.outputs,
-        request,
-        |number| Pending::Confirm(Confirming(number)),
-    );
+    let number = client.view.issue(&mut client.requests, &mut client.outputs, request, |number| {
+        Pending::Confirm(Confirming(number))
+    });
     client.view.exclusive.unconfirmed.issued(0, predicted.inodes);
     for node in &predicted.nodes {
         client.view.note_known(&mut client.outputs, *node);
@@ -113,7 +109,7 @@ fn go(client: &mut Client, request: Request, pending: Pending, predicted: Predic
         attributes::changed(&mut client.view, node, Some(&stat), now);
     }
     client.view.exclusive.unconfirmed.is_predicted = false;
-    client.view.send_waiting(&mut client.requests, &mut client.counters, &mut client.outputs);
+    client.view.send_waiting(&mut client.requests, &mut client.outputs);
 }
 
 /// The object is there from now on, and known by the number of its change.

@@ -36,9 +36,9 @@ impl Client {
                 (false, Some(told.serial));
             self.view.exclusive.rollback.forget();
             self.end_delegations();
-            self.view.share(&mut self.requests, &mut self.counters, &mut self.outputs);
+            self.view.share(&mut self.requests, &mut self.outputs);
         }
-        self.view.send_waiting(&mut self.requests, &mut self.counters, &mut self.outputs);
+        self.view.send_waiting(&mut self.requests, &mut self.outputs);
     }
 
     /// Asks for the room on the server's disk, if the figures are old.

@@ -102,7 +102,7 @@ impl Client {
         self.requests.allow_data_connections(attachment.data_connections);
         self.view.mount.attachment = attachment;
         self.view.prefetch.attached();
-        self.view.send_waiting(&mut self.requests, &mut self.counters, &mut self.outputs);
+        self.view.send_waiting(&mut self.requests, &mut self.outputs);
     }
 
     /// Whether there is a connection, and since when.
@@ -195,7 +195,7 @@ impl Client {
         self.view.mount.now = now;
         let is_wanted = self.requests.data_opened(now, key);
         if is_wanted {
-            self.view.send_waiting(&mut self.requests, &mut self.counters, &mut self.outputs);
+            self.view.send_waiting(&mut self.requests, &mut self.outputs);
         }
         is_wanted
     }
@@ -207,7 +207,7 @@ impl Client {
         for pending in given_up {
             self.request_lost(pending, Errno::Io);
         }
-        self.view.send_waiting(&mut self.requests, &mut self.counters, &mut self.outputs);
+        self.view.send_waiting(&mut self.requests, &mut self.outputs);
     }
 
     /// Notes the number of network paths to the server. Large reads use all of them, over one connection each.

@@ -63,7 +63,7 @@ impl Client {
         let wanted: BTreeSet<TreeNodeId> = wanted.into_iter().collect();
         let asked = wanted.into_iter().filter(|node| self.asks_fd(*node, serial)).count();
         if asked == 0 {
-            self.view.answer_recall(&mut self.counters, &mut self.outputs, forgetting);
+            self.view.answer_recall(&mut self.outputs, forgetting);
         } else {
             self.view.leases.waiting.insert(serial, (forgetting, asked));
         }

@@ -29,11 +29,11 @@ pub(crate) fn get(
     if (is_own || client.view.is_fresh(node))
         && let Some((stat, ttl)) = client.view.shown_attr(node)
     {
-        client.counters.name_hits += 1;
+        client.outputs.counters.name_hits += 1;
         client.answer(call, Answer::Attr(stat, ttl));
         return Ok(());
     }
-    client.counters.name_misses += 1;
+    client.outputs.counters.name_misses += 1;
     let target = match client.view.target(node, handle) {
         Ok(target) => target,
         Err(errno) => {

@@ -3,7 +3,6 @@
 
 use crate::call::Handle;
 use crate::core::Client;
-use crate::counters::Counters;
 use crate::output::{Lane, Outputs};
 use crate::pending::{Barrier, Pending};
 use crate::requests::Requests;
@@ -40,14 +39,13 @@ pub(crate) fn finish(view: &mut View) {
 pub(crate) fn failed(
     view: &mut View,
     requests: &mut Requests,
-    counters: &mut Counters,
     outputs: &mut Outputs,
     barrier: Barrier,
     errno: Errno,
 ) {
     view.exclusive.unconfirmed.answered();
     if let Some(heard) = requests.barrier_failed().filter(|_| requests.link.is_up()) {
-        view.transmit(requests, counters, outputs, heard.encode(NOTAG), Lane::Changes);
+        view.transmit(requests, outputs, heard.encode(NOTAG), Lane::Changes);
     }
     for node in [barrier.journal, barrier.database] {
         if let Some(path) = view.names.path(node) {

@@ -48,7 +48,7 @@ pub(crate) fn outlive(client: &mut Client, node: TreeNodeId) -> bool {
 pub(crate) fn acquired(client: &mut Client, acquiring: Acquiring, fd: Fd) {
     take_fd(client, acquiring.handle, acquiring.id, fd);
     if let Some(node) = acquiring.recalled {
-        client.view.fd_acquired(&mut client.counters, &mut client.outputs, node);
+        client.view.fd_acquired(&mut client.outputs, node);
     }
 }
 

@@ -89,9 +89,9 @@ fn join(view: &mut View, requests: &mut Requests, opening: ListingReader, node: 
 /// 0 round trips when the listing is known and valid, else 1.
 pub(crate) fn open(client: &mut Client, opening: ListingReader, node: TreeNodeId) -> Result<(), Errno> {
     if open_known(client, opening, node) {
-        client.counters.name_hits += 1;
+        client.outputs.counters.name_hits += 1;
     } else {
-        client.counters.name_misses += 1;
+        client.outputs.counters.name_misses += 1;
         if !join(&mut client.view, &mut client.requests, opening, node) {
             ask(client, node, None, Some((opening, client.view.mount.now)))?;
         }

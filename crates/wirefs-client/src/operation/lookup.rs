@@ -30,25 +30,25 @@ pub(crate) fn start(client: &mut Client, call: CallId, parent: TreeNodeId, name:
             let node = client.learn(&found.stat, found.attributes);
             client.view.names.link(parent, name, node);
             if client.view.may_show(node) {
-                client.counters.name_hits += 1;
+                client.outputs.counters.name_hits += 1;
                 let entry = client.view.entry(node, found.name)?;
                 client.answer(call, Answer::Entry(entry));
                 return Ok(());
             }
             client.view.names.evict_if_unused(node);
-            client.counters.name_misses += 1;
+            client.outputs.counters.name_misses += 1;
         }
         CachedLookup::Negative(known) => {
             list::renew(client, parent);
             client.view.used_ahead(&client.requests, parent);
-            client.counters.name_hits += 1;
+            client.outputs.counters.name_hits += 1;
             client.view.names.unlink(parent, name);
             let ttl = client.view.absent_ttl(parent, name, known);
             client.answer(call, Answer::NoEntry(ttl));
             return Ok(());
         }
         CachedLookup::Miss => {
-            client.counters.name_misses += 1;
+            client.outputs.counters.name_misses += 1;
             client.directory_missed(parent);
         }
     }

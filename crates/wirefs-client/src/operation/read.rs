@@ -65,10 +65,10 @@ fn read(
     }
     match answer {
         Some(answer) => {
-            client.counters.data_hits += 1;
+            client.outputs.counters.data_hits += 1;
             client.answer(call, answer);
         }
-        None => client.counters.data_misses += 1,
+        None => client.outputs.counters.data_misses += 1,
     }
     if missing && client.view.files.is_writing(node) {
         return exactly(client, call, node, handle, offset, count);

@@ -56,7 +56,7 @@ fn begin(client: &mut Client, node: TreeNodeId, wanted: WaitingReaddir) -> Resul
     let Some(handle) = shared(&mut client.view, node) else {
         return list::open(client, ListingReader::Readdir(wanted), node);
     };
-    client.counters.name_hits += 1;
+    client.outputs.counters.name_hits += 1;
     client.view.used_ahead(&client.requests, node);
     client.view.directory_opened(&client.requests, node);
     list::go_on(client, handle, wanted);
