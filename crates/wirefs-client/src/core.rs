@@ -3,7 +3,7 @@
 use crate::call::CallId;
 use crate::config::{Attachment, Config};
 use crate::kernel::CallsInProgress;
-use crate::output::{Output, Outputs};
+use crate::output::Outputs;
 use crate::requests::Requests;
 use crate::view::View;
 use wirefs_op::{FileId, Time};
@@ -51,10 +51,5 @@ impl Client {
     /// Which directory is mounted.
     pub fn root_id(&self) -> FileId {
         self.view.mount.attachment.root.id
-    }
-
-    /// Hands out what is to be done, in order.
-    pub fn poll(&mut self) -> Option<Output> {
-        self.outputs.pop()
     }
 }

@@ -1,6 +1,7 @@
 //! The inputs of the machine: calls, messages from the server, and time.
 
 mod connections;
+mod disk_cache;
 mod recall;
 mod replay;
 
@@ -9,11 +10,12 @@ pub use replay::{Again, Redone};
 use crate::call::{Answer, Call, CallId, Caller};
 use crate::core::Client;
 use crate::operation::{self, stateless};
-use crate::output::DataKey;
+use crate::output::{DataKey, Output};
 use crate::requests::{Outstanding, Requests};
 use crate::view::View;
 use bytes::Bytes;
 use std::time::Duration;
+use wirefs_cache::TreeNodeId;
 use wirefs_metrics::Cause;
 use wirefs_op::message::find::FindMode;
 use wirefs_op::message::get::GotMode;
@@ -39,6 +41,12 @@ impl View {
 }
 
 impl Client {
+    /// Hands out what is to be done, in order.
+    pub fn poll(&mut self) -> Option<Output> {
+        self.settle();
+        self.outputs.pop()
+    }
+
     /// Takes a call. Its answer is among the outputs, now or after later inputs.
     ///
     /// # Cost
@@ -61,6 +69,7 @@ impl Client {
             self.calls.change_names(id, dirs);
         }
         operation::start(self, id, caller, call);
+        self.settle();
         self.end_past_deadline(id);
         self.view.keep_within_bounds(&self.calls, &mut self.outputs);
     }
@@ -142,12 +151,19 @@ impl Client {
         } else {
             self.reply_arrived(outstanding, reply, last);
         }
+        self.settle();
         self.outputs.put_answers_first(before);
         self.view.go_on_behind(&mut self.requests, &mut self.outputs);
         self.view.keep_read(&self.requests, &mut self.outputs);
         self.view.send_waiting(&mut self.requests, &mut self.outputs);
         self.view.keep_within_bounds(&self.calls, &mut self.outputs);
         Ok(())
+    }
+
+    /// Notes that the readers of this directory at the time of [`Output::AwaitReaders`] have their answers.
+    pub fn readers_passed(&mut self, now: Time, dir: TreeNodeId, until: u64) {
+        self.view.mount.now = now;
+        self.view.files.stateless.passed(dir, until);
     }
 
     /// Lets time pass: deadlines, signs of life, what is too old to be kept.
@@ -165,6 +181,7 @@ impl Client {
         self.view.keep_within_bounds(&self.calls, &mut self.outputs);
         let slept = self.watch_link();
         self.watch_data(slept);
+        self.settle();
     }
 
     /// When [`Client::tick`] is due.

@@ -1,7 +1,6 @@
 //! The operations: one file each, with its call, its request and its reply.
 
 pub(crate) mod access;
-pub(crate) mod affected;
 pub(crate) mod allocate;
 pub(crate) mod as_opened;
 pub(crate) mod attributes;
@@ -34,8 +33,8 @@ pub(crate) mod seek;
 pub(crate) mod session;
 pub(crate) mod stateless;
 pub(crate) mod statfs;
+mod synced;
 pub(crate) mod unstable;
-mod waiting;
 pub(crate) mod write;
 pub(crate) mod xattr;
 

@@ -2,6 +2,7 @@
 
 use crate::call::{Answer, CallId, Invalidate};
 use crate::counters::Counters;
+use crate::steps::Step;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use wirefs_cache::{CachePiece, TreeNodeId};
@@ -104,10 +105,11 @@ pub enum Output {
     Blamed(String),
 }
 
-/// The queue of actions, and the counts of all that came and went.
+/// The queue of actions for the driver, that of steps for the client itself, and the counts of all that came and went.
 #[derive(Debug, Default)]
 pub(crate) struct Outputs {
     queue: VecDeque<Output>,
+    steps: VecDeque<Step>,
     pub(crate) counters: Counters,
 }
 
@@ -127,6 +129,20 @@ impl Outputs {
 
     pub(crate) fn pop(&mut self) -> Option<Output> {
         self.queue.pop_front()
+    }
+
+    /// Leaves a step to be executed before the input ends.
+    pub(crate) fn leave(&mut self, step: Step) {
+        self.steps.push_back(step);
+    }
+
+    pub(crate) fn next_step(&mut self) -> Option<Step> {
+        self.steps.pop_front()
+    }
+
+    /// Whether a predicted reply is still to be taken in.
+    pub(crate) fn is_predicted(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::TakePredicted(_)))
     }
 
     pub(crate) fn len(&self) -> usize {

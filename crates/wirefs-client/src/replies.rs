@@ -3,11 +3,12 @@
 use crate::call::Answer;
 use crate::core::Client;
 use crate::operation::{
-    affected, allocate, attributes, barrier, commit, confirm, conflict_copies, copy, fetch, find, handles,
-    interrupt, link, list, lock, lookup, make, open, publish, read, readlink, refused, remove, rename,
-    statfs, unstable, write, xattr,
+    allocate, attributes, barrier, commit, confirm, conflict_copies, copy, fetch, find, handles, interrupt,
+    link, list, lock, lookup, make, open, publish, read, readlink, refused, remove, rename, statfs, unstable,
+    write, xattr,
 };
 use crate::pending::{Confirming, Continuation, Figures, Pending, Seeking, Syncing, Unlocking, Withdrawing};
+use crate::policies::affected;
 use crate::requests::{GivenUp, Outstanding};
 use wirefs_op::message::target::NOFD;
 use wirefs_op::{Errno, Reply, Request};

@@ -3,9 +3,9 @@
 use crate::call::{Answer, CallId};
 use crate::config::Attachment;
 use crate::core::Client;
-use crate::operation::{lookup, unstable};
+use crate::operation::{lookup, unstable, write};
 use crate::output::{DataKey, Output};
-use crate::pending::Pending;
+use crate::pending::{Continuation, Pending};
 use crate::requests::Outstanding;
 use crate::requests::connection::{LinkState, SILENCE_BEFORE_HANG_UP, SILENCE_BEFORE_PING};
 use std::time::Duration;
@@ -127,6 +127,26 @@ impl Client {
             Some((parent, name)) => self.look_up_unreachable(now, parent, &name),
             None => Answer::Fail(Errno::HostDown),
         }
+    }
+
+    /// The caller of this call got a signal that asks it to end: where only a server that is away or silent keeps it waiting, it waits no
+    /// longer.
+    pub fn asked_to_end(&mut self, now: Time, call: CallId) {
+        self.view.mount.now = now;
+        if !self.calls.is_waiting(call) || !self.is_unresponsive(now) {
+            return;
+        }
+        if matches!(self.requests.link.state, LinkState::Up(_)) {
+            let is_change = |pending: &Pending| pending.change_of() == Some(call);
+            if self.requests.any(is_change) {
+                return;
+            }
+        }
+        while let Some(pending) = self.requests.take_waiting(|pending| pending.change_of() == Some(call)) {
+            self.request_lost(pending, Errno::Interrupted);
+        }
+        write::end_throttled(self, call);
+        self.abandon(now, call);
     }
 
     /// Watches the first connection. Returns how long the machine slept.

@@ -4,6 +4,7 @@ use crate::call::{Answer, CallId, Caller, Handle};
 use crate::core::Client;
 use crate::operation::{attributes, puts};
 use crate::pending::{Allocating, Pending};
+use crate::steps::Step;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::allocate::{Rallocate, Tallocate};
 use wirefs_op::{Errno, Request, Time};
@@ -35,12 +36,18 @@ pub(crate) fn finish(client: &mut Client, allocating: Allocating, sent: Time, re
     client.view.files.write_answered(node, 0);
     client.view.files.forget_contents(node);
     attributes::took_effect(&mut client.view, &mut client.outputs, node, None, reply.stat.as_ref(), sent);
-    client.answer_with_fallen(call, Answer::Done, node, kills_privileges);
-    client.change_ended(node);
+    client.view.answer_with_fallen(
+        &mut client.calls,
+        &mut client.outputs,
+        (call, Answer::Done),
+        node,
+        kills_privileges,
+    );
+    client.outputs.leave(Step::ChangeEnded(node));
 }
 
 pub(crate) fn failed(client: &mut Client, allocating: Allocating, errno: Errno) {
     client.view.files.write_answered(allocating.node, 0);
     client.fail(allocating.call, errno);
-    client.change_ended(allocating.node);
+    client.outputs.leave(Step::ChangeEnded(allocating.node));
 }

@@ -3,7 +3,6 @@
 
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
-use crate::operation::handles;
 use crate::view::View;
 use std::time::Duration;
 use wirefs_cache::TreeNodeId;
@@ -16,19 +15,7 @@ pub(crate) fn keep(client: &mut Client, node: TreeNodeId, handle: Handle) {
     let size = known.stat.size;
     let is_leased = known.freshness.is_some_and(|known| client.view.coherency().is_leased(known));
     if !client.view.files.keep_as_opened(handle, size) && !is_leased {
-        handles::ask_fd(client, node, handle);
-    }
-}
-
-/// Requests fds for open files with kept contents, since the file has changed and the kept contents are outdated.
-pub(crate) fn outdated(client: &mut Client, node: TreeNodeId) {
-    if !client.view.files.keeps_any() {
-        return;
-    }
-    for handle in client.view.files.handles_of(node).collect::<Vec<_>>() {
-        if client.view.files.open(handle).is_some_and(|open| open.as_opened.is_some()) {
-            handles::ask_fd(client, node, handle);
-        }
+        client.view.ask_fd(&mut client.requests, &mut client.outputs, node, handle);
     }
 }
 

@@ -5,6 +5,7 @@ use crate::core::Client;
 use crate::operation::as_opened;
 use crate::output::Outputs;
 use crate::pending::{Getting, Pending, Setting};
+use crate::steps::Step;
 use crate::view::View;
 use std::time::Duration;
 use wirefs_cache::{Freshness, ROOT, TreeNodeId};
@@ -162,13 +163,13 @@ pub(crate) fn was_set(client: &mut Client, setting: Setting, sent: Time, put: Rp
         Some((stat, ttl)) => client.answer(call, Answer::Attr(stat, ttl)),
         None => client.fail(call, Errno::Stale),
     }
-    client.change_ended(node);
+    client.outputs.leave(Step::ChangeEnded(node));
 }
 
 pub(crate) fn not_set(client: &mut Client, setting: Setting, errno: Errno) {
     client.view.files.write_answered(setting.node, 0);
     fail_gone(client, setting.call, setting.node, errno);
-    client.change_ended(setting.node);
+    client.outputs.leave(Step::ChangeEnded(setting.node));
 }
 
 /// Takes in the attributes of `node` after an own change. `before` is the version before the change, according to the reply; without

@@ -4,6 +4,7 @@
 use crate::call::{Call, Handle};
 use crate::core::Client;
 use crate::operation::puts;
+use crate::steps::Step;
 use crate::view::files::Stretch;
 use bytes::Bytes;
 use wirefs_cache::TreeNodeId;
@@ -47,7 +48,7 @@ pub(crate) fn send(client: &mut Client, node: TreeNodeId) {
         }
     }
     client.view.files.write_answered(node, 0);
-    client.change_ended(node);
+    client.outputs.leave(Step::ChangeEnded(node));
 }
 
 /// A call is about to begin: what it is about is sent first, unless it adds to that or may be answered without.

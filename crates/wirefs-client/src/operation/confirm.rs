@@ -4,6 +4,7 @@ use crate::call::Invalidate;
 use crate::core::Client;
 use crate::operation::{attributes, handles};
 use crate::output::Outputs;
+use crate::steps::Step;
 use crate::view::View;
 use crate::view::unconfirmed::Unconfirmed;
 use wirefs_cache::{Freshness, TreeNodeId};
@@ -36,7 +37,7 @@ pub(crate) fn finish(client: &mut Client, number: u64, sent: Time, request: &Req
             _ => None,
         };
         caught_up(&mut client.view, &mut client.outputs, node, before, stat, sent);
-        client.change_ended(node);
+        client.outputs.leave(Step::ChangeEnded(node));
     }
 }
 
@@ -146,6 +147,6 @@ pub(crate) fn failed(client: &mut Client, number: u64, errno: Errno) {
             client.view.directories.outdate(id, now);
         }
         client.outputs.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
-        client.change_ended(node);
+        client.outputs.leave(Step::ChangeEnded(node));
     }
 }

@@ -4,6 +4,7 @@ use crate::call::{Answer, CallId, Caller, Handle};
 use crate::core::Client;
 use crate::operation::{attributes, puts};
 use crate::pending::{Copying, Pending};
+use crate::steps::Step;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::copy::{Rcopy, Tcopy};
 use wirefs_op::{Errno, Request, Time};
@@ -41,12 +42,18 @@ pub(crate) fn finish(client: &mut Client, copying: Copying, sent: Time, reply: R
     client.view.files.forget_contents(to);
     attributes::took_effect(&mut client.view, &mut client.outputs, to, None, reply.stat.as_ref(), sent);
     let count = u32::try_from(reply.count).unwrap_or(u32::MAX);
-    client.answer_with_fallen(call, Answer::Count(count), to, kills_privileges);
-    client.change_ended(to);
+    client.view.answer_with_fallen(
+        &mut client.calls,
+        &mut client.outputs,
+        (call, Answer::Count(count)),
+        to,
+        kills_privileges,
+    );
+    client.outputs.leave(Step::ChangeEnded(to));
 }
 
 pub(crate) fn failed(client: &mut Client, copying: Copying, errno: Errno) {
     client.view.files.write_answered(copying.to, 0);
     client.fail(copying.call, errno);
-    client.change_ended(copying.to);
+    client.outputs.leave(Step::ChangeEnded(copying.to));
 }

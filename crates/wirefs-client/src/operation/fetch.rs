@@ -5,6 +5,7 @@ use crate::core::Client;
 use crate::operation::{attributes, handles};
 use crate::pending::{Fetching, Pending};
 use crate::requests::Requests;
+use crate::steps::Step;
 use crate::view::View;
 use crate::view::files::{Reader, ServerHandle};
 use std::time::Duration;
@@ -165,8 +166,7 @@ pub(crate) fn finish(
     } else if let Some(pending) = client.requests.pending_mut(tag) {
         *pending = Pending::Fetch(fetching);
     }
-    client.serve_readers(node);
-    client.view.drop_if_gone(node);
+    client.outputs.leave(Step::ServeReaders(node));
 }
 
 /// The file turned out to end at `at`.
@@ -207,10 +207,9 @@ pub(crate) fn failed(client: &mut Client, fetching: Fetching, errno: Errno) {
     client.view.files.contents(node).readers = rest;
     let errno = attributes::gone(&mut client.view, &mut client.outputs, node, errno);
     for reader in hit {
-        client.reader_failed(&reader, errno);
+        client.outputs.leave(Step::FailReader(reader, errno));
     }
-    client.serve_readers(node);
-    client.view.drop_if_gone(node);
+    client.outputs.leave(Step::ServeReaders(node));
 }
 
 /// The data for a read, if all of it is known and was valid when the read began, or later.

@@ -2,27 +2,14 @@
 
 use crate::core::Client;
 use crate::operation::{list, lookup};
-use crate::pending::{ArrivingListing, FindBounds, FindStream, FindTotals, Pending};
+use crate::pending::{ArrivingListing, FindStream, Pending};
+use crate::steps::Step;
 use std::collections::BTreeMap;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::find_listing::{FindDirectory, FindEntry, FindReader, FindRecord};
-use wirefs_op::message::find::{FindMode, Rfind, Tfind};
+use wirefs_op::message::find::{FindMode, Rfind};
 use wirefs_op::message::flush::Tflush;
 use wirefs_op::{DirEntry, Errno, Kind, Request, Stat, Tag, Time, TreePath};
-
-/// Requests a stream in the background. Returns whether that was possible.
-///
-/// # Cost
-/// 1 round trip and as many bytes as the bounds say.
-pub(crate) fn ask(client: &mut Client, top: TreeNodeId, bounds: FindBounds) -> bool {
-    let Ok(target) = client.view.target(top, None) else { return false };
-    client.view.names.hold(top);
-    client.view.prefetch.counted.asked += 1;
-    let FindBounds { depth, entries, bytes, inline } = bounds;
-    let stream = FindStream { top, bounds, current: None, totals: FindTotals::default() };
-    client.send(Request::Find(Tfind { target, depth, entries, bytes, inline }), Pending::Find(stream));
-    true
-}
 
 pub(crate) fn finish(
     client: &mut Client,
@@ -64,7 +51,7 @@ pub(crate) fn finish(
         stream.totals.is_whole = !found.mode.has(FindMode::MORE);
         ended(client, stream);
     } else {
-        client.serve_joined(stream.top, false);
+        client.outputs.leave(Step::ServeJoined(stream.top, false));
         if let Some(pending) = client.requests.pending_mut(tag) {
             *pending = Pending::Find(stream);
         }

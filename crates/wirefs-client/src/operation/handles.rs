@@ -3,8 +3,6 @@
 use crate::call::Handle;
 use crate::core::Client;
 use crate::pending::{Acquiring, Closing, Pending};
-use crate::view::View;
-use crate::view::files::ServerHandle;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::get::{GetMode, Tget};
 use wirefs_op::message::put::PutMode;
@@ -17,21 +15,8 @@ pub(crate) fn keep_alive(client: &mut Client, parent: TreeNodeId, name: &[u8]) {
         return;
     };
     for handle in client.view.files.handles_of(node).collect::<Vec<_>>() {
-        ask_fd(client, node, handle);
+        client.view.ask_fd(&mut client.requests, &mut client.outputs, node, handle);
     }
-}
-
-/// Asks for an fd of a file that was opened without one, behind own changes; no call waits for it.
-pub(crate) fn ask_fd(client: &mut Client, node: TreeNodeId, handle: Handle) {
-    let Ok(target) = client.view.target(node, Some(handle)) else { return };
-    let open = client.view.files.open_mut(handle);
-    let open = open.filter(|open| open.server == ServerHandle::None && open.copy.is_none());
-    let Some(open) = open else { return };
-    open.server.request();
-    let mode = GetMode::MORE.and(GetMode::ORDERED);
-    let id = target.id;
-    let get = Tget { target, mode, nmsgs: 1, offset: 0, count: 0 };
-    client.send(Request::Get(get), Pending::AcquireFd(Acquiring { handle, id, recalled: None }));
 }
 
 /// Others are about to change or move an open file that has no fd: one is asked for, ahead of own changes, which may wait for those
@@ -103,16 +88,6 @@ pub(crate) fn give_back(client: &mut Client, id: Option<FileId>, fd: Fd, ordered
     let mode = GetMode::NONE.and_if(ordered, GetMode::ORDERED);
     let get = Tget { target, mode, nmsgs: 1, offset: 0, count: 0 };
     client.send(Request::Get(get), Pending::Close(Closing { fd }));
-}
-
-/// Whether the request would have the server close an fd that an open file still goes by.
-pub(crate) fn closes_used(view: &View, request: &Request) -> bool {
-    let closed = match request {
-        Request::Get(get) if !get.mode.has(GetMode::MORE) => get.target.fd,
-        Request::Put(put) if !put.mode.has(PutMode::MORE) => put.target.fd,
-        _ => NOFD,
-    };
-    closed != NOFD && view.files.is_used(closed)
 }
 
 /// Where the server had forgotten the fd that an open file goes by, it has opened the file again by its path: that is its fd from now

@@ -4,6 +4,7 @@ use crate::call::{Answer, CallId};
 use crate::core::Client;
 use crate::operation::attributes;
 use crate::pending::{Linking, Pending};
+use crate::steps::Step;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::link::{Rlink, Tlink};
 use wirefs_op::{Errno, Request, Time};
@@ -39,12 +40,12 @@ pub(crate) fn finish(client: &mut Client, linking: Linking, sent: Time, linked: 
         Ok(entry) => client.answer(call, Answer::Entry(entry)),
         Err(errno) => client.fail(call, errno),
     }
-    client.change_ended(node);
+    client.outputs.leave(Step::ChangeEnded(node));
 }
 
 pub(crate) fn failed(client: &mut Client, linking: Linking, errno: Errno) {
     client.view.files.write_answered(linking.node, 0);
     let errno = attributes::gone_above(&mut client.view, &mut client.outputs, linking.parent, errno);
     client.fail(linking.call, errno);
-    client.change_ended(linking.node);
+    client.outputs.leave(Step::ChangeEnded(linking.node));
 }

@@ -4,7 +4,6 @@
 
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
-use crate::operation::as_opened;
 use crate::pending::{LockWanted, Locking, Pending, Unlocking};
 use crate::requests::Requests;
 use crate::view::View;
@@ -186,7 +185,7 @@ fn granted(client: &mut Client, node: TreeNodeId, sent: Time, stat: Option<Stat>
         let coherency = client.view.coherency();
         client.view.files.observe(node, stat.version, known, &coherency);
     }
-    as_opened::outdated(client, node);
+    client.view.outdated(&mut client.requests, &mut client.outputs, node);
     client.outputs.invalidate_pages(node);
 }
 

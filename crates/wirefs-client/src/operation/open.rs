@@ -5,15 +5,16 @@ use crate::core::Client;
 use crate::operation::{as_opened, attributes, fetch, lookup, make, publish, puts, session};
 use crate::pending::{Opening, Pending, Prefetching};
 use crate::requests::Requests;
+use crate::steps::Step;
 use crate::view::View;
-use crate::view::prefetch::window::{Joined, SMALL_BYTES_MAX};
-use wirefs_cache::{Fetch, Freshness, TreeNodeId};
+use crate::view::prefetch::window::Joined;
+use wirefs_cache::{Fetch, TreeNodeId};
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
 use wirefs_op::message::put::{PutMode, Rput, Tput};
-use wirefs_op::message::target::{Fd, NOFD, Target};
+use wirefs_op::message::target::{Fd, NOFD};
 use wirefs_op::wire::Data;
-use wirefs_op::{DirEntry, Errno, Request, SetStat, Time};
+use wirefs_op::{Errno, Request, SetStat, Time};
 
 /// # Cost
 /// 0 round trips to read a file whose contents are known and valid, or to write to one where the outcome is certain on a mount that is
@@ -218,7 +219,7 @@ pub(crate) fn finish_writing(client: &mut Client, opening: Opening, sent: Time, 
     }
     opened(client, call, (node, place), how, put.fd, sent);
     if cuts {
-        client.change_ended(node);
+        client.outputs.leave(Step::ChangeEnded(node));
     }
 }
 
@@ -227,31 +228,8 @@ pub(crate) fn failed(client: &mut Client, opening: Opening, errno: Errno) {
     attributes::fail_gone(client, call, node, errno);
     if cuts {
         client.view.files.write_answered(node, 0);
-        client.change_ended(node);
+        client.outputs.leave(Step::ChangeEnded(node));
     }
-}
-
-/// Asks for the contents of a small file that is listed in `dir`; tells which node it is, if that was possible.
-pub(crate) fn ask_ahead(
-    client: &mut Client,
-    dir: TreeNodeId,
-    entry: &DirEntry,
-    known: Freshness,
-) -> Option<TreeNodeId> {
-    let attributes = client.view.directories.attributes_freshness(&entry.stat, known.at);
-    let node = client.learn(&entry.stat, attributes);
-    client.view.names.link(dir, &entry.name, node);
-    // By its name: what is asked for by an open file's fd, and is not to be kept open, closes that.
-    let Ok(target) = client.view.target(node, None).map(|target| Target { fd: NOFD, ..target }) else {
-        client.view.names.evict_if_unused(node);
-        return None;
-    };
-    client.view.names.hold(node);
-    client.view.prefetch.counted.asked += 1;
-    let mode = GetMode::STAT.and(GetMode::DATA).and(GetMode::WHOLE);
-    let get = Tget { target, mode, nmsgs: 1, offset: 0, count: SMALL_BYTES_MAX };
-    client.send(Request::Get(get), Pending::Prefetch(Prefetching { node }));
-    Some(node)
 }
 
 /// The contents that were asked for ahead are here.

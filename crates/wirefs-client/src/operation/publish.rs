@@ -5,6 +5,7 @@ use crate::call::{Handle, Invalidate};
 use crate::core::Client;
 use crate::operation::{attributes, conflict_copies, handles};
 use crate::pending::{Pending, PublishStep, Publishing};
+use crate::steps::Step;
 use crate::view::View;
 use crate::view::files::{Base, Private};
 use crate::view::publications::{AfterPublishing, Publication};
@@ -390,6 +391,6 @@ fn end(client: &mut Client, number: u64) {
     if let (Some(copy), Some(_)) = (copy, error) {
         copy.is_changed = true;
     }
-    client.publication_ended(node, handle, then, error);
-    client.change_ended(node);
+    client.outputs.leave(Step::PublicationEnded(node, handle, then, error));
+    client.outputs.leave(Step::ChangeEnded(node));
 }

@@ -5,6 +5,7 @@ use crate::core::Client;
 use crate::operation::{attributes, handles};
 use crate::output::Outputs;
 use crate::pending::{Pending, Renaming};
+use crate::steps::Step;
 use crate::view::View;
 use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::message::rename::{EXCHANGE, Rrename, Trename};
@@ -89,7 +90,7 @@ pub(crate) fn finish(client: &mut Client, renaming: Renaming, sent: Time, rename
     let moved = [(from, gone), (to, there)];
     forget_carried(&mut client.view, &mut client.outputs, &moved[usize::from(!exchange)..], is_another);
     if let Some(moving) = moving {
-        client.change_ended(moving);
+        client.outputs.leave(Step::ChangeEnded(moving));
     }
 }
 
@@ -121,6 +122,6 @@ pub(crate) fn failed(client: &mut Client, renaming: Renaming, errno: Errno) {
     client.fail(renaming.call, errno);
     if let Some(moving) = renaming.moved {
         client.view.files.write_answered(moving, 0);
-        client.change_ended(moving);
+        client.outputs.leave(Step::ChangeEnded(moving));
     }
 }

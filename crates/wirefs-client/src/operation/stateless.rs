@@ -5,11 +5,12 @@ use crate::core::Client;
 use crate::operation::list;
 use crate::output::Output;
 use crate::pending::ListingReader;
+use crate::steps::Step;
 use crate::view::View;
 use crate::view::files::{Ending, Part, Position, WaitingReaddir};
 use std::sync::Arc;
 use wirefs_cache::TreeNodeId;
-use wirefs_op::{Errno, Time};
+use wirefs_op::Errno;
 
 /// # Cost
 /// 0 round trips when the listing is known and valid, or its reading has begun; else 1.
@@ -119,7 +120,7 @@ pub(crate) fn answer(client: &mut Client, handle: Handle, wanted: &WaitingReaddi
     let told = client.view.files.stateless.tells(handle, part, client.view.mount.now);
     let Some(told) = told else {
         // An ended reading that cannot be continued: its outline is not known any more, or the server failed.
-        client.undo_answer(call, answer);
+        client.outputs.leave(Step::Undo(call, answer));
         return tells_nobody(client, handle, call, Answer::Fail(error.unwrap_or(Errno::Stale)));
     };
     let Answer::Listing(mut listed) = answer else { return };
@@ -134,7 +135,7 @@ pub(crate) fn answer(client: &mut Client, handle: Handle, wanted: &WaitingReaddi
         client.answer(call, Answer::Listing(listed));
     } else {
         // Longer than there are positions. Told by an error rather than by leaving names out.
-        client.undo_answer(call, Answer::Listing(listed));
+        client.outputs.leave(Step::Undo(call, Answer::Listing(listed)));
         client.fail(call, Errno::Overflow);
     }
 }
@@ -184,13 +185,5 @@ pub(crate) fn changes_names_in(call: &Call<'_>) -> Option<[Option<TreeNodeId>; 2
         | Call::Create { parent, .. } => Some([Some(parent), None]),
         Call::Rename { parent, to_parent, .. } => Some([Some(parent), Some(to_parent)]),
         _ => None,
-    }
-}
-
-impl Client {
-    /// Notes that the readers of this directory at the time of [`Output::AwaitReaders`] have their answers.
-    pub fn readers_passed(&mut self, now: Time, dir: TreeNodeId, until: u64) {
-        self.view.mount.now = now;
-        self.view.files.stateless.passed(dir, until);
     }
 }

@@ -6,6 +6,7 @@ use crate::operation::{attributes, coalesce, puts};
 use crate::output::{ChangeFact, Note, Output, Outputs};
 use crate::pending::{Pending, Writing};
 use crate::requests::Requests;
+use crate::steps::Step;
 use crate::view::View;
 use bytes::Bytes;
 use wirefs_cache::TreeNodeId;
@@ -264,7 +265,7 @@ pub(crate) fn finish(client: &mut Client, writing: Writing, sent: Time, put: Rpu
     } else if let Some(outdated) = outdated {
         client.outputs.invalidate(outdated);
     }
-    client.change_ended(node);
+    client.outputs.leave(Step::ChangeEnded(node));
 }
 
 fn answered(view: &mut View, writing: &Writing) {
@@ -291,5 +292,5 @@ pub(crate) fn failed(client: &mut Client, writing: Writing, errno: Errno) {
         Some((call, _)) => client.fail(call, errno),
         None => client.view.files.write_failed(node, errno),
     }
-    client.change_ended(node);
+    client.outputs.leave(Step::ChangeEnded(node));
 }

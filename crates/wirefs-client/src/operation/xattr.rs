@@ -4,6 +4,7 @@ use crate::call::{Answer, CallId};
 use crate::core::Client;
 use crate::operation::attributes;
 use crate::pending::{Pending, XattrAsking, XattrUse};
+use crate::steps::Step;
 use crate::view::View;
 use bytes::Bytes;
 use wirefs_cache::TreeNodeId;
@@ -107,7 +108,7 @@ pub(crate) fn finish(client: &mut Client, asking: XattrAsking, sent: Time, reply
                 sent,
             );
             client.answer(call, Answer::Done);
-            client.change_ended(node);
+            client.outputs.leave(Step::ChangeEnded(node));
         }
     }
 }
@@ -120,7 +121,7 @@ pub(crate) fn failed(client: &mut Client, asking: XattrAsking, errno: Errno) {
         XattrUse::Change => {
             client.fail(call, errno);
             client.view.files.write_answered(node, 0);
-            client.change_ended(node);
+            client.outputs.leave(Step::ChangeEnded(node));
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::core::Client;
 use crate::operation::{fetch, open, readlink};
 use crate::pending::Pending;
+use crate::settling::waiting;
 use crate::view::disk_cache::{Awaited, Loaded, Loading, Parked};
 use crate::view::prefetch::window::Joined;
 use bytes::Bytes;
@@ -48,7 +49,7 @@ impl Client {
             fetching.swap_remove(index);
         }
         self.view.names.release(node);
-        self.serve_readers(node);
+        waiting::serve_readers(self, node);
         // The missing part was wanted ahead of a reader, which meets errors itself.
         if self.view.files.contents(node).epoch == epoch && self.view.files.open(handle).is_some() {
             let _ahead = fetch::ask(self, node, handle, (start, end), false);

@@ -1,9 +1,8 @@
-//! The continuation of calls that wait for changes of a file: all of them are in one place, so that no operation imports the
-//! operations that may wait for it.
+//! The continuation of calls that wait for others: for changes or contents of a file, or for what is fetched ahead.
 
 use crate::call::{Answer, Handle};
 use crate::core::Client;
-use crate::operation::{as_opened, commit, fetch, flush, read, seek, session};
+use crate::operation::{as_opened, commit, fetch, flush, open, read, seek, session};
 use crate::view::files::{Drained, Reader};
 use crate::view::publications::AfterPublishing;
 use wirefs_cache::TreeNodeId;
@@ -15,7 +14,7 @@ const TRIES_MAX: u8 = 8;
 impl Client {
     /// Continues after a change of the node was answered, once [`Files::write_answered`](crate::view::files::Files::write_answered) has
     /// counted that: throttled writers, then the calls that wait for all changes of the node.
-    pub(crate) fn change_ended(&mut self, node: TreeNodeId) {
+    pub(super) fn change_ended(&mut self, node: TreeNodeId) {
         self.view.names.release(node);
         while self.view.files.unacknowledged() <= self.requests.unacknowledged_bytes_max() {
             let Some((call, count)) = self.view.files.throttled.0.pop_front() else {
@@ -46,7 +45,7 @@ impl Client {
     }
 
     /// Continues the call that waited for the publication of a copy.
-    pub(crate) fn publication_ended(
+    pub(super) fn publication_ended(
         &mut self,
         node: TreeNodeId,
         handle: Handle,
@@ -70,18 +69,27 @@ impl Client {
         }
     }
 
-    /// Answers the reads whose data is here; asks again for those whose data was overtaken.
-    pub(crate) fn serve_readers(&mut self, node: TreeNodeId) {
-        serve_readers(self, node);
-    }
-
-    /// Fails a read that waits for contents.
-    pub(crate) fn reader_failed(&mut self, reader: &Reader, errno: Errno) {
-        reader_failed(self, reader, errno);
+    /// Continues the opens that wait for contents. `all`: no more contents arrive.
+    pub(super) fn serve_joined(&mut self, key: TreeNodeId, all: bool) {
+        let Some(joined) = self.view.prefetch.contents.joined.remove(&key) else { return };
+        let mut left = Vec::new();
+        for joined in joined {
+            if !self.calls.is_waiting(joined.call) {
+                self.fail(joined.call, Errno::Interrupted);
+            } else if all || self.view.is_known_node(joined.node) {
+                open::go_on(self, joined);
+            } else {
+                left.push(joined);
+            }
+        }
+        if !left.is_empty() {
+            self.view.prefetch.contents.joined.entry(key).or_default().append(&mut left);
+        }
     }
 }
 
-fn serve_readers(client: &mut Client, node: TreeNodeId) {
+/// Answers the reads whose data is here; asks again for those whose data was overtaken.
+pub(crate) fn serve_readers(client: &mut Client, node: TreeNodeId) {
     let readers = std::mem::take(&mut client.view.files.contents(node).readers);
     for mut reader in readers {
         if reader.opens.is_some() {
@@ -142,7 +150,8 @@ fn serve_open(client: &mut Client, node: TreeNodeId, mut opening: Reader) {
     }
 }
 
-fn reader_failed(client: &mut Client, reader: &Reader, errno: Errno) {
+/// Fails a read that waits for contents.
+pub(super) fn reader_failed(client: &mut Client, reader: &Reader, errno: Errno) {
     if reader.opens.is_some() {
         return session::failed(client, reader, errno);
     }

@@ -1,12 +1,13 @@
 //! Requests for the contents of small files before programs open them.
 
+use super::asking;
 use crate::core::Client;
-use crate::operation::{find, open};
 use crate::pending::FindBounds;
 use crate::policies::prefetch::contents::ENTRY_BYTES;
+use crate::steps::Step;
 use crate::view::prefetch::window::{SMALL_BYTES_MAX, WINDOW_BYTES_MIN};
 use wirefs_cache::{Fetch, Freshness, ROOT, TreeNodeId};
-use wirefs_op::{DirEntry, Errno};
+use wirefs_op::DirEntry;
 
 /// Entries of a directory whose listing is not known, at most.
 const UNKNOWN_ENTRIES_MAX: u32 = 1024;
@@ -24,29 +25,11 @@ const DIRECTORIES_MAX: usize = 128;
 const FIRST_BYTES_MAX: u64 = 128 * 1024;
 
 impl Client {
-    /// Continues the opens that wait for contents. `all`: no more contents arrive.
-    pub(crate) fn serve_joined(&mut self, key: TreeNodeId, all: bool) {
-        let Some(joined) = self.view.prefetch.contents.joined.remove(&key) else { return };
-        let mut left = Vec::new();
-        for joined in joined {
-            if !self.calls.is_waiting(joined.call) {
-                self.fail(joined.call, Errno::Interrupted);
-            } else if all || self.view.is_known_node(joined.node) {
-                open::go_on(self, joined);
-            } else {
-                left.push(joined);
-            }
-        }
-        if !left.is_empty() {
-            self.view.prefetch.contents.joined.entry(key).or_default().append(&mut left);
-        }
-    }
-
     /// Notes that the contents of this directory or file have arrived, or will not arrive.
     pub(crate) fn contents_came(&mut self, key: TreeNodeId) {
         if let Some(bytes) = self.view.prefetch.contents.coming.remove(&key) {
             self.view.prefetch.contents.coming_bytes -= bytes;
-            self.serve_joined(key, true);
+            self.outputs.leave(Step::ServeJoined(key, true));
         }
     }
 
@@ -160,7 +143,7 @@ impl Client {
         if coming.is_some_and(|node| self.view.prefetch.contents.coming.contains_key(&node)) {
             return false;
         }
-        let asked = open::ask_ahead(self, dir, entry, known);
+        let asked = asking::contents(self, dir, entry, known);
         if let Some(node) = asked {
             self.view.prefetch.contents.comes(node, entry.stat.size + ENTRY_BYTES);
         }
@@ -170,7 +153,8 @@ impl Client {
     /// Asks for a directory's listing with contents, `expected` bytes of them. Tells whether that was possible.
     fn fetch_whole(&mut self, dir: TreeNodeId, entries: u32, bytes_max: u64, expected: u64) -> bool {
         let bytes = u32::try_from(bytes_max).unwrap_or(u32::MAX);
-        let is_asked = find::ask(self, dir, FindBounds { depth: 0, entries, bytes, inline: SMALL_BYTES_MAX });
+        let is_asked =
+            asking::stream(self, dir, FindBounds { depth: 0, entries, bytes, inline: SMALL_BYTES_MAX });
         if is_asked {
             let pace = self.view.pace(&self.requests);
             self.view.prefetch.walks.seen(dir, pace).is_fetched = true;

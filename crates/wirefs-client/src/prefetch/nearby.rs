@@ -1,8 +1,8 @@
 //! A little of what is in the directories beside a file that is read out of turn: `.git` is used so, of which a program opens a file
 //! here and one there, each by what it found in the one before.
 
+use super::asking;
 use crate::core::Client;
-use crate::operation::find;
 use crate::pending::FindBounds;
 use crate::policies::prefetch::contents::ENTRY_BYTES;
 use std::collections::VecDeque;
@@ -34,7 +34,7 @@ impl Client {
         for _ in 0..NEARBY_MAX {
             let Some(next) = line.pop_front() else { break };
             let Some((listing, known)) = self.view.directories.snapshot(next, &self.view.coherency()) else {
-                if left.unknown > 0 && find::ask(self, next, UNKNOWN) {
+                if left.unknown > 0 && asking::stream(self, next, UNKNOWN) {
                     left.unknown -= 1;
                 }
                 self.view.names.evict_if_unused(next);

@@ -1,8 +1,8 @@
 //! The top of the tree, which comes along with a mount before anybody asks: what a shell, `git status` or a walk looks at first, and
 //! small trees as a whole. One stream after the other, level by level, as far as a budget goes.
 
+use super::asking;
 use crate::core::Client;
-use crate::operation::{find, statfs};
 use crate::pending::{FindBounds, FindTotals, Pending};
 use crate::view::View;
 use crate::view::prefetch::top::Top;
@@ -63,9 +63,9 @@ impl Client {
             && !self.view.prefetch.has_memory
             && !self.view.directories.is_fresh(ROOT, &self.view.coherency())
         {
-            statfs::ask_ahead(self);
+            asking::figures(self);
             let bounds = FindBounds { depth: DEPTH, entries: ENTRIES_MAX, bytes: BYTES_MAX, inline: 0 };
-            if find::ask(self, ROOT, bounds) {
+            if asking::stream(self, ROOT, bounds) {
                 let top = Top { bytes: BYTES_MAX, entries: ENTRIES_MAX, streams: STREAMS_MAX, at: ROOT };
                 self.view.prefetch.top = Some(top);
             }
@@ -85,7 +85,7 @@ impl Client {
         }
         let Some(next) = self.view.untold().filter(|next| *next != dir) else { return };
         let bounds = FindBounds { depth: u16::MAX, entries: top.entries, bytes: top.bytes, inline: 0 };
-        if !self.view.is_coming(&self.requests, next) && find::ask(self, next, bounds) {
+        if !self.view.is_coming(&self.requests, next) && asking::stream(self, next, bounds) {
             (top.streams, top.at) = (top.streams - 1, next);
             self.view.prefetch.top = Some(top);
         }

@@ -1,11 +1,13 @@
 //! Prefetch streams: their start, and the next one once one has ended.
 
+mod asking;
 mod contents;
 mod nearby;
 mod top;
 
+pub(crate) use asking::{are_usable, coming_figures};
+
 use crate::core::Client;
-use crate::operation::{find, statfs};
 use crate::pending::{FindBounds, FindTotals};
 use std::time::Duration;
 use wirefs_cache::{ROOT, TreeNodeId};
@@ -73,14 +75,14 @@ impl Client {
         let seen = self.view.prefetch.walks.seen(dir, pace);
         if !seen.is_streamed {
             seen.is_streamed = true;
-            statfs::ask_ahead(self);
+            asking::figures(self);
             let bounds = FindBounds {
                 depth: u16::MAX,
                 entries: SUBTREE_ENTRIES_MAX,
                 bytes: SUBTREE_BYTES_MAX,
                 inline: 0,
             };
-            find::ask(self, dir, bounds);
+            asking::stream(self, dir, bounds);
             return;
         }
         seen.ahead = (seen.ahead * 2).clamp(AHEAD.0, AHEAD.1);
@@ -96,7 +98,7 @@ impl Client {
                     bytes: AHEAD_BYTES_MAX,
                     inline: 0,
                 };
-                find::ask(self, next, bounds);
+                asking::stream(self, next, bounds);
             }
         }
     }
