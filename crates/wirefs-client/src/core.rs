@@ -1,10 +1,12 @@
 //! The client: its rooms, and access to them.
 
+use crate::answering::Answerer;
 use crate::call::CallId;
 use crate::config::{Attachment, Config};
 use crate::kernel::CallsInProgress;
 use crate::output::Outputs;
 use crate::requests::Requests;
+use crate::sending::Sender;
 use crate::view::View;
 use wirefs_op::{FileId, Time};
 
@@ -51,5 +53,15 @@ impl Client {
     /// Which directory is mounted.
     pub fn root_id(&self) -> FileId {
         self.view.mount.attachment.root.id
+    }
+
+    /// The rooms of a function that sends.
+    pub(crate) fn sender(&mut self) -> Sender<'_> {
+        Sender { view: &mut self.view, requests: &mut self.requests, outputs: &mut self.outputs }
+    }
+
+    /// The rooms of a function that answers.
+    pub(crate) fn answerer(&mut self) -> Answerer<'_> {
+        Answerer { view: &mut self.view, calls: &mut self.calls, outputs: &mut self.outputs }
     }
 }

@@ -11,6 +11,7 @@ use crate::call::{Answer, Call, CallId, Caller};
 use crate::core::Client;
 use crate::operation::{self, stateless};
 use crate::output::{DataKey, Output};
+use crate::pending::Pending;
 use crate::requests::{Outstanding, Requests};
 use crate::view::View;
 use bytes::Bytes;
@@ -19,6 +20,7 @@ use wirefs_cache::TreeNodeId;
 use wirefs_metrics::Cause;
 use wirefs_op::message::find::FindMode;
 use wirefs_op::message::get::GotMode;
+use wirefs_op::message::ping::Tping;
 use wirefs_op::wire::Malformed;
 use wirefs_op::{Errno, NOTAG, Reply, Request, Time};
 
@@ -45,6 +47,21 @@ impl Client {
     pub fn poll(&mut self) -> Option<Output> {
         self.settle();
         self.outputs.pop()
+    }
+
+    /// The mount is made: leases count from the first answer on, so that the first call need not wait for that; and where nothing
+    /// is known of the tree, its top comes along.
+    ///
+    /// # Cost
+    /// 1 round trip in the background, with leases. For the top at most 17 requests, one after the other, and 256
+    /// KiB.
+    pub fn greet(&mut self, now: Time) {
+        self.view.mount.now = now;
+        if !self.view.leases.are_agreed() || !self.requests.link.is_up() {
+            return;
+        }
+        self.sender().send(Request::Ping(Tping {}), Pending::IGNORE);
+        self.sender().ask_top();
     }
 
     /// Takes a call. Its answer is among the outputs, now or after later inputs.
@@ -195,7 +212,7 @@ impl Client {
         let waits = self.calls.is_waiting(id);
         if waits {
             let changing = self.calls.changing(id);
-            self.answer(id, Answer::Fail(Errno::Interrupted));
+            self.answerer().answer(id, Answer::Fail(Errno::Interrupted));
             self.calls.abandon(id);
             if let Some(dirs) = changing {
                 self.calls.change_names(id, dirs);

@@ -50,14 +50,18 @@ impl Client {
                 open::finish_writing(self, opening, now, put);
                 note_opened(&mut self.view, number, node);
             }
-            (Pending::Setattr(setting), Reply::Put(put)) => attributes::was_set(self, setting, now, put),
+            (Pending::Setattr(setting), Reply::Put(put)) => {
+                attributes::was_set(&mut self.answerer(), setting, now, put)
+            }
             (Pending::Remove(removing), Reply::Remove(removed)) => {
                 remove::finish(self, removing, now, removed)
             }
             (Pending::Rename(renaming), Reply::Rename(renamed)) => {
-                rename::finish(self, renaming, now, renamed)
+                rename::finish(&mut self.answerer(), renaming, now, renamed)
             }
-            (Pending::Link(linking), Reply::Link(linked)) => link::finish(self, linking, now, linked),
+            (Pending::Link(linking), Reply::Link(linked)) => {
+                link::finish(&mut self.answerer(), linking, now, linked)
+            }
             // INVARIANT: each of these is predicted with its own reply.
             (pending, _) => self.request_failed(pending, Errno::Protocol),
         }

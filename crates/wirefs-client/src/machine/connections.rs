@@ -84,7 +84,7 @@ impl Client {
         self.requests.retain_waiting(
             |pending| !matches!(pending, Pending::Close(closing) if !resumed || files.is_used(closing.fd)),
         );
-        let goes_ahead = is_lost && unstable::send_again(self);
+        let goes_ahead = is_lost && unstable::send_again(&mut self.sender());
         let is_blamed = std::mem::take(&mut self.requests.link.is_blamed);
         let knows_changes = !is_blamed && knows_ledger;
         for given_up in self.requests.attached(attachment.ledger, knows_changes) {
@@ -145,7 +145,7 @@ impl Client {
         while let Some(pending) = self.requests.take_waiting(|pending| pending.change_of() == Some(call)) {
             self.request_lost(pending, Errno::Interrupted);
         }
-        write::end_throttled(self, call);
+        write::end_throttled(&mut self.answerer(), call);
         self.abandon(now, call);
     }
 
@@ -173,7 +173,7 @@ impl Client {
             self.outputs.push(Output::HangUp);
         } else if silence >= SILENCE_BEFORE_PING && !self.requests.link.pinged {
             self.requests.link.pinged = true;
-            self.send(Request::Ping(Tping {}), Pending::IGNORE);
+            self.sender().send(Request::Ping(Tping {}), Pending::IGNORE);
         }
     }
 
@@ -183,7 +183,7 @@ impl Client {
             self.request_lost(pending, Errno::HostDown);
         }
         for call in self.calls.waiting().collect::<Vec<_>>() {
-            self.fail(call, Errno::HostDown);
+            self.answerer().fail(call, Errno::HostDown);
         }
     }
 
@@ -205,7 +205,7 @@ impl Client {
             && self.calls.is_waiting(call)
             && !self.view.disk_cache.is_loading()
         {
-            self.fail(call, Errno::HostDown);
+            self.answerer().fail(call, Errno::HostDown);
         }
     }
 

@@ -52,7 +52,7 @@ impl Client {
         waiting::serve_readers(self, node);
         // The missing part was wanted ahead of a reader, which meets errors itself.
         if self.view.files.contents(node).epoch == epoch && self.view.files.open(handle).is_some() {
-            let _ahead = fetch::ask(self, node, handle, (start, end), false);
+            let _ahead = fetch::ask(&mut self.sender(), node, handle, (start, end), false);
         }
         self.view.drop_if_gone(node);
     }
@@ -63,14 +63,14 @@ impl Client {
             Parked::Readlink { call, .. } => *call,
         };
         if !self.calls.is_waiting(call) {
-            return self.fail(call, Errno::Interrupted);
+            return self.answerer().fail(call, Errno::Interrupted);
         }
         let started = match parked {
             Parked::Open(Joined { caller, node, how, .. }) => open::start(self, call, caller, node, how),
             Parked::Readlink { node, .. } => readlink::start(self, call, node),
         };
         if let Err(errno) = started {
-            self.fail(call, errno);
+            self.answerer().fail(call, errno);
         }
     }
 
@@ -102,14 +102,14 @@ impl Client {
         // Later than what is not leased any more, and earlier than anything that is recalled.
         let at = Time(self.view.leases.leased_since().0 + 1);
         let root = self.view.mount.attachment.root;
-        self.learn(&root, Freshness { at, leased: root.leased });
+        self.sender().learn(&root, Freshness { at, leased: root.leased });
         for (dir, data) in listings {
             self.view.inactive.put(dir, PackedListing::from_data(data, at));
         }
         if !self.view.inactive.is_empty() {
             self.view.leases.hold_some();
             self.view.prefetch.remembers();
-            self.send(Request::Ping(Tping {}), Pending::IGNORE);
+            self.sender().send(Request::Ping(Tping {}), Pending::IGNORE);
         }
         true
     }

@@ -2,10 +2,10 @@
 //! (PROTOCOL.md, "Barriers"). Nobody waits for one.
 
 use crate::call::Handle;
-use crate::core::Client;
 use crate::output::{Lane, Outputs};
 use crate::pending::{Barrier, Pending};
 use crate::requests::Requests;
+use crate::sending::Sender;
 use crate::view::View;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::put::{PutMode, Tput};
@@ -18,16 +18,16 @@ use wirefs_op::{Errno, NOTAG, Request, SetStat};
 /// # Cost
 /// 0 round trips. At the server, all changes behind it wait for its disk.
 pub(crate) fn send(
-    client: &mut Client,
+    sender: &mut Sender<'_>,
     (node, handle): (TreeNodeId, Option<Handle>),
     (journal, database): (TreeNodeId, TreeNodeId),
 ) -> Result<(), Errno> {
-    let target = client.view.target(node, handle)?;
+    let target = sender.view.target(node, handle)?;
     let mode = PutMode::SYNC.and_if(target.fd != NOFD, PutMode::MORE);
     let (set, data) = (SetStat::default(), Data::default());
     let put = Tput { target, mode, create: None, set, offset: 0, data };
-    client.view.exclusive.unconfirmed.issued(0, 0);
-    client.send(Request::Put(put), Pending::Barrier(Barrier { journal, database }));
+    sender.view.exclusive.unconfirmed.issued(0, 0);
+    sender.send(Request::Put(put), Pending::Barrier(Barrier { journal, database }));
     Ok(())
 }
 

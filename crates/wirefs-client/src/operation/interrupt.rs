@@ -13,6 +13,7 @@ use crate::call::CallId;
 use crate::core::Client;
 use crate::operation::lock;
 use crate::pending::{Pending, Withdrawing};
+use crate::sending::Sender;
 use crate::steps::Step;
 use wirefs_op::message::flush::Tflush;
 use wirefs_op::{Errno, Request, Tag};
@@ -27,7 +28,7 @@ pub(crate) fn start(client: &mut Client, call: CallId) {
         _ => false,
     };
     if withdrawn {
-        client.send(Request::Flush(Tflush { oldtag }), Pending::Withdraw(Withdrawing(oldtag)));
+        client.sender().send(Request::Flush(Tflush { oldtag }), Pending::Withdraw(Withdrawing(oldtag)));
     }
 }
 
@@ -37,12 +38,12 @@ fn not_sent(client: &mut Client, call: CallId) {
     if let Some(Pending::Lock(locking)) = client.requests.take_waiting(waits) {
         return lock::given_up(client, locking);
     }
-    lock::withdraw(client, call);
+    lock::withdraw(&mut client.answerer(), call);
 }
 
 /// The server will not answer the lock any more.
-pub(crate) fn finish(client: &mut Client, oldtag: Tag) {
-    if let Some(pending) = client.requests.withdraw(oldtag) {
-        client.outputs.leave(Step::Fail(pending, Errno::Interrupted));
+pub(crate) fn finish(sender: &mut Sender<'_>, oldtag: Tag) {
+    if let Some(pending) = sender.requests.withdraw(oldtag) {
+        sender.outputs.leave(Step::Fail(pending, Errno::Interrupted));
     }
 }

@@ -1,9 +1,11 @@
 //! Statfs.
 
+use crate::answering::Answerer;
 use crate::call::{Answer, CallId};
 use crate::core::Client;
 use crate::pending::{Figures, Pending};
 use crate::prefetch;
+use crate::sending::Sender;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::statfs::{Rstatfs, Tstatfs};
 use wirefs_op::{Errno, Request, Time};
@@ -14,24 +16,24 @@ pub(crate) fn start(client: &mut Client, call: CallId, node: TreeNodeId) -> Resu
     if let Some((figures, at)) = client.view.figures
         && prefetch::are_usable(&client.view, at)
     {
-        client.answer(call, Answer::FsStat(figures));
+        client.answerer().answer(call, Answer::FsStat(figures));
         return Ok(());
     }
-    if join(client, call) {
+    if join(&mut client.sender(), call) {
         return Ok(());
     }
     let target = client.view.target(node, None)?;
-    client.send(Request::Statfs(Tstatfs { target }), Pending::Statfs(Figures(Some(call))));
+    client.sender().send(Request::Statfs(Tstatfs { target }), Pending::Statfs(Figures(Some(call))));
     Ok(())
 }
 
 /// Lets a call wait for figures in transit. Returns false if there are none.
-fn join(client: &mut Client, call: CallId) -> bool {
-    let Some(tag) = prefetch::coming_figures(&client.requests) else { return false };
-    if !client.requests.sent_at(tag).is_some_and(|at| prefetch::are_usable(&client.view, at)) {
+fn join(sender: &mut Sender<'_>, call: CallId) -> bool {
+    let Some(tag) = prefetch::coming_figures(sender.requests) else { return false };
+    if !sender.requests.sent_at(tag).is_some_and(|at| prefetch::are_usable(sender.view, at)) {
         return false;
     }
-    match client.requests.pending_mut(tag) {
+    match sender.requests.pending_mut(tag) {
         Some(pending) => {
             *pending = Pending::Statfs(Figures(Some(call)));
             true
@@ -40,15 +42,15 @@ fn join(client: &mut Client, call: CallId) -> bool {
     }
 }
 
-pub(crate) fn finish(client: &mut Client, call: Option<CallId>, sent: Time, reply: Rstatfs) {
-    client.view.figures = Some((reply.figures, sent));
+pub(crate) fn finish(answerer: &mut Answerer<'_>, call: Option<CallId>, sent: Time, reply: Rstatfs) {
+    answerer.view.figures = Some((reply.figures, sent));
     if let Some(call) = call {
-        client.answer(call, Answer::FsStat(reply.figures));
+        answerer.answer(call, Answer::FsStat(reply.figures));
     }
 }
 
-pub(crate) fn failed(client: &mut Client, call: Option<CallId>, errno: Errno) {
+pub(crate) fn failed(answerer: &mut Answerer<'_>, call: Option<CallId>, errno: Errno) {
     if let Some(call) = call {
-        client.fail(call, errno);
+        answerer.fail(call, errno);
     }
 }

@@ -1,8 +1,8 @@
 //! Requests that nobody waits for yet.
 
-use crate::core::Client;
 use crate::pending::{Figures, FindBounds, FindStream, FindTotals, Pending, Prefetching};
 use crate::requests::Requests;
+use crate::sending::Sender;
 use crate::view::View;
 use crate::view::prefetch::window::SMALL_BYTES_MAX;
 use std::time::Duration;
@@ -20,49 +20,49 @@ const BELIEVED_FOR: Duration = Duration::from_secs(10);
 ///
 /// # Cost
 /// 1 round trip and as many bytes as the bounds say.
-pub(super) fn stream(client: &mut Client, top: TreeNodeId, bounds: FindBounds) -> bool {
-    let Ok(target) = client.view.target(top, None) else { return false };
-    client.view.names.hold(top);
-    client.view.prefetch.counted.asked += 1;
+pub(super) fn stream(sender: &mut Sender<'_>, top: TreeNodeId, bounds: FindBounds) -> bool {
+    let Ok(target) = sender.view.target(top, None) else { return false };
+    sender.view.names.hold(top);
+    sender.view.prefetch.counted.asked += 1;
     let FindBounds { depth, entries, bytes, inline } = bounds;
     let stream = FindStream { top, bounds, current: None, totals: FindTotals::default() };
-    client.send(Request::Find(Tfind { target, depth, entries, bytes, inline }), Pending::Find(stream));
+    sender.send(Request::Find(Tfind { target, depth, entries, bytes, inline }), Pending::Find(stream));
     true
 }
 
 /// Asks for the contents of a small file that is listed in `dir`; tells which node it is, if that was possible.
 pub(super) fn contents(
-    client: &mut Client,
+    sender: &mut Sender<'_>,
     dir: TreeNodeId,
     entry: &DirEntry,
     known: Freshness,
 ) -> Option<TreeNodeId> {
-    let attributes = client.view.directories.attributes_freshness(&entry.stat, known.at);
-    let node = client.learn(&entry.stat, attributes);
-    client.view.names.link(dir, &entry.name, node);
+    let attributes = sender.view.directories.attributes_freshness(&entry.stat, known.at);
+    let node = sender.learn(&entry.stat, attributes);
+    sender.view.names.link(dir, &entry.name, node);
     // By its name: what is asked for by an open file's fd, and is not to be kept open, closes that.
-    let Ok(target) = client.view.target(node, None).map(|target| Target { fd: NOFD, ..target }) else {
-        client.view.names.evict_if_unused(node);
+    let Ok(target) = sender.view.target(node, None).map(|target| Target { fd: NOFD, ..target }) else {
+        sender.view.names.evict_if_unused(node);
         return None;
     };
-    client.view.names.hold(node);
-    client.view.prefetch.counted.asked += 1;
+    sender.view.names.hold(node);
+    sender.view.prefetch.counted.asked += 1;
     let mode = GetMode::STAT.and(GetMode::DATA).and(GetMode::WHOLE);
     let get = Tget { target, mode, nmsgs: 1, offset: 0, count: SMALL_BYTES_MAX };
-    client.send(Request::Get(get), Pending::Prefetch(Prefetching { node }));
+    sender.send(Request::Get(get), Pending::Prefetch(Prefetching { node }));
     Some(node)
 }
 
 /// Asks for the figures on behalf of a program that begins to walk: it is going to ask for them in the first directory that it comes
 /// to.
-pub(super) fn figures(client: &mut Client) {
-    let is_known = client.view.figures.is_some_and(|(_, at)| are_usable(&client.view, at));
-    if is_known || !client.view.mount.config.mode.takes_leases() || coming_figures(&client.requests).is_some()
+pub(super) fn figures(sender: &mut Sender<'_>) {
+    let is_known = sender.view.figures.is_some_and(|(_, at)| are_usable(sender.view, at));
+    if is_known || !sender.view.mount.config.mode.takes_leases() || coming_figures(sender.requests).is_some()
     {
         return;
     }
-    if let Ok(target) = client.view.target(ROOT, None) {
-        client.send(Request::Statfs(Tstatfs { target }), Pending::Statfs(Figures(None)));
+    if let Ok(target) = sender.view.target(ROOT, None) {
+        sender.send(Request::Statfs(Tstatfs { target }), Pending::Statfs(Figures(None)));
     }
 }
 

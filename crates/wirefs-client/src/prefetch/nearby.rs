@@ -2,9 +2,9 @@
 //! here and one there, each by what it found in the one before.
 
 use super::asking;
-use crate::core::Client;
 use crate::pending::FindBounds;
 use crate::policies::prefetch::contents::ENTRY_BYTES;
+use crate::sending::Sender;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use wirefs_cache::{Freshness, TreeNodeId};
@@ -26,7 +26,7 @@ const FILE_BYTES_MAX: u64 = 4096;
 const FILES_MAX: usize = 32;
 const FILES_BYTES_MAX: u64 = 64 * 1024;
 
-impl Client {
+impl Sender<'_> {
     /// Asks for a little of what is in the directories in this one, and in those, level by level.
     pub(super) fn fetch_nearby(&mut self, dir: TreeNodeId, room: u64) {
         let mut left = Left { files: FILES_MAX, bytes: room.min(FILES_BYTES_MAX), unknown: UNKNOWN_MAX };

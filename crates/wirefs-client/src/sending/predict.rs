@@ -6,9 +6,8 @@ mod names;
 mod open;
 mod rights;
 
-use crate::output::Outputs;
+use super::Sender;
 use crate::pending::{Confirming, Continuation, Pending};
-use crate::requests::Requests;
 use crate::steps::{Prediction, Step};
 use crate::view::View;
 use crate::view::unconfirmed::Unconfirmed;
@@ -35,14 +34,13 @@ struct Predicted {
 /// Issues a change whose reply is certain, and leaves the reply as a step; hands any other request back. Of several in one input the
 /// later ones wait for the server: what they would be predicted from does not have the first yet.
 pub(super) fn predict(
-    view: &mut View,
-    requests: &mut Requests,
-    outputs: &mut Outputs,
+    sender: &mut Sender<'_>,
     request: Request,
     pending: Pending,
 ) -> Option<(Request, Pending)> {
+    let (view, requests) = (&*sender.view, &*sender.requests);
     let is_possible = view.may_be_ahead(requests)
-        && !outputs.is_predicted()
+        && !sender.outputs.is_predicted()
         && !view.has_rivals(&request, made_in(&pending));
     let predicted = match (&request, &pending) {
         _ if !is_possible => None,
@@ -59,7 +57,7 @@ pub(super) fn predict(
         _ => None,
     };
     let Some(predicted) = predicted else { return Some((request, pending)) };
-    issue(view, requests, outputs, request, pending, predicted);
+    issue(sender, request, pending, predicted);
     None
 }
 
@@ -73,30 +71,25 @@ fn made_in(pending: &Pending) -> Option<TreeNodeId> {
     }
 }
 
-fn issue(
-    view: &mut View,
-    requests: &mut Requests,
-    outputs: &mut Outputs,
-    request: Request,
-    pending: Pending,
-    predicted: Predicted,
-) {
+fn issue(sender: &mut Sender<'_>, request: Request, pending: Pending, predicted: Predicted) {
     let request = as_sent(request);
     let (what, path) = (request.name(), path_of(&request));
-    let number = view.issue(requests, outputs, request, |number| Pending::Confirm(Confirming(number)));
+    let view = &mut *sender.view;
+    let number =
+        view.issue(sender.requests, sender.outputs, request, |number| Pending::Confirm(Confirming(number)));
     view.exclusive.unconfirmed.issued(0, predicted.inodes);
     for node in &predicted.nodes {
-        view.note_known(outputs, *node);
+        view.note_known(sender.outputs, *node);
         view.goes_ahead(*node);
     }
     let Predicted { reply, nodes, names, besides, .. } = predicted;
     let unconfirmed = Unconfirmed { nodes, names, makes: None, opens: None, path, what };
     view.exclusive.unconfirmed.unconfirmed.insert(number, unconfirmed);
     if let Some(node) = pending.counted_node() {
-        view.change_begins(requests, outputs, node, 0);
+        sender.change_begins(node, 0);
     }
     let prediction = Prediction { number, pending, reply, besides };
-    outputs.leave(Step::TakePredicted(Box::new(prediction)));
+    sender.outputs.leave(Step::TakePredicted(Box::new(prediction)));
 }
 
 /// The request of a predicted change: if the prediction is wrong, it must fail rather than do something else.

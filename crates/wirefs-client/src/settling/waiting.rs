@@ -20,7 +20,7 @@ impl Client {
             let Some((call, count)) = self.view.files.throttled.0.pop_front() else {
                 break;
             };
-            self.answer(call, Answer::Count(count));
+            self.answerer().answer(call, Answer::Count(count));
         }
         if self.view.files.is_writing(node) {
             return;
@@ -28,9 +28,9 @@ impl Client {
         for drained in std::mem::take(&mut self.view.files.contents(node).drained) {
             let result = match drained {
                 Drained::Flush { call, handle, owner } => flush::drained(self, call, node, handle, owner),
-                Drained::Fsync { call, handle } => commit::drained(self, call, handle),
+                Drained::Fsync { call, handle } => commit::drained(&mut self.answerer(), call, handle),
                 Drained::Seek { call, handle, offset, hole } => {
-                    seek::send(self, call, node, handle, offset, hole)
+                    seek::send(&mut self.sender(), call, node, handle, offset, hole)
                 }
                 Drained::Open(opening) => {
                     session::go_on(self, node, opening);
@@ -38,7 +38,7 @@ impl Client {
                 }
             };
             if let Err(errno) = result {
-                self.fail(drained.call(), errno);
+                self.answerer().fail(drained.call(), errno);
             }
         }
         self.view.drop_if_gone(node);
@@ -65,7 +65,7 @@ impl Client {
             }
         };
         if let (Some(call), Err(errno)) = (call, result) {
-            self.fail(call, errno);
+            self.answerer().fail(call, errno);
         }
     }
 
@@ -75,7 +75,7 @@ impl Client {
         let mut left = Vec::new();
         for joined in joined {
             if !self.calls.is_waiting(joined.call) {
-                self.fail(joined.call, Errno::Interrupted);
+                self.answerer().fail(joined.call, Errno::Interrupted);
             } else if all || self.view.is_known_node(joined.node) {
                 open::go_on(self, joined);
             } else {
@@ -97,7 +97,7 @@ pub(crate) fn serve_readers(client: &mut Client, node: TreeNodeId) {
             continue;
         }
         if let Some(answer) = fetch::try_read(&mut client.view, node, &reader) {
-            client.answer(reader.call, answer);
+            client.answerer().answer(reader.call, answer);
             continue;
         }
         let nothing_comes = fetch::next_gap(&client.view, node, reader.start, reader.end).is_some()
@@ -117,7 +117,8 @@ pub(crate) fn serve_readers(client: &mut Client, node: TreeNodeId) {
         // The reader queues before the request, which may fail at once.
         client.view.files.contents(node).readers.push(reader);
         if nothing_comes
-            && let Err(errno) = fetch::ask(client, node, reader.handle, (reader.start, reader.end), true)
+            && let Err(errno) =
+                fetch::ask(&mut client.sender(), node, reader.handle, (reader.start, reader.end), true)
         {
             client.view.files.contents(node).readers.retain(|other| other.call != reader.call);
             reader_failed(client, &reader, errno);
@@ -128,7 +129,7 @@ pub(crate) fn serve_readers(client: &mut Client, node: TreeNodeId) {
 /// Answers a read by one request of its own, ordered after own changes. Its data is not cached, since its version is unknown.
 fn reader_alone(client: &mut Client, node: TreeNodeId, reader: &Reader) {
     let count = u32::try_from(reader.end - reader.start).unwrap_or(u32::MAX);
-    let asked = read::exactly(client, reader.call, node, reader.handle, reader.start, count);
+    let asked = read::exactly(&mut client.sender(), reader.call, node, reader.handle, reader.start, count);
     if let Err(errno) = asked {
         reader_failed(client, reader, errno);
     }
@@ -156,5 +157,5 @@ pub(super) fn reader_failed(client: &mut Client, reader: &Reader, errno: Errno) 
         return session::failed(client, reader, errno);
     }
     let wanted = (reader.handle, reader.start, reader.end - reader.start);
-    as_opened::read_failed(client, reader.call, wanted, errno);
+    as_opened::read_failed(&mut client.answerer(), reader.call, wanted, errno);
 }
