@@ -1,20 +1,34 @@
-//! Answers to calls, and the undoing of answers that no caller takes any more.
+//! Answers to calls.
 
 use crate::call::{Answer, CallId, Invalidate};
-use crate::core::Client;
-use crate::operation::release;
-use crate::output::Output;
+use crate::kernel::CallsInProgress;
+use crate::output::{Output, Outputs};
+use crate::steps::Step;
+use crate::view::View;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::Errno;
 
-impl Client {
+/// The rooms of a function that answers calls, and sends no request.
+pub(crate) struct Answerer<'a> {
+    pub(crate) view: &'a mut View,
+    pub(crate) calls: &'a mut CallsInProgress,
+    pub(crate) outputs: &'a mut Outputs,
+}
+
+impl Answerer<'_> {
+    /// Answers a call. An answer whose caller is gone is undone.
     pub(crate) fn answer(&mut self, id: CallId, answer: Answer) {
-        self.view.changed_names(&mut self.calls, &mut self.outputs, id, !matches!(answer, Answer::Fail(_)));
+        self.view.changed_names(self.calls, self.outputs, id, !matches!(answer, Answer::Fail(_)));
         if self.calls.end(id) {
             self.outputs.push(Output::Answer(id, answer));
         } else {
-            self.undo_answer(id, answer);
+            self.outputs.leave(Step::Undo(id, answer));
         }
+    }
+
+    /// Answers a call with an error.
+    pub(crate) fn fail(&mut self, id: CallId, errno: Errno) {
+        self.answer(id, Answer::Fail(errno));
     }
 
     /// Answers; where set-id bits of `node` may have fallen, once the kernel has forgotten the mode that it knew.
@@ -25,46 +39,15 @@ impl Client {
         node: TreeNodeId,
         may_have_fallen: bool,
     ) {
-        if !may_have_fallen {
-            return self.answer(id, answer);
-        }
-        self.calls.answer_dropped(
-            &mut self.outputs,
-            Invalidate::Node { node, offset: -1, length: 0 },
-            id,
-            answer,
-        );
-    }
-
-    pub(crate) fn fail(&mut self, id: CallId, errno: Errno) {
-        self.answer(id, Answer::Fail(errno));
-    }
-
-    /// Undoes an answer whose caller is gone: releases the lookups and handles that it carries.
-    pub(crate) fn undo_answer(&mut self, call: CallId, answer: Answer) {
-        match answer {
-            Answer::Entry(entry) => self.view.forget_lookups(&self.calls, entry.node, 1),
-            Answer::Created(entry, handle, _) => {
-                release::unwanted(self, call, handle);
-                self.view.forget_lookups(&self.calls, entry.node, 1);
-            }
-            Answer::Opened(handle, _) => release::unwanted(self, call, handle),
-            Answer::Listing(listed) => {
-                for entry in listed.into_iter().filter_map(|listed| listed.entry) {
-                    self.view.forget_lookups(&self.calls, entry.node, 1);
-                }
-            }
-            Answer::Fail(_)
-            | Answer::Done
-            | Answer::NoEntry(_)
-            | Answer::Attr(..)
-            | Answer::Data(_)
-            | Answer::Size(_)
-            | Answer::Count(_)
-            | Answer::FsStat(_)
-            | Answer::Lock(_)
-            | Answer::ListingEnd
-            | Answer::Offset(_) => {}
+        if may_have_fallen {
+            self.calls.answer_dropped(
+                self.outputs,
+                Invalidate::Node { node, offset: -1, length: 0 },
+                id,
+                answer,
+            );
+        } else {
+            self.answer(id, answer);
         }
     }
 }

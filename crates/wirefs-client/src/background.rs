@@ -1,8 +1,4 @@
-//! Work that no call has asked for, and the prediction of replies.
+//! Work that no call has asked for.
 
-mod disk_cache;
 mod leases;
-pub(crate) mod predict;
-mod prefetch;
-mod synced;
 mod unconfirmed;

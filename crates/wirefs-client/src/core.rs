@@ -1,11 +1,12 @@
 //! The client: its rooms, and access to them.
 
+use crate::answering::Answerer;
 use crate::call::CallId;
 use crate::config::{Attachment, Config};
-use crate::counters::Counters;
 use crate::kernel::CallsInProgress;
-use crate::output::{Output, Outputs};
+use crate::output::Outputs;
 use crate::requests::Requests;
+use crate::sending::Sender;
 use crate::view::View;
 use wirefs_op::{FileId, Time};
 
@@ -14,7 +15,6 @@ use wirefs_op::{FileId, Time};
 pub struct Client {
     pub(crate) view: View,
     pub(crate) requests: Requests,
-    pub(crate) counters: Counters,
     pub(crate) calls: CallsInProgress,
     pub(crate) outputs: Outputs,
 }
@@ -29,7 +29,6 @@ impl Client {
         Client {
             view: View::new(config, attachment, now),
             requests,
-            counters: Counters::default(),
             calls: CallsInProgress::default(),
             outputs: Outputs::default(),
         }
@@ -56,8 +55,13 @@ impl Client {
         self.view.mount.attachment.root.id
     }
 
-    /// Hands out what is to be done, in order.
-    pub fn poll(&mut self) -> Option<Output> {
-        self.outputs.pop()
+    /// The rooms of a function that sends.
+    pub(crate) fn sender(&mut self) -> Sender<'_> {
+        Sender { view: &mut self.view, requests: &mut self.requests, outputs: &mut self.outputs }
+    }
+
+    /// The rooms of a function that answers.
+    pub(crate) fn answerer(&mut self) -> Answerer<'_> {
+        Answerer { view: &mut self.view, calls: &mut self.calls, outputs: &mut self.outputs }
     }
 }

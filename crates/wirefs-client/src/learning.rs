@@ -1,13 +1,12 @@
 //! Attributes that replies bring: of names, and of the contents that they vouch for.
 
 use crate::call::Invalidate;
-use crate::core::Client;
-use crate::operation::as_opened;
+use crate::sending::Sender;
 use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::{Stat, Time};
 
-impl Client {
-    /// As [`Client::learn`], of an object that was known when they were asked for.
+impl Sender<'_> {
+    /// As [`Sender::learn`], of an object that was known when they were asked for.
     pub(crate) fn refresh(&mut self, stat: &Stat, sent: Time) {
         let known = self.view.names.of_file(stat.id).and_then(|node| self.view.names.node(node));
         if known.is_some_and(|known| known.stat.kind == stat.kind) {
@@ -28,19 +27,10 @@ impl Client {
                     if self.view.files.may_kernel_have(node) {
                         self.outputs.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
                     }
-                    as_opened::outdated(self, node);
+                    self.outdated(node);
                 }
                 node
             }
         }
-    }
-
-    /// Counts a change of the node that is about to be sent: until its reply, statements of the server about the node may be
-    /// older or newer than the change.
-    pub(crate) fn change_begins(&mut self, node: TreeNodeId, bytes: u64) {
-        as_opened::outdated(self, node);
-        self.view.files.contents(node).appended = None;
-        self.view.files.write_sent(node, bytes);
-        self.view.names.hold(node);
     }
 }

@@ -27,8 +27,11 @@ mod core;
 mod learning;
 mod operation;
 mod policies;
+mod prefetch;
 mod replies;
 mod sending;
+mod settling;
+mod steps;
 mod timing;
 
 mod machine;

@@ -1,6 +1,7 @@
 //! The inputs of the machine: calls, messages from the server, and time.
 
 mod connections;
+mod disk_cache;
 mod recall;
 mod replay;
 
@@ -9,14 +10,17 @@ pub use replay::{Again, Redone};
 use crate::call::{Answer, Call, CallId, Caller};
 use crate::core::Client;
 use crate::operation::{self, stateless};
-use crate::output::DataKey;
+use crate::output::{DataKey, Output};
+use crate::pending::Pending;
 use crate::requests::{Outstanding, Requests};
 use crate::view::View;
 use bytes::Bytes;
 use std::time::Duration;
+use wirefs_cache::TreeNodeId;
 use wirefs_metrics::Cause;
 use wirefs_op::message::find::FindMode;
 use wirefs_op::message::get::GotMode;
+use wirefs_op::message::ping::Tping;
 use wirefs_op::wire::Malformed;
 use wirefs_op::{Errno, NOTAG, Reply, Request, Time};
 
@@ -39,13 +43,34 @@ impl View {
 }
 
 impl Client {
+    /// Hands out what is to be done, in order.
+    pub fn poll(&mut self) -> Option<Output> {
+        self.settle();
+        self.outputs.pop()
+    }
+
+    /// The mount is made: leases count from the first answer on, so that the first call need not wait for that; and where nothing
+    /// is known of the tree, its top comes along.
+    ///
+    /// # Cost
+    /// 1 round trip in the background, with leases. For the top at most 17 requests, one after the other, and 256
+    /// KiB.
+    pub fn greet(&mut self, now: Time) {
+        self.view.mount.now = now;
+        if !self.view.leases.are_agreed() || !self.requests.link.is_up() {
+            return;
+        }
+        self.sender().send(Request::Ping(Tping {}), Pending::IGNORE);
+        self.sender().ask_top();
+    }
+
     /// Takes a call. Its answer is among the outputs, now or after later inputs.
     ///
     /// # Cost
     /// 0 round trips for what may be believed; else as the operation's file says.
     pub fn call(&mut self, now: Time, id: CallId, caller: Caller, call: Call<'_>) {
         self.view.mount.now = now;
-        self.counters.calls += 1;
+        self.outputs.counters.calls += 1;
         self.requests.begin_input(self.view.mount.now, Cause::Queue, Some(id));
         if !matches!(call, Call::Forget { .. } | Call::Interrupt { .. }) {
             self.calls.begin(id);
@@ -61,6 +86,7 @@ impl Client {
             self.calls.change_names(id, dirs);
         }
         operation::start(self, id, caller, call);
+        self.settle();
         self.end_past_deadline(id);
         self.view.keep_within_bounds(&self.calls, &mut self.outputs);
     }
@@ -85,8 +111,8 @@ impl Client {
     }
 
     fn take_in(&mut self, over: Option<DataKey>, body: Bytes) -> Result<(), Malformed> {
-        self.counters.bytes_in += body.len() as u64 + 4;
-        self.counters.frames_in += 1;
+        self.outputs.counters.bytes_in += body.len() as u64 + 4;
+        self.outputs.counters.frames_in += 1;
         let (tag, reply) = Reply::decode(body)?;
         if let (NOTAG, Reply::Error(error), None) = (tag, &reply, over) {
             return Err(self.blamed(error));
@@ -142,12 +168,19 @@ impl Client {
         } else {
             self.reply_arrived(outstanding, reply, last);
         }
+        self.settle();
         self.outputs.put_answers_first(before);
-        self.view.go_on_behind(&mut self.requests, &mut self.counters, &mut self.outputs);
+        self.view.go_on_behind(&mut self.requests, &mut self.outputs);
         self.view.keep_read(&self.requests, &mut self.outputs);
-        self.view.send_waiting(&mut self.requests, &mut self.counters, &mut self.outputs);
+        self.view.send_waiting(&mut self.requests, &mut self.outputs);
         self.view.keep_within_bounds(&self.calls, &mut self.outputs);
         Ok(())
+    }
+
+    /// Notes that the readers of this directory at the time of [`Output::AwaitReaders`] have their answers.
+    pub fn readers_passed(&mut self, now: Time, dir: TreeNodeId, until: u64) {
+        self.view.mount.now = now;
+        self.view.files.stateless.passed(dir, until);
     }
 
     /// Lets time pass: deadlines, signs of life, what is too old to be kept.
@@ -165,6 +198,7 @@ impl Client {
         self.view.keep_within_bounds(&self.calls, &mut self.outputs);
         let slept = self.watch_link();
         self.watch_data(slept);
+        self.settle();
     }
 
     /// When [`Client::tick`] is due.
@@ -178,7 +212,7 @@ impl Client {
         let waits = self.calls.is_waiting(id);
         if waits {
             let changing = self.calls.changing(id);
-            self.answer(id, Answer::Fail(Errno::Interrupted));
+            self.answerer().answer(id, Answer::Fail(Errno::Interrupted));
             self.calls.abandon(id);
             if let Some(dirs) = changing {
                 self.calls.change_names(id, dirs);

@@ -1,7 +1,6 @@
 //! The operations: one file each, with its call, its request and its reply.
 
 pub(crate) mod access;
-pub(crate) mod affected;
 pub(crate) mod allocate;
 pub(crate) mod as_opened;
 pub(crate) mod attributes;
@@ -34,8 +33,8 @@ pub(crate) mod seek;
 pub(crate) mod session;
 pub(crate) mod stateless;
 pub(crate) mod statfs;
+mod synced;
 pub(crate) mod unstable;
-mod waiting;
 pub(crate) mod write;
 pub(crate) mod xattr;
 
@@ -51,9 +50,9 @@ pub(crate) fn start(client: &mut Client, id: CallId, caller: Caller, call: Call<
         client.view.names.used(node);
         client.view.reactivate(node);
     }
-    coalesce::before(client, &call);
+    coalesce::before(&mut client.sender(), &call);
     if let Err(errno) = try_start(client, id, caller, call) {
-        client.fail(id, errno);
+        client.answerer().fail(id, errno);
     }
 }
 
@@ -71,24 +70,26 @@ fn try_start(client: &mut Client, id: CallId, caller: Caller, call: Call<'_>) ->
         }
         Call::Readlink { node } => readlink::start(client, id, node),
         Call::Mknod { parent, name, mode, umask, rdev } => {
-            make::node(client, id, caller, parent, name, (mode, umask, rdev))
+            make::node(&mut client.sender(), id, caller, parent, name, (mode, umask, rdev))
         }
         Call::Mkdir { parent, name, mode, umask } => {
-            make::directory(client, id, caller, parent, name, (mode, umask))
+            make::directory(&mut client.sender(), id, caller, parent, name, (mode, umask))
         }
-        Call::Symlink { parent, name, target } => make::symlink(client, id, caller, parent, name, target),
+        Call::Symlink { parent, name, target } => {
+            make::symlink(&mut client.sender(), id, caller, parent, name, target)
+        }
         Call::Create { parent, name, mode, umask, how } => {
-            make::file(client, id, caller, parent, name, (mode, umask), how)
+            make::file(&mut client.sender(), id, caller, parent, name, (mode, umask), how)
         }
         Call::Tmpfile { parent, mode, umask, how } => {
-            make::nameless(client, id, caller, parent, (mode, umask), how)
+            make::nameless(&mut client.sender(), id, caller, parent, (mode, umask), how)
         }
-        Call::Unlink { parent, name } => remove::start(client, id, parent, name, false),
-        Call::Rmdir { parent, name } => remove::start(client, id, parent, name, true),
+        Call::Unlink { parent, name } => remove::start(&mut client.sender(), id, parent, name, false),
+        Call::Rmdir { parent, name } => remove::start(&mut client.sender(), id, parent, name, true),
         Call::Rename { parent, name, to_parent, to_name, flags } => {
-            rename::start(client, id, (parent, name), (to_parent, to_name), flags)
+            rename::start(&mut client.sender(), id, (parent, name), (to_parent, to_name), flags)
         }
-        Call::Link { node, parent, name } => link::start(client, id, node, parent, name),
+        Call::Link { node, parent, name } => link::start(&mut client.sender(), id, node, parent, name),
         Call::Open { node, how } => open::start(client, id, caller, node, how),
         Call::Read { node, handle, offset, count } => read::start(client, id, node, handle, offset, count),
         Call::Write { node, handle, offset, data, cached, kill_privileges } => {
@@ -115,17 +116,19 @@ fn try_start(client: &mut Client, id: CallId, caller: Caller, call: Call<'_>) ->
                 _ => list::read(client, node, handle, wanted),
             }
         }
-        Call::Releasedir { node, handle } => release::directory(client, id, node, handle),
+        Call::Releasedir { node, handle } => release::directory(&mut client.answerer(), id, node, handle),
         Call::Fsyncdir { node, handle: _, data_only } => commit::directory(client, id, node, data_only),
-        Call::Syncfs { node } => commit::filesystem(client, id, node),
+        Call::Syncfs { node } => commit::filesystem(&mut client.sender(), id, node),
         Call::Statfs { node } => statfs::start(client, id, node),
         Call::Setxattr { node, name, value, flags, kill_sgid } => {
-            xattr::set(client, id, node, name, value, (flags, kill_sgid))
+            xattr::set(&mut client.sender(), id, node, name, value, (flags, kill_sgid))
         }
-        Call::Getxattr { node, name, size_max } => xattr::read(client, id, node, name, size_max),
+        Call::Getxattr { node, name, size_max } => {
+            xattr::read(&mut client.sender(), id, node, name, size_max)
+        }
         Call::Listxattr { node, size_max } => xattr::list(client, id, node, size_max),
-        Call::Removexattr { node, name } => xattr::remove(client, id, node, name),
-        Call::Access { node, mask } => access::start(client, id, caller, node, mask),
+        Call::Removexattr { node, name } => xattr::remove(&mut client.sender(), id, node, name),
+        Call::Access { node, mask } => access::start(&mut client.answerer(), id, caller, node, mask),
         Call::Getlk { node, handle, owner, family, range } => {
             lock::test(client, id, node, handle, LockWanted { owner, family, range });
             Ok(())
@@ -139,7 +142,7 @@ fn try_start(client: &mut Client, id: CallId, caller: Caller, call: Call<'_>) ->
         }
         Call::Lseek { node, handle, offset, whence } => seek::start(client, id, node, handle, offset, whence),
         Call::CopyRange { from, from_handle, from_offset, to, to_handle, to_offset, length } => copy::start(
-            client,
+            &mut client.sender(),
             id,
             caller,
             (from, from_handle, from_offset),

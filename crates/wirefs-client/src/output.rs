@@ -1,6 +1,8 @@
 //! Actions for the driver, in the order in which it must execute them.
 
 use crate::call::{Answer, CallId, Invalidate};
+use crate::counters::Counters;
+use crate::steps::Step;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use wirefs_cache::{CachePiece, TreeNodeId};
@@ -103,13 +105,17 @@ pub enum Output {
     Blamed(String),
 }
 
-/// The queue of actions.
+/// The queue of actions for the driver, that of steps for the client itself, and the counts of all that came and went.
 #[derive(Debug, Default)]
-pub(crate) struct Outputs(VecDeque<Output>);
+pub(crate) struct Outputs {
+    queue: VecDeque<Output>,
+    steps: VecDeque<Step>,
+    pub(crate) counters: Counters,
+}
 
 impl Outputs {
     pub(crate) fn push(&mut self, output: Output) {
-        self.0.push_back(output);
+        self.queue.push_back(output);
     }
 
     pub(crate) fn invalidate(&mut self, what: Invalidate) {
@@ -122,20 +128,34 @@ impl Outputs {
     }
 
     pub(crate) fn pop(&mut self) -> Option<Output> {
-        self.0.pop_front()
+        self.queue.pop_front()
+    }
+
+    /// Leaves a step to be executed before the input ends.
+    pub(crate) fn leave(&mut self, step: Step) {
+        self.steps.push_back(step);
+    }
+
+    pub(crate) fn next_step(&mut self) -> Option<Step> {
+        self.steps.pop_front()
+    }
+
+    /// Whether a predicted reply is still to be taken in.
+    pub(crate) fn is_predicted(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::TakePredicted(_)))
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        self.queue.len()
     }
 
     /// Moves the answers among the outputs from `begin` on before the invalidations. The kernel discards attributes that arrive
     /// behind an invalidation (`fuse_change_attributes` in fs/fuse/inode.c): a read that had asked for the size would then stop
     /// at the former end of the file.
     pub(crate) fn put_answers_first(&mut self, begin: usize) {
-        let new = self.0.split_off(begin.min(self.0.len()));
+        let new = self.queue.split_off(begin.min(self.queue.len()));
         let (answers, rest): (Vec<Output>, Vec<Output>) =
             new.into_iter().partition(|output| matches!(output, Output::Answer(..)));
-        self.0.extend(answers.into_iter().chain(rest));
+        self.queue.extend(answers.into_iter().chain(rest));
     }
 }

@@ -1,5 +1,6 @@
 //! Policies: rules over the view, by which data is used, kept, shown and invalidated.
 
+pub(crate) mod affected;
 mod bounds;
 mod connections;
 mod contended;

@@ -116,7 +116,7 @@ impl Client {
     /// The status at this moment.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
-            counters: self.counters.clone(),
+            counters: self.outputs.counters.clone(),
             link: self.requests.link.state,
             losses: self.requests.link.losses,
             data_connections: self.requests.data.open(),

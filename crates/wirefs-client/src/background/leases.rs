@@ -26,7 +26,7 @@ impl Client {
         let is_due = holder.renewal_at().is_some_and(|at| now >= at);
         self.view.empty(&mut self.outputs);
         if is_due && self.view.leases.holds_any && self.requests.link.is_up() {
-            self.send(Request::Ping(Tping {}), Pending::IGNORE);
+            self.sender().send(Request::Ping(Tping {}), Pending::IGNORE);
         }
     }
 }

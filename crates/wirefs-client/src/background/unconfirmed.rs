@@ -36,9 +36,9 @@ impl Client {
                 (false, Some(told.serial));
             self.view.exclusive.rollback.forget();
             self.end_delegations();
-            self.view.share(&mut self.requests, &mut self.counters, &mut self.outputs);
+            self.view.share(&mut self.requests, &mut self.outputs);
         }
-        self.view.send_waiting(&mut self.requests, &mut self.counters, &mut self.outputs);
+        self.view.send_waiting(&mut self.requests, &mut self.outputs);
     }
 
     /// Asks for the room on the server's disk, if the figures are old.
@@ -60,7 +60,7 @@ impl Client {
         {
             self.view.exclusive.unconfirmed.asks_room = true;
             let target = Target::at(TreePath::root());
-            self.send(Request::Statfs(Tstatfs { target }), Pending::Room(RoomAsking));
+            self.sender().send(Request::Statfs(Tstatfs { target }), Pending::Room(RoomAsking));
         }
     }
 }
@@ -89,7 +89,7 @@ impl Client {
         (durable.asked, durable.is_due, durable.asked_at) = (true, false, self.view.mount.now);
         durable.is_urgent = false;
         let target = Target::at(TreePath::root());
-        self.send(
+        self.sender().send(
             Request::Commit(Tcommit { target, scope: CommitScope::Filesystem }),
             Pending::Durable(Syncing(next)),
         );

@@ -3,9 +3,9 @@
 use crate::call::{Answer, CallId};
 use crate::config::Attachment;
 use crate::core::Client;
-use crate::operation::{lookup, unstable};
+use crate::operation::{lookup, unstable, write};
 use crate::output::{DataKey, Output};
-use crate::pending::Pending;
+use crate::pending::{Continuation, Pending};
 use crate::requests::Outstanding;
 use crate::requests::connection::{LinkState, SILENCE_BEFORE_HANG_UP, SILENCE_BEFORE_PING};
 use std::time::Duration;
@@ -84,7 +84,7 @@ impl Client {
         self.requests.retain_waiting(
             |pending| !matches!(pending, Pending::Close(closing) if !resumed || files.is_used(closing.fd)),
         );
-        let goes_ahead = is_lost && unstable::send_again(self);
+        let goes_ahead = is_lost && unstable::send_again(&mut self.sender());
         let is_blamed = std::mem::take(&mut self.requests.link.is_blamed);
         let knows_changes = !is_blamed && knows_ledger;
         for given_up in self.requests.attached(attachment.ledger, knows_changes) {
@@ -102,7 +102,7 @@ impl Client {
         self.requests.allow_data_connections(attachment.data_connections);
         self.view.mount.attachment = attachment;
         self.view.prefetch.attached();
-        self.view.send_waiting(&mut self.requests, &mut self.counters, &mut self.outputs);
+        self.view.send_waiting(&mut self.requests, &mut self.outputs);
     }
 
     /// Whether there is a connection, and since when.
@@ -129,6 +129,26 @@ impl Client {
         }
     }
 
+    /// The caller of this call got a signal that asks it to end: where only a server that is away or silent keeps it waiting, it waits no
+    /// longer.
+    pub fn asked_to_end(&mut self, now: Time, call: CallId) {
+        self.view.mount.now = now;
+        if !self.calls.is_waiting(call) || !self.is_unresponsive(now) {
+            return;
+        }
+        if matches!(self.requests.link.state, LinkState::Up(_)) {
+            let is_change = |pending: &Pending| pending.change_of() == Some(call);
+            if self.requests.any(is_change) {
+                return;
+            }
+        }
+        while let Some(pending) = self.requests.take_waiting(|pending| pending.change_of() == Some(call)) {
+            self.request_lost(pending, Errno::Interrupted);
+        }
+        write::end_throttled(&mut self.answerer(), call);
+        self.abandon(now, call);
+    }
+
     /// Watches the first connection. Returns how long the machine slept.
     pub(crate) fn watch_link(&mut self) -> Duration {
         let slept = self.requests.link.ticked(self.view.mount.now);
@@ -153,7 +173,7 @@ impl Client {
             self.outputs.push(Output::HangUp);
         } else if silence >= SILENCE_BEFORE_PING && !self.requests.link.pinged {
             self.requests.link.pinged = true;
-            self.send(Request::Ping(Tping {}), Pending::IGNORE);
+            self.sender().send(Request::Ping(Tping {}), Pending::IGNORE);
         }
     }
 
@@ -163,7 +183,7 @@ impl Client {
             self.request_lost(pending, Errno::HostDown);
         }
         for call in self.calls.waiting().collect::<Vec<_>>() {
-            self.fail(call, Errno::HostDown);
+            self.answerer().fail(call, Errno::HostDown);
         }
     }
 
@@ -185,7 +205,7 @@ impl Client {
             && self.calls.is_waiting(call)
             && !self.view.disk_cache.is_loading()
         {
-            self.fail(call, Errno::HostDown);
+            self.answerer().fail(call, Errno::HostDown);
         }
     }
 
@@ -195,7 +215,7 @@ impl Client {
         self.view.mount.now = now;
         let is_wanted = self.requests.data_opened(now, key);
         if is_wanted {
-            self.view.send_waiting(&mut self.requests, &mut self.counters, &mut self.outputs);
+            self.view.send_waiting(&mut self.requests, &mut self.outputs);
         }
         is_wanted
     }
@@ -207,7 +227,7 @@ impl Client {
         for pending in given_up {
             self.request_lost(pending, Errno::Io);
         }
-        self.view.send_waiting(&mut self.requests, &mut self.counters, &mut self.outputs);
+        self.view.send_waiting(&mut self.requests, &mut self.outputs);
     }
 
     /// Notes the number of network paths to the server. Large reads use all of them, over one connection each.

@@ -52,7 +52,7 @@ impl Client {
         let nodes: Vec<TreeNodeId> =
             recall.items.iter().filter_map(|item| self.view.meant_by(item)).collect();
         if recall.serial & OWN_CHANGE == 0 {
-            lock::changed_at_server(self, &nodes);
+            lock::changed_at_server(&mut self.sender(), &nodes);
         }
         self.view.forget_in_kernel(&mut self.outputs, forgotten);
         let wanted = if recall.items.is_empty() {
@@ -63,7 +63,7 @@ impl Client {
         let wanted: BTreeSet<TreeNodeId> = wanted.into_iter().collect();
         let asked = wanted.into_iter().filter(|node| self.asks_fd(*node, serial)).count();
         if asked == 0 {
-            self.view.answer_recall(&mut self.counters, &mut self.outputs, forgetting);
+            self.view.answer_recall(&mut self.outputs, forgetting);
         } else {
             self.view.leases.waiting.insert(serial, (forgetting, asked));
         }
@@ -75,7 +75,7 @@ impl Client {
         if self.view.leases.waiting.len() >= WAITING_MAX || self.view.files.fd_for(node, None) != NOFD {
             return false;
         }
-        if !self.view.leases.acquiring.contains_key(&node) && !handles::outlive(self, node) {
+        if !self.view.leases.acquiring.contains_key(&node) && !handles::outlive(&mut self.sender(), node) {
             return false;
         }
         if self.view.exclusive.unconfirmed.is_any() || !self.requests.are_all_sent() {

@@ -146,7 +146,7 @@ impl Client {
             self.reply_arrived(outstanding, reply, true);
         }
         self.view.exclusive.unconfirmed.server_clock = server_clock;
-        self.view.go_on_behind(&mut self.requests, &mut self.counters, &mut self.outputs);
+        self.view.go_on_behind(&mut self.requests, &mut self.outputs);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Access: asked only where the server alone checks permissions, as the user whose files they are.
 
+use crate::answering::Answerer;
 use crate::call::{Answer, CallId, Caller};
-use crate::core::Client;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::{Errno, Stat};
 
@@ -11,20 +11,20 @@ use wirefs_op::{Errno, Stat};
 /// # Cost
 /// 0 round trips.
 pub(crate) fn start(
-    client: &mut Client,
+    answerer: &mut Answerer<'_>,
     call: CallId,
     caller: Caller,
     node: TreeNodeId,
     mask: u32,
 ) -> Result<(), Errno> {
-    let known = client.view.names.node(node).ok_or(Errno::Stale)?;
-    let stat = client.view.present(&known.stat);
-    if client.view.mount.attachment.read_only && mask & 2 != 0 {
+    let known = answerer.view.names.node(node).ok_or(Errno::Stale)?;
+    let stat = answerer.view.present(&known.stat);
+    if answerer.view.mount.attachment.read_only && mask & 2 != 0 {
         return Err(Errno::ReadOnly);
     }
-    let is_root = caller.uid == 0 || client.view.mount.attachment.uid == 0;
+    let is_root = caller.uid == 0 || answerer.view.mount.attachment.uid == 0;
     if is_root || rights(&stat, caller) & mask == mask {
-        client.answer(call, Answer::Done);
+        answerer.answer(call, Answer::Done);
         return Ok(());
     }
     Err(Errno::AccessDenied)

@@ -1,10 +1,12 @@
 //! Getattr and setattr.
 
+use crate::answering::Answerer;
 use crate::call::{Answer, CallId, Handle, Invalidate};
 use crate::core::Client;
 use crate::operation::as_opened;
 use crate::output::Outputs;
 use crate::pending::{Getting, Pending, Setting};
+use crate::steps::Step;
 use crate::view::View;
 use std::time::Duration;
 use wirefs_cache::{Freshness, ROOT, TreeNodeId};
@@ -29,16 +31,16 @@ pub(crate) fn get(
     if (is_own || client.view.is_fresh(node))
         && let Some((stat, ttl)) = client.view.shown_attr(node)
     {
-        client.counters.name_hits += 1;
-        client.answer(call, Answer::Attr(stat, ttl));
+        client.outputs.counters.name_hits += 1;
+        client.answerer().answer(call, Answer::Attr(stat, ttl));
         return Ok(());
     }
-    client.counters.name_misses += 1;
+    client.outputs.counters.name_misses += 1;
     let target = match client.view.target(node, handle) {
         Ok(target) => target,
         Err(errno) => {
-            if of_removed_directory(client, call, node).is_none() {
-                as_opened::attributes_failed(client, call, node, errno);
+            if of_removed_directory(&mut client.answerer(), call, node).is_none() {
+                as_opened::attributes_failed(&mut client.answerer(), call, node, errno);
             }
             return Ok(());
         }
@@ -48,38 +50,38 @@ pub(crate) fn get(
         .and_if(keep, GetMode::MORE)
         .and_if(client.view.files.is_writing(node), GetMode::ORDERED);
     let get = Tget { target, mode, nmsgs: 1, offset: 0, count: 0 };
-    client.send(Request::Get(get), Pending::Getattr(Getting { call, node }));
+    client.sender().send(Request::Get(get), Pending::Getattr(Getting { call, node }));
     Ok(())
 }
 
 /// A directory that was removed here, and that a program still has open, has no fd at the server to ask by; nothing can
 /// change it any more.
-fn of_removed_directory(client: &mut Client, call: CallId, node: TreeNodeId) -> Option<()> {
-    let known = client
+fn of_removed_directory(answerer: &mut Answerer<'_>, call: CallId, node: TreeNodeId) -> Option<()> {
+    let known = answerer
         .view
         .names
         .node(node)
         .filter(|known| known.stat.kind == Kind::Directory && !known.is_named())?;
-    let stat = client.view.present(&Stat { nlink: 0, ..known.stat });
-    client.answer(call, Answer::Attr(stat, Duration::ZERO));
+    let stat = answerer.view.present(&Stat { nlink: 0, ..known.stat });
+    answerer.answer(call, Answer::Attr(stat, Duration::ZERO));
     Some(())
 }
 
-pub(crate) fn not_got(client: &mut Client, getting: Getting, errno: Errno) {
+pub(crate) fn not_got(answerer: &mut Answerer<'_>, getting: Getting, errno: Errno) {
     let Getting { call, node } = getting;
-    let errno = gone(&mut client.view, &mut client.outputs, node, errno);
-    as_opened::attributes_failed(client, call, node, errno);
+    let errno = gone(answerer.view, answerer.outputs, node, errno);
+    as_opened::attributes_failed(answerer, call, node, errno);
 }
 
 pub(crate) fn got(client: &mut Client, getting: Getting, sent: Time, got: Rget) {
     let Getting { call, node } = getting;
     let Some(stat) = got.stat else {
-        return client.fail(call, Errno::Protocol);
+        return client.answerer().fail(call, Errno::Protocol);
     };
     if client.view.names.node(node).is_some_and(|known| known.stat.id != stat.id) {
-        return client.fail(call, Errno::Protocol);
+        return client.answerer().fail(call, Errno::Protocol);
     }
-    client.refresh(&stat, sent);
+    client.sender().refresh(&stat, sent);
     let told = client.view.known(&stat, sent);
     // An own change that was sent later and answered earlier left newer ones, of which these may know nothing.
     let newer = client.view.names.node(node).filter(|_| client.view.files.is_known_since(node, sent));
@@ -90,7 +92,7 @@ pub(crate) fn got(client: &mut Client, getting: Getting, sent: Time, got: Rget) 
     let overtaken = client.view.names.node(node).is_none_or(|known| sent < known.changed_at);
     let known = known.filter(|_| !overtaken && !client.view.files.is_writing(node));
     let ttl = known.map_or(Duration::ZERO, |known| client.view.coherency().ttl(known));
-    client.answer(call, Answer::Attr(shown, ttl));
+    client.answerer().answer(call, Answer::Attr(shown, ttl));
 }
 
 /// # Cost
@@ -109,7 +111,7 @@ pub(crate) fn set(
         && !asked.is_empty()
         && let Some((stat, ttl)) = client.view.shown_attr(node)
     {
-        client.answer(call, Answer::Attr(stat, ttl));
+        client.answerer().answer(call, Answer::Attr(stat, ttl));
         return Ok(());
     }
     let target = client.view.target(node, handle)?;
@@ -123,33 +125,33 @@ pub(crate) fn set(
         offset: 0,
         data: Data::default(),
     };
-    client.send(Request::Put(put), Pending::Setattr(Setting { call, node, size: set.size }));
+    client.sender().send(Request::Put(put), Pending::Setattr(Setting { call, node, size: set.size }));
     Ok(())
 }
 
-pub(crate) fn was_set(client: &mut Client, setting: Setting, sent: Time, put: Rput) {
+pub(crate) fn was_set(answerer: &mut Answerer<'_>, setting: Setting, sent: Time, put: Rput) {
     let Setting { call, node, size } = setting;
-    client.view.files.write_answered(node, 0);
+    answerer.view.files.write_answered(node, 0);
     if let Some(size) = size {
-        client.view.files.truncate_contents(node, size);
-        let before = client
+        answerer.view.files.truncate_contents(node, size);
+        let before = answerer
             .view
             .names
             .node(node)
-            .filter(|_| client.view.exclusive.unconfirmed.is_predicted)
+            .filter(|_| answerer.view.exclusive.unconfirmed.is_predicted)
             .map(|known| known.stat.size);
-        if let Some(before) = before.filter(|_| client.view.mount.config.mode.fetch.is_cached()) {
-            client.view.files.remember_hole(node, before, size);
+        if let Some(before) = before.filter(|_| answerer.view.mount.config.mode.fetch.is_cached()) {
+            answerer.view.files.remember_hole(node, before, size);
         }
     }
     let foreign =
-        took_effect(&mut client.view, &mut client.outputs, node, Some(put.before), put.stat.as_ref(), sent);
+        took_effect(answerer.view, answerer.outputs, node, Some(put.before), put.stat.as_ref(), sent);
     if let Some(stat) = put.stat.as_ref().filter(|_| size.is_none()) {
-        client.view.files.rebase(node, put.before, stat);
+        answerer.view.files.rebase(node, put.before, stat);
     }
     // The kernel takes what it is told here for newer than what it was told to forget since: it is told nothing for long.
-    let is_promised = client.view.leases.are_agreed();
-    let shown = client
+    let is_promised = answerer.view.leases.are_agreed();
+    let shown = answerer
         .view
         .shown_attr(node)
         .map(|(stat, ttl)| (stat, if is_promised { Duration::ZERO } else { ttl }));
@@ -157,18 +159,18 @@ pub(crate) fn was_set(client: &mut Client, setting: Setting, sent: Time, put: Rp
         // Nor does it compare its pages with this: they go first.
         Some((stat, ttl)) if foreign && stat.kind == Kind::File => {
             let pages = Invalidate::Node { node, offset: 0, length: 0 };
-            client.calls.answer_dropped(&mut client.outputs, pages, call, Answer::Attr(stat, ttl));
+            answerer.calls.answer_dropped(answerer.outputs, pages, call, Answer::Attr(stat, ttl));
         }
-        Some((stat, ttl)) => client.answer(call, Answer::Attr(stat, ttl)),
-        None => client.fail(call, Errno::Stale),
+        Some((stat, ttl)) => answerer.answer(call, Answer::Attr(stat, ttl)),
+        None => answerer.fail(call, Errno::Stale),
     }
-    client.change_ended(node);
+    answerer.outputs.leave(Step::ChangeEnded(node));
 }
 
-pub(crate) fn not_set(client: &mut Client, setting: Setting, errno: Errno) {
-    client.view.files.write_answered(setting.node, 0);
-    fail_gone(client, setting.call, setting.node, errno);
-    client.change_ended(setting.node);
+pub(crate) fn not_set(answerer: &mut Answerer<'_>, setting: Setting, errno: Errno) {
+    answerer.view.files.write_answered(setting.node, 0);
+    fail_gone(answerer, setting.call, setting.node, errno);
+    answerer.outputs.leave(Step::ChangeEnded(setting.node));
 }
 
 /// Takes in the attributes of `node` after an own change. `before` is the version before the change, according to the reply; without
@@ -287,7 +289,7 @@ pub(crate) fn gone_above(view: &mut View, outputs: &mut Outputs, dir: TreeNodeId
 }
 
 /// Answers a call whose node is gone.
-pub(crate) fn fail_gone(client: &mut Client, call: CallId, node: TreeNodeId, errno: Errno) {
-    let errno = gone(&mut client.view, &mut client.outputs, node, errno);
-    client.fail(call, errno);
+pub(crate) fn fail_gone(answerer: &mut Answerer<'_>, call: CallId, node: TreeNodeId, errno: Errno) {
+    let errno = gone(answerer.view, answerer.outputs, node, errno);
+    answerer.fail(call, errno);
 }

@@ -2,11 +2,10 @@
 //! (PROTOCOL.md, "Barriers"). Nobody waits for one.
 
 use crate::call::Handle;
-use crate::core::Client;
-use crate::counters::Counters;
 use crate::output::{Lane, Outputs};
 use crate::pending::{Barrier, Pending};
 use crate::requests::Requests;
+use crate::sending::Sender;
 use crate::view::View;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::put::{PutMode, Tput};
@@ -19,16 +18,16 @@ use wirefs_op::{Errno, NOTAG, Request, SetStat};
 /// # Cost
 /// 0 round trips. At the server, all changes behind it wait for its disk.
 pub(crate) fn send(
-    client: &mut Client,
+    sender: &mut Sender<'_>,
     (node, handle): (TreeNodeId, Option<Handle>),
     (journal, database): (TreeNodeId, TreeNodeId),
 ) -> Result<(), Errno> {
-    let target = client.view.target(node, handle)?;
+    let target = sender.view.target(node, handle)?;
     let mode = PutMode::SYNC.and_if(target.fd != NOFD, PutMode::MORE);
     let (set, data) = (SetStat::default(), Data::default());
     let put = Tput { target, mode, create: None, set, offset: 0, data };
-    client.view.exclusive.unconfirmed.issued(0, 0);
-    client.send(Request::Put(put), Pending::Barrier(Barrier { journal, database }));
+    sender.view.exclusive.unconfirmed.issued(0, 0);
+    sender.send(Request::Put(put), Pending::Barrier(Barrier { journal, database }));
     Ok(())
 }
 
@@ -40,14 +39,13 @@ pub(crate) fn finish(view: &mut View) {
 pub(crate) fn failed(
     view: &mut View,
     requests: &mut Requests,
-    counters: &mut Counters,
     outputs: &mut Outputs,
     barrier: Barrier,
     errno: Errno,
 ) {
     view.exclusive.unconfirmed.answered();
     if let Some(heard) = requests.barrier_failed().filter(|_| requests.link.is_up()) {
-        view.transmit(requests, counters, outputs, heard.encode(NOTAG), Lane::Changes);
+        view.transmit(requests, outputs, heard.encode(NOTAG), Lane::Changes);
     }
     for node in [barrier.journal, barrier.database] {
         if let Some(path) = view.names.path(node) {

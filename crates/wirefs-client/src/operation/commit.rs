@@ -1,5 +1,6 @@
 //! Fsync of files and directories, syncfs.
 
+use crate::answering::Answerer;
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
 use crate::kernel::CallsInProgress;
@@ -7,6 +8,7 @@ use crate::operation::{barrier, coalesce, session, unstable};
 use crate::output::Outputs;
 use crate::pending::{Committing, Pending};
 use crate::requests::Requests;
+use crate::sending::Sender;
 use crate::view::View;
 use crate::view::files::Drained;
 use crate::view::publications::AfterPublishing;
@@ -24,18 +26,18 @@ pub(crate) fn file(
     handle: Handle,
     data_only: bool,
 ) -> Result<(), Errno> {
-    if session::publish(client, node, handle, AfterPublishing::Fsync { call }) {
+    if session::publish(&mut client.sender(), node, handle, AfterPublishing::Fsync { call }) {
         return Ok(());
     }
     if is_answered_here(&client.view, &client.requests) {
         return here(&mut client.view, &mut client.calls, &mut client.outputs, call, Some(handle));
     }
     if let Some(database) = client.view.orders_for(&client.requests, node) {
-        barrier::send(client, (node, Some(handle)), (node, database))?;
+        barrier::send(&mut client.sender(), (node, Some(handle)), (node, database))?;
         return here(&mut client.view, &mut client.calls, &mut client.outputs, call, Some(handle));
     }
     let scope = if data_only { CommitScope::Data } else { CommitScope::File };
-    send(client, call, node, Some(handle), scope)?;
+    send(&mut client.sender(), call, node, Some(handle), scope)?;
     client.sync_directory_of(node);
     Ok(())
 }
@@ -76,65 +78,65 @@ pub(crate) fn directory(
         return Ok(());
     }
     let scope = if data_only { CommitScope::Data } else { CommitScope::File };
-    send(client, call, node, None, scope)
+    send(&mut client.sender(), call, node, None, scope)
 }
 
 /// Brings a directory to the server's disk.
-pub(crate) fn of_directory(client: &mut Client, node: TreeNodeId, number: u64) -> Result<(), Errno> {
-    let commit = Tcommit { target: client.view.target(node, None)?, scope: CommitScope::File };
+pub(crate) fn of_directory(sender: &mut Sender<'_>, node: TreeNodeId, number: u64) -> Result<(), Errno> {
+    let commit = Tcommit { target: sender.view.target(node, None)?, scope: CommitScope::File };
     let committing = Committing { synced: Some(number), ..Committing::of(node) };
-    client.send(Request::Commit(commit), Pending::Commit(committing));
+    sender.send(Request::Commit(commit), Pending::Commit(committing));
     Ok(())
 }
 
-pub(crate) fn filesystem(client: &mut Client, call: CallId, _node: TreeNodeId) -> Result<(), Errno> {
-    send(client, call, ROOT, None, CommitScope::Filesystem)
+pub(crate) fn filesystem(sender: &mut Sender<'_>, call: CallId, _node: TreeNodeId) -> Result<(), Errno> {
+    send(sender, call, ROOT, None, CommitScope::Filesystem)
 }
 
 fn send(
-    client: &mut Client,
+    sender: &mut Sender<'_>,
     call: CallId,
     node: TreeNodeId,
     handle: Option<Handle>,
     scope: CommitScope,
 ) -> Result<(), Errno> {
-    let target = client.view.target(node, handle)?;
+    let target = sender.view.target(node, handle)?;
     let commit = Tcommit { target, scope };
     let is_all = scope == CommitScope::Filesystem;
-    let below = client.requests.is_numbered().then(|| client.requests.next_number());
+    let below = sender.requests.is_numbered().then(|| sender.requests.next_number());
     let committing = Committing { call: Some(call), handle, below, is_all, ..Committing::of(node) };
-    client.send(Request::Commit(commit), Pending::Commit(committing));
+    sender.send(Request::Commit(commit), Pending::Commit(committing));
     Ok(())
 }
 
 /// A close that waits for the server's disk.
 pub(crate) fn closing(
-    client: &mut Client,
+    sender: &mut Sender<'_>,
     call: CallId,
     node: TreeNodeId,
     handle: Handle,
 ) -> Result<(), Errno> {
-    let target = client.view.target(node, Some(handle))?;
+    let target = sender.view.target(node, Some(handle))?;
     let commit = Tcommit { target, scope: CommitScope::Data };
     let committing =
         Committing { call: Some(call), handle: Some(handle), closes: true, ..Committing::of(node) };
-    client.send(Request::Commit(commit), Pending::Commit(committing));
+    sender.send(Request::Commit(commit), Pending::Commit(committing));
     Ok(())
 }
 
 /// Syncs a file to the server's disk in the background.
-pub(crate) fn ahead(client: &mut Client, node: TreeNodeId) {
-    let Ok(target) = client.view.target(node, None) else { return };
+pub(crate) fn ahead(sender: &mut Sender<'_>, node: TreeNodeId) {
+    let Ok(target) = sender.view.target(node, None) else { return };
     let commit = Tcommit { target, scope: CommitScope::Data };
     let committing = Committing::of(node);
-    client.send(Request::Commit(commit), Pending::Commit(committing));
+    sender.send(Request::Commit(commit), Pending::Commit(committing));
 }
 
 pub(crate) fn finish(client: &mut Client, committing: Committing, order: u64, committed: Rcommit) {
     let Committing { call, node, handle, closes, below, is_all, synced } = committing;
     let is_same = committed.boot == client.view.mount.attachment.boot;
     if let Some(number) = synced {
-        return client.directory_synced(number, if is_same { Ok(()) } else { Err(Errno::Io) });
+        return client.answerer().directory_synced(number, if is_same { Ok(()) } else { Err(Errno::Io) });
     }
     if is_same && client.view.files.known(node).is_some() {
         unstable::committed(&mut client.view, node, order);
@@ -146,44 +148,44 @@ pub(crate) fn finish(client: &mut Client, committing: Committing, order: u64, co
     }
     let Some(call) = call else { return };
     if !is_same {
-        return client.fail(call, Errno::Io);
+        return client.answerer().fail(call, Errno::Io);
     }
     let Some(handle) = handle else {
-        return client.answer(call, Answer::Done);
+        return client.answerer().answer(call, Answer::Done);
     };
     if closes {
         client.view.files.contents(node).uncommitted = client.view.files.is_writing(node);
         let error = client.view.files.error(handle);
-        return client.answer(call, error.map_or(Answer::Done, Answer::Fail));
+        return client.answerer().answer(call, error.map_or(Answer::Done, Answer::Fail));
     }
     if client.view.files.is_writing(node) {
         client.view.files.contents(node).drained.push(Drained::Fsync { call, handle });
-        return coalesce::send(client, node);
+        return coalesce::send(&mut client.sender(), node);
     }
     client.view.files.contents(node).uncommitted = false;
-    if let Err(errno) = drained(client, call, handle) {
-        client.fail(call, errno);
+    if let Err(errno) = drained(&mut client.answerer(), call, handle) {
+        client.answerer().fail(call, errno);
     }
 }
 
-pub(crate) fn failed(client: &mut Client, committing: Committing, errno: Errno) {
+pub(crate) fn failed(answerer: &mut Answerer<'_>, committing: Committing, errno: Errno) {
     if let Some(call) = committing.call {
-        client.fail(call, errno);
+        answerer.fail(call, errno);
     }
     if let Some(number) = committing.synced {
-        client.directory_synced(number, Err(errno));
+        answerer.directory_synced(number, Err(errno));
     }
 }
 
 /// The commit is done and all writes are answered: only an error of one of them is left to tell, to a caller that still waits.
-pub(crate) fn drained(client: &mut Client, call: CallId, handle: Handle) -> Result<(), Errno> {
-    if !client.calls.is_waiting(call) {
+pub(crate) fn drained(answerer: &mut Answerer<'_>, call: CallId, handle: Handle) -> Result<(), Errno> {
+    if !answerer.calls.is_waiting(call) {
         return Ok(());
     }
-    match client.view.files.take_error(handle) {
+    match answerer.view.files.take_error(handle) {
         Some(errno) => Err(errno),
         None => {
-            client.answer(call, Answer::Done);
+            answerer.answer(call, Answer::Done);
             Ok(())
         }
     }

@@ -1,9 +1,10 @@
 //! The reply to an unconfirmed change: the server's attributes count again, or the prediction was wrong.
 
 use crate::call::Invalidate;
-use crate::core::Client;
 use crate::operation::{attributes, handles};
 use crate::output::Outputs;
+use crate::sending::Sender;
+use crate::steps::Step;
 use crate::view::View;
 use crate::view::unconfirmed::Unconfirmed;
 use wirefs_cache::{Freshness, TreeNodeId};
@@ -11,23 +12,23 @@ use wirefs_op::message::put::Rput;
 use wirefs_op::{Errno, Reply, Request, Stat, Time};
 
 /// Confirms a change.
-pub(crate) fn finish(client: &mut Client, number: u64, sent: Time, request: &Request, reply: &Reply) {
-    let Some(unconfirmed) = client.view.exclusive.unconfirmed.unconfirmed.remove(&number) else { return };
-    client.view.exclusive.unconfirmed.answered();
-    let written = answered(&mut client.view, &unconfirmed);
+pub(crate) fn finish(sender: &mut Sender<'_>, number: u64, sent: Time, request: &Request, reply: &Reply) {
+    let Some(unconfirmed) = sender.view.exclusive.unconfirmed.unconfirmed.remove(&number) else { return };
+    sender.view.exclusive.unconfirmed.answered();
+    let written = answered(sender.view, &unconfirmed);
     if let (Some(made), Reply::Put(put)) = (unconfirmed.makes, reply) {
         if let Some(stat) = &put.stat {
-            client.view.identified(made.node, stat);
+            sender.view.identified(made.node, stat);
         }
         match made.handle {
-            Some(handle) => handles::take_fd(client, handle, put.stat.map(|stat| stat.id), put.fd),
-            None => handles::give_back(client, put.stat.map(|stat| stat.id), put.fd, true),
+            Some(handle) => handles::take_fd(sender, handle, put.stat.map(|stat| stat.id), put.fd),
+            None => handles::give_back(sender, put.stat.map(|stat| stat.id), put.fd, true),
         }
     }
     if let (Some(opened), Reply::Put(put)) = (unconfirmed.opens, reply) {
-        handles::take_written(client, opened, put.fd);
+        handles::take_written(sender, opened, put.fd);
     }
-    let stats_by_node = stats_by_node(&client.view, &unconfirmed, request, reply);
+    let stats_by_node = stats_by_node(sender.view, &unconfirmed, request, reply);
     for node in written {
         let stat =
             stats_by_node.iter().find(|(stats_by_node, _)| *stats_by_node == node).map(|(_, stat)| stat);
@@ -35,8 +36,8 @@ pub(crate) fn finish(client: &mut Client, number: u64, sent: Time, request: &Req
             Reply::Put(put) if unconfirmed.makes.is_none() => Some(put.before),
             _ => None,
         };
-        caught_up(&mut client.view, &mut client.outputs, node, before, stat, sent);
-        client.change_ended(node);
+        caught_up(sender.view, sender.outputs, node, before, stat, sent);
+        sender.outputs.leave(Step::ChangeEnded(node));
     }
 }
 
@@ -115,37 +116,37 @@ fn caught_up(
 
 /// Undoes an unconfirmed change that the server rejected, or whose outcome is unknown. Its program learns of it only through an open
 /// file.
-pub(crate) fn failed(client: &mut Client, number: u64, errno: Errno) {
-    let Some(unconfirmed) = client.view.exclusive.unconfirmed.unconfirmed.remove(&number) else { return };
-    client.view.exclusive.unconfirmed.answered();
-    client.view.note_late(unconfirmed.what, unconfirmed.path.clone(), errno);
-    let nodes = answered(&mut client.view, &unconfirmed);
+pub(crate) fn failed(sender: &mut Sender<'_>, number: u64, errno: Errno) {
+    let Some(unconfirmed) = sender.view.exclusive.unconfirmed.unconfirmed.remove(&number) else { return };
+    sender.view.exclusive.unconfirmed.answered();
+    sender.view.note_late(unconfirmed.what, unconfirmed.path.clone(), errno);
+    let nodes = answered(sender.view, &unconfirmed);
     if let Some((node, _)) = unconfirmed.opens {
-        client.view.files.write_failed(node, errno);
+        sender.view.files.write_failed(node, errno);
     }
     if let Some(made) = unconfirmed.makes {
-        for (parent, name) in client.view.names.links(made.node) {
-            client.view.names.unlink(parent, &name);
-            client.view.directories.invalidate_name(parent, &name);
-            client.view.invalidate_listing(&mut client.outputs, parent);
-            client.view.invalidate_name(&mut client.outputs, parent, name);
+        for (parent, name) in sender.view.names.links(made.node) {
+            sender.view.names.unlink(parent, &name);
+            sender.view.directories.invalidate_name(parent, &name);
+            sender.view.invalidate_listing(sender.outputs, parent);
+            sender.view.invalidate_name(sender.outputs, parent, name);
         }
     }
     for (parent, name) in unconfirmed.names {
-        client.view.directories.invalidate_name(parent, &name);
-        client.view.invalidate_listing(&mut client.outputs, parent);
-        client.view.names.remove_negative(parent, &name);
-        client.view.invalidate_name(&mut client.outputs, parent, name);
+        sender.view.directories.invalidate_name(parent, &name);
+        sender.view.invalidate_listing(sender.outputs, parent);
+        sender.view.names.remove_negative(parent, &name);
+        sender.view.invalidate_name(sender.outputs, parent, name);
     }
-    let now = client.view.mount.now;
+    let now = sender.view.mount.now;
     for node in nodes {
-        client.view.files.write_failed(node, errno);
-        client.view.files.invalidate_contents(node);
-        client.view.names.changed(node, None, Freshness::since(now), now);
-        if let Some(id) = client.view.names.node(node).map(|known| known.stat.id) {
-            client.view.directories.outdate(id, now);
+        sender.view.files.write_failed(node, errno);
+        sender.view.files.invalidate_contents(node);
+        sender.view.names.changed(node, None, Freshness::since(now), now);
+        if let Some(id) = sender.view.names.node(node).map(|known| known.stat.id) {
+            sender.view.directories.outdate(id, now);
         }
-        client.outputs.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
-        client.change_ended(node);
+        sender.outputs.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
+        sender.outputs.leave(Step::ChangeEnded(node));
     }
 }

@@ -9,6 +9,7 @@ use crate::core::Client;
 use crate::operation::{attributes, remove};
 use crate::output::Outputs;
 use crate::pending::{Pending, ReplacedFile, ReplacedStep};
+use crate::sending::Sender;
 use crate::view::View;
 use crate::view::conflicts::{NAMES_MAX, Rmdir, name_of, numbered};
 use crate::view::files::Base;
@@ -24,18 +25,18 @@ use wirefs_op::{Errno, Kind, Request, Stat, Time, Timestamp};
 /// # Cost
 /// 2 requests.
 pub(crate) fn start(
-    client: &mut Client,
+    sender: &mut Sender<'_>,
     dir: TreeNodeId,
     (temporary, name): (Vec<u8>, Vec<u8>),
     base: Option<Base>,
 ) {
-    let Ok(path) = client.view.entry_path(dir, &temporary) else { return };
+    let Ok(path) = sender.view.entry_path(dir, &temporary) else { return };
     let target = Target { path, fd: NOFD, id: None };
     let get = Tget { target, mode: GetMode::STAT, nmsgs: 1, offset: 0, count: 0 };
-    *client.view.files.copies.replaced.under_way.entry(dir).or_default() += 1;
+    *sender.view.files.copies.replaced.under_way.entry(dir).or_default() += 1;
     let conflict_copies =
         ReplacedFile { dir, temporary, name, base, step: ReplacedStep::Look, kept_as: Vec::new(), tries: 0 };
-    client.send(Request::Get(get), Pending::Replaced(conflict_copies));
+    sender.send(Request::Get(get), Pending::Replaced(conflict_copies));
 }
 
 /// This is what was replaced.
@@ -50,7 +51,9 @@ fn remove(client: &mut Client, conflict_copies: ReplacedFile) {
         return end(client, conflict_copies.dir);
     };
     let conflict_copies = ReplacedFile { step: ReplacedStep::Remove, ..conflict_copies };
-    client.send(Request::Remove(Tremove { place, directory: false }), Pending::Replaced(conflict_copies));
+    client
+        .sender()
+        .send(Request::Remove(Tremove { place, directory: false }), Pending::Replaced(conflict_copies));
 }
 
 pub(crate) fn removed(client: &mut Client, conflict_copies: ReplacedFile, sent: Time, removed: Rremove) {
@@ -84,7 +87,7 @@ fn keep_as(client: &mut Client, conflict_copies: ReplacedFile) {
     match (from, to) {
         (Ok(from), Ok(to)) => {
             let rename = Trename { from, to, flags: NOREPLACE };
-            client.send(Request::Rename(rename), Pending::Replaced(conflict_copies));
+            client.sender().send(Request::Rename(rename), Pending::Replaced(conflict_copies));
         }
         // The directory is gone from where it was; what was replaced is in it, under the name that it has.
         _ => tell(client, conflict_copies.dir, &conflict_copies.temporary),
@@ -147,8 +150,8 @@ fn end(client: &mut Client, dir: TreeNodeId) {
     let (ready, waiting): (Vec<_>, Vec<_>) = rmdirs.into_iter().partition(|rmdir| rmdir.dir == dir);
     client.view.files.copies.replaced.rmdirs = waiting;
     for Rmdir { call, parent, name, .. } in ready {
-        if let Err(errno) = remove::start(client, call, parent, &name, true) {
-            client.fail(call, errno);
+        if let Err(errno) = remove::start(&mut client.sender(), call, parent, &name, true) {
+            client.answerer().fail(call, errno);
         }
     }
 }

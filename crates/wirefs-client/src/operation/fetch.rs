@@ -1,10 +1,11 @@
 //! Fetching contents for readers, and ahead of them.
 
 use crate::call::{Answer, Handle};
-use crate::core::Client;
 use crate::operation::{attributes, handles};
 use crate::pending::{Fetching, Pending};
 use crate::requests::Requests;
+use crate::sending::Sender;
+use crate::steps::Step;
 use crate::view::View;
 use crate::view::files::{Reader, ServerHandle};
 use std::time::Duration;
@@ -33,7 +34,7 @@ const FOLLOWING_BYTES_MAX: u64 = 2 * DATA_BYTES_MAX as u64;
 /// Asks for what is unknown of `start..end` and not being fetched already. With nothing unknown, and `validate`, asks
 /// for the attributes alone.
 pub(crate) fn ask(
-    client: &mut Client,
+    sender: &mut Sender<'_>,
     node: TreeNodeId,
     handle: Handle,
     (start, end): (u64, u64),
@@ -41,12 +42,12 @@ pub(crate) fn ask(
 ) -> Result<(), Errno> {
     let mut at = start;
     let mut asked = false;
-    while let Some((from, to)) = next_gap(&client.view, node, at, end) {
+    while let Some((from, to)) = next_gap(sender.view, node, at, end) {
         let to = to.min(from.saturating_add(REQUEST_BYTES_MAX));
-        at = match client.view.load_ahead(&mut client.outputs, node, handle, from, to) {
+        at = match sender.view.load_ahead(sender.outputs, node, handle, from, to) {
             Some(to) => to,
             None => {
-                send(client, node, Some(handle), from, to)?;
+                send(sender, node, Some(handle), from, to)?;
                 to
             }
         };
@@ -54,9 +55,9 @@ pub(crate) fn ask(
     }
     // Requests in progress bring the attributes too.
     let known =
-        client.view.files.known(node).is_some_and(|contents| contents.ranges.first_gap(start, end).is_none());
+        sender.view.files.known(node).is_some_and(|contents| contents.ranges.first_gap(start, end).is_none());
     if validate && !asked && known {
-        send(client, node, Some(handle), start, start)?;
+        send(sender, node, Some(handle), start, start)?;
     }
     Ok(())
 }
@@ -73,22 +74,22 @@ pub(crate) fn first_bytes(view: &View, requests: &Requests, node: TreeNodeId) ->
 
 /// A file is being opened to be read, and the reply brings it up to `first`. Asks for what is behind that of the first block, and of all
 /// that is behind this one where it is little: so a sequential reader does not wait for it.
-pub(crate) fn follow_opening(client: &mut Client, node: TreeNodeId, first: u64) {
-    let size = client.view.names.node(node).map_or(0, |known| known.stat.size);
+pub(crate) fn follow_opening(sender: &mut Sender<'_>, node: TreeNodeId, first: u64) {
+    let size = sender.view.names.node(node).map_or(0, |known| known.stat.size);
     let block = OPENING_BYTES_MAX;
     let goes_on =
-        size > block && size - block <= FOLLOWING_BYTES_MAX && !client.view.may_be_stored(node, block);
+        size > block && size - block <= FOLLOWING_BYTES_MAX && !sender.view.may_be_stored(node, block);
     // To the end of a block, so that a read that goes past the end of the file waits for the same.
     let end = if goes_on { size.next_multiple_of(block) } else { block };
     if first < end.min(size) {
-        client.view.files.contents(node);
+        sender.view.files.contents(node);
     }
     let mut at = first;
     while at < end.min(size) {
         let cut = if at < KERNEL_READ_BYTES { KERNEL_READ_BYTES } else { end };
-        if let Some((from, to)) = next_gap(&client.view, node, at, cut).filter(|(from, _)| *from < size) {
+        if let Some((from, to)) = next_gap(sender.view, node, at, cut).filter(|(from, _)| *from < size) {
             // Where it cannot be asked for, the open cannot either.
-            let _asked = send(client, node, None, from, to);
+            let _asked = send(sender, node, None, from, to);
         }
         at = cut;
     }
@@ -100,36 +101,36 @@ pub(crate) fn next_gap(view: &View, node: TreeNodeId, start: u64, end: u64) -> O
 }
 
 fn send(
-    client: &mut Client,
+    sender: &mut Sender<'_>,
     node: TreeNodeId,
     handle: Option<Handle>,
     start: u64,
     end: u64,
 ) -> Result<(), Errno> {
-    let target = client.view.target(node, handle)?;
-    let open = handle.and_then(|handle| client.view.files.open(handle));
+    let target = sender.view.target(node, handle)?;
+    let open = handle.and_then(|handle| sender.view.files.open(handle));
     let asks_fd = open.is_some_and(|open| open.server == ServerHandle::None) && start < end;
     let keep = asks_fd || target.fd != NOFD;
     let mode = GetMode::STAT
         .and_if(start < end, GetMode::DATA)
         .and_if(keep, GetMode::MORE)
-        .and_if(client.view.files.is_writing(node), GetMode::ORDERED);
-    let open = handle.filter(|_| asks_fd).and_then(|handle| client.view.files.open_mut(handle));
+        .and_if(sender.view.files.is_writing(node), GetMode::ORDERED);
+    let open = handle.filter(|_| asks_fd).and_then(|handle| sender.view.files.open_mut(handle));
     if let Some(open) = open {
         open.server.request();
     }
-    let contents = client.view.files.contents(node);
+    let contents = sender.view.files.contents(node);
     let epoch = contents.epoch;
     contents.fetching.push((start, end, epoch));
-    client.view.names.hold(node);
+    sender.view.names.hold(node);
     let get = Tget { target, mode, nmsgs: 0, offset: start, count: (end - start) as u32 };
     let fetching = Fetching { node, handle, start, end, at: start, epoch, opens: asks_fd, is_known: false };
-    client.send(Request::Get(get), Pending::Fetch(fetching));
+    sender.send(Request::Get(get), Pending::Fetch(fetching));
     Ok(())
 }
 
 pub(crate) fn finish(
-    client: &mut Client,
+    sender: &mut Sender<'_>,
     tag: Tag,
     mut fetching: Fetching,
     sent: Time,
@@ -138,35 +139,34 @@ pub(crate) fn finish(
 ) {
     let node = fetching.node;
     if let Some(stat) = got.stat {
-        client.refresh(&stat, sent);
-        fetching.is_known = client.view.files.is_of(node, stat.version);
+        sender.refresh(&stat, sent);
+        fetching.is_known = sender.view.files.is_of(node, stat.version);
     }
     let len = got.data.0.len() as u64;
     if fetching.at.saturating_add(len) > fetching.end {
         return if last {
-            failed(client, fetching, Errno::Protocol)
+            failed(sender, fetching, Errno::Protocol)
         };
     }
-    let epoch = client.view.files.contents(node).epoch;
+    let epoch = sender.view.files.contents(node).epoch;
     if got.mode.has(GotMode::DATA) && fetching.epoch == epoch && fetching.is_known {
-        client.view.files.remember_read(node, fetching.at, &got.data.0);
+        sender.view.files.remember_read(node, fetching.at, &got.data.0);
     }
     fetching.at += len;
     if let Some(handle) = fetching.handle.filter(|_| fetching.opens && got.fd != NOFD) {
         fetching.opens = false;
-        let id = client.view.names.node(node).map(|known| known.stat.id);
-        handles::take_fd(client, handle, id, got.fd);
+        let id = sender.view.names.node(node).map(|known| known.stat.id);
+        handles::take_fd(sender, handle, id, got.fd);
     }
     if last {
         if !got.mode.has(GotMode::MORE) && fetching.at < fetching.end {
-            ends_at(&mut client.view, node, fetching.at, fetching.epoch, sent);
+            ends_at(sender.view, node, fetching.at, fetching.epoch, sent);
         }
-        done(&mut client.view, &fetching);
-    } else if let Some(pending) = client.requests.pending_mut(tag) {
+        done(sender.view, &fetching);
+    } else if let Some(pending) = sender.requests.pending_mut(tag) {
         *pending = Pending::Fetch(fetching);
     }
-    client.serve_readers(node);
-    client.view.drop_if_gone(node);
+    sender.outputs.leave(Step::ServeReaders(node));
 }
 
 /// The file turned out to end at `at`.
@@ -194,23 +194,22 @@ fn done(view: &mut View, fetching: &Fetching) {
     view.names.release(fetching.node);
 }
 
-pub(crate) fn failed(client: &mut Client, fetching: Fetching, errno: Errno) {
+pub(crate) fn failed(sender: &mut Sender<'_>, fetching: Fetching, errno: Errno) {
     let node = fetching.node;
-    done(&mut client.view, &fetching);
-    let readers = std::mem::take(&mut client.view.files.contents(node).readers);
+    done(sender.view, &fetching);
+    let readers = std::mem::take(&mut sender.view.files.contents(node).readers);
     // What was asked for along with an opening may still be reached by what that opened.
     let is_readers = fetching.handle.is_some();
     let (hit, rest): (Vec<Reader>, Vec<Reader>) = readers.into_iter().partition(|reader| {
         let overlaps = reader.start < fetching.end.max(fetching.start + 1) && fetching.start < reader.end;
         reader.opens.is_some() || is_readers && overlaps
     });
-    client.view.files.contents(node).readers = rest;
-    let errno = attributes::gone(&mut client.view, &mut client.outputs, node, errno);
+    sender.view.files.contents(node).readers = rest;
+    let errno = attributes::gone(sender.view, sender.outputs, node, errno);
     for reader in hit {
-        client.reader_failed(&reader, errno);
+        sender.outputs.leave(Step::FailReader(reader, errno));
     }
-    client.serve_readers(node);
-    client.view.drop_if_gone(node);
+    sender.outputs.leave(Step::ServeReaders(node));
 }
 
 /// The data for a read, if all of it is known and was valid when the read began, or later.

@@ -2,27 +2,16 @@
 
 use crate::core::Client;
 use crate::operation::{list, lookup};
-use crate::pending::{ArrivingListing, FindBounds, FindStream, FindTotals, Pending};
+use crate::pending::{ArrivingListing, FindStream, Pending};
+use crate::sending::Sender;
+use crate::steps::Step;
+use crate::view::View;
 use std::collections::BTreeMap;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::find_listing::{FindDirectory, FindEntry, FindReader, FindRecord};
-use wirefs_op::message::find::{FindMode, Rfind, Tfind};
+use wirefs_op::message::find::{FindMode, Rfind};
 use wirefs_op::message::flush::Tflush;
 use wirefs_op::{DirEntry, Errno, Kind, Request, Stat, Tag, Time, TreePath};
-
-/// Requests a stream in the background. Returns whether that was possible.
-///
-/// # Cost
-/// 1 round trip and as many bytes as the bounds say.
-pub(crate) fn ask(client: &mut Client, top: TreeNodeId, bounds: FindBounds) -> bool {
-    let Ok(target) = client.view.target(top, None) else { return false };
-    client.view.names.hold(top);
-    client.view.prefetch.counted.asked += 1;
-    let FindBounds { depth, entries, bytes, inline } = bounds;
-    let stream = FindStream { top, bounds, current: None, totals: FindTotals::default() };
-    client.send(Request::Find(Tfind { target, depth, entries, bytes, inline }), Pending::Find(stream));
-    true
-}
 
 pub(crate) fn finish(
     client: &mut Client,
@@ -45,9 +34,9 @@ pub(crate) fn finish(
             // More than was asked for, or nonsense: no more of it.
             Ok(FindRecord::Entry(_)) | Err(_) => {
                 if !last {
-                    client.send(Request::Flush(Tflush { oldtag: tag }), Pending::IGNORE);
+                    client.sender().send(Request::Flush(Tflush { oldtag: tag }), Pending::IGNORE);
                 }
-                return ended(client, stream);
+                return ended(&mut client.sender(), stream);
             }
         }
     }
@@ -56,15 +45,15 @@ pub(crate) fn finish(
         complete(client, &mut stream, sent);
     }
     if stream.bounds.depth > 0 {
-        client.directories_came();
+        client.sender().directories_came();
     }
     // One stream may bring more of them than may be kept.
     client.view.drop_unused();
     if last {
         stream.totals.is_whole = !found.mode.has(FindMode::MORE);
-        ended(client, stream);
+        ended(&mut client.sender(), stream);
     } else {
-        client.serve_joined(stream.top, false);
+        client.outputs.leave(Step::ServeJoined(stream.top, false));
         if let Some(pending) = client.requests.pending_mut(tag) {
             *pending = Pending::Find(stream);
         }
@@ -83,7 +72,7 @@ fn begin(client: &mut Client, stream: &mut FindStream, sent: Time, record: FindD
         return;
     }
     complete(client, stream, sent);
-    let node = if begins { node_at(client, stream.top, &path, &stat, sent) } else { None };
+    let node = if begins { node_at(&mut client.sender(), stream.top, &path, &stat, sent) } else { None };
     if let Some(node) = node {
         client.view.names.hold(node);
     }
@@ -116,7 +105,7 @@ fn complete(client: &mut Client, stream: &mut FindStream, sent: Time) {
     let known = client.view.known_object(stat.id, stat.leased, sent);
     for (index, contents) in contents {
         if let Some(entry) = entries.get(index) {
-            take_contents(client, node, entry, contents, sent);
+            take_contents(&mut client.sender(), node, entry, contents, sent);
         }
     }
     if is_whole && ends {
@@ -138,87 +127,89 @@ fn complete(client: &mut Client, stream: &mut FindStream, sent: Time) {
 
 /// The node of a directory in the stream, new if there is none. `None` if the cached name is newer.
 fn node_at(
-    client: &mut Client,
+    sender: &mut Sender<'_>,
     top: TreeNodeId,
     path: &TreePath,
     stat: &Stat,
     sent: Time,
 ) -> Option<TreeNodeId> {
-    let is_it = |client: &Client, node: TreeNodeId| {
-        client
-            .view
-            .names
-            .node(node)
-            .is_some_and(|known| known.stat.id == stat.id && known.stat.kind == stat.kind)
+    let is_it = |view: &View, node: TreeNodeId| {
+        view.names.node(node).is_some_and(|known| known.stat.id == stat.id && known.stat.kind == stat.kind)
     };
     if stat.kind != Kind::Directory {
         return None;
     }
     let Some((above, name)) = path.split_last() else {
-        client.refresh(stat, sent);
-        return Some(top).filter(|top| is_it(client, *top));
+        sender.refresh(stat, sent);
+        return Some(top).filter(|top| is_it(sender.view, *top));
     };
-    if let Some(node) = client.view.names.of_file(stat.id) {
-        client.refresh(stat, sent);
-        return Some(node).filter(|node| is_it(client, *node));
+    if let Some(node) = sender.view.names.of_file(stat.id) {
+        sender.refresh(stat, sent);
+        return Some(node).filter(|node| is_it(sender.view, *node));
     }
-    let parent = above.names().try_fold(top, |at, name| client.view.names.child(at, name))?;
-    node_of(client, parent, name, stat, sent)
+    let parent = above.names().try_fold(top, |at, name| sender.view.names.child(at, name))?;
+    node_of(sender, parent, name, stat, sent)
 }
 
 /// The node of this name, new if there is none. `None` if the cached name is newer.
 pub(crate) fn node_of(
-    client: &mut Client,
+    sender: &mut Sender<'_>,
     parent: TreeNodeId,
     name: &[u8],
     stat: &Stat,
     sent: Time,
 ) -> Option<TreeNodeId> {
-    let is_old = client.view.names.node(parent).is_none_or(|parent| sent <= parent.changed_at)
-        || client.view.directories.is_changed_since(parent, name, sent)
-        || client.view.is_name_taken_back(parent, name, sent);
-    let other = client.view.names.child(parent, name).and_then(|child| client.view.names.node(child));
+    let is_old = sender.view.names.node(parent).is_none_or(|parent| sent <= parent.changed_at)
+        || sender.view.directories.is_changed_since(parent, name, sent)
+        || sender.view.is_name_taken_back(parent, name, sent);
+    let other = sender.view.names.child(parent, name).and_then(|child| sender.view.names.node(child));
     if is_old || other.is_some_and(|other| other.stat.id != stat.id) {
         return None;
     }
-    let known = client.view.known(stat, sent);
-    let node = client.learn(stat, known);
-    client.view.names.link(parent, name, node);
+    let known = sender.view.known(stat, sent);
+    let node = sender.learn(stat, known);
+    sender.view.names.link(parent, name, node);
     Some(node)
 }
 
-fn take_contents(client: &mut Client, dir: TreeNodeId, entry: &DirEntry, contents: bytes::Bytes, sent: Time) {
+fn take_contents(
+    sender: &mut Sender<'_>,
+    dir: TreeNodeId,
+    entry: &DirEntry,
+    contents: bytes::Bytes,
+    sent: Time,
+) {
     let DirEntry { name, stat, .. } = entry;
-    let is_known = client.view.is_wholly_known(stat.id);
+    let is_known = sender.view.is_wholly_known(stat.id);
     let bytes = contents.len() as u64;
     if is_known {
-        return client.view.fetched_known(bytes);
+        return sender.view.fetched_known(bytes);
     }
-    let Some(node) = node_of(client, dir, name, stat, sent) else { return client.view.fetched_known(bytes) };
-    let known = client.view.known(stat, sent);
-    let is_taken = lookup::remember(&mut client.view, &client.requests, node, stat, &contents, known);
-    client.view.fetched_file(node, bytes, !is_taken);
+    let Some(node) = node_of(sender, dir, name, stat, sent) else { return sender.view.fetched_known(bytes) };
+    let known = sender.view.known(stat, sent);
+    let is_taken = lookup::remember(sender.view, sender.requests, node, stat, &contents, known);
+    sender.view.fetched_file(node, bytes, !is_taken);
     if !is_taken {
-        client.view.names.evict_if_unused(node);
-        client.view.drop_if_gone(node);
+        sender.view.names.evict_if_unused(node);
+        sender.view.drop_if_gone(node);
     }
 }
 
 /// Ends a stream, and releases the nodes that it held.
-fn ended(client: &mut Client, mut stream: FindStream) {
+fn ended(sender: &mut Sender<'_>, mut stream: FindStream) {
     if let Some(node) = stream.current.take().and_then(|current| current.node) {
-        client.view.names.release(node);
-        client.view.drop_if_gone(node);
+        sender.view.names.release(node);
+        sender.view.drop_if_gone(node);
     }
-    client.stream_ended(stream.top, stream.totals);
-    client.contents_came(stream.top);
-    client.view.names.release(stream.top);
-    client.view.drop_if_gone(stream.top);
+    sender.stream_ended(stream.top, stream.totals);
+    sender.contents_came(stream.top);
+    sender.view.names.release(stream.top);
+    sender.view.drop_if_gone(stream.top);
 }
 
-pub(crate) fn failed(client: &mut Client, stream: FindStream, errno: Errno) {
+pub(crate) fn failed(sender: &mut Sender<'_>, stream: FindStream, errno: Errno) {
     if errno == Errno::NotImplemented {
-        client.view.prefetch.refused();
+        sender.view.prefetch.refused();
     }
-    ended(client, stream);
+    ended(sender, stream);
 }

@@ -18,7 +18,7 @@ pub(crate) fn start(
     handle: Handle,
     owner: u64,
 ) -> Result<(), Errno> {
-    if session::publish(client, node, handle, AfterPublishing::Flush { call, owner }) {
+    if session::publish(&mut client.sender(), node, handle, AfterPublishing::Flush { call, owner }) {
         return Ok(());
     }
     if client.view.files.is_writing(node) && !client.view.closes_ahead(&client.requests, node) {
@@ -45,14 +45,14 @@ pub(crate) fn drained(
         None if client.view.mount.config.mode.publish.is_committed()
             && client.view.files.contents(node).uncommitted =>
         {
-            commit::closing(client, call, node, handle)
+            commit::closing(&mut client.sender(), call, node, handle)
         }
         None if client.view.files.is_writing(node) => {
             client.view.answer_journaled(&mut client.calls, &mut client.outputs, call, Answer::Done);
             Ok(())
         }
         None => {
-            client.answer(call, Answer::Done);
+            client.answerer().answer(call, Answer::Done);
             Ok(())
         }
     }

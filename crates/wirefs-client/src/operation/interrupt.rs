@@ -11,11 +11,12 @@
 
 use crate::call::CallId;
 use crate::core::Client;
-use crate::operation::{lock, write};
-use crate::pending::{Continuation, Pending, Withdrawing};
-use crate::requests::connection::LinkState;
+use crate::operation::lock;
+use crate::pending::{Pending, Withdrawing};
+use crate::sending::Sender;
+use crate::steps::Step;
 use wirefs_op::message::flush::Tflush;
-use wirefs_op::{Errno, Request, Tag, Time};
+use wirefs_op::{Errno, Request, Tag};
 
 pub(crate) fn start(client: &mut Client, call: CallId) {
     let waits = |pending: &Pending| matches!(pending, Pending::Lock(locking) if locking.call == call);
@@ -27,29 +28,7 @@ pub(crate) fn start(client: &mut Client, call: CallId) {
         _ => false,
     };
     if withdrawn {
-        client.send(Request::Flush(Tflush { oldtag }), Pending::Withdraw(Withdrawing(oldtag)));
-    }
-}
-
-impl Client {
-    /// The caller of this call got a signal that asks it to end: where only a server that is away or silent keeps it waiting, it waits no
-    /// longer.
-    pub fn asked_to_end(&mut self, now: Time, call: CallId) {
-        self.view.mount.now = now;
-        if !self.calls.is_waiting(call) || !self.is_unresponsive(now) {
-            return;
-        }
-        if matches!(self.requests.link.state, LinkState::Up(_)) {
-            let is_change = |pending: &Pending| pending.change_of() == Some(call);
-            if self.requests.any(is_change) {
-                return;
-            }
-        }
-        while let Some(pending) = self.requests.take_waiting(|pending| pending.change_of() == Some(call)) {
-            self.request_lost(pending, Errno::Interrupted);
-        }
-        write::end_throttled(self, call);
-        self.abandon(now, call);
+        client.sender().send(Request::Flush(Tflush { oldtag }), Pending::Withdraw(Withdrawing(oldtag)));
     }
 }
 
@@ -59,12 +38,12 @@ fn not_sent(client: &mut Client, call: CallId) {
     if let Some(Pending::Lock(locking)) = client.requests.take_waiting(waits) {
         return lock::given_up(client, locking);
     }
-    lock::withdraw(client, call);
+    lock::withdraw(&mut client.answerer(), call);
 }
 
 /// The server will not answer the lock any more.
-pub(crate) fn finish(client: &mut Client, oldtag: Tag) {
-    if let Some(pending) = client.requests.withdraw(oldtag) {
-        client.request_failed(pending, Errno::Interrupted);
+pub(crate) fn finish(sender: &mut Sender<'_>, oldtag: Tag) {
+    if let Some(pending) = sender.requests.withdraw(oldtag) {
+        sender.outputs.leave(Step::Fail(pending, Errno::Interrupted));
     }
 }

@@ -7,6 +7,7 @@ use crate::core::Client;
 use crate::operation::{attributes, stateless};
 use crate::pending::{Listing, ListingReader, Pending};
 use crate::requests::Requests;
+use crate::sending::Sender;
 use crate::view::View;
 use crate::view::files::{OpenDirectory, WaitingReaddir};
 use packing::pack;
@@ -29,38 +30,38 @@ const RENEWED_BYTES_MAX: u32 = 64 * 1024;
 /// A listing is renewed before it is too old when it has so many entries at most: about 32 KiB.
 const RENEWED_ENTRIES_MAX: usize = 256;
 /// Counts a lookup that missed the cache. From the second miss on, the client fetches the directory's listing.
-pub(crate) fn note_miss(client: &mut Client, dir: TreeNodeId) {
-    if !client.view.mount.config.mode.fetch.prefetches() || !client.view.may_fetch_ahead(&client.requests) {
+pub(crate) fn note_miss(sender: &mut Sender<'_>, dir: TreeNodeId) {
+    if !sender.view.mount.config.mode.fetch.prefetches() || !sender.view.may_fetch_ahead(sender.requests) {
         return;
     }
-    let (now, span) = (client.view.mount.now, client.view.mount.config.mode.prefetch_window());
-    if client.view.prefetch.misses.count(dir, now, span) == MISSES_BEFORE_LISTING
-        && !client.streams_instead(dir)
+    let (now, span) = (sender.view.mount.now, sender.view.mount.config.mode.prefetch_window());
+    if sender.view.prefetch.misses.count(dir, now, span) == MISSES_BEFORE_LISTING
+        && !sender.streams_instead(dir)
     {
-        ask_unasked(client, dir, UNASKED_BYTES_MAX);
+        ask_unasked(sender, dir, UNASKED_BYTES_MAX);
     }
 }
 
 /// Fetches a listing in the background.
-fn ask_unasked(client: &mut Client, dir: TreeNodeId, bytes_max: u32) {
-    if let Ok(target) = client.view.target(dir, None) {
+fn ask_unasked(sender: &mut Sender<'_>, dir: TreeNodeId, bytes_max: u32) {
+    if let Ok(target) = sender.view.target(dir, None) {
         let mode = GetMode::DATA.and(GetMode::STAT);
         let get = Tget { target, mode, nmsgs: 0, offset: 0, count: bytes_max };
-        client.send(Request::Get(get), Pending::List(Listing { is_whole: false, ..Listing::of(dir) }));
+        sender.send(Request::Get(get), Pending::List(Listing { is_whole: false, ..Listing::of(dir) }));
     }
 }
 
 /// Renews a short listing of a directory in use before it expires, so that no call waits for it.
-pub(crate) fn renew(client: &mut Client, dir: TreeNodeId) {
-    let Some((entries, known)) = client.view.directories.extent(dir) else { return };
-    let window = client.view.mount.config.mode.window();
-    let is_old = client.view.mount.now.since(known.at) * 2 >= window;
-    if window.is_zero() || client.view.coherency().is_leased(known) {
+pub(crate) fn renew(sender: &mut Sender<'_>, dir: TreeNodeId) {
+    let Some((entries, known)) = sender.view.directories.extent(dir) else { return };
+    let window = sender.view.mount.config.mode.window();
+    let is_old = sender.view.mount.now.since(known.at) * 2 >= window;
+    if window.is_zero() || sender.view.coherency().is_leased(known) {
         return;
     }
     let is_coming = |pending: &Pending| matches!(pending, Pending::List(listing) if listing.node == dir);
-    if is_old && entries <= RENEWED_ENTRIES_MAX && !client.requests.any(is_coming) {
-        ask_unasked(client, dir, RENEWED_BYTES_MAX);
+    if is_old && entries <= RENEWED_ENTRIES_MAX && !sender.requests.any(is_coming) {
+        ask_unasked(sender, dir, RENEWED_BYTES_MAX);
     }
 }
 
@@ -89,13 +90,14 @@ fn join(view: &mut View, requests: &mut Requests, opening: ListingReader, node: 
 /// 0 round trips when the listing is known and valid, else 1.
 pub(crate) fn open(client: &mut Client, opening: ListingReader, node: TreeNodeId) -> Result<(), Errno> {
     if open_known(client, opening, node) {
-        client.counters.name_hits += 1;
+        client.outputs.counters.name_hits += 1;
     } else {
-        client.counters.name_misses += 1;
+        client.outputs.counters.name_misses += 1;
         if !join(&mut client.view, &mut client.requests, opening, node) {
-            ask(client, node, None, Some((opening, client.view.mount.now)))?;
+            let now = client.view.mount.now;
+            ask(&mut client.sender(), node, None, Some((opening, now)))?;
         }
-        client.directory_missed(node);
+        client.sender().directory_missed(node);
     }
     client.view.directory_opened(&client.requests, node);
     Ok(())
@@ -112,7 +114,7 @@ fn open_known(client: &mut Client, opening: ListingReader, node: TreeNodeId) -> 
             let is_kept = coherency.is_leased(listed) && client.view.files.keeps_listing(node);
             let handle = opened_with(&mut client.view, OpenDirectory { is_kept, ..opened });
             let pages = if is_kept { PageCache::Keep } else { PageCache::Drop };
-            client.answer(call, Answer::Opened(handle, pages));
+            client.answerer().answer(call, Answer::Opened(handle, pages));
         }
         ListingReader::Readdir(wanted) => {
             let handle = client.view.files.reading_begins(opened);
@@ -144,23 +146,23 @@ fn begun(node: TreeNodeId, entries: Arc<Vec<DirEntry>>, listed: Freshness, taken
 }
 
 fn ask(
-    client: &mut Client,
+    sender: &mut Sender<'_>,
     node: TreeNodeId,
     handle: Option<Handle>,
     opening: Option<(ListingReader, Time)>,
 ) -> Result<(), Errno> {
-    let target = client.view.target(node, None)?;
+    let target = sender.view.target(node, None)?;
     let mode = GetMode::DATA.and(GetMode::STAT);
     let get = Tget { target, mode, nmsgs: 0, offset: 0, count: LISTING_BYTES_MAX };
     let listing = Listing { handle, opening, ..Listing::of(node) };
-    client.send(Request::Get(get), Pending::List(listing));
+    sender.send(Request::Get(get), Pending::List(listing));
     Ok(())
 }
 
 pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: Time, got: Rget, last: bool) {
     let node = listing.node;
     if let Some(stat) = got.stat {
-        client.refresh(&stat, sent);
+        client.sender().refresh(&stat, sent);
         listing.is_leased = stat.leased;
     }
     let mut listed = listed(&mut client.view, &listing, sent);
@@ -182,7 +184,9 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
             handle.into_iter().for_each(|handle| client.view.files.stateless.weigh(handle));
         }
         // Its reader closed early: the rest is not worth its way.
-        Some(None) if !last => return client.send(Request::Flush(Tflush { oldtag: tag }), Pending::IGNORE),
+        Some(None) if !last => {
+            return client.sender().send(Request::Flush(Tflush { oldtag: tag }), Pending::IGNORE);
+        }
         Some(None) => return,
         None => listing.received.append(&mut new),
     }
@@ -201,7 +205,7 @@ pub(crate) fn finish(client: &mut Client, tag: Tag, mut listing: Listing, sent: 
             open.invalidated.clear();
             (open.listed, open.taken_at) = (Freshness::since(client.view.mount.now), client.view.mount.now);
             handle.into_iter().for_each(|handle| client.view.files.stateless.weigh(handle));
-            if let Err(errno) = ask(client, node, handle, None) {
+            if let Err(errno) = ask(&mut client.sender(), node, handle, None) {
                 return failed(client, listing, errno);
             }
         }
@@ -239,8 +243,8 @@ fn open_with(
     let is_old = !client.view.coherency().is_valid_since(listed, since)
         || client.view.directories.has_changed_since(node, sent);
     if sent < since && is_old {
-        if let Err(errno) = ask(client, node, None, Some((opening, since))) {
-            client.fail(opening.call(), errno);
+        if let Err(errno) = ask(&mut client.sender(), node, None, Some((opening, since))) {
+            client.answerer().fail(opening.call(), errno);
         }
         return;
     }
@@ -252,7 +256,7 @@ fn open_with(
         ListingReader::Opendir(call) => {
             let handle = opened_with(&mut client.view, opened);
             listing.handle = Some(handle);
-            client.answer(call, Answer::Opened(handle, PageCache::Drop));
+            client.answerer().answer(call, Answer::Opened(handle, PageCache::Drop));
         }
         // Answered when this part of the listing is in it.
         ListingReader::Readdir(wanted) => {
@@ -315,7 +319,7 @@ pub(crate) fn serve_openings(client: &mut Client, dir: TreeNodeId) {
 pub(crate) fn failed(client: &mut Client, listing: Listing, errno: Errno) {
     let errno = attributes::gone(&mut client.view, &mut client.outputs, listing.node, errno);
     if let Some((opening, _)) = listing.opening {
-        client.fail(opening.call(), errno);
+        client.answerer().fail(opening.call(), errno);
     }
     if let Some(handle) = listing.handle
         && let Some(open) = client.view.files.directory_mut(handle)
@@ -358,7 +362,7 @@ pub(crate) fn read(
         if open.is_kept {
             client.view.files.keeps_not(node);
         }
-        return ask(client, node, Some(handle), None);
+        return ask(&mut client.sender(), node, Some(handle), None);
     }
     serve_waiting(client, handle);
     Ok(())
@@ -389,10 +393,10 @@ fn serve_waiting(client: &mut Client, handle: Handle) {
         let answer = match error {
             Some(errno) if wanted.offset >= past => Answer::Fail(errno),
             _ => match client.view.files.page(handle, (wanted.offset as usize).saturating_sub(2)) {
-                Some(page) => Answer::Listing(pack(client, node, &page, handle, &wanted)),
+                Some(page) => Answer::Listing(pack(&mut client.sender(), node, &page, handle, &wanted)),
                 None => Answer::Fail(Errno::Io),
             },
         };
-        stateless::answer(client, handle, &wanted, answer);
+        stateless::answer(&mut client.answerer(), handle, &wanted, answer);
     }
 }

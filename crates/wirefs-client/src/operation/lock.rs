@@ -2,11 +2,12 @@
 //! ([`crate::view::locks`]). A lock that the server grants drops what is known of the file unless that is leased; a release is
 //! ordered after the writes under the lock.
 
+use crate::answering::Answerer;
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
-use crate::operation::as_opened;
 use crate::pending::{LockWanted, Locking, Pending, Unlocking};
 use crate::requests::Requests;
+use crate::sending::Sender;
 use crate::view::View;
 use crate::view::locks::{Asked, Key, Locks, Refusal, Step};
 use wirefs_cache::{Freshness, TreeNodeId};
@@ -36,7 +37,7 @@ pub(crate) fn set(
     let range = whole_for(family, range);
     if range.kind == LockKind::Unlock {
         release(client, node, handle, LockWanted { range, ..wanted });
-        return client.answer(call, Answer::Done);
+        return client.answerer().answer(call, Answer::Done);
     }
     if family == LockFamily::Posix {
         client.view.files.locks_through(node, owner, handle);
@@ -60,7 +61,7 @@ fn release(client: &mut Client, node: TreeNodeId, handle: Handle, wanted: LockWa
 fn ask(client: &mut Client, key: Key, asked: Asked) {
     let (now, may_delegate) = (client.view.mount.now, client.view.may_delegate(&client.requests));
     let step = client.view.locks.file(key).ask(now, may_delegate, asked);
-    tell_reductions(client, key, Some(asked.handle()));
+    tell_reductions(&mut client.sender(), key, Some(asked.handle()));
     go(client, key, step);
 }
 
@@ -72,14 +73,14 @@ fn go(client: &mut Client, key: Key, step: Step) {
         Step::Released => client.view.locks.answered += 1,
         Step::Granted(call) => {
             client.view.locks.answered += 1;
-            client.answer(call, Answer::Done);
+            client.answerer().answer(call, Answer::Done);
         }
         Step::Found(call, conflict) => {
             client.view.locks.answered += 1;
-            client.answer(call, Answer::Lock(conflict));
+            client.answerer().answer(call, Answer::Lock(conflict));
         }
-        Step::Refused(call, Refusal::Held) => client.fail(call, Errno::WouldBlock),
-        Step::Refused(call, Refusal::Full) => client.fail(call, Errno::NoLocks),
+        Step::Refused(call, Refusal::Held) => client.answerer().fail(call, Errno::WouldBlock),
+        Step::Refused(call, Refusal::Full) => client.answerer().fail(call, Errno::NoLocks),
         Step::Delegate { call, handle, owner, range, waits, whole } => {
             let wanted = LockWanted { owner, family, range };
             let locking = Locking {
@@ -103,7 +104,7 @@ fn go(client: &mut Client, key: Key, step: Step) {
             exactly(client, key, (call, handle), wanted, LockAction::Test);
         }
         Step::Ask(Asked::Unlock { handle, owner, range }) => {
-            unlock(client, node, Some(handle), LockWanted { owner, family, range });
+            unlock(&mut client.sender(), node, Some(handle), LockWanted { owner, family, range });
         }
     }
 }
@@ -130,7 +131,7 @@ fn request(client: &mut Client, locking: Locking, range: LockRange) {
             if let Some(id) = lock.target.id.filter(|_| is_copy && locking.action != LockAction::Test) {
                 client.view.locks.asks_of(locking.key(), wanted.owner, id);
             }
-            client.send(Request::Lock(lock), Pending::Lock(locking));
+            client.sender().send(Request::Lock(lock), Pending::Lock(locking));
         }
         Err(errno) => failed(client, locking, errno),
     }
@@ -151,16 +152,16 @@ pub(crate) fn finish(client: &mut Client, locking: Locking, sent: Time, reply: R
     let Locking { call, node, handle, wanted, action, withdrawn, delegates, .. } = locking;
     let key = locking.key();
     if action == LockAction::Test {
-        return client.answer(call, Answer::Lock(reply.conflict));
+        return client.answerer().answer(call, Answer::Lock(reply.conflict));
     }
-    granted(client, node, sent, reply.stat);
+    granted(&mut client.sender(), node, sent, reply.stat);
     if delegates {
         return delegated(client, &locking);
     }
     client.view.locks.file(key).asked(call, Some(wanted.range), action == LockAction::Set);
     if withdrawn {
         release(client, node, handle, LockWanted { range: everything(wanted.range), ..wanted });
-        return client.fail(call, Errno::Interrupted);
+        return client.answerer().fail(call, Errno::Interrupted);
     }
     client.calls.answer_after(&mut client.outputs, call, Answer::Done);
 }
@@ -168,26 +169,26 @@ pub(crate) fn finish(client: &mut Client, locking: Locking, sent: Time, reply: R
 /// The server granted a lock. Data read under it is asked for after the grant, or is leased and the server has recalled all changes made
 /// before. All other data is dropped, here and in the kernel, before the caller goes on. Equal versions are not enough: a `write` at the
 /// server changes the file's times before its data.
-fn granted(client: &mut Client, node: TreeNodeId, sent: Time, stat: Option<Stat>) {
-    let stat = stat.filter(|stat| client.view.names.of_file(stat.id) == Some(node));
-    let told = stat.map(|stat| (stat, client.view.known(&stat, sent)));
-    if told.is_some_and(|(stat, known)| is_unchanged(&client.view, node, &stat, known)) {
+fn granted(sender: &mut Sender<'_>, node: TreeNodeId, sent: Time, stat: Option<Stat>) {
+    let stat = stat.filter(|stat| sender.view.names.of_file(stat.id) == Some(node));
+    let told = stat.map(|stat| (stat, sender.view.known(&stat, sent)));
+    if told.is_some_and(|(stat, known)| is_unchanged(sender.view, node, &stat, known)) {
         return;
     }
-    let is_writing = client.view.files.is_writing(node);
+    let is_writing = sender.view.files.is_writing(node);
     let told = told.filter(|_| !is_writing);
-    let counts = client.view.names.locked(
+    let counts = sender.view.names.locked(
         node,
         told.as_ref().map(|(stat, known)| (stat, *known)),
-        client.view.mount.now,
+        sender.view.mount.now,
     );
-    client.view.files.locked(node);
+    sender.view.files.locked(node);
     if let Some((stat, known)) = told.filter(|_| counts) {
-        let coherency = client.view.coherency();
-        client.view.files.observe(node, stat.version, known, &coherency);
+        let coherency = sender.view.coherency();
+        sender.view.files.observe(node, stat.version, known, &coherency);
     }
-    as_opened::outdated(client, node);
-    client.outputs.invalidate_pages(node);
+    sender.outdated(node);
+    sender.outputs.invalidate_pages(node);
 }
 
 /// Whether all that is known of the file is leased, and nothing was recalled when the lock was granted.
@@ -215,11 +216,11 @@ fn delegated(client: &mut Client, locking: &Locking) {
     if is_wanted {
         client.calls.answer_after(&mut client.outputs, call, Answer::Done);
     } else {
-        client.fail(call, Errno::Interrupted);
+        client.answerer().fail(call, Errno::Interrupted);
     }
     if !client.view.may_delegate(&client.requests) || client.view.files.handles_of(node).next().is_none() {
         client.view.locks.file(key).reduce();
-        tell_reductions(client, key, Some(handle));
+        tell_reductions(&mut client.sender(), key, Some(handle));
     }
     go_on(client, key);
 }
@@ -241,40 +242,40 @@ pub(crate) fn failed(client: &mut Client, locking: Locking, errno: Errno) {
         let asked = is_wanted.then(|| locking.asked(then_waits));
         let is_refused = errno == Errno::WouldBlock;
         let step = client.view.locks.file(key).not_delegated(now, is_refused, asked);
-        tell_reductions(client, key, Some(locking.handle));
+        tell_reductions(&mut client.sender(), key, Some(locking.handle));
         match step {
             Some(step) => go(client, key, step),
-            None => client.fail(call, Errno::Interrupted),
+            None => client.answerer().fail(call, Errno::Interrupted),
         }
         return go_on(client, key);
     }
     client.view.locks.file(key).asked(call, None, true);
-    client.fail(call, if withdrawn { Errno::Interrupted } else { errno });
+    client.answerer().fail(call, if withdrawn { Errno::Interrupted } else { errno });
 }
 
 /// Tells the server what is held no more of what was delegated.
-fn tell_reductions(client: &mut Client, key: Key, handle: Option<Handle>) {
+fn tell_reductions(sender: &mut Sender<'_>, key: Key, handle: Option<Handle>) {
     let (node, family) = (key.node(), key.family());
-    for (owner, range) in client.view.locks.file(key).take_reductions() {
-        unlock(client, node, handle, LockWanted { owner, family, range });
+    for (owner, range) in sender.view.locks.file(key).take_reductions() {
+        unlock(sender, node, handle, LockWanted { owner, family, range });
     }
 }
 
 /// Releases or downgrades a lock. The server cannot refuse it, and no call waits for it.
-fn unlock(client: &mut Client, node: TreeNodeId, handle: Option<Handle>, wanted: LockWanted) {
+fn unlock(sender: &mut Sender<'_>, node: TreeNodeId, handle: Option<Handle>, wanted: LockWanted) {
     let LockWanted { owner, family, range } = wanted;
-    let lock = tlock(&client.view, node, handle, wanted, LockAction::Set);
-    let id = client.view.names.node(node).map(|known| known.stat.id);
+    let lock = tlock(sender.view, node, handle, wanted, LockAction::Set);
+    let id = sender.view.names.node(node).map(|known| known.stat.id);
     let is_all = (range.kind, range.start, range.end) == (ALL.kind, ALL.start, ALL.end);
-    let former = client.view.locks.former_files(Locks::key(node, family), owner, id, is_all);
+    let former = sender.view.locks.former_files(Locks::key(node, family), owner, id, is_all);
     // A former file has no name, and needs none: the server finds locks by the file's id.
     let of_former = former.into_iter().map(|id| {
         let target = Target { path: TreePath::root(), fd: NOFD, id: Some(id) };
         Tlock { target, action: LockAction::Set, family, owner, range }
     });
     for lock in lock.into_iter().chain(of_former) {
-        client.view.names.hold(node);
-        client.send(Request::Lock(lock), Pending::Unlock(Unlocking(node)));
+        sender.view.names.hold(node);
+        sender.send(Request::Lock(lock), Pending::Unlock(Unlocking(node)));
     }
 }
 
@@ -286,14 +287,14 @@ pub(crate) fn given_up(client: &mut Client, locking: Locking) {
     let Locking { call, node, handle, wanted, .. } = locking;
     client.view.locks.file(locking.key()).asked(call, None, true);
     release(client, node, handle, LockWanted { range: everything(wanted.range), ..wanted });
-    client.fail(call, Errno::Interrupted);
+    client.answerer().fail(call, Errno::Interrupted);
 }
 
 /// The caller of a lock gives up that waits for the outcome of another one.
-pub(crate) fn withdraw(client: &mut Client, call: CallId) {
-    for key in client.view.locks.keys() {
-        if client.view.locks.file(key).withdraw(call) {
-            return client.fail(call, Errno::Interrupted);
+pub(crate) fn withdraw(answerer: &mut Answerer<'_>, call: CallId) {
+    for key in answerer.view.locks.keys() {
+        if answerer.view.locks.file(key).withdraw(call) {
+            return answerer.fail(call, Errno::Interrupted);
         }
     }
 }
@@ -329,24 +330,24 @@ pub(crate) fn release_flock(client: &mut Client, node: TreeNodeId, handle: Handl
 }
 
 /// An open file is about to be gone: with the last one of a file goes what is delegated of it.
-pub(crate) fn closes(client: &mut Client, node: TreeNodeId, handle: Handle) {
-    if client.view.files.handles_of(node).all(|open| open == handle) {
-        for key in client.view.locks.keys_of(node) {
-            let now = client.view.mount.now;
-            client.view.locks.file(key).reduce();
-            tell_reductions(client, key, Some(handle));
-            client.view.locks.trim(key, now);
+pub(crate) fn closes(sender: &mut Sender<'_>, node: TreeNodeId, handle: Handle) {
+    if sender.view.files.handles_of(node).all(|open| open == handle) {
+        for key in sender.view.locks.keys_of(node) {
+            let now = sender.view.mount.now;
+            sender.view.locks.file(key).reduce();
+            tell_reductions(sender, key, Some(handle));
+            sender.view.locks.trim(key, now);
         }
-        client.view.locks.forget_former_files(node);
+        sender.view.locks.forget_former_files(node);
     }
 }
 
 /// A program at the server changed these files.
-pub(crate) fn changed_at_server(client: &mut Client, nodes: &[TreeNodeId]) {
-    let now = client.view.mount.now;
-    for key in nodes.iter().flat_map(|node| client.view.locks.keys_of(*node)).collect::<Vec<_>>() {
-        client.view.locks.file(key).changed_at_server(now);
-        tell_reductions(client, key, None);
+pub(crate) fn changed_at_server(sender: &mut Sender<'_>, nodes: &[TreeNodeId]) {
+    let now = sender.view.mount.now;
+    for key in nodes.iter().flat_map(|node| sender.view.locks.keys_of(*node)).collect::<Vec<_>>() {
+        sender.view.locks.file(key).changed_at_server(now);
+        tell_reductions(sender, key, None);
     }
 }
 
@@ -365,7 +366,7 @@ impl Client {
     pub(crate) fn end_delegations(&mut self) {
         for key in self.view.locks.keys() {
             self.view.locks.file(key).reduce();
-            tell_reductions(self, key, None);
+            tell_reductions(&mut self.sender(), key, None);
         }
     }
 
@@ -374,7 +375,7 @@ impl Client {
         let now = self.view.mount.now;
         for key in self.view.locks.keys() {
             self.view.locks.file(key).pass(now);
-            tell_reductions(self, key, None);
+            tell_reductions(&mut self.sender(), key, None);
             self.view.locks.trim(key, now);
         }
     }

@@ -1,11 +1,13 @@
 //! Lookup: a name in a directory. The reply also brings the data that programs ask for next: the contents of a small file, the
 //! listing of a small directory, the target of a link.
 
+use crate::answering::Answerer;
 use crate::call::{Answer, CallId, Entry};
 use crate::core::Client;
 use crate::operation::{attributes, list};
 use crate::pending::{Looking, Pending};
 use crate::requests::Requests;
+use crate::sending::Sender;
 use crate::view::View;
 use std::time::Duration;
 use wirefs_cache::{CachedLookup, Fetch, Freshness, TreeNodeId};
@@ -25,50 +27,50 @@ pub(crate) fn start(client: &mut Client, call: CallId, parent: TreeNodeId, name:
     let path = client.view.entry_path(parent, name)?;
     match client.view.directories.find(parent, name, &client.view.coherency()) {
         CachedLookup::Entry(found) => {
-            list::renew(client, parent);
+            list::renew(&mut client.sender(), parent);
             client.view.used_ahead(&client.requests, parent);
-            let node = client.learn(&found.stat, found.attributes);
+            let node = client.sender().learn(&found.stat, found.attributes);
             client.view.names.link(parent, name, node);
             if client.view.may_show(node) {
-                client.counters.name_hits += 1;
+                client.outputs.counters.name_hits += 1;
                 let entry = client.view.entry(node, found.name)?;
-                client.answer(call, Answer::Entry(entry));
+                client.answerer().answer(call, Answer::Entry(entry));
                 return Ok(());
             }
             client.view.names.evict_if_unused(node);
-            client.counters.name_misses += 1;
+            client.outputs.counters.name_misses += 1;
         }
         CachedLookup::Negative(known) => {
-            list::renew(client, parent);
+            list::renew(&mut client.sender(), parent);
             client.view.used_ahead(&client.requests, parent);
-            client.counters.name_hits += 1;
+            client.outputs.counters.name_hits += 1;
             client.view.names.unlink(parent, name);
             let ttl = client.view.absent_ttl(parent, name, known);
-            client.answer(call, Answer::NoEntry(ttl));
+            client.answerer().answer(call, Answer::NoEntry(ttl));
             return Ok(());
         }
         CachedLookup::Miss => {
-            client.counters.name_misses += 1;
-            client.directory_missed(parent);
+            client.outputs.counters.name_misses += 1;
+            client.sender().directory_missed(parent);
         }
     }
     let asked = client.view.mount.now;
-    ask(client, path, Looking { call, parent, name: name.to_vec(), asked, tries: 0 });
-    list::note_miss(client, parent);
+    ask(&mut client.sender(), path, Looking { call, parent, name: name.to_vec(), asked, tries: 0 });
+    list::note_miss(&mut client.sender(), parent);
     Ok(())
 }
 
-fn ask(client: &mut Client, path: TreePath, looking: Looking) {
-    let (mode, count) = match client.view.mount.config.mode.fetch {
+fn ask(sender: &mut Sender<'_>, path: TreePath, looking: Looking) {
+    let (mode, count) = match sender.view.mount.config.mode.fetch {
         Fetch::Blocks | Fetch::OnDemand | Fetch::Whole => {
             (GetMode::STAT.and(GetMode::DATA).and(GetMode::WHOLE), INLINE_BYTES_MAX)
         }
         Fetch::Exact => (GetMode::STAT, 0),
     };
-    let dir = client.view.names.node(looking.parent).map(|dir| dir.stat.id);
+    let dir = sender.view.names.node(looking.parent).map(|dir| dir.stat.id);
     let target = Target { path, fd: NOFD, id: dir };
     let get = Tget { target, mode: mode.and(GetMode::ENTRY), nmsgs: 1, offset: 0, count };
-    client.send(Request::Get(get), Pending::Lookup(looking));
+    sender.send(Request::Get(get), Pending::Lookup(looking));
 }
 
 /// Whether the reply, with the object `found`, is overtaken: this client has changed the name after the request, or a later request has
@@ -92,19 +94,20 @@ fn is_beside(view: &View, looking: &Looking, found: Option<FileId>) -> bool {
 fn again(client: &mut Client, looking: Looking) {
     match client.view.entry_path(looking.parent, &looking.name) {
         Ok(path) => {
-            ask(client, path, Looking { asked: client.view.mount.now, tries: looking.tries + 1, ..looking });
+            let asked = client.view.mount.now;
+            ask(&mut client.sender(), path, Looking { asked, tries: looking.tries + 1, ..looking });
         }
-        Err(errno) => client.fail(looking.call, errno),
+        Err(errno) => client.answerer().fail(looking.call, errno),
     }
 }
 
 pub(crate) fn finish(client: &mut Client, looking: Looking, sent: Time, got: Rget, last: bool) {
     let name = client.view.known_name(looking.parent, &looking.name, got.mode.has(GotMode::PLACE), sent);
     if got.mode.has(GotMode::ABSENT) {
-        return absent(client, looking, name);
+        return absent(&mut client.answerer(), looking, name);
     }
     let Some(mut stat) = got.stat else {
-        return client.fail(looking.call, Errno::Protocol);
+        return client.answerer().fail(looking.call, Errno::Protocol);
     };
     // The recall of a name also covers the attributes of its object.
     stat.leased &= !client.view.is_name_taken_back(looking.parent, &looking.name, sent);
@@ -118,7 +121,7 @@ pub(crate) fn finish(client: &mut Client, looking: Looking, sent: Time, got: Rge
     let known_name = name;
     let Looking { call, parent, name, .. } = looking;
     let known = client.view.known(&stat, sent);
-    let node = client.learn(&stat, known);
+    let node = client.sender().learn(&stat, known);
     client.view.names.link(parent, &name, node);
     let found = Stat { leased: known.leased, ..stat };
     client.view.directories.record_lookup(parent, &name, Some(&found), known_name, &client.view.coherency());
@@ -127,11 +130,11 @@ pub(crate) fn finish(client: &mut Client, looking: Looking, sent: Time, got: Rge
         remember(&mut client.view, &client.requests, node, &stat, &got.data.0, known);
     }
     if stat.kind == Kind::Directory {
-        client.directory_found(parent, node);
+        client.sender().directory_found(parent, node);
     }
     match client.view.entry(node, known_name) {
-        Ok(entry) => client.answer(call, Answer::Entry(entry)),
-        Err(errno) => client.fail(call, errno),
+        Ok(entry) => client.answerer().answer(call, Answer::Entry(entry)),
+        Err(errno) => client.answerer().fail(call, errno),
     }
 }
 
@@ -172,17 +175,17 @@ pub(crate) fn remember(
     true
 }
 
-fn absent(client: &mut Client, looking: Looking, known: Freshness) {
-    // The name was absent while the call waited, and this client, or another one, may have made it since. An entry for it would be an
+fn absent(answerer: &mut Answerer<'_>, looking: Looking, known: Freshness) {
+    // The name was absent while the call waited, and this answerer, or another one, may have made it since. An entry for it would be an
     // object without a path if the name were removed again.
-    if is_overtaken(&client.view, &looking, None) || is_beside(&client.view, &looking, None) {
-        return client.answer(looking.call, Answer::NoEntry(Duration::ZERO));
+    if is_overtaken(answerer.view, &looking, None) || is_beside(answerer.view, &looking, None) {
+        return answerer.answer(looking.call, Answer::NoEntry(Duration::ZERO));
     }
     let Looking { call, parent, name, .. } = looking;
-    client.view.names.unlink(parent, &name);
-    client.view.directories.record_lookup(parent, &name, None, known, &client.view.coherency());
-    let ttl = client.view.absent_ttl(parent, &name, known);
-    client.answer(call, Answer::NoEntry(ttl));
+    answerer.view.names.unlink(parent, &name);
+    answerer.view.directories.record_lookup(parent, &name, None, known, &answerer.view.coherency());
+    let ttl = answerer.view.absent_ttl(parent, &name, known);
+    answerer.answer(call, Answer::NoEntry(ttl));
 }
 
 /// The answer to a lookup while the server is unreachable. A directory that the kernel has by this name may be the working directory
@@ -203,20 +206,20 @@ pub(crate) fn unreachable(view: &mut View, parent: TreeNodeId, name: &[u8]) -> A
     }
 }
 
-pub(crate) fn failed(client: &mut Client, looking: Looking, errno: Errno) {
+pub(crate) fn failed(answerer: &mut Answerer<'_>, looking: Looking, errno: Errno) {
     match errno {
         // Servers that do not know of ENTRY say so of a name that is not there.
         Errno::NotFound => {
             let known = Freshness::since(looking.asked);
-            absent(client, looking, known);
+            absent(answerer, looking, known);
         }
         Errno::HostDown => {
-            let answer = unreachable(&mut client.view, looking.parent, &looking.name);
-            client.answer(looking.call, answer);
+            let answer = unreachable(answerer.view, looking.parent, &looking.name);
+            answerer.answer(looking.call, answer);
         }
         errno => {
-            let errno = attributes::gone(&mut client.view, &mut client.outputs, looking.parent, errno);
-            client.fail(looking.call, errno);
+            let errno = attributes::gone(answerer.view, answerer.outputs, looking.parent, errno);
+            answerer.fail(looking.call, errno);
         }
     }
 }

@@ -1,11 +1,13 @@
 //! Mknod, mkdir, symlink, create, tmpfile: one Tput each.
 
+use crate::answering::Answerer;
 use crate::call::{Answer, CallId, Caller, OpenHow};
 use crate::core::Client;
 use crate::operation::{attributes, handles, list};
 use crate::pending::{Making, Pending};
 use crate::requests::Requests;
 use crate::requests::connection::LinkState;
+use crate::sending::Sender;
 use crate::view::View;
 use crate::view::files::Private;
 use bytes::Bytes;
@@ -26,7 +28,7 @@ struct Wanted<'a> {
 }
 
 pub(crate) fn node(
-    client: &mut Client,
+    sender: &mut Sender<'_>,
     call: CallId,
     caller: Caller,
     parent: TreeNodeId,
@@ -36,11 +38,11 @@ pub(crate) fn node(
     let kind = if mode & 0o170_000 == 0 { Some(Kind::File) } else { Kind::from_mode(mode) };
     let kind = kind.ok_or(Errno::Invalid)?;
     let create = Create { kind, mode: mode & 0o7777, rdev, cred: caller.cred(umask) };
-    send(client, call, plain(parent, name, create))
+    send(sender, call, plain(parent, name, create))
 }
 
 pub(crate) fn directory(
-    client: &mut Client,
+    sender: &mut Sender<'_>,
     call: CallId,
     caller: Caller,
     parent: TreeNodeId,
@@ -49,11 +51,11 @@ pub(crate) fn directory(
 ) -> Result<(), Errno> {
     let cred = caller.cred(umask);
     let create = Create { kind: Kind::Directory, mode: mode & 0o7777, rdev: 0, cred };
-    send(client, call, plain(parent, name, create))
+    send(sender, call, plain(parent, name, create))
 }
 
 pub(crate) fn symlink(
-    client: &mut Client,
+    sender: &mut Sender<'_>,
     call: CallId,
     caller: Caller,
     parent: TreeNodeId,
@@ -61,7 +63,7 @@ pub(crate) fn symlink(
     target: &[u8],
 ) -> Result<(), Errno> {
     let create = Create { kind: Kind::Symlink, mode: 0o777, rdev: 0, cred: caller.cred(0) };
-    send(client, call, Wanted { data: Bytes::copy_from_slice(target), ..plain(parent, name, create) })
+    send(sender, call, Wanted { data: Bytes::copy_from_slice(target), ..plain(parent, name, create) })
 }
 
 fn plain(parent: TreeNodeId, name: &[u8], create: Create) -> Wanted<'_> {
@@ -82,7 +84,7 @@ pub(crate) fn open_mode(how: OpenHow) -> PutMode {
 }
 
 pub(crate) fn file(
-    client: &mut Client,
+    sender: &mut Sender<'_>,
     call: CallId,
     caller: Caller,
     parent: TreeNodeId,
@@ -92,7 +94,7 @@ pub(crate) fn file(
 ) -> Result<(), Errno> {
     let create = Create { kind: Kind::File, mode: mode & 0o7777, rdev: 0, cred: caller.cred(umask) };
     // What is a copy is cut as such.
-    let cuts = how.truncate && !client.view.mount.config.mode.fetch.has_private_copies();
+    let cuts = how.truncate && !sender.view.mount.config.mode.fetch.has_private_copies();
     let wanted = Wanted {
         mode: open_mode(how)
             .and_if(how.exclusive, PutMode::EXCLUSIVE)
@@ -102,11 +104,11 @@ pub(crate) fn file(
         open: Some(how),
         ..plain(parent, name, create)
     };
-    send(client, call, wanted)
+    send(sender, call, wanted)
 }
 
 pub(crate) fn nameless(
-    client: &mut Client,
+    sender: &mut Sender<'_>,
     call: CallId,
     caller: Caller,
     parent: TreeNodeId,
@@ -115,17 +117,17 @@ pub(crate) fn nameless(
 ) -> Result<(), Errno> {
     let create = Create { kind: Kind::File, mode: mode & 0o7777, rdev: 0, cred: caller.cred(umask) };
     let mode = open_mode(how).and(PutMode::NAMELESS);
-    send(client, call, Wanted { name: None, mode, open: Some(how), ..plain(parent, b"", create) })
+    send(sender, call, Wanted { name: None, mode, open: Some(how), ..plain(parent, b"", create) })
 }
 
 /// # Cost
 /// 1 round trip.
-fn send(client: &mut Client, call: CallId, wanted: Wanted<'_>) -> Result<(), Errno> {
+fn send(sender: &mut Sender<'_>, call: CallId, wanted: Wanted<'_>) -> Result<(), Errno> {
     let path = match wanted.name {
-        Some(name) => client.view.entry_path(wanted.parent, name)?,
-        None => client.view.names.path(wanted.parent).ok_or(Errno::Stale)?,
+        Some(name) => sender.view.entry_path(wanted.parent, name)?,
+        None => sender.view.names.path(wanted.parent).ok_or(Errno::Stale)?,
     };
-    let id = client.view.names.node(wanted.parent).map(|dir| dir.stat.id);
+    let id = sender.view.names.node(wanted.parent).map(|dir| dir.stat.id);
     let put = Tput {
         target: Target { path, fd: NOFD, id },
         mode: wanted.mode.and(PutMode::CREATE).and_if(!wanted.data.is_empty(), PutMode::DATA),
@@ -136,19 +138,19 @@ fn send(client: &mut Client, call: CallId, wanted: Wanted<'_>) -> Result<(), Err
     };
     let name = wanted.name.map(<[u8]>::to_vec);
     let making = Making { call, parent: wanted.parent, name, open: wanted.open, is_repeated: false };
-    client.send(Request::Put(put), Pending::Make(making));
+    sender.send(Request::Put(put), Pending::Make(making));
     Ok(())
 }
 
 pub(crate) fn finish(client: &mut Client, making: Making, sent: Time, put: Rput) {
     let Making { call, parent, name, open, is_repeated } = making;
     let Some(stat) = put.stat else {
-        return client.fail(call, Errno::Protocol);
+        return client.answerer().fail(call, Errno::Protocol);
     };
     let now = client.view.mount.now;
     let known = client.view.known(&stat, sent);
     let stat = Stat { leased: known.leased, ..stat };
-    let node = client.learn(&stat, known);
+    let node = client.sender().learn(&stat, known);
     let created = put.before == 0;
     let mut known_name = Freshness::since(sent);
     if let Some(name) = &name {
@@ -169,9 +171,9 @@ pub(crate) fn finish(client: &mut Client, making: Making, sent: Time, put: Rput)
         open.is_some() && name.is_some() && client.view.mount.config.mode.fetch.has_private_copies();
     if is_private && !created {
         // It was there, and all of it is to be fetched: the kernel opens it then.
-        handles::give_back(client, Some(stat.id), put.fd, true);
+        handles::give_back(&mut client.sender(), Some(stat.id), put.fd, true);
         client.view.names.evict_if_unused(node);
-        return client.fail(call, Errno::Stale);
+        return client.answerer().fail(call, Errno::Stale);
     }
     if !created {
         client.view.files.truncate_contents(node, stat.size);
@@ -179,10 +181,10 @@ pub(crate) fn finish(client: &mut Client, making: Making, sent: Time, put: Rput)
     attributes::took_effect(&mut client.view, &mut client.outputs, node, None, Some(&stat), sent);
     let entry = match client.view.entry(node, known_name) {
         Ok(entry) => entry,
-        Err(errno) => return client.fail(call, errno),
+        Err(errno) => return client.answerer().fail(call, errno),
     };
     let Some(how) = open else {
-        return client.answer(call, Answer::Entry(entry));
+        return client.answerer().answer(call, Answer::Entry(entry));
     };
     client.view.names.hold(node);
     let handle = client.view.files.opened(node, how, put.fd);
@@ -197,7 +199,7 @@ pub(crate) fn finish(client: &mut Client, making: Making, sent: Time, put: Rput)
     }
     let uncached = is_private || client.view.mount.config.is_uncached(how);
     let pages = client.view.files.page_cache(node, uncached, sent, &coherency);
-    client.answer(call, Answer::Created(entry, handle, pages));
+    client.answerer().answer(call, Answer::Created(entry, handle, pages));
 }
 
 /// Whether a reply over this connection has said that a name is another object than `node`.
@@ -212,15 +214,15 @@ fn is_replaced(
     stands.and_then(|stands| view.names.node(stands)).is_some_and(|stands| since <= stands.observed_at)
 }
 
-pub(crate) fn failed(client: &mut Client, making: Making, errno: Errno) {
+pub(crate) fn failed(answerer: &mut Answerer<'_>, making: Making, errno: Errno) {
     if errno == Errno::Exists {
-        client.view.directories.invalidate(making.parent);
+        answerer.view.directories.invalidate(making.parent);
         if let Some(name) = making.name {
             // The kernel may have it that the name is absent.
-            client.view.names.remove_negative(making.parent, &name);
-            client.view.invalidate_name(&mut client.outputs, making.parent, name);
+            answerer.view.names.remove_negative(making.parent, &name);
+            answerer.view.invalidate_name(answerer.outputs, making.parent, name);
         }
     }
-    let errno = attributes::gone_above(&mut client.view, &mut client.outputs, making.parent, errno);
-    client.fail(making.call, errno);
+    let errno = attributes::gone_above(answerer.view, answerer.outputs, making.parent, errno);
+    answerer.fail(making.call, errno);
 }

@@ -1,19 +1,22 @@
 //! Open, and the server's fds behind open files.
 
+use crate::answering::Answerer;
 use crate::call::{Answer, CallId, Caller, Invalidate, OpenHow, PageCache};
 use crate::core::Client;
 use crate::operation::{as_opened, attributes, fetch, lookup, make, publish, puts, session};
 use crate::pending::{Opening, Pending, Prefetching};
 use crate::requests::Requests;
+use crate::sending::Sender;
+use crate::steps::Step;
 use crate::view::View;
-use crate::view::prefetch::window::{Joined, SMALL_BYTES_MAX};
-use wirefs_cache::{Fetch, Freshness, TreeNodeId};
+use crate::view::prefetch::window::Joined;
+use wirefs_cache::{Fetch, TreeNodeId};
 use wirefs_op::limits::DATA_BYTES_MAX;
 use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
 use wirefs_op::message::put::{PutMode, Rput, Tput};
-use wirefs_op::message::target::{Fd, NOFD, Target};
+use wirefs_op::message::target::{Fd, NOFD};
 use wirefs_op::wire::Data;
-use wirefs_op::{DirEntry, Errno, Request, SetStat, Time};
+use wirefs_op::{Errno, Request, SetStat, Time};
 
 /// # Cost
 /// 0 round trips to read a file whose contents are known and valid, or to write to one where the outcome is certain on a mount that is
@@ -33,7 +36,7 @@ pub(crate) fn start(
     // A name that is about to go takes a file without an fd with it.
     if cached && !loses_name(&client.view, &client.requests, node) {
         if client.view.used_ahead(&client.requests, node) {
-            client.file_opened(node);
+            client.sender().file_opened(node);
         }
         opened(client, call, (node, None), how, NOFD, client.view.mount.now);
         return Ok(());
@@ -46,9 +49,9 @@ pub(crate) fn start(
     if reads && !cached && client.view.joins(Joined { call, caller, node, how }) {
         return Ok(());
     }
-    ask(client, call, caller, node, how)?;
+    ask(&mut client.sender(), call, caller, node, how)?;
     if reads && !cached {
-        client.file_opened(node);
+        client.sender().file_opened(node);
     }
     Ok(())
 }
@@ -61,47 +64,47 @@ pub(crate) fn go_on(client: &mut Client, joined: Joined) {
         && !loses_name(&client.view, &client.requests, node)
     {
         client.view.used_ahead(&client.requests, node);
-        client.file_opened(node);
+        client.sender().file_opened(node);
         opened(client, call, (node, None), how, NOFD, client.view.mount.now);
-    } else if let Err(errno) = ask(client, call, caller, node, how) {
-        client.fail(call, errno);
+    } else if let Err(errno) = ask(&mut client.sender(), call, caller, node, how) {
+        client.answerer().fail(call, errno);
     }
 }
 
 fn ask(
-    client: &mut Client,
+    sender: &mut Sender<'_>,
     call: CallId,
     caller: Caller,
     node: TreeNodeId,
     how: OpenHow,
 ) -> Result<(), Errno> {
     let is_whole =
-        client.view.names.node(node).is_some_and(|known| client.view.is_wholly_known(known.stat.id));
-    let uncached = client.view.mount.config.is_uncached(how)
-        || (client.view.mount.config.mode.validates_at_open() && is_whole);
+        sender.view.names.node(node).is_some_and(|known| sender.view.is_wholly_known(known.stat.id));
+    let uncached = sender.view.mount.config.is_uncached(how)
+        || (sender.view.mount.config.mode.validates_at_open() && is_whole);
     // What is a copy is cut as such.
-    let cuts = how.truncate && !client.view.mount.config.mode.fetch.has_private_copies();
-    let place = client
+    let cuts = how.truncate && !sender.view.mount.config.mode.fetch.has_private_copies();
+    let place = sender
         .view
         .mount
         .config
         .mode
         .fetch
         .has_private_copies()
-        .then(|| publish::place_of(&client.view, node))
+        .then(|| publish::place_of(sender.view, node))
         .flatten();
-    let mut target = client.view.target(node, None)?;
+    let mut target = sender.view.target(node, None)?;
     // Another open file's fd may have other rights; it serves when there is no path any more.
-    if client.view.names.path(node).is_some() {
+    if sender.view.names.path(node).is_some() {
         target.fd = NOFD;
     }
     let writes = how.write || how.truncate;
     let is_followed = !writes
         && !uncached
-        && client.view.mount.config.mode.fetch == Fetch::Blocks
-        && !client.view.files.is_writing(node);
+        && sender.view.mount.config.mode.fetch == Fetch::Blocks
+        && !sender.view.files.is_writing(node);
     let first = if is_followed {
-        fetch::first_bytes(&client.view, &client.requests, node)
+        fetch::first_bytes(sender.view, sender.requests, node)
     } else {
         DATA_BYTES_MAX as u64
     };
@@ -114,14 +117,14 @@ fn ask(
     } else {
         let mode = GetMode::STAT
             .and(GetMode::MORE)
-            .and_if(client.view.files.is_writing(node), GetMode::ORDERED)
+            .and_if(sender.view.files.is_writing(node), GetMode::ORDERED)
             .and_if(!uncached, GetMode::DATA);
         let count = if uncached { 0 } else { first as u32 };
         Request::Get(Tget { target, mode, nmsgs: 1, offset: 0, count })
     };
-    client.send(request, Pending::Open(Opening { call, node, how, cuts, place }));
+    sender.send(request, Pending::Open(Opening { call, node, how, cuts, place }));
     if is_followed {
-        fetch::follow_opening(client, node, first);
+        fetch::follow_opening(sender, node, first);
     }
     Ok(())
 }
@@ -159,7 +162,7 @@ fn opened(
     }
     // One that is opened to be written to has asked for its fd.
     if fd == NOFD && !how.write {
-        as_opened::keep(client, node, handle);
+        as_opened::keep(&mut client.sender(), node, handle);
     }
     let uncached = client.view.mount.config.is_uncached(how);
     let coherency = client.view.coherency();
@@ -170,7 +173,7 @@ fn opened(
         PageCache::Bypass if closes_quietly(&client.view, node, how) => PageCache::QuietBypass,
         _ => pages,
     };
-    client.answer(call, Answer::Opened(handle, pages));
+    client.answerer().answer(call, Answer::Opened(handle, pages));
 }
 
 /// Whether the kernel may close descriptors without a flush: nothing is written through the file, and no program has locked it.
@@ -181,11 +184,11 @@ fn closes_quietly(view: &View, node: TreeNodeId, how: OpenHow) -> bool {
 pub(crate) fn finish_reading(client: &mut Client, opening: Opening, sent: Time, got: Rget, last: bool) {
     let Opening { call, node, how, place, .. } = opening;
     if !last {
-        return client.fail(call, Errno::Protocol);
+        return client.answerer().fail(call, Errno::Protocol);
     }
     client.view.files.contents(node);
     if let Some(stat) = got.stat.as_ref() {
-        client.refresh(stat, sent);
+        client.sender().refresh(stat, sent);
     }
     let overtaken = client.view.names.node(node).is_none_or(|known| sent < known.changed_at);
     let is_known = got.stat.is_some_and(|stat| client.view.files.is_of(node, stat.version));
@@ -214,67 +217,44 @@ pub(crate) fn finish_writing(client: &mut Client, opening: Opening, sent: Time, 
             sent,
         );
     } else if let Some(stat) = put.stat {
-        client.refresh(&stat, sent);
+        client.sender().refresh(&stat, sent);
     }
     opened(client, call, (node, place), how, put.fd, sent);
     if cuts {
-        client.change_ended(node);
+        client.outputs.leave(Step::ChangeEnded(node));
     }
 }
 
-pub(crate) fn failed(client: &mut Client, opening: Opening, errno: Errno) {
+pub(crate) fn failed(answerer: &mut Answerer<'_>, opening: Opening, errno: Errno) {
     let Opening { call, node, cuts, .. } = opening;
-    attributes::fail_gone(client, call, node, errno);
+    attributes::fail_gone(answerer, call, node, errno);
     if cuts {
-        client.view.files.write_answered(node, 0);
-        client.change_ended(node);
+        answerer.view.files.write_answered(node, 0);
+        answerer.outputs.leave(Step::ChangeEnded(node));
     }
-}
-
-/// Asks for the contents of a small file that is listed in `dir`; tells which node it is, if that was possible.
-pub(crate) fn ask_ahead(
-    client: &mut Client,
-    dir: TreeNodeId,
-    entry: &DirEntry,
-    known: Freshness,
-) -> Option<TreeNodeId> {
-    let attributes = client.view.directories.attributes_freshness(&entry.stat, known.at);
-    let node = client.learn(&entry.stat, attributes);
-    client.view.names.link(dir, &entry.name, node);
-    // By its name: what is asked for by an open file's fd, and is not to be kept open, closes that.
-    let Ok(target) = client.view.target(node, None).map(|target| Target { fd: NOFD, ..target }) else {
-        client.view.names.evict_if_unused(node);
-        return None;
-    };
-    client.view.names.hold(node);
-    client.view.prefetch.counted.asked += 1;
-    let mode = GetMode::STAT.and(GetMode::DATA).and(GetMode::WHOLE);
-    let get = Tget { target, mode, nmsgs: 1, offset: 0, count: SMALL_BYTES_MAX };
-    client.send(Request::Get(get), Pending::Prefetch(Prefetching { node }));
-    Some(node)
 }
 
 /// The contents that were asked for ahead are here.
-pub(crate) fn came_ahead(client: &mut Client, ahead: Prefetching, sent: Time, got: Rget, last: bool) {
+pub(crate) fn came_ahead(sender: &mut Sender<'_>, ahead: Prefetching, sent: Time, got: Rget, last: bool) {
     let (node, bytes) = (ahead.node, got.data.0.len() as u64);
-    client.view.prefetch.counted.bytes += bytes;
+    sender.view.prefetch.counted.bytes += bytes;
     let is_whole = got.mode.has(GotMode::DATA) && last && !got.mode.has(GotMode::MORE);
     if let Some(stat) = got.stat.filter(|_| is_whole) {
-        let was_known = client.view.is_wholly_known(stat.id);
-        client.refresh(&stat, sent);
-        let known = client.view.known(&stat, sent);
-        let is_it = client.view.names.of_file(stat.id) == Some(node);
+        let was_known = sender.view.is_wholly_known(stat.id);
+        sender.refresh(&stat, sent);
+        let known = sender.view.known(&stat, sent);
+        let is_it = sender.view.names.of_file(stat.id) == Some(node);
         let is_taken = is_it
             && !was_known
-            && lookup::remember(&mut client.view, &client.requests, node, &stat, &got.data.0, known);
-        client.view.fetched_file(node, bytes, !is_taken);
+            && lookup::remember(sender.view, sender.requests, node, &stat, &got.data.0, known);
+        sender.view.fetched_file(node, bytes, !is_taken);
     }
-    not_ahead(client, ahead);
+    not_ahead(sender, ahead);
 }
 
 /// They will not come.
-pub(crate) fn not_ahead(client: &mut Client, ahead: Prefetching) {
-    client.contents_came(ahead.node);
-    client.view.names.release(ahead.node);
-    client.view.drop_if_gone(ahead.node);
+pub(crate) fn not_ahead(sender: &mut Sender<'_>, ahead: Prefetching) {
+    sender.contents_came(ahead.node);
+    sender.view.names.release(ahead.node);
+    sender.view.drop_if_gone(ahead.node);
 }

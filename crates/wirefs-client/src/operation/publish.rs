@@ -2,9 +2,10 @@
 //! cannot be made anew like it is is written in place.
 
 use crate::call::{Handle, Invalidate};
-use crate::core::Client;
 use crate::operation::{attributes, conflict_copies, handles};
 use crate::pending::{Pending, PublishStep, Publishing};
+use crate::sending::Sender;
+use crate::steps::Step;
 use crate::view::View;
 use crate::view::files::{Base, Private};
 use crate::view::publications::{AfterPublishing, Publication};
@@ -23,28 +24,28 @@ const NAMES_MAX: u32 = 64;
 /// # Cost
 /// 2 round trips for up to 128 KiB, else 3; in place 1.
 pub(crate) fn start(
-    client: &mut Client,
+    sender: &mut Sender<'_>,
     node: TreeNodeId,
     handle: Handle,
     copy: Private,
     then: AfterPublishing,
 ) {
-    let Some(stat) = client.view.names.node(node).map(|known| known.stat) else { return };
-    client.change_begins(node, 0);
-    client.view.files.copies.publications.next += 1;
-    let number = client.view.files.copies.publications.next;
-    let opened_by = client.view.files.open(handle).and_then(|open| open.opened_by.clone());
+    let Some(stat) = sender.view.names.node(node).map(|known| known.stat) else { return };
+    sender.change_begins(node, 0);
+    sender.view.files.copies.publications.next += 1;
+    let number = sender.view.files.copies.publications.next;
+    let opened_by = sender.view.files.open(handle).and_then(|open| open.opened_by.clone());
     let (temporary, tries, left, error) = (None, 0, 0, None);
     let publication =
         Publication { node, handle, copy, then, stat, opened_by, temporary, tries, left, error };
-    client.view.files.copies.publications.under_way.insert(number, publication);
-    if place(&client.view, number).is_none() {
+    sender.view.files.copies.publications.under_way.insert(number, publication);
+    if place(sender.view, number).is_none() {
         // The file is out of reach.
-        end(client, number);
-    } else if is_replaceable(&client.view, &stat) || !is_named(&client.view, node) {
-        make(client, number);
+        end(sender, number);
+    } else if is_replaceable(sender.view, &stat) || !is_named(sender.view, node) {
+        make(sender, number);
     } else {
-        in_place(client, number);
+        in_place(sender, number);
     }
 }
 
@@ -86,24 +87,24 @@ fn put(target: Target, mode: PutMode) -> Tput {
     Tput { target, mode, create: None, set: SetStat::default(), offset: 0, data: Data::default() }
 }
 
-fn send(client: &mut Client, number: u64, step: PublishStep, request: Request) {
-    if let Some(publication) = client.view.files.copies.publications.under_way.get_mut(&number) {
+fn send(sender: &mut Sender<'_>, number: u64, step: PublishStep, request: Request) {
+    if let Some(publication) = sender.view.files.copies.publications.under_way.get_mut(&number) {
         publication.left += 1;
     }
-    client.send(request, Pending::Publish(Publishing { number, step }));
+    sender.send(request, Pending::Publish(Publishing { number, step }));
 }
 
-fn make(client: &mut Client, number: u64) {
-    client.view.files.copies.publications.names += 1;
-    let serial = client.view.files.copies.publications.names;
-    let Some(publication) = client.view.files.copies.publications.under_way.get_mut(&number) else { return };
+fn make(sender: &mut Sender<'_>, number: u64) {
+    sender.view.files.copies.publications.names += 1;
+    let serial = sender.view.files.copies.publications.names;
+    let Some(publication) = sender.view.files.copies.publications.under_way.get_mut(&number) else { return };
     let stat = publication.stat;
     publication.tries += 1;
     let first = publication.copy.pieces().into_iter().next();
-    let Some((parent, name)) = place(&client.view, number) else { return end(client, number) };
+    let Some((parent, name)) = place(sender.view, number) else { return end(sender, number) };
     let temporary = name_beside(&name, serial, stat.id.ino);
-    let Ok(place) = client.view.place(parent, &temporary) else { return in_place(client, number) };
-    if let Some(publication) = client.view.files.copies.publications.under_way.get_mut(&number) {
+    let Ok(place) = sender.view.place(parent, &temporary) else { return in_place(sender, number) };
+    if let Some(publication) = sender.view.files.copies.publications.under_way.get_mut(&number) {
         publication.temporary = Some((parent, temporary));
     }
     let cred = Cred { uid: stat.uid, gid: stat.gid, umask: 0 };
@@ -126,30 +127,30 @@ fn make(client: &mut Client, number: u64) {
         data: Data(data),
         ..put(Target { path: place.path, fd: NOFD, id: place.dir }, mode)
     };
-    send(client, number, PublishStep::Make, Request::Put(request));
+    send(sender, number, PublishStep::Make, Request::Put(request));
 }
 
 /// The new file is there, with its first data.
-fn fill(client: &mut Client, number: u64, made: &Rput) {
-    let Some(publication) = client.view.files.copies.publications.under_way.get(&number) else { return };
+fn fill(sender: &mut Sender<'_>, number: u64, made: &Rput) {
+    let Some(publication) = sender.view.files.copies.publications.under_way.get(&number) else { return };
     let Some((parent, temporary)) = publication.temporary.clone() else { return };
     let pieces = publication.copy.pieces();
     let set = SetStat { size: Some(publication.copy.size()), ..publication.copy.times };
     let written = pieces.first().map_or(0, |(at, data)| at + data.len() as u64);
     let is_done = set.size == Some(written) && publication.copy.times.is_empty();
-    let Ok(path) = client.view.entry_path(parent, &temporary) else { return end(client, number) };
+    let Ok(path) = sender.view.entry_path(parent, &temporary) else { return end(sender, number) };
     let target = Target { path, fd: made.fd, id: made.stat.map(|stat| stat.id) };
     for (offset, data) in pieces.into_iter().skip(1) {
         let mode = PutMode::DATA.and_if(made.fd != NOFD, PutMode::MORE);
         let request = Tput { offset, data: Data(data), ..put(target.clone(), mode) };
-        send(client, number, PublishStep::Fill, Request::Put(request));
+        send(sender, number, PublishStep::Fill, Request::Put(request));
     }
     if !is_done {
         let mode = PutMode::STAT.and_if(made.fd != NOFD, PutMode::MORE);
-        send(client, number, PublishStep::Fill, Request::Put(Tput { set, ..put(target.clone(), mode) }));
+        send(sender, number, PublishStep::Fill, Request::Put(Tput { set, ..put(target.clone(), mode) }));
     }
-    handles::give_back(client, target.id, made.fd, true);
-    filled(client, number);
+    handles::give_back(sender, target.id, made.fd, true);
+    filled(sender, number);
 }
 
 impl PublishStep {
@@ -164,58 +165,58 @@ impl PublishStep {
 }
 
 /// Moves the new file to its place once all of it is there.
-fn filled(client: &mut Client, number: u64) {
-    let Some(publication) = client.view.files.copies.publications.under_way.get(&number) else { return };
+fn filled(sender: &mut Sender<'_>, number: u64) {
+    let Some(publication) = sender.view.files.copies.publications.under_way.get(&number) else { return };
     if publication.left == 0 {
-        take_place(client, number, PublishStep::Exchange);
+        take_place(sender, number, PublishStep::Exchange);
     }
 }
 
-fn take_place(client: &mut Client, number: u64, how: PublishStep) {
-    let Some(publication) = client.view.files.copies.publications.under_way.get(&number) else { return };
+fn take_place(sender: &mut Sender<'_>, number: u64, how: PublishStep) {
+    let Some(publication) = sender.view.files.copies.publications.under_way.get(&number) else { return };
     let error = publication.error;
-    let Some(temporary) = publication.temporary.clone() else { return end(client, number) };
+    let Some(temporary) = publication.temporary.clone() else { return end(sender, number) };
     // Its name may have changed, or gone, while it was written.
-    let Some(place) = place(&client.view, number).filter(|_| error.is_none()) else {
-        return undo(client, number);
+    let Some(place) = place(sender.view, number).filter(|_| error.is_none()) else {
+        return undo(sender, number);
     };
-    let (from, to) = (client.view.place(temporary.0, &temporary.1), client.view.place(place.0, &place.1));
+    let (from, to) = (sender.view.place(temporary.0, &temporary.1), sender.view.place(place.0, &place.1));
     match (from, to) {
         (Ok(from), Ok(to)) => {
             let rename = Trename { from, to, flags: how.flags() };
-            send(client, number, how, Request::Rename(rename));
+            send(sender, number, how, Request::Rename(rename));
         }
-        (Err(errno), _) | (_, Err(errno)) => failed_for_good(client, number, errno),
+        (Err(errno), _) | (_, Err(errno)) => failed_for_good(sender, number, errno),
     }
 }
 
 /// Removes the new file, which is useless.
-fn undo(client: &mut Client, number: u64) {
-    let publication = client.view.files.copies.publications.under_way.get_mut(&number);
+fn undo(sender: &mut Sender<'_>, number: u64) {
+    let publication = sender.view.files.copies.publications.under_way.get_mut(&number);
     let temporary = publication.and_then(|publication| publication.temporary.take());
-    if let Some(Ok(place)) = temporary.map(|(parent, name)| client.view.place(parent, &name)) {
-        client.send(Request::Remove(Tremove { place, directory: false }), Pending::IGNORE);
+    if let Some(Ok(place)) = temporary.map(|(parent, name)| sender.view.place(parent, &name)) {
+        sender.send(Request::Remove(Tremove { place, directory: false }), Pending::IGNORE);
     }
-    end(client, number);
+    end(sender, number);
 }
 
-fn failed_for_good(client: &mut Client, number: u64, errno: Errno) {
-    if let Some(publication) = client.view.files.copies.publications.under_way.get_mut(&number) {
+fn failed_for_good(sender: &mut Sender<'_>, number: u64, errno: Errno) {
+    if let Some(publication) = sender.view.files.copies.publications.under_way.get_mut(&number) {
         publication.error.get_or_insert(errno);
     }
-    undo(client, number);
+    undo(sender, number);
 }
 
-fn in_place(client: &mut Client, number: u64) {
-    let Some(publication) = client.view.files.copies.publications.under_way.get(&number) else { return };
+fn in_place(sender: &mut Sender<'_>, number: u64) {
+    let Some(publication) = sender.view.files.copies.publications.under_way.get(&number) else { return };
     let (node, handle, times) = (publication.node, publication.handle, publication.copy.times);
     let (pieces, size) = (publication.copy.pieces(), publication.copy.size());
     let has_holes = publication.copy.ranges().first_gap(0, size).is_some();
-    let target = match client.view.target(node, Some(handle)) {
+    let target = match sender.view.target(node, Some(handle)) {
         Ok(target) => target,
-        Err(errno) => return failed_for_good(client, number, errno),
+        Err(errno) => return failed_for_good(sender, number, errno),
     };
-    client.view.files.forget_contents(node);
+    sender.view.files.forget_contents(node);
     let keeps = PutMode::NONE.and_if(target.fd != NOFD, PutMode::MORE);
     let cut = |size: u64, times: SetStat| {
         let set = SetStat { size: Some(size), ..times };
@@ -223,173 +224,179 @@ fn in_place(client: &mut Client, number: u64) {
     };
     // Where the copy has a hole, the file may have something.
     if has_holes {
-        send(client, number, PublishStep::Write, cut(0, SetStat::default()));
+        send(sender, number, PublishStep::Write, cut(0, SetStat::default()));
     }
     for (offset, data) in pieces {
         let request = Tput { offset, data: Data(data), ..put(target.clone(), keeps.and(PutMode::DATA)) };
-        send(client, number, PublishStep::Write, Request::Put(request));
+        send(sender, number, PublishStep::Write, Request::Put(request));
     }
-    send(client, number, PublishStep::Write, cut(size, times));
+    send(sender, number, PublishStep::Write, cut(size, times));
 }
 
 /// Carries on with a reply to a Tput.
-pub(crate) fn was_put(client: &mut Client, publishing: Publishing, sent: Time, asked: &Request, put: &Rput) {
+pub(crate) fn was_put(
+    sender: &mut Sender<'_>,
+    publishing: Publishing,
+    sent: Time,
+    asked: &Request,
+    put: &Rput,
+) {
     let Publishing { number, step } = publishing;
-    let Some(publication) = client.view.files.copies.publications.under_way.get_mut(&number) else { return };
+    let Some(publication) = sender.view.files.copies.publications.under_way.get_mut(&number) else { return };
     publication.left -= 1;
     let node = publication.node;
     if matches!(asked, Request::Put(asked) if (put.count as usize) < asked.data.0.len()) {
         publication.error.get_or_insert(Errno::NoSpace);
     }
     match step {
-        PublishStep::Make if publication.error.is_none() => fill(client, number, put),
-        PublishStep::Make | PublishStep::Fill => filled(client, number),
+        PublishStep::Make if publication.error.is_none() => fill(sender, number, put),
+        PublishStep::Make | PublishStep::Fill => filled(sender, number),
         PublishStep::Write => {
             let is_done = publication.left == 0;
             attributes::took_effect(
-                &mut client.view,
-                &mut client.outputs,
+                sender.view,
+                sender.outputs,
                 node,
                 Some(put.before),
                 put.stat.as_ref(),
                 sent,
             );
             if is_done {
-                end(client, number);
+                end(sender, number);
             }
         }
         PublishStep::Exchange | PublishStep::Appear | PublishStep::Move => {
-            failed_for_good(client, number, Errno::Protocol)
+            failed_for_good(sender, number, Errno::Protocol)
         }
     }
 }
 
 /// The new file has taken its place.
-pub(crate) fn was_moved(client: &mut Client, publishing: Publishing, sent: Time, renamed: &Rrename) {
+pub(crate) fn was_moved(sender: &mut Sender<'_>, publishing: Publishing, sent: Time, renamed: &Rrename) {
     let Publishing { number, step } = publishing;
-    let Some(publication) = client.view.files.copies.publications.under_way.get_mut(&number) else { return };
+    let Some(publication) = sender.view.files.copies.publications.under_way.get_mut(&number) else { return };
     publication.left -= 1;
     let temporary = publication.temporary.take();
     let (handle, base) = (publication.handle, publication.copy.base);
-    let (node, now) = (publication.node, client.view.mount.now);
+    let (node, now) = (publication.node, sender.view.mount.now);
     let (ranges, size) = (publication.copy.ranges().clone(), publication.copy.size());
-    let place = place(&client.view, number);
+    let place = place(sender.view, number);
     if let Some((parent, name)) = temporary {
-        client.view.names.unlink(parent, &name);
-        let gone = client.view.known_own(parent, &name, renamed.from_dir.as_ref(), sent);
-        client.view.directories.removed(parent, &name, gone, now);
+        sender.view.names.unlink(parent, &name);
+        let gone = sender.view.known_own(parent, &name, renamed.from_dir.as_ref(), sent);
+        sender.view.directories.removed(parent, &name, gone, now);
         if let Some((_, replaced)) = place.as_ref().filter(|_| step == PublishStep::Exchange) {
-            conflict_copies::start(client, parent, (name, replaced.clone()), base);
+            conflict_copies::start(sender, parent, (name, replaced.clone()), base);
         }
     }
     let Some(stat) = renamed.stat.filter(|stat| stat.kind == Kind::File) else {
-        return lost_place(client, number, (node, place), renamed, sent);
+        return lost_place(sender, number, (node, place), renamed, sent);
     };
-    let known = client.view.known(&stat, sent);
-    if let Some(copy) = client.view.files.open_mut(handle).and_then(|open| open.copy.as_mut()) {
+    let known = sender.view.known(&stat, sent);
+    if let Some(copy) = sender.view.files.open_mut(handle).and_then(|open| open.copy.as_mut()) {
         copy.base = Some(Base::of(&stat));
     }
     // A lookup of the new file meanwhile has made a node for it, which stays its node.
-    let known_as = client.view.names.of_file(stat.id).filter(|other| *other != node);
+    let known_as = sender.view.names.of_file(stat.id).filter(|other| *other != node);
     match known_as {
         Some(_) => {
-            client.learn(&stat, known);
+            sender.learn(&stat, known);
         }
         None => {
-            client.view.names.replaced(node, &stat, known, now);
-            for handle in client.view.files.handles_of(node).collect::<Vec<_>>() {
-                handles::lose_fd(client, handle);
+            sender.view.names.replaced(node, &stat, known, now);
+            for handle in sender.view.files.handles_of(node).collect::<Vec<_>>() {
+                handles::lose_fd(sender, handle);
             }
         }
     }
     let node = known_as.unwrap_or(node);
     if let Some((parent, name)) =
-        place.filter(|(dir, name)| !client.view.directories.is_changed_since(*dir, name, sent))
+        place.filter(|(dir, name)| !sender.view.directories.is_changed_since(*dir, name, sent))
     {
-        let there = client.view.known_own(parent, &name, renamed.to_dir.as_ref(), sent);
-        client.view.directories.added(parent, &name, &stat, there, now);
-        attributes::changed(&mut client.view, parent, renamed.to_dir.as_ref(), sent);
+        let there = sender.view.known_own(parent, &name, renamed.to_dir.as_ref(), sent);
+        sender.view.directories.added(parent, &name, &stat, there, now);
+        attributes::changed(sender.view, parent, renamed.to_dir.as_ref(), sent);
         // Others had given it to another file meanwhile.
-        if client.view.names.child(parent, &name) != Some(node) {
-            client.view.names.link(parent, &name, node);
-            client.view.invalidate_name(&mut client.outputs, parent, name);
+        if sender.view.names.child(parent, &name) != Some(node) {
+            sender.view.names.link(parent, &name, node);
+            sender.view.invalidate_name(sender.outputs, parent, name);
         }
     }
     if ranges.cached_to(0, size) >= size && stat.size == size {
-        client.view.files.replaced(node, ranges, stat.version, known);
+        sender.view.files.replaced(node, ranges, stat.version, known);
     } else {
-        client.view.files.invalidate_contents(node);
+        sender.view.files.invalidate_contents(node);
     }
-    client.outputs.invalidate(Invalidate::Node { node, offset: -1, length: 0 });
-    end(client, number);
+    sender.outputs.invalidate(Invalidate::Node { node, offset: -1, length: 0 });
+    end(sender, number);
 }
 
 /// The new file had its place, and another program has given that to something else since, or to nothing.
 fn lost_place(
-    client: &mut Client,
+    sender: &mut Sender<'_>,
     number: u64,
     (node, place): (TreeNodeId, Option<(TreeNodeId, Vec<u8>)>),
     renamed: &Rrename,
     sent: Time,
 ) {
-    attributes::changed(&mut client.view, node, None, sent);
-    client.view.files.invalidate_contents(node);
+    attributes::changed(sender.view, node, None, sent);
+    sender.view.files.invalidate_contents(node);
     if let Some((parent, name)) = place {
-        let now = client.view.mount.now;
-        client.view.directories.changed(parent, now);
-        attributes::changed(&mut client.view, parent, renamed.to_dir.as_ref(), sent);
-        client.view.invalidate_name(&mut client.outputs, parent, name);
+        let now = sender.view.mount.now;
+        sender.view.directories.changed(parent, now);
+        attributes::changed(sender.view, parent, renamed.to_dir.as_ref(), sent);
+        sender.view.invalidate_name(sender.outputs, parent, name);
     }
-    client.outputs.invalidate(Invalidate::Node { node, offset: -1, length: 0 });
-    end(client, number);
+    sender.outputs.invalidate(Invalidate::Node { node, offset: -1, length: 0 });
+    end(sender, number);
 }
 
 /// A request of it failed.
-pub(crate) fn failed(client: &mut Client, publishing: Publishing, errno: Errno) {
+pub(crate) fn failed(sender: &mut Sender<'_>, publishing: Publishing, errno: Errno) {
     let Publishing { number, step } = publishing;
-    let Some(publication) = client.view.files.copies.publications.under_way.get_mut(&number) else { return };
+    let Some(publication) = sender.view.files.copies.publications.under_way.get_mut(&number) else { return };
     publication.left -= 1;
     let node = publication.node;
-    let is_named = is_named(&client.view, node);
-    let Some(publication) = client.view.files.copies.publications.under_way.get_mut(&number) else { return };
+    let is_named = is_named(sender.view, node);
+    let Some(publication) = sender.view.files.copies.publications.under_way.get_mut(&number) else { return };
     match (step, errno) {
-        (PublishStep::Make, Errno::Exists) if publication.tries < NAMES_MAX => make(client, number),
+        (PublishStep::Make, Errno::Exists) if publication.tries < NAMES_MAX => make(sender, number),
         // The directory, or the owner, is not ours to make files in, or for.
         (PublishStep::Make, Errno::AccessDenied | Errno::NotPermitted | Errno::NameTooLong) if is_named => {
             publication.temporary = None;
-            in_place(client, number);
+            in_place(sender, number);
         }
-        (PublishStep::Exchange, Errno::NotFound) => take_place(client, number, PublishStep::Appear),
-        (PublishStep::Exchange, Errno::Invalid) => take_place(client, number, PublishStep::Move),
+        (PublishStep::Exchange, Errno::NotFound) => take_place(sender, number, PublishStep::Appear),
+        (PublishStep::Exchange, Errno::Invalid) => take_place(sender, number, PublishStep::Move),
         (PublishStep::Appear, Errno::Exists) if publication.tries < NAMES_MAX => {
             publication.tries += 1;
-            take_place(client, number, PublishStep::Exchange);
+            take_place(sender, number, PublishStep::Exchange);
         }
         (PublishStep::Make | PublishStep::Exchange | PublishStep::Appear | PublishStep::Move, _) => {
-            failed_for_good(client, number, errno);
+            failed_for_good(sender, number, errno);
         }
         (PublishStep::Fill, _) => {
             publication.error.get_or_insert(errno);
-            filled(client, number);
+            filled(sender, number);
         }
         (PublishStep::Write, _) => {
             publication.error.get_or_insert(errno);
             if publication.left == 0 {
-                end(client, number);
+                end(sender, number);
             }
         }
     }
 }
 
 /// Ends a publication. A failed one leaves its copy to be published later.
-fn end(client: &mut Client, number: u64) {
-    let Some(publication) = client.view.files.copies.publications.under_way.remove(&number) else { return };
+fn end(sender: &mut Sender<'_>, number: u64) {
+    let Some(publication) = sender.view.files.copies.publications.under_way.remove(&number) else { return };
     let Publication { node, handle, then, error, .. } = publication;
-    client.view.files.write_answered(node, 0);
-    let copy = client.view.files.open_mut(handle).and_then(|open| open.copy.as_mut());
+    sender.view.files.write_answered(node, 0);
+    let copy = sender.view.files.open_mut(handle).and_then(|open| open.copy.as_mut());
     if let (Some(copy), Some(_)) = (copy, error) {
         copy.is_changed = true;
     }
-    client.publication_ended(node, handle, then, error);
-    client.change_ended(node);
+    sender.outputs.leave(Step::PublicationEnded(node, handle, then, error));
+    sender.outputs.leave(Step::ChangeEnded(node));
 }

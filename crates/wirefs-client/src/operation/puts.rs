@@ -1,8 +1,8 @@
 //! The requests of writes.
 
 use crate::call::{CallId, Caller, Handle};
-use crate::core::Client;
 use crate::pending::{Pending, Writing};
+use crate::sending::Sender;
 use crate::view::View;
 use bytes::Bytes;
 use wirefs_cache::TreeNodeId;
@@ -22,25 +22,25 @@ pub(crate) struct How {
 
 /// Sends what was written some time ago.
 pub(crate) fn behind(
-    client: &mut Client,
+    sender: &mut Sender<'_>,
     node: TreeNodeId,
     handle: Handle,
     offset: u64,
     data: &Bytes,
     kills_privileges: bool,
 ) -> Result<(), Errno> {
-    let target = client.view.target(node, Some(handle))?;
+    let target = sender.view.target(node, Some(handle))?;
     let mode = PutMode::DATA.and_if(kills_privileges, PutMode::KILL_PRIVILEGES);
     for (index, at) in (0..data.len()).step_by(DATA_BYTES_MAX).enumerate() {
         let piece = data.slice(at..data.len().min(at + DATA_BYTES_MAX));
         let offset = offset + (index * DATA_BYTES_MAX) as u64;
-        send(client, node, target.clone(), mode, offset, piece, How::default());
+        send(sender, node, target.clone(), mode, offset, piece, How::default());
     }
     Ok(())
 }
 
 /// The continuation of an unstable write that is sent again.
-pub(crate) fn again(client: &mut Client, node: TreeNodeId, request: &Request) -> Pending {
+pub(crate) fn again(sender: &mut Sender<'_>, node: TreeNodeId, request: &Request) -> Pending {
     let (bytes, end) = match request {
         Request::Put(put) if put.mode.has(PutMode::DATA) => {
             let bytes = put.data.0.len() as u64;
@@ -48,9 +48,9 @@ pub(crate) fn again(client: &mut Client, node: TreeNodeId, request: &Request) ->
         }
         _ => (0, None),
     };
-    client.change_begins(node, bytes);
+    sender.change_begins(node, bytes);
     if let Some(end) = end {
-        client.view.files.reaches(node, end);
+        sender.view.files.reaches(node, end);
     }
     Pending::Write(Writing { node, bytes, end, is_ahead: false, waits: None, passes_pages: false })
 }
@@ -58,22 +58,22 @@ pub(crate) fn again(client: &mut Client, node: TreeNodeId, request: &Request) ->
 /// Lets set-id bits and capabilities of a file fall before a caller changes its contents otherwise than by a write, which the kernel
 /// leaves to the mount. Tells whether there may be some: a file that nobody may execute has none that count.
 pub(crate) fn kills_privileges(
-    client: &mut Client,
+    sender: &mut Sender<'_>,
     caller: Caller,
     node: TreeNodeId,
     target: &Target,
 ) -> bool {
-    let mode = client.view.names.node(node).map(|known| known.stat.mode);
+    let mode = sender.view.names.node(node).map(|known| known.stat.mode);
     if caller.uid == 0 || mode.is_some_and(|mode| mode & 0o6111 == 0) {
         return false;
     }
     let empty = Bytes::new();
-    send(client, node, target.clone(), PutMode::KILL_PRIVILEGES, 0, empty, How::default());
+    send(sender, node, target.clone(), PutMode::KILL_PRIVILEGES, 0, empty, How::default());
     true
 }
 
 pub(crate) fn send(
-    client: &mut Client,
+    sender: &mut Sender<'_>,
     node: TreeNodeId,
     target: Target,
     mode: PutMode,
@@ -83,17 +83,17 @@ pub(crate) fn send(
 ) {
     let bytes = data.len() as u64;
     let mode = mode.and_if(target.fd != NOFD, PutMode::MORE);
-    client.change_begins(node, bytes);
+    sender.change_begins(node, bytes);
     if is_ahead {
-        client.view.files.set_ahead(node);
-        client.view.exclusive.unconfirmed.issued(bytes, 0);
+        sender.view.files.set_ahead(node);
+        sender.view.exclusive.unconfirmed.issued(bytes, 0);
     }
     let end = (!mode.has(PutMode::APPEND)).then_some(offset + bytes);
     if let Some(end) = end {
-        client.view.files.reaches(node, end);
+        sender.view.files.reaches(node, end);
     }
     let put = Tput { target, mode, create: None, set: SetStat::default(), offset, data: Data(data) };
-    client
+    sender
         .send(Request::Put(put), Pending::Write(Writing { node, bytes, end, is_ahead, waits, passes_pages }));
 }
 

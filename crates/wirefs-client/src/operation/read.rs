@@ -1,9 +1,11 @@
 //! Read.
 
+use crate::answering::Answerer;
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
 use crate::operation::{as_opened, coalesce, fetch};
 use crate::pending::{Exact, Pending};
+use crate::sending::Sender;
 use crate::view::View;
 use crate::view::files::Reader;
 use bytes::{Bytes, BytesMut};
@@ -12,9 +14,9 @@ use wirefs_op::message::get::{GetMode, Rget, Tget};
 use wirefs_op::message::target::NOFD;
 use wirefs_op::{Errno, Request, Tag};
 
-pub(crate) fn not_exact(client: &mut Client, exact: Exact, errno: Errno) {
+pub(crate) fn not_exact(answerer: &mut Answerer<'_>, exact: Exact, errno: Errno) {
     let wanted = (exact.handle, exact.offset, exact.count as u64);
-    as_opened::read_failed(client, exact.call, wanted, errno);
+    as_opened::read_failed(answerer, exact.call, wanted, errno);
 }
 
 /// # Cost
@@ -33,7 +35,7 @@ pub(crate) fn start(
         client.view.files.kernel_uses(node);
     }
     if let Err(errno) = read(client, call, node, handle, offset, count) {
-        as_opened::read_failed(client, call, (handle, offset, u64::from(count)), errno);
+        as_opened::read_failed(&mut client.answerer(), call, (handle, offset, u64::from(count)), errno);
     }
     Ok(())
 }
@@ -47,12 +49,12 @@ fn read(
     count: u32,
 ) -> Result<(), Errno> {
     if let Some(answer) = client.view.files.read_copy(handle, offset, count) {
-        client.answer(call, answer);
+        client.answerer().answer(call, answer);
         return Ok(());
     }
     let open = client.view.files.open(handle).ok_or(Errno::BadDescriptor)?;
     if open.how.direct || !client.view.mount.config.mode.fetch.is_cached() {
-        return exactly(client, call, node, handle, offset, count);
+        return exactly(&mut client.sender(), call, node, handle, offset, count);
     }
     let end = offset.checked_add(u64::from(count)).ok_or(Errno::Invalid)?;
     let reader =
@@ -61,17 +63,17 @@ fn read(
     let answer = fetch::try_read(&mut client.view, node, &reader);
     let missing = answer.is_none();
     if missing {
-        coalesce::send(client, node);
+        coalesce::send(&mut client.sender(), node);
     }
     match answer {
         Some(answer) => {
-            client.counters.data_hits += 1;
-            client.answer(call, answer);
+            client.outputs.counters.data_hits += 1;
+            client.answerer().answer(call, answer);
         }
-        None => client.counters.data_misses += 1,
+        None => client.outputs.counters.data_misses += 1,
     }
     if missing && client.view.files.is_writing(node) {
-        return exactly(client, call, node, handle, offset, count);
+        return exactly(&mut client.sender(), call, node, handle, offset, count);
     }
     let wire_bytes = client.requests.incoming.bdp_bytes();
     let size = client.view.names.node(node).map_or(0, |known| known.stat.size);
@@ -86,7 +88,7 @@ fn read(
     forget_behind(&mut client.view, node, handle);
     if missing {
         client.view.files.contents(node).readers.push(reader);
-        let asked = fetch::ask(client, node, handle, (offset, end), true);
+        let asked = fetch::ask(&mut client.sender(), node, handle, (offset, end), true);
         if let Err(errno) = asked {
             client.view.files.contents(node).readers.retain(|reader| reader.call != call);
             return Err(errno);
@@ -95,7 +97,7 @@ fn read(
     // Ahead in large steps only: a request for each block read would cost more than it brings.
     let gap = fetch::next_gap(&client.view, node, end, wanted);
     if gap.is_some_and(|(from, _)| wanted == size || wanted - from >= (wanted - end) / 4) {
-        fetch::ask(client, node, handle, (end, wanted), false)?;
+        fetch::ask(&mut client.sender(), node, handle, (end, wanted), false)?;
     }
     Ok(())
 }
@@ -112,33 +114,33 @@ fn forget_behind(view: &mut View, node: TreeNodeId, handle: Handle) {
 }
 
 pub(crate) fn exactly(
-    client: &mut Client,
+    sender: &mut Sender<'_>,
     call: CallId,
     node: TreeNodeId,
     handle: Handle,
     offset: u64,
     count: u32,
 ) -> Result<(), Errno> {
-    let target = client.view.target(node, Some(handle))?;
+    let target = sender.view.target(node, Some(handle))?;
     let mode = GetMode::DATA
         .and_if(target.fd != NOFD, GetMode::MORE)
-        .and_if(client.view.files.is_writing(node), GetMode::ORDERED);
+        .and_if(sender.view.files.is_writing(node), GetMode::ORDERED);
     let get = Tget { target, mode, nmsgs: 0, offset, count };
     let exact = Exact { call, handle, offset, count: count as usize, received: BytesMut::new() };
-    client.send(Request::Get(get), Pending::ReadExactly(exact));
+    sender.send(Request::Get(get), Pending::ReadExactly(exact));
     Ok(())
 }
 
 pub(crate) fn finish_exact(client: &mut Client, tag: Tag, mut exact: Exact, got: Rget, last: bool) {
     if exact.received.len() + got.data.0.len() > exact.count {
-        return client.fail(exact.call, Errno::Protocol);
+        return client.answerer().fail(exact.call, Errno::Protocol);
     }
     if last && exact.received.is_empty() {
-        return client.answer(exact.call, Answer::Data(got.data.0));
+        return client.answerer().answer(exact.call, Answer::Data(got.data.0));
     }
     exact.received.extend_from_slice(&got.data.0);
     if last {
-        client.answer(exact.call, Answer::Data(Bytes::from(exact.received)));
+        client.answerer().answer(exact.call, Answer::Data(Bytes::from(exact.received)));
     } else if let Some(pending) = client.requests.pending_mut(tag) {
         *pending = Pending::ReadExactly(exact);
     }

@@ -16,7 +16,7 @@ pub(crate) fn start(client: &mut Client, call: CallId, node: TreeNodeId) -> Resu
         && let Some(target) = client.view.files.known(node).and_then(|contents| contents.ranges.read(0, size))
     {
         client.view.used_ahead(&client.requests, node);
-        client.answer(call, Answer::Data(target));
+        client.answerer().answer(call, Answer::Data(target));
         return Ok(());
     }
     if client.view.is_fresh(node) && client.view.reads_stored_link(&mut client.outputs, call, node) {
@@ -25,13 +25,13 @@ pub(crate) fn start(client: &mut Client, call: CallId, node: TreeNodeId) -> Resu
     let target = client.view.target(node, None)?;
     let mode = GetMode::STAT.and(GetMode::DATA);
     let get = Tget { target, mode, nmsgs: 1, offset: 0, count: TARGET_BYTES_MAX as u32 };
-    client.send(Request::Get(get), Pending::Readlink(Linkreading { call, node }));
+    client.sender().send(Request::Get(get), Pending::Readlink(Linkreading { call, node }));
     Ok(())
 }
 
 pub(crate) fn finish(client: &mut Client, reading: Linkreading, sent: Time, got: Rget) {
     if let Some(stat) = got.stat {
-        client.refresh(&stat, sent);
+        client.sender().refresh(&stat, sent);
     }
-    client.answer(reading.call, Answer::Data(got.data.0));
+    client.answerer().answer(reading.call, Answer::Data(got.data.0));
 }

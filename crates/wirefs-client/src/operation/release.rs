@@ -1,5 +1,6 @@
 //! Release: the last descriptor of an open file or directory is gone.
 
+use crate::answering::Answerer;
 use crate::call::{Answer, CallId, Handle};
 use crate::core::Client;
 use crate::operation::{handles, lock, session};
@@ -20,10 +21,10 @@ pub(crate) fn file(
         lock::release_flock(client, node, handle, owner);
     }
     lock::release_unheard(client, node, handle);
-    lock::closes(client, node, handle);
-    session::publish(client, node, handle, AfterPublishing::Nobody);
-    handles::forget(client, handle);
-    client.answer(call, Answer::Done);
+    lock::closes(&mut client.sender(), node, handle);
+    session::publish(&mut client.sender(), node, handle, AfterPublishing::Nobody);
+    handles::forget(&mut client.sender(), handle);
+    client.answerer().answer(call, Answer::Done);
     Ok(())
 }
 
@@ -33,7 +34,7 @@ pub(crate) fn unwanted(client: &mut Client, call: CallId, handle: Handle) {
     let directory = client.view.files.directory_mut(handle).map(|open| open.node);
     let closed = match (file, directory) {
         (Some(node), _) => self::file(client, call, node, handle, None),
-        (None, Some(node)) => self::directory(client, call, node, handle),
+        (None, Some(node)) => self::directory(&mut client.answerer(), call, node, handle),
         (None, None) => Ok(()),
     };
     debug_assert!(closed.is_ok(), "closing asks nobody");
@@ -42,18 +43,18 @@ pub(crate) fn unwanted(client: &mut Client, call: CallId, handle: Handle) {
 /// # Cost
 /// 0 round trips.
 pub(crate) fn directory(
-    client: &mut Client,
+    answerer: &mut Answerer<'_>,
     call: CallId,
     node: TreeNodeId,
     handle: Handle,
 ) -> Result<(), Errno> {
-    if let Some(open) = client.view.files.close_directory(handle) {
-        client.view.names.release(node);
+    if let Some(open) = answerer.view.files.close_directory(handle) {
+        answerer.view.names.release(node);
         // Their callers were killed.
         for waiting in open.waiting {
-            client.fail(waiting.call, Errno::Interrupted);
+            answerer.fail(waiting.call, Errno::Interrupted);
         }
     }
-    client.answer(call, Answer::Done);
+    answerer.answer(call, Answer::Done);
     Ok(())
 }

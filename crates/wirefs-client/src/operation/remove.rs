@@ -1,9 +1,11 @@
 //! Unlink and rmdir.
 
+use crate::answering::Answerer;
 use crate::call::{Answer, CallId};
 use crate::core::Client;
 use crate::operation::{attributes, conflict_copies, handles, list};
 use crate::pending::{Pending, Removing};
+use crate::sending::Sender;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::remove::{Rremove, Tremove};
 use wirefs_op::{Errno, Request, Time};
@@ -11,20 +13,20 @@ use wirefs_op::{Errno, Request, Time};
 /// # Cost
 /// 1 round trip.
 pub(crate) fn start(
-    client: &mut Client,
+    sender: &mut Sender<'_>,
     call: CallId,
     parent: TreeNodeId,
     name: &[u8],
     directory: bool,
 ) -> Result<(), Errno> {
-    if directory && conflict_copies::holds_up(&mut client.view, call, parent, name) {
+    if directory && conflict_copies::holds_up(sender.view, call, parent, name) {
         return Ok(());
     }
-    let place = client.view.place(parent, name)?;
-    handles::keep_alive(client, parent, name);
+    let place = sender.view.place(parent, name)?;
+    handles::keep_alive(sender, parent, name);
     let removing =
-        Removing { call, parent, name: name.to_vec(), node: client.view.names.child(parent, name) };
-    client.send(Request::Remove(Tremove { place, directory }), Pending::Remove(removing));
+        Removing { call, parent, name: name.to_vec(), node: sender.view.names.child(parent, name) };
+    sender.send(Request::Remove(Tremove { place, directory }), Pending::Remove(removing));
     Ok(())
 }
 
@@ -48,14 +50,14 @@ pub(crate) fn finish(client: &mut Client, removing: Removing, sent: Time, remove
         client.view.directories.changed(parent, now);
     }
     attributes::changed(&mut client.view, parent, removed.dir.as_ref(), sent);
-    list::renew(client, parent);
-    client.answer(call, Answer::Done);
+    list::renew(&mut client.sender(), parent);
+    client.answerer().answer(call, Answer::Done);
 }
 
-pub(crate) fn failed(client: &mut Client, removing: Removing, errno: Errno) {
+pub(crate) fn failed(answerer: &mut Answerer<'_>, removing: Removing, errno: Errno) {
     if matches!(errno, Errno::NotFound | Errno::Stale | Errno::IsDirectory | Errno::NotDirectory) {
-        client.view.directories.invalidate(removing.parent);
+        answerer.view.directories.invalidate(removing.parent);
     }
-    let errno = attributes::gone_above(&mut client.view, &mut client.outputs, removing.parent, errno);
-    client.fail(removing.call, errno);
+    let errno = attributes::gone_above(answerer.view, answerer.outputs, removing.parent, errno);
+    answerer.fail(removing.call, errno);
 }

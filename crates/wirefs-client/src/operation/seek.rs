@@ -3,6 +3,7 @@
 use crate::call::{CallId, Handle};
 use crate::core::Client;
 use crate::pending::{Pending, Seeking};
+use crate::sending::Sender;
 use crate::view::files::Drained;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::seek::Tseek;
@@ -27,25 +28,25 @@ pub(crate) fn start(
         _ => return Err(Errno::Invalid),
     };
     if let Some(answer) = client.view.files.seek_in_copy(handle, offset, whence) {
-        client.answer(call, answer?);
+        client.answerer().answer(call, answer?);
         return Ok(());
     }
     if client.view.files.is_writing(node) {
         client.view.files.contents(node).drained.push(Drained::Seek { call, handle, offset, hole });
         return Ok(());
     }
-    send(client, call, node, handle, offset, hole)
+    send(&mut client.sender(), call, node, handle, offset, hole)
 }
 
 pub(crate) fn send(
-    client: &mut Client,
+    sender: &mut Sender<'_>,
     call: CallId,
     node: TreeNodeId,
     handle: Handle,
     offset: u64,
     hole: bool,
 ) -> Result<(), Errno> {
-    let target = client.view.target(node, Some(handle))?;
-    client.send(Request::Seek(Tseek { target, offset, hole }), Pending::Seek(Seeking(call)));
+    let target = sender.view.target(node, Some(handle))?;
+    sender.send(Request::Seek(Tseek { target, offset, hole }), Pending::Seek(Seeking(call)));
     Ok(())
 }

@@ -3,6 +3,7 @@
 use crate::call::{Answer, CallId, Handle, PageCache};
 use crate::core::Client;
 use crate::operation::{fetch, handles, publish};
+use crate::sending::Sender;
 use crate::view::View;
 use crate::view::files::{Drained, Opens, Private, Reader};
 use crate::view::publications::AfterPublishing;
@@ -24,7 +25,7 @@ pub(crate) fn opened(
     if cuts {
         let from = client.view.names.node(node).map(|known| known.stat);
         client.view.files.set_copy(handle, Private::cut(), from.as_ref());
-        return client.answer(call, Answer::Opened(handle, PageCache::Bypass));
+        return client.answerer().answer(call, Answer::Opened(handle, PageCache::Bypass));
     }
     let opening =
         Reader { call, handle, start: 0, end: 0, since: sent, tries: 0, opens: Some(Opens::Fetching) };
@@ -41,7 +42,7 @@ pub(crate) fn go_on(client: &mut Client, node: TreeNodeId, mut opening: Reader) 
     }
     let (handle, call, range) = (opening.handle, opening.call, (0, opening.end));
     client.view.files.contents(node).readers.push(opening);
-    if let Err(errno) = fetch::ask(client, node, handle, range, true) {
+    if let Err(errno) = fetch::ask(&mut client.sender(), node, handle, range, true) {
         client.view.files.contents(node).readers.retain(|reader| reader.call != call);
         failed(client, &opening, errno);
     }
@@ -73,7 +74,7 @@ pub(crate) fn come(client: &mut Client, node: TreeNodeId, opening: &mut Reader) 
     }
     let from = client.view.names.node(node).map(|known| known.stat);
     client.view.files.set_copy(opening.handle, Private::new(ranges, size), from.as_ref());
-    client.answer(opening.call, Answer::Opened(opening.handle, PageCache::Bypass));
+    client.answerer().answer(opening.call, Answer::Opened(opening.handle, PageCache::Bypass));
     true
 }
 
@@ -94,16 +95,21 @@ pub(crate) fn may_try_again(opening: &mut Reader) -> bool {
 
 /// The open comes to nothing.
 pub(crate) fn failed(client: &mut Client, opening: &Reader, errno: Errno) {
-    handles::forget(client, opening.handle);
-    client.fail(opening.call, errno);
+    handles::forget(&mut client.sender(), opening.handle);
+    client.answerer().fail(opening.call, errno);
 }
 
 /// Publishes what was changed in a copy; false where there is nothing to publish.
-pub(crate) fn publish(client: &mut Client, node: TreeNodeId, handle: Handle, then: AfterPublishing) -> bool {
-    let copy = client.view.files.open_mut(handle).and_then(|open| open.copy.as_mut());
+pub(crate) fn publish(
+    sender: &mut Sender<'_>,
+    node: TreeNodeId,
+    handle: Handle,
+    then: AfterPublishing,
+) -> bool {
+    let copy = sender.view.files.open_mut(handle).and_then(|open| open.copy.as_mut());
     let Some(copy) = copy.filter(|copy| copy.is_changed) else { return false };
     copy.is_changed = false;
     let copy = copy.clone();
-    publish::start(client, node, handle, copy, then);
+    publish::start(sender, node, handle, copy, then);
     true
 }

@@ -1,15 +1,17 @@
 //! Stateless readdir: the kernel reads a directory without opening it (`docs/design/0025-stateless-readdir.md`).
 
+use crate::answering::Answerer;
 use crate::call::{Answer, Call, CallId, Handle, Invalidate, Listed};
 use crate::core::Client;
 use crate::operation::list;
 use crate::output::Output;
 use crate::pending::ListingReader;
+use crate::steps::Step;
 use crate::view::View;
 use crate::view::files::{Ending, Part, Position, WaitingReaddir};
 use std::sync::Arc;
 use wirefs_cache::TreeNodeId;
-use wirefs_op::{Errno, Time};
+use wirefs_op::Errno;
 
 /// # Cost
 /// 0 round trips when the listing is known and valid, or its reading has begun; else 1.
@@ -17,7 +19,7 @@ pub(crate) fn read(client: &mut Client, node: TreeNodeId, wanted: WaitingReaddir
     match Position::of(wanted.offset) {
         Position::Begin => begin(client, node, wanted),
         Position::End(age) => {
-            ends(client, node, age, &wanted);
+            ends(&mut client.answerer(), node, age, &wanted);
             Ok(())
         }
         Position::At(number, offset) => {
@@ -56,7 +58,7 @@ fn begin(client: &mut Client, node: TreeNodeId, wanted: WaitingReaddir) -> Resul
     let Some(handle) = shared(&mut client.view, node) else {
         return list::open(client, ListingReader::Readdir(wanted), node);
     };
-    client.counters.name_hits += 1;
+    client.outputs.counters.name_hits += 1;
     client.view.used_ahead(&client.requests, node);
     client.view.directory_opened(&client.requests, node);
     list::go_on(client, handle, wanted);
@@ -87,40 +89,40 @@ fn shared(view: &mut View, node: TreeNodeId) -> Option<Handle> {
 }
 
 /// Answers a readdir with a part of a reading.
-pub(crate) fn answer(client: &mut Client, handle: Handle, wanted: &WaitingReaddir, answer: Answer) {
+pub(crate) fn answer(answerer: &mut Answerer<'_>, handle: Handle, wanted: &WaitingReaddir, answer: Answer) {
     let (call, number) = (wanted.call, wanted.number);
-    let Some(open) = client.view.files.stateless.directory(handle) else {
-        return client.answer(call, answer);
+    let Some(open) = answerer.view.files.stateless.directory(handle) else {
+        return answerer.answer(call, answer);
     };
     // A call without a waiting caller gets no entries.
-    let Answer::Listing(listed) = &answer else { return tells_nobody(client, handle, call, answer) };
-    if !client.calls.is_waiting(call) {
-        return tells_nobody(client, handle, call, answer);
+    let Answer::Listing(listed) = &answer else { return tells_nobody(answerer, handle, call, answer) };
+    if !answerer.calls.is_waiting(call) {
+        return tells_nobody(answerer, handle, call, answer);
     }
     let (dir, past, error) = (open.node, open.entries.len() as u64 + 2, open.error);
     if listed.is_empty() && wanted.offset < past {
         // There is no room for an entry.
-        return tells_nobody(client, handle, call, Answer::Fail(Errno::Invalid));
+        return tells_nobody(answerer, handle, call, Answer::Fail(Errno::Invalid));
     }
     if listed.is_empty() && wanted.offset > past {
         // A position that no READDIR has returned: the program made it up.
-        return tells_nobody(client, handle, call, Answer::Fail(Errno::Stale));
+        return tells_nobody(answerer, handle, call, Answer::Fail(Errno::Stale));
     }
     if listed.is_empty() {
-        let age = number.and_then(|number| client.view.files.stateless.age(dir, number));
+        let age = number.and_then(|number| answerer.view.files.stateless.age(dir, number));
         return match age {
-            Some(age) => ends(client, dir, age, wanted),
-            None => client.answer(call, Answer::ListingEnd),
+            Some(age) => ends(answerer, dir, age, wanted),
+            None => answerer.answer(call, Answer::ListingEnd),
         };
     }
     let is_last = open.complete && error.is_none() && listed.last().is_some_and(|last| last.next == past);
-    let is_promised = client.view.coherency().is_leased(open.listed);
+    let is_promised = answerer.view.coherency().is_leased(open.listed);
     let part = Part { number, thread: wanted.thread, is_last, is_promised };
-    let told = client.view.files.stateless.tells(handle, part, client.view.mount.now);
+    let told = answerer.view.files.stateless.tells(handle, part, answerer.view.mount.now);
     let Some(told) = told else {
         // An ended reading that cannot be continued: its outline is not known any more, or the server failed.
-        client.undo_answer(call, answer);
-        return tells_nobody(client, handle, call, Answer::Fail(error.unwrap_or(Errno::Stale)));
+        answerer.outputs.leave(Step::Undo(call, answer));
+        return tells_nobody(answerer, handle, call, Answer::Fail(error.unwrap_or(Errno::Stale)));
     };
     let Answer::Listing(mut listed) = answer else { return };
     let behind = |entry: &mut Listed| {
@@ -131,34 +133,34 @@ pub(crate) fn answer(client: &mut Client, handle: Handle, wanted: &WaitingReaddi
     };
     let are_all_there = listed.iter_mut().all(|entry| behind(entry).is_some());
     if are_all_there {
-        client.answer(call, Answer::Listing(listed));
+        answerer.answer(call, Answer::Listing(listed));
     } else {
         // Longer than there are positions. Told by an error rather than by leaving names out.
-        client.undo_answer(call, Answer::Listing(listed));
-        client.fail(call, Errno::Overflow);
+        answerer.outputs.leave(Step::Undo(call, Answer::Listing(listed)));
+        answerer.fail(call, Errno::Overflow);
     }
 }
 
-fn tells_nobody(client: &mut Client, handle: Handle, call: CallId, answer: Answer) {
-    client.answer(call, answer);
-    client.view.files.stateless.tells_nobody(handle);
+fn tells_nobody(answerer: &mut Answerer<'_>, handle: Handle, call: CallId, answer: Answer) {
+    answerer.answer(call, answer);
+    answerer.view.files.stateless.tells_nobody(handle);
 }
 
 /// Answers a readdir at the end of a reading.
-fn ends(client: &mut Client, dir: TreeNodeId, age: u64, wanted: &WaitingReaddir) {
+fn ends(answerer: &mut Answerer<'_>, dir: TreeNodeId, age: u64, wanted: &WaitingReaddir) {
     let nothing = Answer::Listing(Vec::new());
-    match client.view.files.stateless.ends(dir, age, wanted.thread) {
-        Ending::Whole => client.answer(wanted.call, nothing),
-        Ending::Dropped => client.calls.answer_dropped(
-            &mut client.outputs,
+    match answerer.view.files.stateless.ends(dir, age, wanted.thread) {
+        Ending::Whole => answerer.answer(wanted.call, nothing),
+        Ending::Dropped => answerer.calls.answer_dropped(
+            answerer.outputs,
             Invalidate::Listing { node: dir },
             wanted.call,
             nothing,
         ),
         Ending::Plain => {
-            client.answer(wanted.call, Answer::ListingEnd);
-            if let Some(until) = client.view.files.stateless.awaits(dir) {
-                client.outputs.push(Output::AwaitReaders(dir, until));
+            answerer.answer(wanted.call, Answer::ListingEnd);
+            if let Some(until) = answerer.view.files.stateless.awaits(dir) {
+                answerer.outputs.push(Output::AwaitReaders(dir, until));
             }
         }
     }
@@ -184,13 +186,5 @@ pub(crate) fn changes_names_in(call: &Call<'_>) -> Option<[Option<TreeNodeId>; 2
         | Call::Create { parent, .. } => Some([Some(parent), None]),
         Call::Rename { parent, to_parent, .. } => Some([Some(parent), Some(to_parent)]),
         _ => None,
-    }
-}
-
-impl Client {
-    /// Notes that the readers of this directory at the time of [`Output::AwaitReaders`] have their answers.
-    pub fn readers_passed(&mut self, now: Time, dir: TreeNodeId, until: u64) {
-        self.view.mount.now = now;
-        self.view.files.stateless.passed(dir, until);
     }
 }

@@ -1,9 +1,9 @@
 //! Unstable writes, in modes where close guarantees durability: they are kept until the server's disk has them, and sent again to a
 //! server whose machine has restarted, however often that happens.
 
-use crate::core::Client;
 use crate::operation::{commit, puts};
 use crate::pending::Pending;
+use crate::sending::Sender;
 use crate::view::View;
 use crate::view::files::Change;
 use wirefs_cache::TreeNodeId;
@@ -18,8 +18,8 @@ const KEPT_BYTES_MAX: usize = 64 * 1024 * 1024;
 const KEPT_BYTES_MANY: usize = KEPT_BYTES_MAX / 2;
 
 /// A change was answered that had this place in the order of requests.
-pub(crate) fn note(client: &mut Client, pending: &Pending, request: &Request, order: u64) {
-    if !client.view.mount.config.mode.publish.is_committed() {
+pub(crate) fn note(sender: &mut Sender<'_>, pending: &Pending, request: &Request, order: u64) {
+    if !sender.view.mount.config.mode.publish.is_committed() {
         return;
     }
     let (node, change) = match (pending, request) {
@@ -32,17 +32,17 @@ pub(crate) fn note(client: &mut Client, pending: &Pending, request: &Request, or
         (Pending::Copy(copying), _) => (copying.to, None),
         _ => return,
     };
-    let before = client.view.files.kept_bytes();
+    let before = sender.view.files.kept_bytes();
     let fits = before <= KEPT_BYTES_MAX;
-    let contents = client.view.files.contents(node);
+    let contents = sender.view.files.contents(node);
     contents.uncommitted = true;
     match change.filter(|_| fits) {
         Some(change) => contents.changes.add(order, change),
         None => contents.changes.lose(),
     }
-    if before < KEPT_BYTES_MANY && client.view.files.kept_bytes() >= KEPT_BYTES_MANY {
-        for node in client.view.files.kept_nodes() {
-            commit::ahead(client, node);
+    if before < KEPT_BYTES_MANY && sender.view.files.kept_bytes() >= KEPT_BYTES_MANY {
+        for node in sender.view.files.kept_nodes() {
+            commit::ahead(sender, node);
         }
     }
 }
@@ -57,22 +57,22 @@ fn change(put: &Tput) -> Option<Change> {
 }
 
 /// The server's machine was started again: what it may have lost is sent once more, ahead of all that waits. Whether anything is.
-pub(crate) fn send_again(client: &mut Client) -> bool {
+pub(crate) fn send_again(sender: &mut Sender<'_>) -> bool {
     let mut is_any = false;
-    for node in client.view.files.uncommitted() {
-        let changes = client.view.files.contents(node).changes.take();
-        match (changes, client.view.target(node, None)) {
+    for node in sender.view.files.uncommitted() {
+        let changes = sender.view.files.contents(node).changes.take();
+        match (changes, sender.view.target(node, None)) {
             (Some(changes), Ok(target)) => {
                 let again = changes.into_iter().map(|change| {
                     let request = Request::Put(put(&target, change));
-                    let pending = puts::again(client, node, &request);
+                    let pending = puts::again(sender, node, &request);
                     (request, pending)
                 });
                 let again: Vec<(Request, Pending)> = again.collect();
                 is_any |= !again.is_empty();
-                client.requests.wait_first(client.view.mount.now, again);
+                sender.requests.wait_first(sender.view.mount.now, again);
             }
-            (None, _) | (_, Err(_)) => client.view.files.lost_uncommitted(node),
+            (None, _) | (_, Err(_)) => sender.view.files.lost_uncommitted(node),
         }
     }
     is_any

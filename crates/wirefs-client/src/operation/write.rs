@@ -1,11 +1,13 @@
 //! Write: sent at once; its caller goes on while the wire holds not too much.
 
+use crate::answering::Answerer;
 use crate::call::{Answer, CallId, Handle, Invalidate, OpenHow, WriteData};
 use crate::core::Client;
 use crate::operation::{attributes, coalesce, puts};
 use crate::output::{ChangeFact, Note, Output, Outputs};
 use crate::pending::{Pending, Writing};
 use crate::requests::Requests;
+use crate::steps::Step;
 use crate::view::View;
 use bytes::Bytes;
 use wirefs_cache::TreeNodeId;
@@ -33,7 +35,7 @@ pub(crate) fn start(
     client.view.files.error(handle).map_or(Ok(()), Err)?;
     let own = client.view.files.write_copy((node, handle), offset, data, how.append && !cached);
     if let Some(answer) = own {
-        client.answer(call, answer?);
+        client.answerer().answer(call, answer?);
         return Ok(());
     }
     take_in(&client.view, &client.requests, cached)?;
@@ -42,14 +44,14 @@ pub(crate) fn start(
     let append = how.append && !cached;
     let count = data.len() as u32;
     if data.is_empty() {
-        client.answer(call, Answer::Count(0));
+        client.answerer().answer(call, Answer::Count(0));
         return Ok(());
     }
     let data = data.to_bytes();
     let target = client.view.target(node, Some(handle))?;
     let coalesces = background && !append && publish.coalesced_bytes() > 0;
     if !coalesces {
-        coalesce::send(client, node);
+        coalesce::send(&mut client.sender(), node);
     }
     let is_ahead = background && !append && may_go_ahead(&client.view, &client.requests, node);
     let expected = if append { appends(&mut client.view, &client.requests, node) } else { None };
@@ -58,7 +60,7 @@ pub(crate) fn start(
         forget_behind(&mut client.view, node, handle, (offset, offset + data.len() as u64));
     }
     if coalesces {
-        coalesce::add(client, node, handle, offset, &data, kill_privileges);
+        coalesce::add(&mut client.sender(), node, handle, offset, &data, kill_privileges);
         go_behind(client, call, count);
         return Ok(());
     }
@@ -73,7 +75,7 @@ pub(crate) fn start(
             .and_if(kill_privileges, PutMode::KILL_PRIVILEGES);
         let number = client.requests.next_number();
         let how = puts::How { waits, is_ahead, passes_pages: passes_pages(how, cached) };
-        puts::send(client, node, target.clone(), mode, offset + at as u64, piece, how);
+        puts::send(&mut client.sender(), node, target.clone(), mode, offset + at as u64, piece, how);
         let written = expected.map(|start| (start + at as u64, start + end as u64));
         let (view, outputs) = (&mut client.view, &mut client.outputs);
         is_expected(view, &client.requests, outputs, node, number, written);
@@ -138,15 +140,15 @@ fn go_behind(client: &mut Client, call: CallId, count: u32) {
     if client.view.files.unacknowledged() > client.requests.unacknowledged_bytes_max() {
         client.view.files.throttled.0.push_back((call, count));
     } else {
-        client.answer(call, Answer::Count(count));
+        client.answerer().answer(call, Answer::Count(count));
     }
 }
 
 /// A writer that waits, and whose data was taken in, waits no longer.
-pub(crate) fn end_throttled(client: &mut Client, call: CallId) {
-    let waits = client.view.files.throttled.0.iter().position(|(waiting, _)| *waiting == call);
-    if let Some((call, count)) = waits.and_then(|at| client.view.files.throttled.0.remove(at)) {
-        client.answer(call, Answer::Count(count));
+pub(crate) fn end_throttled(answerer: &mut Answerer<'_>, call: CallId) {
+    let waits = answerer.view.files.throttled.0.iter().position(|(waiting, _)| *waiting == call);
+    if let Some((call, count)) = waits.and_then(|at| answerer.view.files.throttled.0.remove(at)) {
+        answerer.answer(call, Answer::Count(count));
     }
 }
 
@@ -244,9 +246,9 @@ pub(crate) fn finish(client: &mut Client, writing: Writing, sent: Time, put: Rpu
         client.outputs.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
         match waits {
             Some((call, before)) if before + put.count > 0 => {
-                client.answer(call, Answer::Count(before + put.count));
+                client.answerer().answer(call, Answer::Count(before + put.count));
             }
-            Some((call, _)) => client.fail(call, Errno::NoSpace),
+            Some((call, _)) => client.answerer().fail(call, Errno::NoSpace),
             None => client.view.files.write_failed(node, Errno::NoSpace),
         }
     } else if let Some((call, before)) = waits {
@@ -256,7 +258,7 @@ pub(crate) fn finish(client: &mut Client, writing: Writing, sent: Time, put: Rpu
             (true, Some(outdated)) => {
                 client.calls.answer_dropped(&mut client.outputs, outdated, call, Answer::Count(done))
             }
-            (true, None) => client.answer(call, Answer::Count(done)),
+            (true, None) => client.answerer().answer(call, Answer::Count(done)),
             (false, outdated) => {
                 outdated.into_iter().for_each(|outdated| client.outputs.invalidate(outdated))
             }
@@ -264,7 +266,7 @@ pub(crate) fn finish(client: &mut Client, writing: Writing, sent: Time, put: Rpu
     } else if let Some(outdated) = outdated {
         client.outputs.invalidate(outdated);
     }
-    client.change_ended(node);
+    client.outputs.leave(Step::ChangeEnded(node));
 }
 
 fn answered(view: &mut View, writing: &Writing) {
@@ -281,15 +283,15 @@ fn is_part_of(pending: &Pending, call: CallId) -> bool {
     matches!(pending, Pending::Write(writing) if writing.waits.is_some_and(|(waiting, _)| waiting == call))
 }
 
-pub(crate) fn failed(client: &mut Client, writing: Writing, errno: Errno) {
+pub(crate) fn failed(answerer: &mut Answerer<'_>, writing: Writing, errno: Errno) {
     let Writing { node, waits, .. } = writing;
-    answered(&mut client.view, &writing);
-    client.view.files.forget_contents(node);
-    client.view.names.invalidate(node);
-    client.outputs.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
+    answered(answerer.view, &writing);
+    answerer.view.files.forget_contents(node);
+    answerer.view.names.invalidate(node);
+    answerer.outputs.invalidate(Invalidate::Node { node, offset: 0, length: 0 });
     match waits {
-        Some((call, _)) => client.fail(call, errno),
-        None => client.view.files.write_failed(node, errno),
+        Some((call, _)) => answerer.fail(call, errno),
+        None => answerer.view.files.write_failed(node, errno),
     }
-    client.change_ended(node);
+    answerer.outputs.leave(Step::ChangeEnded(node));
 }

@@ -1,9 +1,12 @@
 //! Extended attributes.
 
+use crate::answering::Answerer;
 use crate::call::{Answer, CallId};
 use crate::core::Client;
 use crate::operation::attributes;
 use crate::pending::{Pending, XattrAsking, XattrUse};
+use crate::sending::Sender;
+use crate::steps::Step;
 use crate::view::View;
 use bytes::Bytes;
 use wirefs_cache::TreeNodeId;
@@ -17,7 +20,7 @@ const OWN: &[u8] = b"wirefs.";
 /// # Cost
 /// 0 round trips when the file is known to have none (as `ls -l` asks of each), else 1.
 pub(crate) fn read(
-    client: &mut Client,
+    sender: &mut Sender<'_>,
     call: CallId,
     node: TreeNodeId,
     name: &[u8],
@@ -25,27 +28,27 @@ pub(crate) fn read(
 ) -> Result<(), Errno> {
     let usage = match name.starts_with(OWN) {
         true => XattrUse::Own { size_max },
-        false if has_none(&client.view, node) => return Err(Errno::NoData),
+        false if has_none(sender.view, node) => return Err(Errno::NoData),
         false => XattrUse::Value { size_max },
     };
-    send(client, call, node, XattrAction::Read, name, Bytes::new(), (0, false), usage)
+    send(sender, call, node, XattrAction::Read, name, Bytes::new(), (0, false), usage)
 }
 
 /// # Cost
 /// As [`read`].
 pub(crate) fn list(client: &mut Client, call: CallId, node: TreeNodeId, size_max: u32) -> Result<(), Errno> {
     if has_none(&client.view, node) {
-        client.answer(call, value(Bytes::new(), size_max));
+        client.answerer().answer(call, value(Bytes::new(), size_max));
         return Ok(());
     }
     let usage = XattrUse::Value { size_max };
-    send(client, call, node, XattrAction::List, b"", Bytes::new(), (0, false), usage)
+    send(&mut client.sender(), call, node, XattrAction::List, b"", Bytes::new(), (0, false), usage)
 }
 
 /// # Cost
 /// 1 round trip.
 pub(crate) fn set(
-    client: &mut Client,
+    sender: &mut Sender<'_>,
     call: CallId,
     node: TreeNodeId,
     name: &[u8],
@@ -56,13 +59,18 @@ pub(crate) fn set(
         return Err(Errno::TooBig);
     }
     let value = Bytes::copy_from_slice(value);
-    send(client, call, node, XattrAction::Set, name, value, (flags, kill_sgid), XattrUse::Change)
+    send(sender, call, node, XattrAction::Set, name, value, (flags, kill_sgid), XattrUse::Change)
 }
 
 /// # Cost
 /// 1 round trip.
-pub(crate) fn remove(client: &mut Client, call: CallId, node: TreeNodeId, name: &[u8]) -> Result<(), Errno> {
-    send(client, call, node, XattrAction::Remove, name, Bytes::new(), (0, false), XattrUse::Change)
+pub(crate) fn remove(
+    sender: &mut Sender<'_>,
+    call: CallId,
+    node: TreeNodeId,
+    name: &[u8],
+) -> Result<(), Errno> {
+    send(sender, call, node, XattrAction::Remove, name, Bytes::new(), (0, false), XattrUse::Change)
 }
 
 fn has_none(view: &View, node: TreeNodeId) -> bool {
@@ -70,7 +78,7 @@ fn has_none(view: &View, node: TreeNodeId) -> bool {
 }
 
 fn send(
-    client: &mut Client,
+    sender: &mut Sender<'_>,
     call: CallId,
     node: TreeNodeId,
     action: XattrAction,
@@ -79,48 +87,41 @@ fn send(
     (flags, kill_sgid): (u32, bool),
     usage: XattrUse,
 ) -> Result<(), Errno> {
-    let target = client.view.target(node, None)?;
+    let target = sender.view.target(node, None)?;
     let name = Text::new(name);
     let xattr = Txattr { target, action, name, flags, kill_sgid, value: Data(value) };
     if matches!(usage, XattrUse::Change) {
-        client.change_begins(node, 0);
+        sender.change_begins(node, 0);
     }
-    client.send(Request::Xattr(xattr), Pending::Xattr(XattrAsking { call, node, usage }));
+    sender.send(Request::Xattr(xattr), Pending::Xattr(XattrAsking { call, node, usage }));
     Ok(())
 }
 
-pub(crate) fn finish(client: &mut Client, asking: XattrAsking, sent: Time, reply: Rxattr) {
+pub(crate) fn finish(answerer: &mut Answerer<'_>, asking: XattrAsking, sent: Time, reply: Rxattr) {
     let XattrAsking { call, node, usage } = asking;
     match usage {
-        XattrUse::Value { size_max } => client.answer(call, value(reply.value.0, size_max)),
+        XattrUse::Value { size_max } => answerer.answer(call, value(reply.value.0, size_max)),
         XattrUse::Own { size_max } => {
-            client.calls.answer_after(&mut client.outputs, call, value(reply.value.0, size_max))
+            answerer.calls.answer_after(answerer.outputs, call, value(reply.value.0, size_max))
         }
         XattrUse::Change => {
-            client.view.files.write_answered(node, 0);
-            attributes::took_effect(
-                &mut client.view,
-                &mut client.outputs,
-                node,
-                None,
-                reply.stat.as_ref(),
-                sent,
-            );
-            client.answer(call, Answer::Done);
-            client.change_ended(node);
+            answerer.view.files.write_answered(node, 0);
+            attributes::took_effect(answerer.view, answerer.outputs, node, None, reply.stat.as_ref(), sent);
+            answerer.answer(call, Answer::Done);
+            answerer.outputs.leave(Step::ChangeEnded(node));
         }
     }
 }
 
-pub(crate) fn failed(client: &mut Client, asking: XattrAsking, errno: Errno) {
+pub(crate) fn failed(answerer: &mut Answerer<'_>, asking: XattrAsking, errno: Errno) {
     let XattrAsking { call, node, usage } = asking;
     match usage {
-        XattrUse::Value { .. } => client.fail(call, errno),
-        XattrUse::Own { .. } => client.calls.answer_after(&mut client.outputs, call, Answer::Fail(errno)),
+        XattrUse::Value { .. } => answerer.fail(call, errno),
+        XattrUse::Own { .. } => answerer.calls.answer_after(answerer.outputs, call, Answer::Fail(errno)),
         XattrUse::Change => {
-            client.fail(call, errno);
-            client.view.files.write_answered(node, 0);
-            client.change_ended(node);
+            answerer.fail(call, errno);
+            answerer.view.files.write_answered(node, 0);
+            answerer.outputs.leave(Step::ChangeEnded(node));
         }
     }
 }

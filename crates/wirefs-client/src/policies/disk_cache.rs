@@ -10,7 +10,6 @@
 //! is decided as for contents in memory: what comes from disk saves the bytes of an answer, never the question.
 
 use crate::call::{CallId, Handle};
-use crate::counters::Counters;
 use crate::output::{Output, Outputs};
 use crate::requests::Requests;
 use crate::view::View;
@@ -26,7 +25,6 @@ const WORTH_RTT: Duration = Duration::from_millis(1);
 impl View {
     pub(crate) fn take_stored(
         &mut self,
-        counters: &mut Counters,
         outputs: &mut Outputs,
         node: TreeNodeId,
         piece: &CachePiece,
@@ -45,8 +43,8 @@ impl View {
         }
         if self.files.is_of(node, piece.version) {
             self.files.remember_stored(node, piece.offset, data);
-            counters.stored_hits += 1;
-            counters.stored_bytes += data.len() as u64;
+            outputs.counters.stored_hits += 1;
+            outputs.counters.stored_bytes += data.len() as u64;
         }
     }
 

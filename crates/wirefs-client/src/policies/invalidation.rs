@@ -1,7 +1,6 @@
 //! Invalidation of cached data, here and in the kernel.
 
 use crate::call::{Answer, CallId, Invalidate};
-use crate::counters::Counters;
 use crate::kernel::CallsInProgress;
 use crate::output::{Output, Outputs};
 use crate::view::View;
@@ -147,32 +146,27 @@ impl View {
     }
 
     /// Continues the recalls that wait for the fd of a file, which has arrived or is unavailable.
-    pub(crate) fn fd_acquired(&mut self, counters: &mut Counters, outputs: &mut Outputs, node: TreeNodeId) {
+    pub(crate) fn fd_acquired(&mut self, outputs: &mut Outputs, node: TreeNodeId) {
         for serial in self.leases.acquiring.remove(&node).unwrap_or_default() {
             let Some((forgetting, left)) = self.leases.waiting.get_mut(&serial) else { continue };
             *left -= 1;
             if *left == 0 {
                 let forgetting = *forgetting;
                 self.leases.waiting.remove(&serial);
-                self.answer_recall(counters, outputs, forgetting);
+                self.answer_recall(outputs, forgetting);
             }
         }
     }
 
-    pub(crate) fn answer_recall(
-        &mut self,
-        counters: &mut Counters,
-        outputs: &mut Outputs,
-        forgetting: PendingRecall,
-    ) {
+    pub(crate) fn answer_recall(&mut self, outputs: &mut Outputs, forgetting: PendingRecall) {
         let serial = self.leases.holder_mut().and_then(|holder| holder.recall_done(forgetting));
         let Some(Serial(serial)) = serial else { return };
         self.leases.recalls += 1;
         let request = Request::Recalled(Trecalled { serial });
         let frame = request.encode(NOTAG);
-        counters.count(&request);
-        counters.bytes_out += frame.wire_len() as u64;
-        counters.frames_out += 1;
+        outputs.counters.count(&request);
+        outputs.counters.bytes_out += frame.wire_len() as u64;
+        outputs.counters.frames_out += 1;
         outputs.push(Output::SendAfter(frame));
     }
 }

@@ -1,6 +1,5 @@
 //! Requests on their way out: numbered, journaled and queued.
 
-use crate::counters::Counters;
 use crate::output::{Lane, Output, Outputs};
 use crate::pending::Pending;
 use crate::requests::Requests;
@@ -12,7 +11,6 @@ impl View {
     pub(crate) fn issue(
         &mut self,
         requests: &mut Requests,
-        counters: &mut Counters,
         outputs: &mut Outputs,
         request: Request,
         pending: impl FnOnce(u64) -> Pending,
@@ -23,25 +21,20 @@ impl View {
         }
         self.exclusive.unconfirmed.changes();
         self.watch_syncs(&request);
-        counters.count(&request);
+        outputs.counters.count(&request);
         let issued = requests.issue(self.mount.now, request, pending(number));
         debug_assert_eq!(issued, number, "it was the next");
         number
     }
 
     /// Sends the requests that may be sent now.
-    pub(crate) fn send_waiting(
-        &mut self,
-        requests: &mut Requests,
-        counters: &mut Counters,
-        outputs: &mut Outputs,
-    ) {
+    pub(crate) fn send_waiting(&mut self, requests: &mut Requests, outputs: &mut Outputs) {
         let (names, files) = (&self.names, &self.files);
         let is_settled = |id: FileId| {
             let known = names.of_file(id).and_then(|node| Some((node, names.node(node)?.stat.version)));
             known.is_some_and(|(node, version)| files.is_of(node, version))
         };
-        if requests.send_waiting(self.mount.now, is_settled, counters, outputs) {
+        if requests.send_waiting(self.mount.now, is_settled, outputs) {
             self.leases.asked(self.mount.now);
         }
     }
@@ -50,12 +43,11 @@ impl View {
     pub(crate) fn transmit(
         &mut self,
         requests: &mut Requests,
-        counters: &mut Counters,
         outputs: &mut Outputs,
         frame: Frame,
         lane: Lane,
     ) {
-        if requests.transmit(self.mount.now, frame, lane, counters, outputs) {
+        if requests.transmit(self.mount.now, frame, lane, outputs) {
             self.leases.asked(self.mount.now);
         }
     }
@@ -63,13 +55,8 @@ impl View {
 
 impl View {
     /// A change was answered: what waited for that goes on.
-    pub(crate) fn go_on_behind(
-        &mut self,
-        requests: &mut Requests,
-        counters: &mut Counters,
-        outputs: &mut Outputs,
-    ) {
+    pub(crate) fn go_on_behind(&mut self, requests: &mut Requests, outputs: &mut Outputs) {
         requests.release_held(self.exclusive.unconfirmed.answered_count());
-        self.share(requests, counters, outputs);
+        self.share(requests, outputs);
     }
 }

@@ -13,7 +13,6 @@ mod durable;
 mod full;
 mod shown;
 
-use crate::counters::Counters;
 use crate::output::{Lane, Note, Output, Outputs};
 use crate::pending::Pending;
 use crate::requests::Requests;
@@ -190,7 +189,7 @@ impl View {
     }
 
     /// Lets the server admit other sessions, once all changes of this one are answered.
-    pub(crate) fn share(&mut self, requests: &mut Requests, counters: &mut Counters, outputs: &mut Outputs) {
+    pub(crate) fn share(&mut self, requests: &mut Requests, outputs: &mut Outputs) {
         let Some(serial) = self
             .exclusive
             .unconfirmed
@@ -202,8 +201,8 @@ impl View {
         self.exclusive.unconfirmed.shares = None;
         let request = Request::Recalled(Trecalled { serial });
         let frame = request.encode(NOTAG);
-        counters.count(&request);
-        self.transmit(requests, counters, outputs, frame, Lane::Changes);
+        outputs.counters.count(&request);
+        self.transmit(requests, outputs, frame, Lane::Changes);
     }
 
     /// Ends the exclusive session, since its connection is lost or replaced.

@@ -4,7 +4,6 @@ use super::Requests;
 use super::connection::LinkState;
 use super::origin::Origin;
 use crate::call::CallId;
-use crate::counters::Counters;
 use crate::output::{Lane, Output, Outputs};
 use wirefs_metrics::Cause;
 use wirefs_op::{FileId, Frame, Time};
@@ -46,7 +45,6 @@ impl Requests {
         &mut self,
         now: Time,
         is_settled: impl Fn(FileId) -> bool,
-        counters: &mut Counters,
         outputs: &mut Outputs,
     ) -> bool {
         let mut is_any = false;
@@ -54,22 +52,15 @@ impl Requests {
             let over = self.next_connection(now, &is_settled, outputs);
             let (arrival, departure) = (self.incoming.request_sent(now), self.outgoing.request_sent(now));
             let Some((frame, lane)) = self.next(now, over, arrival, departure) else { break };
-            is_any |= self.transmit(now, frame, lane, counters, outputs);
+            is_any |= self.transmit(now, frame, lane, outputs);
         }
         is_any
     }
 
     /// Sends a frame. Returns whether it went over the first connection.
-    pub(crate) fn transmit(
-        &mut self,
-        now: Time,
-        frame: Frame,
-        lane: Lane,
-        counters: &mut Counters,
-        outputs: &mut Outputs,
-    ) -> bool {
-        counters.bytes_out += frame.wire_len() as u64;
-        counters.frames_out += 1;
+    pub(crate) fn transmit(&mut self, now: Time, frame: Frame, lane: Lane, outputs: &mut Outputs) -> bool {
+        outputs.counters.bytes_out += frame.wire_len() as u64;
+        outputs.counters.frames_out += 1;
         let is_first = !matches!(lane, Lane::Data(_));
         if is_first {
             self.link.spoke(now);

@@ -7,7 +7,7 @@ mod directory;
 mod lockers;
 mod memory;
 mod open;
-mod private;
+pub(super) mod private;
 mod server_handle;
 mod stateless;
 mod unstable;

@@ -1,7 +1,7 @@
 //! Private copies that are being published.
 
 use crate::call::{CallId, Handle};
-use crate::view::files::Private;
+use crate::view::files::private::Private;
 use std::collections::BTreeMap;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::{Errno, Stat};

@@ -18,7 +18,8 @@ const SOURCES: &str = "crates/wirefs-client/src/";
 const PAGE: &str = "ARCHITECTURE.md";
 const HEAD: [&str; 2] = ["room, from the top down", "files"];
 /// The structs with methods in many files, each with the name that values of it have.
-const OPEN: [(&str, &str); 2] = [("Client", "client"), ("View", "view")];
+const OPEN: [(&str, &str); 4] =
+    [("Client", "client"), ("View", "view"), ("Sender", "sender"), ("Answerer", "answerer")];
 /// The struct that holds all rooms.
 const WHOLE: &str = "Client";
 /// The module that declares all others, and exports: not a file of a room.
@@ -137,11 +138,12 @@ fn relative(file: &RustFile) -> &str {
     file.path.strip_prefix(SOURCES).unwrap_or(&file.path)
 }
 
-/// The bodies of `impl NAME { … }`.
+/// The bodies of `impl NAME { … }`, also with a lifetime.
 fn implementations(file: &RustFile, name: &str) -> Vec<Span> {
     let code = &file.mask.code;
     let body = |at: usize| {
         let rest = code.get(at + "impl".len()..)?.trim_start().strip_prefix(name)?.trim_start();
+        let rest = rest.strip_prefix("<'_>").map_or(rest, str::trim_start);
         rest.starts_with('{').then(|| code.len() - rest.len())
     };
     words(code, "impl").filter_map(body).map(|open| open..closing(code, open)).collect()
@@ -159,7 +161,7 @@ fn methods<'a>(files: &[&'a RustFile], name: &str) -> BTreeMap<&'a str, usize> {
     methods
 }
 
-/// The calls `receiver.method(…)` of a file: position, last name of the receiver, method.
+/// The calls `receiver.method(…)` and `receiver().method(…)` of a file: position, last name of the receiver, method.
 fn calls(file: &RustFile) -> impl Iterator<Item = (usize, &str, &str)> {
     let code = &file.mask.code;
     code.match_indices('.').filter_map(|(at, _)| {
@@ -167,6 +169,7 @@ fn calls(file: &RustFile) -> impl Iterator<Item = (usize, &str, &str)> {
         let method = rest.get(..rest.find(|c| !is_word(c))?)?;
         let is_call = rest.get(method.len()..)?.trim_start().starts_with(['(', ':']);
         let before = code.get(..at)?.trim_end();
+        let before = before.strip_suffix("()").unwrap_or(before);
         let start = before.rfind(|c| !is_word(c)).map_or(0, |end| end + 1);
         (is_call && !method.is_empty()).then_some((at, before.get(start..)?, method))
     })

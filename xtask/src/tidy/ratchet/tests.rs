@@ -50,7 +50,7 @@ fn rooms(lower: &str) -> Vec<String> {
         ("crates/wirefs-client/src/core.rs", "pub struct Client;\nimpl Client { fn poll(&self) {} }"),
         (
             "crates/wirefs-client/src/machine.rs",
-            "use crate::{core::Client, view::names};\nimpl Client { fn call(&self) {} }",
+            "use crate::{core::Client, view::names};\nimpl Client { fn call(&self) {} }\nimpl Sender<'_> { fn ask(&self) {} }",
         ),
         ("crates/wirefs-client/src/view/names.rs", lower),
     ])
@@ -59,7 +59,11 @@ fn rooms(lower: &str) -> Vec<String> {
 #[test]
 fn arrows_of_the_client_that_run_up_are_found() {
     assert_eq!(rooms("use crate::core::Client;\nfn f(client: &Client) { client.poll() }"), [""; 0]);
-    for lower in ["fn f(client: &Client) { client.call() }", "use crate::machine::{self};"] {
+    for lower in [
+        "fn f(client: &Client) { client.call() }",
+        "fn f(client: &Client) { client.sender().ask() }",
+        "use crate::machine::{self};",
+    ] {
         let found = rooms(lower);
         assert!(found.iter().any(|message| message.contains("names.rs:1: needs machine.rs")), "{found:?}");
         let in_circle = found.iter().filter(|message| message.contains("in the largest circle"));

@@ -1,7 +1,7 @@
 //! Open directories.
 
 use crate::call::CallId;
-use crate::view::files::stateless::digest;
+use crate::view::files::stateless::outlines::digest;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use wirefs_cache::long_listing::ENTRY_BYTES;

@@ -1,7 +1,8 @@
 //! The contents that are remembered, within their limit.
 
+use super::private::{Base, Private};
 use crate::call::Handle;
-use crate::view::files::{Base, Files, Private};
+use crate::view::files::Files;
 use bytes::Bytes;
 use std::collections::{BTreeSet, VecDeque};
 use wirefs_cache::{CachedRanges, TreeNodeId};

@@ -1,7 +1,8 @@
 //! Open files, by handle, by node and by fd.
 
+use super::private::Private;
+use super::server_handle::ServerHandle;
 use crate::call::{Handle, OpenHow};
-use crate::view::files::{Private, ServerHandle};
 use std::collections::{BTreeMap, BTreeSet};
 use wirefs_cache::{CachedRanges, ReadAhead, TreeNodeId};
 use wirefs_op::Errno;

@@ -39,12 +39,11 @@
 //!
 //! *Holds*: each page of a listing that the kernel calls complete was sent since its age began, and was not invalidated since.
 
-mod outlines;
+pub(super) mod outlines;
 mod readings;
 
 use crate::call::Handle;
-use crate::view::files::OpenDirectory;
-pub(crate) use outlines::digest;
+use crate::view::files::directory::OpenDirectory;
 use readings::{DOTS, Readings};
 use std::collections::BTreeMap;
 use wirefs_cache::TreeNodeId;

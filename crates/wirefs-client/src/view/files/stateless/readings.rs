@@ -15,7 +15,7 @@
 
 use super::outlines::Outlines;
 use crate::call::Handle;
-use crate::view::files::OpenDirectory;
+use crate::view::files::directory::OpenDirectory;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;

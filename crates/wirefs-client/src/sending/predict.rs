@@ -6,15 +6,15 @@ mod names;
 mod open;
 mod rights;
 
-use crate::core::Client;
-use crate::operation::{attributes, link, make, remove, rename};
+use super::Sender;
 use crate::pending::{Confirming, Continuation, Pending};
+use crate::steps::{Prediction, Step};
 use crate::view::View;
-use crate::view::unconfirmed::{Made, Unconfirmed};
+use crate::view::unconfirmed::Unconfirmed;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::put::{PutMode, Rput, Tput};
 use wirefs_op::message::target::NOFD;
-use wirefs_op::{FileId, Kind, Reply, Request, SetStat, SetTime, Stat, TreePath};
+use wirefs_op::{Kind, Reply, Request, SetStat, SetTime, Stat, TreePath};
 
 /// The version of what the server does not have yet: no object's there has it.
 const MADE: u64 = 1 << 63;
@@ -31,30 +31,33 @@ struct Predicted {
     inodes: u64,
 }
 
-/// Answers a change at once if its reply is certain; hands it back if not.
-pub(crate) fn predict(client: &mut Client, request: Request, pending: Pending) -> Option<(Request, Pending)> {
-    if !client.view.may_be_ahead(&client.requests) || client.view.has_rivals(&request, made_in(&pending)) {
-        return Some((request, pending));
-    }
+/// Issues a change whose reply is certain, and leaves the reply as a step; hands any other request back. Of several in one input the
+/// later ones wait for the server: what they would be predicted from does not have the first yet.
+pub(super) fn predict(
+    sender: &mut Sender<'_>,
+    request: Request,
+    pending: Pending,
+) -> Option<(Request, Pending)> {
+    let (view, requests) = (&*sender.view, &*sender.requests);
+    let is_possible = view.may_be_ahead(requests)
+        && !sender.outputs.is_predicted()
+        && !view.has_rivals(&request, made_in(&pending));
     let predicted = match (&request, &pending) {
-        (Request::Put(put), Pending::Make(making)) => {
-            names::make(&client.view, &client.requests, put, making.place())
-        }
-        (Request::Put(put), Pending::Setattr(setting)) => set(&client.view, put, setting.node),
-        (Request::Put(put), Pending::Open(opening)) => open::to_write(&client.view, put, opening.node),
+        _ if !is_possible => None,
+        (Request::Put(put), Pending::Make(making)) => names::make(view, requests, put, making.place()),
+        (Request::Put(put), Pending::Setattr(setting)) => set(view, put, setting.node),
+        (Request::Put(put), Pending::Open(opening)) => open::to_write(view, put, opening.node),
         (Request::Remove(remove), Pending::Remove(removing)) => {
-            names::remove(&client.view, removing.place(), remove.directory)
+            names::remove(view, removing.place(), remove.directory)
         }
         (Request::Rename(rename), Pending::Rename(renaming)) => {
-            names::rename(&client.view, renaming.places(), rename.flags)
+            names::rename(view, renaming.places(), rename.flags)
         }
-        (Request::Link(_), Pending::Link(linking)) => {
-            names::link(&client.view, linking.node, linking.place())
-        }
+        (Request::Link(_), Pending::Link(linking)) => names::link(view, linking.node, linking.place()),
         _ => None,
     };
     let Some(predicted) = predicted else { return Some((request, pending)) };
-    go(client, request, pending, predicted);
+    issue(sender, request, pending, predicted);
     None
 }
 
@@ -68,76 +71,25 @@ fn made_in(pending: &Pending) -> Option<TreeNodeId> {
     }
 }
 
-fn go(client: &mut Client, request: Request, pending: Pending, predicted: Predicted) {
+fn issue(sender: &mut Sender<'_>, request: Request, pending: Pending, predicted: Predicted) {
     let request = as_sent(request);
     let (what, path) = (request.name(), path_of(&request));
-    let number = client.view.issue(
-        &mut client.requests,
-        &mut client.counters,
-        &mut client.outputs,
-        request,
-        |number| Pending::Confirm(Confirming(number)),
-    );
-    client.view.exclusive.unconfirmed.issued(0, predicted.inodes);
+    let view = &mut *sender.view;
+    let number =
+        view.issue(sender.requests, sender.outputs, request, |number| Pending::Confirm(Confirming(number)));
+    view.exclusive.unconfirmed.issued(0, predicted.inodes);
     for node in &predicted.nodes {
-        client.view.note_known(&mut client.outputs, *node);
-        client.view.goes_ahead(*node);
+        view.note_known(sender.outputs, *node);
+        view.goes_ahead(*node);
     }
-    let unconfirmed =
-        Unconfirmed { nodes: predicted.nodes, names: predicted.names, makes: None, opens: None, path, what };
-    client.view.exclusive.unconfirmed.unconfirmed.insert(number, unconfirmed);
+    let Predicted { reply, nodes, names, besides, .. } = predicted;
+    let unconfirmed = Unconfirmed { nodes, names, makes: None, opens: None, path, what };
+    view.exclusive.unconfirmed.unconfirmed.insert(number, unconfirmed);
     if let Some(node) = pending.counted_node() {
-        client.change_begins(node, 0);
+        sender.change_begins(node, 0);
     }
-    let now = client.view.mount.now;
-    client.view.exclusive.unconfirmed.is_predicted = true;
-    match (pending, predicted.reply) {
-        (Pending::Make(making), Reply::Put(put)) => {
-            let made = put.stat.map(|stat| stat.id);
-            make::finish(client, making, now, put);
-            note_made(&mut client.view, number, made);
-        }
-        (Pending::Open(opening), Reply::Put(put)) => {
-            let node = opening.node;
-            crate::operation::open::finish_writing(client, opening, now, put);
-            note_opened(&mut client.view, number, node);
-        }
-        (Pending::Setattr(setting), Reply::Put(put)) => attributes::was_set(client, setting, now, put),
-        (Pending::Remove(removing), Reply::Remove(removed)) => remove::finish(client, removing, now, removed),
-        (Pending::Rename(renaming), Reply::Rename(renamed)) => rename::finish(client, renaming, now, renamed),
-        (Pending::Link(linking), Reply::Link(linked)) => link::finish(client, linking, now, linked),
-        // INVARIANT: `predict` pairs each of these with its own reply.
-        (pending, _) => client.request_failed(pending, wirefs_op::Errno::Protocol),
-    }
-    if let Some((node, stat)) = predicted.besides {
-        attributes::changed(&mut client.view, node, Some(&stat), now);
-    }
-    client.view.exclusive.unconfirmed.is_predicted = false;
-    client.view.send_waiting(&mut client.requests, &mut client.counters, &mut client.outputs);
-}
-
-/// The object is there from now on, and known by the number of its change.
-fn note_made(view: &mut View, number: u64, made: Option<FileId>) {
-    let Some(node) = made.and_then(|id| view.names.of_file(id)) else { return };
-    view.goes_ahead(node);
-    let handle = view.files.handles_of(node).next();
-    if let Some(handle) = handle.and_then(|handle| view.files.open_mut(handle)) {
-        handle.server.request();
-    }
-    if let Some(unconfirmed) = view.exclusive.unconfirmed.unconfirmed.get_mut(&number) {
-        unconfirmed.makes = Some(Made { node, handle });
-    }
-}
-
-/// The file is open from now on; the server's fd comes later.
-fn note_opened(view: &mut View, number: u64, node: TreeNodeId) {
-    let Some(handle) = view.files.handles_of(node).next_back() else { return };
-    if let Some(open) = view.files.open_mut(handle) {
-        open.server.request();
-    }
-    if let Some(unconfirmed) = view.exclusive.unconfirmed.unconfirmed.get_mut(&number) {
-        unconfirmed.opens = Some((node, handle));
-    }
+    let prediction = Prediction { number, pending, reply, besides };
+    sender.outputs.leave(Step::TakePredicted(Box::new(prediction)));
 }
 
 /// The request of a predicted change: if the prediction is wrong, it must fail rather than do something else.

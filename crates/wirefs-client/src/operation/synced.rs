@@ -1,5 +1,6 @@
 //! Syncs of directories together with the next file in them.
 
+use crate::answering::Answerer;
 use crate::call::{Answer, CallId};
 use crate::core::Client;
 use crate::operation::{barrier, commit};
@@ -16,7 +17,7 @@ impl Client {
         };
         let name = journal.names().next_back().map(<[u8]>::to_vec);
         let order = name.and_then(|name| self.view.orders_name(&self.requests, dir, &name));
-        order.is_some_and(|order| barrier::send(self, (dir, None), order).is_ok())
+        order.is_some_and(|order| barrier::send(&mut self.sender(), (dir, None), order).is_ok())
     }
 
     /// Syncs a directory on a mount that is alone; false where it is to be done as everywhere.
@@ -31,7 +32,7 @@ impl Client {
             return true;
         }
         match self.view.exclusive.synced.current.get(&dir).copied().filter(|_| journals.is_empty()) {
-            Some(Current::Done) => self.answer(call, Answer::Done),
+            Some(Current::Done) => self.answerer().answer(call, Answer::Done),
             Some(Current::Asked(number)) => {
                 if let Some((_, calls)) = self.view.exclusive.synced.under_way.get_mut(&number) {
                     calls.push(call);
@@ -39,8 +40,8 @@ impl Client {
             }
             None => {
                 let number = self.view.exclusive.synced.begins(dir, Some(call));
-                if let Err(errno) = commit::of_directory(self, dir, number) {
-                    self.directory_synced(number, Err(errno));
+                if let Err(errno) = commit::of_directory(&mut self.sender(), dir, number) {
+                    self.answerer().directory_synced(number, Err(errno));
                 }
             }
         }
@@ -60,11 +61,13 @@ impl Client {
             return;
         }
         let number = self.view.exclusive.synced.begins(dir, None);
-        if let Err(errno) = commit::of_directory(self, dir, number) {
-            self.directory_synced(number, Err(errno));
+        if let Err(errno) = commit::of_directory(&mut self.sender(), dir, number) {
+            self.answerer().directory_synced(number, Err(errno));
         }
     }
+}
 
+impl Answerer<'_> {
     /// A request of these was answered.
     pub(crate) fn directory_synced(&mut self, number: u64, outcome: Result<(), Errno>) {
         for call in self.view.exclusive.synced.ended(number, outcome.is_ok()) {

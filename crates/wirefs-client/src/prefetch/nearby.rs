@@ -1,10 +1,10 @@
 //! A little of what is in the directories beside a file that is read out of turn: `.git` is used so, of which a program opens a file
 //! here and one there, each by what it found in the one before.
 
-use crate::core::Client;
-use crate::operation::find;
+use super::asking;
 use crate::pending::FindBounds;
 use crate::policies::prefetch::contents::ENTRY_BYTES;
+use crate::sending::Sender;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use wirefs_cache::{Freshness, TreeNodeId};
@@ -26,7 +26,7 @@ const FILE_BYTES_MAX: u64 = 4096;
 const FILES_MAX: usize = 32;
 const FILES_BYTES_MAX: u64 = 64 * 1024;
 
-impl Client {
+impl Sender<'_> {
     /// Asks for a little of what is in the directories in this one, and in those, level by level.
     pub(super) fn fetch_nearby(&mut self, dir: TreeNodeId, room: u64) {
         let mut left = Left { files: FILES_MAX, bytes: room.min(FILES_BYTES_MAX), unknown: UNKNOWN_MAX };
@@ -34,7 +34,7 @@ impl Client {
         for _ in 0..NEARBY_MAX {
             let Some(next) = line.pop_front() else { break };
             let Some((listing, known)) = self.view.directories.snapshot(next, &self.view.coherency()) else {
-                if left.unknown > 0 && find::ask(self, next, UNKNOWN) {
+                if left.unknown > 0 && asking::stream(self, next, UNKNOWN) {
                     left.unknown -= 1;
                 }
                 self.view.names.evict_if_unused(next);

@@ -1,9 +1,8 @@
-//! The continuation of calls that wait for changes of a file: all of them are in one place, so that no operation imports the
-//! operations that may wait for it.
+//! The continuation of calls that wait for others: for changes or contents of a file, or for what is fetched ahead.
 
 use crate::call::{Answer, Handle};
 use crate::core::Client;
-use crate::operation::{as_opened, commit, fetch, flush, read, seek, session};
+use crate::operation::{as_opened, commit, fetch, flush, open, read, seek, session};
 use crate::view::files::{Drained, Reader};
 use crate::view::publications::AfterPublishing;
 use wirefs_cache::TreeNodeId;
@@ -15,13 +14,13 @@ const TRIES_MAX: u8 = 8;
 impl Client {
     /// Continues after a change of the node was answered, once [`Files::write_answered`](crate::view::files::Files::write_answered) has
     /// counted that: throttled writers, then the calls that wait for all changes of the node.
-    pub(crate) fn change_ended(&mut self, node: TreeNodeId) {
+    pub(super) fn change_ended(&mut self, node: TreeNodeId) {
         self.view.names.release(node);
         while self.view.files.unacknowledged() <= self.requests.unacknowledged_bytes_max() {
             let Some((call, count)) = self.view.files.throttled.0.pop_front() else {
                 break;
             };
-            self.answer(call, Answer::Count(count));
+            self.answerer().answer(call, Answer::Count(count));
         }
         if self.view.files.is_writing(node) {
             return;
@@ -29,9 +28,9 @@ impl Client {
         for drained in std::mem::take(&mut self.view.files.contents(node).drained) {
             let result = match drained {
                 Drained::Flush { call, handle, owner } => flush::drained(self, call, node, handle, owner),
-                Drained::Fsync { call, handle } => commit::drained(self, call, handle),
+                Drained::Fsync { call, handle } => commit::drained(&mut self.answerer(), call, handle),
                 Drained::Seek { call, handle, offset, hole } => {
-                    seek::send(self, call, node, handle, offset, hole)
+                    seek::send(&mut self.sender(), call, node, handle, offset, hole)
                 }
                 Drained::Open(opening) => {
                     session::go_on(self, node, opening);
@@ -39,14 +38,14 @@ impl Client {
                 }
             };
             if let Err(errno) = result {
-                self.fail(drained.call(), errno);
+                self.answerer().fail(drained.call(), errno);
             }
         }
         self.view.drop_if_gone(node);
     }
 
     /// Continues the call that waited for the publication of a copy.
-    pub(crate) fn publication_ended(
+    pub(super) fn publication_ended(
         &mut self,
         node: TreeNodeId,
         handle: Handle,
@@ -66,22 +65,31 @@ impl Client {
             }
         };
         if let (Some(call), Err(errno)) = (call, result) {
-            self.fail(call, errno);
+            self.answerer().fail(call, errno);
         }
     }
 
-    /// Answers the reads whose data is here; asks again for those whose data was overtaken.
-    pub(crate) fn serve_readers(&mut self, node: TreeNodeId) {
-        serve_readers(self, node);
-    }
-
-    /// Fails a read that waits for contents.
-    pub(crate) fn reader_failed(&mut self, reader: &Reader, errno: Errno) {
-        reader_failed(self, reader, errno);
+    /// Continues the opens that wait for contents. `all`: no more contents arrive.
+    pub(super) fn serve_joined(&mut self, key: TreeNodeId, all: bool) {
+        let Some(joined) = self.view.prefetch.contents.joined.remove(&key) else { return };
+        let mut left = Vec::new();
+        for joined in joined {
+            if !self.calls.is_waiting(joined.call) {
+                self.answerer().fail(joined.call, Errno::Interrupted);
+            } else if all || self.view.is_known_node(joined.node) {
+                open::go_on(self, joined);
+            } else {
+                left.push(joined);
+            }
+        }
+        if !left.is_empty() {
+            self.view.prefetch.contents.joined.entry(key).or_default().append(&mut left);
+        }
     }
 }
 
-fn serve_readers(client: &mut Client, node: TreeNodeId) {
+/// Answers the reads whose data is here; asks again for those whose data was overtaken.
+pub(crate) fn serve_readers(client: &mut Client, node: TreeNodeId) {
     let readers = std::mem::take(&mut client.view.files.contents(node).readers);
     for mut reader in readers {
         if reader.opens.is_some() {
@@ -89,7 +97,7 @@ fn serve_readers(client: &mut Client, node: TreeNodeId) {
             continue;
         }
         if let Some(answer) = fetch::try_read(&mut client.view, node, &reader) {
-            client.answer(reader.call, answer);
+            client.answerer().answer(reader.call, answer);
             continue;
         }
         let nothing_comes = fetch::next_gap(&client.view, node, reader.start, reader.end).is_some()
@@ -109,7 +117,8 @@ fn serve_readers(client: &mut Client, node: TreeNodeId) {
         // The reader queues before the request, which may fail at once.
         client.view.files.contents(node).readers.push(reader);
         if nothing_comes
-            && let Err(errno) = fetch::ask(client, node, reader.handle, (reader.start, reader.end), true)
+            && let Err(errno) =
+                fetch::ask(&mut client.sender(), node, reader.handle, (reader.start, reader.end), true)
         {
             client.view.files.contents(node).readers.retain(|other| other.call != reader.call);
             reader_failed(client, &reader, errno);
@@ -120,7 +129,7 @@ fn serve_readers(client: &mut Client, node: TreeNodeId) {
 /// Answers a read by one request of its own, ordered after own changes. Its data is not cached, since its version is unknown.
 fn reader_alone(client: &mut Client, node: TreeNodeId, reader: &Reader) {
     let count = u32::try_from(reader.end - reader.start).unwrap_or(u32::MAX);
-    let asked = read::exactly(client, reader.call, node, reader.handle, reader.start, count);
+    let asked = read::exactly(&mut client.sender(), reader.call, node, reader.handle, reader.start, count);
     if let Err(errno) = asked {
         reader_failed(client, reader, errno);
     }
@@ -142,10 +151,11 @@ fn serve_open(client: &mut Client, node: TreeNodeId, mut opening: Reader) {
     }
 }
 
-fn reader_failed(client: &mut Client, reader: &Reader, errno: Errno) {
+/// Fails a read that waits for contents.
+pub(super) fn reader_failed(client: &mut Client, reader: &Reader, errno: Errno) {
     if reader.opens.is_some() {
         return session::failed(client, reader, errno);
     }
     let wanted = (reader.handle, reader.start, reader.end - reader.start);
-    as_opened::read_failed(client, reader.call, wanted, errno);
+    as_opened::read_failed(&mut client.answerer(), reader.call, wanted, errno);
 }

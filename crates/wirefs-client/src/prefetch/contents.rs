@@ -1,12 +1,13 @@
 //! Requests for the contents of small files before programs open them.
 
-use crate::core::Client;
-use crate::operation::{find, open};
+use super::asking;
 use crate::pending::FindBounds;
 use crate::policies::prefetch::contents::ENTRY_BYTES;
+use crate::sending::Sender;
+use crate::steps::Step;
 use crate::view::prefetch::window::{SMALL_BYTES_MAX, WINDOW_BYTES_MIN};
 use wirefs_cache::{Fetch, Freshness, ROOT, TreeNodeId};
-use wirefs_op::{DirEntry, Errno};
+use wirefs_op::DirEntry;
 
 /// Entries of a directory whose listing is not known, at most.
 const UNKNOWN_ENTRIES_MAX: u32 = 1024;
@@ -23,30 +24,12 @@ const DIRECTORIES_MAX: usize = 128;
 /// Of a directory of which a single file is opened, so many bytes are asked for at most where they are not asked for as a whole.
 const FIRST_BYTES_MAX: u64 = 128 * 1024;
 
-impl Client {
-    /// Continues the opens that wait for contents. `all`: no more contents arrive.
-    pub(crate) fn serve_joined(&mut self, key: TreeNodeId, all: bool) {
-        let Some(joined) = self.view.prefetch.contents.joined.remove(&key) else { return };
-        let mut left = Vec::new();
-        for joined in joined {
-            if !self.calls.is_waiting(joined.call) {
-                self.fail(joined.call, Errno::Interrupted);
-            } else if all || self.view.is_known_node(joined.node) {
-                open::go_on(self, joined);
-            } else {
-                left.push(joined);
-            }
-        }
-        if !left.is_empty() {
-            self.view.prefetch.contents.joined.entry(key).or_default().append(&mut left);
-        }
-    }
-
+impl Sender<'_> {
     /// Notes that the contents of this directory or file have arrived, or will not arrive.
     pub(crate) fn contents_came(&mut self, key: TreeNodeId) {
         if let Some(bytes) = self.view.prefetch.contents.coming.remove(&key) {
             self.view.prefetch.contents.coming_bytes -= bytes;
-            self.serve_joined(key, true);
+            self.outputs.leave(Step::ServeJoined(key, true));
         }
     }
 
@@ -55,11 +38,11 @@ impl Client {
         let Some(stat) = self.view.names.node(node).map(|known| known.stat) else { return };
         if stat.size > u64::from(SMALL_BYTES_MAX)
             || self.view.mount.config.mode.fetch != Fetch::Blocks
-            || !self.view.may_stream(&self.requests)
+            || !self.view.may_stream(self.requests)
         {
             return;
         }
-        let (pace, dir) = (self.view.pace(&self.requests), self.view.names.parent(node));
+        let (pace, dir) = (self.view.pace(self.requests), self.view.names.parent(node));
         let walks = &mut self.view.prefetch.walks;
         let files = walks.reads(dir, pace);
         let is_walked = walks.is_being_walked(dir, pace);
@@ -96,13 +79,13 @@ impl Client {
 
     /// Directories became known: a reader that came to the last one that was known goes on.
     pub(crate) fn directories_came(&mut self) {
-        let pace = self.view.pace(&self.requests);
+        let pace = self.view.pace(self.requests);
         self.view.prefetch.contents.exhausted = None;
         let Some((dir, since)) = self.view.prefetch.contents.front else { return };
         let room = self.view.room();
         if pace.is_speedy(Some(since))
             && room >= self.view.prefetch.contents.window / 4
-            && self.view.may_stream(&self.requests)
+            && self.view.may_stream(self.requests)
         {
             self.fetch_behind(dir, room);
         }
@@ -111,7 +94,7 @@ impl Client {
     /// Asks for contents in the directories that a reader of this one comes to next.
     fn fetch_behind(&mut self, dir: TreeNodeId, mut room: u64) {
         let before = room;
-        for next in self.view.directories_next(&self.requests, dir, DIRECTORIES_MAX) {
+        for next in self.view.directories_next(self.requests, dir, DIRECTORIES_MAX) {
             if room < WINDOW_BYTES_MIN / 4 {
                 break;
             }
@@ -122,7 +105,7 @@ impl Client {
 
     /// Asks for contents of a directory's files, those behind `name` first.
     fn fetch_contents(&mut self, dir: TreeNodeId, name: Option<&[u8]>, room: &mut u64) {
-        let pace = self.view.pace(&self.requests);
+        let pace = self.view.pace(self.requests);
         if self.view.prefetch.contents.coming.contains_key(&dir) {
             return;
         }
@@ -160,7 +143,7 @@ impl Client {
         if coming.is_some_and(|node| self.view.prefetch.contents.coming.contains_key(&node)) {
             return false;
         }
-        let asked = open::ask_ahead(self, dir, entry, known);
+        let asked = asking::contents(self, dir, entry, known);
         if let Some(node) = asked {
             self.view.prefetch.contents.comes(node, entry.stat.size + ENTRY_BYTES);
         }
@@ -170,9 +153,10 @@ impl Client {
     /// Asks for a directory's listing with contents, `expected` bytes of them. Tells whether that was possible.
     fn fetch_whole(&mut self, dir: TreeNodeId, entries: u32, bytes_max: u64, expected: u64) -> bool {
         let bytes = u32::try_from(bytes_max).unwrap_or(u32::MAX);
-        let is_asked = find::ask(self, dir, FindBounds { depth: 0, entries, bytes, inline: SMALL_BYTES_MAX });
+        let is_asked =
+            asking::stream(self, dir, FindBounds { depth: 0, entries, bytes, inline: SMALL_BYTES_MAX });
         if is_asked {
-            let pace = self.view.pace(&self.requests);
+            let pace = self.view.pace(self.requests);
             self.view.prefetch.walks.seen(dir, pace).is_fetched = true;
             self.view.prefetch.contents.comes(dir, expected);
         }
@@ -182,7 +166,7 @@ impl Client {
     /// Asks for the contents of a directory whose listing is not known yet, and for the listing with them. It is taken to be like
     /// the one before; of a larger one the rest is asked for when it is known.
     fn fetch_unknown(&mut self, dir: TreeNodeId, room: &mut u64) {
-        let (pace, expected) = (self.view.pace(&self.requests), self.view.prefetch.contents.whole_bytes);
+        let (pace, expected) = (self.view.pace(self.requests), self.view.prefetch.contents.whole_bytes);
         let may_ask =
             expected > 0 && *room >= expected && !self.view.prefetch.walks.seen(dir, pace).is_fetched;
         if may_ask && self.fetch_whole(dir, UNKNOWN_ENTRIES_MAX, expected * 2, expected) {

@@ -1,12 +1,14 @@
 //! Prefetch streams: their start, and the next one once one has ended.
 
+mod asking;
 mod contents;
 mod nearby;
 mod top;
 
-use crate::core::Client;
-use crate::operation::{find, statfs};
+pub(crate) use asking::{are_usable, coming_figures};
+
 use crate::pending::{FindBounds, FindTotals};
+use crate::sending::Sender;
 use std::time::Duration;
 use wirefs_cache::{ROOT, TreeNodeId};
 
@@ -25,23 +27,23 @@ const AHEAD: (usize, usize) = (8, 64);
 /// Each with so many bytes.
 const AHEAD_BYTES_MAX: u32 = 64 * 1024;
 
-impl Client {
+impl Sender<'_> {
     /// A directory of which nothing is known is asked for: to be listed, or for a name in it.
     pub(crate) fn directory_missed(&mut self, dir: TreeNodeId) {
-        if dir == ROOT || !self.view.may_stream(&self.requests) || self.view.is_coming(&self.requests, dir) {
+        if dir == ROOT || !self.view.may_stream(self.requests) || self.view.is_coming(self.requests, dir) {
             return;
         }
-        let (pace, parent) = (self.view.pace(&self.requests), self.view.names.parent(dir));
+        let (pace, parent) = (self.view.pace(self.requests), self.view.names.parent(dir));
         if self.view.prefetch.walks.enters(parent, dir, pace) {
-            let top = self.view.walk_top(&self.requests, parent);
+            let top = self.view.walk_top(self.requests, parent);
             self.stream(top, Some(dir));
         }
     }
 
     /// A name was found to be a directory in one that was not listed.
     pub(crate) fn directory_found(&mut self, parent: TreeNodeId, dir: TreeNodeId) {
-        if self.view.may_stream(&self.requests) && !self.view.is_coming(&self.requests, dir) {
-            let pace = self.view.pace(&self.requests);
+        if self.view.may_stream(self.requests) && !self.view.is_coming(self.requests, dir) {
+            let pace = self.view.pace(self.requests);
             if self.view.prefetch.walks.enters(parent, dir, pace) {
                 self.stream(parent, None);
             }
@@ -51,11 +53,11 @@ impl Client {
     /// Several names of a directory were asked for singly. Whether its listing comes along with those below it: some of the names
     /// were directories.
     pub(crate) fn streams_instead(&mut self, dir: TreeNodeId) -> bool {
-        if !self.view.may_stream(&self.requests) {
+        if !self.view.may_stream(self.requests) {
             return false;
         }
-        let pace = self.view.pace(&self.requests);
-        if self.view.is_coming(&self.requests, dir) {
+        let pace = self.view.pace(self.requests);
+        if self.view.is_coming(self.requests, dir) {
             return true;
         }
         if !self.view.prefetch.walks.is_entered(dir, pace)
@@ -69,18 +71,18 @@ impl Client {
 
     /// Asks for all below `dir`; if that was done already and did not reach `missed`, for that one and the next.
     fn stream(&mut self, dir: TreeNodeId, missed: Option<TreeNodeId>) {
-        let pace = self.view.pace(&self.requests);
+        let pace = self.view.pace(self.requests);
         let seen = self.view.prefetch.walks.seen(dir, pace);
         if !seen.is_streamed {
             seen.is_streamed = true;
-            statfs::ask_ahead(self);
+            asking::figures(self);
             let bounds = FindBounds {
                 depth: u16::MAX,
                 entries: SUBTREE_ENTRIES_MAX,
                 bytes: SUBTREE_BYTES_MAX,
                 inline: 0,
             };
-            find::ask(self, dir, bounds);
+            asking::stream(self, dir, bounds);
             return;
         }
         seen.ahead = (seen.ahead * 2).clamp(AHEAD.0, AHEAD.1);
@@ -89,14 +91,14 @@ impl Client {
         let names = self.view.names.links(missed);
         let Some((_, name)) = names.iter().find(|(of, _)| *of == dir) else { return };
         for next in self.view.names.directories_after(dir, name, count) {
-            if !self.view.is_listed(next) && !self.view.is_coming(&self.requests, next) {
+            if !self.view.is_listed(next) && !self.view.is_coming(self.requests, next) {
                 let bounds = FindBounds {
                     depth: u16::MAX,
                     entries: SUBTREE_ENTRIES_MAX,
                     bytes: AHEAD_BYTES_MAX,
                     inline: 0,
                 };
-                find::ask(self, next, bounds);
+                asking::stream(self, next, bounds);
             }
         }
     }

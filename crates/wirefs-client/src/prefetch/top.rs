@@ -1,15 +1,14 @@
 //! The top of the tree, which comes along with a mount before anybody asks: what a shell, `git status` or a walk looks at first, and
 //! small trees as a whole. One stream after the other, level by level, as far as a budget goes.
 
-use crate::core::Client;
-use crate::operation::{find, statfs};
-use crate::pending::{FindBounds, FindTotals, Pending};
+use super::asking;
+use crate::pending::{FindBounds, FindTotals};
+use crate::sending::Sender;
 use crate::view::View;
 use crate::view::prefetch::top::Top;
 use std::collections::VecDeque;
 use wirefs_cache::{ROOT, TreeNodeId};
-use wirefs_op::message::ping::Tping;
-use wirefs_op::{Kind, Request, Time};
+use wirefs_op::Kind;
 
 /// Bytes that come with a mount, at most: a fifth of a second of 10 Mbit/s.
 const BYTES_MAX: u32 = 256 * 1024;
@@ -46,26 +45,19 @@ impl View {
     }
 }
 
-impl Client {
-    /// The mount is made: leases count from the first answer on, so that the first call need not wait for that; and where nothing
-    /// is known of the tree, its top comes along.
+impl Sender<'_> {
+    /// Asks for the top of the tree, where nothing is known of it.
     ///
     /// # Cost
-    /// 1 round trip in the background, with leases. For the top at most 17 requests, one after the other, and 256
-    /// KiB.
-    pub fn greet(&mut self, now: Time) {
-        self.view.mount.now = now;
-        if !self.view.leases.are_agreed() || !self.requests.link.is_up() {
-            return;
-        }
-        self.send(Request::Ping(Tping {}), Pending::IGNORE);
-        if self.view.may_stream(&self.requests)
+    /// At most 17 requests, one after the other, and 256 KiB.
+    pub(crate) fn ask_top(&mut self) {
+        if self.view.may_stream(self.requests)
             && !self.view.prefetch.has_memory
             && !self.view.directories.is_fresh(ROOT, &self.view.coherency())
         {
-            statfs::ask_ahead(self);
+            asking::figures(self);
             let bounds = FindBounds { depth: DEPTH, entries: ENTRIES_MAX, bytes: BYTES_MAX, inline: 0 };
-            if find::ask(self, ROOT, bounds) {
+            if asking::stream(self, ROOT, bounds) {
                 let top = Top { bytes: BYTES_MAX, entries: ENTRIES_MAX, streams: STREAMS_MAX, at: ROOT };
                 self.view.prefetch.top = Some(top);
             }
@@ -80,12 +72,12 @@ impl Client {
         if !told.is_whole || top.bytes < BYTES_MIN || top.entries == 0 || top.streams == 0 {
             return;
         }
-        if !self.view.may_stream(&self.requests) {
+        if !self.view.may_stream(self.requests) {
             return;
         }
         let Some(next) = self.view.untold().filter(|next| *next != dir) else { return };
         let bounds = FindBounds { depth: u16::MAX, entries: top.entries, bytes: top.bytes, inline: 0 };
-        if !self.view.is_coming(&self.requests, next) && find::ask(self, next, bounds) {
+        if !self.view.is_coming(self.requests, next) && asking::stream(self, next, bounds) {
             (top.streams, top.at) = (top.streams - 1, next);
             self.view.prefetch.top = Some(top);
         }

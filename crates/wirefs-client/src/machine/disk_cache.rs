@@ -3,6 +3,7 @@
 use crate::core::Client;
 use crate::operation::{fetch, open, readlink};
 use crate::pending::Pending;
+use crate::settling::waiting;
 use crate::view::disk_cache::{Awaited, Loaded, Loading, Parked};
 use crate::view::prefetch::window::Joined;
 use bytes::Bytes;
@@ -29,7 +30,7 @@ impl Client {
             let loaded = if is_short { Loaded::Missing } else { loaded };
             self.view.disk_cache.note(node, &piece, &loaded);
             if let Loaded::Data(data) = loaded {
-                self.view.take_stored(&mut self.counters, &mut self.outputs, node, &piece, &data);
+                self.view.take_stored(&mut self.outputs, node, &piece, &data);
             }
         }
         for stretch in awaited {
@@ -48,10 +49,10 @@ impl Client {
             fetching.swap_remove(index);
         }
         self.view.names.release(node);
-        self.serve_readers(node);
+        waiting::serve_readers(self, node);
         // The missing part was wanted ahead of a reader, which meets errors itself.
         if self.view.files.contents(node).epoch == epoch && self.view.files.open(handle).is_some() {
-            let _ahead = fetch::ask(self, node, handle, (start, end), false);
+            let _ahead = fetch::ask(&mut self.sender(), node, handle, (start, end), false);
         }
         self.view.drop_if_gone(node);
     }
@@ -62,14 +63,14 @@ impl Client {
             Parked::Readlink { call, .. } => *call,
         };
         if !self.calls.is_waiting(call) {
-            return self.fail(call, Errno::Interrupted);
+            return self.answerer().fail(call, Errno::Interrupted);
         }
         let started = match parked {
             Parked::Open(Joined { caller, node, how, .. }) => open::start(self, call, caller, node, how),
             Parked::Readlink { node, .. } => readlink::start(self, call, node),
         };
         if let Err(errno) = started {
-            self.fail(call, errno);
+            self.answerer().fail(call, errno);
         }
     }
 
@@ -101,14 +102,14 @@ impl Client {
         // Later than what is not leased any more, and earlier than anything that is recalled.
         let at = Time(self.view.leases.leased_since().0 + 1);
         let root = self.view.mount.attachment.root;
-        self.learn(&root, Freshness { at, leased: root.leased });
+        self.sender().learn(&root, Freshness { at, leased: root.leased });
         for (dir, data) in listings {
             self.view.inactive.put(dir, PackedListing::from_data(data, at));
         }
         if !self.view.inactive.is_empty() {
             self.view.leases.hold_some();
             self.view.prefetch.remembers();
-            self.send(Request::Ping(Tping {}), Pending::IGNORE);
+            self.sender().send(Request::Ping(Tping {}), Pending::IGNORE);
         }
         true
     }
