@@ -57,7 +57,7 @@ pub use limits::RECEIVE_BYTES_MAX;
 pub use listen::{AcceptError, ListenError, ListenOptions, Listener, ListenerCloser, PendingConnection};
 pub use lost::{CarrierLost, FramingError};
 pub use path::PathStatus;
-pub use printable::printable;
+pub use printable::{is_hidden, printable, printable_lines};
 pub use rate_limit::{RateLimit, RateLimitedDial, RateLimits};
 pub use send_queue::{Class, SendQueue};
 pub use stdio::Stdio;
