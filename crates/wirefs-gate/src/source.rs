@@ -220,6 +220,7 @@ fn plan(options: &SourceOptions, dial: Arc<dyn Dial>, path: Vec<u8>) -> MountPla
         connections_max: CONNECTIONS_MAX,
         uid,
         gid,
+        confines_links: false,
         store: None,
         journal: None,
         tell: |waits| eprintln!("wirefs-gate: waiting: {waits:?}"),

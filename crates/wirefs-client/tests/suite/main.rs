@@ -57,6 +57,7 @@ fn config(mode: &str) -> Config {
         name_ttl_max: None,
         journal: false,
         fsync_here: false,
+        confines_links: false,
         day: Timestamp::default(),
         host: HostName::new(b"box"),
     }
