@@ -1,12 +1,13 @@
 //! The inputs of the machine: calls, messages from the server, and time.
 
 mod connections;
+mod late;
 mod recall;
 mod replay;
 
 pub use replay::{Again, Redone};
 
-use crate::call::{Answer, Call, CallId, Caller};
+use crate::call::{Call, CallId, Caller};
 use crate::core::Client;
 use crate::operation::{self, stateless};
 use crate::output::DataKey;
@@ -48,7 +49,7 @@ impl Client {
         self.counters.calls += 1;
         self.requests.begin_input(self.view.mount.now, Cause::Queue, Some(id));
         if !matches!(call, Call::Forget { .. } | Call::Interrupt { .. }) {
-            self.calls.begin(id);
+            self.calls.begin(id, late::patience(now, &call));
         }
         if stateless::goes_on(&call) {
             self.view.files.stateless.goes_on(caller.pid);
@@ -128,6 +129,9 @@ impl Client {
         };
         self.requests.incoming.data_received(bytes as u64);
         let outstanding = self.requests.reply(self.view.mount.now, tag, over, last, bytes)?;
+        if outstanding.request.is_change() {
+            self.calls.changes_go_on(self.view.mount.now);
+        }
         if outstanding.is_bulk() {
             self.requests.bulk_arrived(self.view.mount.now, over, bytes);
         }
@@ -165,6 +169,14 @@ impl Client {
         self.view.keep_within_bounds(&self.calls, &mut self.outputs);
         let slept = self.watch_link();
         self.watch_data(slept);
+        let (queries, calls) = late::take_late(&self.view.mount, &mut self.requests, &mut self.calls, slept);
+        for pending in queries {
+            self.request_lost(pending, Errno::TimedOut);
+        }
+        for call in calls {
+            operation::write::end_throttled(self, call);
+            self.abandon(now, call, Errno::TimedOut);
+        }
     }
 
     /// When [`Client::tick`] is due.
@@ -172,13 +184,13 @@ impl Client {
         Some(self.view.mount.now + Duration::from_millis(500))
     }
 
-    /// Gives up waiting for a call: its caller is being killed. Tells whether it was waiting.
-    pub fn abandon(&mut self, now: Time, id: CallId) -> bool {
+    /// Fails a call whose result may still come. Tells whether it was waiting.
+    pub fn abandon(&mut self, now: Time, id: CallId, errno: Errno) -> bool {
         self.view.mount.now = now;
         let waits = self.calls.is_waiting(id);
         if waits {
             let changing = self.calls.changing(id);
-            self.answer(id, Answer::Fail(Errno::Interrupted));
+            self.fail(id, errno);
             self.calls.abandon(id);
             if let Some(dirs) = changing {
                 self.calls.change_names(id, dirs);

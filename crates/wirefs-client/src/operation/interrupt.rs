@@ -49,7 +49,7 @@ impl Client {
             self.request_lost(pending, Errno::Interrupted);
         }
         write::end_throttled(self, call);
-        self.abandon(now, call);
+        self.abandon(now, call, Errno::Interrupted);
     }
 }
 

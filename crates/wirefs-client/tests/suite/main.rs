@@ -19,6 +19,7 @@ mod full;
 mod granted;
 mod history;
 mod hostile;
+mod late;
 mod leases;
 mod locks;
 mod lone;

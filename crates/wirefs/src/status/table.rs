@@ -72,6 +72,7 @@ fn rows(report: &Report) -> Vec<(&'static str, String)> {
             ),
         ),
     ];
+    rows.splice(6..6, late(report).map(|late| ("late", late)));
     let failed = report.connect_error.as_ref().map(|why| ("failed", why.clone()));
     rows.splice(2..2, failed);
     let paths = report.paths.iter().map(|path| ("path", path.to_string()));
@@ -214,6 +215,15 @@ fn rates(report: &Report) -> String {
     let rates: Vec<_> =
         [rate(report.rate_in, "in"), rate(report.rate_out, "out")].into_iter().flatten().collect();
     if rates.is_empty() { String::new() } else { format!("; up to {}", rates.join(", ")) }
+}
+
+/// Requests that the server leaves without a reply; `None` if there were none.
+fn late(report: &Report) -> Option<String> {
+    let late = || {
+        let (late, failed) = (kinds(&report.late), report.timed_out);
+        format!("{late} without a reply for 8 s; {failed} failed with ETIMEDOUT")
+    };
+    (!report.late.is_empty() || report.timed_out > 0).then(late)
 }
 
 fn kinds(kinds: &BTreeMap<String, u64>) -> String {
