@@ -65,7 +65,7 @@ fn a_read_fails_that_a_server_never_answers_whatever_else_it_answers() {
     alone.asked.clear();
     let again = alone.call(Call::Read { node, handle, offset: 0, count: 10 });
     let tag = alone.next();
-    let reply = got(GotMode::LAST, Some(stat(9, Kind::File, 10)), b"0123456789");
+    let reply = got(GotMode::DATA.and(GotMode::LAST), Some(stat(9, Kind::File, 10)), b"0123456789");
     alone.reply(tag, &reply).unwrap();
     assert!(matches!(alone.answer(again), Some(Answer::Data(data)) if data.len() == 10));
 }
