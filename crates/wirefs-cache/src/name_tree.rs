@@ -40,6 +40,10 @@ pub struct TreeNode {
     /// The number of other references: open handles, pending requests.
     holds: u32,
     links: BTreeSet<(TreeNodeId, Vec<u8>)>,
+    /// The directory of its latest name.
+    home: Option<TreeNodeId>,
+    /// The server has shown it in another directory while the kernel may have held it in its home.
+    was_moved: bool,
     /// The name seen last. Of several hard links, others may have been removed on the server.
     latest: Option<(TreeNodeId, Vec<u8>)>,
 }
@@ -56,6 +60,8 @@ impl TreeNode {
             lookups: 0,
             holds: 0,
             links: BTreeSet::new(),
+            home: None,
+            was_moved: false,
             latest: None,
         }
     }

@@ -59,7 +59,7 @@ pub use listen::{AcceptError, ListenError, ListenOptions, Listener, ListenerClos
 pub use lost::{CarrierLost, FramingError};
 pub use packing::{PackedBytes, PackedDirection, PackingDial, packing};
 pub use path::PathStatus;
-pub use printable::printable;
+pub use printable::{is_hidden, printable, printable_lines};
 pub use rate_limit::{RateLimit, RateLimitedDial, RateLimits};
 pub use send_queue::{Class, SendQueue};
 pub use stdio::Stdio;

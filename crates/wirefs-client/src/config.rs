@@ -28,6 +28,9 @@ pub struct Config {
     pub journal: bool,
     /// Whether `fsync` is answered once the local disk has the journal; else once the server's disk has the file.
     pub fsync_here: bool,
+    /// Whether links of the server that lead out of the mount are refused, so that no program follows them to files of this
+    /// machine.
+    pub confines_links: bool,
     /// The time of day when [`Time`](wirefs_op::Time) was 0, for answers before the server has reported its time.
     pub day: Timestamp,
     /// This machine, for the names of conflict copies.

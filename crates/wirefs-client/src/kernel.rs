@@ -4,4 +4,4 @@ pub mod automount;
 mod calls;
 pub mod invalidation_queue;
 
-pub(crate) use calls::CallsInProgress;
+pub(crate) use calls::{CallsInProgress, Patience};

@@ -2,12 +2,13 @@
 
 mod connections;
 mod disk_cache;
+mod late;
 mod recall;
 mod replay;
 
 pub use replay::{Again, Redone};
 
-use crate::call::{Answer, Call, CallId, Caller};
+use crate::call::{Call, CallId, Caller};
 use crate::core::Client;
 use crate::operation::{self, stateless};
 use crate::output::{DataKey, Output};
@@ -73,7 +74,7 @@ impl Client {
         self.outputs.counters.calls += 1;
         self.requests.begin_input(self.view.mount.now, Cause::Queue, Some(id));
         if !matches!(call, Call::Forget { .. } | Call::Interrupt { .. }) {
-            self.calls.begin(id);
+            self.calls.begin(id, late::patience(now, &call));
         }
         if stateless::goes_on(&call) {
             self.view.files.stateless.goes_on(caller.pid);
@@ -154,6 +155,9 @@ impl Client {
         };
         self.requests.incoming.data_received(bytes as u64);
         let outstanding = self.requests.reply(self.view.mount.now, tag, over, last, bytes)?;
+        if outstanding.request.is_change() {
+            self.calls.changes_go_on(self.view.mount.now);
+        }
         if outstanding.is_bulk() {
             self.requests.bulk_arrived(self.view.mount.now, over, bytes);
         }
@@ -198,6 +202,14 @@ impl Client {
         self.view.keep_within_bounds(&self.calls, &mut self.outputs);
         let slept = self.watch_link();
         self.watch_data(slept);
+        let (queries, calls) = late::take_late(&self.view.mount, &mut self.requests, &mut self.calls, slept);
+        for pending in queries {
+            self.request_lost(pending, Errno::TimedOut);
+        }
+        for call in calls {
+            operation::write::end_throttled(&mut self.answerer(), call);
+            self.abandon(now, call, Errno::TimedOut);
+        }
         self.settle();
     }
 
@@ -206,13 +218,13 @@ impl Client {
         Some(self.view.mount.now + Duration::from_millis(500))
     }
 
-    /// Gives up waiting for a call: its caller is being killed. Tells whether it was waiting.
-    pub fn abandon(&mut self, now: Time, id: CallId) -> bool {
+    /// Fails a call whose result may still come. Tells whether it was waiting.
+    pub fn abandon(&mut self, now: Time, id: CallId, errno: Errno) -> bool {
         self.view.mount.now = now;
         let waits = self.calls.is_waiting(id);
         if waits {
             let changing = self.calls.changing(id);
-            self.answerer().answer(id, Answer::Fail(Errno::Interrupted));
+            self.answerer().fail(id, errno);
             self.calls.abandon(id);
             if let Some(dirs) = changing {
                 self.calls.change_names(id, dirs);

@@ -6,7 +6,7 @@ use crate::steps::Step;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use wirefs_cache::{CachePiece, TreeNodeId};
-use wirefs_op::{Errno, FileId, Frame, Timestamp};
+use wirefs_op::{Errno, FileId, Frame, Timestamp, TreePath};
 
 /// Names a data connection; never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -103,6 +103,9 @@ pub enum Output {
     HangUp,
     /// Tell the user that the server blames this client, in these words, for a protocol violation. The connection is useless.
     Blamed(String),
+    /// Tell the user that this link of the server, with this target, leads out of the mount and is not followed. Only for the
+    /// first such link.
+    RefusedLink(TreePath, Bytes),
 }
 
 /// The queue of actions for the driver, that of steps for the client itself, and the counts of all that came and went.

@@ -5,6 +5,7 @@ mod bulk;
 pub(crate) mod connection;
 pub(crate) mod data;
 mod held;
+pub(crate) mod late;
 mod numbers;
 pub(crate) mod origin;
 mod sending;
@@ -42,6 +43,8 @@ pub(crate) struct Outstanding {
     over: Option<DataKey>,
     /// When it was sent, the last time.
     pub(crate) sent: Time,
+    /// When it was sent, or a part of its reply or of an earlier request's came.
+    heard: Time,
     /// The earliest time that the reply may describe: when the request was made. Own changes may have been answered before it was sent. A
     /// change that is sent again gets its first reply, and a query that is sent again may run before changes that followed it.
     pub(crate) told_since: Time,
@@ -244,6 +247,7 @@ impl Requests {
             pending,
             over,
             sent: now,
+            heard: now,
             told_since,
             arrival,
             departure,
@@ -285,6 +289,9 @@ impl Requests {
         let outstanding = self.sent.get_mut(&tag).filter(|outstanding| outstanding.over == over);
         let outstanding = outstanding.ok_or(Malformed { what: "a reply to no request", at: 1 })?;
         outstanding.received += bytes as u64;
+        outstanding.heard = now;
+        let from = self.link.replied_from.map_or(outstanding.order, |from| from.min(outstanding.order));
+        self.link.replied_from = Some(from);
         if outstanding.received > u64::from(outstanding.asked_bytes())
             && matches!(outstanding.request, Request::Get(_) | Request::Find(_))
         {

@@ -3,7 +3,7 @@
 use crate::core::Client;
 use crate::counters::Counters;
 use crate::requests::Requests;
-use crate::requests::connection::LinkState;
+use crate::requests::connection::{LinkState, SILENCE_BEFORE_HANG_UP};
 use crate::view::View;
 use crate::view::bounds::MemoryStatus;
 use crate::view::conflicts::Conflicts;
@@ -65,6 +65,10 @@ pub struct Snapshot {
     pub rates: (Option<u64>, Option<u64>),
     /// Requests in progress, by kind.
     pub in_flight: BTreeMap<&'static str, u64>,
+    /// Those of them without any reply for 8 s, by kind.
+    pub late: BTreeMap<&'static str, u64>,
+    /// Waits that ended since the server was connected and did not reply.
+    pub timed_out: u64,
     /// Calls that wait for an answer.
     pub calls_waiting: usize,
     /// Bytes written by programs and not yet acknowledged by the server.
@@ -123,6 +127,8 @@ impl Client {
             rtt: self.requests.incoming.rtt(),
             rates: (self.requests.incoming.rate(), self.requests.outgoing.rate()),
             in_flight: self.requests.kinds(),
+            late: self.requests.late(self.view.mount.now, SILENCE_BEFORE_HANG_UP),
+            timed_out: self.requests.link.timed_out,
             calls_waiting: self.waiting(),
             unacknowledged_bytes: self.view.files.unacknowledged(),
             nodes: self.view.names.len(),

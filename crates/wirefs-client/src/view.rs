@@ -39,6 +39,8 @@ pub(crate) struct Mount {
     pub(crate) attachment: Attachment,
     /// The time of the last input.
     pub(crate) now: Time,
+    /// Whether a link of the server that leads out of the mount was refused.
+    pub(crate) has_refused_link: bool,
 }
 
 /// The cached data of the tree, and the rights to use it.
@@ -74,7 +76,7 @@ impl View {
             locks: Locks::default(),
             figures: None,
             bounds: Trim::within(config.cache_bytes_max),
-            mount: Mount { config, attachment, now },
+            mount: Mount { config, attachment, now, has_refused_link: false },
             exclusive: ExclusiveState::default(),
             prefetch: Streams::default(),
         }

@@ -134,7 +134,6 @@ const ALWAYS: u64 = feature::ASYNC_READ
     | feature::PARALLEL_DIROPS
     | feature::ABORT_ERROR
     | feature::MAX_PAGES
-    | feature::CACHE_SYMLINKS
     | feature::HANDLE_KILLPRIV_V2
     | feature::SETXATTR_EXT
     | feature::INIT_EXT
@@ -156,6 +155,9 @@ pub(crate) fn negotiate(offer: &Offer, options: &SessionOptions, page_bytes: u32
     wanted |= if options.auto_inval_data { feature::AUTO_INVAL_DATA } else { feature::EXPLICIT_INVAL_DATA };
     if options.readdirplus_auto {
         wanted |= feature::READDIRPLUS_AUTO;
+    }
+    if options.keeps_links {
+        wanted |= feature::CACHE_SYMLINKS;
     }
     if options.no_opendir {
         wanted |= feature::NO_OPENDIR_SUPPORT;

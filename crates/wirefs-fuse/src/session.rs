@@ -33,6 +33,8 @@ pub struct SessionOptions {
     pub auto_inval_data: bool,
     /// Whether the kernel requests attributes with a listing only after their use; if not, always.
     pub readdirplus_auto: bool,
+    /// Whether the kernel keeps the targets of symbolic links; if not, it asks at each use.
+    pub keeps_links: bool,
     /// Whether STATX is answered. Without a birth time it only costs: a program that requests the birth time (each
     /// `stat(1)`, each Rust program) causes one call for each cached file.
     pub statx: bool,
@@ -67,6 +69,7 @@ impl Default for SessionOptions {
             posix_acl: false,
             auto_inval_data: true,
             readdirplus_auto: false,
+            keeps_links: true,
             statx: false,
             invalidates_all_names: true,
             no_opendir: false,

@@ -1,7 +1,7 @@
 //! The source that is served: a directory of this machine, or the tree of a server.
 
 use crate::dial;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -31,6 +31,8 @@ pub struct SourceOptions {
     /// Refuse changes
     #[arg(long)]
     pub read_only: bool,
+    #[command(flatten)]
+    rights: DirectoryRights,
     /// When to check, send and fetch, as of `wirefs mount`
     #[arg(long, value_name = "MODE", default_value = "lease", value_parser = Mode::parse)]
     pub mode: Mode,
@@ -43,6 +45,20 @@ pub struct SourceOptions {
     /// The directory of our key and of known hosts, for tls:// sources
     #[arg(long, value_name = "DIR")]
     pub identity: Option<PathBuf>,
+}
+
+/// The rights of clients in a directory of this machine, beside those to read and write files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Args)]
+struct DirectoryRights {
+    /// Let clients set set-user-id and set-group-id bits and file capabilities in a directory here
+    #[arg(long)]
+    suid: bool,
+    /// Let clients create device files in a directory here
+    #[arg(long)]
+    dev: bool,
+    /// Serve file systems that are mounted below a directory here, too
+    #[arg(long)]
+    cross_mounts: bool,
 }
 
 /// The mounted tree, as the protocols call it.
@@ -118,10 +134,14 @@ impl OpenSource {
     pub fn open(options: &SourceOptions) -> Result<OpenSource> {
         let (dial, path, server) = match is_directory(&options.source) {
             true => {
-                let server = Arc::new(serve(Path::new(&options.source), options.read_only)?);
+                let server = Arc::new(serve(options)?);
                 let dial: Arc<dyn Dial> = Arc::new(LocalDial::new(Arc::clone(&server)));
                 (dial, Vec::new(), Some(server))
             }
+            false if options.rights != DirectoryRights::default() => bail!(
+                "--suid, --dev and --cross-mounts are for a directory of this machine\n  next step: give them to the \
+                 server of this source"
+            ),
             false => {
                 let source = Source::parse(options.source.as_bytes())?;
                 let (dial, path) = dial::of(&source, options.identity.as_ref())?;
@@ -166,15 +186,23 @@ fn is_directory(source: &OsStr) -> bool {
     bytes.iter().find(|byte| matches!(byte, b':' | b'/')) != Some(&b':')
 }
 
-fn serve(directory: &Path, read_only: bool) -> Result<Server> {
+fn serve(options: &SourceOptions) -> Result<Server> {
+    let directory = Path::new(&options.source);
     let place = std::fs::metadata(directory)
         .ok()
         .map(|found| ServedPlace { device: found.dev(), inode: found.ino() });
     // Its only client is in this process, and ends with it.
     let boot = BootId(u64::from(std::process::id()));
     let detection = DetectionMode::Watched(WatchKind::Filesystem);
-    let tree =
-        HostTree::open(directory, HostOptions { read_only, boot, detection, ..HostOptions::default() })?;
+    let host = HostOptions {
+        read_only: options.read_only,
+        cross_mounts: options.rights.cross_mounts,
+        allows_set_id: options.rights.suid,
+        allows_devices: options.rights.dev,
+        boot,
+        detection,
+    };
+    let tree = HostTree::open(directory, host)?;
     Server::start(Arc::new(tree), ServeOptions { place, ..ServeOptions::new(boot) })
         .context("cannot start threads")
 }
@@ -192,6 +220,7 @@ fn plan(options: &SourceOptions, dial: Arc<dyn Dial>, path: Vec<u8>) -> MountPla
         connections_max: CONNECTIONS_MAX,
         uid,
         gid,
+        confines_links: false,
         store: None,
         journal: None,
         tell: |waits| eprintln!("wirefs-gate: waiting: {waits:?}"),

@@ -41,15 +41,27 @@ pub struct HostOptions {
 }
 
 impl Default for HostOptions {
-    /// Writable, with file systems that are mounted below, for clients that have the rights of this process anyway.
+    /// Writable, for clients that have fewer rights than this process.
     fn default() -> HostOptions {
         HostOptions {
             read_only: false,
+            cross_mounts: false,
+            allows_set_id: false,
+            allows_devices: false,
+            boot: BootId::default(),
+            detection: DetectionMode::Nothing,
+        }
+    }
+}
+
+impl HostOptions {
+    /// Returns the options for clients that have the rights of this process anyway.
+    pub fn all_rights() -> HostOptions {
+        HostOptions {
             cross_mounts: true,
             allows_set_id: true,
             allows_devices: true,
-            boot: BootId::default(),
-            detection: DetectionMode::Nothing,
+            ..HostOptions::default()
         }
     }
 }

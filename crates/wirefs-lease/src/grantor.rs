@@ -224,9 +224,9 @@ impl Grantor {
                 }
                 TickOutcome::Expelled => {
                     self.punish(now, key);
-                    self.outputs.push_back(GrantorOutput::Expel(key));
-                    self.detach(now, key);
+                    self.expel(now, key);
                 }
+                TickOutcome::Outdated => self.expel(now, key),
                 TickOutcome::Removed => {
                     self.outputs.push_back(GrantorOutput::HolderRemoved(key));
                     self.remove(key);
@@ -234,6 +234,11 @@ impl Grantor {
             }
         }
         self.retry();
+    }
+
+    fn expel(&mut self, now: Time, holder: HolderKey) {
+        self.outputs.push_back(GrantorOutput::Expel(holder));
+        self.detach(now, holder);
     }
 
     /// Records that a change waited in vain for a holder: its party gets no leases for some time, and those that its

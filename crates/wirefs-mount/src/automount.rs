@@ -80,8 +80,12 @@ impl AutomountTrigger {
         });
         let device = wirefs_fuse::mount(&mountpoint, &options)?;
         let front = Arc::clone(&inner);
-        let session_options =
-            SessionOptions { threads, posix_acl: acts_for_callers, ..SessionOptions::default() };
+        let session_options = SessionOptions {
+            threads,
+            posix_acl: acts_for_callers,
+            keeps_links: false,
+            ..SessionOptions::default()
+        };
         match Session::start(device, front, session_options) {
             Ok(session) => inner.lock().notifier = Some(session.notifier()),
             Err(error) => {

@@ -150,6 +150,8 @@ impl Connected {
             posix_acl,
             // Only where the kernel may cache listings, and the server recalls them.
             no_opendir: plan.mode.kernel_caches_listings() && attached.attachment.leases.is_some(),
+            // After a rename, the target of a link may lead out that did not before.
+            keeps_links: !plan.confines_links,
             // An in-process server may take longer than the wake-up of another thread, unless it announces that.
             single_reader: attached
                 .carrier

@@ -90,6 +90,7 @@ impl Engine {
             gid: plan.gid,
             cache_bytes_max: plan.cache_bytes_max,
             name_ttl_max: None,
+            confines_links: plan.confines_links,
             journal: journal.is_some(),
             day,
             fsync_here: plan.journal.as_ref().is_some_and(|journal| journal.fsync == FsyncWaits::Journal),

@@ -37,6 +37,8 @@ pub struct MountPlan {
     pub uid: u32,
     /// Their local group.
     pub gid: u32,
+    /// Whether links of the server that lead out of the mount are refused.
+    pub confines_links: bool,
     /// The disk cache for the next mount, if any.
     pub store: Option<StorePlan>,
     /// The journals of the source, if any.

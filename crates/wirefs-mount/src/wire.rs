@@ -15,7 +15,8 @@ use server_reboot::{ConnectionUse, ServerReboot};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use wirefs_carrier::{Closer, FrameHandler, FrameSource, SendQueue};
+use wirefs_carrier::{Closer, FrameHandler, FrameSource, SendQueue, printable};
+use wirefs_op::TreePath;
 
 /// The first wait before a redial; each further one is twice as long. It is short, because a killed server is often
 /// restarted at once, and a failed dial costs less than a waiting program.
@@ -35,6 +36,16 @@ pub(super) fn report_blame(why: &str) {
     log::line(format_args!(
         "the server closed the connection because this mount broke the protocol: {why}. Changes whose outcome is unknown now fail \
          with an I/O error; those that programs were told to be done are kept: `wirefs quarantine list`. Please report this line"
+    ));
+}
+
+/// Reports a link of the server that leads out of the mount.
+pub(super) fn report_refused_link(link: &TreePath, target: &[u8]) {
+    log::line(format_args!(
+        "the link {} of the server leads out of the mount, to {}. Such links fail with EACCES, since programs would use files of \
+         this machine instead; further ones are not reported. To follow them, mount with --symlinks=all",
+        printable(link.as_bytes()),
+        printable(target)
     ));
 }
 

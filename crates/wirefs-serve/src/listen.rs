@@ -44,7 +44,7 @@ fn accept(listener: &Listener, serve: &(impl Fn(Carrier) + Clone + Send + 'stati
         let serve = serve.clone();
         let connection = move || match pending.finish(HANDSHAKE_MAX) {
             Ok(carrier) => serve(carrier),
-            Err(error) => log::stranger(format_args!("{error}")),
+            Err(error) => log::peer(format_args!("{error}")),
         };
         if let Err(error) = std::thread::Builder::new().name("wirefs-reader".into()).spawn(connection) {
             log::line(format_args!("no thread for a connection: {error}"));

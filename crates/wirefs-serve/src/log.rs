@@ -6,24 +6,24 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use wirefs_carrier::printable;
 
-/// The number of lines about strangers in one span.
-const STRANGERS_MAX: u32 = 20;
+/// The number of lines about peers in one span.
+const PEER_LINES_MAX: u32 = 20;
 /// The span.
-const STRANGERS_SPAN: Duration = Duration::from_secs(10);
+const PEER_LINES_SPAN: Duration = Duration::from_secs(10);
 
 /// Writes one line to standard error, with the control characters of peers escaped. A write error is ignored.
 pub(super) fn line(text: Arguments<'_>) {
     let _ = writeln!(stderr(), "wirefs: {}", printable(text.to_string().as_bytes()));
 }
 
-/// Writes a line about a peer that has not proved an authorized key. Such peers could fill the disk with lines, so most
-/// of a flood are only counted.
-pub(super) fn stranger(text: Arguments<'_>) {
+/// Writes a line about something that a peer caused. Peers could fill the disk with lines, so most of a flood are only
+/// counted.
+pub(super) fn peer(text: Arguments<'_>) {
     static LIMIT: Mutex<LineLimit> = Mutex::new(LineLimit { span: None, written: 0, left_out: 0 });
     let allowed = LIMIT.lock().unwrap_or_else(PoisonError::into_inner).take(Instant::now());
     if let Some(left_out) = allowed {
         if left_out > 0 {
-            line(format_args!("{left_out} more lines about refused connections were left out"));
+            line(format_args!("{left_out} more lines about connections were left out"));
         }
         line(text);
     }
@@ -39,10 +39,10 @@ struct LineLimit {
 impl LineLimit {
     /// Asks for a line. Returns the number of lines left out before it; `None`: leave it out.
     fn take(&mut self, now: Instant) -> Option<u64> {
-        if self.span.is_none_or(|since| now.duration_since(since) >= STRANGERS_SPAN) {
+        if self.span.is_none_or(|since| now.duration_since(since) >= PEER_LINES_SPAN) {
             (self.span, self.written) = (Some(now), 0);
         }
-        if self.written >= STRANGERS_MAX {
+        if self.written >= PEER_LINES_MAX {
             self.left_out += 1;
             return None;
         }
@@ -57,12 +57,12 @@ mod tests {
 
     // S-180
     #[test]
-    fn flood_of_strangers_writes_few_lines_and_is_counted() {
+    fn flood_of_peers_writes_few_lines_and_is_counted() {
         let mut limit = LineLimit { span: None, written: 0, left_out: 0 };
         let now = Instant::now();
         let written = (0..1000).filter(|_| limit.take(now).is_some()).count();
-        assert_eq!(written, STRANGERS_MAX as usize);
-        assert_eq!(limit.take(now + STRANGERS_SPAN), Some(1000 - u64::from(STRANGERS_MAX)));
-        assert_eq!(limit.take(now + STRANGERS_SPAN), Some(0));
+        assert_eq!(written, PEER_LINES_MAX as usize);
+        assert_eq!(limit.take(now + PEER_LINES_SPAN), Some(1000 - u64::from(PEER_LINES_MAX)));
+        assert_eq!(limit.take(now + PEER_LINES_SPAN), Some(0));
     }
 }

@@ -93,7 +93,7 @@ fn read(shared: &Arc<Shared>, connection: &Arc<Connection>, mut source: Box<dyn 
             Ok(Some(body)) => body,
             Ok(None) | Err(CarrierLost::Closed | CarrierLost::PeerClosed) => break,
             Err(lost) => {
-                log::line(format_args!("{}: {lost}", connection.peer.address));
+                log::peer(format_args!("{}: {lost}", connection.peer.address));
                 break;
             }
         };

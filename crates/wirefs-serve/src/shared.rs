@@ -155,7 +155,7 @@ impl Shared {
         let mut ended = Vec::new();
         for (connection, why) in effects.closes {
             match &why {
-                CloseReason::Fault(fault) => log::line(format_args!("{}: {fault}", connection.peer.address)),
+                CloseReason::Fault(fault) => log::peer(format_args!("{}: {fault}", connection.peer.address)),
                 CloseReason::Ended => {
                     ended.push(connection);
                     continue;

@@ -294,6 +294,7 @@ impl World {
                 | Output::JournalAnew(_)
                 | Output::JournalNote(_)
                 | Output::Refused(..)) => self.journal(output),
+                Output::RefusedLink(..) => self.fail(format!("client {index} confines links")),
                 Output::Blamed(why) => self.fail(format!("client {index} broke the protocol: {why}")),
                 Output::HangUp => {
                     if let Some(connection) = connection {

@@ -154,6 +154,7 @@ impl Plan {
             name_ttl_max: self.name_ttl_max,
             journal: self.is_ahead(),
             fsync_here: self.ahead.as_ref().is_some_and(|ahead| ahead.fsync_here),
+            confines_links: false,
             day: if self.is_ahead() { DAY } else { Timestamp::default() },
             host: HostName::new(b"box"),
         }

@@ -8,6 +8,7 @@ mod limits;
 mod mode;
 mod node;
 mod quarantine;
+mod symlinks;
 
 use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
@@ -28,6 +29,7 @@ pub(crate) use limits::{AtMount, LimitChange, Set, parse_rate};
 use mode::ModeParser;
 pub(crate) use node::{JoinCode, JoinPlace, Node, NodeCommand, NodeInvite, NodeList, NodeMode, NodeUp};
 pub(crate) use quarantine::{Quarantine, QuarantineAction};
+pub(crate) use symlinks::Symlinks;
 
 const ABOUT: &str = "Mounts directories of other machines, over any network";
 
@@ -301,6 +303,10 @@ pub(crate) struct Mount {
     /// The disk that fsync waits for; `journal` needs a journal [default: server]
     #[arg(long, value_name = "WHERE")]
     pub(crate) fsync: Option<Fsync>,
+    /// The symbolic links of the server that programs may follow [default: inside; all over ssh, unix sockets, and for
+    /// servers that known_hosts marks as trusted]
+    #[arg(long, value_name = "WHICH")]
+    pub(crate) symlinks: Option<Symlinks>,
     /// Send at most this many bytes per second over all connections, such as 500K or 2M; `wirefs set` changes it
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     pub(crate) up: Option<u64>,

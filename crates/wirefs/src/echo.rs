@@ -93,6 +93,7 @@ fn as_mount(arguments: &EchoMount) -> arguments::Mount {
         cache_size: None,
         journal: false,
         no_journal: true,
+        symlinks: None,
         fsync: None,
         no_cache: true,
         no_prefetch: false,

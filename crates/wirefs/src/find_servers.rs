@@ -8,7 +8,8 @@ use wirefs_nodehost::{FoundServer, find_servers};
 
 use crate::arguments;
 use crate::failure::failure;
-use crate::terminal::{say, shown, shown_json};
+use crate::terminal::{say, shown_json};
+use wirefs_carrier::printable;
 
 /// A server in JSON. Its texts are those of the answer: anyone can send one.
 #[derive(Serialize)]
@@ -59,7 +60,8 @@ fn lines(found: &FoundServer) -> Vec<String> {
         TLS_PORT_DEFAULT => address.ip().to_string(),
         _ => address.to_string(),
     };
-    let mut lines = vec![format!("{} at {address}, says that its key is {key}", shown(&offer.host))];
+    let mut lines =
+        vec![format!("{} at {address}, says that its key is {key}", printable(offer.host.as_bytes()))];
     let command = |name: &str, directory: &str| format!("  wirefs mount tls://{place}/{name} {directory}");
     if offer.exports.is_empty() {
         lines.push(command("", if is_plain(&offer.host) { &offer.host } else { "MOUNTPOINT" }));
@@ -67,7 +69,7 @@ fn lines(found: &FoundServer) -> Vec<String> {
     for name in &offer.exports {
         lines.push(match is_plain(name) {
             true => command(name, name),
-            false => format!("  an export with the unusual name \"{}\"", shown(name)),
+            false => format!("  an export with the unusual name \"{}\"", printable(name.as_bytes())),
         });
     }
     if offer.has_more {

@@ -18,7 +18,7 @@ use wirefs_client::Attachment;
 use wirefs_fuse::{MountError, MountOptions};
 use wirefs_mount::{Connected, JournalRecovery, MountControl, MountPlan, MountStep, Mounted};
 
-use crate::arguments;
+use crate::arguments::{self, Symlinks};
 use crate::control::ControlSocket;
 use crate::failure::{failure, print_error};
 use crate::metrics::{MetricsPort, ObservedMount};
@@ -53,6 +53,7 @@ pub(crate) fn run_origin(
     let mut settings = MountSettings::of(arguments, origin.default_mode())?;
     // Without a server the kernel must check permissions.
     settings.default_permissions |= origin.is_local();
+    choose_symlinks(&mut settings, &origin)?;
     let mountpoint = examine(&arguments.mountpoint)?;
     if arguments.fake {
         return Ok(ExitCode::SUCCESS);
@@ -106,6 +107,16 @@ pub(crate) fn run_origin(
     }
     stage.end();
     Ok(if unsent.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Sets the links that programs may follow, where the user does not say it.
+fn choose_symlinks(settings: &mut MountSettings, origin: &Origin) -> Result<()> {
+    let chosen = settings.symlinks.map_or_else(|| origin.default_symlinks(settings), Ok)?;
+    if chosen == Symlinks::None {
+        settings.extra.push("nosymfollow".to_owned());
+    }
+    settings.symlinks = Some(chosen);
+    Ok(())
 }
 
 /// Checks what can be checked before the user has typed a password in vain. The mount itself checks the rest.
@@ -184,6 +195,7 @@ fn plan(settings: &MountSettings, dial: Arc<dyn Dial>, path: Vec<u8>) -> MountPl
         connections_max: settings.connections,
         uid: settings.uid.unwrap_or(uid),
         gid: settings.gid.unwrap_or(gid),
+        confines_links: settings.symlinks == Some(Symlinks::Inside),
         store: None,
         journal: None,
         tell: report_wait,

@@ -1,5 +1,7 @@
 //! Output lines. A closed reader, as after `| head`, or a full disk under a log, ends no server and no mount.
 
+use wirefs_carrier::is_hidden;
+
 /// A line on standard output.
 macro_rules! say {
     ($($text:tt)*) => {{
@@ -17,19 +19,7 @@ macro_rules! note {
     }};
 }
 
-/// Returns text of a stranger as it can be shown: characters that move the cursor, hide or reorder text are escaped.
-pub(crate) fn shown(text: &str) -> String {
-    let mut shown = String::new();
-    for letter in text.chars() {
-        match is_hidden(letter) {
-            true => shown.extend(letter.escape_default()),
-            false => shown.push(letter),
-        }
-    }
-    shown
-}
-
-/// The same in JSON, whose own line ends stay.
+/// Returns JSON with text of strangers as it can be shown. The line ends of JSON itself stay.
 pub(crate) fn shown_json(json: &str) -> String {
     let mut shown = String::new();
     for letter in json.chars() {
@@ -39,13 +29,6 @@ pub(crate) fn shown_json(json: &str) -> String {
         }
     }
     shown
-}
-
-/// Returns whether a character moves the cursor, hides or reorders text. All of them have four hexadecimal digits.
-fn is_hidden(letter: char) -> bool {
-    letter.is_control()
-        || matches!(letter, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
-        || matches!(letter, '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 pub(crate) use note;

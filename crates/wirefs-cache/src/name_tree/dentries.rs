@@ -17,6 +17,17 @@ impl NameTree {
             }
             return;
         }
+        if let Some(entry) = self.nodes.get_mut(&node) {
+            let is_held = entry.is_held_by_kernel();
+            let has_several = entry.stat.kind != wirefs_op::Kind::Directory && !entry.links.is_empty();
+            let is_elsewhere = entry.home.is_some_and(|home| home != parent);
+            entry.was_moved = (entry.was_moved && is_held) || (is_elsewhere && (is_held || has_several));
+        }
+        self.relink(parent, name, node);
+    }
+
+    /// Gives `node` the name.
+    fn relink(&mut self, parent: TreeNodeId, name: &[u8], node: TreeNodeId) {
         self.unlink(parent, name);
         if parent == node {
             return;
@@ -31,6 +42,7 @@ impl NameTree {
                 }
             }
             entry.links.insert((parent, name.to_vec()));
+            entry.home = Some(parent);
             entry.latest = Some((parent, name.to_vec()));
             self.by_name.entry(parent).or_default().insert(name.to_vec(), node);
             self.name_bytes += name.len();
@@ -92,11 +104,43 @@ impl NameTree {
         let moved = self.unlink(from.0, from.1);
         let replaced = self.unlink(to.0, to.1);
         if let Some(moved) = moved {
-            self.link(to.0, to.1, moved);
+            self.relink(to.0, to.1, moved);
         }
         if let (true, Some(replaced)) = (exchange, replaced) {
-            self.link(from.0, from.1, replaced);
+            self.relink(from.0, from.1, replaced);
         }
+    }
+
+    /// Returns whether the kernel follows the symbolic link `link` to a place below the root, and not beyond: the target
+    /// is relative, and climbs only at its beginning, and not higher than the root from any directory that has the
+    /// link. Behind another name, which may be a link itself, a climb leads to an unknown directory.
+    pub fn leads_inside(&self, link: TreeNodeId, target: &[u8]) -> bool {
+        let names = target.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b"."));
+        let climbs = names.clone().take_while(|name| *name == b"..").count();
+        let climbs_later = names.skip(climbs).any(|name| name == b"..");
+        let is_relative = !target.starts_with(b"/") && !target.contains(&0);
+        is_relative
+            && !climbs_later
+            && (climbs == 0 || self.depth_min(link).is_some_and(|depth| climbs <= depth))
+    }
+
+    /// Returns the smallest number of directories between the root and a name of the node; `None` if the kernel may know
+    /// the node elsewhere.
+    fn depth_min(&self, id: TreeNodeId) -> Option<usize> {
+        let node = self.nodes.get(&id).filter(|node| !node.was_moved)?;
+        let depths = node.links.iter().map(|(parent, _)| self.depth(*parent));
+        depths.collect::<Option<Vec<_>>>()?.into_iter().min()
+    }
+
+    /// Returns the number of names on the path of a directory; `None` if the kernel may know another path.
+    fn depth(&self, directory: TreeNodeId) -> Option<usize> {
+        let (mut at, mut depth) = (directory, 0);
+        while at != ROOT {
+            let node = self.nodes.get(&at).filter(|node| !node.was_moved)?;
+            at = node.link()?.0;
+            depth += 1;
+        }
+        Some(depth)
     }
 
     /// Returns one path of the node; `None` if it or an ancestor has no cached name.

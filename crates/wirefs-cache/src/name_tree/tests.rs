@@ -147,3 +147,55 @@ fn directories_that_exchange_places_make_no_cycle() {
     names.link(above, b"itself", above);
     assert_eq!(names.path(above).unwrap().as_bytes(), b"below/deeper/dir");
 }
+
+/// A link at `name` in `parent`, which the kernel holds.
+fn link_at(names: &mut NameTree, ino: u64, parent: TreeNodeId, name: &[u8]) -> TreeNodeId {
+    let link = learn(names, &stat(ino, Kind::Symlink), 1);
+    names.link(parent, name, link);
+    names.count_lookup(link);
+    link
+}
+
+// S-165
+#[test]
+fn targets_of_links_stay_inside_only_as_far_as_no_directory_can_lead_out() {
+    let (mut names, dir, _) = tree();
+    let (top, below) = (link_at(&mut names, 8, ROOT, b"top"), link_at(&mut names, 9, dir, b"below"));
+    let leads = |link, target: &str| names.leads_inside(link, target.as_bytes());
+    for target in ["", ".", "a", "./a//b/", "a..", "...", "dir/file"] {
+        assert!(leads(top, target) && leads(below, target), "{target}");
+    }
+    for target in ["..", "../a", "./.././a"] {
+        assert!(!leads(top, target) && leads(below, target), "{target}");
+    }
+    for target in ["/", "/etc/passwd", "../..", "../../etc", "a/..", "a/../../..", "../a/..", "..\0/x", "a\0"]
+    {
+        assert!(!leads(top, target) && !leads(below, target), "{target}");
+    }
+}
+
+// S-165
+#[test]
+fn links_climb_nowhere_once_a_server_has_moved_their_directory() {
+    let (mut names, dir, _) = tree();
+    let link = link_at(&mut names, 9, dir, b"link");
+    let deep = learn(&mut names, &stat(10, Kind::Directory), 1);
+    names.link(dir, b"deep", deep);
+    names.count_lookup(deep);
+    names.rename((dir, b"link"), (deep, b"link"), false);
+    assert!(names.leads_inside(link, b"../../a") && !names.leads_inside(link, b"../../.."));
+    // The kernel may have `deep` at the root still.
+    names.rename((dir, b"deep"), (ROOT, b"deep"), false);
+    assert!(!names.leads_inside(link, b"../../a"));
+    names.link(dir, b"deep", deep);
+    assert!(names.leads_inside(link, b"a") && !names.leads_inside(link, b"../a"));
+    // So for a link that the server shows in another directory, but not for another name in the same one.
+    let link = link_at(&mut names, 11, dir, b"other");
+    names.unlink(dir, b"other");
+    assert!(!names.leads_inside(link, b"../a"));
+    names.link(dir, b"again", link);
+    assert!(names.leads_inside(link, b"../a"));
+    names.unlink(dir, b"again");
+    names.link(deep, b"other", link);
+    assert!(names.leads_inside(link, b"a") && !names.leads_inside(link, b"../a"));
+}

@@ -56,7 +56,7 @@ impl EtherAddress {
     }
 
     /// Returns the peer's name in known-hosts files: its first card.
-    pub(crate) fn peer_name(&self) -> String {
+    pub fn peer_name(&self) -> String {
         match self.remotes.first() {
             Some(remote) => format!("ether://{}", MacAddress(*remote)),
             None => "ether://".to_owned(),

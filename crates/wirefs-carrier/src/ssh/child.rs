@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use crate::printable::printable;
+use crate::printable::printable_lines;
 use crate::stream::Wake;
 use crate::sys;
 
@@ -64,7 +64,7 @@ impl SshProcess {
             .wait_timeout_while(self.shared.lock(), timeout, |state| state.exit.is_none())
             .unwrap_or_else(PoisonError::into_inner);
         let exit = state.exit.and_then(Result::ok);
-        (exit, printable(&state.stderr))
+        (exit, printable_lines(&state.stderr))
     }
 }
 

@@ -21,7 +21,7 @@ use crate::assembly::Assembly;
 use crate::carrier::{Carrier, PeerInfo};
 use crate::closer::Closer;
 use crate::dial::{Dial, DialError};
-use crate::printable::printable;
+use crate::printable::printable_lines;
 use crate::stdio::GREETING;
 use crate::stream::{Stream, StreamSink, StreamSource, shut, wait};
 
@@ -262,7 +262,7 @@ fn missing(received: &[u8]) -> Option<String> {
     let at = received.windows(MISSING.len()).position(|window| window == MISSING)?;
     let rest = received.get(at + MISSING.len()..)?;
     let end = rest.iter().position(|&byte| byte == b'\n')?;
-    Some(printable(rest.get(..end)?).trim().to_owned())
+    Some(printable_lines(rest.get(..end)?).trim().to_owned())
 }
 
 /// Returns whether the login may succeed with a user's answers, by the words of OpenSSH.
@@ -273,5 +273,5 @@ fn is_refused(stderr: &str) -> bool {
 /// Returns the end of a login's output, as text.
 fn end_of(received: &[u8]) -> String {
     let from = received.len().saturating_sub(OUTPUT_BYTES_MAX);
-    printable(received.get(from..).unwrap_or_default())
+    printable_lines(received.get(from..).unwrap_or_default())
 }

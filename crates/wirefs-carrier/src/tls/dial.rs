@@ -55,7 +55,7 @@ impl TlsDial {
         let host = self.host.to_string();
         let known = match &self.known {
             KeySource::File(known_hosts) => known_hosts.find(&host)?,
-            KeySource::Key(key) => Some(KnownHost { key: *key, line: 0 }),
+            KeySource::Key(key) => Some(KnownHost { key: *key, line: 0, is_trusted: false }),
         };
         let verifier = Arc::new(PinVerifier::new(known.as_ref().map(|known| known.key)));
 

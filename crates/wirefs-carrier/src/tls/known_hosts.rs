@@ -8,7 +8,10 @@ use rustix::fs::{FlockOperation, flock};
 use super::key::PublicKey;
 use super::private_file::{self, FileError, Forbidden};
 
-/// A file with one line per server: `host:port wirefs-ed25519 BASE64`. Blank lines and lines that start with `#` are
+/// The word after the key of a server whose symbolic links may lead out of its mounts.
+const TRUSTED: &str = "trusted";
+
+/// A file with one line per server: `host:port wirefs-ed25519 BASE64 [trusted]`. Blank lines and lines that start with `#` are
 /// ignored.
 #[derive(Clone, Debug)]
 pub struct KnownHosts {
@@ -31,6 +34,8 @@ pub struct KnownHost {
     pub key: PublicKey,
     /// Its line number, from 1.
     pub line: usize,
+    /// Whether the user trusts the server like this machine.
+    pub is_trusted: bool,
 }
 
 impl KnownHosts {
@@ -61,13 +66,14 @@ impl KnownHosts {
                 continue;
             }
             let line = index + 1;
+            let is_trusted = key.split_whitespace().nth(2) == Some(TRUSTED);
             let key = PublicKey::parse(key).ok_or_else(|| {
                 self.fail(format!(
                     "{}:{line}: the key of {host} is broken; delete that line",
                     self.path.display()
                 ))
             })?;
-            return Ok(Some(KnownHost { key, line }));
+            return Ok(Some(KnownHost { key, line, is_trusted }));
         }
         Ok(None)
     }

@@ -3,12 +3,26 @@
 use crate::call::{Answer, CallId, Invalidate};
 use crate::output::{Output, Outputs};
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 use wirefs_cache::TreeNodeId;
+use wirefs_op::Time;
+
+/// How long a caller waits for a server that is connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// As long as its requests, which have their own limits.
+    Requests,
+    /// Since then, as long as the server replies to changes, and then this many times the limit.
+    Changes(Time, u32),
+}
 
 /// The calls in progress.
 #[derive(Debug, Default)]
 pub(crate) struct CallsInProgress {
-    waiting: BTreeSet<CallId>,
+    /// With the patience of their callers.
+    waiting: BTreeMap<CallId, Patience>,
+    /// When the server last replied to a change, or could not.
+    changed: Time,
     /// Calls whose callers are gone, and whose results are still to come.
     abandoned: BTreeSet<CallId>,
     /// The directories in which calls change names: the kernel may have cached listings of them.
@@ -17,8 +31,22 @@ pub(crate) struct CallsInProgress {
 
 impl CallsInProgress {
     /// Adds a call that waits for an answer.
-    pub(crate) fn begin(&mut self, id: CallId) {
-        self.waiting.insert(id);
+    pub(crate) fn begin(&mut self, id: CallId, patience: Patience) {
+        self.waiting.insert(id, patience);
+    }
+
+    /// Notes a reply to a change, or a time in which none could come.
+    pub(crate) fn changes_go_on(&mut self, now: Time) {
+        self.changed = now;
+    }
+
+    /// The calls whose changes the server leaves without a reply for too long.
+    pub(crate) fn late(&self, now: Time, silence_max: Duration) -> Vec<CallId> {
+        let is_late = |patience: &Patience| match patience {
+            Patience::Requests => false,
+            Patience::Changes(since, factor) => now.since(self.changed.max(*since)) >= silence_max * *factor,
+        };
+        self.waiting.iter().filter(|(_, patience)| is_late(patience)).map(|(id, _)| *id).collect()
     }
 
     /// Notes the directories in which a call changes names.
@@ -37,7 +65,7 @@ impl CallsInProgress {
 
     /// Ends a call. Returns whether its caller waits for the answer.
     pub(crate) fn end(&mut self, id: CallId) -> bool {
-        let is_waiting = self.waiting.remove(&id);
+        let is_waiting = self.waiting.remove(&id).is_some();
         if !is_waiting {
             self.abandoned.remove(&id);
         }
@@ -78,12 +106,12 @@ impl CallsInProgress {
 
     /// Whether a call waits for its answer.
     pub(crate) fn is_waiting(&self, id: CallId) -> bool {
-        self.waiting.contains(&id)
+        self.waiting.contains_key(&id)
     }
 
     /// The calls that wait for their answers.
     pub(crate) fn waiting(&self) -> impl ExactSizeIterator<Item = CallId> {
-        self.waiting.iter().copied()
+        self.waiting.keys().copied()
     }
 
     /// Whether results are to come for callers that are gone.

@@ -122,7 +122,7 @@ impl Client {
             Pending::Lookup(looking) => looking.name_for(id),
             _ => None,
         });
-        self.abandon(now, id);
+        self.abandon(now, id, Errno::Interrupted);
         match looked_up {
             Some((parent, name)) => self.look_up_unreachable(now, parent, &name),
             None => Answer::Fail(Errno::HostDown),
@@ -146,7 +146,7 @@ impl Client {
             self.request_lost(pending, Errno::Interrupted);
         }
         write::end_throttled(&mut self.answerer(), call);
-        self.abandon(now, call);
+        self.abandon(now, call, Errno::Interrupted);
     }
 
     /// Watches the first connection. Returns how long the machine slept.

@@ -2,7 +2,10 @@
 
 use crate::call::{Answer, CallId};
 use crate::core::Client;
+use crate::output::{Output, Outputs};
 use crate::pending::{Linkreading, Pending};
+use crate::view::View;
+use bytes::Bytes;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::limits::TARGET_BYTES_MAX;
 use wirefs_op::message::get::{GetMode, Rget, Tget};
@@ -16,7 +19,8 @@ pub(crate) fn start(client: &mut Client, call: CallId, node: TreeNodeId) -> Resu
         && let Some(target) = client.view.files.known(node).and_then(|contents| contents.ranges.read(0, size))
     {
         client.view.used_ahead(&client.requests, node);
-        client.answerer().answer(call, Answer::Data(target));
+        let answer = answer_of(&mut client.view, &mut client.outputs, node, target);
+        client.answerer().answer(call, answer);
         return Ok(());
     }
     if client.view.is_fresh(node) && client.view.reads_stored_link(&mut client.outputs, call, node) {
@@ -33,5 +37,18 @@ pub(crate) fn finish(client: &mut Client, reading: Linkreading, sent: Time, got:
     if let Some(stat) = got.stat {
         client.sender().refresh(&stat, sent);
     }
-    client.answerer().answer(reading.call, Answer::Data(got.data.0));
+    let answer = answer_of(&mut client.view, &mut client.outputs, reading.node, got.data.0);
+    client.answerer().answer(reading.call, answer);
+}
+
+/// The answer: the target, unless the kernel would follow it out of a mount that confines links. The kernel reads a link in the same
+/// way for `readlink` and to follow it.
+fn answer_of(view: &mut View, outputs: &mut Outputs, node: TreeNodeId, target: Bytes) -> Answer {
+    if !view.mount.config.confines_links || view.names.leads_inside(node, &target) {
+        return Answer::Data(target);
+    }
+    if !std::mem::replace(&mut view.mount.has_refused_link, true) {
+        outputs.push(Output::RefusedLink(view.names.path(node).unwrap_or_default(), target));
+    }
+    Answer::Fail(Errno::AccessDenied)
 }

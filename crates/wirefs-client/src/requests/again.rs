@@ -37,6 +37,7 @@ impl Requests {
                         pending: waiting.pending,
                         over: None,
                         sent: now,
+                        heard: now,
                         told_since: now,
                         arrival: departure,
                         departure,

@@ -30,6 +30,10 @@ pub(crate) struct Link {
     pub(crate) ticked: Time,
     pub(crate) pinged: bool,
     pub(crate) losses: u64,
+    /// Waits that ended since the server was connected and did not reply.
+    pub(crate) timed_out: u64,
+    /// The earliest of the requests, by their order, that the server replied to since the last tick.
+    pub(crate) replied_from: Option<u64>,
     /// The server says of the last connection that this client broke the protocol over it.
     pub(crate) is_blamed: bool,
 }
@@ -43,6 +47,8 @@ impl Link {
             ticked: now,
             pinged: false,
             losses: 0,
+            timed_out: 0,
+            replied_from: None,
             is_blamed: false,
         }
     }

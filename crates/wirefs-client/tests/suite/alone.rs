@@ -198,6 +198,7 @@ impl Alone {
                 Output::Load(_) | Output::Keep(..) => panic!("there is no store"),
                 Output::HangUp => self.hang_ups += 1,
                 Output::Blamed(why) => self.blames.push(why),
+                Output::RefusedLink(..) => panic!("links are not confined"),
             }
         }
     }

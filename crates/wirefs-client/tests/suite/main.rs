@@ -19,6 +19,7 @@ mod full;
 mod granted;
 mod history;
 mod hostile;
+mod late;
 mod leases;
 mod locks;
 mod lone;
@@ -57,6 +58,7 @@ fn config(mode: &str) -> Config {
         name_ttl_max: None,
         journal: false,
         fsync_here: false,
+        confines_links: false,
         day: Timestamp::default(),
         host: HostName::new(b"box"),
     }

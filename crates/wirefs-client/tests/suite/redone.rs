@@ -63,7 +63,8 @@ fn a_listing_is_believed_where_all_files_are_what_they_were() {
 fn a_reader_that_continues_gets_the_present_ids() {
     let (mut alone, handle) = opened();
     made_again(&mut alone, 200);
-    let read = Call::Readdir { node: ROOT, handle, offset: 2, bytes_max: 1000, entry_bytes: 152, with_stats: true };
+    let read =
+        Call::Readdir { node: ROOT, handle, offset: 2, bytes_max: 1000, entry_bytes: 152, with_stats: true };
     let reading = alone.call(read);
     let Some(Answer::Listing(entries)) = alone.answer(reading) else { panic!("no listing") };
     let [a] = &entries[..] else { panic!("{entries:?}") };

@@ -274,7 +274,7 @@ fn a_change_whose_caller_was_killed_has_the_kernel_drop_what_it_keeps() {
     world.seats[1].invalidated.clear();
     let call = world.call(1, Call::Unlink { parent: dir, name: &name(1) });
     let now = world.now;
-    assert!(world.seats[1].client.abandon(now, call));
+    assert!(world.seats[1].client.abandon(now, call, Errno::Interrupted));
     world.outputs(1);
     world.settle();
     assert!(world.seats[1].invalidated.contains(&Invalidate::Listing { node: dir }));
@@ -305,7 +305,7 @@ fn a_first_listing_that_overtakes_a_change_whose_caller_was_killed_is_not_kept()
     let unlink = alone.call(Call::Unlink { parent: ROOT, name: b"f" });
     let tag = alone.next();
     let now = alone.now;
-    assert!(alone.client.abandon(now, unlink));
+    assert!(alone.client.abandon(now, unlink, Errno::Interrupted));
     alone.outputs();
     alone.kernel_steps.clear();
     assert_eq!(listed_empty(&mut alone), Answer::Listing(Vec::new()), "the kernel keeps it");

@@ -419,7 +419,7 @@ impl World {
                 Output::CloseData(key) | Output::HangUpData(key) => self.close_data(seat, key),
                 Output::HangUp => self.seats[seat].hang_ups += 1,
                 // Who hands the message in is told as well.
-                Output::Blamed(_) => {}
+                Output::Blamed(_) | Output::RefusedLink(..) => {}
             }
         }
         let flying = self.seats[seat].client.snapshot().in_flight.values().sum();

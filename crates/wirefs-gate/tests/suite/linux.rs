@@ -10,9 +10,11 @@ use wirefs_ninep::{Rmessage, Tmessage};
 
 const READ_WRITE: u32 = 2;
 const TRUNCATE: u32 = 0o1000;
+const EPERM: u32 = 1;
 const ENOENT: u32 = 2;
 const EBADF: u32 = 9;
 const EEXIST: u32 = 17;
+const EXDEV: u32 = 18;
 const ENOTDIR: u32 = 20;
 const EINVAL: u32 = 22;
 const EROFS: u32 = 30;
@@ -133,11 +135,36 @@ fn names_are_made_linked_renamed_and_removed() {
     assert!(!place.tree("d").exists());
 }
 
+// S-164
+#[test]
+fn clients_set_no_set_id_bits_make_no_devices_and_see_no_inner_mounts_unless_asked() {
+    let place = Place::new();
+    std::fs::write(place.tree("f"), "contents").unwrap();
+    let gate = Gate::serve(&place, &[]);
+    let mut client = Client::linux(&gate);
+    let fid = client.walk("f");
+    let set = SetAttributes { valid: 1, mode: 0o6711, ..SetAttributes::default() };
+    client.does(Tmessage::Setattr { fid, set });
+    let fid = client.walk("");
+    client.does(Tmessage::Lcreate { fid, name: text("new"), flags: READ_WRITE, mode: 0o4755, gid: 0 });
+    let mode = |name| std::fs::metadata(place.tree(name)).unwrap().permissions().mode() & 0o7777;
+    assert_eq!([mode("f"), mode("new")], [0o711, 0o755]);
+    let device = |name| Tmessage::Mknod { dir: ROOT, name, mode: 0o20666, major: 1, minor: 3, gid: 0 };
+    client.fails(device(text("null")), EPERM);
+    let gate = Gate::serve_source(&place, "/", &["--read-only"]);
+    let mut client = Client::linux(&gate);
+    let proc = |newfid| Tmessage::Walk { fid: ROOT, newfid, names: Few(vec![text("proc")]) };
+    client.fails(proc(Fid(9)), EXDEV);
+    drop(gate);
+    let gate = Gate::serve_source(&place, "/", &["--read-only", "--cross-mounts"]);
+    Client::linux(&gate).does(proc(Fid(9)));
+}
+
 #[test]
 fn attributes_are_read_and_changed() {
     let place = Place::new();
     std::fs::write(place.tree("f"), "contents").unwrap();
-    let gate = Gate::serve(&place, &[]);
+    let gate = Gate::serve(&place, &["--suid"]);
     let mut client = Client::linux(&gate);
     let fid = client.walk("f");
     let before = stat_of(&mut client, fid);

@@ -49,11 +49,12 @@ fn errors_name_the_problem_and_the_next_step() {
     let tree = place.path("tree");
     let tree = tree.to_str().unwrap();
     let socket = place.path("nine");
-    let cases: [(&str, &[&str], &str); 4] = [
+    let cases: [(&str, &[&str], &str); 5] = [
         (tree, &["--9p", "0.0.0.0:0"], "--unprotected"),
         (tree, &["--9p", "nonsense"], "write unix:PATH"),
         ("/does/not/exist", &[], "does not exist"),
         ("bad://host/dir", &[], "unknown scheme"),
+        ("tls://host/dir", &["--suid"], "the server of this source"),
     ];
     for (source, options, wanted) in cases {
         let output = Gate::command(source, &socket).args(options).output().unwrap();

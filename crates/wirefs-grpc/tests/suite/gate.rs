@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::runtime::Runtime;
 use tonic::Status;
 use tonic::transport::Channel;
+use wirefs_lab::port::ReservedPort;
 
 /// The program.
 pub(crate) const GATE: &str = env!("CARGO_BIN_EXE_wirefs-grpc");
@@ -20,6 +21,8 @@ pub(crate) struct Gate {
     dir: PathBuf,
     options: Vec<String>,
     child: Child,
+    /// Held between two runs of the gate.
+    _port: ReservedPort,
     /// IP and port.
     pub(crate) address: String,
     pub(crate) runtime: Runtime,
@@ -34,12 +37,14 @@ impl Gate {
         let dir = std::env::temp_dir().join(format!("wirefs-grpc-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let options: Vec<_> = options.iter().map(|option| (*option).to_owned()).collect();
-        let (child, address) = run(&dir, "127.0.0.1:0", &options);
+        let port = ReservedPort::unused().unwrap();
+        let address = format!("127.0.0.1:{}", port.number());
+        let child = run(&dir, &address, &options);
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let endpoint = Channel::from_shared(format!("http://{address}")).unwrap();
         let channel = runtime.block_on(async { endpoint.connect_lazy() });
-        Gate { dir, options, child, address, runtime, channel }
+        Gate { dir, options, child, _port: port, address, runtime, channel }
     }
 
     /// Kills the gate, and starts another at the same address.
@@ -54,7 +59,7 @@ impl Gate {
     }
 
     pub(crate) fn restart(&mut self) {
-        self.child = run(&self.dir, &self.address, &self.options).0;
+        self.child = run(&self.dir, &self.address, &self.options);
     }
 
     pub(crate) fn client(&self) -> Client {
@@ -102,8 +107,8 @@ impl Gate {
     }
 }
 
-/// Starts a gate; returns its address too.
-fn run(dir: &Path, address: &str, options: &[String]) -> (Child, String) {
+/// Starts a gate, and waits until it serves.
+fn run(dir: &Path, address: &str, options: &[String]) -> Child {
     let mut child = Command::new(GATE)
         .arg(dir)
         .args(["--grpc", address])
@@ -113,8 +118,8 @@ fn run(dir: &Path, address: &str, options: &[String]) -> (Child, String) {
         .unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let address = line.trim().rsplit(' ').next().unwrap().to_owned();
-    (child, address)
+    assert!(line.trim().ends_with(address), "{line}");
+    child
 }
 
 impl Drop for Gate {

@@ -6,6 +6,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use wirefs_lab::port::ReservedPort;
 
 /// A mount of a gate, unmounted when dropped.
 pub(crate) struct Mount {
@@ -157,9 +158,9 @@ fn a_gate_that_is_killed_and_restarted_is_a_pause_for_its_mount_and_loses_nothin
 fn a_gate_that_is_not_there_is_named_with_the_next_step() {
     let home = std::env::temp_dir().join(format!("wirefs-grpc-nobody-{}", std::process::id()));
     fs::create_dir_all(home.join("mnt")).unwrap();
-    // A port that nobody listens at while this socket is bound.
-    let bound = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-    let source = format!("grpc://127.0.0.1:{}/", bound.local_addr().unwrap().port());
+    // A port that nobody listens at while this value lives.
+    let port = ReservedPort::unused().unwrap();
+    let source = format!("grpc://127.0.0.1:{}/", port.number());
     let program = Path::new(GATE).with_file_name("wirefs");
     let output =
         Command::new(program).args(["mount", &source, "mnt"]).current_dir(&home).env("HOME", &home).output();

@@ -87,7 +87,7 @@ fn names_are_made_linked_renamed_listed_and_removed() {
 
 #[test]
 fn attributes_are_read_and_changed() {
-    let gate = Gate::start(&[]);
+    let gate = Gate::start(&["--suid"]);
     gate.write("f", "contents");
     let mut client = gate.client();
     gate.runtime.block_on(async {

@@ -4,6 +4,7 @@ use crate::gate::{Gate, path};
 use crate::mount::Mount;
 use crate::proto::file_system_client::FileSystemClient;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Identity};
@@ -111,4 +112,18 @@ fn an_address_that_others_reach_needs_authentication_of_clients() {
         .unwrap();
     let said = String::from_utf8(refused.stderr).unwrap();
     assert!(!refused.status.success() && said.contains("--client-ca"), "{said}");
+}
+
+// S-164
+#[test]
+fn a_key_that_other_users_can_read_is_refused() {
+    let certificates = Certificates::new("exposed");
+    let (cert, key) = (certificates.file("server.pem"), certificates.file("server.key"));
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
+    let refused = Command::new(crate::gate::GATE)
+        .args(["/", "--grpc", "127.0.0.1:0", "--tls-cert", &cert, "--tls-key", &key])
+        .output()
+        .unwrap();
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(!refused.status.success() && said.contains("chmod 600"), "{said}");
 }

@@ -21,7 +21,7 @@ impl ExportedDir {
     fn new(name: &str) -> ExportedDir {
         let path = std::env::temp_dir().join(format!("wirefs-find-{name}-{}", std::process::id()));
         std::fs::create_dir(&path).unwrap();
-        let options = HostOptions { detection: DetectionMode::Exclusive, ..HostOptions::default() };
+        let options = HostOptions { detection: DetectionMode::Exclusive, ..HostOptions::all_rights() };
         let tree = HostTree::open(&path, options).unwrap();
         tree.attach(SessionKey(1), &TreePath::root()).unwrap();
         ExportedDir(path, tree)

@@ -42,7 +42,7 @@ fn versions_differ_between_boots_and_stay_over_a_restart_of_the_server() {
     let mut world = World::new();
     std::fs::write(world.host("file"), "text").unwrap();
     let mut versions = |boot: u64| {
-        world.restart(HostOptions { boot: BootId(boot), ..HostOptions::default() });
+        world.restart(HostOptions { boot: BootId(boot), ..HostOptions::all_rights() });
         ["", "file"].map(|name| world.stat(FIRST, at(name)).unwrap().version)
     };
     let before = versions(1);

@@ -7,7 +7,7 @@ use wirefs_op::message::target::{NOFD, Target};
 use wirefs_op::{Errno, FileId, Kind};
 
 fn worlds() -> [World; 2] {
-    let within_one = HostOptions { cross_mounts: false, ..HostOptions::default() };
+    let within_one = HostOptions { cross_mounts: false, ..HostOptions::all_rights() };
     [World::new(), World::with(within_one, |_| ())]
 }
 

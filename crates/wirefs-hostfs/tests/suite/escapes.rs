@@ -15,7 +15,7 @@ fn with_secret() -> (Scratch, World) {
     let outside = Scratch::new();
     std::fs::write(outside.path().join("secret"), "secret").unwrap();
     let secret = outside.path().to_path_buf();
-    let world = World::with(HostOptions::default(), |dir| {
+    let world = World::with(HostOptions::all_rights(), |dir| {
         symlink(&secret, dir.join("away")).unwrap();
         symlink(secret.join("secret"), dir.join("leak")).unwrap();
         std::fs::create_dir(dir.join("real")).unwrap();
@@ -113,7 +113,7 @@ fn swapping_a_directory_with_a_link_never_leads_outside() {
 // S-185
 #[test]
 fn mounts_below_the_root_are_hidden_by_an_option() {
-    let options = HostOptions { cross_mounts: false, ..HostOptions::default() };
+    let options = HostOptions { cross_mounts: false, ..HostOptions::all_rights() };
     crate::harness::need_root();
     let world = World::with(options, |dir| std::fs::create_dir(dir.join("mounted")).unwrap());
     let _mount = crate::full_disk::Tmpfs::mount(&world.host("mounted"), 1 << 20);

@@ -231,7 +231,7 @@ fn directories_without_a_path_are_left_out() {
 fn mounts_below_are_listed_as_in_ordinary_listings() {
     crate::harness::need_root();
     for cross_mounts in [true, false] {
-        let options = HostOptions { cross_mounts, ..HostOptions::default() };
+        let options = HostOptions { cross_mounts, ..HostOptions::all_rights() };
         let world = World::with(options, |dir| std::fs::create_dir(dir.join("mounted")).unwrap());
         let _mount = crate::full_disk::Tmpfs::mount(&world.host("mounted"), 1 << 20);
         std::fs::create_dir(world.host("mounted/dir")).unwrap();

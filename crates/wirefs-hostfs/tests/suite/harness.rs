@@ -80,7 +80,7 @@ pub(crate) const SECOND: SessionKey = SessionKey(2);
 
 impl World {
     pub(crate) fn new() -> World {
-        World::with(HostOptions::default(), |_| ())
+        World::with(HostOptions::all_rights(), |_| ())
     }
 
     /// `prepare` fills the directory before it is exported.

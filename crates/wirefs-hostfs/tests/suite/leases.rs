@@ -55,7 +55,7 @@ impl Replies for GrantingReplies {
 }
 
 fn world(detection: DetectionMode, prepare: impl FnOnce(&Path)) -> World {
-    World::with(HostOptions { detection, ..HostOptions::default() }, prepare)
+    World::with(HostOptions { detection, ..HostOptions::all_rights() }, prepare)
 }
 
 /// A file, a file with two names, a directory with a file.

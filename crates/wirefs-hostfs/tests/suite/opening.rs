@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use wirefs_hostfs::{ExportError, HostOptions, HostTree};
 
 fn refusal(path: &std::path::Path) -> ExportError {
-    match HostTree::open(path, HostOptions::default()) {
+    match HostTree::open(path, HostOptions::all_rights()) {
         Ok(_) => panic!("{} opened", path.display()),
         Err(error) => error,
     }

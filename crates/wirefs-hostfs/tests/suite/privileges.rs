@@ -12,7 +12,7 @@ use wirefs_op::{Errno, Kind, Request, SetStat};
 
 /// An export with a program that is set-user-id already.
 fn limited() -> World {
-    let options = HostOptions { allows_set_id: false, allows_devices: false, ..HostOptions::default() };
+    let options = HostOptions { allows_set_id: false, allows_devices: false, ..HostOptions::all_rights() };
     World::with(options, |dir| {
         for name in ["su", "data"] {
             std::fs::write(dir.join(name), "good").unwrap();

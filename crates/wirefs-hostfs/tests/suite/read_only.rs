@@ -17,7 +17,7 @@ use wirefs_server::{SessionKey, Tree};
 // S-63
 #[test]
 fn every_change_is_refused_and_reads_work() {
-    let options = HostOptions { read_only: true, ..HostOptions::default() };
+    let options = HostOptions { read_only: true, ..HostOptions::all_rights() };
     let world = World::with(options, |dir| std::fs::write(dir.join("file"), "data").unwrap());
     assert!(world.tree.attach(SessionKey(3), &TreePath::root()).unwrap().read_only);
     let xattr = |action| Txattr {

@@ -43,8 +43,10 @@ pub(super) enum TickOutcome {
     Stays,
     /// The holder's leases have expired.
     Fenced,
-    /// The caller must close its connection.
+    /// The holder did not answer a recall. The caller must close its connection.
     Expelled,
+    /// The holder was silent for long. The caller must close its connection.
+    Outdated,
     /// The caller must discard its state.
     Removed,
 }
@@ -310,7 +312,7 @@ impl HolderState {
                 }
                 // The holder must learn that its leases are void before any of its requests is answered.
                 self.expel(now, config);
-                TickOutcome::Expelled
+                TickOutcome::Outdated
             }
             HolderPhase::Live if now >= self.fence_at(config) => {
                 self.phase = HolderPhase::Fenced;

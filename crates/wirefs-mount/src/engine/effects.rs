@@ -93,6 +93,7 @@ impl Engine {
                 }
                 Output::HangUp => effects.aborted = state.closer.clone(),
                 Output::Blamed(why) => wire::report_blame(&why),
+                Output::RefusedLink(link, target) => wire::report_refused_link(&link, &target),
             }
         }
         self.journal(state, |journal, client| journal.write(|| client.answered_below()));

@@ -6,7 +6,7 @@ use wirefs_carrier::{Closer, PeerInfo};
 use wirefs_client::call::CallId;
 use wirefs_client::{Client, DataKey};
 use wirefs_metrics::Cause;
-use wirefs_op::Time;
+use wirefs_op::{Errno, Time};
 
 use crate::data_connection::DataConnection;
 use crate::memory::MountMemory;
@@ -69,7 +69,7 @@ impl State {
         match caller {
             CallerState::AskedToEnd => self.client.asked_to_end(now, call),
             CallerState::Exiting if self.signaled.contains_key(&call) => {
-                self.client.abandon(now, call);
+                self.client.abandon(now, call, Errno::Interrupted);
             }
             // The kernel writes pages back for processes that have exited.
             CallerState::Exiting | CallerState::Running => {}

@@ -35,6 +35,7 @@ fn plan(mode: &str) -> MountPlan {
         threads: 1,
         connections_max: 1,
         uid: 0,
+        confines_links: false,
         store: None,
         journal: None,
         tell: |_| {},

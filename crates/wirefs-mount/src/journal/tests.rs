@@ -44,6 +44,7 @@ impl Stage {
             connections_max: 1,
             uid: 0,
             gid: 0,
+            confines_links: false,
             store: None,
             journal: Some(self.journal_plan()),
             tell: |_| {},

@@ -30,6 +30,7 @@ fn plan() -> MountPlan {
         connections_max: 1,
         uid: 0,
         gid: 0,
+        confines_links: false,
         store: None,
         journal: None,
         tell: |_| {},

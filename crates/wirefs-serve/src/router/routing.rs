@@ -153,7 +153,7 @@ fn receive(carrier: &mut Carrier) -> Result<Bytes, Refusal> {
 
 /// Sends the reason to the peer, and closes the connection.
 pub(super) fn refuse(mut carrier: Carrier, text: &str) {
-    super::super::log::line(format_args!("refused {}: {text}", carrier.peer.address));
+    super::super::log::peer(format_args!("refused {}: {text}", carrier.peer.address));
     let error = Rerror { errno: Errno::AccessDenied, ename: Text::new(text.as_bytes()) };
     // A peer that is gone needs no reason.
     let _gone = send(&mut carrier, Reply::Error(error).encode(NOTAG));

@@ -77,11 +77,23 @@ pub(super) fn gate(source: &OsStr, settings: &MountSettings) -> ProgramDial {
 /// Returns our key, and the known hosts.
 fn keys(settings: &MountSettings) -> Result<(Arc<Identity>, KnownHosts)> {
     let directory = settings.identity.clone().map_or_else(user_dirs::config_dir, Ok)?;
-    let known = match &settings.known_hosts {
+    Ok((Arc::new(Identity::open(&directory)?), known_hosts(settings)?))
+}
+
+fn known_hosts(settings: &MountSettings) -> Result<KnownHosts> {
+    let file = match &settings.known_hosts {
         Some(file) => file.clone(),
         None => user_dirs::config_dir()?.join("known_hosts"),
     };
-    Ok((Arc::new(Identity::open(&directory)?), KnownHosts::new(known)))
+    Ok(KnownHosts::new(file))
+}
+
+/// Returns whether the known hosts mark a host as trusted.
+///
+/// # Errors
+/// Fails if the file cannot be read.
+pub(super) fn trusts(host: &str, settings: &MountSettings) -> Result<bool> {
+    Ok(known_hosts(settings)?.find(host)?.is_some_and(|known| known.is_trusted))
 }
 
 /// Returns the directory below the export. Over ssh the server is started in the directory itself.

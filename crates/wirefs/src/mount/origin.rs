@@ -17,6 +17,7 @@ use wirefs_server::Tree;
 use super::dial;
 use super::persistent;
 use super::settings::MountSettings;
+use crate::arguments::Symlinks;
 use crate::blocks::Blocks;
 use crate::failure::failure;
 use crate::nine;
@@ -93,6 +94,25 @@ impl Origin {
             Origin::Sftp(_) => SFTP_MODE,
             Origin::Gate(_) => Mode::WINDOW,
         }
+    }
+
+    /// Returns the links that programs may follow if the user does not say it. A server that the user may log in to could
+    /// change this user's files in easier ways; another one could lead programs to files of this machine.
+    ///
+    /// # Errors
+    /// Fails if the known hosts cannot be read.
+    pub(super) fn default_symlinks(&self, settings: &MountSettings) -> Result<Symlinks> {
+        let is_trusted = match self {
+            Origin::Local(_) | Origin::Sftp(_) => true,
+            Origin::Nine(_) | Origin::Gate(_) => false,
+            Origin::Peer(source, _) => match &source.address {
+                Address::Ssh(_) | Address::Unix(_) => true,
+                Address::TcpPlain(_) => false,
+                Address::Tls(host) => dial::trusts(&host.to_string(), settings)?,
+                Address::Ether(place) => dial::trusts(&place.peer_name(), settings)?,
+            },
+        };
+        Ok(if is_trusted { Symlinks::All } else { Symlinks::Inside })
     }
 
     /// Returns the plan to send pending changes of journals to the peer.

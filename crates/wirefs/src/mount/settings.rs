@@ -9,7 +9,7 @@ use clap::ValueEnum as _;
 use wirefs_cache::Mode;
 use wirefs_mount::CONNECTIONS_MAX;
 
-use crate::arguments::{self, Fsync, parse_rate, parse_size, parse_span};
+use crate::arguments::{self, Fsync, Symlinks, parse_rate, parse_size, parse_span};
 use crate::failure::failure;
 
 /// The default deadline of a call.
@@ -47,7 +47,7 @@ const KERNEL_OPTIONS: [&str; 16] = [
 ];
 /// Options named in the message about an unknown one.
 const KNOWN_OPTIONS: &str = "ro rw suid nosuid dev nodev exec noexec allow_other default_permissions mode= deadline= hard cache= \
-                     cache_size= no_cache no_prefetch no_compression journal no_journal fsync= up= down= metrics= threads= connections= identity= known_hosts= ssh_command= port= uid= gid= fsname= remount, flags such as noatime, \
+                     cache_size= no_cache no_prefetch no_compression journal no_journal fsync= symlinks= up= down= metrics= threads= connections= identity= known_hosts= ssh_command= port= uid= gid= fsname= remount, flags such as noatime, \
                      and _netdev noauto user nofail x-…";
 
 /// The settings of a mount.
@@ -67,6 +67,8 @@ pub(super) struct MountSettings {
     journal: Option<bool>,
     /// The durability that `fsync` waits for.
     pub(super) fsync: Fsync,
+    /// The links that programs may follow; `None`: as the source is trusted.
+    pub(super) symlinks: Option<Symlinks>,
     pub(super) threads: usize,
     /// The maximum number of connections to the server.
     pub(super) connections: usize,
@@ -104,6 +106,7 @@ impl Default for MountSettings {
             compresses: true,
             journal: None,
             fsync: Fsync::default(),
+            symlinks: None,
             threads: std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 8),
             connections: CONNECTIONS_MAX,
             read_only: false,
@@ -177,6 +180,7 @@ impl MountSettings {
                 "mount in mode lease, and without --no-journal",
             ));
         }
+        settings.symlinks = arguments.symlinks.or(settings.symlinks);
         settings.up = arguments.up.or(settings.up);
         settings.down = arguments.down.or(settings.down);
         settings.metrics = arguments.metrics.or(settings.metrics);
@@ -245,6 +249,7 @@ impl MountSettings {
             "deadline" => self.deadline = Some(parse_span(value)?),
             "cache" => self.cache_bytes_max = parse_size(value)?,
             "fsync" => self.fsync = Fsync::from_str(value, false)?,
+            "symlinks" => self.symlinks = Some(Symlinks::from_str(value, false)?),
             "cache_size" => self.disk_bytes_max = Some(parse_size(value)? as u64),
             "threads" => {
                 self.threads = number::<usize>(value)?;

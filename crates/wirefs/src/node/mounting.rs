@@ -114,6 +114,7 @@ impl Mounting {
             connections_max: wirefs_mount::CONNECTIONS_MAX,
             uid: rustix::process::geteuid().as_raw(),
             gid: rustix::process::getegid().as_raw(),
+            confines_links: true,
             store: None,
             journal: self.journal(record),
             tell: |_| {},

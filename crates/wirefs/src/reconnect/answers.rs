@@ -13,8 +13,8 @@ use super::secret_line::{Line, SecretTerminal};
 use crate::control::address;
 use crate::failure::failure;
 use crate::sys::Signals;
-use crate::terminal::shown;
 use crate::user_dirs;
+use wirefs_carrier::printable;
 
 /// The longest question, in bytes.
 const QUESTION_BYTES_MAX: u64 = 16 * 1024;
@@ -105,7 +105,7 @@ fn receive(stream: &mut UnixStream) -> std::io::Result<String> {
 
 /// Returns the question with its lines below each other. Its text may come from the host.
 fn shown_question(question: &str) -> String {
-    let lines: Vec<String> = question.trim_end().lines().map(shown).collect();
+    let lines: Vec<String> = question.trim_end().lines().map(|line| printable(line.as_bytes())).collect();
     format!("ssh: {} (not shown as you type) ", lines.join("\n     "))
 }
 

@@ -114,6 +114,12 @@ pub(crate) struct Report {
     pub(crate) requests: BTreeMap<String, u64>,
     /// Requests without a reply yet, by kind.
     pub(crate) in_flight: BTreeMap<String, u64>,
+    /// Those of them without any reply for 8 s, by kind.
+    #[serde(default)]
+    pub(crate) late: BTreeMap<String, u64>,
+    /// Waits that have failed since the server was connected and did not reply.
+    #[serde(default)]
+    pub(crate) timed_out: u64,
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
     /// How much of that was compressed, and to what.
@@ -393,7 +399,9 @@ impl Report {
                 .into_iter()
                 .map(|kind| (kind.name.to_owned(), kind.count))
                 .collect(),
-            in_flight: snapshot.in_flight.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(),
+            in_flight: named(&snapshot.in_flight),
+            late: named(&snapshot.late),
+            timed_out: snapshot.timed_out,
             bytes_in: counters.bytes_in,
             bytes_out: counters.bytes_out,
             compression: constants
@@ -421,4 +429,9 @@ fn in_words(path: &[u8]) -> String {
 
 fn ms(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Counts by kind, as a report has them.
+fn named(counts: &BTreeMap<&'static str, u64>) -> BTreeMap<String, u64> {
+    counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
 }

@@ -63,6 +63,7 @@ fn rows(report: &Report) -> Vec<(&'static str, String)> {
             ),
         ),
     ];
+    rows.splice(5..5, late(report).map(|late| ("late", late)));
     let paths = report.paths.iter().map(|path| ("path", path.to_string()));
     rows.splice(2..2, paths);
     if report.prefetch.asked > 0 {
@@ -151,6 +152,15 @@ fn in_journal(journal: &Journal) -> String {
 
 pub(super) fn times(count: u64) -> String {
     if count == 1 { "once".to_owned() } else { format!("{count} times") }
+}
+
+/// Requests that the server leaves without a reply; `None` if there were none.
+fn late(report: &Report) -> Option<String> {
+    let late = || {
+        let (late, failed) = (kinds(&report.late), report.timed_out);
+        format!("{late} without a reply for 8 s; {failed} failed with ETIMEDOUT")
+    };
+    (!report.late.is_empty() || report.timed_out > 0).then(late)
 }
 
 fn kinds(kinds: &BTreeMap<String, u64>) -> String {

@@ -43,4 +43,5 @@ mod semantics;
 mod server_restart;
 mod session_restore;
 mod sftp;
+mod symlinks;
 mod unsent;

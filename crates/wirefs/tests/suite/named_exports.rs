@@ -79,6 +79,19 @@ fn key_of_one_export_gets_only_the_name_of_that_export() {
     home.wirefs(&["umount", "mnt"]).succeeds();
 }
 
+// S-180
+#[test]
+fn names_of_a_client_begin_no_line_of_the_log() {
+    let home = TestHome::new();
+    allow(&home, &["--export", "photos"]);
+    let server = serve(&home);
+    home.wirefs(&["mount", &url(&server, "absent\nwirefs: forged"), "mnt"]).fails_with(&["/photos"]);
+    server.kill(rustix::process::Signal::TERM);
+    let log = server.end().stderr;
+    assert!(log.contains("absent\\nwirefs: forged"), "{log}");
+    assert!(!log.lines().any(|line| line.starts_with("wirefs: forged")), "{log}");
+}
+
 #[test]
 fn error_in_the_configuration_names_its_line() {
     let home = TestHome::new();

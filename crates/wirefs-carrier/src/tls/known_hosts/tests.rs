@@ -12,9 +12,9 @@ fn first_pin_is_kept() {
     let (first, second) = (PublicKey::from_raw([1; 32]), PublicKey::from_raw([2; 32]));
     assert_eq!(known.find("h:1").unwrap(), None);
     assert_eq!(known.pin("h:1", first).unwrap(), None);
-    assert_eq!(known.pin("h:1", second).unwrap(), Some(KnownHost { key: first, line: 1 }));
+    assert_eq!(known.pin("h:1", second).unwrap(), Some(KnownHost { key: first, line: 1, is_trusted: false }));
     assert_eq!(known.pin("[::1]:2", second).unwrap(), None);
-    assert_eq!(known.find("[::1]:2").unwrap(), Some(KnownHost { key: second, line: 2 }));
+    assert_eq!(known.find("[::1]:2").unwrap(), Some(KnownHost { key: second, line: 2, is_trusted: false }));
     assert_eq!(known.find("h:11").unwrap(), None, "no other host's key is taken");
     std::fs::remove_file(known.path()).unwrap();
 }

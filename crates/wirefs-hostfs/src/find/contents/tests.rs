@@ -24,7 +24,7 @@ impl ExportedDir {
         let path = std::env::temp_dir().join(format!("wirefs-contents-{}-{name}", std::process::id()));
         std::fs::create_dir(&path).unwrap();
         let dir = rustix::fs::open(&path, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
-        let tree = HostTree::open(&path, HostOptions::default()).unwrap();
+        let tree = HostTree::open(&path, HostOptions::all_rights()).unwrap();
         tree.attach(SessionKey(1), &TreePath::root()).unwrap();
         ExportedDir { path, dir, tree }
     }

@@ -37,7 +37,7 @@ impl Replies for SelectiveReplies {
 }
 
 fn world(detection: DetectionMode) -> World {
-    let world = World::with(HostOptions { detection, ..HostOptions::default() }, |dir| {
+    let world = World::with(HostOptions { detection, ..HostOptions::all_rights() }, |dir| {
         grow(dir, 2, 6, 3);
         std::fs::hard_link(dir.join("dir1/file0"), dir.join("dir1/again")).unwrap();
     });

@@ -107,7 +107,7 @@ fn a_watcher_that_failed_watches_nothing() {
 
 /// The ids of the objects in a directory.
 fn ids(dir: &std::path::Path, names: &[&str]) -> Vec<FileId> {
-    let tree = HostTree::open(dir, HostOptions::default()).unwrap();
+    let tree = HostTree::open(dir, HostOptions::all_rights()).unwrap();
     let id = |name: &&str| {
         let path = TreePath::from_bytes(bytes::Bytes::copy_from_slice(name.as_bytes())).unwrap();
         tree.attach(SessionKey(1), &path).unwrap().root.id
@@ -209,7 +209,8 @@ fn attach_while_trimming() {
     let scratch = Scratch::new();
     (0..20).for_each(|number| std::fs::create_dir(scratch.path().join(format!("d{number}"))).unwrap());
     let detection = DetectionMode::Watched(WatchKind::Directories);
-    let tree = HostTree::open(scratch.path(), HostOptions { detection, ..HostOptions::default() }).unwrap();
+    let tree =
+        HostTree::open(scratch.path(), HostOptions { detection, ..HostOptions::all_rights() }).unwrap();
     tree.observe(Box::new(|_| ()));
     let attach = |session: u64, dir: u64| {
         let path = TreePath::from_bytes(format!("d{dir}").into_bytes().into()).unwrap();

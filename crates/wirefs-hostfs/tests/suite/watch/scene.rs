@@ -109,7 +109,7 @@ impl Scene {
         let dir = scratch.path().join("dir");
         std::fs::create_dir(&dir).unwrap();
         run(&dir, script);
-        let tree = HostTree::open(&dir, HostOptions::default()).unwrap();
+        let tree = HostTree::open(&dir, HostOptions::all_rights()).unwrap();
         tree.attach(FIRST, &TreePath::root()).unwrap();
         let reports = Arc::new(Reports::default());
         let watcher = watch_root(&dir, kind, &reports);

@@ -2,7 +2,8 @@
 
 use super::{A, B, Bench, C, F, G, id, recall, retry, whole};
 use crate::grantor::{GrantorOutput, HolderKey, JoinOutcome, TouchOutcome};
-use crate::limits::{ANSWER, MARGIN, PENALTY, PENALTY_MAX, TERM};
+use crate::limits::{ANSWER, MARGIN, PENALTY, PENALTY_MAX, REMOVE_AFTER, TERM};
+use wirefs_op::Time;
 
 const WAIT_MAX: u64 = ANSWER.as_secs() + TERM.as_secs() + MARGIN.as_secs();
 
@@ -113,4 +114,18 @@ fn a_party_whose_session_is_silent_while_a_change_waits_is_punished_and_others_a
     bench.grantor.renew(bench.now, C);
     bench.outputs();
     assert_eq!(bench.read(C, &[id(78)]), [true]);
+}
+
+// S-183
+#[test]
+fn a_party_whose_session_was_silent_for_a_day_is_not_punished() {
+    let mut bench = Bench::new(&[A]);
+    bench.grant(A, F);
+    bench.now = Time(0) + REMOVE_AFTER;
+    bench.grantor.tick(bench.now);
+    assert_eq!(bench.outputs(), [GrantorOutput::Expel(A)]);
+    let again = HolderKey(99);
+    assert_eq!(bench.join_for(again, &format!("party of {}", A.0)), JoinOutcome::Fresh);
+    bench.grantor.renew(bench.now, again);
+    bench.grant(again, G);
 }

@@ -1,0 +1,114 @@
+//! A server that answers pings, and not each request.
+
+use crate::alone::{Alone, got, stat};
+use std::time::Duration;
+use wirefs_client::call::{Answer, Call, CallId, ROOT};
+use wirefs_op::message::get::GotMode;
+use wirefs_op::message::ping::Rping;
+use wirefs_op::{Errno, Kind, LockFamily, LockKind, LockRange, Reply, Request, Tag};
+
+/// The deadline of these mounts, and the time that a server may wait for other clients.
+const LIMIT: u64 = 30 + 50;
+
+/// Lets so many seconds pass, in which the server answers pings, and each other request in the way of `act`.
+fn pass(alone: &mut Alone, seconds: u64, mut act: impl FnMut(&mut Alone, Tag, &Request)) {
+    for _ in 0..seconds {
+        while let Some((tag, request)) = alone.asked.pop_front() {
+            match request {
+                Request::Ping(_) => alone.reply(tag, &Reply::Ping(Rping {})).unwrap(),
+                other => act(alone, tag, &other),
+            }
+        }
+        alone.tick(Duration::from_secs(1));
+    }
+}
+
+fn attributes(alone: &mut Alone, tag: Tag) {
+    alone.reply(tag, &got(GotMode::LAST, Some(stat(9, Kind::File, 10)), b"")).unwrap();
+}
+
+fn timed_out(alone: &Alone, call: CallId) -> bool {
+    match alone.answer(call) {
+        None => false,
+        Some(answer) => {
+            assert_eq!(answer, &Answer::Fail(Errno::TimedOut));
+            true
+        }
+    }
+}
+
+// S-166
+#[test]
+fn a_read_fails_that_a_server_never_answers_whatever_else_it_answers() {
+    let mut alone = Alone::new();
+    let (node, handle) = alone.open(10);
+    let read = alone.call(Call::Read { node, handle, offset: 0, count: 10 });
+    let tag = alone.next();
+    for second in 0..LIMIT - 1 {
+        let later = alone.call(Call::Statfs { node: ROOT });
+        pass(&mut alone, 1, |alone, tag, _| {
+            alone
+                .reply(
+                    tag,
+                    &Reply::Statfs(wirefs_op::message::statfs::Rstatfs { figures: Default::default() }),
+                )
+                .unwrap();
+        });
+        assert!(alone.answer(later).is_some() && !timed_out(&alone, read), "second {second}");
+    }
+    assert_eq!(alone.client.snapshot().late.get("Get"), Some(&1));
+    pass(&mut alone, 3, |_, _, _| ());
+    assert!(timed_out(&alone, read));
+    assert_eq!((alone.hang_ups, alone.client.snapshot().timed_out), (0, 1));
+    // A reply that comes nevertheless is no fault, and a new read asks again.
+    attributes(&mut alone, tag);
+    alone.asked.clear();
+    let again = alone.call(Call::Read { node, handle, offset: 0, count: 10 });
+    let tag = alone.next();
+    let reply = got(GotMode::DATA.and(GotMode::LAST), Some(stat(9, Kind::File, 10)), b"0123456789");
+    alone.reply(tag, &reply).unwrap();
+    assert!(matches!(alone.answer(again), Some(Answer::Data(data)) if data.len() == 10));
+}
+
+// S-166
+#[test]
+fn a_change_fails_that_a_server_never_answers() {
+    let mut alone = Alone::new();
+    let mkdir = alone.call(Call::Mkdir { parent: ROOT, name: b"d", mode: 0o755, umask: 0 });
+    pass(&mut alone, LIMIT - 1, |_, _, _| ());
+    assert!(!timed_out(&alone, mkdir));
+    pass(&mut alone, 3, |_, _, _| ());
+    assert!(timed_out(&alone, mkdir));
+}
+
+// S-166
+#[test]
+fn a_read_waits_for_the_replies_to_earlier_requests() {
+    let mut alone = Alone::new();
+    let (node, handle) = alone.open(10);
+    let first = alone.call(Call::Statfs { node: ROOT });
+    let early = alone.next();
+    let read = alone.call(Call::Read { node, handle, offset: 0, count: 10 });
+    pass(&mut alone, LIMIT - 5, |_, _, _| ());
+    let figures = Reply::Statfs(wirefs_op::message::statfs::Rstatfs { figures: Default::default() });
+    alone.reply(early, &figures).unwrap();
+    assert!(alone.answer(first).is_some());
+    pass(&mut alone, LIMIT - 5, |_, _, _| ());
+    assert!(!timed_out(&alone, read));
+    pass(&mut alone, 10, |_, _, _| ());
+    assert!(timed_out(&alone, read));
+}
+
+// S-166
+#[test]
+fn waiting_locks_and_long_syncs_are_not_cut_short() {
+    let mut alone = Alone::in_mode("window");
+    let (node, handle) = alone.open(10);
+    let (family, range) = (LockFamily::Posix, LockRange { kind: LockKind::Write, start: 0, end: 9, pid: 1 });
+    let lock = alone.call(Call::Setlk { node, handle, owner: 1, family, range, wait: true });
+    let sync = alone.call(Call::Fsync { node, handle, data_only: false });
+    pass(&mut alone, 9 * LIMIT, |_, _, _| ());
+    assert!(!timed_out(&alone, lock) && !timed_out(&alone, sync));
+    pass(&mut alone, 2 * LIMIT, |_, _, _| ());
+    assert!(!timed_out(&alone, lock));
+}
