@@ -48,7 +48,8 @@ pub(crate) struct Compression {
 }
 
 impl Compression {
-    fn of(bytes: &PackedBytes) -> Compression {
+    fn of(line: &Line) -> Compression {
+        let bytes = &line.packed;
         let ((in_plain, in_packed), (out_plain, out_packed)) = (bytes.received.get(), bytes.sent.get());
         Compression { in_plain, in_packed, out_plain, out_packed }
     }
@@ -404,11 +405,7 @@ impl Report {
             timed_out: snapshot.timed_out,
             bytes_in: counters.bytes_in,
             bytes_out: counters.bytes_out,
-            compression: constants
-                .line
-                .as_ref()
-                .map(|line| Compression::of(&line.packed))
-                .unwrap_or_default(),
+            compression: constants.line.as_ref().map(Compression::of).unwrap_or_default(),
             rate_in,
             rate_out,
             cache: Cache::of(snapshot, store.as_ref(), constants),

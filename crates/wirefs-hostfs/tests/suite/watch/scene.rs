@@ -189,7 +189,7 @@ impl Scene {
 
     /// A copy of the watcher's descriptor. Those of other tests in this process have marks on other file systems.
     fn fanotify_queue(&self) -> OwnedFd {
-        let device = rustix::fs::stat(&self.world.host("")).unwrap().st_dev;
+        let device = rustix::fs::stat(self.world.host("")).unwrap().st_dev;
         let mark = format!("sdev:{:x} ", rustix::fs::minor(device));
         let marks = |fd: &i32| {
             let marks = std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).unwrap_or_default();
