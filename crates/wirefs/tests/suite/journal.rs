@@ -1,7 +1,8 @@
 //! Journals of killed mounts, and their recovery.
 
 use crate::home::{Server, TestHome, wait_for};
-use rustix::process::{Signal, kill_process};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::PathBuf;
@@ -72,9 +73,17 @@ fn leave_pending(home: &TestHome, server: &Server) {
     fs::create_dir(home.path("mnt/new/inner")).unwrap();
     fs::write(home.path("mnt/new/draft"), "closed before the end").unwrap();
     fs::rename(home.path("mnt/new/draft"), home.path("mnt/new/file")).unwrap();
-    kill_process(process, Signal::KILL).unwrap();
+    kill(process);
     server.kill(Signal::CONT);
     clear(home);
+}
+
+/// Kills a process, and waits for its end: until then it has its journal's lock.
+fn kill(process: Pid) {
+    let end = pidfd_open(process, PidfdFlags::empty()).unwrap();
+    kill_process(process, Signal::KILL).unwrap();
+    let mut ends = [PollFd::new(&end, PollFlags::IN)];
+    wait_for("its end", || rustix::event::poll(&mut ends, Some(&Timespec::default())).unwrap() == 1);
 }
 
 fn assert_complete(home: &TestHome) {
