@@ -151,6 +151,7 @@ fn clients_set_no_set_id_bits_make_no_devices_and_see_no_inner_mounts_unless_ask
     assert_eq!([mode("f"), mode("new")], [0o711, 0o755]);
     let device = |name| Tmessage::Mknod { dir: ROOT, name, mode: 0o20666, major: 1, minor: 3, gid: 0 };
     client.fails(device(text("null")), EPERM);
+    drop(gate);
     let gate = Gate::serve_source(&place, "/", &["--read-only"]);
     let mut client = Client::linux(&gate);
     let proc = |newfid| Tmessage::Walk { fid: ROOT, newfid, names: Few(vec![text("proc")]) };
