@@ -19,6 +19,8 @@ pub const MESSAGE_BYTES_MAX: usize = HEAD_BYTES_MAX + DATA_BYTES_MAX;
 /// The maximal total length of the messages in one packed message, in bytes. Even if they do not shrink, the packed
 /// message is no larger than [`MESSAGE_BYTES_MAX`].
 pub const PACKED_BYTES_MAX: usize = 187 * 1024;
+/// The maximal number of messages in one packed message.
+pub const PACKED_MESSAGES_MAX: usize = 1024;
 /// The smallest message: `size[4] type[1] tag[2]`.
 pub const MESSAGE_BYTES_MIN: usize = 7;
 /// The maximal number of outstanding requests per session. Tags are 16 bits; `NOTAG` is not used for

@@ -2,10 +2,10 @@
 //!
 //! `size[4] Packed[1] tag[2] data`. The tag is NOTAG. The data of all packed messages of one direction of a
 //! connection are one Zstandard stream (RFC 8878) with a window of at most [`WINDOW_LOG`]; each ends with a flushed
-//! block. They are consecutive messages with their size words, at most [`PACKED_BYTES_MAX`] bytes. Rversion and
+//! block. They are consecutive messages with their size words, at most [`PACKED_MESSAGES_MAX`] and [`PACKED_BYTES_MAX`] bytes. Rversion and
 //! packed messages are never packed.
 
-use crate::limits::{MESSAGE_BYTES_MAX, MESSAGE_BYTES_MIN, PACKED_BYTES_MAX};
+use crate::limits::{MESSAGE_BYTES_MAX, MESSAGE_BYTES_MIN, PACKED_BYTES_MAX, PACKED_MESSAGES_MAX};
 use crate::message::version::FEATURE_PACKED;
 use crate::wire::Malformed;
 use crate::{Frame, NOTAG, Reply};
@@ -23,8 +23,7 @@ const BODY_HEAD_BYTES: usize = HEAD_BYTES - 4;
 /// times its size alive.
 const COPY_BYTES_MAX: usize = 32 * 1024;
 
-/// The base-2 logarithm of the largest window of the stream, in bytes: the memory that a sender may cost the
-/// receiver.
+/// The base-2 logarithm of the largest window of the stream, in bytes. The receiver needs about twice that memory.
 pub const WINDOW_LOG: u32 = 19;
 
 /// Returns the frame of a packed message with this part of the stream.
@@ -53,6 +52,14 @@ pub fn agrees(body: &Bytes) -> bool {
         && matches!(Reply::decode(body.clone()), Ok((_, Reply::Version(version))) if version.features & FEATURE_PACKED != 0)
 }
 
+/// Returns whether a frame is an Rversion that agrees on packing.
+///
+/// # Cost
+/// Nothing for other messages.
+pub fn is_agreement(frame: &Frame) -> bool {
+    frame.head.get(4) == Some(&RVERSION) && agrees(&frame.to_body())
+}
+
 /// Splits unpacked data into the bodies of its messages.
 ///
 /// # Errors
@@ -67,6 +74,9 @@ pub fn split(data: &Bytes) -> Result<Vec<Bytes>, Malformed> {
         let size = size.ok_or_else(|| malformed("a packed message without a size"))?;
         if !(MESSAGE_BYTES_MIN..=MESSAGE_BYTES_MAX).contains(&size) || rest.len() < size {
             return Err(malformed("a packed message of an impossible size"));
+        }
+        if bodies.len() == PACKED_MESSAGES_MAX {
+            return Err(malformed("too many messages in one"));
         }
         let body = data.slice(at + 4..at + size);
         bodies.push(if body.len() < COPY_BYTES_MAX { Bytes::copy_from_slice(&body) } else { body });

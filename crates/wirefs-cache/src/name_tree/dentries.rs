@@ -111,6 +111,14 @@ impl NameTree {
         }
     }
 
+    /// Records that a node has got its name by a rename in which the kernel takes no part: its caller is gone. The kernel
+    /// knows the node at its former place.
+    pub fn moved_unseen(&mut self, node: TreeNodeId) {
+        if let Some(entry) = self.nodes.get_mut(&node) {
+            entry.was_moved |= entry.is_held_by_kernel();
+        }
+    }
+
     /// Returns whether the kernel follows the symbolic link `link` to a place below the root, and not beyond: the target
     /// is relative, and climbs only at its beginning, and not higher than the root from any directory that has the
     /// link. Behind another name, which may be a link itself, a climb leads to an unknown directory.

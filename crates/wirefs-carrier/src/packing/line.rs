@@ -28,11 +28,12 @@ impl Line {
     pub(super) fn blocked(&mut self, now: Instant) {
         if let Some((since, taken)) = self.blocked {
             let time = now.duration_since(since);
-            if time < SAMPLE_MIN {
+            // A frame that is half in the kernel was counted when it was taken.
+            if time < SAMPLE_MIN || (taken == 0 && time < LIMITED) {
                 return;
             }
             // After a pause the line was not the limit.
-            if time < LIMITED && taken > 0 {
+            if time < LIMITED {
                 let rate = taken as f64 / time.as_secs_f64();
                 self.rate = Some(self.rate.map_or(rate, |old| old + (rate - old) / 4.0));
             }

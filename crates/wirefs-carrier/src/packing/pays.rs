@@ -38,8 +38,8 @@ impl Pays {
     pub(super) fn skipped(&mut self, bytes: usize) {
         if self.left > 0 {
             self.left = self.left.saturating_sub(bytes);
-            // The next data may be others.
-            self.ratio = RATIO;
+            // The next data may be others, and the machine less busy.
+            (self.speed, self.ratio) = (SPEED, RATIO);
         }
     }
 

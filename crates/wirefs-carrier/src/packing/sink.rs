@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use wirefs_op::limits::PACKED_BYTES_MAX;
+use wirefs_op::limits::{PACKED_BYTES_MAX, PACKED_MESSAGES_MAX};
 use wirefs_op::{Frame, packed};
 
 use super::PackedBytes;
@@ -122,7 +122,7 @@ impl PackingSink {
 /// Returns the number and the bytes of the first frames that may go into one packed message.
 fn prefix(queue: &VecDeque<Frame>) -> (usize, usize) {
     let (mut count, mut bytes) = (0, 0);
-    for frame in queue.iter().take_while(|frame| packed::may_pack(frame)) {
+    for frame in queue.iter().take_while(|frame| packed::may_pack(frame)).take(PACKED_MESSAGES_MAX) {
         if bytes + frame.wire_len() > PACKED_BYTES_MAX {
             break;
         }
@@ -138,9 +138,12 @@ fn wire_len(queue: &VecDeque<Frame>) -> usize {
 impl FrameSink for PackingSink {
     fn send(&mut self, queue: &mut VecDeque<Frame>) -> Result<SendProgress, CarrierLost> {
         // The server's Rversion agrees; the client's source sees it arrive.
-        if !self.agreed.load(Ordering::Relaxed) && queue.iter().any(|frame| packed::agrees(&frame.to_body()))
-        {
-            self.agreed.store(true, Ordering::Relaxed);
+        if !self.agreed.load(Ordering::Relaxed) && queue.iter().any(packed::is_agreement) {
+            let progress = self.pass(Some(queue))?;
+            if !queue.iter().any(packed::is_agreement) {
+                self.agreed.store(true, Ordering::Relaxed);
+            }
+            return Ok(progress);
         }
         loop {
             // Also without a frame: the inner sink may hold the rest of one.

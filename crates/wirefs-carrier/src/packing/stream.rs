@@ -54,7 +54,7 @@ impl Packer {
     }
 }
 
-/// Decompresses. Takes the window of the stream, at most.
+/// Decompresses. Takes about twice the window of the stream.
 pub(super) struct Unpacker {
     decoder: Decoder<'static>,
 }

@@ -4,10 +4,10 @@
 //! |---|---|---|
 //! | a query | a part of its reply, or of an earlier request's | the deadline and [`SERVER_WAIT_MAX`] |
 //! | a sync | the same; a reply to any change | [`SYNC_FACTOR`] times that |
-//! | a call that changes something | a reply to any change, since they are executed in order | that of a query |
+//! | a call that changes something, or may wait for changes | a reply to any change, since they are executed in order | that of a query |
 //! | a lock that others have | – | none: signals end the wait |
 
-use crate::call::{Call, CallId, OpenHow};
+use crate::call::{Call, CallId};
 use crate::kernel::{CallsInProgress, Patience};
 use crate::pending::Pending;
 use crate::requests::Requests;
@@ -31,16 +31,16 @@ pub(super) fn patience(now: Time, call: &Call<'_>) -> Patience {
         | Call::Opendir { .. }
         | Call::Readdir { .. }
         | Call::Releasedir { .. }
-        | Call::Statfs { .. }
-        | Call::Getxattr { .. }
-        | Call::Listxattr { .. }
         | Call::Access { .. }
         | Call::Getlk { .. }
-        | Call::Lseek { .. }
         | Call::Interrupt { .. }
-        | Call::Open { how: OpenHow { truncate: false, .. }, .. }
         | Call::Setlk { wait: true, .. } => Patience::Requests,
-        Call::Setattr { .. }
+        // These may wait for changes before they are asked for.
+        Call::Statfs { .. }
+        | Call::Getxattr { .. }
+        | Call::Listxattr { .. }
+        | Call::Lseek { .. }
+        | Call::Setattr { .. }
         | Call::Mknod { .. }
         | Call::Mkdir { .. }
         | Call::Symlink { .. }

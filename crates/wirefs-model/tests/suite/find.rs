@@ -282,7 +282,7 @@ fn find_streams_of_host_directory_match_the_model() {
     for seed in seeds(12) {
         let parent = if seed % 2 == 0 { PathBuf::from("/dev/shm") } else { std::env::temp_dir() };
         let scratch = Scratch::within(&parent);
-        let host = HostTree::open(scratch.path(), HostOptions::default()).unwrap();
+        let host = HostTree::open(scratch.path(), HostOptions::all_rights()).unwrap();
         compare(seed, &host, &ModelTree::new(BootId(1)));
     }
 }

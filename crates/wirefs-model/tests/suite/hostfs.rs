@@ -9,7 +9,7 @@ use wirefs_server::Tree;
 
 fn compare_in(parent: &Path, seed: u64, requests: usize) {
     let scratch = Scratch::within(parent);
-    let tree = HostTree::open(scratch.path(), HostOptions::default()).unwrap();
+    let tree = HostTree::open(scratch.path(), HostOptions::all_rights()).unwrap();
     if let Err(mismatch) = run_op(seed, requests, &tree) {
         panic!("{mismatch}");
     }
@@ -34,7 +34,7 @@ fn host_directory_on_tmpfs_matches_the_model() {
 fn host_directory_announces_its_changes() {
     for seed in seeds(6) {
         let scratch = Scratch::within(Path::new("/dev/shm"));
-        let options = HostOptions { detection: DetectionMode::Exclusive, ..HostOptions::default() };
+        let options = HostOptions { detection: DetectionMode::Exclusive, ..HostOptions::all_rights() };
         let tree = HostTree::open(scratch.path(), options).unwrap();
         if let Err(mismatch) = run_touches(seed, 1000, &tree) {
             panic!("{mismatch}");
@@ -47,7 +47,8 @@ fn watched_host_directory_matches_the_model() {
     for kind in [WatchKind::Directories, WatchKind::DirectoriesAndOwn, WatchKind::Filesystem] {
         for seed in seeds(2) {
             let scratch = Scratch::within(Path::new("/dev/shm"));
-            let options = HostOptions { detection: DetectionMode::Watched(kind), ..HostOptions::default() };
+            let options =
+                HostOptions { detection: DetectionMode::Watched(kind), ..HostOptions::all_rights() };
             let tree = HostTree::open(scratch.path(), options).unwrap();
             tree.observe(Box::new(drop));
             assert!(tree.leases().is_some());

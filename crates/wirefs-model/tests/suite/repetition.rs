@@ -99,7 +99,7 @@ impl TestTree {
 /// Runs `body` on an empty tree of each kind.
 fn on_each_tree(body: impl Fn(&TestTree)) {
     let scratch = Scratch::within(Path::new("/dev/shm"));
-    let host = HostTree::open(scratch.path(), HostOptions::default()).unwrap();
+    let host = HostTree::open(scratch.path(), HostOptions::all_rights()).unwrap();
     let trees: [Box<dyn Tree>; 2] = [Box::new(ModelTree::new(BootId(1))), Box::new(host)];
     for tree in trees {
         tree.attach(SESSION, &TreePath::root()).unwrap();

@@ -15,6 +15,8 @@
 
 mod version;
 
+pub(super) use version::packs;
+
 use super::data;
 use super::party::Party;
 use super::{ConnectionKey, JobKey, ServerOutput, Sessions};

@@ -4,7 +4,7 @@
 //! has proved the key of the main connection's peer. It ends with the main connection. It renews no leases: a
 //! client that is unreachable over its main connection counts as disconnected.
 
-use super::connection::{ConnectionState, Stage};
+use super::connection::{ConnectionState, Stage, packs};
 use super::{ConnectionKey, ServerOutput, Sessions};
 use crate::blame::{CloseReason, PeerFault};
 use crate::limits::{CONNECTIONS_MAX, DATA_CONNECTIONS_MAX};
@@ -35,7 +35,7 @@ impl Sessions {
                 let answer = Rversion {
                     msize: u32::try_from(msize).unwrap_or(u32::MAX),
                     version: Text::new(VERSION),
-                    features: FEATURE_JOIN | asked.features & FEATURE_PACKED,
+                    features: FEATURE_JOIN | if packs(asked, msize) { FEATURE_PACKED } else { 0 },
                     boot: self.boot,
                     resumed: true,
                     number: 0,

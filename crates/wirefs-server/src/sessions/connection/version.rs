@@ -18,6 +18,11 @@ use wirefs_op::{Errno, NOTAG, Reply, Time};
 /// The version in Rversion if the two sides have none in common.
 const UNKNOWN: &[u8] = b"unknown";
 
+/// Whether the connection may have packed messages, which may be as long as any.
+pub(in crate::sessions) fn packs(asked: &Tversion, msize: usize) -> bool {
+    asked.features & FEATURE_PACKED != 0 && msize == MESSAGE_BYTES_MAX
+}
+
 impl Sessions {
     /// Handles Tversion, and loads the saved ledger of an unknown session.
     pub(super) fn negotiate(
@@ -91,8 +96,8 @@ impl Sessions {
         let alone = ledger && asked.features & FEATURE_ALONE != 0;
         let data = known && asked.features & FEATURE_DATA != 0;
         let times = known && asked.features & FEATURE_TIMES != 0;
-        let packed = known && asked.features & FEATURE_PACKED != 0;
         let msize = bounded(asked.msize)?;
+        let packed = known && packs(asked, msize);
         let Some(state) = self.connections.get_mut(&connection) else {
             return Ok(());
         };
