@@ -2,8 +2,12 @@
 
 use crate::program::{Busy, Operation, Renaming};
 use crate::world::World;
+use std::time::Duration;
 use wirefs_client::call::TreeNodeId;
 use wirefs_op::Errno;
+
+/// The least time before a call fails that a server leaves without a reply (S-166), beside the deadline.
+const SILENCE_MIN: Duration = Duration::from_secs(50);
 
 impl World {
     /// Checks a failed operation.
@@ -19,6 +23,8 @@ impl World {
         let is_troubled = host.was_disconnected_since(busy.began);
         match errno {
             Errno::HostDown => is_troubled,
+            // The server is up, but does not hear this client.
+            Errno::TimedOut => self.now.since(busy.began) >= SILENCE_MIN,
             Errno::Io => self.may_be_unknown(index, busy),
             Errno::Stale | Errno::NotFound | Errno::NotDirectory if self.is_out_of_reach(index, busy) => true,
             other => match &busy.operation {

@@ -51,7 +51,7 @@ impl World {
             if let Operation::Write { node, .. } | Operation::Close(node, ..) = busy.operation {
                 self.hosts.get_mut(index)?.program.may_have_lost(node);
             }
-            let is_given_up = matches!(errno, Errno::Io | Errno::HostDown)
+            let is_given_up = matches!(errno, Errno::Io | Errno::HostDown | Errno::TimedOut)
                 && matches!(busy.operation, Operation::Names(..));
             self.hosts.get_mut(index)?.program.has_given_up |= is_given_up;
             // A kernel closes an opened directory after any result.
