@@ -4,14 +4,11 @@
 //! ([`wirefs_op::packed`]). Then the sender packs the frames that wait while the carrier is blocked, as far as that
 //! pays ([`pays`](pays::Pays)); a carrier that is never blocked carries plain messages, without delay.
 
-mod dial;
 mod line;
 mod pays;
 mod sink;
 mod source;
 mod stream;
-
-pub use dial::PackingDial;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -55,9 +52,9 @@ pub fn packing(carrier: Carrier, bytes: &Arc<PackedBytes>) -> Carrier {
     if sink.in_process().is_some() {
         return Carrier { source, sink, closer, peer };
     }
-    let agreed = Arc::new(AtomicBool::new(false));
-    let source = PackingSource::new(source, Arc::clone(&agreed), Arc::clone(bytes));
-    let sink = PackingSink::new(sink, agreed, Arc::clone(bytes));
+    let negotiated = Arc::new(AtomicBool::new(false));
+    let source = PackingSource::new(source, Arc::clone(&negotiated), Arc::clone(bytes));
+    let sink = PackingSink::new(sink, negotiated, Arc::clone(bytes));
     Carrier { source: Box::new(source), sink: Box::new(sink), closer, peer }
 }
 

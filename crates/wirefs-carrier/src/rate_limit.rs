@@ -5,17 +5,17 @@
 //! that one frame may overdraw the balance; the average is exact.
 
 mod bucket;
-mod dial;
 mod sink;
 mod source;
 
-pub use dial::RateLimitedDial;
-
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::carrier::Carrier;
 use bucket::Bucket;
+use sink::RateLimitedSink;
+use source::RateLimitedSource;
 
 /// How soon a waiting direction notices that its carrier is closed.
 const CLOSE_CHECK_INTERVAL: Duration = Duration::from_millis(100);
@@ -44,6 +44,20 @@ impl RateLimits {
     /// Returns whether new connections are forbidden.
     pub fn is_paused(&self) -> bool {
         self.is_paused.load(Ordering::SeqCst)
+    }
+}
+
+/// Lets a carrier stay below the limits. Direct calls within this process move no bytes.
+pub(crate) fn rate_limited(carrier: Carrier, limits: &Arc<RateLimits>) -> Carrier {
+    let Carrier { source, sink, closer, peer } = carrier;
+    if sink.in_process().is_some() {
+        return Carrier { source, sink, closer, peer };
+    }
+    Carrier {
+        source: Box::new(RateLimitedSource::new(source, Arc::clone(limits), closer.clone())),
+        sink: Box::new(RateLimitedSink::new(sink, Arc::clone(limits), closer.clone())),
+        closer,
+        peer,
     }
 }
 

@@ -144,8 +144,8 @@ impl Outputs {
     }
 
     /// Whether a predicted reply is still to be taken in.
-    pub(crate) fn is_predicted(&self) -> bool {
-        self.steps.iter().any(|step| matches!(step, Step::TakePredicted(_)))
+    pub(crate) fn has_optimistic_reply(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::TakeOptimisticReply(_)))
     }
 
     pub(crate) fn len(&self) -> usize {

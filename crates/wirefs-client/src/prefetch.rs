@@ -71,18 +71,13 @@ impl Sender<'_> {
 
     /// Asks for all below `dir`; if that was done already and did not reach `missed`, for that one and the next.
     fn stream(&mut self, dir: TreeNodeId, missed: Option<TreeNodeId>) {
+        let bounds = |bytes| FindBounds { depth: u16::MAX, entries: SUBTREE_ENTRIES_MAX, bytes, inline: 0 };
         let pace = self.view.pace(self.requests);
         let seen = self.view.prefetch.walks.seen(dir, pace);
         if !seen.is_streamed {
             seen.is_streamed = true;
             asking::figures(self);
-            let bounds = FindBounds {
-                depth: u16::MAX,
-                entries: SUBTREE_ENTRIES_MAX,
-                bytes: SUBTREE_BYTES_MAX,
-                inline: 0,
-            };
-            asking::stream(self, dir, bounds);
+            asking::stream(self, dir, bounds(SUBTREE_BYTES_MAX));
             return;
         }
         seen.ahead = (seen.ahead * 2).clamp(AHEAD.0, AHEAD.1);
@@ -92,13 +87,7 @@ impl Sender<'_> {
         let Some((_, name)) = names.iter().find(|(of, _)| *of == dir) else { return };
         for next in self.view.names.directories_after(dir, name, count) {
             if !self.view.is_listed(next) && !self.view.is_coming(self.requests, next) {
-                let bounds = FindBounds {
-                    depth: u16::MAX,
-                    entries: SUBTREE_ENTRIES_MAX,
-                    bytes: AHEAD_BYTES_MAX,
-                    inline: 0,
-                };
-                asking::stream(self, next, bounds);
+                asking::stream(self, next, bounds(AHEAD_BYTES_MAX));
             }
         }
     }

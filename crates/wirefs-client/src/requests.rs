@@ -44,7 +44,7 @@ pub(crate) struct Outstanding {
     /// When it was sent, the last time.
     pub(crate) sent: Time,
     /// When it was sent, or a part of its reply or of an earlier request's came.
-    heard: Time,
+    last_progress: Time,
     /// The earliest time that the reply may describe: when the request was made. Own changes may have been answered before it was sent. A
     /// change that is sent again gets its first reply, and a query that is sent again may run before changes that followed it.
     pub(crate) told_since: Time,
@@ -247,7 +247,7 @@ impl Requests {
             pending,
             over,
             sent: now,
-            heard: now,
+            last_progress: now,
             told_since,
             arrival,
             departure,
@@ -289,7 +289,7 @@ impl Requests {
         let outstanding = self.sent.get_mut(&tag).filter(|outstanding| outstanding.over == over);
         let outstanding = outstanding.ok_or(Malformed { what: "a reply to no request", at: 1 })?;
         outstanding.received += bytes as u64;
-        outstanding.heard = now;
+        outstanding.last_progress = now;
         let from = self.link.replied_from.map_or(outstanding.order, |from| from.min(outstanding.order));
         self.link.replied_from = Some(from);
         if outstanding.received > u64::from(outstanding.asked_bytes())

@@ -6,7 +6,7 @@ use crate::call::{Answer, CallId};
 use crate::core::Client;
 use crate::operation::{attributes, link, make, open, release, remove, rename};
 use crate::pending::Pending;
-use crate::steps::{Prediction, Step};
+use crate::steps::{OptimisticReply, Step};
 use crate::view::View;
 use crate::view::unconfirmed::Made;
 use wirefs_cache::TreeNodeId;
@@ -17,7 +17,7 @@ impl Client {
     pub(crate) fn settle(&mut self) {
         while let Some(step) = self.outputs.next_step() {
             match step {
-                Step::TakePredicted(prediction) => self.take_predicted(*prediction),
+                Step::TakeOptimisticReply(prediction) => self.take_optimistic_reply(*prediction),
                 Step::Fail(pending, errno) => self.request_failed(pending, errno),
                 Step::Undo(call, answer) => self.undo_answer(call, answer),
                 Step::ChangeEnded(node) => self.change_ended(node),
@@ -35,8 +35,8 @@ impl Client {
     }
 
     /// Takes in a predicted reply, and answers its call.
-    fn take_predicted(&mut self, prediction: Prediction) {
-        let Prediction { number, pending, reply, besides } = prediction;
+    fn take_optimistic_reply(&mut self, prediction: OptimisticReply) {
+        let OptimisticReply { number, pending, reply, besides } = prediction;
         let now = self.view.mount.now;
         self.view.exclusive.unconfirmed.is_predicted = true;
         match (pending, reply) {

@@ -12,7 +12,7 @@ use wirefs_op::{Errno, Reply, Stat};
 #[derive(Debug)]
 pub(crate) enum Step {
     /// Take in a predicted reply.
-    TakePredicted(Box<Prediction>),
+    TakeOptimisticReply(Box<OptimisticReply>),
     /// End a request that is not sent, or whose reply will not come.
     Fail(Pending, Errno),
     /// Undo an answer whose caller is gone.
@@ -31,7 +31,7 @@ pub(crate) enum Step {
 
 /// The certain reply to a change that was issued.
 #[derive(Debug)]
-pub(crate) struct Prediction {
+pub(crate) struct OptimisticReply {
     /// The number of the change.
     pub(crate) number: u64,
     pub(crate) pending: Pending,

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use wirefs_carrier::{Dial, PackingDial, PeerInfo, RateLimitedDial, RateLimits};
+use wirefs_carrier::{Dial, LayeredDial, PeerInfo, RateLimits};
 use wirefs_client::Attachment;
 use wirefs_fuse::{MountError, MountOptions};
 use wirefs_mount::{Connected, JournalRecovery, MountControl, MountPlan, MountStep, Mounted};
@@ -148,14 +148,8 @@ fn examine(path: &Path) -> Result<PathBuf> {
 /// Also returns the layers of the connections, unless the tree is in this process.
 fn connect(origin: Origin, settings: &MountSettings) -> Result<(ConnectedOrigin, Option<Line>)> {
     let line = Line { limits: Arc::new(RateLimits::new(settings.up, settings.down)), packed: Arc::default() };
-    let layered = |dial| -> Arc<dyn Dial> {
-        let limited = Arc::new(RateLimitedDial::new(dial, Arc::clone(&line.limits)));
-        if settings.compresses {
-            Arc::new(PackingDial::new(limited, Arc::clone(&line.packed)))
-        } else {
-            limited
-        }
-    };
+    let packed = settings.compresses.then(|| Arc::clone(&line.packed));
+    let layered = |dial| Arc::new(LayeredDial::new(dial, Arc::clone(&line.limits), packed.clone()));
     let connected = origin.connect(settings, |dial, path| plan(settings, layered(dial), path))?;
     if connected.server.is_none() {
         return Ok((connected, Some(line)));

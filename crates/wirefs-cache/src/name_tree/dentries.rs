@@ -113,7 +113,7 @@ impl NameTree {
 
     /// Records that a node has got its name by a rename in which the kernel takes no part: its caller is gone. The kernel
     /// knows the node at its former place.
-    pub fn moved_unseen(&mut self, node: TreeNodeId) {
+    pub fn moved_without_kernel(&mut self, node: TreeNodeId) {
         if let Some(entry) = self.nodes.get_mut(&node) {
             entry.was_moved |= entry.is_held_by_kernel();
         }

@@ -18,26 +18,26 @@ pub(super) struct Pays {
     speed: f64,
     ratio: f64,
     /// Plain bytes until the next sample.
-    left: usize,
+    until_sample: usize,
     skip: usize,
 }
 
 impl Pays {
     pub(super) fn new() -> Pays {
-        Pays { speed: SPEED, ratio: RATIO, left: 0, skip: SKIP_MIN }
+        Pays { speed: SPEED, ratio: RATIO, until_sample: 0, skip: SKIP_MIN }
     }
 
     /// Returns whether data should be packed for a line of this rate, in bytes per second.
     ///
     /// Plain data take 1 / line a byte; packed ones at most 1 / speed + ratio / line.
     pub(super) fn pays(&self, line: f64) -> bool {
-        self.left == 0 && line < self.speed * (1.0 - self.ratio)
+        self.until_sample == 0 && line < self.speed * (1.0 - self.ratio)
     }
 
     /// Counts bytes that were sent plain.
     pub(super) fn skipped(&mut self, bytes: usize) {
-        if self.left > 0 {
-            self.left = self.left.saturating_sub(bytes);
+        if self.until_sample > 0 {
+            self.until_sample = self.until_sample.saturating_sub(bytes);
             // The next data may be others, and the machine less busy.
             (self.speed, self.ratio) = (SPEED, RATIO);
         }
@@ -51,7 +51,7 @@ impl Pays {
         if self.pays(line) && self.ratio < RATIO_MAX {
             self.skip = SKIP_MIN;
         } else {
-            self.left = self.skip;
+            self.until_sample = self.skip;
             self.skip = (self.skip * 2).min(SKIP_MAX);
         }
     }

@@ -50,7 +50,7 @@ impl Drop for CountedPacker {
 /// not have yet is in `packed`.
 pub(super) struct PackingSink {
     inner: Box<dyn FrameSink>,
-    agreed: Arc<AtomicBool>,
+    negotiated: Arc<AtomicBool>,
     bytes: Arc<PackedBytes>,
     packer: Option<CountedPacker>,
     packed: VecDeque<Frame>,
@@ -62,12 +62,12 @@ pub(super) struct PackingSink {
 impl PackingSink {
     pub(super) fn new(
         inner: Box<dyn FrameSink>,
-        agreed: Arc<AtomicBool>,
+        negotiated: Arc<AtomicBool>,
         bytes: Arc<PackedBytes>,
     ) -> PackingSink {
         PackingSink {
             inner,
-            agreed,
+            negotiated,
             bytes,
             packer: None,
             packed: VecDeque::new(),
@@ -77,8 +77,8 @@ impl PackingSink {
         }
     }
 
-    /// Gives frames to the inner sink, and measures the line.
-    fn pass(&mut self, queue: Option<&mut VecDeque<Frame>>) -> Result<SendProgress, CarrierLost> {
+    /// Offers frames to the inner sink, and measures the line.
+    fn offer(&mut self, queue: Option<&mut VecDeque<Frame>>) -> Result<SendProgress, CarrierLost> {
         let queue = queue.unwrap_or(&mut self.packed);
         let before = wire_len(queue);
         let progress = self.inner.send(queue)?;
@@ -91,7 +91,7 @@ impl PackingSink {
 
     /// Packs frames from the front of the queue. Returns whether it did.
     fn pack(&mut self, queue: &mut VecDeque<Frame>) -> Result<bool, CarrierLost> {
-        if !self.agreed.load(Ordering::Relaxed) || !self.line.is_limit(Instant::now()) {
+        if !self.negotiated.load(Ordering::Relaxed) || !self.line.is_limit(Instant::now()) {
             return Ok(false);
         }
         if !self.pays.pays(self.line.rate()) {
@@ -138,16 +138,16 @@ fn wire_len(queue: &VecDeque<Frame>) -> usize {
 impl FrameSink for PackingSink {
     fn send(&mut self, queue: &mut VecDeque<Frame>) -> Result<SendProgress, CarrierLost> {
         // The server's Rversion agrees; the client's source sees it arrive.
-        if !self.agreed.load(Ordering::Relaxed) && queue.iter().any(packed::is_agreement) {
-            let progress = self.pass(Some(queue))?;
+        if !self.negotiated.load(Ordering::Relaxed) && queue.iter().any(packed::is_agreement) {
+            let progress = self.offer(Some(queue))?;
             if !queue.iter().any(packed::is_agreement) {
-                self.agreed.store(true, Ordering::Relaxed);
+                self.negotiated.store(true, Ordering::Relaxed);
             }
             return Ok(progress);
         }
         loop {
             // Also without a frame: the inner sink may hold the rest of one.
-            if self.pass(None)? == SendProgress::Blocked {
+            if self.offer(None)? == SendProgress::Blocked {
                 return Ok(SendProgress::Blocked);
             }
             if queue.is_empty() {
@@ -155,7 +155,7 @@ impl FrameSink for PackingSink {
             }
             if !self.pack(queue)? {
                 let before = wire_len(queue);
-                let progress = self.pass(Some(queue))?;
+                let progress = self.offer(Some(queue))?;
                 self.pays.skipped(before - wire_len(queue));
                 return Ok(progress);
             }

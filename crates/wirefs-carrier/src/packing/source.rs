@@ -14,7 +14,7 @@ use crate::lost::CarrierLost;
 
 pub(super) struct PackingSource {
     inner: Box<dyn FrameSource>,
-    agreed: Arc<AtomicBool>,
+    negotiated: Arc<AtomicBool>,
     bytes: Arc<PackedBytes>,
     unpacker: Option<Unpacker>,
     /// Unpacked messages that are not taken yet: those of one packed message at most.
@@ -24,10 +24,10 @@ pub(super) struct PackingSource {
 impl PackingSource {
     pub(super) fn new(
         inner: Box<dyn FrameSource>,
-        agreed: Arc<AtomicBool>,
+        negotiated: Arc<AtomicBool>,
         bytes: Arc<PackedBytes>,
     ) -> PackingSource {
-        PackingSource { inner, agreed, bytes, unpacker: None, bodies: VecDeque::new() }
+        PackingSource { inner, negotiated, bytes, unpacker: None, bodies: VecDeque::new() }
     }
 
     fn unpack(&mut self, data: &Bytes) -> Result<(), CarrierLost> {
@@ -51,9 +51,9 @@ impl FrameSource for PackingSource {
             }
             let Some(body) = self.inner.receive()? else { return Ok(None) };
             // Before that, the decoder of messages refuses a packed one.
-            if !self.agreed.load(Ordering::Relaxed) {
+            if !self.negotiated.load(Ordering::Relaxed) {
                 if packed::agrees(&body) {
-                    self.agreed.store(true, Ordering::Relaxed);
+                    self.negotiated.store(true, Ordering::Relaxed);
                 }
                 return Ok(Some(body));
             }

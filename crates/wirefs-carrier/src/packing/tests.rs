@@ -1,7 +1,8 @@
 use super::sink::PackingSink;
 use super::source::PackingSource;
 use super::stream::{Packer, Unpacker};
-use super::{PackedBytes, PackingDial, packing};
+use super::{PackedBytes, packing};
+use crate::LayeredDial;
 use crate::carrier::{Carrier, FrameSink, FrameSource, SendProgress};
 use crate::dial::{Dial, DialError};
 use crate::lost::CarrierLost;
@@ -64,9 +65,9 @@ struct Pair {
 /// Both ends of one direction, which have not agreed on packing.
 fn pair() -> Pair {
     let (line, bytes) = (FakeLine::default(), Arc::new(PackedBytes::default()));
-    let agreed = || Arc::new(AtomicBool::new(false));
-    let sink = PackingSink::new(Box::new(line.clone()), agreed(), Arc::clone(&bytes));
-    let source = PackingSource::new(Box::new(line.clone()), agreed(), Arc::clone(&bytes));
+    let negotiated = || Arc::new(AtomicBool::new(false));
+    let sink = PackingSink::new(Box::new(line.clone()), negotiated(), Arc::clone(&bytes));
+    let source = PackingSource::new(Box::new(line.clone()), negotiated(), Arc::clone(&bytes));
     Pair { line, sink, source, bytes }
 }
 
@@ -220,7 +221,7 @@ impl Dial for MemoryDial {
 
 #[test]
 fn a_client_packs_only_what_leaves_the_machine_and_a_server_takes_what_comes() {
-    let near = PackingDial::new(Arc::new(MemoryDial), Arc::default()).dial().unwrap();
+    let near = LayeredDial::new(Arc::new(MemoryDial), Arc::default(), Some(Arc::default())).dial().unwrap();
     assert!(!near.sink.packs());
     // Behind a tunnel to a unix socket may be a client far away.
     assert!(packing(memory::pair().unwrap().0, &Arc::default()).sink.packs());
@@ -229,10 +230,10 @@ fn a_client_packs_only_what_leaves_the_machine_and_a_server_takes_what_comes() {
 #[test]
 fn the_agreement_of_one_side_is_not_that_of_the_other() {
     let line = FakeLine::default();
-    let agreed = Arc::new(AtomicBool::new(false));
-    let mut source = PackingSource::new(Box::new(line.clone()), Arc::clone(&agreed), Arc::default());
+    let negotiated = Arc::new(AtomicBool::new(false));
+    let mut source = PackingSource::new(Box::new(line.clone()), Arc::clone(&negotiated), Arc::default());
     let early = packed::frame(Bytes::from_static(b"early"));
     line.taken.lock().unwrap().push_back(early.clone());
     assert_eq!(source.receive().unwrap(), Some(early.to_body()), "for the decoder, which refuses it");
-    assert!(!agreed.load(Ordering::Relaxed));
+    assert!(!negotiated.load(Ordering::Relaxed));
 }

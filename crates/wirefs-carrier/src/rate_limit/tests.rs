@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use wirefs_op::Frame;
 
 use super::bucket::Bucket;
-use super::dial::RateLimitedDial;
 use super::sink::RateLimitedSink;
 use super::source::RateLimitedSource;
 use super::{RateLimit, RateLimits};
+use crate::LayeredDial;
 use crate::carrier::{FrameSink as _, FrameSource as _, SendProgress};
 use crate::dial::{Dial as _, DialError, UnixDial};
 use crate::memory;
@@ -114,7 +114,7 @@ fn closed_carrier_ends_the_wait_for_a_limit() {
 #[test]
 fn paused_dialer_does_not_dial() {
     let limits = Arc::new(RateLimits::default());
-    let dial = RateLimitedDial::new(Arc::new(UnixDial::new("/nowhere/socket")), Arc::clone(&limits));
+    let dial = LayeredDial::new(Arc::new(UnixDial::new("/nowhere/socket")), Arc::clone(&limits), None);
     assert!(matches!(dial.dial_again(), Err(DialError::Connect { .. })));
     limits.set_paused(true);
     assert!(matches!(dial.dial_again(), Err(DialError::Paused)));

@@ -61,7 +61,7 @@ pub(crate) fn finish(answerer: &mut Answerer<'_>, renaming: Renaming, sent: Time
         answerer.view.names.rename((from.0, &from.1), (to.0, &to.1), exchange);
         if !answerer.calls.is_waiting(call) {
             let nodes = moved.into_iter().chain(replaced.filter(|_| exchange));
-            nodes.for_each(|node| answerer.view.names.moved_unseen(node));
+            nodes.for_each(|node| answerer.view.names.moved_without_kernel(node));
         }
     } else if from != to && (stays != moved || !linked) {
         answerer.view.names.unlink(from.0, &from.1);

@@ -37,7 +37,7 @@ impl Requests {
                         pending: waiting.pending,
                         over: None,
                         sent: now,
-                        heard: now,
+                        last_progress: now,
                         told_since: now,
                         arrival: departure,
                         departure,

@@ -22,7 +22,7 @@ impl Outstanding {
             Request::Commit(_) => silence_max * SYNC_FACTOR,
             _ => silence_max,
         };
-        !self.waits_for_lock() && now.since(self.heard) >= silence_max
+        !self.waits_for_lock() && now.since(self.last_progress) >= silence_max
     }
 }
 
@@ -32,7 +32,7 @@ impl Requests {
         // Replies to requests that were sent before are progress: there are finitely many. Later ones are none.
         if let Some(from) = self.link.replied_from.take() {
             let behind = self.sent.values_mut().filter(|outstanding| outstanding.order >= from);
-            behind.for_each(|outstanding| outstanding.heard = now);
+            behind.for_each(|outstanding| outstanding.last_progress = now);
         }
         let is_late = |outstanding: &&mut Outstanding| {
             let has_reader = !matches!(outstanding.pending, Pending::Ignore(_));
@@ -46,7 +46,7 @@ impl Requests {
     pub(crate) fn late(&self, now: Time, silence_max: Duration) -> BTreeMap<&'static str, u64> {
         let mut kinds = BTreeMap::new();
         let late = |outstanding: &&Outstanding| {
-            !outstanding.waits_for_lock() && now.since(outstanding.heard) >= silence_max
+            !outstanding.waits_for_lock() && now.since(outstanding.last_progress) >= silence_max
         };
         for outstanding in self.sent.values().filter(late) {
             *kinds.entry(outstanding.request.name()).or_default() += 1;
@@ -57,7 +57,7 @@ impl Requests {
     /// Time in which the machine slept is no waiting time.
     pub(crate) fn slept(&mut self, now: Time, passed: Duration) {
         for outstanding in self.sent.values_mut() {
-            outstanding.heard = now.min(outstanding.heard + passed);
+            outstanding.last_progress = now.min(outstanding.last_progress + passed);
         }
     }
 }

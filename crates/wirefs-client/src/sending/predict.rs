@@ -8,7 +8,7 @@ mod rights;
 
 use super::Sender;
 use crate::pending::{Confirming, Continuation, Pending};
-use crate::steps::{Prediction, Step};
+use crate::steps::{OptimisticReply, Step};
 use crate::view::View;
 use crate::view::unconfirmed::Unconfirmed;
 use wirefs_cache::TreeNodeId;
@@ -40,7 +40,7 @@ pub(super) fn predict(
 ) -> Option<(Request, Pending)> {
     let (view, requests) = (&*sender.view, &*sender.requests);
     let is_possible = view.may_be_ahead(requests)
-        && !sender.outputs.is_predicted()
+        && !sender.outputs.has_optimistic_reply()
         && !view.has_rivals(&request, made_in(&pending));
     let predicted = match (&request, &pending) {
         _ if !is_possible => None,
@@ -88,8 +88,8 @@ fn issue(sender: &mut Sender<'_>, request: Request, pending: Pending, predicted:
     if let Some(node) = pending.counted_node() {
         sender.change_begins(node, 0);
     }
-    let prediction = Prediction { number, pending, reply, besides };
-    sender.outputs.leave(Step::TakePredicted(Box::new(prediction)));
+    let prediction = OptimisticReply { number, pending, reply, besides };
+    sender.outputs.leave(Step::TakeOptimisticReply(Box::new(prediction)));
 }
 
 /// The request of a predicted change: if the prediction is wrong, it must fail rather than do something else.

@@ -137,6 +137,13 @@ impl TestHome {
         serde_json::from_str(&self.wirefs(&["status", "--json", mountpoint]).succeeds()).unwrap()
     }
 
+    /// Returns the logs of all mounts.
+    pub(crate) fn log(&self) -> String {
+        let files = std::fs::read_dir(self.path("home/.local/state/wirefs")).unwrap().flatten();
+        let logs = files.filter(|file| file.path().extension().is_some_and(|it| it == "log"));
+        logs.map(|file| std::fs::read_to_string(file.path()).unwrap()).collect()
+    }
+
     /// Returns the process of the mount.
     pub(crate) fn process(&self) -> Pid {
         let number = self.status()["process"].as_i64().unwrap();

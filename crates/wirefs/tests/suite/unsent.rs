@@ -17,12 +17,6 @@ fn leave_one(home: &TestHome, server: &Server, deadline: &str) -> Pid {
     process
 }
 
-fn log(home: &TestHome) -> String {
-    let dir = fs::read_dir(home.path("home/.local/state/wirefs")).unwrap().flatten();
-    let logs = dir.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "log"));
-    logs.map(|path| fs::read_to_string(path).unwrap()).collect()
-}
-
 /// The status names the change until it is delivered, and how it is.
 fn assert_shown_until_delivered(home: &TestHome, server: &Server) {
     assert!(!home.is_mounted());
@@ -96,7 +90,7 @@ fn unmount_by_others_leaves_a_line_in_the_log_and_in_status() {
             Finished::of(home.command("fusermount3").args(["-u", "mnt"])).succeeds();
         }
         wait_for("the process to end", || !is_alive(process));
-        let log = log(&home);
+        let log = home.log();
         assert!(log.contains("1 change ") && log.contains("wirefs recover"), "{log}");
         assert_shown_until_delivered(&home, &server);
     }
