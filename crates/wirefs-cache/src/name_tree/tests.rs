@@ -199,3 +199,19 @@ fn links_climb_nowhere_once_a_server_has_moved_their_directory() {
     names.link(deep, b"other", link);
     assert!(names.leads_inside(link, b"a") && !names.leads_inside(link, b"../a"));
 }
+
+// S-165
+#[test]
+fn links_climb_nowhere_below_a_directory_whose_rename_lost_its_caller() {
+    let (mut names, dir, _) = tree();
+    let deep = learn(&mut names, &stat(10, Kind::Directory), 1);
+    names.link(ROOT, b"deep", deep);
+    names.count_lookup(deep);
+    let link = link_at(&mut names, 9, deep, b"link");
+    assert!(names.leads_inside(link, b"../a") && !names.leads_inside(link, b"../../a"));
+    names.rename((ROOT, b"deep"), (dir, b"deep"), false);
+    assert!(names.leads_inside(link, b"../../a"), "the kernel has moved it too");
+    // The kernel has it at the root still, where two steps lead out.
+    names.moved_without_kernel(deep);
+    assert!(!names.leads_inside(link, b"../../a") && names.leads_inside(link, b"a"));
+}
