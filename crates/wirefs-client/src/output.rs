@@ -143,7 +143,7 @@ impl Outputs {
         self.steps.pop_front()
     }
 
-    /// Whether a predicted reply is still to be taken in.
+    /// Whether an optimistic reply is still to be taken in.
     pub(crate) fn has_optimistic_reply(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::TakeOptimisticReply(_)))
     }

@@ -1,7 +1,7 @@
-//! Sending of requests: predicted, held back, numbered and journaled, or queued. A request that is answered or fails at once leaves that
-//! as a [`Step`], so its sender never continues a call.
+//! Sending of requests: executed optimistically, held back, numbered and journaled, or queued. A request that is answered or
+//! fails at once leaves that as a [`Step`], so its sender never continues a call.
 
-mod predict;
+mod optimistic;
 
 use crate::call::Handle;
 use crate::output::Outputs;
@@ -28,7 +28,7 @@ impl Sender<'_> {
     /// Sends a request; `pending` says what its reply is for.
     pub(crate) fn send(&mut self, request: Request, pending: Pending) {
         debug_assert!(!self.view.closes_used(&request), "{request:?}");
-        let Some((request, pending)) = predict::predict(self, request, pending) else { return };
+        let Some((request, pending)) = optimistic::execute(self, request, pending) else { return };
         // Not before: cached data of an object is invalid while a change with an unknown outcome is in progress.
         if let Some(node) = pending.counted_node() {
             self.change_begins(node, 0);

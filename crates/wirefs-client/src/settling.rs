@@ -17,7 +17,7 @@ impl Client {
     pub(crate) fn settle(&mut self) {
         while let Some(step) = self.outputs.next_step() {
             match step {
-                Step::TakeOptimisticReply(prediction) => self.take_optimistic_reply(*prediction),
+                Step::TakeOptimisticReply(reply) => self.take_optimistic_reply(*reply),
                 Step::Fail(pending, errno) => self.request_failed(pending, errno),
                 Step::Undo(call, answer) => self.undo_answer(call, answer),
                 Step::ChangeEnded(node) => self.change_ended(node),
@@ -34,11 +34,11 @@ impl Client {
         }
     }
 
-    /// Takes in a predicted reply, and answers its call.
-    fn take_optimistic_reply(&mut self, prediction: OptimisticReply) {
-        let OptimisticReply { number, pending, reply, besides } = prediction;
+    /// Takes in an optimistic reply, and answers its call.
+    fn take_optimistic_reply(&mut self, optimistic: OptimisticReply) {
+        let OptimisticReply { number, pending, reply, besides } = optimistic;
         let now = self.view.mount.now;
-        self.view.exclusive.unconfirmed.is_predicted = true;
+        self.view.exclusive.unconfirmed.is_optimistic = true;
         match (pending, reply) {
             (Pending::Make(making), Reply::Put(put)) => {
                 let made = put.stat.map(|stat| stat.id);
@@ -62,13 +62,13 @@ impl Client {
             (Pending::Link(linking), Reply::Link(linked)) => {
                 link::finish(&mut self.answerer(), linking, now, linked)
             }
-            // INVARIANT: each of these is predicted with its own reply.
+            // INVARIANT: each of these is executed with its own reply.
             (pending, _) => self.request_failed(pending, Errno::Protocol),
         }
         if let Some((node, stat)) = besides {
             attributes::changed(&mut self.view, node, Some(&stat), now);
         }
-        self.view.exclusive.unconfirmed.is_predicted = false;
+        self.view.exclusive.unconfirmed.is_optimistic = false;
         self.view.send_waiting(&mut self.requests, &mut self.outputs);
     }
 

@@ -11,7 +11,7 @@ use wirefs_op::{Errno, Reply, Stat};
 /// A step.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// Take in a predicted reply.
+    /// Take in an optimistic reply.
     TakeOptimisticReply(Box<OptimisticReply>),
     /// End a request that is not sent, or whose reply will not come.
     Fail(Pending, Errno),

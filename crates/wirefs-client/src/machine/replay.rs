@@ -138,8 +138,8 @@ impl Client {
         // The changes were sent again before what counts as asked for now, so that their times say nothing of the server's clock.
         let server_clock = self.view.exclusive.unconfirmed.server_clock;
         for outstanding in settled {
-            // INVARIANT: what is predicted and changes something was in the journal, and could be followed: else it is kept as what
-            // failed.
+            // INVARIANT: what was executed optimistically and changes something was in the journal, and could be followed: else it
+            // is kept as what failed.
             let fate = outstanding.number.and_then(|number| again.remove(&number));
             let fate = fate.unwrap_or_else(|| unfollowed(&outstanding));
             let reply = reply(&outstanding.request, fate);

@@ -138,7 +138,7 @@ pub(crate) fn was_set(answerer: &mut Answerer<'_>, setting: Setting, sent: Time,
             .view
             .names
             .node(node)
-            .filter(|_| answerer.view.exclusive.unconfirmed.is_predicted)
+            .filter(|_| answerer.view.exclusive.unconfirmed.is_optimistic)
             .map(|known| known.stat.size);
         if let Some(before) = before.filter(|_| answerer.view.mount.config.mode.fetch.is_cached()) {
             answerer.view.files.remember_hole(node, before, size);
@@ -188,7 +188,7 @@ pub(crate) fn took_effect(
     // Others may have changed the object since, which a lock that was granted meanwhile has told.
     let stat = stat.filter(|_| !view.names.is_overtaken(node, sent));
     let as_of = stat.map_or(Freshness::since(sent), |stat| view.known(stat, sent));
-    if view.exclusive.unconfirmed.is_predicted {
+    if view.exclusive.unconfirmed.is_optimistic {
         view.names.changed(node, stat, as_of, now);
         tell_listings(view, node, sent);
         return false;
@@ -226,7 +226,7 @@ pub(crate) fn took_effect(
 /// a name, whose attributes no reply brings.
 pub(crate) fn changed(view: &mut View, node: TreeNodeId, stat: Option<&Stat>, sent: Time) {
     let as_of = stat.map_or(Freshness::since(sent), |stat| view.known(stat, sent));
-    let is_further = view.files.is_ahead(node) && !view.exclusive.unconfirmed.is_predicted;
+    let is_further = view.files.is_ahead(node) && !view.exclusive.unconfirmed.is_optimistic;
     view.names.changed(node, stat, as_of, view.mount.now);
     if is_further {
         view.names.invalidate(node);

@@ -1,4 +1,4 @@
-//! The reply to an unconfirmed change: the server's attributes count again, or the prediction was wrong.
+//! The reply to an unconfirmed change: the server's attributes count again, or the optimistic reply was wrong.
 
 use crate::call::Invalidate;
 use crate::operation::{attributes, handles};

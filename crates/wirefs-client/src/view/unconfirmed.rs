@@ -31,8 +31,8 @@ pub(crate) struct Ahead {
     pub(crate) was_exclusive: bool,
     /// Others wait: to be told once everything is answered.
     pub(crate) shares: Option<u64>,
-    /// A predicted reply is being taken in.
-    pub(crate) is_predicted: bool,
+    /// An optimistic reply is being taken in.
+    pub(crate) is_optimistic: bool,
     /// By their numbers.
     pub(crate) unconfirmed: BTreeMap<u64, Unconfirmed>,
     /// Changes issued while ahead, and how many of them are answered, over the life of the mount.

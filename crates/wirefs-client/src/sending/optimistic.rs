@@ -1,6 +1,6 @@
-//! Prediction of replies that are certain: everything that a change depends on is leased, the session is exclusive, and the rules
-//! are those of every POSIX file system. In doubtful cases (ACLs, set-id bits, other owners, several file systems, rare flags)
-//! there is no prediction, and the program waits.
+//! Optimistic execution of changes whose outcome is certain: everything that a change depends on is leased, the session is
+//! exclusive, and the rules are those of every POSIX file system. In doubtful cases (ACLs, set-id bits, other owners, several file systems, rare flags)
+//! the program waits for the server.
 
 mod names;
 mod open;
@@ -19,8 +19,8 @@ use wirefs_op::{Kind, Reply, Request, SetStat, SetTime, Stat, TreePath};
 /// The version of what the server does not have yet: no object's there has it.
 const MADE: u64 = 1 << 63;
 
-/// A reply that is predicted.
-struct Predicted {
+/// The certain outcome of a change.
+struct Outcome {
     reply: Reply,
     /// The affected nodes, except a new one.
     nodes: Vec<TreeNodeId>,
@@ -32,8 +32,8 @@ struct Predicted {
 }
 
 /// Issues a change whose reply is certain, and leaves the reply as a step; hands any other request back. Of several in one input the
-/// later ones wait for the server: what they would be predicted from does not have the first yet.
-pub(super) fn predict(
+/// later ones wait for the server: what decides their outcome does not have the first yet.
+pub(super) fn execute(
     sender: &mut Sender<'_>,
     request: Request,
     pending: Pending,
@@ -42,7 +42,7 @@ pub(super) fn predict(
     let is_possible = view.may_be_ahead(requests)
         && !sender.outputs.has_optimistic_reply()
         && !view.has_rivals(&request, made_in(&pending));
-    let predicted = match (&request, &pending) {
+    let outcome = match (&request, &pending) {
         _ if !is_possible => None,
         (Request::Put(put), Pending::Make(making)) => names::make(view, requests, put, making.place()),
         (Request::Put(put), Pending::Setattr(setting)) => set(view, put, setting.node),
@@ -56,8 +56,8 @@ pub(super) fn predict(
         (Request::Link(_), Pending::Link(linking)) => names::link(view, linking.node, linking.place()),
         _ => None,
     };
-    let Some(predicted) = predicted else { return Some((request, pending)) };
-    issue(sender, request, pending, predicted);
+    let Some(outcome) = outcome else { return Some((request, pending)) };
+    issue(sender, request, pending, outcome);
     None
 }
 
@@ -71,28 +71,28 @@ fn made_in(pending: &Pending) -> Option<TreeNodeId> {
     }
 }
 
-fn issue(sender: &mut Sender<'_>, request: Request, pending: Pending, predicted: Predicted) {
+fn issue(sender: &mut Sender<'_>, request: Request, pending: Pending, outcome: Outcome) {
     let request = as_sent(request);
     let (what, path) = (request.name(), path_of(&request));
     let view = &mut *sender.view;
     let number =
         view.issue(sender.requests, sender.outputs, request, |number| Pending::Confirm(Confirming(number)));
-    view.exclusive.unconfirmed.issued(0, predicted.inodes);
-    for node in &predicted.nodes {
+    view.exclusive.unconfirmed.issued(0, outcome.inodes);
+    for node in &outcome.nodes {
         view.note_known(sender.outputs, *node);
         view.goes_ahead(*node);
     }
-    let Predicted { reply, nodes, names, besides, .. } = predicted;
+    let Outcome { reply, nodes, names, besides, .. } = outcome;
     let unconfirmed = Unconfirmed { nodes, names, makes: None, opens: None, path, what };
     view.exclusive.unconfirmed.unconfirmed.insert(number, unconfirmed);
     if let Some(node) = pending.counted_node() {
         sender.change_begins(node, 0);
     }
-    let prediction = OptimisticReply { number, pending, reply, besides };
-    sender.outputs.leave(Step::TakeOptimisticReply(Box::new(prediction)));
+    let reply = OptimisticReply { number, pending, reply, besides };
+    sender.outputs.leave(Step::TakeOptimisticReply(Box::new(reply)));
 }
 
-/// The request of a predicted change: if the prediction is wrong, it must fail rather than do something else.
+/// The request as it is sent: if the outcome is another one after all, it must fail rather than do something else.
 fn as_sent(request: Request) -> Request {
     match request {
         Request::Put(put) if put.mode.has(PutMode::CREATE) => {
@@ -115,7 +115,7 @@ fn path_of(request: &Request) -> TreePath {
 }
 
 /// Chmod, utimes, truncate, and chown to the present owner.
-fn set(view: &View, put: &Tput, node: TreeNodeId) -> Option<Predicted> {
+fn set(view: &View, put: &Tput, node: TreeNodeId) -> Option<Outcome> {
     let known = view.names.node(node).filter(|_| view.is_fresh(node))?;
     let stat = view.exclusive.unconfirmed.shown(&known.stat);
     let now = view.time_after(stat.ctime);
@@ -152,11 +152,5 @@ fn set(view: &View, put: &Tput, node: TreeNodeId) -> Option<Predicted> {
         ..stat
     };
     let reply = Rput { fd: NOFD, count: 0, offset: 0, before: stat.version, stat: Some(after), dir: None };
-    Some(Predicted {
-        reply: Reply::Put(reply),
-        nodes: vec![node],
-        names: Vec::new(),
-        besides: None,
-        inodes: 0,
-    })
+    Some(Outcome { reply: Reply::Put(reply), nodes: vec![node], names: Vec::new(), besides: None, inodes: 0 })
 }

@@ -1,6 +1,6 @@
 //! Opening a file that exists, to write to it.
 
-use super::{Predicted, rights};
+use super::{Outcome, rights};
 use crate::view::View;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::put::{PutMode, Rput, Tput};
@@ -8,7 +8,7 @@ use wirefs_op::message::target::NOFD;
 use wirefs_op::{Kind, Reply, Stat};
 
 /// The server opens what its user may open, but for a program that runs there: one that could be is asked for.
-pub(super) fn to_write(view: &View, put: &Tput, node: TreeNodeId) -> Option<Predicted> {
+pub(super) fn to_write(view: &View, put: &Tput, node: TreeNodeId) -> Option<Outcome> {
     let is_usual =
         !view.mount.config.mode.validates_at_open() && !view.mount.config.mode.fetch.has_private_copies();
     let known = view.names.node(node).filter(|_| view.is_fresh(node) && is_usual)?;
@@ -27,7 +27,7 @@ pub(super) fn to_write(view: &View, put: &Tput, node: TreeNodeId) -> Option<Pred
     let now = view.time_of_day();
     let cut = put.set.size.map(|size| Stat { size, blocks: 0, mtime: now, ctime: now, leased: true, ..stat });
     let reply = Rput { fd: NOFD, count: 0, offset: 0, before: stat.version, stat: cut, dir: None };
-    Some(Predicted {
+    Some(Outcome {
         reply: Reply::Put(reply),
         nodes: cut.map(|_| node).into_iter().collect(),
         names: Vec::new(),

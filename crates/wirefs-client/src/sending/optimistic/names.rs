@@ -1,6 +1,6 @@
 //! Changes of names: create, mkdir, symlink, unlink, rmdir, rename, link.
 
-use super::{MADE, Predicted, rights};
+use super::{MADE, Outcome, rights};
 use crate::requests::Requests;
 use crate::view::View;
 use wirefs_cache::{CachedLookup, ROOT, TreeNodeId};
@@ -54,7 +54,7 @@ pub(super) fn make(
     requests: &Requests,
     put: &Tput,
     place: Option<(TreeNodeId, Vec<u8>)>,
-) -> Option<Predicted> {
+) -> Option<Outcome> {
     let (parent, name) = place?;
     let create = put.create.as_ref()?;
     let dir = directory(view, parent)?;
@@ -107,7 +107,7 @@ pub(super) fn make(
         stat: Some(stat),
         dir: Some(after(view, &dir, i32::from(is_directory))),
     };
-    Some(Predicted {
+    Some(Outcome {
         reply: Reply::Put(reply),
         nodes: vec![parent],
         names: vec![(parent, name)],
@@ -126,7 +126,7 @@ pub(super) fn remove(
     view: &View,
     (parent, name): (TreeNodeId, Vec<u8>),
     is_directory: bool,
-) -> Option<Predicted> {
+) -> Option<Outcome> {
     let dir = directory(view, parent)?;
     let (stat, node) = entry(view, parent, &name)?;
     if is_directory != (stat.kind == Kind::Directory)
@@ -138,7 +138,7 @@ pub(super) fn remove(
         return None;
     }
     let besides = node.filter(|_| !is_directory).map(|node| (node, unlinked(view, &stat)));
-    Some(Predicted {
+    Some(Outcome {
         reply: Reply::Remove(Rremove { dir: Some(after(view, &dir, -i32::from(is_directory))) }),
         nodes: [Some(parent), node].into_iter().flatten().collect(),
         names: vec![(parent, name)],
@@ -169,7 +169,7 @@ fn unlinked(view: &View, stat: &Stat) -> Stat {
     Stat { nlink: stat.nlink.saturating_sub(1), ctime: view.time_after(stat.ctime), leased: true, ..*stat }
 }
 
-pub(super) fn rename(view: &View, [from, to]: [(TreeNodeId, Vec<u8>); 2], flags: u32) -> Option<Predicted> {
+pub(super) fn rename(view: &View, [from, to]: [(TreeNodeId, Vec<u8>); 2], flags: u32) -> Option<Outcome> {
     let (from_dir, to_dir) = (directory(view, from.0)?, directory(view, to.0)?);
     let (moved, node) = entry(view, from.0, &from.1)?;
     let node = node?;
@@ -212,7 +212,7 @@ pub(super) fn rename(view: &View, [from, to]: [(TreeNodeId, Vec<u8>); 2], flags:
         [Some(from.0), Some(to.0), Some(node), replaced_node].into_iter().flatten().collect();
     nodes.sort_unstable();
     nodes.dedup();
-    Some(Predicted { reply: Reply::Rename(reply), nodes, names: vec![from, to], besides, inodes: 0 })
+    Some(Outcome { reply: Reply::Rename(reply), nodes, names: vec![from, to], besides, inodes: 0 })
 }
 
 /// Whether all of them are on one file system: what is made is on its directory's.
@@ -236,11 +236,7 @@ fn is_below(view: &View, dir: TreeNodeId, node: TreeNodeId) -> bool {
     at == node
 }
 
-pub(super) fn link(
-    view: &View,
-    node: TreeNodeId,
-    (parent, name): (TreeNodeId, Vec<u8>),
-) -> Option<Predicted> {
+pub(super) fn link(view: &View, node: TreeNodeId, (parent, name): (TreeNodeId, Vec<u8>)) -> Option<Outcome> {
     let dir = directory(view, parent)?;
     let known = view.names.node(node).filter(|_| view.is_fresh(node))?;
     let stat = view.exclusive.unconfirmed.shown(&known.stat);
@@ -257,7 +253,7 @@ pub(super) fn link(
         return None;
     }
     let linked = Stat { nlink: stat.nlink + 1, ctime: view.time_after(stat.ctime), leased: true, ..stat };
-    Some(Predicted {
+    Some(Outcome {
         reply: Reply::Link(Rlink { stat: Some(linked), dir: Some(after(view, &dir, 0)) }),
         nodes: vec![parent, node],
         names: vec![(parent, name)],
