@@ -1,4 +1,4 @@
-//! Work that no call has asked for.
+//! Background work, for which no call waits.
 
 mod leases;
 mod unconfirmed;

@@ -1,4 +1,4 @@
-//! The name of this machine, for names of files that tell where something came from.
+//! The name of this machine, which the names of conflict copies contain.
 
 /// `HOST_NAME_MAX` of Linux, in bytes.
 const BYTES_MAX: usize = 64;

@@ -1,4 +1,4 @@
-//! Attributes that replies bring: of names, and of the contents that they vouch for.
+//! Takes in the attributes in replies: of names, and of the contents whose version they state.
 
 use crate::call::Invalidate;
 use crate::sending::Sender;

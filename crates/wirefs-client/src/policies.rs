@@ -1,4 +1,4 @@
-//! Policies: rules over the view, by which data is used, kept, shown and invalidated.
+//! Policies: rules over the view. They decide how data is used, kept, shown and invalidated, and send nothing.
 
 pub(crate) mod affected;
 mod bounds;

@@ -1,4 +1,4 @@
-//! Prefetch streams: their start, and the next one once one has ended.
+//! Prefetch streams: when one starts, and which one follows when it has ended.
 
 mod asking;
 mod contents;

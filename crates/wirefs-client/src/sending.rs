@@ -1,5 +1,5 @@
-//! Sending of requests: executed optimistically, held back, numbered and journaled, or queued. A request that is answered or
-//! fails at once leaves that as a [`Step`], so its sender never continues a call.
+//! Sending of requests: each is executed optimistically, held back, numbered and journaled, or queued. If a request is
+//! answered or fails at once, that is left as a [`Step`], so its sender never continues a call.
 
 mod optimistic;
 

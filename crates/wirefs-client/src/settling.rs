@@ -1,4 +1,5 @@
-//! The steps that operations leave: what was answered or failed when it was sent is continued here, after its sender has returned.
+//! Executes the steps that operations leave. A request that was answered or failed while it was sent is continued here,
+//! after its sender has returned.
 
 pub(crate) mod waiting;
 

@@ -1,5 +1,5 @@
-//! Steps that a function leaves to the client: it executes them in order before the input ends (`settling.rs`). So nothing that sends or
-//! answers needs the functions that continue calls.
+//! Steps: work that a function leaves to the client, which executes it in order before the current input ends
+//! (`settling.rs`). So a function that sends or answers never has to call one that continues other calls.
 
 use crate::call::{Answer, CallId, Handle};
 use crate::pending::Pending;

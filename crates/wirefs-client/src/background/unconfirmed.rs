@@ -1,4 +1,4 @@
-//! Exclusive sessions: their begin and end, and the room at the server for unconfirmed changes.
+//! Exclusive sessions: how they begin and end, and how much room the server has for unconfirmed changes.
 
 use crate::core::Client;
 use crate::pending::{Pending, RoomAsking, Syncing};

@@ -1,11 +1,12 @@
 //! The queue of kernel invalidations, and of the answers and frames that must follow them.
 //!
-//! An invalidation may wait in the kernel for a local call, that call for the server, and the server for a frame in
-//! this queue, if two clients change one directory. So a frame's wait is bounded: [`InvalidationQueue::overdue`] takes
-//! it out of a blocked queue, with everything that the kernel must revalidate before ([`Overdue`]).
+//! If two clients change one directory, a deadlock is possible: an invalidation waits in the kernel for a local call,
+//! the call for the server, and the server for a frame in this queue. So a frame's wait is bounded.
+//! [`InvalidationQueue::overdue`] takes the frame out of a blocked queue, with everything that the kernel must
+//! revalidate first ([`Overdue`]).
 //!
-//! An invalidation that must be repeated later ([`InvalidationQueue::repeat_at`]) delays the answers and frames after
-//! it until then, with everything behind them; items before it go on.
+//! An invalidation that must be repeated later ([`InvalidationQueue::repeat_at`]) delays all answers and frames after
+//! it, and the items after those. Items before the invalidation are not delayed.
 //!
 //! | state | `next` returns | `overdue` returns |
 //! |---|---|---|

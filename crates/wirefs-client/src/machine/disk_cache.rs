@@ -1,4 +1,4 @@
-//! Contents that the disk cache has brought, and listings that outlive the mount.
+//! Contents that were loaded from the disk cache, and listings that outlive the mount.
 
 use crate::core::Client;
 use crate::operation::{fetch, open, readlink};

@@ -1,4 +1,5 @@
-//! The deadline of requests while the connection is up: a server may answer pings, and never one request.
+//! The deadline of requests while the connection is up: a server may answer pings and still leave a request without a
+//! reply.
 //!
 //! | waiting | progress | limit |
 //! |---|---|---|

@@ -1,12 +1,14 @@
-//! Replay of the journal after the server's machine has lost changes: it uses a connection of its own while this client lives.
+//! Replay of the journal after the server's machine has lost changes. While this client lives, the replay uses a
+//! connection of its own.
 //!
 //! ```text
-//!   begin_redo     changes are not numbered from now on                 (the driver reads the journal, and sends it)
-//!   redone         objects have other ids; what was in progress is done; the rest is numbered anew, and journaled
-//!   connected      as ever
+//!   begin_redo     changes get no numbers from now on; the driver reads the journal and sends its changes again
+//!   redone         objects get new ids; changes in progress are done; the others get new numbers, and are journaled
+//!   connected      normal operation
 //! ```
-//! INVARIANT: a change that is in the journal by [`Client::begin_redo`] is never sent under its number again, and none that comes later is
-//! in the journal before [`Client::redone`]. So the server's ledger never takes one for another.
+//! INVARIANT: a change that is in the journal at [`Client::begin_redo`] is never sent under its old number again, and
+//! later changes are not journaled before [`Client::redone`]. So the server's ledger never mistakes one change for
+//! another.
 
 use crate::core::Client;
 use crate::pending::Pending;

@@ -1,4 +1,5 @@
-//! Access: asked only where the server alone checks permissions, as the user whose files they are.
+//! Access: `access(2)`, which the kernel forwards only if it does not check permissions itself. The answer is estimated
+//! from cached attributes.
 
 use crate::answering::Answerer;
 use crate::call::{Answer, CallId, Caller};

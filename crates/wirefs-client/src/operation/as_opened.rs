@@ -1,5 +1,5 @@
-//! Files that were opened from memory, without a request. If another client removes such a file's last name, the file is out of reach:
-//! its contents as of the open are kept until the server has an fd of it.
+//! Files that were opened from the cache, without a request. Once another client removes the last name of such a file,
+//! no path leads to it. So its contents as of the open are kept until the server has an fd of it.
 
 use crate::answering::Answerer;
 use crate::call::{Answer, CallId, Handle};

@@ -1,5 +1,5 @@
-//! Barriers: what is sent behind one is on the server's disk only if what came before it is, as far as it is about the same object
-//! (PROTOCOL.md, "Barriers"). Nobody waits for one.
+//! Barriers (PROTOCOL.md, "Barriers"): changes of an object that are sent after a barrier reach the server's disk only
+//! after the changes before it. No call waits for a barrier.
 
 use crate::call::Handle;
 use crate::output::{Lane, Outputs};

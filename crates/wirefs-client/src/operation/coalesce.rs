@@ -1,5 +1,5 @@
-//! Coalescing of small writes, where the mode wants it. They are sent once there is enough data, and before anything
-//! else is asked about their file.
+//! Coalescing of small writes, in modes that ask for it. They are sent once there is enough data, and before any other
+//! request about their file.
 
 use crate::call::{Call, Handle};
 use crate::operation::puts;

@@ -1,5 +1,10 @@
-//! Files that published copies replaced. If such a file is not the one from which the copy was made, others have written it
-//! meanwhile: the last close wins, and the replaced file stays beside it as a conflict copy.
+//! The files that published copies replaced. If the replaced file is not the version from which the copy was made,
+//! another client has written it meanwhile. Then the last close wins, and the replaced file stays beside the new one as
+//! a conflict copy.
+//!
+//! The copy and the file change places in one step (`RENAME_EXCHANGE`). So the temporary name then has the replaced
+//! file, even if that was written just before. The client removes it or renames it in the background; only a removal of
+//! the directory waits for that.
 //!
 //! The copy and the file change places in one step (`RENAME_EXCHANGE`), so the file under the temporary name afterwards is the replaced one,
 //! however late it came. Only a removal of the directory, which is not empty before, waits for this.

@@ -1,4 +1,4 @@
-//! Copy range: done by the server, so that the data crosses no wire.
+//! Copy range: the server copies, so the data is not transferred.
 
 use crate::answering::Answerer;
 use crate::call::{Answer, CallId, Caller, Handle};

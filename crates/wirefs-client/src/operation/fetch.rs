@@ -1,4 +1,4 @@
-//! Fetching contents for readers, and ahead of them.
+//! Fetches contents, for readers and as read-ahead.
 
 use crate::call::{Answer, Handle};
 use crate::operation::{attributes, handles};

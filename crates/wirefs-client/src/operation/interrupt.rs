@@ -7,7 +7,7 @@
 //! | the server is silent | goes on | ends, unless it changes something |
 //! | there is no connection | goes on | ends, as at the deadline: a change that was not sent will not be |
 //!
-//! A `write` whose data was taken in ends as written.
+//! A `write` whose data was accepted returns success.
 
 use crate::call::CallId;
 use crate::core::Client;

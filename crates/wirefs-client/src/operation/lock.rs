@@ -1,6 +1,6 @@
-//! Locks: the server's, so that all clients see them, or answered here while the server has delegated the whole file
-//! ([`crate::view::locks`]). A lock that the server grants drops what is known of the file unless that is leased; a release is
-//! ordered after the writes under the lock.
+//! Locks. The server grants them, so that all clients see them; while the server has delegated the whole file, they are
+//! granted here ([`crate::view::locks`]). When the server grants a lock, the cached contents of the file are dropped
+//! unless they are leased. A release is ordered after the writes under the lock.
 
 use crate::answering::Answerer;
 use crate::call::{Answer, CallId, Handle};

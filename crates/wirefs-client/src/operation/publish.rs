@@ -1,5 +1,6 @@
-//! Publishing a copy: what it holds goes into a new file beside the old one, which then takes its name in one step. A file that
-//! cannot be made anew like it is is written in place.
+//! Publishes a private copy of a file: its contents go into a new file beside the old one, which the new file then
+//! replaces in one step. If the server cannot create such a file with the same owner and attributes, the old one is
+//! written in place.
 
 use crate::call::{Handle, Invalidate};
 use crate::operation::{attributes, conflict_copies, handles};

@@ -1,4 +1,4 @@
-//! The requests of writes.
+//! `Tput` requests: the pieces of a write.
 
 use crate::call::{CallId, Caller, Handle};
 use crate::pending::{Pending, Writing};

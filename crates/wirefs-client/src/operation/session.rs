@@ -1,4 +1,5 @@
-//! Open files that are copies of their own: fetched whole at open, read and written here, put in the place of the file at close.
+//! Open files of mode `session`, each with a private copy: fetched whole at open, read and written here, and published
+//! at close.
 
 use crate::call::{Answer, CallId, Handle, PageCache};
 use crate::core::Client;

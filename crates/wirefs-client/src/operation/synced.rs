@@ -1,4 +1,5 @@
-//! Syncs of directories together with the next file in them.
+//! `fsync` of a directory. A directory that programs sync is synced along with the next file in it, so a program that
+//! syncs both waits once.
 
 use crate::answering::Answerer;
 use crate::call::{Answer, CallId};

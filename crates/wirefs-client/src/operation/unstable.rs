@@ -1,5 +1,5 @@
-//! Unstable writes, in modes where close guarantees durability: they are kept until the server's disk has them, and sent again to a
-//! server whose machine has restarted, however often that happens.
+//! Unstable writes, in modes where close guarantees durability. They are kept until they are on the server's disk, and
+//! are sent again after each restart of the server's machine.
 
 use crate::operation::{commit, puts};
 use crate::pending::Pending;

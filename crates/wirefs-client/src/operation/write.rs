@@ -1,4 +1,4 @@
-//! Write: sent at once; its caller goes on while the wire holds not too much.
+//! Write: data is sent at once, and the caller goes on unless too much is unacknowledged.
 
 use crate::answering::Answerer;
 use crate::call::{Answer, CallId, Handle, Invalidate, OpenHow, WriteData};

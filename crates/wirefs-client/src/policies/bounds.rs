@@ -1,11 +1,12 @@
 //! Bounds on memory: nodes that the kernel holds, listings as entries and packed, and contents.
 //!
-//! All of them share the memory that the user allows, with all else that the process takes. Nodes may take a quarter, listings a
-//! sixteenth, and packed listings a quarter, each no more than is of use; contents have the rest, and an eighth at least.
+//! The user's limit covers all of them, and all other memory of the process. Nodes may take a quarter of it, listings a
+//! sixteenth, and packed listings a quarter, each also bounded by a fixed maximum. Contents get the rest, and at least
+//! an eighth.
 //!
-//! The kernel keeps names for as long as it has memory, and so must the client, for which a node is more expensive. Beyond a bound
-//! the client asks the kernel to release the oldest names; the kernel releases those that no program uses. Listings beyond another
-//! bound become inactive: a packed entry takes a tenth of the memory.
+//! The kernel keeps names for as long as it has memory. The client must keep each node that the kernel keeps, and needs
+//! more memory for it. So beyond a bound it asks the kernel to release the oldest names; the kernel releases those that
+//! no program uses. Listings beyond another bound become inactive: a packed entry takes a tenth of the memory.
 
 use crate::kernel::CallsInProgress;
 use crate::output::{Output, Outputs};

@@ -1,4 +1,4 @@
-//! The meaning of the state of the connection for requests and replies.
+//! The effect of the connection's state (up, down, past the deadline) on requests and replies.
 
 use crate::output::{Output, Outputs};
 use crate::requests::Requests;

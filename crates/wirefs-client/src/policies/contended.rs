@@ -1,13 +1,13 @@
-//! Directories in which programs at the server change something: an exclusive creation there waits for the server, since a program may
-//! be making the same name (`docs/design/0030-exclusive-creation.md`).
+//! Contended directories: those in which programs at the server change something. An exclusive creation there waits for
+//! the server, since such a program may be creating the same name (`docs/design/0030-exclusive-creation.md`).
 //!
 //! ```text
 //!   listing learned, changed less than 60 s ago ──► contended for the rest of that time
 //!   recall of the directory, or of anything below it ──► contended for 60 s
 //!   made by this mount, or learned unchanged for 60 s, and nothing recalled ──► not contended
 //! ```
-//! INVARIANT: a directory whose names are leased and that is not here was changed by no other program in the last 60 s, as far as the
-//! server has noticed.
+//! INVARIANT: if a directory's names are leased and it is not contended, the server has noticed no change of it by
+//! another program in the last 60 s.
 
 use crate::view::View;
 use std::time::Duration;

@@ -1,13 +1,14 @@
-//! Contents on disk, as the core sees them: it asks for a piece before it asks the server, and hands out what it read for keeping.
+//! The disk cache of contents, as the core uses it: the core requests a piece from disk before it requests it from the
+//! server, and hands out fetched pieces to be stored.
 //!
 //! ```text
-//!   contents unknown  ->  Output::Load(piece)  ->  Client::loaded: the bytes  ->  as if they had been read
-//!                                                  there are none             ->  the server is asked
-//!   a piece was read  ->  Output::Keep(piece, bytes)
+//!   contents unknown     ->  Output::Load(piece)  ->  Client::loaded: the bytes  ->  used like fetched bytes
+//!                                                     none                       ->  the server is asked
+//!   a piece was fetched  ->  Output::Keep(piece, bytes)
 //! ```
 //!
-//! A piece is of one version of a file. It is asked for only while that is the version that is known, and whether this may be believed
-//! is decided as for contents in memory: what comes from disk saves the bytes of an answer, never the question.
+//! Each piece belongs to one version of a file, and is requested only while that is the known version. The validity of
+//! the version is decided as for contents in memory: the disk cache saves the transfer of data, never a validation.
 
 use crate::call::{CallId, Handle};
 use crate::output::{Output, Outputs};

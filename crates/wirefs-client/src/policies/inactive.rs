@@ -1,14 +1,14 @@
 //! Listings that outlive the kernel's interest in them, and the mount (`docs/design/0010-disk-cache.md`).
 //!
 //! ```text
-//!   the kernel forgets a directory   ->  its listing becomes inactive, if  it is leased
+//!   the kernel forgets a directory   ->  its listing becomes inactive if it is leased
 //!   a call uses a directory          ->  its listing is active again
 //!   the mount ends                   ->  all of them are exported
-//!   the next mount, leases kept      ->  all are inactive, and count once a request is answered
+//!   the next mount, leases kept      ->  all are inactive, and are used once a request is answered
 //! ```
 //!
-//! INVARIANT: inactive listings are leased. An own change of a directory begins with a call that uses it, and ends with a reply that
-//! drops a listing that became inactive meanwhile.
+//! INVARIANT: inactive listings are leased, and include this mount's own changes: the call of a change activates the
+//! directory's listing, and its reply drops a listing that has become inactive in between.
 
 use crate::kernel::CallsInProgress;
 use crate::view::View;

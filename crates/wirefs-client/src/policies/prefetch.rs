@@ -2,16 +2,17 @@
 //! them one after the other (`docs/design/0009-prefetch.md`).
 //!
 //! ```text
-//!   the mount is made                   nothing is known yet
-//!                                  ->   a stream of the listings at the top of the tree
-//!   a directory is asked for            another one in the same directory was, or that was just listed
-//!        | unknown here            ->   a stream of all listings below the parent
-//!        | unknown after a stream  ->   streams of the next directories, twice as many each time
-//!   a small file is opened              another one in the same directory was, or that is being walked
-//!        | contents unknown        ->   contents of the directory's small files, and of the next directories'
+//!   event                          cached here            prefetched
+//!   the mount begins               nothing                the listings at the top of the tree
+//!   a second directory of a        not its listing        all listings below the parent, in one stream
+//!     parent is used, or the       not, after a stream    the next directories, twice as many each time
+//!     first of a listed parent
+//!   a second small file of a       not its contents       the small files of this directory and the next ones
+//!     directory is opened, or
+//!     the first during a walk
 //! ```
 //!
-//! *Holds*: what is asked for and not used yet is bounded; what comes is believed as any other reply is, and no more.
+//! *Holds*: the amount of unused prefetched data is bounded. Prefetched data is valid for as long as any other reply.
 
 pub(crate) mod contents;
 

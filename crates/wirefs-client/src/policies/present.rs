@@ -1,4 +1,4 @@
-//! How the server's objects are shown to the kernel: whose they are, for how long they may be believed.
+//! The server's attributes as the kernel gets them: the owner that is shown, and the time for which they are valid.
 
 use crate::call::Entry;
 use crate::view::View;

@@ -1,17 +1,20 @@
-//! Rollback journals of databases: files whose syncs need not be waited for, as long as nothing overtakes them.
+//! Rollback journals of databases: files whose syncs need no wait, because a barrier keeps later writes from overtaking
+//! them.
 //!
-//! SQLite writes what its database has to a journal beside it, brings that to the disk, and only then writes to the database. So the sync
-//! of a journal promises nobody anything: it says that the database comes later. Where what comes behind a barrier in the line waits
-//! for it at the server ([`operation::barrier`](crate::operation::barrier)), that is so without a wait here.
+//! Before SQLite changes its database, it writes the old contents to a journal beside it, and syncs the journal. This
+//! sync only has to ensure an order: the journal must be on the disk before the database is changed. A barrier
+//! ([`operation::barrier`](crate::operation::barrier)) ensures that order at the server, so the program need not wait
+//! here.
 //!
 //! ```text
-//!   unknown   the journal's contents say nothing                             each sync waits
-//!     |  a header is written to its beginning        ^
-//!     v                                              |  cut; its header is overwritten; the connection is lost; others are there
-//!   begun     a transaction is in it, which is not committed               a sync while its database is locked orders, and does not wait
+//!   unknown   nothing is known of the journal's contents               each sync waits
+//!     |                               ^
+//!     |  a header is written          |  the journal is truncated, or its header overwritten;
+//!     v                               |  the connection is lost; the session is no longer exclusive
+//!   begun     it has a transaction that is not committed               a sync with the database locked: a barrier, no wait
 //! ```
-//! With `journal_mode` TRUNCATE and PERSIST a transaction is committed by the journal being cut, or its header overwritten with zeros, and
-//! a sync behind that: it waits.
+//! With `journal_mode` TRUNCATE or PERSIST, SQLite commits a transaction by truncating the journal, or overwriting its
+//! header with zeros, and then syncing it. That sync waits for the server's disk.
 //!
 //! # Source
 //! The format of rollback journals: <https://sqlite.org/fileformat2.html>, section 3; locks: `src/os.h` of SQLite.

@@ -1,7 +1,8 @@
-//! Directories on the server's disk: a program that makes a file, syncs it and then syncs its directory, as databases do, waits once.
+//! Directories on the server's disk. A program that creates a file, syncs it and then syncs its directory, as databases
+//! do, waits only once.
 //!
-//! A directory that programs sync is brought to the server's disk along with the next file in it that is synced. The sync of the directory
-//! that follows joins that, unless a name was made, moved or removed in between, by whomever.
+//! When a file is synced in a directory that programs sync, the directory is synced along with it. A following `fsync`
+//! of the directory joins that sync, unless a program or client has created, moved or removed a name in between.
 
 use crate::view::{View, rollback};
 use wirefs_cache::TreeNodeId;

@@ -3,11 +3,11 @@
 //! ```text
 //!   exclusive session, certain outcome   ->  journal, answer; the request follows in order
 //!   reply to the last change of a node   ->  the server's attributes count again
-//!   another session comes                ->  no new ones; once all are answered, the server may admit it
+//!   another session attaches             ->  no new unconfirmed changes; once all are answered, the server admits it
 //! ```
 //!
-//! INVARIANT: an object with unconfirmed changes appears as these changes leave its last leased state; no other session sees or changes
-//! the tree before the server has all of them.
+//! INVARIANT: an object with unconfirmed changes is shown in its last leased state plus these changes. No other session
+//! sees or changes the tree before the server has all of them.
 
 mod durable;
 mod full;

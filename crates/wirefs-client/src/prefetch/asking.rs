@@ -1,4 +1,4 @@
-//! Requests that nobody waits for yet.
+//! Prefetch requests, for which no call waits yet.
 
 use crate::pending::{Figures, FindBounds, FindStream, FindTotals, Pending, Prefetching};
 use crate::requests::Requests;

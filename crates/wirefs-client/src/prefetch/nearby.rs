@@ -1,5 +1,5 @@
-//! A little of what is in the directories beside a file that is read out of turn: `.git` is used so, of which a program opens a file
-//! here and one there, each by what it found in the one before.
+//! Prefetches small files in the directories around a file that a program reads at random. Git reads `.git` in this
+//! way: it opens single files in several directories, and the contents of each decide which one is next.
 
 use super::asking;
 use crate::pending::FindBounds;

@@ -1,5 +1,5 @@
-//! The top of the tree, which comes along with a mount before anybody asks: what a shell, `git status` or a walk looks at first, and
-//! small trees as a whole. One stream after the other, level by level, as far as a budget goes.
+//! Prefetches the top of the tree with the mount, before any program asks: the names that a shell, `git status` or a
+//! walk reads first, and all of a small tree. Streams follow one another, level by level, within a budget.
 
 use super::asking;
 use crate::pending::{FindBounds, FindTotals};

@@ -1,5 +1,5 @@
-//! Changes whose replies are lost for good, since they were done again under other numbers: those of which that is told are taken out, and
-//! the others get new numbers.
+//! Changes whose replies will never come, because a replay has sent the changes again under other numbers. Those with a
+//! known outcome are taken out; the others get new numbers.
 
 use super::{Outstanding, Requests};
 use crate::pending::Pending;

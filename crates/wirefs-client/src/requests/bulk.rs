@@ -1,4 +1,4 @@
-//! The size of requested data, and large reads, which may go over a data connection.
+//! The size of data requests, and large reads, which may use a data connection.
 
 use super::{Outstanding, Requests, Waiting};
 use crate::output::DataKey;

@@ -1,5 +1,5 @@
-//! Data connections: further connections to the server that carry large reads, used when socket buffers limit the first one, or
-//! when there are several network paths.
+//! Data connections: further connections to the server that carry large reads. They are used if socket buffers limit
+//! the first connection, or if there are several network paths.
 //!
 //! **Consistency.** Frames of different connections have no order. Only the first connection is authoritative: it carries recalls,
 //! changes and their replies, and all new attributes. A data connection brings bytes, never news:

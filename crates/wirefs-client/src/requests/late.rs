@@ -1,4 +1,4 @@
-//! Requests that a server leaves without a reply although the connection is up.
+//! Requests that get no reply although the connection is up.
 
 use super::{Outstanding, Requests};
 use crate::pending::Pending;

@@ -1,4 +1,4 @@
-//! How fast a connection brings contents, so that each is asked for as much as it brings in the same time.
+//! The rate at which each connection delivers contents. Each is asked for as much as it can deliver in the same time.
 
 use std::time::Duration;
 use wirefs_op::Time;

@@ -1,6 +1,6 @@
-//! Optimistic execution of changes whose outcome is certain: everything that a change depends on is leased, the session is
-//! exclusive, and the rules are those of every POSIX file system. In doubtful cases (ACLs, set-id bits, other owners, several file systems, rare flags)
-//! the program waits for the server.
+//! Optimistic execution of changes whose outcome is certain: the session is exclusive, all data that the change depends
+//! on is leased, and every POSIX file system would do the same. In doubtful cases (ACLs, set-id bits, other owners,
+//! several file systems, rare flags) the program waits for the server.
 
 mod names;
 mod open;

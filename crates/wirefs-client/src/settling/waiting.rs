@@ -1,4 +1,4 @@
-//! The continuation of calls that wait for others: for changes or contents of a file, or for what is fetched ahead.
+//! Continues calls that wait: for changes or contents of a file, or for prefetched data.
 
 use crate::call::{Answer, Handle};
 use crate::core::Client;

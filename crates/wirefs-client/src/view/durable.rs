@@ -1,4 +1,4 @@
-//! The part of the changes that the server's disk has.
+//! The changes that are on the server's disk.
 
 use wirefs_op::Time;
 

@@ -1,22 +1,23 @@
-//! Delegated locks: a program's lock at the server may be wider than what it asked for, and what it asks for within that is answered here
-//! (`docs/design/0020-lock-delegation.md`).
+//! Delegated locks: a lock that this mount holds at the server may be wider than the program's own. Lock requests
+//! within it are answered here (`docs/design/0020-lock-delegation.md`).
 //!
 //! ```text
-//!   Exact    the server has of each owner what that owner holds            nothing is answered here
-//!   Asking   the whole file is asked for, in one owner's name              other requests wait for the outcome
-//!   Delegated     the server has the whole file for this owner                  its locks, and looks for what is in the way, cost nothing
+//!   Exact      each owner has exactly its own locks at the server       the server answers each request
+//!   Asking     the whole file is requested for one owner                other requests wait for the outcome
+//!   Delegated  this owner has the whole file locked at the server       its locks and tests are answered here
 //! ```
 //!
 //! | from | by | to |
 //! |---|---|---|
-//! | Exact | a lock of the only owner here, while this mount is alone | Asking |
-//! | Asking | it is granted | Delegated |
-//! | Asking | it is refused | Exact, and the lock is asked for as it is |
+//! | Exact | a lock of the only owner here, in an exclusive session | Asking |
+//! | Asking | the request is granted | Delegated |
+//! | Asking | the request is refused | Exact, and the program's own lock is requested |
 //! | Delegated, shared | an exclusive lock of the same owner | Asking |
-//! | Delegated | another owner; a pause; delegated for long; no longer alone; the last close; a change of the file at the server | Exact: the rest is released |
+//! | Delegated | another owner; a pause; a long delegation; another session; the last close; a change of the file at the server | Exact: the surplus is released |
 //!
-//! INVARIANT: what the server has of an owner covers what the owner holds here. It is only ever made smaller without asking, in the order
-//! in which it was asked for, so no moment comes in which others could have what is held here.
+//! INVARIANT: the locks that an owner has at the server cover the locks that it holds here. Without a reply of the
+//! server they are only reduced, and after all earlier lock requests. So at no time can others get a lock that is held
+//! here.
 
 mod file;
 

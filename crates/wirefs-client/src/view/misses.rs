@@ -1,4 +1,4 @@
-//! Names that were asked for singly, by directory: from some number on its listing is worth having.
+//! Lookups that no listing answered, counted by directory. After a few of them, the directory's listing is fetched.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

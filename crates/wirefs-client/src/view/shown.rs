@@ -1,4 +1,4 @@
-//! Attributes that stay as they were shown before the server had the object.
+//! Attributes that programs saw before the server had the object, and that are shown further on.
 
 use crate::view::unconfirmed::Ahead;
 use std::collections::{BTreeMap, VecDeque};

@@ -1,4 +1,4 @@
-//! Directories that the server's disk has.
+//! Directories whose names are on the server's disk.
 
 use crate::call::CallId;
 use std::collections::{BTreeMap, BTreeSet};

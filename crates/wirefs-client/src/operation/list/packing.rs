@@ -1,4 +1,4 @@
-//! The entries of a listing as a readdir is answered: as many as there is room for, with their attributes.
+//! Packs the entries of a listing into the answer of a readdir: as many as fit, with their attributes.
 
 use crate::call::{Entry, Handle, Listed};
 use crate::sending::Sender;

@@ -1,8 +1,8 @@
 //! Prefetch of small files for programs that open them one after the other.
 //!
-//! How much may be asked for and not used yet is a window, as in a transfer: it grows by what is used of it and shrinks by what is
-//! dropped unused. A directory whose small files fit is asked for as a whole, as a stream; of a larger one the files that are listed
-//! next are asked for one by one.
+//! A window, as in congestion control, limits the prefetched bytes that no program has used yet. It grows with each
+//! use, and shrinks when data is dropped unused. If all small files of a directory fit in the window, they are
+//! requested together as a stream. Otherwise the files that come next in the listing are requested one by one.
 
 use crate::requests::Requests;
 use crate::view::View;

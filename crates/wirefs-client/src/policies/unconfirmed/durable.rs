@@ -1,4 +1,4 @@
-//! How far the server's disk has what was changed, so that the journal need not keep it.
+//! The changes that are on the server's disk, so that the journal need not keep them.
 
 use crate::output::{Note, Output, Outputs};
 use crate::requests::Requests;

@@ -1,4 +1,4 @@
-//! A journal that can take no more: for good, or until there is room.
+//! A journal that cannot take more changes: for good, or until the disk has room.
 
 use crate::output::{Output, Outputs};
 use crate::requests::Requests;

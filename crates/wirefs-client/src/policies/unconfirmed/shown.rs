@@ -1,4 +1,5 @@
-//! Objects keep the attributes under which programs saw them before the server had them.
+//! Objects of unconfirmed changes keep the attributes that programs have already seen, after the server has confirmed
+//! the changes.
 
 use crate::view::View;
 use crate::view::shown::ShownAs;

@@ -1,4 +1,4 @@
-//! Opening a file that exists, to write to it.
+//! Optimistic open of an existing file for writing.
 
 use super::{Outcome, rights};
 use crate::view::View;

@@ -1,4 +1,4 @@
-//! Data of one file that was written and is not sent yet.
+//! Written data of one file that is not sent yet, since small writes are coalesced.
 
 use crate::call::Handle;
 use bytes::{Bytes, BytesMut};

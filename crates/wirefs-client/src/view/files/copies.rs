@@ -1,4 +1,4 @@
-//! Access to private copies: each open file with a copy reads and writes that, and the server has no part in it.
+//! Access to private copies. An open file with such a copy reads and writes only the copy, without the server.
 
 use super::{Files, Private};
 use crate::call::{Answer, Handle, WriteData};

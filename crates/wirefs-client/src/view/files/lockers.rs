@@ -1,4 +1,5 @@
-//! The owners of a file's locks, and the open files that they used: some of these are closed without a flush.
+//! The owners of a file's locks, and the open files through which they took them. Some of these files are closed
+//! without a flush.
 
 use crate::call::Handle;
 use crate::view::files::Files;

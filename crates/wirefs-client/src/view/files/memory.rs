@@ -1,4 +1,4 @@
-//! The contents that are remembered, within their limit.
+//! The contents in memory, within their limit.
 
 use super::private::{Base, Private};
 use crate::call::Handle;

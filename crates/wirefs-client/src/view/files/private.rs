@@ -1,4 +1,4 @@
-//! A copy of a file that one open file has to itself.
+//! The private copy of a file that one open file has.
 
 use bytes::{Bytes, BytesMut};
 use wirefs_cache::CachedRanges;

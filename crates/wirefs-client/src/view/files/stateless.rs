@@ -1,8 +1,9 @@
-//! Stateless readdir: directories that the kernel reads without opening them, and the listings of them that it may have cached.
+//! Stateless readdir: listings of directories that the kernel reads without opening them, and may have cached.
 //!
-//! No message tells when a program begins or ends to read such a directory: a READDIR carries a position, and position 0 is the
-//! beginning. A *reading* begins there: the listing as of that moment, whose order stays however names come and go. A reader
-//! continues in the reading that its position names. Readers share a reading for as long as the directory stays as it is.
+//! The kernel does not report when a program begins or ends to read such a directory. A READDIR only has a position,
+//! and position 0 is the beginning. There a *reading* begins: a listing of the directory as of that moment, whose order
+//! stays the same when names come and go. Each further READDIR continues the reading that its position names. Readers
+//! share a reading while the directory stays the same.
 //!
 //! ```text
 //!   position   0              the beginning: the directory as it is now

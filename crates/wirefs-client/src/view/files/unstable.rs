@@ -1,4 +1,5 @@
-//! Changes of one file that the server has and its disk may not have. A server whose machine was started again is sent them once more.
+//! Unstable writes: changes of one file that the server has and its disk may not have. They are sent again to a server
+//! whose machine has restarted.
 
 use bytes::Bytes;
 

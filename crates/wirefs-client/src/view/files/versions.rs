@@ -1,4 +1,4 @@
-//! Of which version the contents of a file are, as far as they are known, and the kernel's pages.
+//! The versions of a file to which its cached contents, and the kernel's pages, belong.
 
 use crate::call::PageCache;
 use crate::view::files::Files;

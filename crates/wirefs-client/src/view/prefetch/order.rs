@@ -1,5 +1,5 @@
-//! In which order a program goes through the directories of one: by name, as they are listed here (`find`, `grep -r`), or by inode
-//! number, as those do that sort what they listed for the sake of a disk (`cp -r`, `mv`).
+//! The order in which a program walks the directories in one directory. It is by name, as they are listed here (`find`,
+//! `grep -r`), or by inode number, for programs that sort a listing by it to spare a disk (`cp -r`, `mv`).
 
 use wirefs_op::{DirEntry, FileId, Kind};
 

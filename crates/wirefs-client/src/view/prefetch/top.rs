@@ -1,4 +1,4 @@
-//! The budget of the streams at the top of the tree.
+//! The budget of the prefetch streams at the top of the tree.
 
 use wirefs_cache::TreeNodeId;
 

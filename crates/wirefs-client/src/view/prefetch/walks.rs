@@ -1,4 +1,4 @@
-//! How programs go through directories of late: what tells a walk over a tree from a look at one place.
+//! Recent accesses to directories. They show whether a program walks a tree, or reads in one place.
 
 use super::order::{Order, Place};
 use std::collections::BTreeMap;

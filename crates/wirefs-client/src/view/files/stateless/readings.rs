@@ -1,17 +1,17 @@
-//! Stateless readings: their listings, their readers, and their bounds.
+//! Readings of directories: their listings, their readers, and their bounds.
 //!
-//! A *reading* has a number in its directory and goes through one listing; several may go through the same. No message says that a reader has left,
-//! so a reading is known until
+//! A *reading* has a number in its directory, and goes through one listing; several readings may share a listing. Since
+//! no message says that a reader has left, a reading is kept until one of these bounds ends it:
 //!
-//! | its readers | it is ended |
+//! | state of its readers | when the reading is ended |
 //! |---|---|
-//! | came to its end, all of them | as the one of which that is true for longest, while there are more than [`DONE_MAX`] of these or all take more than [`Limits::done`] |
-//! | did not go on for [`SLOW`] | while all take more than [`Limits::slow`] |
-//! | are in its midst | while all take more than [`Limits::all`], or are more than [`READINGS_MAX`]: that which was used longest ago, at once |
+//! | all have reached its end | the one that ended first, while there are more than [`DONE_MAX`] such readings, or they take more than [`Limits::done`] |
+//! | none has continued for [`SLOW`] | while all readings take more than [`Limits::slow`] |
+//! | some are in the middle | the one used longest ago, while all readings take more than [`Limits::all`], or there are more than [`READINGS_MAX`] |
 //!
 //! An ended reading leaves its outline, with which a reader can continue it.
 //!
-//! *Holds*: what is taken is counted when it changes, so that asking for it walks nothing.
+//! *Holds*: the memory use is updated with each change, so that no query has to walk the readings.
 
 use super::outlines::Outlines;
 use crate::call::Handle;

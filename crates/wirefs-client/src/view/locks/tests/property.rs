@@ -1,5 +1,5 @@
-//! Random programs here and at the server: no lock is ever granted twice, none is refused that is free here, a test finds only what
-//! somebody holds, and in the end the server has just what is held.
+//! Random programs here and at the server: no lock is ever granted twice, none is refused that is free here, a test finds only
+//! held locks, and in the end the server has exactly the held locks.
 
 use super::range;
 use crate::call::{CallId, Handle};
