@@ -90,14 +90,14 @@ impl DiskFault {
 /// damage and never treated as an incomplete write.
 ///
 /// # Cost
-/// One write for each `register`, `switch_root` and `deregister`. When more than half of the log is dead,
-/// segments are copied and synced at times; when the disk is full, one for each sixteenth of a segment that
-/// was freed. Memory: about 70 bytes for each block.
+/// One write for each `register`, `switch_root` and `deregister`. When more than half of the log is dead, some of these
+/// calls also copy and sync a segment. On a full disk, each sixteenth of a segment that is freed costs the copy of one
+/// segment. Memory: about 70 bytes for each block.
 #[derive(Debug)]
 pub struct DiskStore {
     log: Mutex<Log>,
     payload_bytes: usize,
-    /// The space that only changes may use that free space, in bytes.
+    /// The space, in bytes, that is reserved for changes that free space.
     reserved_bytes: u64,
     /// Keeps other processes out while the store is open.
     _lock: File,

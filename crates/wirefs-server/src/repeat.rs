@@ -173,7 +173,8 @@ impl TreeReader<'_> {
         }
     }
 
-    /// Whether the data follows at this size of the file, or the file ends within the data.
+    /// Whether the file has the appended data, or the beginning of it, at the offset `size`. `None` if that cannot be
+    /// read.
     fn has_appended(&self, target: &Target, size: u64, put: &Tput) -> Option<bool> {
         let stat = self.stat(target).ok()?;
         if stat.size <= size {
@@ -306,7 +307,7 @@ impl Replies for FirstReply {
     fn wait(&mut self) {}
 }
 
-/// Replies to a creation that finds the object it created before.
+/// Replies to a repeated creation, which finds the object that its first execution created.
 struct AsNewReplies<'a> {
     replies: &'a mut dyn Replies,
     /// The directory of the object.

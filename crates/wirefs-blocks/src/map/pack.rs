@@ -49,8 +49,8 @@ pub(super) fn bytes_of<E: Entry>(entries: &[E]) -> usize {
     row.writer.len() + FIELDS_BYTES
 }
 
-/// Splits entries into as few blocks as possible: of similar size, or, for entries that were appended, full
-/// blocks and a last one with the rest. Returns `None` if an entry is larger than a block.
+/// Splits entries into as few blocks as possible. The blocks have similar sizes; with `grows_at_end`, all but the last
+/// one are full. Returns `None` if an entry is larger than a block.
 pub(super) fn cut<E: Entry>(entries: Vec<E>, grows_at_end: bool, block_bytes: usize) -> Option<Vec<Vec<E>>> {
     let room = block_bytes - FIELDS_BYTES;
     let total = bytes_of(&entries);

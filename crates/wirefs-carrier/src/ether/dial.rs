@@ -52,7 +52,7 @@ enum JoinResult {
 }
 
 impl EtherDial {
-    /// Opens the cards. Returns a dialer as `identity`, with a handshake timeout.
+    /// Opens the cards. The returned dialer authenticates as `identity`, and gives up a handshake after `timeout`.
     ///
     /// # Errors
     /// Fails if a card cannot be opened, or the address names no peer.

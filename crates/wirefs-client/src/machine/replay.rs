@@ -33,7 +33,7 @@ use wirefs_op::{Errno, FileId, Reply, Request, Stat, Time};
 /// The outcome of a change whose reply was lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Again {
-    /// It was sent again, and this is what the server said.
+    /// The change was sent again, and got this reply.
     Answered(Box<Reply>),
     /// The change was already done, or is obsolete. The present attributes of its object, if that has a name.
     Done(Option<Stat>),
@@ -42,20 +42,21 @@ pub enum Again {
 /// The result of a replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redone {
-    /// The server's boot id, whose disk has all of them now.
+    /// The boot id of the server, whose disk has all changes now.
     pub boot: BootId,
-    /// Above all numbers under which they were sent.
+    /// A number above all numbers under which changes were sent again.
     pub next: u64,
-    /// Objects that were made again, and what they are now, by the ids that they had.
+    /// The recreated objects: the new attributes by the former id.
     pub made: BTreeMap<FileId, Stat>,
     /// The outcomes of the changes without a reply. All others may not have been sent: they are sent as new ones.
     pub again: BTreeMap<u64, Again>,
 }
 
 impl View {
-    /// Objects were lost and made anew. Programs that know them here go on with them; their contents are those that were written here.
+    /// Gives new ids to objects that the server had lost and the replay has recreated. Local programs continue to use
+    /// these objects, whose contents are those that were written here.
     ///
-    /// INVARIANT: the nodes of all of them are found before any gets its new id: that may be the id that another of them had.
+    /// INVARIANT: all nodes are looked up before any node gets its new id, which may be the former id of another node.
     fn made_again(&mut self, made: &BTreeMap<FileId, Stat>) {
         let others = made.iter().filter(|(id, stat)| **id != stat.id);
         let nodes = others.filter_map(|(id, stat)| Some((self.names.of_file(*id)?, *stat)));
@@ -80,13 +81,13 @@ impl View {
 }
 
 impl Client {
-    /// The boot id of the server whose word counts.
+    /// The boot id of the server to which this client is attached.
     pub fn boot(&self) -> BootId {
         self.view.mount.attachment.boot
     }
 
-    /// The server's machine has lost changes, and those in the journal are going to be done again: what is asked for from now on waits.
-    /// Hands back the number behind the last of those in the journal. May be said again before [`Client::redone`].
+    /// Begins a replay, since the server's machine has lost changes: new requests wait. Returns the number after the
+    /// last journaled change. May be called again before [`Client::redone`].
     pub fn begin_redo(&mut self) -> u64 {
         self.requests.hold_numbers()
     }
@@ -98,7 +99,7 @@ impl Client {
         }
     }
 
-    /// The connection over which changes were sent again has ended in the midst: the server may have done more of them than it has answered.
+    /// Notes that the replay's connection was lost. The server may have executed more changes than it has answered.
     pub fn redo_broke(&mut self, now: Time) {
         self.view.mount.now = now;
         self.view.note_unanswered(&mut self.outputs);
@@ -113,7 +114,8 @@ impl Client {
         self.view.forget_below(&self.requests, &mut self.outputs, self.requests.next_number());
     }
 
-    /// All that the journal had was done again, and is on the server's disk. Comes while there is no connection.
+    /// Ends a replay: all changes of the journal were executed again, and are on the server's disk. Called while there
+    /// is no connection.
     pub fn redone(&mut self, now: Time, redone: Redone) {
         self.view.mount.now = now;
         let Redone { boot, next, made, mut again } = redone;

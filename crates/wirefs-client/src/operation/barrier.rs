@@ -13,7 +13,7 @@ use wirefs_op::message::target::NOFD;
 use wirefs_op::wire::Data;
 use wirefs_op::{Errno, NOTAG, Request, SetStat};
 
-/// Sends one for an object.
+/// Sends a barrier for an object.
 ///
 /// # Cost
 /// 0 round trips. At the server, all changes behind it wait for its disk.
@@ -35,7 +35,8 @@ pub(crate) fn finish(view: &mut View) {
     view.exclusive.unconfirmed.answered();
 }
 
-/// The server has refused what was sent behind it. Its program has gone on: it is told where it asks next whether the database is safe.
+/// Takes in that a barrier failed, so the server has refused the changes after it. The program has gone on; it gets the
+/// error from its next call that reports errors of the journal or the database.
 pub(crate) fn failed(
     view: &mut View,
     requests: &mut Requests,

@@ -66,7 +66,7 @@ impl View {
         }
     }
 
-    /// The database that a file is the journal of, going by its one name.
+    /// Returns the database whose journal a file is, by the file's only name.
     fn database_of(&self, node: TreeNodeId) -> Option<TreeNodeId> {
         let [(parent, name)] = self.names.links(node).try_into().ok()?;
         let name: Vec<u8> = name;
@@ -74,7 +74,7 @@ impl View {
         self.names.child(parent, of)
     }
 
-    /// Whether a sync of this file only says that what is written later is to come later: the database that must wait for it.
+    /// If a sync of this journal only has to order later writes after it, returns the database that these writes go to.
     pub(crate) fn orders_for(&mut self, requests: &Requests, node: TreeNodeId) -> Option<TreeNodeId> {
         if !self.mount.attachment.has_barriers
             || !self.may_be_ahead(requests)
@@ -91,7 +91,8 @@ impl View {
         (is_held(RESERVED) && is_held(EXCLUSIVE)).then_some(database)
     }
 
-    /// The same of a directory in which no other name has changed than this one, since the server's disk has it.
+    /// The same for a sync of a directory in which only this name has changed since its last sync. Returns the journal
+    /// and the database.
     pub(crate) fn orders_name(
         &mut self,
         requests: &Requests,

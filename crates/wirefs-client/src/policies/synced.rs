@@ -9,7 +9,7 @@ use wirefs_cache::TreeNodeId;
 use wirefs_op::message::put::PutMode;
 use wirefs_op::{Change, Request, TreePath};
 
-/// The rollback journal that a change makes, removes or changes the attributes of, if it does nothing else.
+/// Returns the rollback journal of a change that only creates, removes or changes the attributes of one.
 fn journal_of(request: &Request) -> Option<&TreePath> {
     let path = match request {
         Request::Put(put) if !put.mode.has(PutMode::REMOVE) && !put.mode.has(PutMode::NAMELESS) => {
@@ -44,7 +44,7 @@ impl View {
         }
     }
 
-    /// The rollback journals of a directory that were made, changed or removed since it was brought to the server's disk.
+    /// Returns the rollback journals in a directory that were created, changed or removed since its last sync.
     pub(crate) fn journals_since(&self, dir: TreeNodeId) -> Vec<TreePath> {
         let path = self.names.path(dir);
         path.map(|path| self.exclusive.synced.journals_of(dir, &path)).unwrap_or_default()

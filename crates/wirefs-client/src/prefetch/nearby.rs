@@ -10,24 +10,25 @@ use std::sync::Arc;
 use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::{DirEntry, Kind};
 
-/// Directories that are looked at, at most.
+/// The maximum number of directories to visit.
 const NEARBY_MAX: usize = 24;
-/// Those among them whose listing is not known, each of which takes a stream, at most.
+/// The maximum number of them without a known listing: each takes a stream.
 const UNKNOWN_MAX: usize = 8;
-/// How much of each.
+/// The bounds of such a stream.
 const UNKNOWN: FindBounds =
     FindBounds { depth: u16::MAX, entries: 512, bytes: 16 * 1024, inline: FILE_BYTES_MAX as u32 };
-/// A directory with more entries or bytes holds many objects of a kind: it is unknown which of them will be read.
+/// The maximum number of entries, and of bytes, of a directory whose files are prefetched. A larger one has many
+/// similar files, and it is unknown which of them will be read.
 const ENTRIES_MAX: usize = 64;
 const BYTES_MAX: u64 = 16 * 1024;
-/// No file of more bytes is asked for.
+/// The maximum size of a prefetched file, in bytes.
 const FILE_BYTES_MAX: u64 = 4096;
-/// Files that are asked for one by one, at most, and their bytes.
+/// The maximum number of files that are requested one by one, and of their bytes.
 const FILES_MAX: usize = 32;
 const FILES_BYTES_MAX: u64 = 64 * 1024;
 
 impl Sender<'_> {
-    /// Asks for a little of what is in the directories in this one, and in those, level by level.
+    /// Requests some small files in the directories below `dir`, level by level.
     pub(super) fn fetch_nearby(&mut self, dir: TreeNodeId, room: u64) {
         let mut left = Left { files: FILES_MAX, bytes: room.min(FILES_BYTES_MAX), unknown: UNKNOWN_MAX };
         let mut line: VecDeque<TreeNodeId> = self.directories_in(dir).into();
@@ -48,7 +49,7 @@ impl Sender<'_> {
         line.into_iter().for_each(|node| self.view.names.evict_if_unused(node));
     }
 
-    /// The directories in one that holds few of them, known to the kernel or not.
+    /// The first directories in `dir`, whether or not the kernel knows them.
     fn directories_in(&mut self, dir: TreeNodeId) -> Vec<TreeNodeId> {
         let Some((listing, known)) = self.view.directories.snapshot(dir, &self.view.coherency()) else {
             return Vec::new();
@@ -100,7 +101,7 @@ struct Left {
     unknown: usize,
 }
 
-/// Whether all of a directory is little.
+/// Whether the directory is small enough to be prefetched as a whole.
 fn is_little(listing: &[DirEntry]) -> bool {
     let files = listing.iter().filter(|entry| entry.stat.kind == Kind::File);
     listing.len() <= ENTRIES_MAX && files.map(|entry| entry.stat.size).sum::<u64>() <= BYTES_MAX

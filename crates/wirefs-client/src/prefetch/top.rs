@@ -10,24 +10,24 @@ use std::collections::VecDeque;
 use wirefs_cache::{ROOT, TreeNodeId};
 use wirefs_op::Kind;
 
-/// Bytes that come with a mount, at most: a fifth of a second of 10 Mbit/s.
+/// The maximum number of bytes to prefetch with a mount: a fifth of a second of 10 Mbit/s.
 const BYTES_MAX: u32 = 256 * 1024;
 
-/// The same in entries; one takes about 40 bytes, and 300 in memory.
+/// The maximum number of entries to prefetch. One takes about 40 bytes on the wire, and 300 in memory.
 const ENTRIES_MAX: u32 = 8192;
 
-/// Levels below the root that the first stream tells of. One that told all below would spend everything on what is first by name:
-/// `.git/objects`, say.
+/// The levels below the root that the first stream lists. A deeper stream might spend its whole budget on the first
+/// directory by name, for example `.git/objects`.
 const DEPTH: u16 = 2;
 
-/// Streams that go on where the first one ended, at most.
+/// The maximum number of streams after the first one.
 const STREAMS_MAX: u8 = 16;
 
-/// Less than this is not worth a request, in bytes.
+/// The smallest remaining budget that is worth a request, in bytes.
 const BYTES_MIN: u32 = 4096;
 
 impl View {
-    /// The first directory, level by level, in which there is one that is not known.
+    /// Returns the first directory, level by level, that contains a directory without a known listing.
     fn untold(&mut self) -> Option<TreeNodeId> {
         let coherency = self.coherency();
         let mut line = VecDeque::from([ROOT]);
@@ -46,7 +46,7 @@ impl View {
 }
 
 impl Sender<'_> {
-    /// Asks for the top of the tree, where nothing is known of it.
+    /// Requests the top of the tree if nothing is known of it.
     ///
     /// # Cost
     /// At most 17 requests, one after the other, and 256 KiB.
@@ -64,7 +64,8 @@ impl Sender<'_> {
         }
     }
 
-    /// A stream from `dir` has told of so much and is over. If it was one of the top, and `is_whole`, the next one begins.
+    /// Notes the end of a stream from `dir` with these totals. If it was a stream of the top, and complete, the next
+    /// one begins.
     pub(super) fn top_ended(&mut self, dir: TreeNodeId, told: FindTotals) {
         let Some(mut top) = self.view.prefetch.top.take_if(|top| top.at == dir) else { return };
         top.bytes = top.bytes.saturating_sub(told.bytes);

@@ -7,18 +7,18 @@ use wirefs_cache::path_estimator::RateSample;
 use wirefs_op::{FileId, Frame, NOTAG, Request, Tag, Time};
 
 impl Requests {
-    /// From now on changes are numbered once [`Requests::number_again`] says so. Hands back the number of the next change.
+    /// Stops the numbering of changes until [`Requests::number_again`]. Returns the number of the next change.
     pub(crate) fn hold_numbers(&mut self) -> u64 {
         self.are_numbers_held = true;
         self.numbers.next()
     }
 
-    /// Changes are numbered when they are issued again.
+    /// Resumes the numbering of changes when they are issued.
     pub(crate) fn release_numbers(&mut self) {
         self.are_numbers_held = false;
     }
 
-    /// Takes out the waiting changes that `is_settled` says yes to, in order, as if each had been sent just now.
+    /// Takes out the waiting changes that are settled, in order, as if each had been sent just now.
     pub(crate) fn take_settled(
         &mut self,
         now: Time,
@@ -55,7 +55,7 @@ impl Requests {
         settled
     }
 
-    /// Gives new numbers to all changes that wait, and hands back what the journal is to have of them.
+    /// Gives new numbers to all waiting changes. Returns those to journal, each with its number.
     pub(crate) fn number_again(&mut self) -> Vec<(u64, Frame)> {
         self.release_numbers();
         let mut journaled = Vec::new();

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use wirefs_op::limits::LEDGER_MAX;
 use wirefs_op::message::number::Tnumber;
 
-/// So many replies the server keeps before it is told anew which of them have come.
+/// After this many changes the client reports again which replies have arrived, so that the server can drop them.
 const REPORT_EVERY: u64 = 1024;
 
-/// The number of a session's first change: a ledger that has come no further than 0 has none.
+/// The number of a session's first change. A ledger at 0 has no changes.
 const FIRST: u64 = 1;
 
 /// Whether a change may be sent now.
@@ -15,7 +15,7 @@ const FIRST: u64 = 1;
 pub(super) enum Turn {
     /// It may.
     Goes,
-    /// It may, behind this.
+    /// It may, after this message.
     Behind(Tnumber),
     /// Not before older ones are answered.
     Waits,
@@ -24,27 +24,30 @@ pub(super) enum Turn {
 /// The numbers given so far.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
-    /// Whether the server counts as well.
+    /// Whether the server numbers the changes of this session too.
     is_agreed: bool,
     /// The number of the next new change.
     next: u64,
-    /// The number that the server gives to the next change on this connection; `None` before it was told one.
+    /// The number that the server assumes for the next change on this connection; `None` before the client has stated
+    /// one.
     implied: Option<u64>,
-    /// The server knows that all changes below this number are answered.
+    /// The client has reported to the server that all changes below this number are answered.
     told: u64,
-    /// Those that were given and are not answered.
+    /// The numbers of changes without a reply.
     unanswered: BTreeSet<u64>,
-    /// After a replay: the number of the first change, of which none was sent since. Changes wait until the server has said whether the
-    /// session is exclusive, so that the journal has it right when the server's machine loses power again.
+    /// After a replay: the number of the first change that is held back. Changes wait until the server has stated
+    /// whether the session is exclusive, so that the journal records this correctly before the server's machine can
+    /// lose power again.
     pub(super) held_from: Option<u64>,
 }
 
 impl Numbers {
-    /// Another connection. Where the numbers from before mean nothing, all changes count as new.
+    /// Notes a new connection. If the earlier numbers have no meaning there, all changes count as new.
     ///
-    /// INVARIANT: no number stands for two changes of a session. The server may keep replies to changes from `ledger` on, and would give
-    /// them to new changes with the same numbers. So a client that does not know which numbers were used skips [`LEDGER_MAX`] of them:
-    /// `ledger` is at least what the server was told to be answered, and the server takes no number that is so far above that.
+    /// INVARIANT: no number stands for two changes of a session. The server may keep replies to changes from `ledger`
+    /// on, and would give them to new changes with the same numbers. So a client that does not know which numbers were
+    /// used skips [`LEDGER_MAX`] of them. These suffice, since the server accepts no number that is so far above the
+    /// answered changes, and all changes below `ledger` are answered.
     pub(super) fn attached(&mut self, ledger: Option<u64>, is_known: bool) {
         (self.is_agreed, self.implied) = (ledger.is_some(), None);
         let unused = match ledger {

@@ -1,4 +1,5 @@
-//! The causal history of requests: each reply continues the history of its request.
+//! The causal history of requests. A reply continues the timeline of its request, so that the time of an answer can be
+//! split by cause.
 
 use crate::call::CallId;
 use std::time::Duration;

@@ -3,21 +3,21 @@
 use std::time::Duration;
 use wirefs_op::Time;
 
-/// Over so long it is measured, at least.
+/// The minimum time of one measurement.
 const SPAN: Duration = Duration::from_millis(100);
-/// So long a measure counts: a connection that was slow once is tried again.
+/// The time for which a measurement is used. A connection that was slow once is tried again afterwards.
 const MEMORY: Duration = Duration::from_secs(10);
-/// The first measure is taken as soon as it has brought so much, in bytes, and told more exactly by whatever else comes in that span.
+/// The bytes after which a first, provisional rate is computed. Further bytes within the span refine it.
 const FIRST_BYTES: u64 = 128 * 1024;
 
-/// How fast a connection is, in bytes per second.
+/// The rate of a connection, in bytes per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rate {
-    /// Nothing was measured of late.
+    /// There is no recent measurement.
     Unknown,
-    /// By what it brought within less than a span: a burst, perhaps.
+    /// Measured over less than a span, so it may be a burst.
     Presumed(u64),
-    /// By what it brought in whole spans.
+    /// Measured over whole spans.
     Measured(u64),
 }
 
@@ -43,30 +43,30 @@ impl Rate {
     }
 }
 
-/// One connection's rate, while something was to come over it.
+/// The rate of one connection, measured while it had outstanding bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Share {
-    /// Since when it is measured; not while nothing is to come.
+    /// The start of the measurement; `None` without outstanding bytes.
     since: Option<Time>,
     bytes: u64,
-    /// And when that was measured.
+    /// The rate, and the time of its measurement.
     rate: Option<(Rate, Time)>,
 }
 
 impl Share {
-    /// Something is asked over it, where so much is to come yet.
+    /// Notes a request over this connection, which had `to_come` outstanding bytes before.
     pub(crate) fn asks(&mut self, now: Time, to_come: u64) {
         if to_come == 0 || self.since.is_none() {
             (self.since, self.bytes) = (Some(now), 0);
         }
     }
 
-    /// Nothing is to come over it.
+    /// Notes that no bytes are outstanding.
     pub(crate) fn rests(&mut self) {
         self.since = None;
     }
 
-    /// Bytes have come over it.
+    /// Notes received bytes.
     pub(crate) fn brings(&mut self, now: Time, bytes: usize) {
         let Some(since) = self.since else { return };
         self.bytes += bytes as u64;
@@ -94,9 +94,9 @@ impl Share {
     }
 }
 
-/// Which of these connections has brought what is still to come over it, and so much more, first: of those that take as long the
-/// first. Each comes with what is to come and its rate; one that was not measured counts as the fastest that was. The very first
-/// takes what the others may not be asked for yet.
+/// Returns the connection that would first have delivered its outstanding bytes and `more`; of equals, the first. Each
+/// item has a connection, its outstanding bytes and its rate. An unmeasured connection counts as fast as the fastest
+/// measured one. The first connection may always be asked, the others as far as their rates allow.
 pub(crate) fn soonest<K>(connections: impl Iterator<Item = (K, u64, Rate)> + Clone, more: u64) -> Option<K> {
     let fastest = connections.clone().filter_map(|(.., rate)| rate.known()).max().unwrap_or(1);
     let span = |to_come: u64, rate: Rate| {

@@ -2,19 +2,19 @@
 
 use wirefs_op::Time;
 
-/// How far the server's disk has what was changed.
+/// The state of the changes that are on the server's disk.
 #[derive(Debug, Default)]
 pub(crate) struct Durable {
-    /// It has all changes below this number.
+    /// The server's disk has all changes below this number.
     pub(crate) below: u64,
-    /// A change was issued since it was last asked to.
+    /// A change was issued after the last request to sync.
     pub(crate) is_due: bool,
-    /// It is being asked to.
+    /// A request to sync is in progress.
     pub(crate) asked: bool,
     pub(crate) asked_at: Time,
-    /// It is to be asked at once.
+    /// The next request to sync is sent at once.
     pub(crate) is_urgent: bool,
-    /// The number of the next change when it was last looked at, and since when it is that.
+    /// The number of the next change at the last check, and the time since which it has been the same.
     pub(crate) seen: u64,
     pub(crate) seen_at: Time,
 }

@@ -34,19 +34,20 @@ const IDLE: Duration = Duration::from_secs(1);
 const DELEGATED_FOR: Duration = Duration::from_secs(4);
 /// The pause between two delegations: a process at the server that polls for the lock, as databases do, tries again within 100 ms.
 const PAUSE: Duration = Duration::from_millis(100);
-/// For how long none is asked for after one was refused.
+/// The pause before the next delegation request after a refused one.
 const REFUSED_FOR: Duration = Duration::from_secs(1);
-/// For how long none is asked for after a program at the server changed the file: it probably takes turns with programs here, and would
-/// wait for [`IDLE`] at each of its own.
+/// The pause before the next delegation request after a program at the server changed the file. Such a program probably
+/// alternates with programs here, and would wait for [`IDLE`] each time.
 const CHANGED_FOR: Duration = Duration::from_secs(10);
-/// A file that was written to under a lock so lately is delegated exclusively at once.
+/// If a file was written to under a lock within this time, its next delegation is exclusive.
 const WRITTEN_FOR: Duration = Duration::from_secs(10);
-/// Ranges that an owner holds under a delegated lock, at most: the server counts those that are more.
+/// The maximum number of ranges that an owner holds under a delegated lock. With more, the lock is not delegated, and
+/// the server applies its own limit.
 const RANGES_MAX: usize = 1024;
 /// Requests that may queue for the outcome of one delegation request.
 const QUEUED_MAX: usize = 4096;
 
-/// All of the file.
+/// A lock of the whole file.
 fn whole(kind: LockKind, pid: u32) -> LockRange {
     LockRange { kind, start: 0, end: u64::MAX, pid }
 }
@@ -72,8 +73,8 @@ impl Key {
 #[derive(Debug, Default)]
 pub(crate) struct Locks {
     files: BTreeMap<Key, FileLocks>,
-    /// The files at the server that an owner asked for locks of. In mode `session` a node is another file once a copy was published, and
-    /// the server still has the lock on the former one.
+    /// The files at the server that an owner has requested locks of. In mode `session`, a node becomes another file
+    /// when a copy is published, and the server still has the lock on the former file.
     asked_of: BTreeMap<(Key, u64), Vec<FileId>>,
     /// Locks that were answered here.
     pub(crate) answered: u64,
@@ -88,18 +89,18 @@ impl Locks {
         self.files.entry(key).or_insert_with(|| FileLocks::of(key.is_flock))
     }
 
-    /// The files and families of which something is known.
+    /// Returns the keys of all records.
     pub(crate) fn keys(&self) -> Vec<Key> {
         self.files.keys().copied().collect()
     }
 
-    /// Those of one node.
+    /// Returns the keys of one node's records.
     pub(crate) fn keys_of(&self, node: TreeNodeId) -> Vec<Key> {
         let first = Key { node, is_flock: false };
         self.files.range(first..=Key { is_flock: true, ..first }).map(|(key, _)| *key).collect()
     }
 
-    /// An owner asks for a lock of a file that may be replaced before the release.
+    /// Notes a lock request for a file that may be replaced before the release.
     pub(crate) fn asks_of(&mut self, key: Key, owner: u64, id: FileId) {
         let files = self.asked_of.entry((key, owner)).or_default();
         if !files.contains(&id) {
@@ -107,7 +108,8 @@ impl Locks {
         }
     }
 
-    /// The files that an owner asked for locks of and that are not the file `now` of the node. `is_all`: the owner holds nothing afterwards.
+    /// Returns the files that an owner has requested locks of, except the node's present file `now`. `is_all`: the
+    /// owner holds nothing afterwards.
     pub(crate) fn former_files(
         &mut self,
         key: Key,
@@ -122,7 +124,7 @@ impl Locks {
         files.into_iter().flatten().filter(|id| Some(*id) != now).collect()
     }
 
-    /// The last open file of a node is closed, and all its locks are released.
+    /// Notes that the last open file of a node was closed, which releases all its locks.
     pub(crate) fn forget_former_files(&mut self, node: TreeNodeId) {
         self.asked_of.retain(|(key, _), _| key.node != node);
     }
@@ -132,19 +134,19 @@ impl Locks {
         self.files.get(&key).is_some_and(|file| file.is_excluded(wanted))
     }
 
-    /// Files with a delegated lock, or one that is asked for.
+    /// The number of files with a delegated lock, or a requested delegation.
     pub(crate) fn delegated(&self) -> usize {
         self.files.values().filter(|file| !file.is_exact()).count()
     }
 
-    /// Forgets a file of which nothing is held and nothing worth remembering known.
+    /// Removes the record of a file without held locks or other information.
     pub(crate) fn trim(&mut self, key: Key, now: Time) {
         if self.files.get(&key).is_some_and(|file| file.is_forgettable(now)) {
             self.files.remove(&key);
         }
     }
 
-    /// The server holds none of the session's locks any more.
+    /// Notes that the server no longer has any locks of the session.
     pub(crate) fn forget_held(&mut self) {
         self.files.values_mut().for_each(FileLocks::forget_held);
     }

@@ -5,15 +5,15 @@ use std::time::Duration;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::Time;
 
-/// Directories whose misses are counted, at most.
+/// The maximum number of directories whose misses are counted.
 const MISSES_MAX: usize = 1024;
 
-/// Events by directory, each since when: lookups that no listing answered.
+/// The number of misses by directory, and the time of the first one.
 #[derive(Debug, Default)]
 pub(crate) struct Misses(BTreeMap<TreeNodeId, (u32, Time)>);
 
 impl Misses {
-    /// Counts one more; they are forgotten after `span`.
+    /// Counts a miss, and returns the number of misses in `dir`. They are forgotten after `span`.
     pub(crate) fn count(&mut self, dir: TreeNodeId, now: Time, span: Duration) -> u32 {
         if self.0.len() >= MISSES_MAX {
             self.0.retain(|_, (_, since)| now < *since + span);

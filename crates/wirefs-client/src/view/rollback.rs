@@ -4,16 +4,17 @@ use std::collections::BTreeSet;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::message::put::Tput;
 
-/// Journals of which is known that a transaction has begun, at most: beyond that all of them are forgotten, and waited for.
+/// The maximum number of journals with a begun transaction. Beyond it, all of them are forgotten, so that their syncs
+/// wait.
 pub(crate) const BEGUN_MAX: usize = 64;
 
 /// The suffix of a database's rollback journal.
 pub(crate) const SUFFIX: &[u8] = b"-journal";
 
-/// A header, as far as it says what it is.
+/// The size of a header's known fields, in bytes.
 pub(crate) const HEADER_BYTES: usize = 28;
 
-/// How it begins, once what follows is on the disk; before, with zeros.
+/// The first bytes of a header whose journal is synced. Before, they are zeros.
 pub(crate) const MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
 
 /// Whether a name is a rollback journal's.
@@ -28,7 +29,7 @@ pub(crate) struct Rollback {
 }
 
 impl Rollback {
-    /// Nothing is known any more.
+    /// Forgets all journals.
     pub(crate) fn forget(&mut self) {
         self.begun.clear();
     }

@@ -5,18 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use wirefs_cache::TreeNodeId;
 use wirefs_op::TreePath;
 
-/// Directories of which is remembered that programs sync them, at most.
+/// The maximum number of directories remembered as synced by programs.
 pub(crate) const WANTED_MAX: usize = 64;
 
-/// Rollback journals of which is remembered that their names have changed, at most.
+/// The maximum number of rollback journals whose names are remembered as changed.
 pub(crate) const JOURNALS_MAX: usize = 16;
 
-/// How far the server's disk has a directory as it is.
+/// The progress of a directory's sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Current {
-    /// It is asked to, by the request with this number.
+    /// The sync is in progress, by the request with this number.
     Asked(u64),
-    /// It has it.
+    /// The server's disk has the directory in its present state.
     Done,
 }
 
@@ -25,21 +25,21 @@ pub(crate) enum Current {
 pub(crate) struct Synced {
     pub(crate) wanted: BTreeSet<TreeNodeId>,
     pub(crate) current: BTreeMap<TreeNodeId, Current>,
-    /// Of these directories, the rollback journals that were made, changed or removed since: by their paths, since nothing else changes
-    /// in between.
+    /// The rollback journals that were created, changed or removed in these directories since, by path. The paths are
+    /// valid, since no other name has changed.
     pub(crate) journals: BTreeMap<TreeNodeId, BTreeSet<TreePath>>,
     pub(crate) under_way: BTreeMap<u64, (TreeNodeId, Vec<CallId>)>,
     pub(crate) next: u64,
 }
 
 impl Synced {
-    /// Names or attributes have changed.
+    /// Notes that names or attributes have changed.
     pub(crate) fn forget(&mut self) {
         self.current.clear();
         self.journals.clear();
     }
 
-    /// The rollback journal at this path was made, changed or removed.
+    /// Notes that the rollback journal at this path was created, changed or removed.
     pub(crate) fn journal_changed(&mut self, path: &TreePath) {
         for dir in self.current.keys() {
             self.journals.entry(*dir).or_default().insert(path.clone());
@@ -49,7 +49,7 @@ impl Synced {
         }
     }
 
-    /// The rollback journals of a directory at `path` that were changed since.
+    /// Returns the rollback journals of the directory at `path` that were changed since.
     pub(crate) fn journals_of(&self, dir: TreeNodeId, path: &TreePath) -> Vec<TreePath> {
         let is_in = |journal: &&TreePath| journal.split_last().is_none_or(|(parent, _)| parent == *path);
         self.journals

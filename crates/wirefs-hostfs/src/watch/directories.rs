@@ -195,8 +195,8 @@ impl Directories {
         }
     }
 
-    /// Ends a watch. The object is returned, so that its descriptor is closed without the table's lock: the last
-    /// close may free its blocks.
+    /// Ends a watch. Returns the object, so that its descriptor is closed after the table is unlocked: the last close
+    /// of a removed file frees its blocks on the disk, which takes time.
     fn end_watch(&self, number: i32) -> Option<Watched> {
         let mut table = self.table();
         let watched = table.remove(number)?;

@@ -8,7 +8,7 @@ use wirefs_op::SetStat;
 
 const DIRS: usize = 150;
 const FILES: usize = 20;
-/// Fits all index blocks of the tree and a few heads; the tree itself has 2.4 MB. In bytes.
+/// Memory for all index blocks of the tree and a few heads, in bytes. The tree itself has 2.4 MB.
 const RAM_BYTES: usize = 150_000;
 
 fn size(dir: usize, file: usize) -> usize {

@@ -11,9 +11,9 @@ use wirefs_op::{LockKind, LockRange, LockRanges, Time};
 /// A request of a program about locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
-    /// A lock; `waits`: until it is granted.
+    /// Takes a lock; `waits`: the call waits until the lock is granted.
     Lock { call: CallId, handle: Handle, owner: u64, range: LockRange, waits: bool },
-    /// Which lock is in the way.
+    /// Tests for a conflicting lock.
     Test { call: CallId, handle: Handle, owner: u64, range: LockRange },
     /// A release, for which no call waits.
     Unlock { handle: Handle, owner: u64, range: LockRange },
@@ -28,7 +28,7 @@ impl Asked {
         }
     }
 
-    /// The open file that it came by.
+    /// The open file of the request.
     pub(crate) fn handle(&self) -> Handle {
         match self {
             Asked::Lock { handle, .. } | Asked::Test { handle, .. } | Asked::Unlock { handle, .. } => *handle,
@@ -39,9 +39,9 @@ impl Asked {
 /// The reason of a refused lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// Another program of this mount holds it.
+    /// Another program of this mount holds a conflicting lock.
     Held,
-    /// Too many wait.
+    /// Too many requests wait.
     Full,
 }
 
@@ -52,16 +52,16 @@ pub(crate) enum Step {
     Granted(CallId),
     /// The lock is refused.
     Refused(CallId, Refusal),
-    /// This is in the way, or nothing.
+    /// The conflicting lock, or `None`.
     Found(CallId, Option<LockRange>),
-    /// The server is asked for this lock on the whole file, in the owner's name, then [`FileLocks::delegated`] or [`FileLocks::not_delegated`] is
-    /// told.
+    /// Request this lock on the whole file from the server, for the owner. Then call [`FileLocks::delegated`] or
+    /// [`FileLocks::not_delegated`].
     Delegate { call: CallId, handle: Handle, owner: u64, range: LockRange, waits: bool, whole: LockRange },
-    /// The server is asked for just this.
+    /// Send exactly this request to the server.
     Ask(Asked),
-    /// The outcome of another request decides.
+    /// Wait for the outcome of another request.
     Waits,
-    /// A release is done.
+    /// The lock is released.
     Released,
 }
 
@@ -98,7 +98,7 @@ struct PendingLock {
 /// The locks of this mount's programs on one file.
 #[derive(Debug, Default)]
 pub(crate) struct FileLocks {
-    /// By owner; none without any.
+    /// The held ranges by owner; owners without ranges are absent.
     held: BTreeMap<u64, LockRanges>,
     state: State,
     queued: VecDeque<Asked>,
@@ -109,7 +109,7 @@ pub(crate) struct FileLocks {
     written: Option<Time>,
     /// Releases to send before anything else, by owner, in order.
     reductions: Vec<(u64, LockRange)>,
-    /// Whole files, whose kind cannot be changed without a gap (`flock(2)`).
+    /// Locks of `flock(2)`: they cover the whole file, and change their kind only with a gap.
     is_flock: bool,
 }
 
@@ -122,12 +122,12 @@ impl FileLocks {
         matches!(self.state, State::Exact)
     }
 
-    /// Whether an owner here holds what keeps others from `wanted`.
+    /// Whether an owner here holds a lock that conflicts with `wanted`.
     pub(super) fn is_excluded(&self, wanted: LockRange) -> bool {
         self.held.values().any(|held| held.conflict(wanted).is_some())
     }
 
-    /// Whether nothing is held or wanted, and nothing worth remembering known.
+    /// Whether no lock is held or requested, and no other information is worth keeping.
     pub(super) fn is_forgettable(&self, now: Time) -> bool {
         let is_idle = self.held.is_empty() && self.queued.is_empty() && self.under_way.is_empty();
         is_idle && self.is_exact() && now >= self.not_before && !self.is_written(now)
@@ -179,14 +179,14 @@ impl FileLocks {
         if matches!(self.state, State::Asking { .. }) { None } else { self.queued.pop_front() }
     }
 
-    /// The caller gives up; false when it does not wait here.
+    /// Withdraws the request of a call. Returns false if the call does not wait here.
     pub(crate) fn withdraw(&mut self, call: CallId) -> bool {
         let before = self.queued.len();
         self.queued.retain(|asked| asked.call() != Some(call));
         self.queued.len() < before
     }
 
-    /// Decides by the delegation, if there is one.
+    /// Decides a request by the delegation, if there is one.
     fn lock_delegated(
         &mut self,
         now: Time,
@@ -241,15 +241,15 @@ impl FileLocks {
         Step::Ask(Asked::Lock { call, handle, owner, range, waits })
     }
 
-    /// As what the whole file is asked for on account of a lock of this kind. A shared one would take from the owner what it has
-    /// exclusively.
+    /// The kind of the delegation to request for a lock of this kind. A writer gets an exclusive one, since a shared
+    /// delegation would downgrade the exclusive locks that the owner holds.
     fn delegation_kind(&self, now: Time, owner: u64, wanted: LockKind) -> LockKind {
         let writes = |held: &LockRanges| held.conflict(whole(LockKind::Read, 0)).is_some();
         let is_writer = self.is_written(now) || self.held.get(&owner).is_some_and(writes);
         if is_writer && !self.is_flock { LockKind::Write } else { wanted }
     }
 
-    /// The lock in the way, where that is known: `None` where only the server knows.
+    /// Returns the conflicting lock, if any; `None` if only the server knows.
     fn test(&mut self, owner: u64, range: LockRange) -> Option<Option<LockRange>> {
         let others = self.held.iter().filter(|(holder, _)| **holder != owner);
         let conflict = others.filter_map(|(_, held)| held.conflict(range)).min_by_key(|held| held.start);
@@ -336,7 +336,7 @@ impl FileLocks {
         self.drop_empty();
     }
 
-    /// Time has passed.
+    /// Ends the delegation if it was unused, or has lasted, for too long.
     pub(crate) fn pass(&mut self, now: Time) {
         let State::Delegated(delegated) = self.state else { return };
         let is_long = now >= delegated.since + DELEGATED_FOR + IDLE;
@@ -348,7 +348,8 @@ impl FileLocks {
         }
     }
 
-    /// A program at the server changed the file: nothing is held for programs here that they do not hold.
+    /// Notes that a program at the server changed the file. The delegation is reduced to the locks that programs here
+    /// hold.
     pub(crate) fn changed_at_server(&mut self, now: Time) {
         self.delegates_not_before(now + CHANGED_FOR);
         self.reduce();
@@ -370,7 +371,7 @@ impl FileLocks {
         self.reductions.extend(changes.map(|range| (owner, range)));
     }
 
-    /// The server has nothing any more.
+    /// Notes that the server no longer has any locks of this file.
     pub(super) fn forget_held(&mut self) {
         self.held.clear();
         match &mut self.state {

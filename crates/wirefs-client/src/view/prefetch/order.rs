@@ -3,17 +3,18 @@
 
 use wirefs_op::{DirEntry, FileId, Kind};
 
-/// Entries of one listing among which directories are looked for, at most, from the one on that comes next; one takes about 0.1 us.
+/// The maximum number of entries that are searched for the next directories. Each takes about 0.1 us.
 const AMONG_MAX: usize = 4096;
-/// In the order of inodes what comes next is anywhere: of a longer listing what is in its beginning.
+/// The same for the order by inode number, where the next directory may be anywhere. Only the beginning of a longer
+/// listing is searched.
 const BEGINNING_MAX: usize = 32_768;
-/// A longer listing does not tell of the order: it would be looked through for each directory in it.
+/// The order is not learned from a longer listing, which would be searched for each directory in it.
 const EVIDENCE_MAX: usize = 1024;
 
-/// The name and the id of an object.
+/// The name and the id of a directory.
 pub(crate) type Place = (Vec<u8>, FileId);
 
-/// An order of the directories in one.
+/// The order of the directories in one directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Order {
     /// By name.
@@ -24,7 +25,7 @@ pub(crate) enum Order {
 }
 
 impl Order {
-    /// The directories of a listing that is sorted by name, in this order; those behind one of them.
+    /// Returns the directories of a listing in this order, or those after `behind`. The listing is sorted by name.
     pub(crate) fn children(self, listing: &[DirEntry], behind: Option<&Place>) -> Vec<FileId> {
         let beginning = listing.get(..BEGINNING_MAX).unwrap_or(listing);
         match self {
@@ -57,7 +58,7 @@ impl Order {
         directories.map(|entry| entry.stat.id).filter(is_behind)
     }
 
-    /// The order in which `next` comes right behind `before`, if only one of them has it so.
+    /// Returns the order in which `next` directly follows `before`, unless both orders or neither have that.
     pub(crate) fn of_step(listing: &[DirEntry], before: Option<&Place>, next: FileId) -> Option<Order> {
         if listing.len() > EVIDENCE_MAX {
             return None;

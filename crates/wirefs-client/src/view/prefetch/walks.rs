@@ -6,48 +6,48 @@ use std::time::Duration;
 use wirefs_cache::TreeNodeId;
 use wirefs_op::{DirEntry, FileId, Time};
 
-/// Directories whose use is remembered, at most. One takes about 150 bytes.
+/// The maximum number of directories with a record. A record takes about 150 bytes.
 const SEEN_MAX: usize = 8192;
-/// An access that follows within this time, beside two round trips, is by a program and no person.
+/// An access within this time and two round trips of the previous one is by a program, not by a person.
 const SPEED: Duration = Duration::from_millis(200);
-/// An access longer ago than this, beside eight round trips, belongs to no walk any more.
+/// An access that is longer ago than this and eight round trips does not belong to a present walk.
 const SPAN: Duration = Duration::from_secs(1);
 
 /// Accesses to one directory.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen {
-    /// Since when.
+    /// The time of the latest access.
     since: Time,
-    /// Its listing became known then.
+    /// When its listing was received.
     listed: Option<Time>,
-    /// A program listed it then.
+    /// When a program listed it.
     opened: Option<Time>,
-    /// The directories in it that were asked for: the last one, and how many.
+    /// The last requested directory in it, and the number of requested ones.
     child: Option<TreeNodeId>,
     children: u32,
     /// The directory in it that a program listed last.
     pub(crate) listed_child: Option<TreeNodeId>,
-    /// Small files in it that were opened.
+    /// The number of small files in it that were opened.
     files: u32,
-    /// Directories in it of which contents were read.
+    /// The number of directories in it in which files were read.
     reading: u32,
-    /// All below it was asked for.
+    /// All listings below it were requested.
     pub(crate) is_streamed: bool,
-    /// Its files are read one after the other.
+    /// A program reads its files one after the other.
     pub(crate) is_read: bool,
-    /// A little of what is in the directories in it was asked for.
+    /// Some small files in the directories around it were requested.
     pub(crate) is_looked_around: bool,
-    /// The contents of its small files were asked for.
+    /// The contents of its small files were requested.
     pub(crate) is_fetched: bool,
-    /// How many directories were asked for ahead the last time that the stream of all did not reach.
+    /// How many directories were prefetched the last time that a stream of all listings did not reach far enough.
     pub(crate) ahead: usize,
 }
 
-/// All of them.
+/// The records of all directories.
 #[derive(Debug, Default)]
 pub(crate) struct Walks {
     seen: BTreeMap<TreeNodeId, Seen>,
-    /// In which order directories were walked last.
+    /// The order of the latest walk.
     order: Order,
 }
 
@@ -85,12 +85,12 @@ impl Walks {
         seen
     }
 
-    /// Its listing is known now.
+    /// Notes that the listing of `dir` was received.
     pub(crate) fn listed(&mut self, dir: TreeNodeId, pace: Pace) {
         self.seen(dir, pace).listed = Some(pace.now);
     }
 
-    /// A program lists it.
+    /// Notes that a program lists `dir`.
     pub(crate) fn opened(&mut self, dir: TreeNodeId, pace: Pace) {
         self.seen(dir, pace).opened = Some(pace.now);
     }
@@ -106,7 +106,7 @@ impl Walks {
         seen.children >= 2 || (pace.is_speedy(seen.opened) && pace.is_speedy(seen.listed))
     }
 
-    /// Whether a program has just listed it, and that was new to it.
+    /// Whether a program has just listed `dir`, and the listing was received just before.
     pub(crate) fn is_walked_now(&mut self, dir: TreeNodeId, pace: Pace) -> bool {
         let seen = self.seen(dir, pace);
         pace.is_speedy(seen.opened) && pace.is_speedy(seen.listed)
@@ -117,46 +117,46 @@ impl Walks {
         self.order
     }
 
-    /// Of the directories of this listing one is walked right behind `before`.
+    /// Learns the order from one step of a walk: from `before` to `next`, both directories of this listing.
     pub(crate) fn note_order(&mut self, listing: &[DirEntry], before: Option<&Place>, next: FileId) {
         self.order = Order::of_step(listing, before, next).unwrap_or(self.order);
     }
 
-    /// Whether directories in it were asked for.
+    /// Whether directories in `dir` were requested.
     pub(crate) fn is_entered(&mut self, dir: TreeNodeId, pace: Pace) -> bool {
         self.seen(dir, pace).children > 0
     }
 
-    /// A small file in it is opened. Tells how many were.
+    /// Notes the open of a small file in `dir`. Returns the number of such opens.
     pub(crate) fn reads(&mut self, dir: TreeNodeId, pace: Pace) -> u32 {
         let seen = self.seen(dir, pace);
         seen.files += 1;
         seen.files
     }
 
-    /// Contents of files in `child` are being read. Tells of how many directories in `parent` they were.
+    /// Notes a read of files in a directory in `parent`. Returns the number of directories with such reads.
     pub(crate) fn reads_in(&mut self, parent: TreeNodeId, is_first: bool, pace: Pace) -> u32 {
         let seen = self.seen(parent, pace);
         seen.reading += u32::from(is_first);
         seen.reading
     }
 
-    /// Whether a program has just listed it.
+    /// Whether a program has just listed `dir`.
     pub(crate) fn is_being_walked(&mut self, dir: TreeNodeId, pace: Pace) -> bool {
         pace.is_speedy(self.seen(dir, pace).opened)
     }
 
-    /// Whether a program listed it since it began to go through what is below.
+    /// Whether a program has listed `dir` during its present walk.
     pub(crate) fn was_listed_by_program(&mut self, dir: TreeNodeId, pace: Pace) -> bool {
         self.seen(dir, pace).opened.is_some()
     }
 
-    /// Whether it has just become known.
+    /// Whether the listing of `dir` was just received.
     pub(crate) fn is_new(&mut self, dir: TreeNodeId, pace: Pace) -> bool {
         pace.is_speedy(self.seen(dir, pace).listed)
     }
 
-    /// The mount is another one now, as it were.
+    /// Forgets all records, since the tree may have changed as a whole.
     pub(crate) fn clear(&mut self) {
         self.seen.clear();
     }
