@@ -44,14 +44,14 @@ impl View {
 }
 
 impl Client {
-    /// Hands out what is to be done, in order.
+    /// Returns the next action for the driver.
     pub fn poll(&mut self) -> Option<Output> {
         self.settle();
         self.outputs.pop()
     }
 
-    /// The mount is made: leases count from the first answer on, so that the first call need not wait for that; and where nothing
-    /// is known of the tree, its top comes along.
+    /// Begins the mount. A ping makes the leases valid, so that the first call need not wait for that. If nothing is
+    /// known of the tree, its top is prefetched.
     ///
     /// # Cost
     /// 1 round trip in the background, with leases. For the top at most 17 requests, one after the other, and 256
@@ -68,7 +68,7 @@ impl Client {
     /// Takes a call. Its answer is among the outputs, now or after later inputs.
     ///
     /// # Cost
-    /// 0 round trips for what may be believed; else as the operation's file says.
+    /// 0 round trips with valid cached data; else as the operation's file says.
     pub fn call(&mut self, now: Time, id: CallId, caller: Caller, call: Call<'_>) {
         self.view.mount.now = now;
         self.outputs.counters.calls += 1;

@@ -92,7 +92,7 @@ impl Sender<'_> {
         }
     }
 
-    /// A stream from `dir` has ended.
+    /// Notes that a stream from `dir` has ended.
     pub(crate) fn stream_ended(&mut self, dir: TreeNodeId, told: FindTotals) {
         if told.directories > 1 && told.believed == 0 {
             self.view.prefetch.rests_until = self.view.mount.now + REST;

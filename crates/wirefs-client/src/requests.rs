@@ -321,8 +321,9 @@ impl Requests {
         Ok(())
     }
 
-    /// The reason why a call waits, and the name of the request that explains it: one that waits for another client at the server before
-    /// one that is on its way, and a newer one before an older one. Others may run beside the call's own.
+    /// Returns the reason why a call waits, and the name of the request that explains it. A call may have several
+    /// requests: one that waits at the server for another client explains the wait better than one in transit, and a
+    /// newer one better than an older one.
     pub(crate) fn wait_of(&self, call: CallId) -> Option<(Cause, &'static str)> {
         let cause_of = |outstanding: &Outstanding| match &outstanding.request {
             _ if outstanding.origin.is_parked() => Cause::Recall,

@@ -63,8 +63,8 @@ impl Client {
 
     /// Takes in a new connection. `resumed`: the server still knows the session's open files and locks.
     ///
-    /// After the server has blamed this client, its ledger counts as unknown: what may be done twice is sent again under new numbers, above
-    /// all that the server may have seen, and the outcome of the other changes is unknown.
+    /// After the server has blamed this client, its ledger counts as unknown. Idempotent changes are sent again, under
+    /// new numbers above all that the server may have seen. The outcome of the other changes is unknown.
     pub fn connected(&mut self, now: Time, attachment: Attachment, resumed: bool) {
         self.view.mount.now = now;
         self.requests.link.state = LinkState::Up(now);

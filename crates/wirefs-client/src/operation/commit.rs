@@ -17,8 +17,8 @@ use wirefs_op::message::commit::{CommitScope, Rcommit, Tcommit};
 use wirefs_op::{Errno, Request};
 
 /// # Cost
-/// 1 round trip, behind the writes in progress, and the server's disk. Of a rollback journal that is not committed, the local disk
-/// alone ([`crate::view::rollback`]).
+/// 1 round trip after the writes in progress, and the wait for the server's disk. For a rollback journal that is not
+/// committed, only the wait for the local disk ([`crate::view::rollback`]).
 pub(crate) fn file(
     client: &mut Client,
     call: CallId,
@@ -42,7 +42,7 @@ pub(crate) fn file(
     Ok(())
 }
 
-/// Whether all changes that were asked for are in the journal, and that is enough.
+/// Whether the journal suffices for a sync (`--fsync=journal`), and has all changes.
 fn is_answered_here(view: &View, requests: &Requests) -> bool {
     view.mount.config.fsync_here && view.mount.config.journal && requests.is_numbered()
 }

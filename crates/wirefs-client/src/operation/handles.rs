@@ -9,7 +9,7 @@ use wirefs_op::message::put::PutMode;
 use wirefs_op::message::target::{Fd, NOFD, Target};
 use wirefs_op::{FileId, Reply, Request, TreePath};
 
-/// The name is about to go: files opened without an fd get one first, so that they outlive it.
+/// Requests fds for files that were opened without one, before their name is removed, so that they stay readable.
 pub(crate) fn keep_alive(sender: &mut Sender<'_>, parent: TreeNodeId, name: &[u8]) {
     let Some(node) = sender.view.names.child(parent, name) else {
         return;
@@ -19,8 +19,8 @@ pub(crate) fn keep_alive(sender: &mut Sender<'_>, parent: TreeNodeId, name: &[u8
     }
 }
 
-/// Others are about to change or move an open file that has no fd: one is asked for, ahead of own changes, which may wait for those
-/// others. False when it has no name to ask by.
+/// Requests an fd for an open file without one, before another client changes or moves it. The request is not ordered
+/// after own changes, which may wait for that client. Returns false if the file has no name.
 pub(crate) fn outlive(sender: &mut Sender<'_>, node: TreeNodeId) -> bool {
     let Some(handle) = sender.view.files.handles_of(node).next() else { return false };
     let Ok(target) = sender.view.target(node, Some(handle)) else { return false };
@@ -37,8 +37,8 @@ pub(crate) fn acquired(sender: &mut Sender<'_>, acquiring: Acquiring, fd: Fd) {
     }
 }
 
-/// Takes the fd of a file that is open for writing already. One that was asked for meanwhile, so that the file outlives its name, may be for
-/// reading alone.
+/// Takes the fd of a file that is already open for writing. It replaces an fd that was requested meanwhile to keep the
+/// file readable, since that may be read-only.
 pub(crate) fn take_written(sender: &mut Sender<'_>, (node, handle): (TreeNodeId, Handle), fd: Fd) {
     let id = sender.view.names.node(node).map(|known| known.stat.id);
     let before = sender.view.files.open(handle).map(|open| open.fd());
@@ -52,7 +52,7 @@ pub(crate) fn take_written(sender: &mut Sender<'_>, (node, handle): (TreeNodeId,
     }
 }
 
-/// Takes the fd that was asked for a file, `id`, opened without one.
+/// Takes the fd that was requested for the file `id`, which was opened without one.
 pub(crate) fn take_fd(sender: &mut Sender<'_>, handle: Handle, id: Option<FileId>, fd: Fd) {
     match sender.view.files.open(handle) {
         Some(open) if open.fd() == NOFD => sender.view.files.set_fd(handle, fd),
@@ -71,14 +71,14 @@ pub(crate) fn forget(sender: &mut Sender<'_>, handle: Handle) {
     }
 }
 
-/// The open file's fd is of an object that is not the file any more.
+/// Drops the fd of an open file, since it belongs to an object that is no longer the file.
 pub(crate) fn lose_fd(sender: &mut Sender<'_>, handle: Handle) {
     let Some(fd) = sender.view.files.open(handle).map(|open| open.fd()) else { return };
     sender.view.files.set_fd(handle, NOFD);
     give_back(sender, None, fd, true);
 }
 
-/// Lets the server close the fd of an object; behind the session's changes when some of them may still need it.
+/// Lets the server close the fd of an object. `ordered`: after the session's changes, some of which may still need it.
 pub(crate) fn give_back(sender: &mut Sender<'_>, id: Option<FileId>, fd: Fd, ordered: bool) {
     // One opened by means of another's fd shares it.
     if fd == NOFD || sender.view.files.is_used(fd) {
@@ -90,8 +90,8 @@ pub(crate) fn give_back(sender: &mut Sender<'_>, id: Option<FileId>, fd: Fd, ord
     sender.send(Request::Get(get), Pending::Close(Closing { fd }));
 }
 
-/// Where the server had forgotten the fd that an open file goes by, it has opened the file again by its path: that is its fd from now
-/// on. To be called where nothing else takes the reply's fd.
+/// Takes the new fd of an open file if the server had forgotten the former one, and has opened the file again by its
+/// path. For replies whose fd nothing else takes.
 pub(crate) fn fd_moved(sender: &mut Sender<'_>, request: &Request, reply: &Reply) {
     let (asked, fd) = match (request, reply) {
         (Request::Get(get), Reply::Get(got)) if get.mode.has(GetMode::MORE) => (&get.target, got.fd),

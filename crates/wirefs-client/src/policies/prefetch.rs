@@ -30,12 +30,13 @@ impl View {
         Pace { now: self.mount.now, rtt: requests.incoming.rtt().unwrap_or_default() }
     }
 
-    /// Whether what is asked for now may be expected to be believed for any time at all. Leases count once something was answered.
+    /// Whether data that is requested now will be valid for any time. Leases are valid only after a reply, so their
+    /// agreement suffices.
     pub(crate) fn may_fetch_ahead(&self, requests: &Requests) -> bool {
         self.coherency().allows_caching() || (self.leases.are_agreed() && requests.link.is_up())
     }
 
-    /// Whether anything is to be asked for ahead.
+    /// Whether anything may be prefetched.
     pub(crate) fn may_stream(&self, requests: &Requests) -> bool {
         self.mount.config.mode.fetch.prefetches()
             && !self.prefetch.is_refused
@@ -44,13 +45,13 @@ impl View {
             && self.may_fetch_ahead(requests)
     }
 
-    /// A directory's listing is known now.
+    /// Notes that a directory's listing was received.
     pub(crate) fn directory_listed(&mut self, requests: &Requests, dir: TreeNodeId) {
         let pace = self.pace(requests);
         self.prefetch.walks.listed(dir, pace);
     }
 
-    /// A program lists a directory.
+    /// Notes that a program lists a directory.
     pub(crate) fn directory_opened(&mut self, requests: &Requests, dir: TreeNodeId) {
         if self.mount.config.mode.fetch.is_cached() {
             let pace = self.pace(requests);
@@ -115,7 +116,7 @@ impl View {
         self.names.hold(node);
     }
 
-    /// Notes useless prefetched contents.
+    /// Notes prefetched contents that were of no use.
     pub(crate) fn fetched_known(&mut self, bytes: u64) {
         let counted = &mut self.prefetch.counted;
         counted.files.fetched += 1;

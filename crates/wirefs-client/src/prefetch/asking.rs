@@ -13,13 +13,13 @@ use wirefs_op::message::statfs::Tstatfs;
 use wirefs_op::message::target::{NOFD, Target};
 use wirefs_op::{DirEntry, Request, Tag, Time};
 
-/// How long the figures are believed in a mode that does not ask for what it knows, unless this mount changed something since.
+/// The validity of the figures of `statfs` in a mode with leases, unless this mount has changed something since.
 const BELIEVED_FOR: Duration = Duration::from_secs(10);
 
 /// Requests a stream in the background. Returns whether that was possible.
 ///
 /// # Cost
-/// 1 round trip and as many bytes as the bounds say.
+/// 1 round trip, and as many bytes as the bounds allow.
 pub(super) fn stream(sender: &mut Sender<'_>, top: TreeNodeId, bounds: FindBounds) -> bool {
     let Ok(target) = sender.view.target(top, None) else { return false };
     sender.view.names.hold(top);
@@ -30,7 +30,7 @@ pub(super) fn stream(sender: &mut Sender<'_>, top: TreeNodeId, bounds: FindBound
     true
 }
 
-/// Asks for the contents of a small file that is listed in `dir`; tells which node it is, if that was possible.
+/// Requests the contents of a small file that is listed in `dir`. Returns its node if that was possible.
 pub(super) fn contents(
     sender: &mut Sender<'_>,
     dir: TreeNodeId,
@@ -53,8 +53,8 @@ pub(super) fn contents(
     Some(node)
 }
 
-/// Asks for the figures on behalf of a program that begins to walk: it is going to ask for them in the first directory that it comes
-/// to.
+/// Requests the figures of `statfs` for a program that begins to walk a tree: it will call `statfs` in the first
+/// directory.
 pub(super) fn figures(sender: &mut Sender<'_>) {
     let is_known = sender.view.figures.is_some_and(|(_, at)| are_usable(sender.view, at));
     if is_known || !sender.view.mount.config.mode.takes_leases() || coming_figures(sender.requests).is_some()
@@ -66,13 +66,13 @@ pub(super) fn figures(sender: &mut Sender<'_>) {
     }
 }
 
-/// The request in progress for the figures.
+/// Returns the request in progress for the figures of `statfs`.
 pub(crate) fn coming_figures(requests: &Requests) -> Option<Tag> {
     requests.find(|pending| matches!(pending, Pending::Statfs(Figures(None))))
 }
 
-/// Whether figures as of that time may be used. Programs that walk a tree ask in each directory what kind of file system it is, and nothing is
-/// leased of it.
+/// Whether `statfs` figures of that time may be used. They are not leased, and programs that walk a tree call `statfs`
+/// in each directory to learn the kind of file system.
 pub(crate) fn are_usable(view: &View, at: Time) -> bool {
     let is_recent = view.mount.config.mode.takes_leases() && view.mount.now < at + BELIEVED_FOR;
     let is_changed = view.names.is_changed_since(at) || view.files.unacknowledged() > 0;

@@ -9,19 +9,20 @@ use crate::view::prefetch::window::{SMALL_BYTES_MAX, WINDOW_BYTES_MIN};
 use wirefs_cache::{Fetch, Freshness, ROOT, TreeNodeId};
 use wirefs_op::DirEntry;
 
-/// Entries of a directory whose listing is not known, at most.
+/// The maximum number of entries to request from a directory whose listing is not known.
 const UNKNOWN_ENTRIES_MAX: u32 = 1024;
 
-/// Files asked for one by one for the sake of one that is opened, at most.
+/// The maximum number of single files that are requested after one open.
 const SINGLE_MAX: usize = 32;
 
-/// Entries of one listing that are looked at for that, at most; one takes about 0.5 us.
+/// The maximum number of entries of one listing that are searched for these files. Each takes about 0.5 us.
 const LOOKED_AT_MAX: usize = 512;
 
-/// Directories looked at for the sake of one file that is opened, at most.
+/// The maximum number of directories that are searched after one open.
 const DIRECTORIES_MAX: usize = 128;
 
-/// Of a directory of which a single file is opened, so many bytes are asked for at most where they are not asked for as a whole.
+/// The maximum number of bytes to request from a directory in which one file was opened, unless it is requested as a
+/// whole.
 const FIRST_BYTES_MAX: u64 = 128 * 1024;
 
 impl Sender<'_> {
@@ -33,7 +34,7 @@ impl Sender<'_> {
         }
     }
 
-    /// A file is opened for reading, whose contents were not known, or were fetched ahead: more of the kind may follow.
+    /// Notes that a file is opened for reading whose contents were unknown or prefetched. Similar files may follow.
     pub(crate) fn file_opened(&mut self, node: TreeNodeId) {
         let Some(stat) = self.view.names.node(node).map(|known| known.stat) else { return };
         if stat.size > u64::from(SMALL_BYTES_MAX)
@@ -163,8 +164,8 @@ impl Sender<'_> {
         is_asked
     }
 
-    /// Asks for the contents of a directory whose listing is not known yet, and for the listing with them. It is taken to be like
-    /// the one before; of a larger one the rest is asked for when it is known.
+    /// Requests the small files of a directory together with its listing, which is not known yet. The directory is
+    /// assumed to be as large as the previous one. If it is larger, the rest is requested once the listing is known.
     fn fetch_unknown(&mut self, dir: TreeNodeId, room: &mut u64) {
         let (pace, expected) = (self.view.pace(self.requests), self.view.prefetch.contents.whole_bytes);
         let may_ask =

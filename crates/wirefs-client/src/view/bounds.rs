@@ -4,7 +4,7 @@ use wirefs_cache::inactive_listings::INACTIVE_BYTES_MAX;
 use wirefs_cache::{DirectoryCache, Freshness, InactiveListings, NameTree, ROOT, TreeNodeId};
 use wirefs_op::{Stat, Time};
 
-/// Nodes known at once, beyond which the kernel is told to forget. One takes about 1 KiB with its names.
+/// The maximum number of nodes. Beyond it, the kernel is asked to release some. One takes about 1 KiB with its names.
 pub(crate) const NODES_MAX: usize = 65_536;
 
 /// The share of the memory for nodes, in bytes a node.
@@ -19,16 +19,16 @@ pub(crate) const BYTES_PER_ENTRY: usize = 16 * 256;
 /// The share of the memory for absent names, in bytes a name: it takes about 100.
 pub(crate) const BYTES_PER_ABSENT: usize = 2 * 1024;
 
-/// The longest listing that is remembered has so many times as many entries.
+/// The longest cached listing may have this many times the allowed entries.
 pub(crate) const LONGEST_FACTOR: usize = 4;
 
-/// So many nodes and entries are known however little memory there is.
+/// The minimum bound on nodes, and on entries, however small the memory limit.
 pub(crate) const NAMES_MIN: usize = 1024;
 
-/// Packed listings have this part of the memory: one in so many.
+/// Packed listings may take one part in this many of the memory.
 pub(crate) const INACTIVE_PART: usize = 4;
 
-/// And so many bytes however little there is.
+/// The minimum bound on packed listings, in bytes.
 pub(crate) const INACTIVE_BYTES_MIN: usize = 256 * 1024;
 
 /// The bounds, and what was done for them.
@@ -37,13 +37,13 @@ pub(crate) struct Trim {
     pub(crate) nodes_max: usize,
     pub(crate) entries_max: usize,
     pub(crate) next: Time,
-    /// Before that, listings are not looked at again, unless they are far too many.
+    /// Listings are not checked again before this time, unless there are far too many.
     pub(crate) next_listing: Time,
-    /// Before that, they are not even then: few of them could be packed.
+    /// Listings are not checked at all before this time, since few of them could be packed.
     pub(crate) next_try: Time,
     /// The directory whose listing a call activated last.
     pub(crate) taken: Option<TreeNodeId>,
-    /// The last node that was to go.
+    /// The last node that the kernel was asked to release.
     pub(crate) last: TreeNodeId,
     /// Names, listings and contents, in bytes; counted at each input.
     pub(crate) counted: usize,
@@ -51,14 +51,14 @@ pub(crate) struct Trim {
     pub(crate) counted_then: usize,
     /// The memory of the process beside these, as of the last measurement.
     pub(crate) uncounted: usize,
-    /// Since when memory is short although contents are at their least.
+    /// Since when memory is short although contents are at their minimum.
     pub(crate) short_since: Option<Time>,
     /// When the next measurement is due, if nothing changes.
     pub(crate) next_measurement: Time,
 }
 
 impl Trim {
-    /// The bounds for a client that may use so many bytes.
+    /// The bounds for a client that may use this many bytes.
     pub(crate) fn within(bytes_max: usize) -> Trim {
         Trim {
             nodes_max: (bytes_max / BYTES_PER_NODE).clamp(NAMES_MIN, NODES_MAX),
@@ -77,14 +77,14 @@ impl Trim {
     }
 }
 
-/// Names for a client that may use so many bytes; those that are not there among them, a twentieth of that in bytes.
+/// The names of a client that may use this many bytes. Absent names may take a twentieth of them.
 pub(crate) fn names_within(bytes_max: usize, root: Stat, known: Freshness) -> NameTree {
     let mut names = NameTree::new(root, known);
     names.limit_negatives((bytes_max / BYTES_PER_ABSENT).max(NAMES_MIN));
     names
 }
 
-/// Listings for a client that may use so many bytes: one long listing may be over the bound until it is packed.
+/// The listings of a client that may use this many bytes. One long listing may exceed the bound until it is packed.
 pub(crate) fn directories_within(bytes_max: usize) -> DirectoryCache {
     DirectoryCache::with_limit(Trim::within(bytes_max).entries_max * LONGEST_FACTOR)
 }

@@ -9,15 +9,15 @@ use wirefs_cache::{CachePiece, TreeNodeId};
 /// The outcome of a read from the disk cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Loaded {
-    /// It was there and sound.
+    /// The piece, with a correct checksum.
     Data(Bytes),
-    /// It was not; other pieces of this version of the file may be.
+    /// The piece is not cached; other pieces of this version of the file may be.
     Missing,
-    /// Nothing of this version of the file is there.
+    /// No piece of this version of the file is cached.
     Nothing,
 }
 
-/// A call to be started again once a piece is here, or known not to be.
+/// A call to start again once a piece was loaded, or is known to be missing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Parked {
     Open(Joined),
@@ -34,7 +34,7 @@ pub(crate) struct Awaited {
     pub(crate) epoch: u32,
 }
 
-/// A piece that was asked for.
+/// The calls and reads that wait for a requested piece.
 #[derive(Debug, Default)]
 pub(crate) struct Loading {
     pub(crate) awaited: Vec<Awaited>,
@@ -45,33 +45,33 @@ pub(crate) struct Loading {
 #[derive(Debug)]
 pub(crate) struct Pieces {
     pub(crate) version: u64,
-    /// Some are there.
+    /// Whether any piece is cached.
     pub(crate) any: bool,
-    /// Where those begin that are not.
+    /// The offsets of pieces that are not cached.
     pub(crate) missing: BTreeSet<u64>,
 }
 
-/// The store, as far as it was asked.
+/// The known contents of the disk cache.
 #[derive(Debug, Default)]
 pub(crate) struct Stored {
     pub(crate) is_on: bool,
     pub(crate) loading: BTreeMap<CachePiece, Loading>,
-    /// INVARIANT: of nodes that are there.
+    /// INVARIANT: all nodes exist.
     pub(crate) known: BTreeMap<TreeNodeId, Pieces>,
 }
 
 impl Stored {
-    /// The node is gone.
+    /// Notes that a node was forgotten.
     pub(crate) fn node_forgotten(&mut self, node: TreeNodeId) {
         self.known.remove(&node);
     }
 
-    /// Whether pieces were asked for that have not come.
+    /// Whether requested pieces have not arrived yet.
     pub(crate) fn is_loading(&self) -> bool {
         !self.loading.is_empty()
     }
 
-    /// Whether it is known that a piece is not there.
+    /// Whether a piece is known to be missing.
     pub(crate) fn lacks(&self, node: TreeNodeId, piece: &CachePiece) -> bool {
         self.known.get(&node).is_some_and(|pieces| {
             pieces.version == piece.version && (!pieces.any || pieces.missing.contains(&piece.offset))

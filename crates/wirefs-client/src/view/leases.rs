@@ -15,13 +15,13 @@ pub(crate) struct Leases {
     pub(crate) watch: Watch,
     /// Requests up to this time grant no lease any more.
     pub(crate) since: Time,
-    /// Something was leased since then.
+    /// Whether anything was leased since then.
     pub(crate) holds_any: bool,
-    /// Recalls that were answered.
+    /// The number of answered recalls.
     pub(crate) recalls: u64,
-    /// Recalls that are answered once an fd of the file is here.
+    /// Recalls that are answered once an fd of the file has arrived.
     pub(crate) acquiring: BTreeMap<TreeNodeId, Vec<Serial>>,
-    /// Recalls that wait for fds: how many each.
+    /// Recalls that wait for fds, each with their number.
     pub(crate) waiting: BTreeMap<Serial, (PendingRecall, usize)>,
 }
 
@@ -43,7 +43,7 @@ impl Leases {
         }
     }
 
-    /// Whether the server promises anything at all.
+    /// Whether the server grants leases.
     pub(crate) fn are_agreed(&self) -> bool {
         self.holder.is_some()
     }
@@ -56,12 +56,12 @@ impl Leases {
         self.holder.as_mut()
     }
 
-    /// Whether the server is known to keep its promises.
+    /// Whether granted leases are valid at this time.
     pub(crate) fn are_valid(&self, now: Time) -> bool {
         self.holder.as_ref().is_some_and(|holder| holder.is_valid(now))
     }
 
-    /// A request is being sent.
+    /// Notes that a request is being sent.
     pub(crate) fn asked(&mut self, now: Time) {
         if let Some(holder) = &mut self.holder {
             holder.request_sent(now);

@@ -4,7 +4,7 @@ use crate::view::unconfirmed::Ahead;
 use std::collections::{BTreeMap, VecDeque};
 use wirefs_op::{FileId, Kind, Stat, Timestamp};
 
-/// Objects of which something is shown that the server would tell otherwise, at most.
+/// The maximum number of objects that are shown with other attributes than the server's.
 pub(crate) const SHOWN_MAX: usize = 128 * 1024;
 
 /// Attributes that are shown instead of the server's, so that they do not change for programs that saw the object before the server
@@ -16,12 +16,12 @@ pub(crate) struct ShownAs {
     pub(crate) mtime: (Timestamp, Timestamp),
     pub(crate) ctime: (Timestamp, Timestamp),
     pub(crate) blocks: (u64, u64),
-    /// A directory's, which each file system counts in its own way.
+    /// The size of a directory, which each file system counts in its own way.
     pub(crate) size: (u64, u64),
 }
 
 impl ShownAs {
-    /// The server says `real`, and this is shown for it.
+    /// Shows `shown` in place of the server's attributes `real`.
     pub(crate) fn of(ino: u64, real: &Stat, shown: &Stat) -> ShownAs {
         ShownAs {
             ino,
@@ -42,7 +42,7 @@ pub(crate) fn shown<T: PartialEq>((real, shown): (T, T), is: T) -> T {
 #[derive(Debug, Default)]
 pub(crate) struct Shown {
     pub(crate) shown_as: BTreeMap<FileId, ShownAs>,
-    /// The inode numbers that they are shown by.
+    /// The objects by the inode numbers that are shown.
     pub(crate) inos: BTreeMap<u64, FileId>,
     /// Oldest first.
     pub(crate) order: VecDeque<FileId>,
@@ -64,7 +64,7 @@ impl Shown {
         }
     }
 
-    /// The object is no longer shown as another one than it is.
+    /// Shows an object with the server's attributes again.
     pub(crate) fn forget(&mut self, id: FileId) {
         if let Some(shown_as) = self.shown_as.remove(&id)
             && self.inos.get(&shown_as.ino) == Some(&id)
@@ -74,7 +74,8 @@ impl Shown {
     }
 }
 
-/// An inode number for an object whose own one another object is shown by: outside the numbers that file systems use.
+/// An inode number for an object whose own number is shown for another object. It is outside the range that file
+/// systems use.
 pub(crate) fn other_ino(id: FileId) -> u64 {
     ino_of(id) ^ (1 << 61) ^ (u64::from(id.generation) << 28)
 }

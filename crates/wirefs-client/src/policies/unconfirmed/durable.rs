@@ -8,7 +8,8 @@ use wirefs_op::Kind;
 use wirefs_op::message::version::BootId;
 
 impl View {
-    /// The server's disk has all changes below a number; `boot` is the server's then, `None` where it failed.
+    /// Takes in that the server's disk has all changes below a number. `boot` is the server's boot id at that time;
+    /// `None` if the sync failed.
     pub(crate) fn are_durable(
         &mut self,
         requests: &Requests,
@@ -24,7 +25,7 @@ impl View {
         }
     }
 
-    /// The contents of a file were brought to the server's disk, behind all changes below a number.
+    /// Notes that a file's contents were synced, after all changes below a number.
     pub(crate) fn note_synced(&mut self, outputs: &mut Outputs, node: TreeNodeId, below: u64) {
         let file = self.names.node(node).map(|known| known.stat);
         let file = file.filter(|stat| stat.kind == Kind::File && stat.id.provisional_number().is_none());
@@ -33,7 +34,7 @@ impl View {
         }
     }
 
-    /// The whole file system was brought to the server's disk, behind all changes below a number.
+    /// Takes in that the server's whole file system was synced, after all changes below a number.
     pub(crate) fn forget_below(&mut self, requests: &Requests, outputs: &mut Outputs, below: u64) {
         // Nothing that would have to be asked for was issued since.
         if below >= requests.next_number() {

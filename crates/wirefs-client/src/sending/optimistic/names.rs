@@ -41,7 +41,7 @@ fn entry(view: &View, dir: TreeNodeId, name: &[u8]) -> Option<(Stat, Option<Tree
     }
 }
 
-/// The directory after a name in it changed, with so many subdirectories more or less.
+/// The attributes of a directory after a name in it changed; `subdirectories`: the change of their number.
 fn after(view: &View, dir: &Stat, subdirectories: i32) -> Stat {
     let now = view.time_after(dir.ctime);
     // Some file systems count subdirectories as links and some do not.
@@ -215,7 +215,7 @@ pub(super) fn rename(view: &View, [from, to]: [(TreeNodeId, Vec<u8>); 2], flags:
     Some(Outcome { reply: Reply::Rename(reply), nodes, names: vec![from, to], besides, inodes: 0 })
 }
 
-/// Whether all of them are on one file system: what is made is on its directory's.
+/// Whether all objects are on one file system. New objects are on the file system of their directory.
 fn one_file_system(stats: &[&Stat]) -> bool {
     let mut known =
         stats.iter().map(|stat| stat.id).filter(|id| id.provisional_number().is_none()).map(|id| id.fs);

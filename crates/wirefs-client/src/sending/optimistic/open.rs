@@ -7,7 +7,8 @@ use wirefs_op::message::put::{PutMode, Rput, Tput};
 use wirefs_op::message::target::NOFD;
 use wirefs_op::{Kind, Reply, Stat};
 
-/// The server opens what its user may open, but for a program that runs there: one that could be is asked for.
+/// Returns the outcome if the server is certain to open the file: its user may write to it, and no program can be
+/// executing it (`ETXTBSY`), since nobody may.
 pub(super) fn to_write(view: &View, put: &Tput, node: TreeNodeId) -> Option<Outcome> {
     let is_usual =
         !view.mount.config.mode.validates_at_open() && !view.mount.config.mode.fetch.has_private_copies();

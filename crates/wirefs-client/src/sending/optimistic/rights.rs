@@ -9,18 +9,18 @@ pub(super) fn owns(server: &Attachment, stat: &Stat) -> bool {
     server.uid == 0 || stat.uid == server.uid
 }
 
-/// Whether the server's user has these rights, as the bits of the owner's, on the object.
+/// Whether the server's user has these rights on the object, given as the owner's bits.
 pub(super) fn may(server: &Attachment, stat: &Stat, bits: u32) -> bool {
     // ACLs are extended attributes; they do not bind root.
     server.uid == 0 || stat.without_xattrs && stat.uid == server.uid && stat.mode & bits == bits
 }
 
-/// Whether names may be made, moved and removed in this directory. Its owner may do so where it is sticky, too.
+/// Whether names may be created, moved and removed in this directory. Its owner may do so even if it is sticky.
 pub(super) fn may_change_names(server: &Attachment, dir: &Stat) -> bool {
     dir.kind == Kind::Directory && may(server, dir, 0o300)
 }
 
-/// Whether something may be made in this directory on behalf of `cred`, and its mode be foretold.
+/// Whether an object may be created in this directory on behalf of `cred`, with a predictable mode.
 pub(super) fn may_make(server: &Attachment, dir: &Stat, cred: &Cred) -> bool {
     // A default ACL would decide about the mode.
     let is_plain = dir.without_xattrs && may_change_names(server, dir);

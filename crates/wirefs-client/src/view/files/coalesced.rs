@@ -43,7 +43,7 @@ impl Coalesced {
         self.stretches.is_empty()
     }
 
-    /// Takes in what was written; tells whether that is enough, at `enough` bytes.
+    /// Adds written data. Returns whether there are at least `enough` bytes to send.
     pub(super) fn add(&mut self, written: Stretch, enough: u32) -> bool {
         self.bytes += written.data.len();
         match self.stretches.last_mut() {
@@ -60,12 +60,12 @@ impl Coalesced {
         self.bytes
     }
 
-    /// The file reaches so far once it is sent.
+    /// The end of the coalesced data in the file.
     pub(super) fn reaches(&self) -> u64 {
         self.stretches.iter().map(Stretch::end).max().unwrap_or_default()
     }
 
-    /// Hands it over to be sent.
+    /// Removes and returns the data, to be sent.
     pub(super) fn take(&mut self) -> Vec<Stretch> {
         self.bytes = 0;
         std::mem::take(&mut self.stretches)

@@ -8,17 +8,16 @@ use std::collections::{BTreeSet, VecDeque};
 use wirefs_cache::{CachedRanges, TreeNodeId};
 use wirefs_op::Stat;
 
-/// Notes of contents that are remembered, at most. So many pieces of whatever size are remembered: small ones take more room
-/// than their bytes.
+/// The maximum number of cached pieces, since a small piece takes more memory than its bytes.
 const NOTES_MAX: usize = 65_536;
-/// Contents that are remembered whatever names and listings take, in bytes, if so much is allowed at all.
+/// The bytes of contents that stay cached regardless of names and listings, if the limit allows that many.
 const LEAST_BYTES: usize = 1024 * 1024;
 
-/// A hole that is remembered, in bytes at most: it takes as much room as data.
+/// The maximum size of a cached hole, in bytes. It counts as much as data.
 const HOLE_BYTES_MAX: u64 = 1024 * 1024;
 static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 
-/// How much is remembered, and in which order it is to be forgotten.
+/// The cached ranges, in the order of their eviction, and their limits.
 #[derive(Debug)]
 pub(super) struct Remembered {
     /// Cached ranges, oldest first: node, start, end.
@@ -42,7 +41,8 @@ impl Files {
         self.remembered.bytes
     }
 
-    /// Keeps aside what a file of this size holds that was just opened; false where that is not all here, or too much.
+    /// Keeps the contents of a file of this size that was just opened. Returns false if they are incomplete in the
+    /// cache, or too large.
     pub(crate) fn keep_as_opened(&mut self, handle: Handle, size: u64) -> bool {
         let Some(contents) = self.open.get(handle).and_then(|open| self.contents.get(&open.node())) else {
             return false;
@@ -51,7 +51,7 @@ impl Files {
         is_whole && self.open.keep(handle, contents.ranges.clone(), size, self.remembered.bytes_max / 2)
     }
 
-    /// How many bytes may be read ahead without pushing each other out.
+    /// How many bytes may be read ahead without evicting each other.
     pub(crate) fn read_ahead_bytes_max(&self) -> u64 {
         self.remembered.room as u64 / 2
     }
@@ -65,7 +65,7 @@ impl Files {
         }
     }
 
-    /// Forgets a part of a file's contents, which is as good as ever.
+    /// Evicts a part of a file's contents, which stays valid.
     pub(crate) fn forget_part(&mut self, node: TreeNodeId, from: u64, to: u64) {
         self.change_ranges(node, |ranges| ranges.remove(from, to));
     }
@@ -91,7 +91,7 @@ impl Files {
         self.shrink();
     }
 
-    /// Remembers that nothing is between the end of a file and what was put behind it: that reads as zeros.
+    /// Caches zeros for the hole between the former end of a file and data written after it.
     pub(crate) fn remember_hole(&mut self, node: TreeNodeId, from: u64, to: u64) {
         if to.saturating_sub(from) > HOLE_BYTES_MAX {
             return;

@@ -6,9 +6,9 @@ use bytes::Bytes;
 /// One change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// This was written there.
+    /// Data was written at this offset.
     Data(u64, Bytes),
-    /// It was cut or extended to this size.
+    /// The file was truncated or extended to this size.
     Size(u64),
 }
 
@@ -21,13 +21,13 @@ impl Change {
     }
 }
 
-/// Those of one file since the last commit, in order.
+/// The changes of one file since the last commit, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Uncommitted {
     /// Each with the number of its request.
     changes: Vec<(u64, Change)>,
     bytes: usize,
-    /// Something is missing, so that sending them again would not do.
+    /// A change is missing, so sending the others again would not suffice.
     is_incomplete: bool,
 }
 
@@ -45,19 +45,19 @@ impl Uncommitted {
         }
     }
 
-    /// Something was changed that cannot be kept.
+    /// Notes a change that cannot be kept.
     pub(crate) fn lose(&mut self) {
         *self = Uncommitted { is_incomplete: true, ..Uncommitted::default() };
     }
 
-    /// The server's disk has what was sent before this request, all of which was answered.
+    /// Drops the changes sent before this request, since they are on the server's disk.
     pub(crate) fn committed(&mut self, order: u64) {
         self.is_incomplete = false;
         self.changes.retain(|(before, _)| *before > order);
         self.bytes = self.changes.iter().map(|(_, change)| change.bytes()).sum();
     }
 
-    /// All of them, to be sent again; none when something is missing.
+    /// Takes all changes, to be sent again; `None` if one is missing.
     pub(crate) fn take(&mut self) -> Option<Vec<Change>> {
         let changes = std::mem::take(self);
         (!changes.is_incomplete).then(|| changes.changes.into_iter().map(|(_, change)| change).collect())
