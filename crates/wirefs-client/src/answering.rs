@@ -31,7 +31,8 @@ impl Answerer<'_> {
         self.answer(id, Answer::Fail(errno));
     }
 
-    /// Answers; where set-id bits of `node` may have fallen, once the kernel has forgotten the mode that it knew.
+    /// Answers a call. If the change may have cleared set-id bits of `node`, the kernel drops the mode that it has
+    /// cached first.
     pub(crate) fn answer_with_fallen(
         &mut self,
         id: CallId,

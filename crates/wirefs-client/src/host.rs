@@ -3,7 +3,7 @@
 /// `HOST_NAME_MAX` of Linux, in bytes.
 const BYTES_MAX: usize = 64;
 
-/// A host's name; a longer one than Linux allows loses its end.
+/// A host's name, truncated to the length that Linux allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostName {
     bytes: [u8; BYTES_MAX],
@@ -11,7 +11,7 @@ pub struct HostName {
 }
 
 impl HostName {
-    /// Takes the name as the system tells it.
+    /// Takes the name that the system reports.
     pub fn new(name: &[u8]) -> HostName {
         let mut bytes = [0; BYTES_MAX];
         let length = name.len().min(BYTES_MAX);

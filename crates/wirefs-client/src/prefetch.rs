@@ -50,8 +50,8 @@ impl Sender<'_> {
         }
     }
 
-    /// Several names of a directory were asked for singly. Whether its listing comes along with those below it: some of the names
-    /// were directories.
+    /// Handles several lookups in a directory without a listing. If some of the names were directories, requests a
+    /// stream of the listing and those below it. Returns whether one was, or had been, requested.
     pub(crate) fn streams_instead(&mut self, dir: TreeNodeId) -> bool {
         if !self.view.may_stream(self.requests) {
             return false;

@@ -38,11 +38,11 @@ pub struct AheadStatus {
     pub changes: u64,
     /// Requests that wait for them.
     pub held: usize,
-    /// The last changes that the server refused although their programs had been told that they were done.
+    /// The latest changes that the server rejected although their calls had returned success.
     pub late: Vec<LateError>,
     /// How many there were.
     pub late_count: u64,
-    /// Files whose locks the server has lent, so that they cost no round trip.
+    /// Files with delegated locks, which cost no round trip.
     pub lent: usize,
     /// Locks and releases that were answered from these.
     pub locks: u64,
@@ -59,15 +59,15 @@ pub struct Snapshot {
     pub losses: u64,
     /// Data connections in use beside the first one.
     pub data_connections: usize,
-    /// The least round trip of late.
+    /// The minimum recent round-trip time.
     pub rtt: Option<Duration>,
-    /// The greatest rate of late, in bytes per second, in and out.
+    /// The maximum recent rates, in bytes per second, in and out.
     pub rates: (Option<u64>, Option<u64>),
     /// Requests in progress, by kind.
     pub in_flight: BTreeMap<&'static str, u64>,
     /// Those of them without any reply for 8 s, by kind.
     pub late: BTreeMap<&'static str, u64>,
-    /// Waits that ended since the server was connected and did not reply.
+    /// Waits that ended because the connected server did not reply.
     pub timed_out: u64,
     /// Calls that wait for an answer.
     pub calls_waiting: usize,

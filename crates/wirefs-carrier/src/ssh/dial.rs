@@ -36,8 +36,8 @@ const SFTP_ONLY: &str = "allows sftp connections only";
 /// The time for the child to end after the end of its output.
 pub(super) const EXIT_TIME: Duration = Duration::from_secs(5);
 
-/// Dials through ssh. [`Dial::dial`] lets ssh ask for passwords on the terminal. [`Dial::dial_again`] lets ssh ask a user
-/// who waits for that in [`Dial::prompts`], else nobody.
+/// Dials through ssh. [`Dial::dial`] lets ssh ask for passwords on the terminal. [`Dial::dial_again`] lets ssh ask only
+/// a user who waits for questions in [`Dial::prompts`].
 #[derive(Clone, Debug)]
 pub struct SshDial {
     login: Login,

@@ -177,7 +177,8 @@ pub(crate) fn failed(answerer: &mut Answerer<'_>, committing: Committing, errno:
     }
 }
 
-/// The commit is done and all writes are answered: only an error of one of them is left to tell, to a caller that still waits.
+/// Ends an `fsync` once the commit and all writes are answered: reports an error of the writes, if the caller still
+/// waits.
 pub(crate) fn drained(answerer: &mut Answerer<'_>, call: CallId, handle: Handle) -> Result<(), Errno> {
     if !answerer.calls.is_waiting(call) {
         return Ok(());

@@ -25,7 +25,7 @@ use wirefs_op::message::rename::{NOREPLACE, Rrename, Trename};
 use wirefs_op::message::target::{NOFD, Target};
 use wirefs_op::{Errno, Kind, Request, Stat, Time, Timestamp};
 
-/// A new file was made as `temporary` in `dir` and has changed places with what was called `name` there.
+/// Settles the replaced file, after a new file `temporary` in `dir` has changed places with the former `name`.
 ///
 /// # Cost
 /// 2 requests.

@@ -21,13 +21,14 @@ use wirefs_op::{DirEntry, Errno, Request, Stat, Tag, Time};
 
 /// Names that were asked for singly in one directory before its listing is fetched.
 const MISSES_BEFORE_LISTING: u32 = 2;
-/// A listing fetched for the sake of lookups is at most this long, in bytes.
+/// The maximum size of a listing that is fetched for lookups, in bytes.
 const UNASKED_BYTES_MAX: u32 = 256 * 1024;
-/// A listing is at most this long, in bytes: about two million entries, which take a third of that as long as the directory is open.
+/// The maximum size of a listing, in bytes: about two million entries. They take a third of that while the directory is
+/// open.
 const LISTING_BYTES_MAX: u32 = 256 * 1024 * 1024;
-/// A listing that is renewed is at most this long, in bytes.
+/// The maximum size of a renewed listing, in bytes.
 const RENEWED_BYTES_MAX: u32 = 64 * 1024;
-/// A listing is renewed before it is too old when it has so many entries at most: about 32 KiB.
+/// The maximum number of entries of a listing that is renewed before it expires: about 32 KiB.
 const RENEWED_ENTRIES_MAX: usize = 256;
 /// Counts a lookup that missed the cache. From the second miss on, the client fetches the directory's listing.
 pub(crate) fn note_miss(sender: &mut Sender<'_>, dir: TreeNodeId) {
@@ -368,7 +369,7 @@ pub(crate) fn read(
     Ok(())
 }
 
-/// A readdir goes on where an earlier one ended.
+/// Handles a readdir that continues where an earlier one ended.
 pub(crate) fn go_on(client: &mut Client, handle: Handle, wanted: WaitingReaddir) {
     if let Some(open) = client.view.files.directory_mut(handle) {
         open.waiting.push(wanted);

@@ -131,7 +131,7 @@ fn make(sender: &mut Sender<'_>, number: u64) {
     send(sender, number, PublishStep::Make, Request::Put(request));
 }
 
-/// The new file is there, with its first data.
+/// Writes the rest of the copy, after the new file was created with its first data.
 fn fill(sender: &mut Sender<'_>, number: u64, made: &Rput) {
     let Some(publication) = sender.view.files.copies.publications.under_way.get(&number) else { return };
     let Some((parent, temporary)) = publication.temporary.clone() else { return };

@@ -42,8 +42,9 @@ impl View {
         self.leases.watch() != Watch::None && (is_lock_name(name) || is_contended)
     }
 
-    /// The server has carried out a request. After a lock by a name, changes that others made before they released it must be visible. Where names are
-    /// leased the server has recalled that; within a window it is asked for again.
+    /// Notes that the server has executed a request. If the request took a lock by creating a name, changes that others
+    /// made before they released that lock must be visible now. In modes with leases, the server has recalled the
+    /// changed data. In modes with a window, cached data is requested again.
     pub(crate) fn note_acquired(&mut self, request: &Request) {
         if exclusive_name(request).is_some_and(is_lock_name) {
             self.exclusive.acquired = Some(self.mount.now);

@@ -145,7 +145,7 @@ impl View {
         true
     }
 
-    /// Drops what was fetched ahead and is too much, or too old.
+    /// Drops unused prefetched data that exceeds the bounds, or is too old.
     pub(crate) fn drop_unused(&mut self) {
         let (bytes_max, most) = (self.ahead_bytes_max(), self.unused_max());
         for _ in 0..DROPPED_AT_ONCE {

@@ -170,8 +170,8 @@ impl View {
         self.note_seen(outputs, at);
     }
 
-    /// Notes the end of an exclusive session's connection. The server would have reported changes by others until now, so all changes until
-    /// now are this client's, also those whose reply is lost.
+    /// Notes the end of an exclusive session's connection. Until now the server would have reported any change by
+    /// others. So all changes up to this time are this client's, including those whose reply is lost.
     pub(crate) fn note_unanswered(&mut self, outputs: &mut Outputs) {
         let now = match self.exclusive.unconfirmed.server_clock {
             Some((at, asked)) => at.after(self.mount.now.since(asked)),

@@ -104,7 +104,7 @@ impl Sender<'_> {
         self.view.prefetch.contents.exhausted = (room == before).then_some(dir);
     }
 
-    /// Asks for contents of a directory's files, those behind `name` first.
+    /// Requests contents of a directory's files, beginning with those after `name`.
     fn fetch_contents(&mut self, dir: TreeNodeId, name: Option<&[u8]>, room: &mut u64) {
         let pace = self.view.pace(self.requests);
         if self.view.prefetch.contents.coming.contains_key(&dir) {
@@ -151,7 +151,8 @@ impl Sender<'_> {
         asked.is_some()
     }
 
-    /// Asks for a directory's listing with contents, `expected` bytes of them. Tells whether that was possible.
+    /// Requests a directory's listing with contents, of which `expected` bytes are expected. Returns whether that was
+    /// possible.
     fn fetch_whole(&mut self, dir: TreeNodeId, entries: u32, bytes_max: u64, expected: u64) -> bool {
         let bytes = u32::try_from(bytes_max).unwrap_or(u32::MAX);
         let is_asked =

@@ -15,8 +15,8 @@ fn as_bulk(request: &Request) -> Option<&Tget> {
 }
 
 impl Outstanding {
-    /// Whether its first reply comes as soon as the wire allows, so that the time to it may be the round trip's: the
-    /// least of many is.
+    /// Whether the server sends the first reply at once. The minimum time to such a reply, over many requests, is the
+    /// round-trip time.
     pub(crate) fn is_prompt(&self) -> bool {
         match &self.request {
             Request::Ping(_) | Request::Statfs(_) => true,

@@ -8,9 +8,10 @@ use crate::output::{Lane, Output, Outputs};
 use wirefs_metrics::Cause;
 use wirefs_op::{FileId, Frame, Time};
 
-/// Unacknowledged bytes that writers may leave behind before the network path is measured, and at least.
+/// The minimum bound on unacknowledged bytes of writers that have gone on; also the bound before the network path is
+/// measured.
 const BEHIND_BYTES_MIN: u64 = 4 * 1024 * 1024;
-/// Unacknowledged bytes that writers may leave behind at most.
+/// The maximum bound on unacknowledged bytes of writers that have gone on.
 const BEHIND_BYTES_MAX: u64 = 48 * 1024 * 1024;
 
 impl Requests {

@@ -16,7 +16,7 @@ use wirefs_op::message::put::{PutMode, Rput, Tput};
 use wirefs_op::message::target::NOFD;
 use wirefs_op::{Kind, Reply, Request, SetStat, SetTime, Stat, TreePath};
 
-/// The version of what the server does not have yet: no object's there has it.
+/// The version of an object that the server does not have yet. No object at the server has this version.
 const MADE: u64 = 1 << 63;
 
 /// The certain outcome of a change.
@@ -92,7 +92,8 @@ fn issue(sender: &mut Sender<'_>, request: Request, pending: Pending, outcome: O
     sender.outputs.leave(Step::TakeOptimisticReply(Box::new(reply)));
 }
 
-/// The request as it is sent: if the outcome is another one after all, it must fail rather than do something else.
+/// Returns the request to send. It is stricter than the program's: if the outcome is not the expected one, it must fail
+/// and change nothing.
 fn as_sent(request: Request) -> Request {
     match request {
         Request::Put(put) if put.mode.has(PutMode::CREATE) => {

@@ -73,7 +73,7 @@ impl Leases {
         self.since
     }
 
-    /// Something is leased that no reply told of.
+    /// Notes that data is leased without a reply that said so.
     pub(crate) fn hold_some(&mut self) {
         self.holds_any = true;
     }

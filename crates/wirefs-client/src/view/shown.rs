@@ -106,7 +106,7 @@ impl Ahead {
     }
 }
 
-/// The inode number that an object is shown by at first.
+/// The inode number that is shown for an object by default.
 pub(crate) fn ino_of(id: FileId) -> u64 {
     id.ino ^ (u64::from(id.fs) << 32).rotate_left(7)
 }

@@ -85,7 +85,8 @@ fn start_thread(connection: &Arc<Connection>) -> io::Result<()> {
 }
 
 impl Connection {
-    /// Writes the frames that are made while nobody else writes: replies are in the order in which they were made.
+    /// Creates and writes frames under the writer's lock, so replies are written in the order in which they were
+    /// created.
     fn write(&self, frames: impl FnOnce() -> Vec<Frame>) -> io::Result<()> {
         // INVARIANT: a frame is written whole, or the connection ends.
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);

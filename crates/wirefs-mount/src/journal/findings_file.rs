@@ -28,7 +28,8 @@ impl FindingsFile {
         self.file = self.begin(decision).inspect_err(|error| self.is_lost(error)).ok();
     }
 
-    /// Notes, before the server is told, that it may forget its replies to changes below a number.
+    /// Notes that the server may forget its replies to changes below a number. Called before that is sent to the
+    /// server.
     pub(super) fn answered(&mut self, below: u64) {
         let written = match &mut self.file {
             Some(file) => file.write_all(&Findings::answered(below)),

@@ -92,7 +92,7 @@ impl Opened {
     /// Sends what was written, and releases the locks that were taken through it.
     ///
     /// # Errors
-    /// Those of writes that nobody was told of yet.
+    /// Errors of writes that are not reported yet.
     pub(super) fn flush(&self, caller: Caller) -> Result<(), Errno> {
         let OpenKind::File(how) = &self.kind else { return Ok(()) };
         let owners = std::mem::take(&mut *self.owners());

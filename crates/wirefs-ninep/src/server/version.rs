@@ -57,7 +57,7 @@ impl NineConversation {
     /// Attaches to the root, or to a directory below it that `aname` names.
     ///
     /// # Errors
-    /// As a walk; `EINVAL` for an afid, which nobody was given.
+    /// As a walk; `EINVAL` for an afid, since this server gives out none.
     pub(super) fn attach(
         &self,
         fid: Fid,
@@ -83,7 +83,7 @@ impl NineConversation {
         Ok(Rmessage::Attach { qid })
     }
 
-    /// The number of a user: as told, or as the name spells it.
+    /// Returns the number of a user: the given one, or the name if that is a number.
     fn user(&self, uname: &NineString, uid: Tail) -> u32 {
         let spelled = || std::str::from_utf8(&uname.0).ok()?.parse().ok();
         uid.0.filter(|uid| *uid != u32::MAX).or_else(spelled).unwrap_or(self.users.uid)

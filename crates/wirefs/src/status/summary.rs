@@ -81,7 +81,7 @@ fn limits(limits: &Limits) -> String {
     if set.is_empty() { String::new() } else { format!("; limited to {}", set.join(", ")) }
 }
 
-/// Returns how much of what programs asked for this machine answered.
+/// Returns the share of programs' requests that this machine answered.
 fn answered(report: &Report) -> String {
     let part = |hits: u64, misses: u64| (hits * 100).checked_div(hits + misses);
     let cache = &report.cache;

@@ -65,14 +65,14 @@ impl View {
         window.saturating_sub(self.prefetch.contents.coming_bytes + unused)
     }
 
-    /// Whether it is a small file of which no contents are known.
+    /// Whether the entry is a small file, or a symbolic link, whose contents are not completely known.
     pub(crate) fn is_missing(&self, entry: &DirEntry) -> bool {
         matches!(entry.stat.kind, Kind::File | Kind::Symlink)
             && entry.stat.size <= u64::from(SMALL_BYTES_MAX)
             && !self.is_wholly_known(entry.stat.id)
     }
 
-    /// How many bytes a directory's small files have of which nothing is known, where they are to be asked for as a whole.
+    /// Returns the bytes in the directory's small files with unknown contents, if these should be requested together.
     pub(crate) fn missing_whole(&self, listing: &[DirEntry]) -> Option<u64> {
         if listing.len() > WHOLE_ENTRIES_MAX {
             return None;

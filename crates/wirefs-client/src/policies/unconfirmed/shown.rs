@@ -25,12 +25,12 @@ impl View {
         self.exclusive.unconfirmed.shown.shown_as.iter().map(|(id, shown_as)| (shown_as.ino, *id)).collect()
     }
 
-    /// The object that the node stands for has this number at the server.
+    /// Sets the server's id and attributes of a node's object.
     pub(crate) fn identified(&mut self, node: TreeNodeId, stat: &Stat) {
         self.all_identified(&BTreeMap::from([(node, *stat)]));
     }
 
-    /// The same of several, whose new ids may be those that others of them had.
+    /// The same for several nodes. The new id of one may be the former id of another.
     pub(crate) fn all_identified(&mut self, nodes: &BTreeMap<TreeNodeId, Stat>) {
         let known = nodes.iter().filter_map(|(node, stat)| {
             let before = self.names.node(*node)?.stat;

@@ -14,7 +14,7 @@ use wirefs_op::{FileId, Kind, Reply, Stat};
 /// Hard links of one file past which the file system may have no more (ext4 has 65,000).
 const LINKS_MAX: u32 = 30_000;
 
-/// A directory all of whose names are known, and its attributes.
+/// Returns the attributes of a directory if they and all its names are known.
 fn directory(view: &View, dir: TreeNodeId) -> Option<Stat> {
     let known = view.names.node(dir).filter(|_| view.is_fresh(dir))?;
     view.directories.is_fresh(dir, &view.coherency()).then(|| view.exclusive.unconfirmed.shown(&known.stat))

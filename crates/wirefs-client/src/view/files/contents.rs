@@ -21,12 +21,12 @@ pub(crate) struct Reader {
     pub(crate) opens: Option<Opens>,
 }
 
-/// How far an open has come that waits for all of a file.
+/// The progress of an open that waits for a whole file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Opens {
-    /// It is fetched.
+    /// The file is being fetched.
     Fetching,
-    /// It is here, and asked about once more.
+    /// The file has arrived, and its version is checked once more.
     Confirming,
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct Contents {
     pub(crate) joined: BTreeMap<TreeNodeId, Vec<Joined>>,
     /// The last position of a program that reads one directory after the other, and its time.
     pub(crate) front: Option<(TreeNodeId, Time)>,
-    /// Behind this directory nothing was left to ask for.
+    /// After this directory there was nothing left to request.
     pub(crate) exhausted: Option<TreeNodeId>,
     /// Bytes in the small files of the last directory that was fetched as a whole: the next may have as much.
     pub(crate) whole_bytes: u64,

@@ -5,7 +5,7 @@
 //!
 //! | state of its readers | when the reading is ended |
 //! |---|---|
-//! | all have reached its end | the one that ended first, while there are more than [`DONE_MAX`] such readings, or they take more than [`Limits::done`] |
+//! | all have reached its end | the one that ended first, while there are more than [`DONE_MAX`] such readings, or all readings take more than [`Limits::done`] |
 //! | none has continued for [`SLOW`] | while all readings take more than [`Limits::slow`] |
 //! | some are in the middle | the one used longest ago, while all readings take more than [`Limits::all`], or there are more than [`READINGS_MAX`] |
 //!
@@ -29,16 +29,16 @@ const READINGS_MAX: usize = 16_384;
 pub(super) const DONE_MAX: usize = 1024;
 /// Readings without progress for this long are dropped when listings take much room.
 pub(super) const SLOW: Duration = Duration::from_secs(60);
-/// A directory with more readings than these gives up its own first.
+/// If a directory has more readings than this, a further one ends one of its own first.
 const FEW: usize = 16;
-/// Threads in the middle of a reading that are known singly, at most.
+/// The maximum number of threads in the middle of a reading that are recorded.
 const READERS_MAX: usize = 64;
 /// The entries `.` and `..`, which a listing does not have.
 pub(super) const DOTS: usize = 2;
 /// Memory of a reading beside its listing, in bytes.
 const READING_BYTES: usize = 512;
 
-/// How many bytes all readings may take.
+/// The memory of all readings, in bytes, above which those at their end, the slow ones too, and any are ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     done: usize,
@@ -80,9 +80,9 @@ struct Reading {
     handle: Handle,
     age: u64,
     used: Time,
-    /// Threads in its midst, and how often; 0: some that are not known.
+    /// The threads in the middle of the reading, each with the number of their passes; thread 0: unrecorded ones.
     readers: BTreeMap<u32, u32>,
-    /// Its last entry was told.
+    /// Whether the last entry was sent.
     is_told: bool,
     is_queued: bool,
 }
@@ -95,9 +95,9 @@ pub(super) struct Readings {
     of: BTreeSet<(TreeNodeId, Handle)>,
     readings: BTreeMap<Id, Reading>,
     by_use: BTreeSet<(Time, Id)>,
-    /// Those whose readers came to the end, in the order in which that was; some may have got others since.
+    /// The readings whose readers reached the end, in that order. Some may have got new readers since.
     done: VecDeque<Id>,
-    /// Entries that several listings may share, by where they are: how many do, and how many bytes that is.
+    /// Shared entries of listings, by address: the number of listings, and the bytes.
     plain: BTreeMap<usize, (usize, usize)>,
     bytes: usize,
     limits: Limits,
