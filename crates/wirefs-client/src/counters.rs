@@ -27,7 +27,7 @@ pub struct Counters {
     pub frames_in: u64,
     /// Names answered from memory.
     pub name_hits: u64,
-    /// Names that had to be asked for.
+    /// Names that had to be requested.
     pub name_misses: u64,
     /// Reads answered from memory.
     pub data_hits: u64,

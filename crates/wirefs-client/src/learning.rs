@@ -6,7 +6,7 @@ use wirefs_cache::{Freshness, TreeNodeId};
 use wirefs_op::{Stat, Time};
 
 impl Sender<'_> {
-    /// As [`Sender::learn`], of an object that was known when they were asked for.
+    /// As [`Sender::learn`], for an object that was known when its attributes were requested.
     pub(crate) fn refresh(&mut self, stat: &Stat, sent: Time) {
         let known = self.view.names.of_file(stat.id).and_then(|node| self.view.names.node(node));
         if known.is_some_and(|known| known.stat.kind == stat.kind) {

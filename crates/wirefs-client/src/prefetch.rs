@@ -15,20 +15,20 @@ use wirefs_cache::{ROOT, TreeNodeId};
 /// After a useless stream, no stream begins for this long.
 const REST: Duration = Duration::from_secs(10);
 
-/// A stream of all below one directory has so many bytes at most: about 25,000 entries.
+/// The maximum size of a stream of all listings below one directory, in bytes: about 25,000 entries.
 const SUBTREE_BYTES_MAX: u32 = 1024 * 1024;
 
-/// And so many entries.
+/// The maximum number of entries of such a stream.
 const SUBTREE_ENTRIES_MAX: u32 = 64 * 1024;
 
-/// Where a stream did not reach, so many directories are asked for ahead at first, and at most.
+/// The number of directories that are prefetched beyond the end of a stream: at first, and at most.
 const AHEAD: (usize, usize) = (8, 64);
 
-/// Each with so many bytes.
+/// The maximum number of bytes for each of them.
 const AHEAD_BYTES_MAX: u32 = 64 * 1024;
 
 impl Sender<'_> {
-    /// A directory of which nothing is known is asked for: to be listed, or for a name in it.
+    /// Handles a request for an unknown directory: for its listing, or for a name in it.
     pub(crate) fn directory_missed(&mut self, dir: TreeNodeId) {
         if dir == ROOT || !self.view.may_stream(self.requests) || self.view.is_coming(self.requests, dir) {
             return;
@@ -69,7 +69,8 @@ impl Sender<'_> {
         true
     }
 
-    /// Asks for all below `dir`; if that was done already and did not reach `missed`, for that one and the next.
+    /// Requests all listings below `dir`. If that was done before and did not include `missed`, requests `missed` and
+    /// the next directories.
     fn stream(&mut self, dir: TreeNodeId, missed: Option<TreeNodeId>) {
         let bounds = |bytes| FindBounds { depth: u16::MAX, entries: SUBTREE_ENTRIES_MAX, bytes, inline: 0 };
         let pace = self.view.pace(self.requests);

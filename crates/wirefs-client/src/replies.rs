@@ -152,7 +152,7 @@ fn note(sender: &mut Sender<'_>, pending: &Pending, request: &Request, reply: &R
     }
 }
 
-/// Whether the server says that it has done more than it was asked for.
+/// Whether a reply claims that the server has done more than was requested.
 fn has_done_too_much(request: &Request, reply: &Reply) -> bool {
     match (request, reply) {
         (Request::Put(asked), Reply::Put(put)) => u64::from(put.count) > asked.data.0.len() as u64,

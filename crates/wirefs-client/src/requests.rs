@@ -277,7 +277,7 @@ impl Requests {
     /// continuation is handed out; an operation that expects more replies puts it back.
     ///
     /// # Errors
-    /// There is no such request over this connection, or it did not ask for so much.
+    /// There is no such request over this connection, or the reply is longer than it allows.
     pub(crate) fn reply(
         &mut self,
         now: Time,

@@ -12,10 +12,10 @@ use wirefs_op::{Request, Time, TreePath};
 /// Validity of the figures of the server's room.
 const ROOM_FOR: Duration = Duration::from_secs(5);
 
-/// With so long nothing issued, the server's disk is asked for.
+/// If no change was issued for this long, the server is asked to sync.
 const DURABLE_IDLE: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// While changes go on, it is asked for so often.
+/// While changes continue, the server is asked to sync at this interval.
 const DURABLE_AFTER: std::time::Duration = std::time::Duration::from_secs(5);
 
 impl Client {

@@ -20,7 +20,7 @@ impl Client {
         self.view.files.note_read();
     }
 
-    /// Takes in a piece that [`Output::Load`] asked for.
+    /// Takes in a piece that [`Output::Load`] requested.
     pub fn loaded(&mut self, now: Time, piece: CachePiece, loaded: Loaded) {
         self.view.mount.now = now;
         self.requests.begin_input(self.view.mount.now, Cause::CacheDisk, None);

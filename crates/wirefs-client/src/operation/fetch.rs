@@ -22,7 +22,7 @@ const OPENING_BYTES_MAX: u64 = DATA_BYTES_MAX as u64;
 /// Bytes that the reply to an open brings at least, if the file has them. With the rest of the reply, they fit TCP's initial window
 /// (RFC 6928).
 const OPENING_BYTES_MIN: u64 = 8 * 1024;
-/// Beyond its round trip, an open waits for as many bytes as came in such a span of late.
+/// Beyond its round trip, an open waits for as many bytes as recently arrived in this time.
 const OPENING_SPAN: Duration = Duration::from_millis(5);
 /// The kernel's first request when a program reads a few bytes.
 const KERNEL_READ_BYTES: u64 = 16 * 1024;

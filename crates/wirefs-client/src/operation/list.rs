@@ -19,7 +19,7 @@ use wirefs_op::message::flush::Tflush;
 use wirefs_op::message::get::{GetMode, GotMode, Rget, Tget};
 use wirefs_op::{DirEntry, Errno, Request, Stat, Tag, Time};
 
-/// Names that were asked for singly in one directory before its listing is fetched.
+/// The number of lookups in one directory after which its listing is fetched.
 const MISSES_BEFORE_LISTING: u32 = 2;
 /// The maximum size of a listing that is fetched for lookups, in bytes.
 const UNASKED_BYTES_MAX: u32 = 256 * 1024;

@@ -234,7 +234,7 @@ pub(crate) fn failed(answerer: &mut Answerer<'_>, opening: Opening, errno: Errno
     }
 }
 
-/// The contents that were asked for ahead are here.
+/// Takes in prefetched contents.
 pub(crate) fn came_ahead(sender: &mut Sender<'_>, ahead: Prefetching, sent: Time, got: Rget, last: bool) {
     let (node, bytes) = (ahead.node, got.data.0.len() as u64);
     sender.view.prefetch.counted.bytes += bytes;

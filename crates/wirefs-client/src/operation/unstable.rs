@@ -12,7 +12,8 @@ use wirefs_op::message::target::Target;
 use wirefs_op::wire::Data;
 use wirefs_op::{Request, SetStat};
 
-/// Bytes that are kept, over all files, at most. Of what is more, a crash of the server's machine is told as an error.
+/// The maximum number of kept bytes, over all files. If more data is lost in a crash of the server's machine, an error
+/// is reported.
 const KEPT_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// With this many kept bytes, the files are synced in the background.
 const KEPT_BYTES_MANY: usize = KEPT_BYTES_MAX / 2;

@@ -16,24 +16,24 @@ use std::ops::Bound;
 use std::time::Duration;
 use wirefs_cache::{ROOT, TreeNodeId};
 
-/// How often the kernel is told to forget names, at most: it takes a while over it.
+/// The minimum time between two requests to the kernel to release names, since it takes a while over them.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Memory is short for so long before nodes give way for it.
+/// How long memory must be short before nodes are released for it.
 const SHORT_MAX: Duration = Duration::from_secs(1);
 /// The memory that a node takes with all tables, in bytes.
 const BYTES_OF_NODE: usize = 2 * 1024;
-/// Short memory leaves one in so many of the allowed nodes at least.
+/// If memory is short, at least one in this many of the allowed nodes stays.
 const NODES_LEAST_PART: usize = 4;
 
-/// The memory of the process is measured so many times while the cache fills from empty, at least.
+/// The minimum number of measurements of the process's memory while an empty cache fills.
 const MEASUREMENTS: usize = 128;
 
-/// Names that it is told to forget at once, at most.
+/// The maximum number of names that the kernel is asked to release at once.
 const NAMES_AT_ONCE: usize = 32_768;
 
 impl View {
-    /// So many directories, and so many files, may be known ahead and unused.
+    /// The maximum number of prefetched unused directories; the same number of files.
     pub(crate) fn unused_max(&self) -> usize {
         self.bounds.nodes_max / 2
     }
@@ -43,7 +43,7 @@ impl View {
         self.memory_beside(self.files.listing_bytes(|dir, listing| self.directories.is_current(dir, listing)))
     }
 
-    /// The same, at most. Asked for at each call, so nothing is walked for it.
+    /// An upper bound of the present memory use. Computed at each call, so it walks no list.
     fn memory_max(&self) -> MemoryStatus {
         self.memory_beside(
             self.files.listing_bytes_max(|dir, listing| self.directories.is_current(dir, listing)),
@@ -59,7 +59,8 @@ impl View {
         }
     }
 
-    /// Whether the memory of the process is to be measured: much has come or gone since the last time, or it is long ago.
+    /// Whether the memory of the process must be measured again: the counted bytes have changed much since the last
+    /// time, or that was long ago.
     pub(crate) fn is_measurement_due(&self) -> bool {
         let bounds = &self.bounds;
         self.mount.now >= bounds.next_measurement
@@ -82,7 +83,7 @@ impl View {
         self.files.stateless.bound(self.mount.now, |dir| names.node(dir).is_some());
     }
 
-    /// Lets go of what is beyond the bounds; contents make room for names.
+    /// Evicts what exceeds the bounds. Contents make room for names.
     pub(crate) fn keep_within_bounds(&mut self, calls: &CallsInProgress, outputs: &mut Outputs) {
         // Calls activate listings as fast as others become inactive. Listings that are about to be dropped do not wait.
         let far_too_many = self.bounds.entries_max * (LONGEST_FACTOR - 1);

@@ -19,7 +19,7 @@ impl View {
         requests.link.is_past(self.mount.now, self.mount.config.deadline)
     }
 
-    /// Whether a first reply over a data connection tells of no other version than the one that is known.
+    /// Whether a first reply over a data connection has the version that is known.
     pub(crate) fn is_no_news(&self, request: &Request, reply: &Reply) -> bool {
         let (Request::Get(get), Reply::Get(got)) = (request, reply) else { return false };
         let node = get.target.id.and_then(|id| self.names.of_file(id));

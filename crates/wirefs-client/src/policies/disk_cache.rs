@@ -70,7 +70,8 @@ impl View {
         self.disk_cache.loading.entry(piece).or_default()
     }
 
-    /// Looks for unknown contents, from `start` on, on disk first. Tells up to where; none when they are to be asked for.
+    /// Requests unknown contents from `start` on from the disk cache. Returns the end of the requested range; `None` if
+    /// the server must be asked.
     pub(crate) fn load_ahead(
         &mut self,
         outputs: &mut Outputs,

@@ -25,7 +25,7 @@ impl Outstanding {
         }
     }
 
-    /// Bytes of data that it asked for.
+    /// The requested bytes of data.
     pub(crate) fn asked_bytes(&self) -> u32 {
         match &self.request {
             Request::Get(get) => get.count,

@@ -30,7 +30,7 @@ pub struct PrefetchStatus {
     pub contents: Fate,
 }
 
-/// All that is fetched ahead.
+/// All prefetched data.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
     /// The server has no streams.
@@ -49,13 +49,13 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
-    /// The server is another one, as it were.
+    /// Notes a new connection, at which the tree may have changed.
     pub(crate) fn attached(&mut self) {
         self.is_refused = false;
         self.walks.clear();
     }
 
-    /// An earlier mount left what it knew: the top of the tree need not come along.
+    /// Notes that an earlier mount left its cached data, so the top of the tree need not be prefetched.
     pub(crate) fn remembers(&mut self) {
         self.has_memory = true;
     }

@@ -47,14 +47,15 @@ pub(crate) struct Ahead {
     pub(crate) durable: Durable,
     /// The journal has no room: it is begun anew once the server's disk has everything.
     pub(crate) awaits_room: bool,
-    /// The latest time of change that the server has told of what own changes did.
+    /// The latest change time that the server has reported for own changes.
     pub(crate) seen: Timestamp,
-    /// The server's clock: a time of change that it told, and when the change was asked for, which was not later.
+    /// The server's clock: a change time that it reported, and our time when that change was requested, which is not
+    /// later.
     pub(crate) server_clock: Option<(Timestamp, Time)>,
 }
 
 impl Ahead {
-    /// A change is issued: the server's disk will have to be asked for.
+    /// Notes an issued change, which makes a sync of the server's disk due.
     pub(crate) fn changes(&mut self) {
         self.durable.is_due = true;
     }

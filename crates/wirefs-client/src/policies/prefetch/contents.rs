@@ -15,7 +15,7 @@ use wirefs_op::{DirEntry, FileId, Kind, Time};
 /// Contents that are unused for this long leave the window, though not the memory.
 const LATE: Duration = Duration::from_secs(2);
 
-/// A directory with so many bytes in small files is asked for as a whole.
+/// A directory with at most this many bytes in small files is requested as a whole.
 const WHOLE_BYTES_MAX: u64 = 256 * 1024;
 
 /// The approximate size of an entry in a stream beside its contents, in bytes.
@@ -57,7 +57,7 @@ impl View {
         self.names.node(node).is_some_and(|known| self.is_wholly_known(known.stat.id))
     }
 
-    /// How many bytes more may be asked for.
+    /// How many more bytes may be requested.
     pub(crate) fn room(&mut self) -> u64 {
         let window = self.prefetch.contents.window.min(self.ahead_bytes_max());
         let late = Time(self.mount.now.0.saturating_sub(LATE.as_nanos() as u64));

@@ -59,17 +59,17 @@ pub(crate) struct Contents {
     pub(crate) ranges: CachedRanges,
     /// The `Stat::version` that the ranges are of, own acknowledged changes included.
     pub(super) version: Option<u64>,
-    /// As of when that is known to be the file's version, but for own changes since.
+    /// The time at which `version` was known to be the file's version, apart from own changes since.
     pub(crate) valid: Option<Freshness>,
-    /// Counts the times that something was forgotten: what was asked for before must not be taken in after.
+    /// Counts the invalidations. Data that was requested before one must not be taken in after it.
     pub(crate) epoch: u32,
     /// Own changes of the file, writes among them, sent and not answered.
     pub(crate) writes: u32,
     /// The cached attributes include the effects of these changes.
     pub(super) is_ahead: bool,
-    /// Where the writes among them end, and how many end there.
+    /// The ends of the writes among them, each with the number of writes that end there.
     pub(super) ends: BTreeMap<u64, u32>,
-    /// Where the last of them is expected to end, if it is an append.
+    /// The expected end of the last of them, if it is an append.
     pub(crate) appended: Option<u64>,
     /// Bytes in them.
     pub(crate) unacknowledged: u64,

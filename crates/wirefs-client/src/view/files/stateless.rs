@@ -130,7 +130,7 @@ pub(crate) struct StatelessListings {
 }
 
 impl StatelessListings {
-    /// For a client that may use so many bytes.
+    /// The listings of a client that may use this many bytes.
     pub(crate) fn within(bytes_max: usize) -> StatelessListings {
         let readings = Readings::within(bytes_max);
         StatelessListings { directories: BTreeMap::new(), readings, threads: BTreeMap::new(), told: 0 }

@@ -6,12 +6,12 @@ use std::time::Duration;
 use wirefs_cache::{CachedRanges, Coherency, Freshness, ReadAhead, TreeNodeId};
 use wirefs_op::Time;
 
-/// How long a file that was recalled is taken for one that others change.
+/// How long a recalled file is assumed to be changing.
 const MOVING_FOR: Duration = Duration::from_secs(5);
 
 impl Files {
-    /// Whether contents that came with this version belong to what is known of the file. While own changes are under
-    /// way nobody can tell.
+    /// Whether contents of this version belong to the known version of the file. Returns false while own changes are in
+    /// progress.
     pub(crate) fn is_of(&self, node: TreeNodeId, version: u64) -> bool {
         self.contents
             .get(&node)
@@ -94,8 +94,8 @@ impl Files {
         if is_recent && is_same { PageCache::Keep } else { PageCache::Drop }
     }
 
-    /// The kernel is told to forget the file. It does that behind what is in transit to it: pages that wait for an answer are
-    /// locked, and waited for.
+    /// Notes that the kernel is asked to drop the file's pages. It does so after the answers in transit: it locks pages
+    /// that wait for an answer, and the invalidation waits for them.
     pub(crate) fn kernel_emptied(&mut self, node: TreeNodeId, now: Time) {
         if let Some(contents) = self.contents.get_mut(&node) {
             contents.kernel_is_empty = true;
@@ -103,15 +103,15 @@ impl Files {
         }
     }
 
-    /// Whether the kernel's pages are of little use: somebody appends here, so that it guesses where the file ends, or others have
-    /// changed the file a moment ago and may do so again. A read through pages ends where the kernel takes the end of the file to be,
-    /// and it drops an answer that tells it better while it is told to forget.
+    /// Whether the kernel should not cache the file: a local program appends to it, so the kernel does not know its
+    /// end, or others have just changed it and may do so again. A read through pages stops at the end that the kernel
+    /// assumes, and during an invalidation the kernel discards an answer with the right one.
     pub(crate) fn is_moving(&self, node: TreeNodeId, now: Time) -> bool {
         let emptied = self.contents.get(&node).and_then(|contents| contents.kernel_emptied);
         emptied.is_some_and(|at| now.since(at) < MOVING_FOR) || self.open.is_appended(node)
     }
 
-    /// The kernel reads or writes the file.
+    /// Notes that the kernel reads or writes the file.
     pub(crate) fn kernel_uses(&mut self, node: TreeNodeId) {
         if let Some(contents) = self.contents.get_mut(&node) {
             contents.kernel_is_empty = false;

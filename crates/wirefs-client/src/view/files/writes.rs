@@ -42,7 +42,7 @@ impl Files {
         self.coalesced_bytes
     }
 
-    /// Takes in what was written to a file, to be sent later; tells whether that is enough by now, at `enough` bytes.
+    /// Adds written data that is sent later. Returns whether there are at least `enough` bytes.
     pub(crate) fn coalesce(&mut self, node: TreeNodeId, written: Stretch, enough: u32) -> bool {
         let coalesced = &mut self.contents.entry(node).or_default().coalesced;
         self.coalesced_bytes -= coalesced.bytes();
@@ -113,7 +113,7 @@ impl Files {
         }
     }
 
-    /// The error that the open file has to tell.
+    /// The error that the open file has to report.
     pub(crate) fn error(&self, handle: Handle) -> Option<Errno> {
         self.open.get(handle)?.error
     }

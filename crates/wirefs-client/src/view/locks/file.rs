@@ -87,7 +87,7 @@ enum State {
     Delegated(Delegated),
 }
 
-/// A lock that the server is asked for.
+/// A lock that is requested from the server.
 #[derive(Debug)]
 struct PendingLock {
     owner: u64,

@@ -7,20 +7,20 @@ use wirefs_op::Time;
 /// The use of prefetched data, each in its unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fate {
-    /// So many came.
+    /// How many were fetched.
     pub fetched: u64,
-    /// So many of them were of use.
+    /// How many of them were used.
     pub used: u64,
-    /// So many of them were known already, or too old or dropped before they were of use.
+    /// How many of them were already known, or expired or dropped before a use.
     pub wasted: u64,
 }
 
 /// The prefetched data of one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Item {
-    /// Its listing.
+    /// The listing of a directory.
     Directory,
-    /// Its contents, so many bytes.
+    /// The contents of a file, with their size in bytes.
     File(u64),
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Unused {
     /// Oldest first; the number says which of a node's entries counts.
     order: VecDeque<(TreeNodeId, u64)>,
     serial: u64,
-    /// The contents among them that came of late, oldest first, and when.
+    /// The recently fetched contents, oldest first, each with its time.
     late: VecDeque<(TreeNodeId, u64, Time)>,
     late_bytes: u64,
     /// Those before this one did not.

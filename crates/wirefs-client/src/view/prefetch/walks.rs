@@ -156,7 +156,7 @@ impl Walks {
         pace.is_speedy(self.seen(dir, pace).listed)
     }
 
-    /// Forgets all records, since the tree may have changed as a whole.
+    /// Forgets all records.
     pub(crate) fn clear(&mut self) {
         self.seen.clear();
     }

@@ -23,9 +23,9 @@ use wirefs_cache::TreeNodeId;
 use wirefs_cache::long_listing::ENTRY_BYTES;
 use wirefs_op::Time;
 
-/// Readings over all directories, at most.
+/// The maximum number of readings over all directories.
 const READINGS_MAX: usize = 16_384;
-/// Those of them whose readers came to their end, at most.
+/// The maximum number of readings whose readers have all reached the end.
 pub(super) const DONE_MAX: usize = 1024;
 /// Readings without progress for this long are dropped when listings take much room.
 pub(super) const SLOW: Duration = Duration::from_secs(60);
@@ -47,7 +47,7 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// Those of a client that may use so many bytes.
+    /// The limits of a client that may use this many bytes.
     pub(super) fn within(bytes_max: usize) -> Limits {
         Limits {
             done: (bytes_max / 16).clamp(256 * 1024, 16 * 1024 * 1024),
@@ -57,7 +57,7 @@ impl Limits {
     }
 }
 
-/// Which reading: of a directory, with a number.
+/// The key of a reading: its directory, and its number there.
 pub(super) type Id = (TreeNodeId, u64);
 
 #[derive(Debug)]
@@ -222,7 +222,8 @@ impl Readings {
         self.readings.get(&id).map(|reading| (reading.handle, reading.age))
     }
 
-    /// A thread is told of a reading, and is in its midst; `begins`: from its beginning on, `is_last`: to its last entry.
+    /// Notes entries of a reading that are sent to a thread, which is then in the middle of the reading. `begins`: they
+    /// are the first ones. `is_last`: they include the last one.
     pub(super) fn tells(&mut self, id: Id, thread: u32, (begins, is_last): (bool, bool), now: Time) {
         let Some(reading) = self.readings.get_mut(&id) else { return };
         self.by_use.remove(&(reading.used, id));

@@ -14,7 +14,7 @@ const OWNERS: u64 = 3;
 const OUTSIDE: u64 = 99;
 const BYTES: u64 = 6;
 
-/// A lock that the server is asked for, or a release.
+/// A lock request to the server, or a release.
 #[derive(Clone, Copy, Debug)]
 struct Message {
     owner: u64,
