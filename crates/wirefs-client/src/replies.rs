@@ -145,8 +145,10 @@ impl Client {
 
 /// Notes what any reply says about the file of its request, whichever operation continues.
 fn note(sender: &mut Sender<'_>, pending: &Pending, request: &Request, reply: &Reply, order: u64) {
-    unstable::note(sender, pending, request, order);
-    sender.view.note_acquired(request);
+    if request.is_change() {
+        unstable::note(sender, pending, request, order);
+        sender.view.note_acquired(request);
+    }
     if pending.leaves_fd() {
         handles::fd_moved(sender, request, reply);
     }

@@ -37,11 +37,14 @@ impl Sender<'_> {
         if self.view.is_past_deadline(self.requests) && !pending.outlives_deadline() {
             return self.outputs.leave(Step::Fail(pending, Errno::HostDown));
         }
-        if self.view.mount.config.journal && self.requests.is_numbered() && request.is_change() {
+        let is_change = request.is_change();
+        if is_change && self.view.mount.config.journal && self.requests.is_numbered() {
             affected::note_known(self.view, self.outputs, &pending);
             self.view.issue(self.requests, self.outputs, request, |_| pending);
         } else {
-            self.view.watch_syncs(&request);
+            if is_change {
+                self.view.watch_syncs(&request);
+            }
             self.outputs.counters.count(&request);
             self.requests.wait(self.view.mount.now, request, pending);
         }

@@ -9,6 +9,9 @@ use wirefs_op::{Errno, NOTAG, Reply, Request, Timestamp};
 
 /// Quarantines a change that the server rejected, or of whose data it wrote only a part.
 pub(crate) fn watch(view: &mut View, outputs: &mut Outputs, outstanding: &Outstanding, reply: &Reply) {
+    if !outstanding.request.is_change() {
+        return;
+    }
     note(view, outputs, outstanding, reply);
     let errno = match (reply, &outstanding.request, &outstanding.pending) {
         (Reply::Error(error), ..) => error.errno,

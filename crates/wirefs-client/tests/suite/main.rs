@@ -26,6 +26,7 @@ mod lone;
 mod lookups;
 mod memory;
 mod modes;
+mod one_call;
 mod opens;
 mod pages;
 mod program;
