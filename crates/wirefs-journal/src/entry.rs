@@ -8,14 +8,17 @@
 
 use crate::limits::BODY_BYTES_MAX;
 use crate::outcome::ChangeOutcome;
-use crate::sum::Sum;
-use bytes::{Buf, Bytes};
+use bytes::{Buf, BufMut, Bytes};
+use wirefs_log::{Checksum, Crc32c, Form, Found};
 use wirefs_op::FileId;
 
 /// The first bytes of an entry.
 pub(crate) const MARK: [u8; 4] = [0xa7, b'J', 0x0d, 0x9c];
+/// Bytes of kind and number.
+const FIELDS_BYTES: usize = 9;
+const FORM: Form<Crc32c> = Form::new(BODY_BYTES_MAX).marked(&MARK, FIELDS_BYTES);
 /// The length of an entry before its body, in bytes.
-pub const HEAD_BYTES: usize = 21;
+pub const HEAD_BYTES: usize = FORM.head_bytes() + FIELDS_BYTES;
 /// Bytes of the id of a file.
 const SYNCED_BYTES: usize = 16;
 
@@ -106,55 +109,43 @@ pub struct Spot {
     pub offset: u64,
 }
 
-/// Returns the head of an entry at a position; the caller writes the body behind it.
-pub fn head(kind: EntryKind, number: u64, body: &[&[u8]], spot: Spot) -> [u8; HEAD_BYTES] {
-    let length = body.iter().map(|part| part.len()).sum::<usize>() as u32;
-    let sum = sum_of(kind as u8, number, length, body, spot);
-    let mut head = [0; HEAD_BYTES];
-    let fields = MARK.into_iter().chain(length.to_le_bytes()).chain(sum.to_le_bytes());
-    let fields = fields.chain([kind as u8]).chain(number.to_le_bytes());
-    head.iter_mut().zip(fields).for_each(|(to, from)| *to = from);
-    head
+impl Spot {
+    fn seed(self) -> Crc32c {
+        let mut sum = Crc32c::default();
+        sum.add(&self.salt.to_le_bytes());
+        sum.add(&self.offset.to_le_bytes());
+        sum
+    }
 }
 
-fn sum_of(kind: u8, number: u64, length: u32, body: &[&[u8]], spot: Spot) -> u32 {
-    let mut sum = Sum::new();
-    sum.add(&spot.salt.to_le_bytes());
-    sum.add(&spot.offset.to_le_bytes());
-    sum.add(&length.to_le_bytes());
-    sum.add(&[kind]);
-    sum.add(&number.to_le_bytes());
-    body.iter().for_each(|part| sum.add(part));
-    sum.value()
+/// Returns the head of an entry at a position; the caller writes the body behind it.
+pub fn head(kind: EntryKind, number: u64, body: &[&[u8]], spot: Spot) -> [u8; HEAD_BYTES] {
+    let (kind, number) = ([kind as u8], number.to_le_bytes());
+    let fields: [&[u8]; 2] = [&kind, &number];
+    let mut head = [0; HEAD_BYTES];
+    let mut to = head.as_mut_slice();
+    FORM.put_head(&mut to, spot.seed(), fields.into_iter().chain(body.iter().copied()));
+    fields.into_iter().for_each(|field| to.put_slice(field));
+    head
 }
 
 /// Decodes the entry at a position. Returns it with its length in bytes, or `None` if no whole entry is there.
 pub(crate) fn at(segment: &Bytes, spot: Spot) -> Option<(Entry, usize)> {
     let start = usize::try_from(spot.offset).ok()?;
-    let mut head = segment.get(start..)?.get(..HEAD_BYTES)?;
-    if !head.starts_with(&MARK) {
-        return None;
-    }
-    head.advance(MARK.len());
-    let (length, expected) = (head.get_u32_le(), head.get_u32_le());
-    let (kind, number) = (head.get_u8(), head.get_u64_le());
-    let bytes = usize::try_from(length).ok().filter(|bytes| *bytes <= BODY_BYTES_MAX)?;
-    let (begin, end) = (start + HEAD_BYTES, start + HEAD_BYTES + bytes);
-    let body = segment.get(begin..end)?;
-    if sum_of(kind, number, length, &[body], spot) != expected {
-        return None;
-    }
+    let Found::Record(found) = FORM.read(segment.get(start..)?, spot.seed()) else { return None };
+    let mut body = found.contents;
+    let (kind, number) = (body.try_get_u8().ok()?, body.try_get_u64_le().ok()?);
     let entry = match EntryKind::of(kind)? {
-        EntryKind::Change => Entry::Change(Record { number, body: segment.slice(begin..end) }),
-        EntryKind::Answered if bytes == 0 => Entry::Answered(number),
-        EntryKind::Durable if bytes == 0 => Entry::Durable(number),
-        EntryKind::Outcome => Entry::Outcome(number, ChangeOutcome::decode(segment.get(begin..end)?)?),
-        EntryKind::Exclusive if bytes == 0 => Entry::Exclusive(number),
-        EntryKind::LatestTime if bytes == 0 => Entry::LatestTime(number),
-        EntryKind::Synced => Entry::Synced(number, synced_file(segment.get(begin..end)?)?),
+        EntryKind::Change => Entry::Change(Record { number, body: segment.slice_ref(body) }),
+        EntryKind::Answered if body.is_empty() => Entry::Answered(number),
+        EntryKind::Durable if body.is_empty() => Entry::Durable(number),
+        EntryKind::Outcome => Entry::Outcome(number, ChangeOutcome::decode(body)?),
+        EntryKind::Exclusive if body.is_empty() => Entry::Exclusive(number),
+        EntryKind::LatestTime if body.is_empty() => Entry::LatestTime(number),
+        EntryKind::Synced => Entry::Synced(number, synced_file(body)?),
         EntryKind::Answered | EntryKind::Durable | EntryKind::Exclusive | EntryKind::LatestTime => {
             return None;
         }
     };
-    Some((entry, HEAD_BYTES + bytes))
+    Some((entry, HEAD_BYTES + body.len()))
 }

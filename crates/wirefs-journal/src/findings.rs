@@ -12,14 +12,16 @@
 
 use crate::pipeline::SessionTerms;
 use crate::replay::ObjectStat;
-use crate::sum::sum;
 use bytes::{Buf as _, Bytes};
 use std::collections::BTreeMap;
+use wirefs_log::{Crc32c, Form, Found};
 use wirefs_op::message::version::BootId;
 use wirefs_op::{FileId, TreePath};
 
 const MAGIC: [u8; 16] = *b"wirefs decided\r\n";
 const VERSION: u32 = 2;
+/// The form of an entry.
+const ENTRY: Form<Crc32c> = Form::new(u32::MAX as usize);
 
 /// The findings, and the replies that the server may have forgotten.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,13 +53,15 @@ impl Findings {
         }
         let mut bytes = MAGIC.to_vec();
         bytes.extend_from_slice(&VERSION.to_le_bytes());
-        bytes.extend(entry(&body));
+        ENTRY.append(&mut bytes, &[&body]);
         bytes
     }
 
     /// Encodes the entry that is appended before the server is notified that the replies below a number have arrived.
     pub fn answered(below: u64) -> Vec<u8> {
-        entry(&below.to_le_bytes())
+        let mut entry = Vec::new();
+        ENTRY.append(&mut entry, &[&below.to_le_bytes()]);
+        entry
     }
 
     /// Decodes a file in this kernel run; `None` if it does not count.
@@ -66,7 +70,8 @@ impl Findings {
         if from.try_get_u32_le().ok()? != VERSION {
             return None;
         }
-        let mut body = next(&mut from)?;
+        let Found::Record(first) = ENTRY.read(from, Crc32c::default()) else { return None };
+        let (mut body, mut from) = (first.contents, first.rest);
         if body.try_get_u64_le().ok()? != run {
             return None;
         }
@@ -75,8 +80,9 @@ impl Findings {
         let (names, objects) = (all(&mut body)?, all(&mut body)?);
         let mut findings = Findings { boot, next: next_number, latest_time, names, objects, answered: 0 };
         // A torn end is ignored: its writer died before it notified the server.
-        while let Some(mut body) = next(&mut from) {
-            findings.answered = findings.answered.max(body.try_get_u64_le().ok()?);
+        while let Found::Record(mut entry) = ENTRY.read(from, Crc32c::default()) {
+            findings.answered = findings.answered.max(entry.contents.try_get_u64_le().ok()?);
+            from = entry.rest;
         }
         Some(findings)
     }
@@ -85,19 +91,6 @@ impl Findings {
     pub fn is_begun_at(&self, terms: SessionTerms) -> bool {
         self.boot == terms.boot && terms.ledger.is_some_and(|ledger| ledger >= self.next)
     }
-}
-
-fn entry(body: &[u8]) -> Vec<u8> {
-    let length = (body.len() as u32).to_le_bytes();
-    [&length[..], &sum(&[&length, body]).to_le_bytes(), body].concat()
-}
-
-fn next<'a>(from: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let length = from.try_get_u32_le().ok()?;
-    let expected = from.try_get_u32_le().ok()?;
-    let (body, rest) = from.split_at_checked(usize::try_from(length).ok()?)?;
-    *from = rest;
-    (sum(&[&length.to_le_bytes(), body]) == expected).then_some(body)
 }
 
 fn one(body: &mut Vec<u8>, path: &TreePath, found: &ObjectStat) {

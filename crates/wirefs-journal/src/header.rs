@@ -9,8 +9,8 @@
 //! Integers are little endian; `root` is `fs[4] ino[8] generation[4]`. Magic and version have the same place in every version.
 
 use crate::limits::NAME_BYTES_MAX;
-use crate::sum::sum;
 use bytes::Buf;
+use wirefs_log::{Checksum, Crc32c};
 use wirefs_op::FileId;
 use wirefs_op::message::version::{BootId, SessionId};
 
@@ -83,7 +83,7 @@ impl Header {
         header.extend_from_slice(&VERSION.to_le_bytes());
         header.extend_from_slice(&(fields.len() as u32).to_le_bytes());
         header.extend_from_slice(&fields);
-        header.extend_from_slice(&sum(&[&header]).to_le_bytes());
+        header.extend_from_slice(&Crc32c::of(&[&header]));
         header
     }
 
@@ -111,12 +111,12 @@ impl Header {
         let end = FRONT_BYTES + length;
         let summed = segment.get(..end).ok_or(HeaderFault::Damaged)?;
         let found = segment.get(end..).and_then(|rest| rest.first_chunk()).ok_or(HeaderFault::Damaged)?;
-        let expected = sum(&[summed]);
-        if u32::from_le_bytes(*found) != expected {
+        let expected = Crc32c::of(&[summed]);
+        if *found != expected {
             return Err(HeaderFault::Damaged);
         }
         let fields = summed.get(FRONT_BYTES..).unwrap_or_default();
-        Ok((Header::fields(fields).ok_or(HeaderFault::Damaged)?, end + 4, expected))
+        Ok((Header::fields(fields).ok_or(HeaderFault::Damaged)?, end + 4, u32::from_le_bytes(expected)))
     }
 
     fn fields(mut from: &[u8]) -> Option<Header> {

@@ -55,7 +55,6 @@ pub mod outcome;
 pub mod pipeline;
 pub mod replay;
 pub mod segment;
-mod sum;
 pub mod survey;
 
 pub use delivery::{

@@ -16,9 +16,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
+use wirefs_log::hash_name;
 use wirefs_op::message::version::{BootId, SessionId};
 use wirefs_server::{LedgerRecord, SavedLedger};
-use wirefs_store::sum;
 
 /// The maximum number of files per export. Beyond it the oldest unlocked files are removed.
 const LOGS_MAX: usize = 256;
@@ -52,7 +52,7 @@ impl Ledgers {
 
     /// Returns the place of a session's ledger.
     pub(super) fn place(&self, session: SessionId) -> LedgerPlace {
-        LedgerPlace { dir: self.dir.clone(), name: sum::name(&[b"session", &session.0]), boot: self.boot }
+        LedgerPlace { dir: self.dir.clone(), name: hash_name(&[b"session", &session.0]), boot: self.boot }
     }
 
     /// Adds the ledger of a session.

@@ -22,7 +22,6 @@ pub mod disk_cache;
 pub mod limits;
 pub mod snapshot;
 pub mod source_directory;
-pub mod sum;
 
 pub use disk_cache::{DiskCache, DiskCacheStats};
 pub use snapshot::{LoadedSnapshot, Snapshot};

@@ -9,16 +9,17 @@
 //! rejected.
 
 use crate::limits::{CHUNK_BYTES, IDENTITY_BYTES_MAX, SNAPSHOT_BYTES_MAX};
-use crate::sum::{SUM_BYTES, Sum, sum};
 use bytes::{Buf, Bytes};
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
+use wirefs_log::{Checksum, Form, Found, HalfSha256};
 use wirefs_op::FileId;
 use wirefs_op::message::version::SessionId;
 
 /// The name of the file.
 pub(crate) const NAME: &str = "snapshot";
 const MAGIC: &[u8] = b"wirefs snapshot 1\n";
+const CHUNK: Form<HalfSha256> = Form::new(SNAPSHOT_BYTES_MAX as usize);
 /// Bytes of a file id.
 pub(crate) const ID_BYTES: usize = 16;
 
@@ -69,10 +70,8 @@ pub(crate) fn write(file: File, snapshot: &Snapshot) -> io::Result<()> {
     let mut out = Sums { out: BufWriter::with_capacity(CHUNK_BYTES, &file), sums: Vec::new(), written: 0 };
     let identity = snapshot.identity.get(..IDENTITY_BYTES_MAX).unwrap_or(&snapshot.identity);
     let length = (identity.len() as u32).to_le_bytes();
-    out.put(
-        &[MAGIC, &snapshot.session.0, &id_bytes(snapshot.root), &length, identity],
-        ChecksumPosition::AfterData,
-    )?;
+    let head = [MAGIC, &snapshot.session.0, &id_bytes(snapshot.root), &length, identity];
+    out.put(&head.concat(), &HalfSha256::of(&head))?;
     let mut chunk = Vec::with_capacity(CHUNK_BYTES);
     for (dir, listing) in &snapshot.listings {
         if out.written + (chunk.len() + listing.len()) as u64 + CHUNK_BYTES as u64 > SNAPSHOT_BYTES_MAX {
@@ -89,46 +88,39 @@ pub(crate) fn write(file: File, snapshot: &Snapshot) -> io::Result<()> {
     if !chunk.is_empty() {
         out.chunk(&chunk)?;
     }
-    let sums = out.sums.concat();
-    out.out.write_all(&0_u32.to_le_bytes())?;
-    out.out.write_all(&sum(&[&sums]))?;
+    out.out.write_all(&end(&out.sums))?;
     out.out.flush()?;
     drop(out);
     file.sync_all()
 }
 
-/// The position of a checksum.
-enum ChecksumPosition {
-    AfterLength,
-    AfterData,
+/// Returns the end record of a snapshot with these sums.
+fn end(sums: &[u8]) -> Vec<u8> {
+    [&0_u32.to_le_bytes()[..], &HalfSha256::of(&[sums])].concat()
 }
 
 struct Sums<'a> {
     out: BufWriter<&'a File>,
-    sums: Vec<Sum>,
+    sums: Vec<u8>,
     written: u64,
 }
 
 impl Sums<'_> {
     fn chunk(&mut self, chunk: &[u8]) -> io::Result<()> {
-        self.put(&[&(chunk.len() as u32).to_le_bytes(), chunk], ChecksumPosition::AfterLength)
+        let mut head = Vec::new();
+        CHUNK.put_head(&mut head, HalfSha256::default(), [chunk].into_iter());
+        let sum = head.split_off(head.len() - HalfSha256::BYTES);
+        self.put(&head, &sum)?;
+        self.out.write_all(chunk)?;
+        self.written += chunk.len() as u64;
+        Ok(())
     }
 
-    /// Writes parts and their checksum; `AfterLength` puts it after the first part.
-    fn put(&mut self, parts: &[&[u8]], position: ChecksumPosition) -> io::Result<()> {
-        let sum = sum(parts);
-        for (index, part) in parts.iter().enumerate() {
-            self.out.write_all(part)?;
-            self.written += part.len() as u64;
-            if index == 0 && matches!(position, ChecksumPosition::AfterLength) {
-                self.out.write_all(&sum)?;
-            }
-        }
-        if matches!(position, ChecksumPosition::AfterData) {
-            self.out.write_all(&sum)?;
-        }
-        self.written += SUM_BYTES as u64;
-        self.sums.push(sum);
+    fn put(&mut self, front: &[u8], sum: &[u8]) -> io::Result<()> {
+        self.out.write_all(front)?;
+        self.out.write_all(sum)?;
+        self.written += (front.len() + sum.len()) as u64;
+        self.sums.extend_from_slice(sum);
         Ok(())
     }
 }
@@ -155,25 +147,17 @@ fn parse(mut bytes: Bytes) -> Option<Snapshot> {
     let length = usize::try_from(bytes.try_get_u32_le().ok()?).ok()?;
     let identity = take(&mut bytes, length)?.to_vec();
     let head = whole.slice(..whole.len() - bytes.len());
-    let mut sums = vec![take_sum(&mut bytes)?];
-    if sums.first() != Some(&sum(&[&head])) {
+    let mut sums = take(&mut bytes, HalfSha256::BYTES)?.to_vec();
+    if sums != HalfSha256::of(&[&head]) {
         return None;
     }
     let mut listings = Vec::new();
-    loop {
-        let length = bytes.try_get_u32_le().ok()?;
-        let expected = take_sum(&mut bytes)?;
-        if length == 0 {
-            let is_whole = expected == sum(&[&sums.concat()]) && bytes.is_empty();
-            return is_whole.then_some(Snapshot { session, root, identity, listings });
-        }
-        let chunk = take(&mut bytes, usize::try_from(length).ok()?)?;
-        if expected != sum(&[&length.to_le_bytes(), &chunk]) {
-            return None;
-        }
-        sums.push(expected);
-        take_listings(chunk, &mut listings)?;
+    while let Found::Record(chunk) = CHUNK.read(&bytes, HalfSha256::default()) {
+        sums.extend_from_slice(chunk.sum);
+        take_listings(bytes.slice_ref(chunk.contents), &mut listings)?;
+        bytes = bytes.slice_ref(chunk.rest);
     }
+    (bytes == end(&sums)).then_some(Snapshot { session, root, identity, listings })
 }
 
 fn take_listings(mut chunk: Bytes, listings: &mut Vec<(FileId, Bytes)>) -> Option<()> {
@@ -187,12 +171,6 @@ fn take_listings(mut chunk: Bytes, listings: &mut Vec<(FileId, Bytes)>) -> Optio
 
 fn take(bytes: &mut Bytes, count: usize) -> Option<Bytes> {
     (count <= bytes.len()).then(|| bytes.split_to(count))
-}
-
-fn take_sum(bytes: &mut Bytes) -> Option<Sum> {
-    let mut sum = Sum::default();
-    take(bytes, SUM_BYTES)?.copy_to_slice(&mut sum);
-    Some(sum)
 }
 
 #[cfg(test)]

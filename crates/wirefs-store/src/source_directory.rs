@@ -1,12 +1,12 @@
 //! The directory of one source, used by one mount at a time.
 
 use crate::snapshot::{self, LoadedSnapshot, Snapshot};
-use crate::sum;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use wirefs_log::hash_name;
 
 /// The file with the identity of the server that the contents are from.
 const SERVER: &str = "server";
@@ -48,7 +48,7 @@ pub struct SourceDirectory {
 /// Returns the directory name of a source: the carrier's address, the directory at the server, the user.
 pub fn directory_name(address: &[u8], path: &[u8], user: u32) -> String {
     let lengths = [address.len() as u64, path.len() as u64, u64::from(user)].map(u64::to_le_bytes);
-    sum::name(&[&lengths.concat(), address, path])
+    hash_name(&[&lengths.concat(), address, path])
 }
 
 impl SourceDirectory {

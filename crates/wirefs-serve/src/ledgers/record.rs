@@ -14,19 +14,19 @@
 //! ```
 
 use bytes::Bytes;
+use wirefs_log::{Form, Found, HalfSha256};
 use wirefs_op::message::version::BootId;
 use wirefs_op::wire::{Malformed, Reader, Wire, Writer};
 use wirefs_op::{FileId, NOTAG, Reply};
 use wirefs_server::saved_ledger::SavedOutcome;
 use wirefs_server::{LedgerRecord, PriorState, SavedLedger, StartedChange};
-use wirefs_store::sum::{SUM_BYTES, sum};
 
 /// The first bytes of a log: its type and format version.
 pub(super) const MAGIC: [u8; 8] = *b"wfnotes\x01";
-/// The bytes before a record's kind.
-const HEAD_BYTES: usize = 4 + SUM_BYTES;
 /// The maximum size of a record's kind and body, in bytes. A reply to a change has few attributes and short texts.
 pub(super) const RECORD_BYTES_MAX: usize = 4096;
+/// The form of a record.
+const FORM: Form<HalfSha256> = Form::new(RECORD_BYTES_MAX).without_length_in_sum();
 
 /// One record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,16 +91,11 @@ impl Record {
             }
         }
         let body = writer.into_bytes();
-        let bytes = body.len() + reply_body.len();
-        if bytes > RECORD_BYTES_MAX {
-            return false;
+        let is_short = body.len() + reply_body.len() <= RECORD_BYTES_MAX;
+        if is_short {
+            FORM.append(log, &[&body, &reply_body]);
         }
-        // INVARIANT: at most RECORD_BYTES_MAX, which fits.
-        log.extend_from_slice(&u32::try_from(bytes).unwrap_or(u32::MAX).to_le_bytes());
-        log.extend_from_slice(&sum(&[&body, &reply_body]));
-        log.extend_from_slice(&body);
-        log.extend_from_slice(&reply_body);
-        true
+        is_short
     }
 
     fn read(body: Bytes) -> Result<Record, Malformed> {
@@ -172,9 +167,17 @@ pub(super) fn read(log: &Bytes) -> Result<LogContents, Damage> {
         return Err(Damage::Foreign);
     }
     let mut contents = LogContents { whole_bytes: MAGIC.len(), ..LogContents::default() };
-    while let Some((record, end)) = next(log, contents.whole_bytes)? {
+    loop {
+        let rest = log.get(contents.whole_bytes..).unwrap_or_default();
+        let damage = Damage::Record(contents.whole_bytes);
+        let found = match FORM.read(rest, HalfSha256::default()) {
+            Found::Record(found) => found,
+            Found::Incomplete => return Ok(contents),
+            Found::Damaged => return Err(damage),
+        };
+        let record = Record::read(log.slice_ref(found.contents)).map_err(|_| damage)?;
         contents.is_closed = record == Record::Closed;
-        contents.whole_bytes = end;
+        contents.whole_bytes = log.len() - found.rest.len();
         match record {
             Record::Opened(boot) => contents.boot = Some(boot),
             Record::Closed => {}
@@ -183,26 +186,6 @@ pub(super) fn read(log: &Bytes) -> Result<LogContents, Damage> {
             Record::Created(number, id) => contents.noted.created.insert(number, id),
         }
     }
-    Ok(contents)
-}
-
-/// Decodes the record at an offset, and returns its end.
-fn next(log: &Bytes, at: usize) -> Result<Option<(Record, usize)>, Damage> {
-    let damage = Damage::Record(at);
-    let rest = log.get(at..).unwrap_or_default();
-    let Some((size, rest)) = rest.split_first_chunk::<4>() else { return Ok(None) };
-    let size = usize::try_from(u32::from_le_bytes(*size)).unwrap_or(usize::MAX);
-    if size > RECORD_BYTES_MAX {
-        return Err(damage);
-    }
-    let Some((contents, rest)) = rest.split_first_chunk::<SUM_BYTES>() else { return Ok(None) };
-    let Some(body) = rest.get(..size) else { return Ok(None) };
-    if sum(&[body]) != *contents {
-        return Err(damage);
-    }
-    let begin = at + HEAD_BYTES;
-    let record = Record::read(log.slice(begin..begin + size)).map_err(|_| damage)?;
-    Ok(Some((record, begin + size)))
 }
 
 #[cfg(test)]

@@ -6,10 +6,10 @@
 //! ```
 
 use crate::snapshot::{id_bytes, take_id};
-use crate::sum::{SUM_BYTES, sum};
 use bytes::{Buf, Bytes};
 use std::collections::BTreeMap;
 use wirefs_cache::CachePiece;
+use wirefs_log::{Checksum, HalfSha256};
 use wirefs_op::FileId;
 
 /// The name of the file.
@@ -81,15 +81,14 @@ impl Index {
                 bytes.extend_from_slice(&part.to_le_bytes());
             }
         }
-        let sum = sum(&[&bytes]);
-        bytes.extend_from_slice(&sum);
+        bytes.extend(HalfSha256::of(&[&bytes]));
         bytes
     }
 
     /// Decodes the index and the lengths of the segments; `None` if it is damaged.
     pub(super) fn parse(mut bytes: Bytes) -> Option<(Index, BTreeMap<u32, u64>)> {
-        let checked = bytes.split_off(bytes.len().checked_sub(SUM_BYTES)?);
-        if sum(&[&bytes]) != *checked || !bytes.starts_with(MAGIC) {
+        let checked = bytes.split_off(bytes.len().checked_sub(HalfSha256::BYTES)?);
+        if HalfSha256::of(&[&bytes]) != *checked || !bytes.starts_with(MAGIC) {
             return None;
         }
         bytes.advance(MAGIC.len());

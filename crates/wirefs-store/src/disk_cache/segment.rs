@@ -9,7 +9,6 @@
 
 use super::PieceLocation;
 use crate::snapshot::{id_bytes, take_id};
-use crate::sum::{SUM_BYTES, sum};
 use bytes::{Buf, Bytes};
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -17,6 +16,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wirefs_cache::{CachePiece, PIECE_BYTES};
+use wirefs_log::{Checksum, HalfSha256};
 
 const MAGIC: [u8; 4] = *b"wfp1";
 /// Bytes of a record's header.
@@ -25,7 +25,8 @@ const FIELDS_BYTES: usize = 40;
 const HEAD_SUM_BYTES: usize = 8;
 const EXTENSION: &str = "segment";
 
-const _: () = assert!(FIELDS_BYTES + SUM_BYTES + HEAD_SUM_BYTES == HEAD_BYTES, "the fields fill the head");
+const _: () =
+    assert!(FIELDS_BYTES + HalfSha256::BYTES + HEAD_SUM_BYTES == HEAD_BYTES, "the fields fill the head");
 
 /// A segment, and its valid length.
 #[derive(Debug)]
@@ -73,16 +74,16 @@ fn head(piece: &CachePiece, data: &[u8]) -> Vec<u8> {
     head.extend_from_slice(&id_bytes(piece.file));
     head.extend_from_slice(&piece.version.to_le_bytes());
     head.extend_from_slice(&piece.offset.to_le_bytes());
-    head.extend_from_slice(&sum(&[data]));
-    let sum = sum(&[&head]);
+    head.extend(HalfSha256::of(&[data]));
+    let sum = HalfSha256::of(&[&head]);
     head.extend(sum.into_iter().take(HEAD_SUM_BYTES));
     head
 }
 
 /// Returns the piece that a header describes; `None` if it is damaged.
 fn piece(head: &[u8; HEAD_BYTES]) -> Option<CachePiece> {
-    let (checked, head_sum) = head.split_at_checked(FIELDS_BYTES + SUM_BYTES)?;
-    if !sum(&[checked]).starts_with(head_sum) || !checked.starts_with(&MAGIC) {
+    let (checked, head_sum) = head.split_at_checked(FIELDS_BYTES + HalfSha256::BYTES)?;
+    if !HalfSha256::of(&[checked]).starts_with(head_sum) || !checked.starts_with(&MAGIC) {
         return None;
     }
     let mut fields = checked.get(MAGIC.len()..)?;
@@ -108,8 +109,8 @@ pub(super) fn read(file: &File, at: u64, wanted: &CachePiece) -> Option<Bytes> {
     let mut record = Bytes::from(record);
     let head = record.split_to(HEAD_BYTES);
     let found = piece(head.first_chunk()?)?;
-    let data_sum = head.get(FIELDS_BYTES..FIELDS_BYTES + SUM_BYTES)?;
-    (found == *wanted && data_sum == sum(&[&record])).then_some(record)
+    let data_sum = head.get(FIELDS_BYTES..FIELDS_BYTES + HalfSha256::BYTES)?;
+    (found == *wanted && data_sum == HalfSha256::of(&[&record])).then_some(record)
 }
 
 /// Scans a segment: calls `report` with each record and its offset. Returns the end of the last valid one.

@@ -1,4 +1,4 @@
-use super::{Damage, LogContents, MAGIC, Record, read, whole};
+use super::{Damage, FORM, LogContents, MAGIC, Record, read, whole};
 use bytes::Bytes;
 use wirefs_op::message::error::Rerror;
 use wirefs_op::message::put::Rput;
@@ -136,10 +136,7 @@ fn log_of_another_version_or_type_is_rejected() {
     assert_eq!(decode(&log), Err(Damage::Foreign));
     assert_eq!(decode(b"#!/bin/sh\n"), Err(Damage::Foreign));
     let mut unknown = MAGIC.to_vec();
-    let body = [99_u8];
-    unknown.extend_from_slice(&1_u32.to_le_bytes());
-    unknown.extend_from_slice(&wirefs_store::sum::sum(&[&body]));
-    unknown.extend_from_slice(&body);
+    FORM.append(&mut unknown, &[&[99]]);
     assert_eq!(decode(&unknown), Err(Damage::Record(MAGIC.len())));
 }
 
