@@ -77,22 +77,23 @@ fn rewritten_log_has_the_same_contents() {
     assert_eq!((after.noted, after.boot), (before.noted, Some(BootId(6))));
 }
 
+/// Returns the bytes of the block that is fenced as ```` ```hex ledger ```` in `docs/FORMAT.md`; a `#` starts a comment.
+fn example() -> Vec<u8> {
+    let page = include_str!("../../../../../docs/FORMAT.md");
+    let (_, block) = page.split_once("```hex ledger\n").unwrap();
+    let (block, _) = block.split_once("```").unwrap();
+    let code = block.lines().map(|line| line.split('#').next().unwrap_or_default());
+    code.flat_map(str::split_whitespace).map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
+}
+
 #[test]
-fn bytes_of_a_record_are_stable() {
-    let mut bytes = Vec::new();
-    assert!(Record::Note(begun(0x0a)).write(&mut bytes));
-    let (head, body) = bytes.split_at(20);
-    assert_eq!(head[..4], 43_u32.to_le_bytes());
-    let expected = [
-        &[3][..],
-        &0x0a_u64.to_le_bytes(),
-        &0x0102_0304_u64.to_le_bytes(),
-        &[0],
-        &[1, 3, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0],
-        &77_u64.to_le_bytes(),
-    ];
-    assert_eq!(body, expected.concat());
-    assert_eq!(MAGIC, *b"wfnotes\x01");
+fn ledger_of_the_format_page_is_decoded_and_encoded_again() {
+    let records =
+        [Record::Opened(BootId(5)), Record::Note(begun(10)), Record::Note(LedgerRecord::Acknowledged(10))];
+    assert_eq!(log_of(&records), example());
+    let contents = decode(&example()).unwrap();
+    assert_eq!((contents.boot, contents.noted.answered), (Some(BootId(5)), 10));
+    assert_eq!(contents.whole_bytes, example().len());
 }
 
 #[test]
