@@ -24,7 +24,6 @@
 //! Rosenblum and Ousterhout, "The design and implementation of a log-structured file system" (1992): segments
 //! and cleaning.
 
-mod crc32c;
 mod log;
 mod record;
 mod reserve;

@@ -7,9 +7,9 @@
 //! synced length of its segment at the time of the write (8 bytes; empty in some roots). An incomplete record
 //! before that offset was damaged later; one after it may never have reached the disk.
 
-use super::crc32c::crc32c;
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use wirefs_blocks::id::BlockId;
+use wirefs_log::{Checksum, Crc32c};
 
 /// The size of a record without its body, in bytes.
 pub(super) const HEAD_BYTES: usize = 21;
@@ -24,31 +24,21 @@ pub(super) const ROOT_BYTES: usize = HEAD_BYTES + SYNCED_BYTES;
 
 /// The kinds of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub(super) enum Kind {
     /// The first record of a segment. Body: format version and payload.
-    Begin,
+    Begin = 1,
     /// A block.
-    Block,
+    Block = 2,
     /// A new root. Body: the synced length of the segment.
-    Root,
+    Root = 3,
     /// Freed blocks. Body: their ids.
-    Free,
+    Free = 4,
 }
 
 impl Kind {
-    const ALL: [Kind; 4] = [Kind::Begin, Kind::Block, Kind::Root, Kind::Free];
-
-    fn code(self) -> u8 {
-        match self {
-            Kind::Begin => 1,
-            Kind::Block => 2,
-            Kind::Root => 3,
-            Kind::Free => 4,
-        }
-    }
-
     fn of(code: u8) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|kind| kind.code() == code)
+        [Kind::Begin, Kind::Block, Kind::Root, Kind::Free].into_iter().find(|kind| *kind as u8 == code)
     }
 }
 
@@ -59,47 +49,28 @@ pub(super) struct Head {
     pub(super) len: u32,
     /// The block or the root; 0 in other records.
     pub(super) id: u64,
-    pub(super) body_sum: u32,
+    pub(super) body_sum: [u8; Crc32c::BYTES],
 }
 
 impl Head {
-    fn tail(&self) -> [u8; HEAD_BYTES - 4] {
-        let mut bytes = [0; HEAD_BYTES - 4];
-        let parts = [
-            &[self.kind.code()][..],
-            &self.len.to_le_bytes(),
-            &self.id.to_le_bytes(),
-            &self.body_sum.to_le_bytes(),
-        ];
-        for (to, from) in bytes.iter_mut().zip(parts.concat()) {
-            *to = from;
-        }
-        bytes
-    }
-
     /// Decodes the fields before a body; `None` if the checksum does not match.
     pub(super) fn decode(segment: u64, bytes: &[u8; HEAD_BYTES]) -> Option<Head> {
-        let (head_sum, tail) = bytes.split_at_checked(4)?;
-        if crc32c(&[&segment.to_le_bytes(), tail]).to_le_bytes() != head_sum {
+        let (head_sum, mut tail) = bytes.split_first_chunk()?;
+        if Crc32c::of(&[&segment.to_le_bytes(), tail]) != *head_sum {
             return None;
         }
-        let number = |at: usize, len: usize| {
-            let bytes = tail.get(at..at + len)?.iter().rev();
-            Some(bytes.fold(0_u64, |number, byte| number << 8 | u64::from(*byte)))
-        };
-        let len = u32::try_from(number(1, 4)?).ok()?;
         let head = Head {
-            kind: Kind::of(*tail.first()?)?,
-            len,
-            id: number(5, 8)?,
-            body_sum: u32::try_from(number(13, 4)?).ok()?,
+            kind: Kind::of(tail.try_get_u8().ok()?)?,
+            len: tail.try_get_u32_le().ok()?,
+            id: tail.try_get_u64_le().ok()?,
+            body_sum: *tail.first_chunk()?,
         };
-        (len as usize <= BODY_BYTES_MAX).then_some(head)
+        (head.len as usize <= BODY_BYTES_MAX).then_some(head)
     }
 
     /// Returns whether length and checksum of a body match.
     pub(super) fn is_body(&self, body: &[u8]) -> bool {
-        body.len() == self.len as usize && crc32c(&[body]) == self.body_sum
+        body.len() == self.len as usize && Crc32c::of(&[body]) == self.body_sum
     }
 
     /// The length of the whole record, in bytes.
@@ -111,9 +82,9 @@ impl Head {
 /// Appends a record to a buffer.
 pub(super) fn put(to: &mut Vec<u8>, segment: u64, kind: Kind, id: u64, body: &[u8]) {
     let len = u32::try_from(body.len()).unwrap_or(u32::MAX);
-    let tail = Head { kind, len, id, body_sum: crc32c(&[body]) }.tail();
-    to.extend_from_slice(&crc32c(&[&segment.to_le_bytes(), &tail]).to_le_bytes());
-    to.extend_from_slice(&tail);
+    let tail = [&[kind as u8][..], &len.to_le_bytes(), &id.to_le_bytes(), &Crc32c::of(&[body])].concat();
+    to.extend(Crc32c::of(&[&segment.to_le_bytes(), &tail]));
+    to.extend(tail);
     to.extend_from_slice(body);
 }
 
@@ -126,7 +97,7 @@ pub(super) fn synced(bytes: u64) -> Bytes {
 pub(super) fn synced_of_root(segment: u64, record: &[u8]) -> Option<u64> {
     let (head, body) = record.split_first_chunk::<HEAD_BYTES>()?;
     // A cheap check first: this function runs at every offset of a damaged file.
-    if head.get(4) != Some(&Kind::Root.code()) || head.get(5) != Some(&(SYNCED_BYTES as u8)) {
+    if head.get(4) != Some(&(Kind::Root as u8)) || head.get(5) != Some(&(SYNCED_BYTES as u8)) {
         return None;
     }
     let head = Head::decode(segment, head).filter(|head| head.kind == Kind::Root && head.is_body(body))?;

@@ -77,11 +77,6 @@ fn contents(store: &DiskStore) -> (Option<BlockId>, BTreeMap<BlockId, Bytes>) {
 }
 
 #[test]
-fn crc32c_has_the_standard_check_value() {
-    assert_eq!(crc32c::crc32c(&[b"1234", b"56789"]), 0xe306_9283);
-}
-
-#[test]
 fn registered_blocks_survive_reopening() {
     let scratch = Scratch::new();
     let store = DiskStore::open(&scratch.0).unwrap();
