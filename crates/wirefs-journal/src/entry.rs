@@ -19,8 +19,6 @@ const FIELDS_BYTES: usize = 9;
 const FORM: Form<Crc32c> = Form::new(BODY_BYTES_MAX).marked(&MARK, FIELDS_BYTES);
 /// The length of an entry before its body, in bytes.
 pub const HEAD_BYTES: usize = FORM.head_bytes() + FIELDS_BYTES;
-/// Bytes of the id of a file.
-const SYNCED_BYTES: usize = 16;
 
 /// A change: its number, and its message without size word, with the tag NOTAG.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,24 +80,6 @@ impl EntryKind {
     }
 }
 
-/// Returns the body of an [`Entry::Synced`].
-pub fn synced(file: FileId) -> [u8; SYNCED_BYTES] {
-    let mut bytes = [0; SYNCED_BYTES];
-    let fields = file.fs.to_le_bytes().into_iter().chain(file.ino.to_le_bytes());
-    bytes.iter_mut().zip(fields.chain(file.generation.to_le_bytes())).for_each(|(to, from)| *to = from);
-    bytes
-}
-
-/// Decodes the body of an [`Entry::Synced`]; `None` if it has another length.
-fn synced_file(mut body: &[u8]) -> Option<FileId> {
-    let file = FileId {
-        fs: body.try_get_u32_le().ok()?,
-        ino: body.try_get_u64_le().ok()?,
-        generation: body.try_get_u32_le().ok()?,
-    };
-    body.is_empty().then_some(file)
-}
-
 /// The position of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spot {
@@ -142,10 +122,14 @@ pub(crate) fn at(segment: &Bytes, spot: Spot) -> Option<(Entry, usize)> {
         EntryKind::Outcome => Entry::Outcome(number, ChangeOutcome::decode(body)?),
         EntryKind::Exclusive if body.is_empty() => Entry::Exclusive(number),
         EntryKind::LatestTime if body.is_empty() => Entry::LatestTime(number),
-        EntryKind::Synced => Entry::Synced(number, synced_file(body)?),
-        EntryKind::Answered | EntryKind::Durable | EntryKind::Exclusive | EntryKind::LatestTime => {
-            return None;
+        EntryKind::Synced if body.len() == FileId::BYTES => {
+            Entry::Synced(number, FileId::take_bytes(&mut &*body)?)
         }
+        EntryKind::Answered
+        | EntryKind::Durable
+        | EntryKind::Exclusive
+        | EntryKind::LatestTime
+        | EntryKind::Synced => return None,
     };
     Some((entry, HEAD_BYTES + body.len()))
 }

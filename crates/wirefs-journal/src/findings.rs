@@ -97,9 +97,7 @@ fn one(body: &mut Vec<u8>, path: &TreePath, found: &ObjectStat) {
     let path = path.as_bytes();
     body.extend_from_slice(&(path.len() as u16).to_le_bytes());
     body.extend_from_slice(path);
-    body.extend_from_slice(&found.id.fs.to_le_bytes());
-    body.extend_from_slice(&found.id.ino.to_le_bytes());
-    body.extend_from_slice(&found.id.generation.to_le_bytes());
+    body.extend(found.id.to_bytes());
     for number in [found.changed, found.modified, found.size] {
         body.extend_from_slice(&number.to_le_bytes());
     }
@@ -112,11 +110,7 @@ fn all(from: &mut &[u8]) -> Option<BTreeMap<TreePath, ObjectStat>> {
         let length = usize::from(from.try_get_u16_le().ok()?);
         let (path, rest) = from.split_at_checked(length)?;
         *from = rest;
-        let id = FileId {
-            fs: from.try_get_u32_le().ok()?,
-            ino: from.try_get_u64_le().ok()?,
-            generation: from.try_get_u32_le().ok()?,
-        };
+        let id = FileId::take_bytes(from)?;
         let mut number = || from.try_get_u64_le().ok();
         let found = ObjectStat { id, changed: number()?, modified: number()?, size: number()? };
         all.insert(TreePath::from_bytes(Bytes::copy_from_slice(path))?, found);

@@ -67,9 +67,7 @@ impl Header {
     pub fn encode(&self) -> Vec<u8> {
         let mut fields = Vec::new();
         fields.extend_from_slice(&self.session.0);
-        fields.extend_from_slice(&self.root.fs.to_le_bytes());
-        fields.extend_from_slice(&self.root.ino.to_le_bytes());
-        fields.extend_from_slice(&self.root.generation.to_le_bytes());
+        fields.extend(self.root.to_bytes());
         for number in [self.boot.0, self.run, self.segment] {
             fields.extend_from_slice(&number.to_le_bytes());
         }
@@ -122,11 +120,7 @@ impl Header {
     fn fields(mut from: &[u8]) -> Option<Header> {
         let mut session = SessionId([0; 16]);
         from.try_copy_to_slice(&mut session.0).ok()?;
-        let root = FileId {
-            fs: from.try_get_u32_le().ok()?,
-            ino: from.try_get_u64_le().ok()?,
-            generation: from.try_get_u32_le().ok()?,
-        };
+        let root = FileId::take_bytes(&mut from)?;
         let boot = BootId(from.try_get_u64_le().ok()?);
         let (run, segment) = (from.try_get_u64_le().ok()?, from.try_get_u64_le().ok()?);
         let (identity, path, source) = (name(&mut from)?, name(&mut from)?, name(&mut from)?);

@@ -31,14 +31,13 @@ pub struct ChangeOutcome {
 impl ChangeOutcome {
     /// Encodes the outcome.
     pub fn encode(&self) -> [u8; OUTCOME_BYTES] {
-        let made = self.made.unwrap_or(FileId { fs: 0, ino: 0, generation: 0 });
+        let made = self.made.unwrap_or_default();
         let bit = |condition: bool, bit: u8| if condition { bit } else { 0 };
         let flags = bit(self.is_rejected, REJECTED)
             | bit(self.made.is_some(), MADE)
             | bit(self.offset.is_some(), OFFSET)
             | bit(!self.is_answered, EXPECTED);
-        let fields = [flags].into_iter().chain(made.fs.to_le_bytes()).chain(made.ino.to_le_bytes());
-        let fields = fields.chain(made.generation.to_le_bytes());
+        let fields = [flags].into_iter().chain(made.to_bytes());
         let fields = fields.chain(self.offset.unwrap_or_default().to_le_bytes());
         let mut bytes = [0; OUTCOME_BYTES];
         bytes.iter_mut().zip(fields).for_each(|(to, from)| *to = from);
@@ -51,7 +50,7 @@ impl ChangeOutcome {
             return None;
         }
         let flags = bytes.get_u8();
-        let made = FileId { fs: bytes.get_u32_le(), ino: bytes.get_u64_le(), generation: bytes.get_u32_le() };
+        let made = FileId::take_bytes(&mut bytes)?;
         let offset = bytes.get_u64_le();
         let is_known = flags & !(REJECTED | MADE | OFFSET | EXPECTED) == 0;
         is_known.then_some(ChangeOutcome {

@@ -1,6 +1,7 @@
 //! The identity and the attributes of a file, as encoded in `stat[n]`.
 
 use crate::time::Timestamp;
+use bytes::{Buf, BufMut};
 
 /// The kind of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -84,6 +85,28 @@ impl FileId {
     /// Returns the number of the change that creates the object, if the id is provisional.
     pub fn provisional_number(self) -> Option<u64> {
         (self == FileId::provisional(self.ino)).then_some(self.ino)
+    }
+
+    /// The length of an encoded id, in bytes.
+    pub const BYTES: usize = 16;
+
+    /// Encodes the id as in messages: `fs[4] ino[8] generation[4]`.
+    pub fn to_bytes(self) -> [u8; FileId::BYTES] {
+        let mut bytes = [0; FileId::BYTES];
+        let mut to = bytes.as_mut_slice();
+        to.put_u32_le(self.fs);
+        to.put_u64_le(self.ino);
+        to.put_u32_le(self.generation);
+        bytes
+    }
+
+    /// Decodes the id at the beginning of these bytes; `None` if there are too few.
+    pub fn take_bytes(from: &mut impl Buf) -> Option<FileId> {
+        Some(FileId {
+            fs: from.try_get_u32_le().ok()?,
+            ino: from.try_get_u64_le().ok()?,
+            generation: from.try_get_u32_le().ok()?,
+        })
     }
 }
 

@@ -20,8 +20,6 @@ use wirefs_op::message::version::SessionId;
 pub(crate) const NAME: &str = "snapshot";
 const MAGIC: &[u8] = b"wirefs snapshot 1\n";
 const CHUNK: Form<HalfSha256> = Form::new(SNAPSHOT_BYTES_MAX as usize);
-/// Bytes of a file id.
-pub(crate) const ID_BYTES: usize = 16;
 
 /// The state that a mount saves for the next one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,37 +45,19 @@ pub enum LoadedSnapshot {
     None,
 }
 
-pub(crate) fn id_bytes(id: FileId) -> [u8; ID_BYTES] {
-    let mut bytes = [0; ID_BYTES];
-    let parts = id.fs.to_le_bytes().into_iter().chain(id.ino.to_le_bytes());
-    for (to, from) in bytes.iter_mut().zip(parts.chain(id.generation.to_le_bytes())) {
-        *to = from;
-    }
-    bytes
-}
-
-/// Reads an id; `None` if there are too few bytes.
-pub(crate) fn take_id(from: &mut impl Buf) -> Option<FileId> {
-    Some(FileId {
-        fs: from.try_get_u32_le().ok()?,
-        ino: from.try_get_u64_le().ok()?,
-        generation: from.try_get_u32_le().ok()?,
-    })
-}
-
 /// Writes and fsyncs the snapshot. Listings beyond the limit are omitted.
 pub(crate) fn write(file: File, snapshot: &Snapshot) -> io::Result<()> {
     let mut out = Sums { out: BufWriter::with_capacity(CHUNK_BYTES, &file), sums: Vec::new(), written: 0 };
     let identity = snapshot.identity.get(..IDENTITY_BYTES_MAX).unwrap_or(&snapshot.identity);
     let length = (identity.len() as u32).to_le_bytes();
-    let head = [MAGIC, &snapshot.session.0, &id_bytes(snapshot.root), &length, identity];
+    let head = [MAGIC, &snapshot.session.0, &snapshot.root.to_bytes(), &length, identity];
     out.put(&head.concat(), &HalfSha256::of(&head))?;
     let mut chunk = Vec::with_capacity(CHUNK_BYTES);
     for (dir, listing) in &snapshot.listings {
         if out.written + (chunk.len() + listing.len()) as u64 + CHUNK_BYTES as u64 > SNAPSHOT_BYTES_MAX {
             continue;
         }
-        chunk.extend_from_slice(&id_bytes(*dir));
+        chunk.extend(dir.to_bytes());
         chunk.extend_from_slice(&(listing.len() as u32).to_le_bytes());
         chunk.extend_from_slice(listing);
         if chunk.len() >= CHUNK_BYTES {
@@ -143,7 +123,7 @@ fn parse(mut bytes: Bytes) -> Option<Snapshot> {
     }
     let mut session = SessionId([0; 16]);
     take(&mut bytes, session.0.len())?.copy_to_slice(&mut session.0);
-    let root = take_id(&mut bytes)?;
+    let root = FileId::take_bytes(&mut bytes)?;
     let length = usize::try_from(bytes.try_get_u32_le().ok()?).ok()?;
     let identity = take(&mut bytes, length)?.to_vec();
     let head = whole.slice(..whole.len() - bytes.len());
@@ -162,7 +142,7 @@ fn parse(mut bytes: Bytes) -> Option<Snapshot> {
 
 fn take_listings(mut chunk: Bytes, listings: &mut Vec<(FileId, Bytes)>) -> Option<()> {
     while !chunk.is_empty() {
-        let dir = take_id(&mut chunk)?;
+        let dir = FileId::take_bytes(&mut chunk)?;
         let length = usize::try_from(chunk.try_get_u32_le().ok()?).ok()?;
         listings.push((dir, take(&mut chunk, length)?));
     }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::entry::{EntryKind, Record, head, synced};
+use crate::entry::{EntryKind, Record, head};
 use crate::header::tests::header;
 use crate::outcome::ChangeOutcome;
 use proptest::prelude::*;
@@ -20,7 +20,9 @@ pub(crate) fn written(number: u64, entries: &[Entry]) -> (Vec<u8>, Vec<usize>) {
             Entry::Outcome(number, outcome) => {
                 (EntryKind::Outcome, *number, Bytes::copy_from_slice(&outcome.encode()))
             }
-            Entry::Synced(below, file) => (EntryKind::Synced, *below, Bytes::copy_from_slice(&synced(*file))),
+            Entry::Synced(below, file) => {
+                (EntryKind::Synced, *below, Bytes::copy_from_slice(&file.to_bytes()))
+            }
         };
         let spot = Spot { salt, offset: segment.len() as u64 };
         segment.extend_from_slice(&head(kind, number, &[&body], spot));

@@ -25,7 +25,7 @@ fn parts(entry: &Entry) -> (EntryKind, u64, Vec<u8>) {
         Entry::Durable(number) => (EntryKind::Durable, *number, Vec::new()),
         Entry::Exclusive(number) => (EntryKind::Exclusive, *number, Vec::new()),
         Entry::LatestTime(number) => (EntryKind::LatestTime, *number, Vec::new()),
-        Entry::Synced(number, file) => (EntryKind::Synced, *number, entry::synced(*file).to_vec()),
+        Entry::Synced(number, file) => (EntryKind::Synced, *number, file.to_bytes().to_vec()),
     }
 }
 

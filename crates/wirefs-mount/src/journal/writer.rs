@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, IoSlice, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use wirefs_journal::entry::{self, EntryKind, HEAD_BYTES, NOT_EXCLUSIVE, Spot, head};
+use wirefs_journal::entry::{EntryKind, HEAD_BYTES, NOT_EXCLUSIVE, Spot, head};
 use wirefs_journal::limits::SEGMENT_BYTES;
 use wirefs_journal::{ChangeOutcome, Figures, Header, Layout, Misuse};
 use wirefs_op::message::version::BootId;
@@ -154,7 +154,7 @@ impl Writer {
 
     /// Notes a file whose contents the server's disk has, as the changes below a number left them.
     pub(super) fn synced(&mut self, below: u64, file: FileId, group: &Group) -> Result<(), AppendError> {
-        let frame = Frame { data: Bytes::copy_from_slice(&entry::synced(file)), ..Frame::default() };
+        let frame = Frame { data: Bytes::copy_from_slice(&file.to_bytes()), ..Frame::default() };
         self.note(EntryKind::Synced, below, frame, group)
     }
 

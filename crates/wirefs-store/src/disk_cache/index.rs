@@ -5,7 +5,6 @@
 //!  (file[16] version[8] offset[8] segment[4] at[4] length[4])…  sum[16] over all before
 //! ```
 
-use crate::snapshot::{id_bytes, take_id};
 use bytes::{Buf, Bytes};
 use std::collections::BTreeMap;
 use wirefs_cache::CachePiece;
@@ -74,7 +73,7 @@ impl Index {
         }
         bytes.extend_from_slice(&(self.locations.len() as u32).to_le_bytes());
         for ((file, version, offset), location) in &self.locations {
-            bytes.extend_from_slice(&id_bytes(*file));
+            bytes.extend(file.to_bytes());
             bytes.extend_from_slice(&version.to_le_bytes());
             bytes.extend_from_slice(&offset.to_le_bytes());
             for part in [location.segment, location.at, location.length] {
@@ -99,7 +98,7 @@ impl Index {
         }
         let mut index = Index::default();
         for _ in 0..bytes.try_get_u32_le().ok()? {
-            let file = take_id(&mut bytes)?;
+            let file = FileId::take_bytes(&mut bytes)?;
             let (version, offset) = (bytes.try_get_u64_le().ok()?, bytes.try_get_u64_le().ok()?);
             let segment = bytes.try_get_u32_le().ok()?;
             let (at, length) = (bytes.try_get_u32_le().ok()?, bytes.try_get_u32_le().ok()?);

@@ -8,7 +8,6 @@
 //! ```
 
 use super::PieceLocation;
-use crate::snapshot::{id_bytes, take_id};
 use bytes::{Buf, Bytes};
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -17,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wirefs_cache::{CachePiece, PIECE_BYTES};
 use wirefs_log::{Checksum, HalfSha256};
+use wirefs_op::FileId;
 
 const MAGIC: [u8; 4] = *b"wfp1";
 /// Bytes of a record's header.
@@ -71,7 +71,7 @@ fn head(piece: &CachePiece, data: &[u8]) -> Vec<u8> {
     let mut head = Vec::with_capacity(HEAD_BYTES);
     head.extend_from_slice(&MAGIC);
     head.extend_from_slice(&piece.length.to_le_bytes());
-    head.extend_from_slice(&id_bytes(piece.file));
+    head.extend(piece.file.to_bytes());
     head.extend_from_slice(&piece.version.to_le_bytes());
     head.extend_from_slice(&piece.offset.to_le_bytes());
     head.extend(HalfSha256::of(&[data]));
@@ -88,7 +88,7 @@ fn piece(head: &[u8; HEAD_BYTES]) -> Option<CachePiece> {
     }
     let mut fields = checked.get(MAGIC.len()..)?;
     let length = fields.try_get_u32_le().ok()?;
-    let file = take_id(&mut fields)?;
+    let file = FileId::take_bytes(&mut fields)?;
     let (version, offset) = (fields.try_get_u64_le().ok()?, fields.try_get_u64_le().ok()?);
     (u64::from(length) <= PIECE_BYTES).then_some(CachePiece { file, version, offset, length })
 }

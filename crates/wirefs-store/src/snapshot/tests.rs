@@ -52,7 +52,7 @@ fn snapshot_with_any_wrong_byte_is_rejected() {
 #[test]
 fn snapshot_with_missing_or_swapped_chunks_is_rejected() {
     let bytes = written(&snapshot(300), "chunks");
-    let head = MAGIC.len() + 16 + ID_BYTES + 4 + 5 + HalfSha256::BYTES;
+    let head = MAGIC.len() + 16 + FileId::BYTES + 4 + 5 + HalfSha256::BYTES;
     let first =
         u32::from_le_bytes(bytes[head..head + 4].try_into().unwrap()) as usize + 4 + HalfSha256::BYTES;
     assert!(head + first < bytes.len() - 4 - HalfSha256::BYTES, "more than one chunk");

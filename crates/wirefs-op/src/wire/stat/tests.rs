@@ -1,5 +1,5 @@
 use crate::message::tests::file_stat;
-use crate::stat::Stat;
+use crate::stat::{FileId, Stat};
 use crate::wire::{Malformed, Reader, Wire, Writer};
 use bytes::Bytes;
 
@@ -33,4 +33,14 @@ fn unknown_flags_are_rejected() {
         *bytes.last_mut().unwrap() = last;
         assert_eq!(taken(bytes).unwrap_err().what, "unknown bits in attributes");
     }
+}
+
+#[test]
+fn id_on_disk_has_the_bytes_of_an_id_in_a_message() {
+    let id = FileId { fs: 0x0403_0201, ino: 0x0c0b_0a09_0807_0605, generation: 0x100f_0e0d };
+    let mut writer = Writer::bare();
+    id.put(&mut writer);
+    assert_eq!((id.to_bytes().to_vec(), writer.into_bytes()), ((1..=16).collect(), (1..=16).collect()));
+    assert_eq!(FileId::take_bytes(&mut &id.to_bytes()[..]), Some(id));
+    assert_eq!(FileId::take_bytes(&mut &id.to_bytes()[..15]), None);
 }
