@@ -51,7 +51,7 @@ use wirefs_journal::{ChangeOutcome, Figures, Header, Record};
 use wirefs_op::message::number::Tnumber;
 use wirefs_op::message::version::{BootId, SessionId};
 use wirefs_op::wire::Malformed;
-use wirefs_op::{Errno, Frame, Request};
+use wirefs_op::{Errno, Frame, Request, fnv1a};
 use writer::{AppendError, Writer};
 
 /// The state of a mount's journal.
@@ -422,9 +422,7 @@ fn acknowledgment_of(frame: &Frame) -> Option<Tnumber> {
 
 /// Identifies this boot of the local machine: unsynced data survives as long as it runs.
 fn kernel_run() -> u64 {
-    let run = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    run.iter()
-        .fold(0xcbf2_9ce4_8422_2325, |sum: u64, &byte| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+    fnv1a(&[&std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default()])
 }
 
 /// Starts the thread that waits for the disk on behalf of others, if there is a journal.

@@ -2,7 +2,7 @@
 
 use crate::qid::Qid;
 use wirefs_op::wire::{Malformed, Reader, Wire, Writer};
-use wirefs_op::{FileId, Kind, SetStat, SetTime, Stat, Timestamp};
+use wirefs_op::{FileId, Kind, SetStat, SetTime, Stat, Timestamp, fnv1a};
 
 macro_rules! fields_in_order {
     ($name:ident { $($field:ident),* $(,)? }) => {
@@ -156,8 +156,7 @@ impl Attributes {
 
 /// Mixes the values that differ when an object differs (FNV-1a): servers of synthetic files keep the qid's version at 0.
 pub(crate) fn version_of<const N: usize>(parts: [u64; N]) -> u64 {
-    let bytes = parts.into_iter().flat_map(u64::to_le_bytes);
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    fnv1a(&[parts.map(u64::to_le_bytes).as_flattened()])
 }
 
 /// The fields of Tsetattr.

@@ -51,7 +51,7 @@ pub use lock_names::is_lock_name;
 pub use lock_ranges::LockRanges;
 pub use message::traits::{Change, Order, Weight};
 pub use message::{NOTAG, Reply, Request, Tag};
-pub use mix::mix;
+pub use mix::{fnv1a, mix};
 pub use path::TreePath;
 pub use stat::{
     Cred, DirEntry, FileId, FsStat, Kind, LockFamily, LockKind, LockRange, SetStat, SetTime, Stat,

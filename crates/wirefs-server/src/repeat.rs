@@ -27,15 +27,12 @@ use wirefs_op::message::rename::{EXCHANGE, Rrename, Trename};
 use wirefs_op::message::target::{NOFD, Place, Target};
 use wirefs_op::message::xattr::{Rxattr, Txattr, XattrAction};
 use wirefs_op::wire::Data;
-use wirefs_op::{Change, Errno, FileId, Kind, Reply, Request, Stat};
+use wirefs_op::{Change, Errno, FileId, Kind, Reply, Request, Stat, fnv1a};
 
 /// Flag of Txattr: the attribute must not exist.
 const XATTR_CREATE: u32 = 1;
 
 /// A hash of a change's kind and paths, by which a repeated change is recognized.
-///
-/// # Source
-/// FNV-1a, 64 bits.
 pub fn fingerprint(request: &Request) -> u64 {
     let names: [&[u8]; 2] = match request.change() {
         Some(Change::Put(put)) => [put.target.path.as_bytes(), b""],
@@ -49,9 +46,7 @@ pub fn fingerprint(request: &Request) -> u64 {
         None => [b"", b""],
     };
     // Paths contain no zero byte, so it separates the two paths unambiguously.
-    let bytes = [&[request.code()], names[0], &[0], names[1]];
-    let digest = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    bytes.into_iter().flatten().fold(0xcbf2_9ce4_8422_2325, digest)
+    fnv1a(&[&[request.code()], names[0], &[0], names[1]])
 }
 
 /// Executes a change, as [`Tree::serve`], that a former process began and may have completed.

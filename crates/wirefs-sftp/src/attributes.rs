@@ -113,7 +113,7 @@ impl Attributes {
             u64::from(self.permissions.unwrap_or_default()),
             u64::from(uid) << 32 | u64::from(gid),
         ];
-        // FNV-1a over words, mixed; 0 and the highest number have a meaning of their own.
+        // Words are mixed one after the other; 0 and the highest number have a meaning of their own.
         let hash = parts.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, part| {
             let mixed = (hash ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             mixed ^ (mixed >> 29)

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use wirefs_blockfs::{BlockFs, BlockFsOptions, DISK_PAYLOAD_BYTES, DiskStore};
 use wirefs_blocks::store::{BlockStore, MemoryStore};
+use wirefs_op::fnv1a;
 use wirefs_op::message::version::BootId;
 
 use crate::failure::failure;
-use crate::mountpoint::hash;
 use crate::serve::boot;
 
 /// The maximum number of blocks of a tree in memory: 4 GiB of full blocks.
@@ -68,7 +68,7 @@ impl Blocks {
 /// Returns a boot id for data that is lost at the end of this process.
 pub(crate) fn boot_of_process() -> BootId {
     let text = format!("{}-{:?}", std::process::id(), std::time::SystemTime::now());
-    BootId(hash(text.as_bytes()))
+    BootId(fnv1a(&[text.as_bytes()]))
 }
 
 #[cfg(test)]

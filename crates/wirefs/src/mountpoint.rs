@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use wirefs_op::fnv1a;
 
 /// The maximum number of symbolic links.
 const LINKS_MAX: usize = 16;
@@ -50,7 +51,7 @@ pub(crate) fn file_name(mountpoint: &Path) -> String {
     }
     // All plain characters are one byte, so the cut is at a character.
     let end = name.get(name.len() - NAME_BYTES_MAX..).unwrap_or_default();
-    format!("{:016x}-{end}", hash(bytes))
+    format!("{:016x}-{end}", fnv1a(&[bytes]))
 }
 
 /// A mount in the kernel's table.
@@ -123,13 +124,6 @@ fn unescape(field: &[u8]) -> Vec<u8> {
         }
     }
     out
-}
-
-/// Returns the 64-bit FNV-1a hash.
-pub(crate) fn hash(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |sum, &byte| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The sort position of a name among directory entries or extended attributes.
 
 use crate::limits::HASH_COLLISIONS_MAX;
+use wirefs_op::fnv1a;
 
 /// The bits of a position that distinguish names with equal hashes.
 const COLLISION_BITS: u32 = 8;
@@ -20,9 +21,7 @@ pub(crate) fn last_position(name: &[u8]) -> u64 {
 /// A 56-bit hash: FNV-1a with a finalizer. An attacker who creates colliding names gets at most
 /// [`HASH_COLLISIONS_MAX`] of them into one directory.
 fn hash(name: &[u8]) -> u64 {
-    let folded = name.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let folded = fnv1a(&[name]);
     let mixed = (folded ^ folded >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ mixed >> 29) >> COLLISION_BITS
 }

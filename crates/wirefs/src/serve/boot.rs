@@ -6,9 +6,8 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use wirefs_op::fnv1a;
 use wirefs_op::message::version::BootId;
-
-use crate::mountpoint::hash;
 
 /// Identifies the kernel's boot.
 const KERNEL_RUN: &str = "/proc/sys/kernel/random/boot_id";
@@ -27,7 +26,7 @@ pub(crate) fn id_of(directory: &Path) -> BootId {
     let place = std::fs::metadata(directory).map_or((0, 0), |found| (found.dev(), found.ino()));
     let (device, inode) = place;
     let seed = [run.as_slice(), &device.to_le_bytes(), &inode.to_le_bytes()].concat();
-    BootId(hash(&seed))
+    BootId(fnv1a(&[&seed]))
 }
 
 #[cfg(test)]

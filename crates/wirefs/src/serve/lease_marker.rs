@@ -21,11 +21,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use rustix::fs::FlockOperation;
+use wirefs_op::fnv1a;
 use wirefs_op::message::version::SessionId;
 use wirefs_serve::{Believers, RECOVERY_PERIOD};
 
 use super::boot::kernel_run;
-use crate::mountpoint::hash;
 use crate::user_dirs;
 
 /// The markers of one exported directory.
@@ -67,7 +67,7 @@ impl LeaseMarkers {
         let found = std::fs::metadata(exported)
             .with_context(|| format!("cannot read the attributes of {}", exported.display()))?;
         let place = [found.dev().to_le_bytes(), found.ino().to_le_bytes()].concat();
-        let prefix = format!("{:016x}-", hash(&place));
+        let prefix = format!("{:016x}-", fnv1a(&[&place]));
         let names = std::fs::read_dir(&dir).with_context(|| format!("cannot list {}", dir.display()))?;
         let of_this = |name: &std::fs::DirEntry| name.file_name().to_string_lossy().starts_with(&prefix);
         let stale = names

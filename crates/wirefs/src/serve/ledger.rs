@@ -5,8 +5,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use wirefs_op::fnv1a;
 
-use crate::mountpoint::hash;
 use crate::user_dirs;
 
 /// Returns the directory of the ledger of `exported`; creates it if necessary. It depends on device, inode and path, so
@@ -25,7 +25,7 @@ fn dir_in(dir: &Path, exported: &Path) -> Result<PathBuf> {
     let (device, inode) = (found.dev().to_le_bytes(), found.ino().to_le_bytes());
     let place = [device.as_slice(), &inode, path.as_os_str().as_bytes()].concat();
     user_dirs::create_private(dir)?;
-    let dir = dir.join(format!("{:016x}", hash(&place)));
+    let dir = dir.join(format!("{:016x}", fnv1a(&[&place])));
     user_dirs::create_private(&dir)?;
     Ok(dir)
 }
