@@ -112,8 +112,9 @@ pub fn head(kind: EntryKind, number: u64, body: &[&[u8]], spot: Spot) -> [u8; HE
 /// Decodes the entry at a position. Returns it with its length in bytes, or `None` if no whole entry is there.
 pub(crate) fn at(segment: &Bytes, spot: Spot) -> Option<(Entry, usize)> {
     let start = usize::try_from(spot.offset).ok()?;
-    let Found::Record(found) = FORM.read(segment.get(start..)?, spot.seed()) else { return None };
-    let mut body = found.contents;
+    let Found::Record { contents: mut body, .. } = FORM.read(segment.get(start..)?, spot.seed()) else {
+        return None;
+    };
     let (kind, number) = (body.try_get_u8().ok()?, body.try_get_u64_le().ok()?);
     let entry = match EntryKind::of(kind)? {
         EntryKind::Change => Entry::Change(Record { number, body: segment.slice_ref(body) }),

@@ -70,8 +70,10 @@ impl Findings {
         if from.try_get_u32_le().ok()? != VERSION {
             return None;
         }
-        let Found::Record(first) = ENTRY.read(from, Crc32c::default()) else { return None };
-        let (mut body, mut from) = (first.contents, first.rest);
+        let Found::Record { contents: mut body, rest: mut from, .. } = ENTRY.read(from, Crc32c::default())
+        else {
+            return None;
+        };
         if body.try_get_u64_le().ok()? != run {
             return None;
         }
@@ -80,9 +82,9 @@ impl Findings {
         let (names, objects) = (all(&mut body)?, all(&mut body)?);
         let mut findings = Findings { boot, next: next_number, latest_time, names, objects, answered: 0 };
         // A torn end is ignored: its writer died before it notified the server.
-        while let Found::Record(mut entry) = ENTRY.read(from, Crc32c::default()) {
-            findings.answered = findings.answered.max(entry.contents.try_get_u64_le().ok()?);
-            from = entry.rest;
+        while let Found::Record { mut contents, rest, .. } = ENTRY.read(from, Crc32c::default()) {
+            findings.answered = findings.answered.max(contents.try_get_u64_le().ok()?);
+            from = rest;
         }
         Some(findings)
     }

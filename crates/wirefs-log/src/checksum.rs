@@ -36,22 +36,12 @@ const fn tables() -> [[u32; 256]; STEP] {
     while byte < 256 {
         let mut sum = byte as u32;
         let mut bit = 0;
-        while bit < 8 {
+        while bit < 8 * STEP {
             sum = if sum & 1 == 1 { (sum >> 1) ^ POLYNOMIAL } else { sum >> 1 };
+            tables[bit / 8][byte] = sum;
             bit += 1;
         }
-        tables[0][byte] = sum;
         byte += 1;
-    }
-    let mut row = 1;
-    while row < STEP {
-        let mut byte = 0;
-        while byte < 256 {
-            let before = tables[row - 1][byte];
-            tables[row][byte] = (before >> 8) ^ tables[0][(before & 0xff) as usize];
-            byte += 1;
-        }
-        row += 1;
     }
     tables
 }

@@ -1,9 +1,4 @@
-//! The bytes that files of checked records share: their checksums, the form of a record, and the numbers of segments.
-//!
-//! ```text
-//!  DIRECTORY/00000001.EXTENSION …   segments, numbered; the oldest is removed first
-//!  record  mark  length[4]  sum  contents
-//! ```
+//! The bytes that files of checked records share: their checksums, and the form of a record.
 //!
 //! *Holds*: a record whose bytes are cut, wrong, or zeros is never returned.
 //!
@@ -21,9 +16,9 @@
 //! NOTES.append(&mut log, &[b"sec", b"ond"]);
 //! log.truncate(log.len() - 1); // the writer was killed
 //!
-//! let Found::Record(first) = NOTES.read(&log, Crc32c::default()) else { return };
-//! assert_eq!(first.contents, b"first");
-//! assert_eq!(NOTES.read(first.rest, Crc32c::default()), Found::Incomplete);
+//! let Found::Record { contents, rest, .. } = NOTES.read(&log, Crc32c::default()) else { return };
+//! assert_eq!(contents, b"first");
+//! assert_eq!(NOTES.read(rest, Crc32c::default()), Found::Incomplete);
 //! ```
 //!
 //! *Proved by*: tests beside each module: records cut anywhere, wrong in any byte, or followed by zeros; the checksums of
@@ -33,4 +28,4 @@ mod checksum;
 mod record;
 
 pub use checksum::{Checksum, Crc32c, HalfSha256, hash_name};
-pub use record::{Form, Found, FoundRecord};
+pub use record::{Form, Found};

@@ -25,22 +25,18 @@ pub struct Form<S> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found<'a> {
     /// A whole record.
-    Record(FoundRecord<'a>),
+    Record {
+        /// The checksum.
+        sum: &'a [u8],
+        /// The contents.
+        contents: &'a [u8],
+        /// The bytes behind the record.
+        rest: &'a [u8],
+    },
     /// Too few bytes for a record: the end, or a record whose writer died.
     Incomplete,
     /// No record of this form, or one with wrong bytes.
     Damaged,
-}
-
-/// A whole record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FoundRecord<'a> {
-    /// The checksum.
-    pub sum: &'a [u8],
-    /// The contents.
-    pub contents: &'a [u8],
-    /// The bytes behind the record.
-    pub rest: &'a [u8],
 }
 
 impl<S: Checksum> Form<S> {
@@ -97,13 +93,11 @@ impl<S: Checksum> Form<S> {
         if counted > self.length_max {
             return Found::Damaged;
         }
-        let whole = behind.split_at_checked(S::BYTES).and_then(|(sum, behind)| {
-            let (contents, rest) = behind.split_at_checked(self.uncounted_bytes + counted)?;
-            Some(FoundRecord { sum, contents, rest })
-        });
-        let Some(found) = whole else { return Found::Incomplete };
-        let is_right = self.sum(seed, *length, [found.contents].into_iter()).as_ref() == found.sum;
-        if is_right { Found::Record(found) } else { Found::Damaged }
+        let Some((sum, behind)) = behind.split_at_checked(S::BYTES) else { return Found::Incomplete };
+        let bytes = self.uncounted_bytes + counted;
+        let Some((contents, rest)) = behind.split_at_checked(bytes) else { return Found::Incomplete };
+        let is_right = self.sum(seed, *length, [contents].into_iter()).as_ref() == sum;
+        if is_right { Found::Record { sum, contents, rest } } else { Found::Damaged }
     }
 
     fn sum<'a>(

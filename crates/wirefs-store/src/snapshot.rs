@@ -132,10 +132,10 @@ fn parse(mut bytes: Bytes) -> Option<Snapshot> {
         return None;
     }
     let mut listings = Vec::new();
-    while let Found::Record(chunk) = CHUNK.read(&bytes, HalfSha256::default()) {
-        sums.extend_from_slice(chunk.sum);
-        take_listings(bytes.slice_ref(chunk.contents), &mut listings)?;
-        bytes = bytes.slice_ref(chunk.rest);
+    while let Found::Record { sum, contents, rest } = CHUNK.read(&bytes, HalfSha256::default()) {
+        sums.extend_from_slice(sum);
+        take_listings(bytes.slice_ref(contents), &mut listings)?;
+        bytes = bytes.slice_ref(rest);
     }
     (bytes == end(&sums)).then_some(Snapshot { session, root, identity, listings })
 }

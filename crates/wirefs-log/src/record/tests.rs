@@ -10,10 +10,10 @@ fn read_all<'a, S: Checksum>(form: &Form<S>, mut log: &'a [u8], seed: &S) -> (Ve
     let mut records = Vec::new();
     loop {
         match form.read(log, seed.clone()) {
-            Found::Record(found) => {
-                assert_eq!(form.head_bytes() + found.contents.len() + found.rest.len(), log.len());
-                records.push(found.contents);
-                log = found.rest;
+            Found::Record { contents, rest, .. } => {
+                assert_eq!(form.head_bytes() + contents.len() + rest.len(), log.len());
+                records.push(contents);
+                log = rest;
             }
             end => return (records, end),
         }
@@ -100,7 +100,7 @@ proptest! {
 #[test]
 fn record_above_the_limit_does_not_count() {
     let record = log_of(&Form::<Crc32c>::new(5), b"12345");
-    assert!(matches!(Form::<Crc32c>::new(5).read(&record, Crc32c::default()), Found::Record(_)));
+    assert!(matches!(Form::<Crc32c>::new(5).read(&record, Crc32c::default()), Found::Record { .. }));
     assert_eq!(Form::<Crc32c>::new(4).read(&record, Crc32c::default()), Found::Damaged);
     // Also before its sum is there.
     assert_eq!(Form::<Crc32c>::new(4).read(&record[..4], Crc32c::default()), Found::Damaged);

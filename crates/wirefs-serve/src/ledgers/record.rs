@@ -170,14 +170,14 @@ pub(super) fn read(log: &Bytes) -> Result<LogContents, Damage> {
     loop {
         let rest = log.get(contents.whole_bytes..).unwrap_or_default();
         let damage = Damage::Record(contents.whole_bytes);
-        let found = match FORM.read(rest, HalfSha256::default()) {
-            Found::Record(found) => found,
+        let (body, rest) = match FORM.read(rest, HalfSha256::default()) {
+            Found::Record { contents, rest, .. } => (contents, rest),
             Found::Incomplete => return Ok(contents),
             Found::Damaged => return Err(damage),
         };
-        let record = Record::read(log.slice_ref(found.contents)).map_err(|_| damage)?;
+        let record = Record::read(log.slice_ref(body)).map_err(|_| damage)?;
         contents.is_closed = record == Record::Closed;
-        contents.whole_bytes = log.len() - found.rest.len();
+        contents.whole_bytes = log.len() - rest.len();
         match record {
             Record::Opened(boot) => contents.boot = Some(boot),
             Record::Closed => {}
