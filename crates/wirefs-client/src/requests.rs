@@ -223,10 +223,11 @@ impl Requests {
         arrival: RateSample,
         departure: RateSample,
     ) -> Option<(Frame, Lane)> {
-        if self.sent.len() >= REQUESTS_MAX {
+        let first = self.waiting.front_mut()?;
+        let is_ping = matches!(first.request, Request::Ping(_));
+        if self.sent.len() >= REQUESTS_MAX - usize::from(!is_ping) {
             return None;
         }
-        let first = self.waiting.front_mut()?;
         if first.request.is_change() {
             match self.numbers.give(&mut first.number) {
                 Turn::Goes => {}
@@ -290,8 +291,9 @@ impl Requests {
         let outstanding = outstanding.ok_or(Malformed { what: "a reply to no request", at: 1 })?;
         outstanding.received += bytes as u64;
         outstanding.last_progress = now;
-        let from = self.link.replied_from.map_or(outstanding.order, |from| from.min(outstanding.order));
-        self.link.replied_from = Some(from);
+        if !matches!(outstanding.request, Request::Ping(_)) {
+            self.link.replied(now, outstanding.order);
+        }
         if outstanding.received > u64::from(outstanding.asked_bytes())
             && matches!(outstanding.request, Request::Get(_) | Request::Find(_))
         {
@@ -492,15 +494,20 @@ impl Requests {
 
     /// Takes out the waiting requests that do not outlive the deadline.
     pub(crate) fn give_up_waiting(&mut self) -> Vec<Pending> {
-        let mut given_up = Vec::new();
+        self.take_all_waiting(|_| true)
+    }
+
+    /// Takes out the waiting requests that `wanted` says yes to and that do not outlive the deadline.
+    fn take_all_waiting(&mut self, wanted: impl Fn(&Waiting) -> bool) -> Vec<Pending> {
+        let mut taken = Vec::new();
         for waiting in std::mem::take(&mut self.waiting) {
-            if waiting.pending.outlives_deadline() {
+            if waiting.pending.outlives_deadline() || !wanted(&waiting) {
                 self.waiting.push_back(waiting);
             } else {
                 self.numbers.answered(waiting.number);
-                given_up.push(waiting.pending);
+                taken.push(waiting.pending);
             }
         }
-        given_up
+        taken
     }
 }

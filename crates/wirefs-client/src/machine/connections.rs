@@ -173,7 +173,9 @@ impl Client {
             self.outputs.push(Output::HangUp);
         } else if silence >= SILENCE_BEFORE_PING && !self.requests.link.pinged {
             self.requests.link.pinged = true;
-            self.sender().send(Request::Ping(Tping {}), Pending::IGNORE);
+            // Ahead of requests that wait for others: these are no reason for silence.
+            self.requests.wait_first(self.view.mount.now, vec![(Request::Ping(Tping {}), Pending::IGNORE)]);
+            self.view.send_waiting(&mut self.requests, &mut self.outputs);
         }
     }
 

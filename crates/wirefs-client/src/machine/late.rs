@@ -3,9 +3,10 @@
 //!
 //! | waiting | progress | limit |
 //! |---|---|---|
-//! | a query | a part of its reply, or of an earlier request's | the deadline and [`SERVER_WAIT_MAX`] |
+//! | a query that was sent | a part of its reply, or of an earlier request's | the deadline and [`SERVER_WAIT_MAX`] |
+//! | a query that waits for a tag, or behind a change that may not be sent yet | a reply to any request but a ping | the same |
 //! | a sync | the same; a reply to any change | [`SYNC_FACTOR`] times that |
-//! | a call that changes something, or may wait for changes | a reply to any change, since they are executed in order | that of a query |
+//! | a call that changes something, or may wait for changes of this client | a reply to any change, since they are executed in order | that of a query |
 //! | a lock that others have | – | none: signals end the wait |
 
 use crate::call::{Call, CallId};
@@ -33,7 +34,6 @@ pub(super) fn patience(now: Time, call: &Call<'_>) -> Patience {
         | Call::Readdir { .. }
         | Call::Releasedir { .. }
         | Call::Access { .. }
-        | Call::Getlk { .. }
         | Call::Interrupt { .. }
         | Call::Setlk { wait: true, .. } => Patience::Requests,
         // These may wait for changes before they are asked for.
@@ -55,6 +55,7 @@ pub(super) fn patience(now: Time, call: &Call<'_>) -> Patience {
         | Call::Write { .. }
         | Call::Setxattr { .. }
         | Call::Removexattr { .. }
+        | Call::Getlk { .. }
         | Call::Setlk { wait: false, .. } => Patience::Changes(now, 1),
         Call::Flush { .. }
         | Call::Fsync { .. }
@@ -75,6 +76,7 @@ pub(super) fn take_late(
     requests.slept(mount.now, slept);
     if !slept.is_zero() || !requests.link.is_up() {
         calls.changes_go_on(mount.now);
+        requests.link.replied = mount.now;
         return Default::default();
     }
     let Some(deadline) = mount.config.deadline else { return Default::default() };

@@ -32,8 +32,10 @@ pub(crate) struct Link {
     pub(crate) losses: u64,
     /// Waits that ended since the server was connected and did not reply.
     pub(crate) timed_out: u64,
-    /// The earliest of the requests, by their order, that the server replied to since the last tick.
+    /// The earliest of the requests, by their order, that the server replied to since the last tick. Pings do not count.
     pub(crate) replied_from: Option<u64>,
+    /// When the server last replied to a request that is no ping, or could not.
+    pub(crate) replied: Time,
     /// The server says of the last connection that this client broke the protocol over it.
     pub(crate) is_blamed: bool,
 }
@@ -49,6 +51,7 @@ impl Link {
             losses: 0,
             timed_out: 0,
             replied_from: None,
+            replied: now,
             is_blamed: false,
         }
     }
@@ -91,6 +94,12 @@ impl Link {
     pub(crate) fn received(&mut self, now: Time) {
         self.last_received = now;
         self.pinged = false;
+    }
+
+    /// Notes a reply to the request that was sent at this position.
+    pub(crate) fn replied(&mut self, now: Time, order: u64) {
+        self.replied_from = Some(self.replied_from.map_or(order, |from| from.min(order)));
+        self.replied = now;
     }
 
     pub(crate) fn spoke(&mut self, now: Time) {

@@ -10,20 +10,19 @@ use wirefs_op::{Request, Time};
 /// A sync may take this many times as long as another request: it waits for all data that the server's disk lacks.
 pub(crate) const SYNC_FACTOR: u32 = 10;
 
-impl Outstanding {
-    /// Whether other clients decide when the reply comes.
-    fn waits_for_lock(&self) -> bool {
-        matches!(&self.request, Request::Lock(lock) if lock.action == LockAction::Wait)
-    }
+/// Whether other clients decide when the reply comes.
+fn waits_for_lock(request: &Request) -> bool {
+    matches!(request, Request::Lock(lock) if lock.action == LockAction::Wait)
+}
 
-    /// Whether nothing of the reply has come for this long.
-    fn is_late(&self, now: Time, silence_max: Duration) -> bool {
-        let silence_max = match &self.request {
-            Request::Commit(_) => silence_max * SYNC_FACTOR,
-            _ => silence_max,
-        };
-        !self.waits_for_lock() && now.since(self.last_progress) >= silence_max
-    }
+/// Whether a program may wait for this query, and has waited for so long since the last progress.
+fn is_late(request: &Request, pending: &Pending, passed: Duration, silence_max: Duration) -> bool {
+    let silence_max = match request {
+        Request::Commit(_) => silence_max * SYNC_FACTOR,
+        _ => silence_max,
+    };
+    let is_awaited = !matches!(pending, Pending::Ignore(_)) && !request.is_change();
+    is_awaited && !waits_for_lock(request) && passed >= silence_max
 }
 
 impl Requests {
@@ -34,19 +33,27 @@ impl Requests {
             let behind = self.sent.values_mut().filter(|outstanding| outstanding.order >= from);
             behind.for_each(|outstanding| outstanding.last_progress = now);
         }
-        let is_late = |outstanding: &&mut Outstanding| {
-            let has_reader = !matches!(outstanding.pending, Pending::Ignore(_));
-            has_reader && !outstanding.request.is_change() && outstanding.is_late(now, silence_max)
+        let is_sent_late = |outstanding: &&mut Outstanding| {
+            let Outstanding { request, pending, last_progress, .. } = &**outstanding;
+            is_late(request, pending, now.since(*last_progress), silence_max)
         };
-        let late = self.sent.values_mut().filter(is_late);
-        late.map(|outstanding| std::mem::replace(&mut outstanding.pending, Pending::IGNORE)).collect()
+        let sent = self.sent.values_mut().filter(is_sent_late);
+        let mut late: Vec<Pending> =
+            sent.map(|outstanding| std::mem::replace(&mut outstanding.pending, Pending::IGNORE)).collect();
+        // All requests that were sent go before one that waits.
+        let replied = self.link.replied;
+        late.append(&mut self.take_all_waiting(|waiting| {
+            let passed = now.since(waiting.told_since.max(replied));
+            is_late(&waiting.request, &waiting.pending, passed, silence_max)
+        }));
+        late
     }
 
     /// The requests without any reply for this long, by kind.
     pub(crate) fn late(&self, now: Time, silence_max: Duration) -> BTreeMap<&'static str, u64> {
         let mut kinds = BTreeMap::new();
         let late = |outstanding: &&Outstanding| {
-            !outstanding.waits_for_lock() && now.since(outstanding.last_progress) >= silence_max
+            !waits_for_lock(&outstanding.request) && now.since(outstanding.last_progress) >= silence_max
         };
         for outstanding in self.sent.values().filter(late) {
             *kinds.entry(outstanding.request.name()).or_default() += 1;

@@ -1,11 +1,14 @@
 //! A server that answers pings, and not each request.
 
 use crate::alone::{Alone, got, stat};
+use crate::deeds::write;
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, CallId, ROOT};
+use wirefs_client::call::{Answer, Call, CallId, Handle, ROOT, TreeNodeId};
+use wirefs_op::limits::REQUESTS_MAX;
+use wirefs_op::message::alone::Ralone;
 use wirefs_op::message::get::GotMode;
 use wirefs_op::message::ping::Rping;
-use wirefs_op::{Errno, Kind, LockFamily, LockKind, LockRange, Reply, Request, Tag};
+use wirefs_op::{Errno, Kind, LockFamily, LockKind, LockRange, NOTAG, Reply, Request, Tag};
 
 /// The deadline of these mounts, and the time that a server may wait for other clients.
 const LIMIT: u64 = 30 + 50;
@@ -111,4 +114,70 @@ fn waiting_locks_and_long_syncs_are_not_cut_short() {
     assert!(!timed_out(&alone, lock) && !timed_out(&alone, sync));
     pass(&mut alone, 2 * LIMIT, |_, _, _| ());
     assert!(!timed_out(&alone, lock));
+}
+
+/// The calls that ask the server, each of a directory or of this open file.
+fn queries(node: TreeNodeId, handle: Handle) -> Vec<Call<'static>> {
+    let (family, range) = (LockFamily::Posix, LockRange { kind: LockKind::Write, start: 0, end: 9, pid: 1 });
+    vec![
+        Call::Lookup { parent: ROOT, name: b"x" },
+        Call::Getattr { node, handle: None },
+        Call::Read { node, handle, offset: 0, count: 10 },
+        Call::Opendir { node: ROOT },
+        Call::Getlk { node, handle, owner: 1, family, range },
+        Call::Statfs { node: ROOT },
+        Call::Getxattr { node, name: b"user.x", size_max: 100 },
+        Call::Lseek { node, handle, offset: 0, whence: 3 },
+    ]
+}
+
+/// Makes these calls of a server that answers pings only: each fails in time, and the connection stays.
+fn each_times_out(mut alone: Alone, calls: Vec<Call<'static>>) {
+    pass(&mut alone, 3, |_, _, _| ());
+    let ids: Vec<_> = calls.iter().map(|call| (alone.call(*call), call)).collect();
+    pass(&mut alone, LIMIT - 1, |_, _, _| ());
+    assert!(ids.iter().all(|(id, _)| !timed_out(&alone, *id)));
+    pass(&mut alone, 3, |_, _, _| ());
+    for (id, call) in ids {
+        assert!(timed_out(&alone, id), "{call:?}");
+    }
+    assert_eq!(alone.hang_ups, 0);
+}
+
+// S-166
+#[test]
+fn calls_fail_that_wait_for_a_place_among_the_requests() {
+    let mut alone = Alone::new();
+    let (node, handle) = alone.open(10);
+    for number in 0..=REQUESTS_MAX {
+        alone.call(Call::Lookup { parent: ROOT, name: format!("{number}").as_bytes() });
+    }
+    each_times_out(alone, queries(node, handle));
+}
+
+// S-166
+#[test]
+fn calls_fail_that_wait_behind_changes() {
+    let mut alone = Alone::new();
+    let (node, handle) = alone.open(10);
+    alone.call(write(node, handle, 0, b"0123456789"));
+    each_times_out(alone, queries(node, handle));
+}
+
+// S-166
+#[test]
+fn calls_fail_that_wait_for_unconfirmed_changes_or_delegated_locks() {
+    let mut alone = Alone::journaled();
+    alone.lost();
+    alone.connected_with_leases(1, 1);
+    alone.reply(NOTAG, &Reply::Alone(Ralone { serial: 1, alone: true })).unwrap();
+    alone.asked.clear();
+    let (node, handle) = alone.open(10);
+    alone.asked.clear();
+    let (family, range) = (LockFamily::Posix, LockRange { kind: LockKind::Write, start: 0, end: 9, pid: 1 });
+    alone.call(Call::Setlk { node, handle, owner: 2, family, range, wait: false });
+    let delegates = |request: &Request| matches!(request, Request::Lock(lock) if lock.range.end == u64::MAX);
+    assert!(alone.asked.iter().any(|(_, request)| delegates(request)), "{:?}", alone.asked);
+    alone.call(write(node, handle, 0, b"0123456789"));
+    each_times_out(alone, queries(node, handle));
 }
