@@ -22,8 +22,10 @@ mod notes;
 #[cfg(test)]
 mod tests;
 
-/// The package that is distributed.
+/// The package that is distributed, and its main program.
 const PACKAGE: &str = "wirefs";
+/// All programs that it has: those of the crates of these names.
+const PROGRAMS: [&str; 3] = [PACKAGE, "wirefs-gate", "wirefs-grpc"];
 
 /// The commit that is packaged, and the folders for it.
 struct Release {
@@ -92,7 +94,7 @@ impl Release {
         Ok(Release { root: root.to_owned(), out, version, epoch })
     }
 
-    /// Installs the program of a machine and its files below a folder, as `make install` does.
+    /// Installs the programs of a machine and their files below a folder, as `make install` does.
     fn stage(&self, machine: &Machine, host: &Machine) -> anyhow::Result<PathBuf> {
         let staged = self.root.join(format!("target/dist/stage-{}", machine.name));
         if staged.exists() {
@@ -104,6 +106,9 @@ impl Release {
             .set("BINARY", machine.program(&self.root))
             .set("HOST", host.program(&self.root));
         install.run()?;
+        if let Some(missing) = PROGRAMS.iter().find(|name| !staged.join("usr/bin").join(name).is_file()) {
+            bail!("scripts/install did not install {missing}");
+        }
         Ok(staged)
     }
 

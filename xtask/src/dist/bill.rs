@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::dist::command::Tool;
-use crate::dist::{PACKAGE, Release};
+use crate::dist::{PACKAGE, PROGRAMS, Release};
 
 /// The part of `cargo metadata` that the bill has.
 #[derive(Deserialize)]
@@ -61,7 +61,7 @@ struct Locked {
     checksum: Option<String>,
 }
 
-/// Writes the bill of the program: each crate that is compiled into it or builds it.
+/// Writes the bill of the programs: each crate that is compiled into one of them or builds it.
 ///
 /// # Errors
 /// Fails if cargo fails, or if its output has another form.
@@ -97,11 +97,14 @@ pub(super) fn make(release: &Release) -> anyhow::Result<()> {
 pub(super) fn document(mut head: Value, metadata: &Metadata, lock: &Lock) -> anyhow::Result<Value> {
     let packages: BTreeMap<&str, &Package> =
         metadata.packages.iter().map(|package| (package.id.as_str(), package)).collect();
-    let main = metadata.packages.iter().find(|package| package.name == PACKAGE);
-    let main = main.with_context(|| format!("cargo metadata has no package {PACKAGE}"))?;
-    let edges = edges(metadata, &main.id);
-    let reached: BTreeSet<&str> =
-        std::iter::once(main.id.as_str()).chain(edges.iter().map(|&(_, to)| to)).collect();
+    let programs: Vec<&Package> =
+        metadata.packages.iter().filter(|package| PROGRAMS.contains(&package.name.as_str())).collect();
+    if programs.len() != PROGRAMS.len() {
+        bail!("cargo metadata lacks one of the packages {PROGRAMS:?}");
+    }
+    let starts = || programs.iter().map(|package| package.id.as_str());
+    let edges = edges(metadata, starts().collect());
+    let reached: BTreeSet<&str> = starts().chain(edges.iter().map(|&(_, to)| to)).collect();
     let mut listed: Vec<&Package> = reached.iter().filter_map(|id| packages.get(id).copied()).collect();
     listed.sort_by_key(|package| (&package.name, &package.version));
     let entries: Vec<Value> = listed.iter().map(|package| entry(package, lock)).collect();
@@ -113,21 +116,22 @@ pub(super) fn document(mut head: Value, metadata: &Metadata, lock: &Lock) -> any
             names.insert((from.reference(), to.reference()));
         }
     }
-    let described = relationship("SPDXRef-DOCUMENT".into(), "DESCRIBES", main.reference());
+    let document = || "SPDXRef-DOCUMENT".to_owned();
+    let described = programs.iter().map(|program| relationship(document(), "DESCRIBES", program.reference()));
     let depends = names.into_iter().map(|(from, to)| relationship(from, "DEPENDS_ON", to));
-    let relationships: Vec<Value> = std::iter::once(described).chain(depends).collect();
+    let relationships: Vec<Value> = described.chain(depends).collect();
     let fields = head.as_object_mut().context("the head of a bill is an object")?;
     fields.insert("packages".into(), entries.into());
     fields.insert("relationships".into(), relationships.into());
     Ok(head)
 }
 
-/// Returns the dependencies that are reachable from a package, except those of tests.
-fn edges<'a>(metadata: &'a Metadata, start: &'a str) -> Vec<(&'a str, &'a str)> {
+/// Returns the dependencies that are reachable from some packages, except those of tests.
+fn edges<'a>(metadata: &'a Metadata, starts: Vec<&'a str>) -> Vec<(&'a str, &'a str)> {
     let nodes: BTreeMap<&str, &Node> =
         metadata.resolve.nodes.iter().map(|node| (node.id.as_str(), node)).collect();
     let is_built = |edge: &&Edge| edge.dep_kinds.iter().any(|kind| kind.kind.as_deref() != Some("dev"));
-    let (mut seen, mut pending, mut edges) = (BTreeSet::new(), vec![start], Vec::new());
+    let (mut seen, mut pending, mut edges) = (BTreeSet::new(), starts, Vec::new());
     while let Some(id) = pending.pop() {
         if !seen.insert(id) {
             continue;

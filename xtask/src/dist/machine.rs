@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 
 use crate::dist::command::Tool;
-use crate::dist::{PACKAGE, Release};
+use crate::dist::{PACKAGE, PROGRAMS, Release};
 
 /// One kind of machine.
 #[derive(Debug)]
@@ -55,13 +55,14 @@ impl Machine {
         Tool::new(here, self.compiler).split_args("-dumpversion").read().map(drop)
     }
 
-    /// Builds the static program.
+    /// Builds the static programs.
     pub(super) fn build(&self, release: &Release) -> anyhow::Result<()> {
         let target = self.target();
         let (variable, root) = (target.replace('-', "_"), &release.root);
-        let arguments = ["build", "--release", "--locked", "--package", PACKAGE, "--target", &target];
+        let packages = PROGRAMS.iter().flat_map(|name| ["--package", name]);
         let mut cargo = Tool::new(root, "cargo")
-            .args(arguments)
+            .args(["build", "--release", "--locked", "--target", &target])
+            .args(packages)
             .arg_path("--target-dir", &root.join("target/dist/build"))
             .set("CARGO_ENCODED_RUSTFLAGS", flags(root)?.join("\u{1f}"))
             .set("SOURCE_DATE_EPOCH", &release.epoch);
@@ -74,7 +75,7 @@ impl Machine {
         cargo.run()
     }
 
-    /// Returns the path of the built program.
+    /// Returns the path of the built main program. The others are beside it.
     pub(super) fn program(&self, root: &Path) -> PathBuf {
         root.join("target/dist/build").join(self.target()).join("release").join(PACKAGE)
     }

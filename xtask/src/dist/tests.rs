@@ -1,9 +1,12 @@
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::json;
 
 use crate::dist::machine::Machine;
-use crate::dist::{bill, deb, notes, version_of};
+use crate::dist::{PROGRAMS, bill, deb, notes, version_of};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
@@ -69,9 +72,18 @@ fn bill_lists_what_is_compiled_in_without_test_dependencies() {
     let edge = |to: &str, kind: Option<&str>| json!({"pkg": to, "dep_kinds": [{"kind": kind}]});
     let package = |name: &str, source: Option<&str>| json!({"id": name, "name": name, "version": "1.0.0", "license": "MIT/Apache-2.0", "source": source});
     let metadata = json!({
-        "packages": [package("wirefs", None), package("libc", Some("registry")), package("proptest", Some("registry"))],
+        "packages": [
+            package("wirefs", None),
+            package("wirefs-gate", None),
+            package("wirefs-grpc", None),
+            package("libc", Some("registry")),
+            package("tokio", Some("registry")),
+            package("proptest", Some("registry")),
+        ],
         "resolve": {"nodes": [
             node("wirefs", json!([edge("libc", None), edge("proptest", Some("dev"))])),
+            node("wirefs-gate", json!([])),
+            node("wirefs-grpc", json!([edge("tokio", None)])),
             node("libc", json!([])),
         ]},
     });
@@ -80,10 +92,41 @@ fn bill_lists_what_is_compiled_in_without_test_dependencies() {
     let metadata = serde_json::from_value(metadata).unwrap();
     let bill = bill::document(json!({}), &metadata, &lock).unwrap();
     let packages = bill["packages"].as_array().unwrap();
-    assert_eq!(packages.len(), 2, "{bill}");
+    assert_eq!(packages.len(), 5, "{bill}");
     assert_eq!(packages[0]["externalRefs"][0]["referenceLocator"], "pkg:cargo/libc@1.0.0");
     assert_eq!(packages[0]["checksums"][0]["checksumValue"], "abc");
     assert_eq!(packages[0]["licenseDeclared"], "MIT OR Apache-2.0");
-    assert_eq!(bill["relationships"][0]["relationshipType"], "DESCRIBES");
-    assert_eq!(bill["relationships"][1]["relatedSpdxElement"], "SPDXRef-libc-1.0.0");
+    for program in 0..PROGRAMS.len() {
+        assert_eq!(bill["relationships"][program]["relationshipType"], "DESCRIBES");
+    }
+    assert_eq!(bill["relationships"][3]["relatedSpdxElement"], "SPDXRef-libc-1.0.0");
+    assert_eq!(bill["relationships"][4]["relatedSpdxElement"], "SPDXRef-tokio-1.0.0");
+}
+
+#[test]
+fn all_programs_are_installed() {
+    let scratch = std::env::temp_dir().join(format!("wirefs-install-{}", std::process::id()));
+    let (built, staged) = (scratch.join("built"), scratch.join("staged"));
+    std::fs::create_dir_all(&built).unwrap();
+    // The installer asks the main program for its pages.
+    let program = "#!/bin/sh\n[ \"$1\" != man ] || { mkdir -p \"$3\" && : >\"$3/wirefs.1\"; }\n";
+    for name in PROGRAMS {
+        std::fs::write(built.join(name), program).unwrap();
+        std::fs::set_permissions(built.join(name), Permissions::from_mode(0o755)).unwrap();
+    }
+    let mut install = Command::new(root().join("scripts/install"));
+    install.env("PREFIX", "/usr").env("DESTDIR", &staged).env("BINARY", built.join("wirefs"));
+    let done = install.env("HOST", built.join("wirefs")).output().unwrap();
+    assert!(done.status.success() && done.stderr.is_empty(), "{done:?}");
+    for name in PROGRAMS {
+        let mode = std::fs::metadata(staged.join("usr/bin").join(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o755, "{name}");
+    }
+    // A program alone is installed alone, and the installer says so.
+    std::fs::remove_file(built.join("wirefs-grpc")).unwrap();
+    std::fs::remove_dir_all(&staged).unwrap();
+    let done = install.output().unwrap();
+    assert!(done.status.success());
+    assert!(String::from_utf8(done.stderr).unwrap().starts_with("wirefs-grpc is not installed"));
+    std::fs::remove_dir_all(&scratch).unwrap();
 }
