@@ -129,6 +129,10 @@ impl Continuation for Pending {
 pub(crate) struct Ignored;
 
 impl Continuation for Ignored {
+    fn leaves_fd(&self) -> bool {
+        true
+    }
+
     fn restart(&mut self) -> bool {
         false
     }

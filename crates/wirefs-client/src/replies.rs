@@ -152,6 +152,9 @@ fn note(sender: &mut Sender<'_>, pending: &Pending, request: &Request, reply: &R
     if pending.leaves_fd() {
         handles::fd_moved(sender, request, reply);
     }
+    if matches!(pending, Pending::Ignore(_)) {
+        handles::opened_late(sender, request, reply);
+    }
 }
 
 /// Whether a reply claims that the server has done more than was requested.

@@ -93,14 +93,10 @@ pub(crate) fn give_back(sender: &mut Sender<'_>, id: Option<FileId>, fd: Fd, ord
 /// Takes the new fd of an open file if the server had forgotten the former one, and has opened the file again by its
 /// path. For replies whose fd nothing else takes.
 pub(crate) fn fd_moved(sender: &mut Sender<'_>, request: &Request, reply: &Reply) {
-    let (asked, fd) = match (request, reply) {
-        (Request::Get(get), Reply::Get(got)) if get.mode.has(GetMode::MORE) => (&get.target, got.fd),
-        (Request::Put(put), Reply::Put(done)) if put.mode.has(PutMode::MORE) => (&put.target, done.fd),
-        _ => return,
-    };
-    if asked.fd == NOFD || fd == NOFD || fd == asked.fd {
+    let Some((asked, fd)) = fd_of(request, reply).filter(|(asked, fd)| asked.fd != NOFD && asked.fd != *fd)
+    else {
         return;
-    }
+    };
     let node = asked.id.and_then(|id| sender.view.names.of_file(id));
     let handles: Vec<_> = node.into_iter().flat_map(|node| sender.view.files.handles_of(node)).collect();
     for handle in handles {
@@ -109,4 +105,21 @@ pub(crate) fn fd_moved(sender: &mut Sender<'_>, request: &Request, reply: &Reply
         }
     }
     give_back(sender, asked.id, fd, true);
+}
+
+/// The request was given up, and opens a file all the same: the server closes its fd.
+pub(crate) fn opened_late(sender: &mut Sender<'_>, request: &Request, reply: &Reply) {
+    if let Some((asked, fd)) = fd_of(request, reply).filter(|(asked, _)| asked.fd == NOFD) {
+        give_back(sender, asked.id, fd, true);
+    }
+}
+
+/// The target of a request that keeps its object open, and the fd that the reply has for it.
+fn fd_of<'a>(request: &'a Request, reply: &Reply) -> Option<(&'a Target, Fd)> {
+    let (asked, fd) = match (request, reply) {
+        (Request::Get(get), Reply::Get(got)) if get.mode.has(GetMode::MORE) => (&get.target, got.fd),
+        (Request::Put(put), Reply::Put(done)) if put.mode.has(PutMode::MORE) => (&put.target, done.fd),
+        _ => return None,
+    };
+    (fd != NOFD).then_some((asked, fd))
 }

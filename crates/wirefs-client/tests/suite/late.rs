@@ -1,13 +1,16 @@
 //! A server that answers pings, and not each request.
 
 use crate::alone::{Alone, got, stat};
-use crate::deeds::write;
+use crate::deeds::{READ, READ_WRITE, write};
 use std::time::Duration;
-use wirefs_client::call::{Answer, Call, CallId, Handle, ROOT, TreeNodeId};
+use wirefs_client::call::{Answer, Call, CallId, Handle, OpenHow, ROOT, TreeNodeId};
 use wirefs_op::limits::REQUESTS_MAX;
 use wirefs_op::message::alone::Ralone;
-use wirefs_op::message::get::GotMode;
+use wirefs_op::message::get::{GetMode, GotMode, Rget};
 use wirefs_op::message::ping::Rping;
+use wirefs_op::message::put::Rput;
+use wirefs_op::message::target::{Fd, NOFD};
+use wirefs_op::wire::Data;
 use wirefs_op::{Errno, Kind, LockFamily, LockKind, LockRange, NOTAG, Reply, Request, Tag};
 
 /// The deadline of these mounts, and the time that a server may wait for other clients.
@@ -180,4 +183,50 @@ fn calls_fail_that_wait_for_unconfirmed_changes_or_delegated_locks() {
     assert!(alone.asked.iter().any(|(_, request)| delegates(request)), "{:?}", alone.asked);
     alone.call(write(node, handle, 0, b"0123456789"));
     each_times_out(alone, queries(node, handle));
+}
+
+/// A file that is known, and not open.
+fn known(alone: &mut Alone) -> TreeNodeId {
+    let call = alone.call(Call::Lookup { parent: ROOT, name: b"f" });
+    let tag = alone.next();
+    alone.reply(tag, &got(GotMode::LAST.and(GotMode::MORE), Some(stat(9, Kind::File, 10)), b"")).unwrap();
+    let Some(Answer::Entry(entry)) = alone.answer(call) else { panic!("no entry") };
+    entry.node
+}
+
+/// The fds that the server is asked to close.
+fn closed(alone: &mut Alone) -> Vec<Fd> {
+    let closes = |request: Request| match request {
+        Request::Get(get) if !get.mode.has(GetMode::MORE) => Some(get.target.fd).filter(|fd| *fd != NOFD),
+        _ => None,
+    };
+    alone.asked.drain(..).filter_map(|(_, request)| closes(request)).collect()
+}
+
+// S-166
+#[test]
+fn late_reply_to_an_open_has_its_fd_closed_at_the_server() {
+    for how in [READ, READ_WRITE, OpenHow { direct: true, ..READ }] {
+        let mut alone = Alone::new();
+        let node = known(&mut alone);
+        let open = alone.call(Call::Open { node, how });
+        let (tag, request) = alone.asked.pop_front().unwrap();
+        pass(&mut alone, LIMIT + 3, |_, _, _| ());
+        assert!(timed_out(&alone, open), "{how:?}");
+        alone.asked.clear();
+        let reply = match request {
+            Request::Get(_) => Reply::Get(Rget {
+                fd: Fd(7),
+                mode: GotMode::LAST,
+                stat: Some(stat(9, Kind::File, 10)),
+                data: Data::default(),
+            }),
+            Request::Put(_) => {
+                Reply::Put(Rput { fd: Fd(7), count: 0, offset: 0, before: 5, stat: None, dir: None })
+            }
+            other => panic!("{other:?}"),
+        };
+        alone.reply(tag, &reply).unwrap();
+        assert_eq!(closed(&mut alone), [Fd(7)], "{how:?}");
+    }
 }
