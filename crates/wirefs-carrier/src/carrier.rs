@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use wirefs_op::Frame;
@@ -113,6 +113,20 @@ pub trait FrameSink: Send {
     /// # Errors
     /// Fails if the carrier is lost.
     fn wait_writable(&mut self, timeout: Duration) -> Result<bool, CarrierLost>;
+
+    /// Returns when [`rest`](Self::rest) is due, if that frees memory.
+    fn rest_due(&self) -> Option<Instant> {
+        None
+    }
+
+    /// Frees what only a busy sink needs and has not used until `now`. Like a [`send`](Self::send) without frames, it
+    /// writes what fits.
+    ///
+    /// # Errors
+    /// Fails if the carrier is lost.
+    fn rest(&mut self, _now: Instant) -> Result<SendProgress, CarrierLost> {
+        self.send(&mut VecDeque::new())
+    }
 
     /// Returns a reader of TCP send statistics, if the carrier is a TCP connection.
     fn gauge(&self) -> Option<Gauge> {

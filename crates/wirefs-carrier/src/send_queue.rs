@@ -5,7 +5,7 @@
 //!
 //! | writer state | `flush` | next state |
 //! |---|---|---|
-//! | `Idle` | takes the writer and drains the queue | `Idle`, `Blocked` or `Closed`, by the flushing thread |
+//! | `Idle` | takes the writer and drains the queue | `Idle`, `Blocked` or `Closed`, by the flushing thread; `Writing`, by the writer thread, which frees memory |
 //! | `Writing` | returns: the writing thread checks the queue again before `Idle` | by the writing thread |
 //! | `Blocked` | returns | `Writing`, by the writer thread |
 //! | `Closed` | returns | none: closed or lost |
@@ -60,7 +60,7 @@ impl Drop for ClosingHandle {
 
 struct Shared {
     state: Mutex<QueueState>,
-    /// Signaled when the writer is `Blocked` or `Closed`.
+    /// Signaled when the writer is `Blocked`, `Closed`, or `Idle` with something to free.
     work: Condvar,
     /// Signaled when bulk frames have left the queue or the writer is `Idle` or `Closed`.
     room: Condvar,
@@ -78,6 +78,8 @@ struct QueueState {
     /// Threads that wait for `room`; with none, the wake-up system call is skipped.
     room_waiters: usize,
     writer_state: WriterState,
+    /// The thread wakes by itself to free what an idle sink does not need.
+    is_rest_timed: bool,
     /// The cause of a lost carrier, until the writer thread has reported it.
     lost: Option<CarrierLost>,
 }
@@ -103,7 +105,7 @@ impl SendQueue {
     /// `receive` ends.
     ///
     /// # Cost
-    /// One thread, asleep unless the carrier blocks.
+    /// One thread, asleep unless the carrier blocks, or frees memory after it was busy.
     pub fn start(
         sink: Box<dyn FrameSink>,
         closer: Closer,
@@ -118,6 +120,7 @@ impl SendQueue {
                 writer_bytes: 0,
                 room_waiters: 0,
                 writer_state: WriterState::Idle(Box::new(Writer::new(sink))),
+                is_rest_timed: false,
                 lost: None,
             }),
             work: Condvar::new(),
@@ -264,9 +267,17 @@ impl QueueState {
         if self.urgent.is_empty() && self.bulk.is_empty() {
             return None;
         }
+        match self.writer_state {
+            WriterState::Idle(_) => self.take_writer(),
+            WriterState::Writing | WriterState::Blocked(_) | WriterState::Closed => None,
+        }
+    }
+
+    /// Takes the writer if no thread has it.
+    fn take_writer(&mut self) -> Option<Box<Writer>> {
         match std::mem::replace(&mut self.writer_state, WriterState::Writing) {
-            WriterState::Idle(writer) => Some(writer),
-            other @ (WriterState::Writing | WriterState::Blocked(_) | WriterState::Closed) => {
+            WriterState::Idle(writer) | WriterState::Blocked(writer) => Some(writer),
+            other @ (WriterState::Writing | WriterState::Closed) => {
                 self.writer_state = other;
                 None
             }
@@ -311,6 +322,9 @@ impl Shared {
                     self.notify_room(&state);
                 }
                 if writer.is_drained() {
+                    if !state.is_rest_timed && writer.rest_due().is_some() {
+                        self.work.notify_one();
+                    }
                     state.writer_state = WriterState::Idle(writer);
                     self.notify_room(&state);
                     return DrainResult::Done;
@@ -376,3 +390,6 @@ impl Shared {
         drop((writer_state, dropped));
     }
 }
+
+#[cfg(test)]
+mod tests;

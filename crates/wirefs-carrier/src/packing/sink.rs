@@ -19,30 +19,40 @@ use crate::lost::CarrierLost;
 /// Fewer bytes are sent plain.
 const PACK_BYTES_MIN: usize = 512;
 /// Compressors in this process at most, of about 1 MiB each. Further carriers send plain messages.
-const PACKERS_MAX: usize = 64;
+pub(super) const PACKERS_MAX: usize = 64;
+
+/// A compressor that was not used for this long is freed.
+const PACKER_IDLE: Duration = Duration::from_secs(10);
 
 static PACKERS: AtomicUsize = AtomicUsize::new(0);
 
-/// A compressor that counts towards [`PACKERS_MAX`].
-struct CountedPacker(Packer);
+/// A place among the [`PACKERS_MAX`].
+struct Place;
 
-impl CountedPacker {
-    fn new() -> Option<CountedPacker> {
+impl Place {
+    fn take() -> Option<Place> {
         let count = |count| (count < PACKERS_MAX).then_some(count + 1);
-        PACKERS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count).ok()?;
-        match Packer::new() {
-            Ok(packer) => Some(CountedPacker(packer)),
-            Err(_) => {
-                PACKERS.fetch_sub(1, Ordering::Relaxed);
-                None
-            }
-        }
+        PACKERS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count).ok().map(|_| Place)
     }
 }
 
-impl Drop for CountedPacker {
+impl Drop for Place {
     fn drop(&mut self) {
         PACKERS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A compressor with its place.
+struct CountedPacker {
+    packer: Packer,
+    _place: Place,
+    used: Instant,
+}
+
+impl CountedPacker {
+    fn new(now: Instant) -> Option<CountedPacker> {
+        let place = Place::take()?;
+        Some(CountedPacker { packer: Packer::new().ok()?, _place: place, used: now })
     }
 }
 
@@ -101,17 +111,18 @@ impl PackingSink {
         if bytes < PACK_BYTES_MIN {
             return Ok(false);
         }
+        let begun = Instant::now();
         if self.packer.is_none() {
-            self.packer = CountedPacker::new();
+            self.packer = CountedPacker::new(begun);
         }
-        let Some(packer) = &mut self.packer else { return Ok(false) };
+        let Some(counted) = &mut self.packer else { return Ok(false) };
+        counted.used = begun;
         self.plain.clear();
         for frame in queue.drain(..count) {
             self.plain.extend_from_slice(&frame.head);
             self.plain.extend_from_slice(&frame.data);
         }
-        let begun = Instant::now();
-        let packed = packed::frame(packer.0.pack(&self.plain)?);
+        let packed = packed::frame(counted.packer.pack(&self.plain)?);
         self.pays.packed(bytes, packed.wire_len(), begun.elapsed(), self.line.rate());
         self.bytes.sent.add(bytes, packed.wire_len());
         self.packed.push_back(packed);
@@ -164,6 +175,19 @@ impl FrameSink for PackingSink {
 
     fn wait_writable(&mut self, timeout: Duration) -> Result<bool, CarrierLost> {
         self.inner.wait_writable(timeout)
+    }
+
+    fn rest_due(&self) -> Option<Instant> {
+        self.packer.as_ref().map(|counted| counted.used + PACKER_IDLE)
+    }
+
+    fn rest(&mut self, now: Instant) -> Result<SendProgress, CarrierLost> {
+        let is_due = self.rest_due().is_some_and(|due| due <= now);
+        if let Some(counted) = self.packer.take_if(|_| is_due) {
+            self.packed.push_back(packed::frame(counted.packer.end()?));
+        }
+        self.plain = Vec::new();
+        self.offer(None)
     }
 
     fn gauge(&self) -> Option<Gauge> {

@@ -16,7 +16,8 @@ pub(super) struct PackingSource {
     inner: Box<dyn FrameSource>,
     negotiated: Arc<AtomicBool>,
     bytes: Arc<PackedBytes>,
-    unpacker: Option<Unpacker>,
+    /// `None` before the first packed message, and after the end of a frame.
+    pub(super) unpacker: Option<Unpacker>,
     /// Unpacked messages that are not taken yet: those of one packed message at most.
     bodies: VecDeque<Bytes>,
 }
@@ -39,6 +40,9 @@ impl PackingSource {
         self.bytes.received.add(plain.len(), packed::frame(data.clone()).wire_len());
         let bodies = packed::split(&plain).map_err(|malformed| CarrierLost::Packed(malformed.to_string()))?;
         self.bodies.extend(bodies);
+        if unpacker.has_ended {
+            self.unpacker = None;
+        }
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-use super::sink::PackingSink;
+use super::sink::{PACKERS_MAX, PackingSink};
 use super::source::PackingSource;
 use super::stream::{Packer, Unpacker};
 use super::{PackedBytes, packing};
@@ -10,7 +10,7 @@ use crate::memory;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 use wirefs_op::limits::PACKED_BYTES_MAX;
 use wirefs_op::message::version::{BootId, FEATURE_PACKED, Rversion};
@@ -53,6 +53,13 @@ impl FrameSource for FakeLine {
     fn receive(&mut self) -> Result<Option<Bytes>, CarrierLost> {
         Ok(self.taken.lock().unwrap().pop_front().map(|frame| frame.to_body()))
     }
+}
+
+/// The places of the process's compressors: a test that takes all of them has them for itself.
+static PLACES: RwLock<()> = RwLock::new(());
+
+fn some_places() -> RwLockReadGuard<'static, ()> {
+    PLACES.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 struct Pair {
@@ -122,6 +129,7 @@ fn bodies(frames: &[Frame]) -> Vec<Bytes> {
 
 #[test]
 fn messages_that_wait_are_packed_after_both_sides_agreed() {
+    let _places = some_places();
     let mut pair = pair();
     let early: Vec<Frame> = (0..10).map(|number| text(number, 100)).collect();
     assert_eq!(transfer(&mut pair, early.clone()), bodies(&early));
@@ -159,6 +167,7 @@ fn an_unlimited_line_carries_plain_messages() {
 /// Also with Rversion in the queue of a full line: it stays readable.
 #[test]
 fn any_messages_arrive_as_they_were() {
+    let _places = some_places();
     let mut pair = pair();
     let mut frames = vec![version(FEATURE_PACKED)];
     for number in 0..40 {
@@ -173,6 +182,7 @@ fn any_messages_arrive_as_they_were() {
 
 #[test]
 fn data_that_do_not_shrink_are_sent_plain() {
+    let _places = some_places();
     let mut pair = pair();
     transfer(&mut pair, vec![version(FEATURE_PACKED)]);
     let frames: Vec<Frame> = (0..200).map(|number| message(number, noise(number, 100_000))).collect();
@@ -184,6 +194,7 @@ fn data_that_do_not_shrink_are_sent_plain() {
 
 #[test]
 fn a_peer_cannot_send_more_than_the_limit_or_anything_else() {
+    let _places = some_places();
     let stream = |plain: &[u8]| Packer::new().unwrap().pack(plain).unwrap();
     let mut most = message(0, Vec::new());
     most.data = vec![0; PACKED_BYTES_MAX - most.head.len()].into();
@@ -236,4 +247,65 @@ fn the_agreement_of_one_side_is_not_that_of_the_other() {
     line.taken.lock().unwrap().push_back(early.clone());
     assert_eq!(source.receive().unwrap(), Some(early.to_body()), "for the decoder, which refuses it");
     assert!(!negotiated.load(Ordering::Relaxed));
+}
+
+/// Packs texts in this direction. Returns whether they were packed.
+fn packs(pair: &mut Pair, number: u32) -> bool {
+    let before = pair.bytes.sent.get().1;
+    let texts: Vec<Frame> = (number..number + 100).map(|number| text(number, 100)).collect();
+    assert_eq!(transfer(pair, texts.clone()), bodies(&texts));
+    pair.bytes.sent.get().1 > before
+}
+
+// S-200
+#[test]
+fn compressor_that_was_not_used_is_freed_at_both_ends() {
+    let _places = some_places();
+    let mut pair = pair();
+    transfer(&mut pair, vec![version(FEATURE_PACKED)]);
+    assert_eq!(pair.sink.rest_due(), None);
+    for number in 0..3 {
+        assert!(packs(&mut pair, number));
+        let due = pair.sink.rest_due().unwrap();
+        pair.line.give_room(usize::MAX);
+        pair.sink.rest(due - Duration::from_millis(1)).unwrap();
+        assert!(pair.sink.rest_due().is_some() && pair.source.unpacker.is_some());
+        assert_eq!(pair.sink.rest(due).unwrap(), SendProgress::Drained);
+        assert_eq!(pair.source.receive().unwrap(), None);
+        assert!(pair.sink.rest_due().is_none() && pair.source.unpacker.is_none());
+    }
+}
+
+/// The end of the frame waits for room like any other message, and stays ahead of later ones.
+#[test]
+fn stream_continues_after_an_end_that_had_to_wait() {
+    let _places = some_places();
+    let mut pair = pair();
+    transfer(&mut pair, vec![version(FEATURE_PACKED)]);
+    assert!(packs(&mut pair, 0));
+    pair.line.give_room(0);
+    let due = pair.sink.rest_due().unwrap();
+    assert_eq!(pair.sink.rest(due).unwrap(), SendProgress::Blocked);
+    assert!(packs(&mut pair, 1));
+}
+
+// S-200
+#[test]
+fn places_of_idle_compressors_go_to_other_carriers() {
+    let _all = PLACES.write().unwrap_or_else(PoisonError::into_inner);
+    let agreed = || {
+        let mut pair = pair();
+        transfer(&mut pair, vec![version(FEATURE_PACKED)]);
+        pair
+    };
+    let mut first: Vec<Pair> = (0..PACKERS_MAX).map(|_| agreed()).collect();
+    assert!(first.iter_mut().all(|pair| packs(pair, 0)));
+    let mut later = agreed();
+    assert!(!packs(&mut later, 0), "{PACKERS_MAX} are in use");
+    for pair in &mut first {
+        pair.line.give_room(usize::MAX);
+        let due = pair.sink.rest_due().unwrap();
+        pair.sink.rest(due).unwrap();
+    }
+    assert!(packs(&mut later, 0));
 }

@@ -1,7 +1,7 @@
 //! The writer thread: sleeps until the writer is blocked, then waits for the kernel in its place.
 
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::writer::Writer;
 use super::{DrainResult, Shared, WriterState};
@@ -45,25 +45,53 @@ fn report_loss(shared: &Shared, closer: &Closer, on_lost: &std::sync::Mutex<Opti
 }
 
 fn run(shared: &Shared) {
-    while let Some(writer) = next(shared) {
-        write_out(shared, writer);
+    while let Some((writer, task)) = next(shared) {
+        match task {
+            Task::Write => write_out(shared, writer),
+            Task::Rest => rest(shared, writer),
+        }
     }
 }
 
-/// Sleeps until the writer is blocked. Returns `None` if the queue is closed.
-fn next(shared: &Shared) -> Option<Box<Writer>> {
-    let mut state = shared
-        .work
-        .wait_while(shared.lock(), |state| {
-            matches!(state.writer_state, WriterState::Idle(_) | WriterState::Writing)
-        })
-        .unwrap_or_else(PoisonError::into_inner);
-    match std::mem::replace(&mut state.writer_state, WriterState::Writing) {
-        WriterState::Blocked(writer) => Some(writer),
-        other @ (WriterState::Idle(_) | WriterState::Writing | WriterState::Closed) => {
-            state.writer_state = other;
-            None
+/// The task of the thread that has taken the writer.
+enum Task {
+    /// The writer is blocked.
+    Write,
+    /// The sink has something to free.
+    Rest,
+}
+
+/// Sleeps until the writer is blocked, or has something to free. Returns `None` if the queue is closed.
+fn next(shared: &Shared) -> Option<(Box<Writer>, Task)> {
+    let mut state = shared.lock();
+    loop {
+        let now = Instant::now();
+        let due = match &state.writer_state {
+            WriterState::Blocked(_) => return state.take_writer().map(|writer| (writer, Task::Write)),
+            WriterState::Closed => return None,
+            WriterState::Idle(writer) => writer.rest_due(),
+            WriterState::Writing => None,
+        };
+        if due.is_some_and(|due| due <= now) {
+            return state.take_writer().map(|writer| (writer, Task::Rest));
         }
+        state.is_rest_timed = due.is_some();
+        state = match due {
+            Some(due) => {
+                let waited = shared.work.wait_timeout(state, due.saturating_duration_since(now));
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            }
+            None => shared.work.wait(state).unwrap_or_else(PoisonError::into_inner),
+        };
+    }
+}
+
+fn rest(shared: &Shared, mut writer: Box<Writer>) {
+    if let Err(lost) = writer.rest(Instant::now()) {
+        return shared.fail(lost);
+    }
+    if let DrainResult::HandOver(blocked) = shared.drain(writer, u64::MAX) {
+        write_out(shared, blocked);
     }
 }
 

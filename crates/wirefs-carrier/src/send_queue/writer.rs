@@ -1,7 +1,7 @@
 //! The sink and the frames that have left the queue for it. Only its current owner may write.
 
 use std::collections::VecDeque;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use wirefs_op::Frame;
 
@@ -51,6 +51,17 @@ impl Writer {
             bytes: bytes as u64,
             blocked: self.blocked,
         })
+    }
+
+    /// When the sink has something to free.
+    pub(super) fn rest_due(&self) -> Option<Instant> {
+        self.sink.rest_due()
+    }
+
+    /// Lets the sink free what it has not used until `now`.
+    pub(super) fn rest(&mut self, now: Instant) -> Result<(), CarrierLost> {
+        self.blocked = self.sink.rest(now)? == SendProgress::Blocked;
+        Ok(())
     }
 
     pub(super) fn wait_writable(&mut self, timeout: Duration) -> Result<bool, CarrierLost> {
