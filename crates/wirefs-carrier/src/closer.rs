@@ -1,7 +1,12 @@
 //! Closing a carrier from any thread.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use crate::limits::LINGERING_MAX;
+
+/// The threads in this process that linger.
+static LINGERING: AtomicUsize = AtomicUsize::new(0);
 
 /// Closes one carrier: wakes its `receive` and its `wait_writable`, notifies the peer, ends a child process. Cheap to
 /// clone; all clones are the same closer.
@@ -14,24 +19,75 @@ struct Inner {
     closed: AtomicBool,
     aborted: AtomicBool,
     shut: Box<dyn Fn() + Send + Sync>,
+    linger: Option<Box<dyn Fn() + Send + Sync>>,
+}
+
+/// One of the [`LINGERING_MAX`].
+struct LingeringPlace;
+
+impl LingeringPlace {
+    fn take() -> Option<LingeringPlace> {
+        let count = |count| (count < LINGERING_MAX).then_some(count + 1);
+        LINGERING.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count).ok().map(|_| LingeringPlace)
+    }
+}
+
+impl Drop for LingeringPlace {
+    fn drop(&mut self) {
+        LINGERING.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Closer {
     /// Returns a closer that runs `shut` at its first [`close`](Self::close). The effect of `shut` must be permanent: a
     /// `receive` that starts later must return at once.
     pub fn new(shut: impl Fn() + Send + Sync + 'static) -> Self {
-        Self {
-            inner: Arc::new(Inner {
-                closed: AtomicBool::new(false),
-                aborted: AtomicBool::new(false),
-                shut: Box::new(shut),
-            }),
-        }
+        Self::of(Box::new(shut), None)
+    }
+
+    /// Returns a closer that also has [`close_lingering`](Self::close_lingering): `linger` ends the sending, and returns
+    /// once the peer has closed, or a limit is reached.
+    pub(crate) fn lingering(
+        shut: impl Fn() + Send + Sync + 'static,
+        linger: impl Fn() + Send + Sync + 'static,
+    ) -> Self {
+        Self::of(Box::new(shut), Some(Box::new(linger)))
+    }
+
+    fn of(shut: Box<dyn Fn() + Send + Sync>, linger: Option<Box<dyn Fn() + Send + Sync>>) -> Self {
+        let (closed, aborted) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { inner: Arc::new(Inner { closed, aborted, shut, linger }) }
     }
 
     /// Closes the carrier. Later calls do nothing.
     pub fn close(&self) {
         if !self.inner.closed.swap(true, Ordering::SeqCst) {
+            (self.inner.shut)();
+        }
+    }
+
+    /// Closes the carrier so that the peer can read all that was sent: ends the sending, and drops what the peer still
+    /// sends until it closes, for a bounded time and amount. A close with unread bytes would reset the connection, and
+    /// the peer would get an error in place of the last message.
+    ///
+    /// # Cost
+    /// A thread until the peer has closed, 2 s at most. With 64 such threads in the process, or without a thread, it is
+    /// a plain close.
+    pub fn close_lingering(&self) {
+        if self.inner.closed.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let place = self.inner.linger.is_some().then(LingeringPlace::take).flatten();
+        let inner = Arc::clone(&self.inner);
+        let started = place.is_some_and(|place| {
+            let lingering = move || {
+                inner.linger.as_ref().inspect(|linger| linger());
+                (inner.shut)();
+                drop(place);
+            };
+            std::thread::Builder::new().name("wirefs-linger".into()).spawn(lingering).is_ok()
+        });
+        if !started {
             (self.inner.shut)();
         }
     }

@@ -32,6 +32,12 @@ pub(crate) const KEEPALIVE_IDLE: Duration = Duration::from_secs(15);
 pub(crate) const KEEPALIVE_STEP: Duration = Duration::from_secs(5);
 /// Default timeout of connecting.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The time of a lingering close, in which a peer can read the last message.
+pub(crate) const LINGER_TIME: Duration = Duration::from_secs(2);
+/// Bytes that a peer may still send meanwhile.
+pub(crate) const LINGER_BYTES_MAX: usize = 256 * 1024;
+/// Lingering closes of a process at a time.
+pub(crate) const LINGERING_MAX: usize = 64;
 /// Accepted connections whose handshake is unfinished. With more, the oldest one of the host with the most is closed.
 pub const PENDING_MAX: usize = 256;
 

@@ -202,6 +202,20 @@ impl SendQueue {
     /// Sends the queued frames, waits at most `timeout` for the carrier to take them, then closes. Returns `false` if
     /// some were not sent.
     pub fn finish(&self, timeout: Duration) -> bool {
+        let sent_all = self.wait_until_sent(timeout);
+        self.close();
+        sent_all
+    }
+
+    /// Like [`finish`](Self::finish), and lets the peer read what was sent ([`Closer::close_lingering`]).
+    pub fn finish_lingering(&self, timeout: Duration) -> bool {
+        let sent_all = self.wait_until_sent(timeout);
+        self.handle.shared.close();
+        self.handle.closer.close_lingering();
+        sent_all
+    }
+
+    fn wait_until_sent(&self, timeout: Duration) -> bool {
         let deadline = Instant::now() + timeout;
         self.flush();
         let shared = &self.handle.shared;
@@ -214,10 +228,7 @@ impl SendQueue {
             })
             .unwrap_or_else(PoisonError::into_inner);
         state.room_waiters -= 1;
-        let sent_all = matches!(state.writer_state, WriterState::Idle(_));
-        drop(state);
-        self.close();
-        sent_all
+        matches!(state.writer_state, WriterState::Idle(_))
     }
 
     /// Drops the queued frames and closes the carrier.

@@ -6,8 +6,11 @@ mod wake;
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::Instant;
 
-use rustix::net::Shutdown;
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, Shutdown};
 
 pub(crate) use sink::StreamSink;
 pub(crate) use source::StreamSource;
@@ -15,6 +18,7 @@ pub(crate) use wake::{Wake, wait};
 
 use crate::carrier::{Carrier, PeerInfo};
 use crate::closer::Closer;
+use crate::limits::{LINGER_BYTES_MAX, LINGER_TIME};
 
 /// The descriptor of one direction of a carrier.
 #[derive(Clone, Debug)]
@@ -46,13 +50,33 @@ pub(crate) fn shut(socket: &OwnedFd) {
     let _gone = rustix::net::shutdown(socket, Shutdown::Both);
 }
 
+/// Ends the sending on a socket, and reads until the peer closes, within limits: a close with unread bytes would reset
+/// the connection, and the peer could not read what was sent last.
+pub(crate) fn linger(socket: &OwnedFd) {
+    if rustix::net::shutdown(socket, Shutdown::Write).is_err() {
+        return;
+    }
+    let deadline = Instant::now() + LINGER_TIME;
+    let mut budget = LINGER_BYTES_MAX;
+    let mut ignored = [0; 4096];
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() || !wait(socket, PollFlags::IN, None, Some(left)).unwrap_or(false) {
+            return;
+        }
+        match rustix::net::recv(socket, &mut ignored, RecvFlags::DONTWAIT) {
+            Ok((_, count)) if (1..budget).contains(&count) => budget -= count,
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Ok(_) | Err(_) => return,
+        }
+    }
+}
+
 /// Returns the carrier of a connected stream socket in blocking mode.
 pub(crate) fn over_socket(socket: OwnedFd, peer: PeerInfo) -> Carrier {
     let socket = Arc::new(socket);
-    let closer = Closer::new({
-        let socket = Arc::clone(&socket);
-        move || shut(&socket)
-    });
+    let (shutting, lingering) = (Arc::clone(&socket), Arc::clone(&socket));
+    let closer = Closer::lingering(move || shut(&shutting), move || linger(&lingering));
     Carrier {
         source: Box::new(StreamSource::new(Stream::Socket(Arc::clone(&socket)), closer.clone())),
         sink: Box::new(StreamSink::new(Stream::Socket(socket), closer.clone())),

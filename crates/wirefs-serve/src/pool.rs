@@ -30,7 +30,7 @@ pub(super) enum Work {
     /// Tells the tree that a session has ended, and then closes these connections, whose clients wait for it.
     End(SessionKey, Vec<Arc<Connection>>),
     /// Sends the queued frames of a closed connection.
-    Close(Arc<Connection>),
+    Close(Arc<Connection>, bool),
 }
 
 /// The workers and their queues.

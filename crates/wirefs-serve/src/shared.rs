@@ -162,13 +162,15 @@ impl Shared {
                 }
                 _ => {}
             }
-            self.close_when_sent(connection);
+            // The last frame has the reason.
+            let lingers = matches!(why, CloseReason::Fault(_) | CloseReason::PartyFull);
+            self.close_when_sent(connection, lingers);
         }
         for session in effects.ends {
             self.submit_own(Work::End(session, std::mem::take(&mut ended)));
         }
         // Their sessions end when their running requests are done.
-        ended.into_iter().for_each(|connection| self.close_when_sent(connection));
+        ended.into_iter().for_each(|connection| self.close_when_sent(connection, false));
         if !effects.waits.is_empty() {
             self.colocated.report_waiting(&effects.waits);
         }
@@ -258,13 +260,13 @@ impl Shared {
         }
     }
 
-    /// Lets a connection that the sessions closed send its queued frames.
-    fn close_when_sent(self: &Arc<Self>, connection: Arc<Connection>) {
+    /// Lets a connection that the sessions closed send its queued frames. `lingers`: and lets the peer read them.
+    fn close_when_sent(self: &Arc<Self>, connection: Arc<Connection>, lingers: bool) {
         self.announce();
         if connection.send_queue.queued_bytes() == 0 {
-            connection.send_queue.close();
+            farewell(&connection, Duration::ZERO, lingers);
         } else {
-            self.submit_own(Work::Close(connection));
+            self.submit_own(Work::Close(connection, lingers));
         }
     }
 
@@ -285,11 +287,9 @@ impl Shared {
             Work::End(session, connections) => {
                 self.end(session);
                 self.lock_releases.announce();
-                connections.into_iter().for_each(|connection| self.close_when_sent(connection));
+                connections.into_iter().for_each(|connection| self.close_when_sent(connection, false));
             }
-            Work::Close(connection) => {
-                connection.send_queue.finish(FAREWELL_MAX);
-            }
+            Work::Close(connection, lingers) => farewell(&connection, FAREWELL_MAX, lingers),
         });
     }
 
@@ -350,6 +350,15 @@ impl Shared {
         let is_settled = !self.core().sessions.has_leases_out();
         self.colocated.end(is_settled);
         drained && ended && settled
+    }
+}
+
+/// Closes a connection once its queued frames are sent, or this time is over. `lingers`: so that the peer can read them.
+fn farewell(connection: &Connection, timeout: Duration, lingers: bool) {
+    if lingers {
+        connection.send_queue.finish_lingering(timeout);
+    } else {
+        connection.send_queue.finish(timeout);
     }
 }
 

@@ -8,6 +8,7 @@ mod leases;
 mod load;
 mod overtaking;
 mod pace;
+mod refusals;
 mod router;
 mod script;
 mod sessions;

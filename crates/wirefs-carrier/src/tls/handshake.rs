@@ -2,20 +2,16 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::event::PollFlags;
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, Shutdown};
+use rustix::net::{RecvFlags, SendFlags};
 
 use super::cipher::{Incoming, Outgoing};
 use super::session::{Session, Step};
-use crate::stream::wait;
-
-/// Time for a refused peer to read the alert.
-const ALERT_DRAIN_TIME: Duration = Duration::from_secs(2);
-/// Bytes that a refused peer may still send before the close.
-const ALERT_DRAIN_BYTES_MAX: usize = 256 * 1024;
+use crate::limits::LINGER_TIME;
+use crate::stream::{linger, wait};
 
 /// Errors of a handshake.
 #[derive(Debug)]
@@ -105,22 +101,9 @@ fn await_ready(socket: &OwnedFd, events: PollFlags, deadline: Instant) -> Result
     Ok(())
 }
 
-/// Sends the alert, then reads until the peer closes: a close with unread bytes would reset the connection, and the
-/// peer would never read the alert.
+/// Sends the alert, and lets the peer read it.
 fn drain_after_alert(socket: &OwnedFd, outgoing: &mut Outgoing) {
-    let deadline = Instant::now() + ALERT_DRAIN_TIME;
-    if send(socket, outgoing, deadline).is_err() || rustix::net::shutdown(socket, Shutdown::Write).is_err() {
-        return;
-    }
-    let mut budget = ALERT_DRAIN_BYTES_MAX;
-    let mut ignored = [0; 4096];
-    while await_ready(socket, PollFlags::IN, deadline).is_ok() {
-        match rustix::net::recv(socket, &mut ignored, RecvFlags::DONTWAIT) {
-            Ok((_, 0)) => return,
-            Ok((_, count)) if count < budget => budget -= count,
-            Ok(_) => return,
-            Err(Errno::INTR | Errno::AGAIN) => {}
-            Err(_) => return,
-        }
+    if send(socket, outgoing, Instant::now() + LINGER_TIME).is_ok() {
+        linger(socket);
     }
 }

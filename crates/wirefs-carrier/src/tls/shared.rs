@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::net::{SendFlags, Shutdown};
+use rustix::net::SendFlags;
 
 use super::cipher::{Incoming, Outgoing};
 use super::seal::CloseNotify;
@@ -13,6 +13,7 @@ use crate::assembly::Assembly;
 use crate::carrier::{Carrier, PeerInfo};
 use crate::closer::Closer;
 use crate::lost::CarrierLost;
+use crate::stream::{linger, shut};
 
 use super::sink::TlsSink;
 use super::source::TlsSource;
@@ -43,8 +44,8 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends close_notify if no record is unsent, then ends both directions.
-    fn close(&self) {
+    /// Sends close_notify if no record is unsent.
+    fn notify(&self) {
         let mut state = self.lock();
         if !self.is_unsent.load(Ordering::SeqCst) && state.outgoing.is_empty() {
             let State { session, outgoing, leftover, .. } = &mut *state;
@@ -57,8 +58,6 @@ impl Shared {
                 );
             }
         }
-        drop(state);
-        let _gone = rustix::net::shutdown(&self.socket, Shutdown::Both);
     }
 
     /// Returns the carrier's error for a TLS error.
@@ -106,9 +105,14 @@ impl Established {
             is_unsent: AtomicBool::new(false),
             own_line: self.own_line,
         });
-        let closer = Closer::new({
-            let shared = Arc::clone(&shared);
-            move || shared.close()
+        let (shutting, lingering) = (Arc::clone(&shared), Arc::clone(&shared));
+        let close = move || {
+            shutting.notify();
+            shut(&shutting.socket);
+        };
+        let closer = Closer::lingering(close, move || {
+            lingering.notify();
+            linger(&lingering.socket);
         });
         let mut source = TlsSource::new(
             Arc::clone(&shared),

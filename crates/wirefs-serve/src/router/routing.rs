@@ -157,7 +157,7 @@ pub(super) fn refuse(mut carrier: Carrier, text: &str) {
     let error = Rerror { errno: Errno::AccessDenied, ename: Text::new(text.as_bytes()) };
     // A peer that is gone needs no reason.
     let _gone = send(&mut carrier, Reply::Error(error).encode(NOTAG));
-    carrier.closer.close();
+    carrier.closer.close_lingering();
 }
 
 fn send(carrier: &mut Carrier, frame: Frame) -> Result<(), CarrierLost> {
