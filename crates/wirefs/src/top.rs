@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &arguments::Top) -> Result<()> {
         return Ok(());
     }
     if arguments.once || !std::io::stdout().is_terminal() {
-        say!("{}", screen::draw(&[], &samples(), Duration::ZERO, (SIZE_DEFAULT.0, usize::MAX)));
+        say!("{}", screen::draw(&[], &samples(), Duration::ZERO, (size().0, usize::MAX)));
         return Ok(());
     }
     let mut before = Vec::new();
