@@ -34,6 +34,13 @@ impl Client {
         }
     }
 
+    /// Notes the absolute path of the mountpoint, without links. From then on, links to it and to places below it are answered
+    /// although links are confined ([`Config::confines_links`]); the driver checks for each whether the path leads its caller to
+    /// the mount.
+    pub fn mounted_at(&mut self, mountpoint: &[u8]) {
+        self.view.mount.mountpoint = Some(mountpoint.to_vec());
+    }
+
     /// Whether a call waits for its answer.
     pub fn is_waiting(&self, id: CallId) -> bool {
         self.calls.is_waiting(id)

@@ -39,6 +39,8 @@ pub(crate) struct Mount {
     pub(crate) attachment: Attachment,
     /// The time of the last input.
     pub(crate) now: Time,
+    /// The absolute path of the mountpoint; `None` before the mount, and where it does not matter.
+    pub(crate) mountpoint: Option<Vec<u8>>,
     /// Whether a link of the server that leads out of the mount was refused.
     pub(crate) has_refused_link: bool,
 }
@@ -76,7 +78,7 @@ impl View {
             locks: Locks::default(),
             figures: None,
             bounds: Trim::within(config.cache_bytes_max),
-            mount: Mount { config, attachment, now, has_refused_link: false },
+            mount: Mount { config, attachment, now, mountpoint: None, has_refused_link: false },
             exclusive: ExclusiveState::default(),
             prefetch: Streams::default(),
         }

@@ -56,7 +56,9 @@ mod unmount;
 pub use answer::Expects;
 pub use device::Device;
 pub use init::{Negotiated, Offer};
-pub use mount::{MountError, MountOptions, RemountError, TableEntry, is_read_only, mount, remount};
+pub use mount::{
+    MountError, MountOptions, RemountError, TableEntry, is_read_only, mount, remount, resolve_mountpoint,
+};
 pub use notifier::Notifier;
 pub use reader::{ReaderRole, before_blocking};
 pub use reply::Reply;

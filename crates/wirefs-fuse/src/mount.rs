@@ -12,8 +12,8 @@ pub use error::MountError;
 pub(crate) use fusermount::unmount as unmount_through_helper;
 pub use options::MountOptions;
 pub use remount::{RemountError, remount};
-pub use table::{TableEntry, is_read_only};
-pub(crate) use table::{find as find_in_table, resolve_mountpoint};
+pub(crate) use table::find as find_in_table;
+pub use table::{TableEntry, is_read_only, resolve_mountpoint};
 
 use crate::device::{Device, open_device};
 use rustix::fd::{AsRawFd, OwnedFd};

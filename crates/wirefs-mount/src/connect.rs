@@ -11,6 +11,7 @@ use wirefs_op::message::version::SessionId;
 use super::engine::{self, Engine};
 use super::handshake::{self, Attached, ConnectError};
 use super::journal::{self, Journal, JournalRecovery};
+use super::mount_place::MountPlace;
 use super::mounted::{MountStartError, Mounted};
 use super::plan::MountPlan;
 use super::previous_mount::MountNote;
@@ -142,6 +143,9 @@ impl Connected {
         let plan = MountPlan { tell: |_| {}, ..plan };
         let device = wirefs_fuse::mount(mountpoint, options)?;
         if let Some(entry) = TableEntry::at(mountpoint) {
+            if let Ok(place) = MountPlace::new(mountpoint, &entry) {
+                engine.mounted_at(place);
+            }
             engine.note(&MountNote::Mount(entry));
         }
         let dial = Arc::clone(&plan.dial);

@@ -15,6 +15,7 @@ use super::invalidation_queue::InvalidationQueue;
 use super::journal::{DeferredAnswer, FsyncWaits, Journal};
 use super::memory::MountMemory;
 use super::meter::{Meter, PresentWait};
+use super::mount_place::MountPlace;
 use super::pause::Wakeups;
 use super::previous_mount::MountNote;
 use super::status::MountStatus;
@@ -23,9 +24,10 @@ use super::task_queue::{AwaitReaders, DropBeforeAnswer, TaskQueue};
 use super::unsent::Patience;
 use super::waiter::Waiter;
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 use wirefs_carrier::{Dial, PeerInfo};
 use wirefs_client::call::{Answer, Call, CallId, Caller, ROOT};
@@ -47,12 +49,14 @@ pub(super) fn identity(peer: &PeerInfo) -> Vec<u8> {
     peer.identity.map(|key| key.fingerprint().to_string().into_bytes()).unwrap_or_default()
 }
 
-/// The queues of the threads that talk to the kernel.
+/// The queues of the threads that talk to the kernel, and the place that the kernel gives the mount.
 #[derive(Default)]
-pub(super) struct KernelQueues {
+pub(super) struct KernelSide {
     pub(super) invalidations: InvalidationQueue,
     pub(super) drops: TaskQueue<DropBeforeAnswer>,
     pub(super) awaited_readers: TaskQueue<AwaitReaders>,
+    /// Set if links are confined to it.
+    pub(super) place: OnceLock<MountPlace>,
 }
 
 /// The shared state of one mount.
@@ -64,7 +68,7 @@ pub(super) struct Engine {
     pub(super) store: Option<Arc<Store>>,
     pub(super) journal: Option<Arc<Journal>>,
     config: Config,
-    pub(super) kernel: KernelQueues,
+    pub(super) kernel: KernelSide,
     /// The journal is being replayed after a reboot of the server's machine.
     pub(super) is_replaying: AtomicBool,
     pub(super) wakeups: Wakeups,
@@ -122,7 +126,7 @@ impl Engine {
             store: store.map(Arc::new),
             journal: journal.map(Arc::new),
             config,
-            kernel: KernelQueues::default(),
+            kernel: KernelSide::default(),
             is_replaying: AtomicBool::new(false),
             wakeups: Wakeups::default(),
             own_calls: AtomicU64::new(OWN_CALL_FIRST),
@@ -142,7 +146,7 @@ impl Engine {
     /// Changes the core, and executes its outputs.
     pub(super) fn drive<R>(&self, change: impl FnOnce(&mut State, Time) -> R) -> R {
         let (result, effects) = self.change(change);
-        if let Some(late) = effects.execute(&self.kernel.invalidations) {
+        if let Some(late) = effects.execute(&self.kernel) {
             self.answer_when_durable(late);
         }
         result
@@ -157,7 +161,7 @@ impl Engine {
     ) -> R {
         let (result, mut effects) = self.change(change);
         let in_process = effects.take_in_process();
-        if let Some(late) = effects.execute(&self.kernel.invalidations) {
+        if let Some(late) = effects.execute(&self.kernel) {
             hand_over();
             match &self.journal {
                 Some(journal) if journal.sync_to(journal.written()) => self.answer(late),
@@ -307,6 +311,15 @@ impl Engine {
         }
         if let Some(journal) = &self.journal {
             journal.note_holder(holder);
+        }
+    }
+
+    /// Notes where the mount is, if links are confined to it.
+    pub(super) fn mounted_at(&self, place: MountPlace) {
+        if self.config.confines_links {
+            self.lock().client.mounted_at(place.mountpoint().as_os_str().as_bytes());
+            // INVARIANT: mounted once.
+            let _first = self.kernel.place.set(place);
         }
     }
 

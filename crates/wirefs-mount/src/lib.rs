@@ -33,6 +33,7 @@ pub mod log;
 mod loss;
 mod memory;
 mod meter;
+mod mount_place;
 mod mounted;
 mod pause;
 mod plan;

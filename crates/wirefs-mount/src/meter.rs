@@ -102,6 +102,11 @@ pub(super) struct MeasuredCall {
 }
 
 impl MeasuredCall {
+    /// Whether the kernel reads a link.
+    pub(super) fn is_readlink(&self) -> bool {
+        self.operation == CallKind::Readlink
+    }
+
     /// Begins a call that was just received.
     ///
     /// # Cost

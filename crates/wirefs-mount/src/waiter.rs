@@ -1,6 +1,7 @@
 //! The waiter for an answer.
 
 use super::meter::MeasuredCall;
+use super::mount_place::MountPlace;
 use std::sync::mpsc;
 use wirefs_client::Client;
 use wirefs_client::call::Answer;
@@ -27,6 +28,14 @@ impl Waiter {
         match self {
             Waiter::Kernel { measured, .. } => Some(measured),
             Waiter::Own(_) => None,
+        }
+    }
+
+    /// Returns the answer that its caller may have, where links are confined.
+    pub(super) fn confined(&self, place: &MountPlace, answer: Answer) -> Answer {
+        match self {
+            Waiter::Kernel { measured, .. } if measured.is_readlink() => place.confine(measured.pid, answer),
+            Waiter::Kernel { .. } | Waiter::Own(_) => answer,
         }
     }
 

@@ -132,6 +132,14 @@ impl NameTree {
             && (climbs == 0 || self.depth_min(link).is_some_and(|depth| climbs <= depth))
     }
 
+    /// Returns whether the kernel follows an absolute target to the mount at `mountpoint`, and not out of it. In a program
+    /// to which that path means something else, it leads elsewhere.
+    pub fn leads_to_mount(mountpoint: &[u8], target: &[u8]) -> bool {
+        let Some(below) = target.strip_prefix(mountpoint) else { return false };
+        let is_separate = below.is_empty() || below.starts_with(b"/");
+        is_separate && !below.contains(&0) && below.split(|byte| *byte == b'/').all(|name| name != b"..")
+    }
+
     /// Returns the smallest number of directories between the root and a name of the node; `None` if the kernel may know
     /// the node elsewhere.
     fn depth_min(&self, id: TreeNodeId) -> Option<usize> {

@@ -158,6 +158,32 @@ fn link_at(names: &mut NameTree, ino: u64, parent: TreeNodeId, name: &[u8]) -> T
 
 // S-165
 #[test]
+fn absolute_targets_lead_to_the_mount_only_by_its_own_path() {
+    let leads = |target: &str| NameTree::leads_to_mount(b"/home/u/mnt", target.as_bytes());
+    for target in ["/home/u/mnt", "/home/u/mnt/", "/home/u/mnt/d//f", "/home/u/mnt/./d", "/home/u/mnt/..."] {
+        assert!(leads(target), "{target}");
+    }
+    for target in [
+        "",
+        "/",
+        "home/u/mnt/d",
+        "/home/u/mn",
+        "/home/u/mnt2",
+        "/home/u/mnt2/d",
+        "//home/u/mnt/d",
+        "/home/u/../u/mnt/d",
+        "/home/u/mnt/..",
+        "/home/u/mnt/../secret",
+        "/home/u/mnt/d/../f",
+        "/home/u/mnt/d/../../../secret",
+        "/home/u/mnt/d\0",
+    ] {
+        assert!(!leads(target), "{target}");
+    }
+}
+
+// S-165
+#[test]
 fn targets_of_links_stay_inside_only_as_far_as_no_directory_can_lead_out() {
     let (mut names, dir, _) = tree();
     let (top, below) = (link_at(&mut names, 8, ROOT, b"top"), link_at(&mut names, 9, dir, b"below"));

@@ -2,6 +2,7 @@
 
 use crate::core::Client;
 use crate::pending::{Pending, RoomAsking, Syncing};
+use crate::sending::Sender;
 use std::time::Duration;
 use wirefs_op::message::alone::Ralone;
 use wirefs_op::message::commit::{CommitScope, Tcommit};
@@ -26,7 +27,7 @@ impl Client {
         self.view.exclusive.unconfirmed.was_exclusive = false;
         if told.alone {
             (self.view.exclusive.unconfirmed.is_alone, self.view.exclusive.unconfirmed.shares) = (true, None);
-            self.ask_room();
+            ask_room(&mut self.sender());
             // Other sessions may have been there before: earlier changes are made durable soon.
             self.view.exclusive.unconfirmed.durable.is_urgent =
                 self.view.exclusive.unconfirmed.durable.is_due;
@@ -49,19 +50,19 @@ impl Client {
             && is_old
             && self.view.exclusive.unconfirmed.taken != (0, 0)
         {
-            self.ask_room();
+            ask_room(&mut self.sender());
         }
     }
+}
 
-    fn ask_room(&mut self) {
-        if !self.view.exclusive.unconfirmed.asks_room
-            && self.requests.link.is_up()
-            && self.view.mount.config.journal
-        {
-            self.view.exclusive.unconfirmed.asks_room = true;
-            let target = Target::at(TreePath::root());
-            self.sender().send(Request::Statfs(Tstatfs { target }), Pending::Room(RoomAsking));
-        }
+fn ask_room(sender: &mut Sender<'_>) {
+    if !sender.view.exclusive.unconfirmed.asks_room
+        && sender.requests.link.is_up()
+        && sender.view.mount.config.journal
+    {
+        sender.view.exclusive.unconfirmed.asks_room = true;
+        let target = Target::at(TreePath::root());
+        sender.send(Request::Statfs(Tstatfs { target }), Pending::Room(RoomAsking));
     }
 }
 

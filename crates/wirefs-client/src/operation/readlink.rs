@@ -6,7 +6,7 @@ use crate::output::{Output, Outputs};
 use crate::pending::{Linkreading, Pending};
 use crate::view::View;
 use bytes::Bytes;
-use wirefs_cache::TreeNodeId;
+use wirefs_cache::{NameTree, TreeNodeId};
 use wirefs_op::limits::TARGET_BYTES_MAX;
 use wirefs_op::message::get::{GetMode, Rget, Tget};
 use wirefs_op::{Errno, Request, Time};
@@ -44,7 +44,11 @@ pub(crate) fn finish(client: &mut Client, reading: Linkreading, sent: Time, got:
 /// The answer: the target, unless the kernel would follow it out of a mount that confines links. The kernel reads a link in the same
 /// way for `readlink` and to follow it.
 fn answer_of(view: &mut View, outputs: &mut Outputs, node: TreeNodeId, target: Bytes) -> Answer {
-    if !view.mount.config.confines_links || view.names.leads_inside(node, &target) {
+    let mountpoint = view.mount.mountpoint.as_ref();
+    if !view.mount.config.confines_links
+        || view.names.leads_inside(node, &target)
+        || mountpoint.is_some_and(|mountpoint| NameTree::leads_to_mount(mountpoint, &target))
+    {
         return Answer::Data(target);
     }
     if !std::mem::replace(&mut view.mount.has_refused_link, true) {

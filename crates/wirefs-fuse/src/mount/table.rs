@@ -108,9 +108,12 @@ fn octal<'a>((digits, tail): (&[u8; 3], &'a [u8])) -> Option<(u8, &'a [u8])> {
 /// Symlinks that lead to a mountpoint at most.
 const LINKS_MAX: usize = 16;
 
-/// The path of a mountpoint in the table. Only its parents are accessed: the mountpoint itself would need the
-/// server, which may not answer.
-pub(crate) fn resolve_mountpoint(path: &Path) -> io::Result<PathBuf> {
+/// The path of a mountpoint in the table: absolute, without links. Only its parents are accessed: the mountpoint itself
+/// would need the server, which may not answer.
+///
+/// # Errors
+/// Its parents cannot be accessed.
+pub fn resolve_mountpoint(path: &Path) -> io::Result<PathBuf> {
     let mut path = std::path::absolute(path)?;
     for _ in 0..LINKS_MAX {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {

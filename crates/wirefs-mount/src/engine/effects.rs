@@ -11,9 +11,9 @@ use wirefs_client::{DataKey, Lane, Loaded, Output};
 use wirefs_metrics::Cause;
 use wirefs_op::Frame;
 
-use super::{Engine, State};
+use super::{Engine, KernelSide, State};
 use crate::data_connection::DataConnection;
-use crate::invalidation_queue::{InvalidationQueue, QueuedItem};
+use crate::invalidation_queue::QueuedItem;
 use crate::journal::DeferredAnswer;
 use crate::server_sink::ServerSink;
 use crate::task_queue::{AwaitReaders, DropBeforeAnswer};
@@ -157,8 +157,10 @@ impl Effects {
 
     /// Executes the effects, and returns the answers that wait for the local disk, if any.
     #[must_use]
-    pub(super) fn execute(self, invalidations: &InvalidationQueue) -> Option<Vec<DeferredAnswer>> {
+    pub(super) fn execute(self, kernel: &KernelSide) -> Option<Vec<DeferredAnswer>> {
+        let (invalidations, place) = (&kernel.invalidations, kernel.place.get());
         for (waiting, answer) in self.answers {
+            let answer = if let Some(place) = place { waiting.confined(place, answer) } else { answer };
             waiting.answer(answer);
         }
         if !self.items.is_empty() {

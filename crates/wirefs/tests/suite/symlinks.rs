@@ -3,8 +3,9 @@
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::symlink;
+use std::path::Path;
 
-use crate::home::{TestHome, need_root};
+use crate::home::{Finished, TestHome, need_root};
 
 const LISTEN: [&str; 4] = ["--listen", "tls://127.0.0.1:0", "--authorized", "authorized"];
 
@@ -62,6 +63,66 @@ fn links_of_a_server_lead_nowhere_out_of_its_mount() {
     assert_eq!(home.read("mnt/d/moved"), "of the server");
     fs::rename(home.path("mnt/d/moved"), home.path("mnt/moved")).unwrap();
     assert_eq!(fs::read(home.path("mnt/moved")).unwrap_err().kind(), ErrorKind::PermissionDenied);
+    home.wirefs(&["umount", "mnt"]).succeeds();
+}
+
+/// Adds links to the mountpoint by its absolute path. Returns those that only begin like that.
+fn add_absolute_links(home: &TestHome, mountpoint: &Path) -> [&'static str; 3] {
+    let mountpoint = mountpoint.to_str().unwrap();
+    let export = home.path("export");
+    symlink(format!("{mountpoint}/d/f"), export.join("inside")).unwrap();
+    symlink(format!("{mountpoint}/d/in/f"), export.join("through-link")).unwrap();
+    symlink(mountpoint, export.join("d/in")).unwrap();
+    symlink("d/f", export.join("f")).unwrap();
+    symlink(format!("{mountpoint}/../secret"), export.join("above")).unwrap();
+    symlink(format!("{mountpoint}/d/../../secret"), export.join("d/above")).unwrap();
+    symlink(format!("{mountpoint}secret"), export.join("beside")).unwrap();
+    home.write("mntsecret", "of the client");
+    ["above", "d/above", "beside"]
+}
+
+// S-165
+#[test]
+fn absolute_links_to_the_mountpoint_are_followed() {
+    let home = scene();
+    home.write("away/mnt/beneath", "of the client");
+    symlink("away", home.path("via")).unwrap();
+    let away = fs::canonicalize(home.path("away")).unwrap().join("mnt");
+    let leading_out = add_absolute_links(&home, &away);
+    let server = home.serve(&LISTEN);
+    // A relative mountpoint, which leads to its place through a link.
+    fs::remove_file(away.join("beneath")).unwrap();
+    home.wirefs(&["mount", &server.address(), "via/mnt"]).succeeds();
+    for good in ["inside", "through-link"] {
+        assert_eq!(home.read(&format!("away/mnt/{good}")), "of the server", "{good}");
+    }
+    assert_eq!(fs::read_link(away.join("inside")).unwrap(), away.join("d/f"));
+    for link in leading_out {
+        assert_eq!(fs::read(away.join(link)).unwrap_err().kind(), ErrorKind::PermissionDenied, "{link}");
+    }
+    home.wirefs(&["umount", "via/mnt"]).succeeds();
+}
+
+// S-165
+#[test]
+fn absolute_links_are_refused_where_the_mountpoint_is_something_else() {
+    need_root();
+    let home = scene();
+    let mnt = fs::canonicalize(home.path("mnt")).unwrap();
+    add_absolute_links(&home, &mnt);
+    fs::create_dir_all(home.path("bound")).unwrap();
+    let server = home.serve(&LISTEN);
+    home.wirefs(&["mount", &server.address(), "mnt"]).succeeds();
+    let read = |script: &str| {
+        let mut shell = home.command("unshare");
+        Finished::of(shell.args(["--mount", "sh", "-c", script]))
+    };
+    // A program that sees the mount at the same path, and also elsewhere.
+    assert_eq!(read("mount --bind mnt bound && cat bound/inside").succeeds(), "of the server");
+    let hide = "mount --bind mnt bound && mount -t tmpfs none mnt && mkdir mnt/d && echo secret > mnt/d/f";
+    let refused = read(&format!("{hide} && cat bound/inside"));
+    assert!(refused.stderr.contains("Permission denied") && refused.stdout.is_empty(), "{}", refused.stderr);
+    assert_eq!(home.read("mnt/inside"), "of the server");
     home.wirefs(&["umount", "mnt"]).succeeds();
 }
 
