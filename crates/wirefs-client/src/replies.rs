@@ -29,7 +29,7 @@ impl Client {
         }
         let (sent, order) = (outstanding.told_since, outstanding.order);
         let Outstanding { pending, tag, request, .. } = outstanding;
-        note(&mut self.sender(), &pending, &request, &reply, order);
+        note(&mut self.sender(), &pending, &request, (&reply, last), order);
         match (pending, reply) {
             (Pending::Ignore(_) | Pending::Close(_), _) => {}
             (Pending::Lookup(p), Reply::Get(r)) => lookup::finish(self, p, sent, r, last),
@@ -144,7 +144,13 @@ impl Client {
 }
 
 /// Notes what any reply says about the file of its request, whichever operation continues.
-fn note(sender: &mut Sender<'_>, pending: &Pending, request: &Request, reply: &Reply, order: u64) {
+fn note(
+    sender: &mut Sender<'_>,
+    pending: &Pending,
+    request: &Request,
+    (reply, last): (&Reply, bool),
+    order: u64,
+) {
     if request.is_change() {
         unstable::note(sender, pending, request, order);
         sender.view.note_acquired(request);
@@ -152,7 +158,7 @@ fn note(sender: &mut Sender<'_>, pending: &Pending, request: &Request, reply: &R
     if pending.leaves_fd() {
         handles::fd_moved(sender, request, reply);
     }
-    if matches!(pending, Pending::Ignore(_)) {
+    if last && matches!(pending, Pending::Ignore(_)) {
         handles::opened_late(sender, request, reply);
     }
 }

@@ -224,8 +224,9 @@ impl Requests {
         departure: RateSample,
     ) -> Option<(Frame, Lane)> {
         let first = self.waiting.front_mut()?;
-        let is_ping = matches!(first.request, Request::Ping(_));
-        if self.sent.len() >= REQUESTS_MAX - usize::from(!is_ping) {
+        // The last tag is for a ping, and for the end of a wait for a lock, which would not end otherwise.
+        let may_take_last = matches!(first.request, Request::Ping(_) | Request::Flush(_));
+        if self.sent.len() >= REQUESTS_MAX - usize::from(!may_take_last) {
             return None;
         }
         if first.request.is_change() {

@@ -51,6 +51,13 @@ impl Sender<'_> {
         self.view.send_waiting(self.requests, self.outputs);
     }
 
+    /// Sends a query before all that wait. It waits for no change, and one tag is kept for it.
+    pub(crate) fn send_first(&mut self, request: Request, pending: Pending) {
+        self.outputs.counters.count(&request);
+        self.requests.wait_first(self.view.mount.now, vec![(request, pending)]);
+        self.view.send_waiting(self.requests, self.outputs);
+    }
+
     /// Counts a change of the node that is about to be sent: until its reply, statements of the server about the node may be
     /// older or newer than the change.
     pub(crate) fn change_begins(&mut self, node: TreeNodeId, bytes: u64) {

@@ -173,9 +173,8 @@ impl Client {
             self.outputs.push(Output::HangUp);
         } else if silence >= SILENCE_BEFORE_PING && !self.requests.link.pinged {
             self.requests.link.pinged = true;
-            // Ahead of requests that wait for others: these are no reason for silence.
-            self.requests.wait_first(self.view.mount.now, vec![(Request::Ping(Tping {}), Pending::IGNORE)]);
-            self.view.send_waiting(&mut self.requests, &mut self.outputs);
+            // Requests that wait for others are no reason for silence.
+            self.sender().send_first(Request::Ping(Tping {}), Pending::IGNORE);
         }
     }
 

@@ -28,7 +28,7 @@ pub(crate) fn start(client: &mut Client, call: CallId) {
         _ => false,
     };
     if withdrawn {
-        client.sender().send(Request::Flush(Tflush { oldtag }), Pending::Withdraw(Withdrawing(oldtag)));
+        client.sender().send_first(Request::Flush(Tflush { oldtag }), Pending::Withdraw(Withdrawing(oldtag)));
     }
 }
 

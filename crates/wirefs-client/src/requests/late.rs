@@ -40,11 +40,12 @@ impl Requests {
         let sent = self.sent.values_mut().filter(is_sent_late);
         let mut late: Vec<Pending> =
             sent.map(|outstanding| std::mem::replace(&mut outstanding.pending, Pending::IGNORE)).collect();
-        // All requests that were sent go before one that waits.
+        // All requests that were sent go before one that waits. The tag of a lock is free only once its end was sent.
         let replied = self.link.replied;
         late.append(&mut self.take_all_waiting(|waiting| {
             let passed = now.since(waiting.told_since.max(replied));
-            is_late(&waiting.request, &waiting.pending, passed, silence_max)
+            let is_withdrawal = matches!(waiting.pending, Pending::Withdraw(_));
+            !is_withdrawal && is_late(&waiting.request, &waiting.pending, passed, silence_max)
         }));
         late
     }

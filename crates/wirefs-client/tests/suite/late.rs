@@ -6,6 +6,7 @@ use std::time::Duration;
 use wirefs_client::call::{Answer, Call, CallId, Handle, OpenHow, ROOT, TreeNodeId};
 use wirefs_op::limits::REQUESTS_MAX;
 use wirefs_op::message::alone::Ralone;
+use wirefs_op::message::flush::{Rflush, Tflush};
 use wirefs_op::message::get::{GetMode, GotMode, Rget};
 use wirefs_op::message::ping::Rping;
 use wirefs_op::message::put::Rput;
@@ -229,4 +230,22 @@ fn late_reply_to_an_open_has_its_fd_closed_at_the_server() {
         alone.reply(tag, &reply).unwrap();
         assert_eq!(closed(&mut alone), [Fd(7)], "{how:?}");
     }
+}
+
+// S-72
+#[test]
+fn wait_for_a_lock_ends_though_other_requests_take_the_tags() {
+    let mut alone = Alone::in_mode("window");
+    let (node, handle) = alone.open(10);
+    let (family, range) = (LockFamily::Posix, LockRange { kind: LockKind::Write, start: 0, end: 9, pid: 1 });
+    let lock = alone.call(Call::Setlk { node, handle, owner: 1, family, range, wait: true });
+    let (oldtag, _) = alone.asked.pop_back().unwrap();
+    for number in 0..=REQUESTS_MAX {
+        alone.call(Call::Lookup { parent: ROOT, name: format!("{number}").as_bytes() });
+    }
+    alone.call(Call::Interrupt { call: lock });
+    let (tag, request) = alone.asked.pop_back().unwrap();
+    assert_eq!(request, Request::Flush(Tflush { oldtag }));
+    alone.reply(tag, &Reply::Flush(Rflush {})).unwrap();
+    assert_eq!(alone.answer(lock), Some(&Answer::Fail(Errno::Interrupted)));
 }
