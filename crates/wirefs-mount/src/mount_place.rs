@@ -16,6 +16,9 @@ use wirefs_carrier::printable;
 /// `AT_STATX_DONT_SYNC` (linux/fcntl.h): no request to the server.
 const DONT_SYNC: AtFlags = AtFlags::from_bits_retain(0x4000);
 
+/// A walk through cached names alone fails with `EAGAIN` if any name or mount of the machine changes meanwhile.
+const ATTEMPTS_MAX: usize = 100;
+
 /// The path of the mountpoint, and the file system that is mounted there.
 #[derive(Debug)]
 pub(super) struct MountPlace {
@@ -60,7 +63,7 @@ impl MountPlace {
     /// wait, or without a right.
     ///
     /// # Cost
-    /// Three system calls, which never wait.
+    /// Three system calls, which never wait; up to [`ATTEMPTS_MAX`] more while mounts change.
     pub(super) fn is_seen_by(&self, thread: u32) -> bool {
         self.device_for(thread) == Ok((0, self.minor))
     }
@@ -74,7 +77,13 @@ impl MountPlace {
             | ResolveFlags::NO_SYMLINKS
             | ResolveFlags::NO_MAGICLINKS
             | ResolveFlags::CACHED;
-        let place = rustix::fs::openat2(&root, &self.mountpoint, flags, Mode::empty(), resolve)?;
+        let mut attempts = 0;
+        let place = loop {
+            match rustix::fs::openat2(&root, &self.mountpoint, flags, Mode::empty(), resolve) {
+                Err(Errno::AGAIN) if attempts < ATTEMPTS_MAX => attempts += 1,
+                opened => break opened?,
+            }
+        };
         let seen = rustix::fs::statx(&place, c"", AtFlags::EMPTY_PATH | DONT_SYNC, StatxFlags::empty())?;
         Ok((seen.stx_dev_major, seen.stx_dev_minor))
     }
