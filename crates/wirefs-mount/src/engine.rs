@@ -40,6 +40,8 @@ use wirefs_store::Snapshot;
 const OWN_CALL_FIRST: u64 = 1 << 63;
 /// How long an unmount waits for pending requests if the mount has no deadline.
 const SETTLE_MAX: Duration = Duration::from_secs(30);
+/// The last sync may take as many deadlines, as each sync (S-166): other programs may keep the server's disk busy.
+const SYNC_FACTOR: u32 = 10;
 
 /// How long a mount with a saved cache waits until the server confirms it.
 const FIRST_REPLY_MAX: Duration = Duration::from_secs(2);
@@ -274,7 +276,8 @@ impl Engine {
         }
         let (sender, answer) = mpsc::channel();
         self.make(Call::Syncfs { node: ROOT }, sender);
-        let patience = self.config.deadline.unwrap_or(SETTLE_MAX);
+        // A call that waits for an unreachable server ends by itself, at the deadline.
+        let patience = self.config.deadline.map_or(SETTLE_MAX, |deadline| deadline * SYNC_FACTOR);
         matches!(answer.recv_timeout(patience), Ok(answer) if !matches!(answer, Answer::Fail(_)))
             && journal.is_done_below(answered)
     }
