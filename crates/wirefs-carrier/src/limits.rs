@@ -33,7 +33,7 @@ pub(crate) const KEEPALIVE_STEP: Duration = Duration::from_secs(5);
 /// Default timeout of connecting.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time of a lingering close, in which a peer can read the last message.
-pub(crate) const LINGER_TIME: Duration = Duration::from_secs(2);
+pub(crate) const LINGER_TIME: Duration = Duration::from_secs(5);
 /// Bytes that a peer may still send meanwhile.
 pub(crate) const LINGER_BYTES_MAX: usize = 256 * 1024;
 /// Lingering closes of a process at a time.

@@ -1,8 +1,9 @@
-//! Refusals over real sockets: each peer reads its own, whatever it has sent meanwhile.
+//! Refusals over real sockets: each peer reads its own, even if it has sent more meanwhile.
 
 use super::super::{ExportRouter, PeerRights};
 use super::client::*;
 use bytes::Bytes;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -96,6 +97,9 @@ fn attached(address: SocketAddr, number: usize) -> TcpStream {
 // S-168
 #[test]
 fn peer_beyond_the_share_of_its_host_reads_the_reason() {
+    // Both ends of all connections are in this process.
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
     let (server, _script) = server();
     let (listener, address) = listener();
     server.listen(listener).unwrap();
