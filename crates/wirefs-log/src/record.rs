@@ -30,7 +30,7 @@ pub enum Found<'a> {
         sum: &'a [u8],
         /// The contents.
         contents: &'a [u8],
-        /// The bytes behind the record.
+        /// The bytes after the record.
         rest: &'a [u8],
     },
     /// Too few bytes for a record: the end, or a record whose writer died.
@@ -46,7 +46,7 @@ impl<S: Checksum> Form<S> {
         Form { mark: &[], length_max, uncounted_bytes: 0, is_length_summed: true, sum }
     }
 
-    /// The same with a mark, by which a record is found behind damage. The length does not count the first bytes of the contents.
+    /// The same with a mark, by which a record is found after damage. The length does not count the first bytes of the contents.
     pub const fn marked(self, mark: &'static [u8], uncounted_bytes: usize) -> Form<S> {
         Form { mark, uncounted_bytes, ..self }
     }
@@ -61,7 +61,7 @@ impl<S: Checksum> Form<S> {
         self.mark.len() + LENGTH_BYTES + S::BYTES
     }
 
-    /// Writes the head of a record; the caller writes the contents behind it. `seed` is a checksum that has begun with bytes that
+    /// Writes the head of a record; the caller writes the contents after it. `seed` is a checksum that has begun with bytes that
     /// the reader knows.
     pub fn put_head<'a>(
         &self,
@@ -84,18 +84,18 @@ impl<S: Checksum> Form<S> {
 
     /// Reads the record at the beginning of these bytes.
     pub fn read<'a>(&self, log: &'a [u8], seed: S) -> Found<'a> {
-        let Some((mark, behind)) = log.split_at_checked(self.mark.len()) else { return Found::Incomplete };
+        let Some((mark, tail)) = log.split_at_checked(self.mark.len()) else { return Found::Incomplete };
         if mark != self.mark {
             return Found::Damaged;
         }
-        let Some((length, behind)) = behind.split_first_chunk() else { return Found::Incomplete };
+        let Some((length, tail)) = tail.split_first_chunk() else { return Found::Incomplete };
         let counted = usize::try_from(u32::from_le_bytes(*length)).unwrap_or(usize::MAX);
         if counted > self.length_max {
             return Found::Damaged;
         }
-        let Some((sum, behind)) = behind.split_at_checked(S::BYTES) else { return Found::Incomplete };
+        let Some((sum, tail)) = tail.split_at_checked(S::BYTES) else { return Found::Incomplete };
         let bytes = self.uncounted_bytes + counted;
-        let Some((contents, rest)) = behind.split_at_checked(bytes) else { return Found::Incomplete };
+        let Some((contents, rest)) = tail.split_at_checked(bytes) else { return Found::Incomplete };
         let is_right = self.sum(seed, *length, [contents].into_iter()).as_ref() == sum;
         if is_right { Found::Record { sum, contents, rest } } else { Found::Damaged }
     }

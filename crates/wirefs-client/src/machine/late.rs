@@ -4,7 +4,7 @@
 //! | waiting | progress | limit |
 //! |---|---|---|
 //! | a query that was sent | a part of its reply, or of an earlier request's | the deadline and [`SERVER_WAIT_MAX`] |
-//! | a query that waits for a tag, or behind a change that may not be sent yet | a reply to any request but a ping | the same |
+//! | a query that waits for a tag, or for a change that may not be sent yet | a reply to any request but a ping | the same |
 //! | a sync | the same; a reply to any change | [`SYNC_FACTOR`] times that |
 //! | a call that changes something, or may wait for changes of this client | a reply to any change, since they are executed in order | that of a query |
 //! | a lock that others have | – | none: signals end the wait |

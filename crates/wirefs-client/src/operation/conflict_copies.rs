@@ -5,9 +5,6 @@
 //! The copy and the file change places in one step (`RENAME_EXCHANGE`). So the temporary name then has the replaced
 //! file, even if that was written just before. The client removes it or renames it in the background; only a removal of
 //! the directory waits for that.
-//!
-//! The copy and the file change places in one step (`RENAME_EXCHANGE`), so the file under the temporary name afterwards is the replaced one,
-//! however late it came. Only a removal of the directory, which is not empty before, waits for this.
 
 use crate::call::CallId;
 use crate::core::Client;

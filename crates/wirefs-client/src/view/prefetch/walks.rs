@@ -35,7 +35,7 @@ pub(crate) struct Seen {
     pub(crate) is_streamed: bool,
     /// A program reads its files one after the other.
     pub(crate) is_read: bool,
-    /// Some small files in the directories around it were requested.
+    /// Some small files in the directories below it were requested.
     pub(crate) is_looked_around: bool,
     /// The contents of its small files were requested.
     pub(crate) is_fetched: bool,
