@@ -114,17 +114,17 @@ pub trait FrameSink: Send {
     /// Fails if the carrier is lost.
     fn wait_writable(&mut self, timeout: Duration) -> Result<bool, CarrierLost>;
 
-    /// Returns when [`rest`](Self::rest) is due, if that frees memory.
-    fn rest_due(&self) -> Option<Instant> {
+    /// Returns when [`free_unused`](Self::free_unused) is due, if that frees memory.
+    fn free_due(&self) -> Option<Instant> {
         None
     }
 
-    /// Frees what only a busy sink needs and has not used until `now`. Like a [`send`](Self::send) without frames, it
-    /// writes what fits.
+    /// Frees memory that only a busy sink needs, if it was idle until `now`. Like a [`send`](Self::send) without frames, it
+    /// writes as much as fits.
     ///
     /// # Errors
     /// Fails if the carrier is lost.
-    fn rest(&mut self, _now: Instant) -> Result<SendProgress, CarrierLost> {
+    fn free_unused(&mut self, _now: Instant) -> Result<SendProgress, CarrierLost> {
         self.send(&mut VecDeque::new())
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::limits::LINGERING_MAX;
+use crate::place::CountedPlace;
 
 /// The threads in this process that linger.
 static LINGERING: AtomicUsize = AtomicUsize::new(0);
@@ -20,22 +21,6 @@ struct Inner {
     aborted: AtomicBool,
     shut: Box<dyn Fn() + Send + Sync>,
     linger: Option<Box<dyn Fn() + Send + Sync>>,
-}
-
-/// One of the [`LINGERING_MAX`].
-struct LingeringPlace;
-
-impl LingeringPlace {
-    fn take() -> Option<LingeringPlace> {
-        let count = |count| (count < LINGERING_MAX).then_some(count + 1);
-        LINGERING.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count).ok().map(|_| LingeringPlace)
-    }
-}
-
-impl Drop for LingeringPlace {
-    fn drop(&mut self) {
-        LINGERING.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 impl Closer {
@@ -71,13 +56,14 @@ impl Closer {
     /// the peer would get an error in place of the last message.
     ///
     /// # Cost
-    /// A thread until the peer has closed, 2 s at most. With 64 such threads in the process, or without a thread, it is
+    /// A thread until the peer has closed, 5 s at most. With 64 such threads in the process, or without a thread, it is
     /// a plain close.
     pub fn close_lingering(&self) {
         if self.inner.closed.swap(true, Ordering::SeqCst) {
             return;
         }
-        let place = self.inner.linger.is_some().then(LingeringPlace::take).flatten();
+        let take = || CountedPlace::take(&LINGERING, LINGERING_MAX);
+        let place = self.inner.linger.is_some().then(take).flatten();
         let inner = Arc::clone(&self.inner);
         let started = place.is_some_and(|place| {
             let lingering = move || {

@@ -39,6 +39,7 @@ mod lost;
 pub mod memory;
 mod packing;
 mod path;
+mod place;
 mod printable;
 mod rate_limit;
 mod send_queue;

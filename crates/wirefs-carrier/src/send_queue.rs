@@ -79,7 +79,7 @@ struct QueueState {
     room_waiters: usize,
     writer_state: WriterState,
     /// The thread wakes by itself to free what an idle sink does not need.
-    is_rest_timed: bool,
+    is_free_timed: bool,
     /// The cause of a lost carrier, until the writer thread has reported it.
     lost: Option<CarrierLost>,
 }
@@ -120,7 +120,7 @@ impl SendQueue {
                 writer_bytes: 0,
                 room_waiters: 0,
                 writer_state: WriterState::Idle(Box::new(Writer::new(sink))),
-                is_rest_timed: false,
+                is_free_timed: false,
                 lost: None,
             }),
             work: Condvar::new(),
@@ -333,7 +333,7 @@ impl Shared {
                     self.notify_room(&state);
                 }
                 if writer.is_drained() {
-                    if !state.is_rest_timed && writer.rest_due().is_some() {
+                    if !state.is_free_timed && writer.free_due().is_some() {
                         self.work.notify_one();
                     }
                     state.writer_state = WriterState::Idle(writer);

@@ -60,8 +60,8 @@ pub(crate) fn linger(socket: &OwnedFd) {
     let mut budget = LINGER_BYTES_MAX;
     let mut ignored = [0; 4096];
     loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() || !wait(socket, PollFlags::IN, None, Some(left)).unwrap_or(false) {
+        let remaining = deadline.saturating_duration_since(Instant::now());
+        if remaining.is_zero() || !wait(socket, PollFlags::IN, None, Some(remaining)).unwrap_or(false) {
             return;
         }
         match rustix::net::recv(socket, &mut ignored, RecvFlags::DONTWAIT) {

@@ -46,6 +46,7 @@ pub use machine::{Again, Redone};
 pub use output::{ChangeFact, DataKey, Lane, Note, Output};
 pub use requests::connection::LinkState;
 pub use requests::data::DATA_RETRY_AFTER;
+pub use requests::late::SYNC_FACTOR;
 pub use status::{AheadStatus, LeaseStatus, Snapshot};
 pub use view::bounds::MemoryStatus;
 pub use view::conflicts::Conflicts;

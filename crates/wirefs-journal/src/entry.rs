@@ -9,7 +9,7 @@
 use crate::limits::BODY_BYTES_MAX;
 use crate::outcome::ChangeOutcome;
 use bytes::{Buf, BufMut, Bytes};
-use wirefs_log::{Checksum, Crc32c, Form, Found};
+use wirefs_log::{Checksum, Crc32c, Form, ReadOutcome};
 use wirefs_op::FileId;
 
 /// The first bytes of an entry.
@@ -98,7 +98,7 @@ impl Spot {
     }
 }
 
-/// Returns the head of an entry at a position; the caller writes the body behind it.
+/// Returns the head of an entry at a position; the caller writes the body after it.
 pub fn head(kind: EntryKind, number: u64, body: &[&[u8]], spot: Spot) -> [u8; HEAD_BYTES] {
     let (kind, number) = ([kind as u8], number.to_le_bytes());
     let fields: [&[u8]; 2] = [&kind, &number];
@@ -112,7 +112,7 @@ pub fn head(kind: EntryKind, number: u64, body: &[&[u8]], spot: Spot) -> [u8; HE
 /// Decodes the entry at a position. Returns it with its length in bytes, or `None` if no whole entry is there.
 pub(crate) fn at(segment: &Bytes, spot: Spot) -> Option<(Entry, usize)> {
     let start = usize::try_from(spot.offset).ok()?;
-    let Found::Record { contents: mut body, .. } = FORM.read(segment.get(start..)?, spot.seed()) else {
+    let ReadOutcome::Record { contents: mut body, .. } = FORM.read(segment.get(start..)?, spot.seed()) else {
         return None;
     };
     let (kind, number) = (body.try_get_u8().ok()?, body.try_get_u64_le().ok()?);

@@ -14,7 +14,7 @@ use crate::pipeline::SessionTerms;
 use crate::replay::ObjectStat;
 use bytes::{Buf as _, Bytes};
 use std::collections::BTreeMap;
-use wirefs_log::{Crc32c, Form, Found};
+use wirefs_log::{Crc32c, Form, ReadOutcome};
 use wirefs_op::message::version::BootId;
 use wirefs_op::{FileId, TreePath};
 
@@ -70,7 +70,8 @@ impl Findings {
         if from.try_get_u32_le().ok()? != VERSION {
             return None;
         }
-        let Found::Record { contents: mut body, rest: mut from, .. } = ENTRY.read(from, Crc32c::default())
+        let ReadOutcome::Record { contents: mut body, rest: mut from, .. } =
+            ENTRY.read(from, Crc32c::default())
         else {
             return None;
         };
@@ -82,7 +83,7 @@ impl Findings {
         let (names, objects) = (all(&mut body)?, all(&mut body)?);
         let mut findings = Findings { boot, next: next_number, latest_time, names, objects, answered: 0 };
         // A torn end is ignored: its writer died before it notified the server.
-        while let Found::Record { mut contents, rest, .. } = ENTRY.read(from, Crc32c::default()) {
+        while let ReadOutcome::Record { mut contents, rest, .. } = ENTRY.read(from, Crc32c::default()) {
             findings.answered = findings.answered.max(contents.try_get_u64_le().ok()?);
             from = rest;
         }

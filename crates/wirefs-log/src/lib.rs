@@ -8,7 +8,7 @@
 //! record to record until [`Form::read`] returns none:
 //!
 //! ```
-//! use wirefs_log::{Crc32c, Form, Found};
+//! use wirefs_log::{Crc32c, Form, ReadOutcome};
 //!
 //! const NOTES: Form<Crc32c> = Form::new(1024);
 //! let mut log = Vec::new();
@@ -16,9 +16,9 @@
 //! NOTES.append(&mut log, &[b"sec", b"ond"]);
 //! log.truncate(log.len() - 1); // the writer was killed
 //!
-//! let Found::Record { contents, rest, .. } = NOTES.read(&log, Crc32c::default()) else { return };
+//! let ReadOutcome::Record { contents, rest, .. } = NOTES.read(&log, Crc32c::default()) else { return };
 //! assert_eq!(contents, b"first");
-//! assert_eq!(NOTES.read(rest, Crc32c::default()), Found::Incomplete);
+//! assert_eq!(NOTES.read(rest, Crc32c::default()), ReadOutcome::Incomplete);
 //! ```
 //!
 //! *Proved by*: tests beside each module: records cut anywhere, wrong in any byte, or followed by zeros; the checksums of
@@ -28,4 +28,4 @@ mod checksum;
 mod record;
 
 pub use checksum::{Checksum, Crc32c, HalfSha256, hash_name};
-pub use record::{Form, Found};
+pub use record::{Form, ReadOutcome};

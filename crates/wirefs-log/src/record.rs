@@ -21,9 +21,9 @@ pub struct Form<S> {
     sum: PhantomData<fn() -> S>,
 }
 
-/// The bytes at a place where a record may begin.
+/// The result of reading a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found<'a> {
+pub enum ReadOutcome<'a> {
     /// A whole record.
     Record {
         /// The checksum.
@@ -83,21 +83,23 @@ impl<S: Checksum> Form<S> {
     }
 
     /// Reads the record at the beginning of these bytes.
-    pub fn read<'a>(&self, log: &'a [u8], seed: S) -> Found<'a> {
-        let Some((mark, tail)) = log.split_at_checked(self.mark.len()) else { return Found::Incomplete };
+    pub fn read<'a>(&self, log: &'a [u8], seed: S) -> ReadOutcome<'a> {
+        let Some((mark, tail)) = log.split_at_checked(self.mark.len()) else {
+            return ReadOutcome::Incomplete;
+        };
         if mark != self.mark {
-            return Found::Damaged;
+            return ReadOutcome::Damaged;
         }
-        let Some((length, tail)) = tail.split_first_chunk() else { return Found::Incomplete };
+        let Some((length, tail)) = tail.split_first_chunk() else { return ReadOutcome::Incomplete };
         let counted = usize::try_from(u32::from_le_bytes(*length)).unwrap_or(usize::MAX);
         if counted > self.length_max {
-            return Found::Damaged;
+            return ReadOutcome::Damaged;
         }
-        let Some((sum, tail)) = tail.split_at_checked(S::BYTES) else { return Found::Incomplete };
+        let Some((sum, tail)) = tail.split_at_checked(S::BYTES) else { return ReadOutcome::Incomplete };
         let bytes = self.uncounted_bytes + counted;
-        let Some((contents, rest)) = tail.split_at_checked(bytes) else { return Found::Incomplete };
+        let Some((contents, rest)) = tail.split_at_checked(bytes) else { return ReadOutcome::Incomplete };
         let is_right = self.sum(seed, *length, [contents].into_iter()).as_ref() == sum;
-        if is_right { Found::Record { sum, contents, rest } } else { Found::Damaged }
+        if is_right { ReadOutcome::Record { sum, contents, rest } } else { ReadOutcome::Damaged }
     }
 
     fn sum<'a>(

@@ -31,7 +31,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 use wirefs_carrier::{Dial, PeerInfo};
 use wirefs_client::call::{Answer, Call, CallId, Caller, ROOT};
-use wirefs_client::{Client, Config, HostName};
+use wirefs_client::{Client, Config, HostName, SYNC_FACTOR};
 use wirefs_op::message::version::SessionId;
 use wirefs_op::{Errno, Time};
 use wirefs_store::Snapshot;
@@ -40,8 +40,6 @@ use wirefs_store::Snapshot;
 const OWN_CALL_FIRST: u64 = 1 << 63;
 /// How long an unmount waits for pending requests if the mount has no deadline.
 const SETTLE_MAX: Duration = Duration::from_secs(30);
-/// The last sync may take as many deadlines, as each sync (S-166): other programs may keep the server's disk busy.
-const SYNC_FACTOR: u32 = 10;
 
 /// How long a mount with a saved cache waits until the server confirms it.
 const FIRST_REPLY_MAX: Duration = Duration::from_secs(2);
@@ -276,7 +274,7 @@ impl Engine {
         }
         let (sender, answer) = mpsc::channel();
         self.make(Call::Syncfs { node: ROOT }, sender);
-        // A call that waits for an unreachable server ends by itself, at the deadline.
+        // As each sync (S-166). One that waits for an unreachable server ends by itself, at the deadline.
         let patience = self.config.deadline.map_or(SETTLE_MAX, |deadline| deadline * SYNC_FACTOR);
         matches!(answer.recv_timeout(patience), Ok(answer) if !matches!(answer, Answer::Fail(_)))
             && journal.is_done_below(answered)

@@ -12,7 +12,7 @@ use crate::limits::{CHUNK_BYTES, IDENTITY_BYTES_MAX, SNAPSHOT_BYTES_MAX};
 use bytes::{Buf, Bytes};
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
-use wirefs_log::{Checksum, Form, Found, HalfSha256};
+use wirefs_log::{Checksum, Form, HalfSha256, ReadOutcome};
 use wirefs_op::FileId;
 use wirefs_op::message::version::SessionId;
 
@@ -132,7 +132,7 @@ fn parse(mut bytes: Bytes) -> Option<Snapshot> {
         return None;
     }
     let mut listings = Vec::new();
-    while let Found::Record { sum, contents, rest } = CHUNK.read(&bytes, HalfSha256::default()) {
+    while let ReadOutcome::Record { sum, contents, rest } = CHUNK.read(&bytes, HalfSha256::default()) {
         sums.extend_from_slice(sum);
         take_listings(bytes.slice_ref(contents), &mut listings)?;
         bytes = bytes.slice_ref(rest);

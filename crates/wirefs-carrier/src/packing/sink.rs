@@ -15,6 +15,7 @@ use super::stream::Packer;
 use crate::carrier::{FrameSink, SendProgress};
 use crate::gauge::Gauge;
 use crate::lost::CarrierLost;
+use crate::place::CountedPlace;
 
 /// Fewer bytes are sent plain.
 const PACK_BYTES_MIN: usize = 512;
@@ -26,32 +27,16 @@ const PACKER_IDLE: Duration = Duration::from_secs(10);
 
 static PACKERS: AtomicUsize = AtomicUsize::new(0);
 
-/// A place among the [`PACKERS_MAX`].
-struct Place;
-
-impl Place {
-    fn take() -> Option<Place> {
-        let count = |count| (count < PACKERS_MAX).then_some(count + 1);
-        PACKERS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count).ok().map(|_| Place)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        PACKERS.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 /// A compressor with its place.
 struct CountedPacker {
     packer: Packer,
-    _place: Place,
+    _place: CountedPlace,
     used: Instant,
 }
 
 impl CountedPacker {
     fn new(now: Instant) -> Option<CountedPacker> {
-        let place = Place::take()?;
+        let place = CountedPlace::take(&PACKERS, PACKERS_MAX)?;
         Some(CountedPacker { packer: Packer::new().ok()?, _place: place, used: now })
     }
 }
@@ -177,12 +162,12 @@ impl FrameSink for PackingSink {
         self.inner.wait_writable(timeout)
     }
 
-    fn rest_due(&self) -> Option<Instant> {
+    fn free_due(&self) -> Option<Instant> {
         self.packer.as_ref().map(|counted| counted.used + PACKER_IDLE)
     }
 
-    fn rest(&mut self, now: Instant) -> Result<SendProgress, CarrierLost> {
-        let is_due = self.rest_due().is_some_and(|due| due <= now);
+    fn free_unused(&mut self, now: Instant) -> Result<SendProgress, CarrierLost> {
+        let is_due = self.free_due().is_some_and(|due| due <= now);
         if let Some(counted) = self.packer.take_if(|_| is_due) {
             self.packed.push_back(packed::frame(counted.packer.end()?));
         }

@@ -62,10 +62,10 @@ fn write_out(
     let mut written = 0;
     loop {
         let mut output = OutBuffer::around(packed.get_mut(written..).unwrap_or_default());
-        let left = step(&mut output)?;
+        let remaining = step(&mut output)?;
         let made = output.pos();
         written += made;
-        if left == 0 {
+        if remaining == 0 {
             return Ok(written);
         }
         if made == 0 {

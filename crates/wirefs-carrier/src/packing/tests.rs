@@ -263,16 +263,16 @@ fn compressor_that_was_not_used_is_freed_at_both_ends() {
     let _places = some_places();
     let mut pair = pair();
     transfer(&mut pair, vec![version(FEATURE_PACKED)]);
-    assert_eq!(pair.sink.rest_due(), None);
+    assert_eq!(pair.sink.free_due(), None);
     for number in 0..3 {
         assert!(packs(&mut pair, number));
-        let due = pair.sink.rest_due().unwrap();
+        let due = pair.sink.free_due().unwrap();
         pair.line.give_room(usize::MAX);
-        pair.sink.rest(due - Duration::from_millis(1)).unwrap();
-        assert!(pair.sink.rest_due().is_some() && pair.source.unpacker.is_some());
-        assert_eq!(pair.sink.rest(due).unwrap(), SendProgress::Drained);
+        pair.sink.free_unused(due - Duration::from_millis(1)).unwrap();
+        assert!(pair.sink.free_due().is_some() && pair.source.unpacker.is_some());
+        assert_eq!(pair.sink.free_unused(due).unwrap(), SendProgress::Drained);
         assert_eq!(pair.source.receive().unwrap(), None);
-        assert!(pair.sink.rest_due().is_none() && pair.source.unpacker.is_none());
+        assert!(pair.sink.free_due().is_none() && pair.source.unpacker.is_none());
     }
 }
 
@@ -284,8 +284,8 @@ fn stream_continues_after_an_end_that_had_to_wait() {
     transfer(&mut pair, vec![version(FEATURE_PACKED)]);
     assert!(packs(&mut pair, 0));
     pair.line.give_room(0);
-    let due = pair.sink.rest_due().unwrap();
-    assert_eq!(pair.sink.rest(due).unwrap(), SendProgress::Blocked);
+    let due = pair.sink.free_due().unwrap();
+    assert_eq!(pair.sink.free_unused(due).unwrap(), SendProgress::Blocked);
     assert!(packs(&mut pair, 1));
 }
 
@@ -293,19 +293,19 @@ fn stream_continues_after_an_end_that_had_to_wait() {
 #[test]
 fn places_of_idle_compressors_go_to_other_carriers() {
     let _all = PLACES.write().unwrap_or_else(PoisonError::into_inner);
-    let agreed = || {
+    let negotiated = || {
         let mut pair = pair();
         transfer(&mut pair, vec![version(FEATURE_PACKED)]);
         pair
     };
-    let mut first: Vec<Pair> = (0..PACKERS_MAX).map(|_| agreed()).collect();
+    let mut first: Vec<Pair> = (0..PACKERS_MAX).map(|_| negotiated()).collect();
     assert!(first.iter_mut().all(|pair| packs(pair, 0)));
-    let mut later = agreed();
+    let mut later = negotiated();
     assert!(!packs(&mut later, 0), "{PACKERS_MAX} are in use");
     for pair in &mut first {
         pair.line.give_room(usize::MAX);
-        let due = pair.sink.rest_due().unwrap();
-        pair.sink.rest(due).unwrap();
+        let due = pair.sink.free_due().unwrap();
+        pair.sink.free_unused(due).unwrap();
     }
     assert!(packs(&mut later, 0));
 }

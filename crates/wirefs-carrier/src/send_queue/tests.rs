@@ -10,13 +10,13 @@ use wirefs_op::Frame;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A sink that has something to free after each frame.
-struct RestingSink {
+struct FreeingSink {
     due: Option<Instant>,
     rested: Sender<usize>,
     frames: usize,
 }
 
-impl FrameSink for RestingSink {
+impl FrameSink for FreeingSink {
     fn send(&mut self, queue: &mut VecDeque<Frame>) -> Result<SendProgress, CarrierLost> {
         if !queue.is_empty() {
             self.due = Some(Instant::now());
@@ -29,11 +29,11 @@ impl FrameSink for RestingSink {
         Ok(true)
     }
 
-    fn rest_due(&self) -> Option<Instant> {
+    fn free_due(&self) -> Option<Instant> {
         self.due
     }
 
-    fn rest(&mut self, now: Instant) -> Result<SendProgress, CarrierLost> {
+    fn free_unused(&mut self, now: Instant) -> Result<SendProgress, CarrierLost> {
         assert!(self.due.take().is_some_and(|due| due <= now));
         self.rested.send(self.frames).unwrap();
         Ok(SendProgress::Drained)
@@ -42,7 +42,7 @@ impl FrameSink for RestingSink {
 
 fn queue() -> (SendQueue, Receiver<usize>) {
     let (rested, when_rested) = channel();
-    let sink = RestingSink { due: None, rested, frames: 0 };
+    let sink = FreeingSink { due: None, rested, frames: 0 };
     let queue = SendQueue::start(Box::new(sink), Closer::new(|| ()), |lost| panic!("{lost}"));
     (queue, when_rested)
 }

@@ -48,7 +48,7 @@ fn run(shared: &Shared) {
     while let Some((writer, task)) = next(shared) {
         match task {
             Task::Write => write_out(shared, writer),
-            Task::Rest => rest(shared, writer),
+            Task::Free => free_unused(shared, writer),
         }
     }
 }
@@ -58,7 +58,7 @@ enum Task {
     /// The writer is blocked.
     Write,
     /// The sink has something to free.
-    Rest,
+    Free,
 }
 
 /// Sleeps until the writer is blocked, or has something to free. Returns `None` if the queue is closed.
@@ -69,13 +69,13 @@ fn next(shared: &Shared) -> Option<(Box<Writer>, Task)> {
         let due = match &state.writer_state {
             WriterState::Blocked(_) => return state.take_writer().map(|writer| (writer, Task::Write)),
             WriterState::Closed => return None,
-            WriterState::Idle(writer) => writer.rest_due(),
+            WriterState::Idle(writer) => writer.free_due(),
             WriterState::Writing => None,
         };
         if due.is_some_and(|due| due <= now) {
-            return state.take_writer().map(|writer| (writer, Task::Rest));
+            return state.take_writer().map(|writer| (writer, Task::Free));
         }
-        state.is_rest_timed = due.is_some();
+        state.is_free_timed = due.is_some();
         state = match due {
             Some(due) => {
                 let waited = shared.work.wait_timeout(state, due.saturating_duration_since(now));
@@ -86,8 +86,8 @@ fn next(shared: &Shared) -> Option<(Box<Writer>, Task)> {
     }
 }
 
-fn rest(shared: &Shared, mut writer: Box<Writer>) {
-    if let Err(lost) = writer.rest(Instant::now()) {
+fn free_unused(shared: &Shared, mut writer: Box<Writer>) {
+    if let Err(lost) = writer.free_unused(Instant::now()) {
         return shared.fail(lost);
     }
     if let DrainResult::HandOver(blocked) = shared.drain(writer, u64::MAX) {

@@ -54,13 +54,13 @@ impl Writer {
     }
 
     /// When the sink has something to free.
-    pub(super) fn rest_due(&self) -> Option<Instant> {
-        self.sink.rest_due()
+    pub(super) fn free_due(&self) -> Option<Instant> {
+        self.sink.free_due()
     }
 
     /// Lets the sink free what it has not used until `now`.
-    pub(super) fn rest(&mut self, now: Instant) -> Result<(), CarrierLost> {
-        self.blocked = self.sink.rest(now)? == SendProgress::Blocked;
+    pub(super) fn free_unused(&mut self, now: Instant) -> Result<(), CarrierLost> {
+        self.blocked = self.sink.free_unused(now)? == SendProgress::Blocked;
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use wirefs_op::message::lock::LockAction;
 use wirefs_op::{Request, Time};
 
 /// A sync may take this many times as long as another request: it waits for all data that the server's disk lacks.
-pub(crate) const SYNC_FACTOR: u32 = 10;
+pub const SYNC_FACTOR: u32 = 10;
 
 /// Whether other clients decide when the reply comes.
 fn waits_for_lock(request: &Request) -> bool {

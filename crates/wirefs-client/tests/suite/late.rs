@@ -161,7 +161,7 @@ fn calls_fail_that_wait_for_a_place_among_the_requests() {
 
 // S-166
 #[test]
-fn calls_fail_that_wait_behind_changes() {
+fn calls_that_wait_for_changes_time_out() {
     let mut alone = Alone::new();
     let (node, handle) = alone.open(10);
     alone.call(write(node, handle, 0, b"0123456789"));

@@ -6,11 +6,15 @@ const MARK: &[u8] = &[0xa7, 0x0d];
 const UNCOUNTED_BYTES: usize = 3;
 
 /// Returns the records up to the end or the first bytes that are none, and these.
-fn read_all<'a, S: Checksum>(form: &Form<S>, mut log: &'a [u8], seed: &S) -> (Vec<&'a [u8]>, Found<'a>) {
+fn read_all<'a, S: Checksum>(
+    form: &Form<S>,
+    mut log: &'a [u8],
+    seed: &S,
+) -> (Vec<&'a [u8]>, ReadOutcome<'a>) {
     let mut records = Vec::new();
     loop {
         match form.read(log, seed.clone()) {
-            Found::Record { contents, rest, .. } => {
+            ReadOutcome::Record { contents, rest, .. } => {
                 assert_eq!(form.head_bytes() + contents.len() + rest.len(), log.len());
                 records.push(contents);
                 log = rest;
@@ -41,18 +45,21 @@ fn log_of(form: &Form<Crc32c>, contents: &[u8]) -> Vec<u8> {
 /// Checks a log that is cut, followed by zeros, or wrong in one byte.
 fn check<S: Checksum>(form: &Form<S>, seed: &S, records: &[Vec<u8>], at: usize, wrong: u8) {
     let (log, ends) = written(form, records, seed);
-    assert_eq!(read_all(form, &log, seed), (records.iter().map(Vec::as_slice).collect(), Found::Incomplete));
+    assert_eq!(
+        read_all(form, &log, seed),
+        (records.iter().map(Vec::as_slice).collect(), ReadOutcome::Incomplete)
+    );
 
     let cut = at % (log.len() + 1);
     let whole = ends.iter().filter(|end| **end <= cut).count() - 1;
     let (found, end) = read_all(form, &log[..cut], seed);
-    assert_eq!((found, end), (records[..whole].iter().map(Vec::as_slice).collect(), Found::Incomplete));
+    assert_eq!((found, end), (records[..whole].iter().map(Vec::as_slice).collect(), ReadOutcome::Incomplete));
 
     // Zeros at the end of a cut record may be its own.
     let zeros = [&log[..cut], &[0; 300]].concat();
     let (found, end) = read_all(form, &zeros, seed);
     assert!(found.len() >= whole && records.iter().zip(&found).all(|(record, found)| record == found));
-    assert!(found.len() <= records.len() && end != Found::Incomplete);
+    assert!(found.len() <= records.len() && end != ReadOutcome::Incomplete);
 
     if let Some(byte) = log.len().checked_sub(1).map(|last| at % (last + 1)) {
         let mut log = log.clone();
@@ -93,15 +100,15 @@ proptest! {
         let mut seed = Crc32c::default();
         seed.add(b"another place");
         let log = log_of(&form, &contents);
-        prop_assert_eq!(form.read(&log, seed), Found::Damaged);
+        prop_assert_eq!(form.read(&log, seed), ReadOutcome::Damaged);
     }
 }
 
 #[test]
 fn record_above_the_limit_does_not_count() {
     let record = log_of(&Form::<Crc32c>::new(5), b"12345");
-    assert!(matches!(Form::<Crc32c>::new(5).read(&record, Crc32c::default()), Found::Record { .. }));
-    assert_eq!(Form::<Crc32c>::new(4).read(&record, Crc32c::default()), Found::Damaged);
+    assert!(matches!(Form::<Crc32c>::new(5).read(&record, Crc32c::default()), ReadOutcome::Record { .. }));
+    assert_eq!(Form::<Crc32c>::new(4).read(&record, Crc32c::default()), ReadOutcome::Damaged);
     // Also before its sum is there.
-    assert_eq!(Form::<Crc32c>::new(4).read(&record[..4], Crc32c::default()), Found::Damaged);
+    assert_eq!(Form::<Crc32c>::new(4).read(&record[..4], Crc32c::default()), ReadOutcome::Damaged);
 }

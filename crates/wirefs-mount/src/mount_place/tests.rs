@@ -28,7 +28,7 @@ fn only_threads_that_find_the_mount_by_its_path_see_it() {
 }
 
 #[test]
-fn path_through_a_link_is_resolved_once_and_no_link_counts_later() {
+fn path_through_a_symlink_is_resolved_once_and_no_symlink_counts_later() {
     let scratch = std::env::temp_dir().join(format!("wirefs-place-{}", std::process::id()));
     std::fs::create_dir_all(&scratch).unwrap();
     let link = scratch.join("link");
@@ -36,7 +36,7 @@ fn path_through_a_link_is_resolved_once_and_no_link_counts_later() {
     let through = place(&link).expect("/dev/shm is a tmpfs");
     assert_eq!(through.mountpoint(), std::fs::canonicalize("/dev/shm").unwrap());
     assert!(through.is_seen_by(thread()));
-    let by_link = MountPlace { mountpoint: link, ..through };
-    assert!(!by_link.is_seen_by(thread()), "its owner may lead the link elsewhere");
+    let by_symlink = MountPlace { mountpoint: link, ..through };
+    assert!(!by_symlink.is_seen_by(thread()), "its owner may lead the link elsewhere");
     std::fs::remove_dir_all(&scratch).unwrap();
 }

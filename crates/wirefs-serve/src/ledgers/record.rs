@@ -14,7 +14,7 @@
 //! ```
 
 use bytes::Bytes;
-use wirefs_log::{Form, Found, HalfSha256};
+use wirefs_log::{Form, HalfSha256, ReadOutcome};
 use wirefs_op::message::version::BootId;
 use wirefs_op::wire::{Malformed, Reader, Wire, Writer};
 use wirefs_op::{FileId, NOTAG, Reply};
@@ -171,9 +171,9 @@ pub(super) fn read(log: &Bytes) -> Result<LogContents, Damage> {
         let rest = log.get(contents.whole_bytes..).unwrap_or_default();
         let damage = Damage::Record(contents.whole_bytes);
         let (body, rest) = match FORM.read(rest, HalfSha256::default()) {
-            Found::Record { contents, rest, .. } => (contents, rest),
-            Found::Incomplete => return Ok(contents),
-            Found::Damaged => return Err(damage),
+            ReadOutcome::Record { contents, rest, .. } => (contents, rest),
+            ReadOutcome::Incomplete => return Ok(contents),
+            ReadOutcome::Damaged => return Err(damage),
         };
         let record = Record::read(log.slice_ref(body)).map_err(|_| damage)?;
         contents.is_closed = record == Record::Closed;

@@ -67,7 +67,7 @@ fn links_of_a_server_lead_nowhere_out_of_its_mount() {
 }
 
 /// Adds links to the mountpoint by its absolute path. Returns those that only begin like that.
-fn add_absolute_links(home: &TestHome, mountpoint: &Path) -> [&'static str; 3] {
+fn add_absolute_symlinks(home: &TestHome, mountpoint: &Path) -> [&'static str; 3] {
     let mountpoint = mountpoint.to_str().unwrap();
     let export = home.path("export");
     symlink(format!("{mountpoint}/d/f"), export.join("inside")).unwrap();
@@ -83,12 +83,12 @@ fn add_absolute_links(home: &TestHome, mountpoint: &Path) -> [&'static str; 3] {
 
 // S-165
 #[test]
-fn absolute_links_to_the_mountpoint_are_followed() {
+fn absolute_symlinks_to_the_mountpoint_are_followed() {
     let home = scene();
     home.write("away/mnt/beneath", "of the client");
     symlink("away", home.path("via")).unwrap();
     let away = fs::canonicalize(home.path("away")).unwrap().join("mnt");
-    let leading_out = add_absolute_links(&home, &away);
+    let leading_out = add_absolute_symlinks(&home, &away);
     let server = home.serve(&LISTEN);
     // A relative mountpoint, which leads to its place through a link.
     fs::remove_file(away.join("beneath")).unwrap();
@@ -105,11 +105,11 @@ fn absolute_links_to_the_mountpoint_are_followed() {
 
 // S-165
 #[test]
-fn absolute_links_are_refused_where_the_mountpoint_is_something_else() {
+fn absolute_symlinks_are_refused_where_the_mountpoint_is_something_else() {
     need_root();
     let home = scene();
     let mnt = fs::canonicalize(home.path("mnt")).unwrap();
-    add_absolute_links(&home, &mnt);
+    add_absolute_symlinks(&home, &mnt);
     fs::create_dir_all(home.path("bound")).unwrap();
     let server = home.serve(&LISTEN);
     home.wirefs(&["mount", &server.address(), "mnt"]).succeeds();

@@ -1,7 +1,7 @@
 //! Text that fits the columns of a terminal.
 
 /// Stands for the text that is left out.
-const LEFT_OUT: char = '…';
+const ELLIPSIS: char = '…';
 /// Before each line of a mount below its first one, and between the parts of a line.
 const INDENT: &str = "  ";
 const BETWEEN: &str = " · ";
@@ -34,13 +34,13 @@ pub(super) fn end_of(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
     }
-    let mut taken = columns_of(LEFT_OUT);
+    let mut taken = columns_of(ELLIPSIS);
     let fits = |character: &char| {
         taken += columns_of(*character);
         taken <= columns
     };
     let end: Vec<char> = text.chars().rev().take_while(fits).collect();
-    std::iter::once(LEFT_OUT).chain(end.into_iter().rev()).collect()
+    std::iter::once(ELLIPSIS).chain(end.into_iter().rev()).collect()
 }
 
 /// Returns lines of these parts, as many in each as fit.
